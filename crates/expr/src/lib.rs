@@ -1,2 +1,23 @@
-//! placeholder
+//! The alphabet that `model` and `plan` share: variables, templates, and settings that hold no names.
+//!
+//! Owns: [`Var`], [`Template`], the plain setting groups of [`settings`].
+//! Never: computes a value, resolves a name, knows a configuration language.
+//! Driven by: front ends write these with names ([`Named`]), `lower` turns names into [`Slot`]s, the engine reads them.
+//! Why: a variable's meaning is stated once. What differs between "as meant" and "as run" is only how a
+//! user-defined variable is referred to, and that is the type parameter.
+
 #![forbid(unsafe_code)]
+
+pub mod settings;
+mod template;
+mod var;
+
+pub use template::{Filter, Piece, Template};
+pub use var::{Count, Timer, Var};
+
+/// A user-defined variable by name, as the model refers to it (without `$`).
+pub type Named = String;
+
+/// A user-defined variable by its place in the table of a request's computed values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct Slot(pub u16);

@@ -1,0 +1,318 @@
+//! Groups of settings that hold neither names nor templates, so that they mean the same as written, as meant and as run.
+//!
+//! Times are [`Duration`]s, sizes are bytes in `u64`. `None` means "no limit" unless a field says otherwise.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Limits and times of a client connection and of the heads it sends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct ClientSettings {
+    /// From the first byte (or accept) to the end of a request head (`client_header_timeout`, `timeout http-request`).
+    pub header_timeout: Duration,
+    /// Longest request line in bytes; longer is 414 (`large_client_header_buffers` size).
+    pub max_request_line: u64,
+    /// Longest single field line in bytes; longer is 431.
+    pub max_header_line: u64,
+    /// All field lines together, in bytes; more is 431.
+    pub max_headers: u64,
+    /// Most field lines; more is 431.
+    pub max_header_count: u32,
+    /// Idle time between requests; `None` closes after each response (`keepalive_timeout 0`).
+    pub keepalive_timeout: Option<Duration>,
+    /// Value of a `Keep-Alive: timeout=` response field, where one is sent.
+    pub keepalive_header: Option<Duration>,
+    /// Requests served on one connection before it is closed (`keepalive_requests`); `None`: no limit.
+    pub keepalive_requests: Option<u64>,
+    /// Longest life of a connection (`keepalive_time`).
+    pub keepalive_time: Option<Duration>,
+    /// Time between two successful writes to the client (`send_timeout`, HAProxy `timeout client`).
+    pub send_timeout: Duration,
+    /// Drop fields whose name holds `_` (nginx `underscores_in_headers off`).
+    pub drop_underscores: bool,
+    /// Drop fields with invalid names instead of answering 400 (nginx `ignore_invalid_headers on`). Names that could
+    /// make a message read two ways are refused all the same.
+    pub ignore_invalid_headers: bool,
+    /// Merge adjacent slashes in paths (`merge_slashes`).
+    pub merge_slashes: bool,
+    /// Disable Nagle's algorithm.
+    pub tcp_nodelay: bool,
+    /// Send heads and file bodies in full packets (TCP_CORK).
+    pub tcp_nopush: bool,
+    /// Close timed-out connections with a reset (`reset_timedout_connection`).
+    pub reset_timed_out: bool,
+    /// Read and drop what a client still sends after an early answer: total time and time between reads (`lingering_*`).
+    pub lingering_time: Duration,
+    /// See `lingering_time`.
+    pub lingering_timeout: Duration,
+}
+
+impl Default for ClientSettings {
+    /// nginx's documented defaults.
+    fn default() -> Self {
+        Self {
+            header_timeout: Duration::from_secs(60),
+            max_request_line: 8 << 10,
+            max_header_line: 8 << 10,
+            max_headers: 32 << 10,
+            max_header_count: 1000,
+            keepalive_timeout: Some(Duration::from_secs(75)),
+            keepalive_header: None,
+            keepalive_requests: Some(1000),
+            keepalive_time: Some(Duration::from_secs(3600)),
+            send_timeout: Duration::from_secs(60),
+            drop_underscores: true,
+            ignore_invalid_headers: true,
+            merge_slashes: true,
+            tcp_nodelay: true,
+            tcp_nopush: false,
+            reset_timed_out: false,
+            lingering_time: Duration::from_secs(30),
+            lingering_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How a request body is taken in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct BodySettings {
+    /// Largest body in bytes; larger is 413 (`client_max_body_size`; 0 as written is `None` here).
+    pub max_size: Option<u64>,
+    /// Time between two reads of the body (`client_body_timeout`).
+    pub timeout: Duration,
+    /// Bytes held in memory before a file is used (`client_body_buffer_size`).
+    pub memory: u64,
+    /// Folder of the files for larger bodies (`client_body_temp_path`).
+    pub temp_path: std::path::PathBuf,
+    /// Least bytes a second, averaged over 30 s after 10 s of grace, while the client is the one delaying; 0: none.
+    pub min_rate: u64,
+}
+
+impl Default for BodySettings {
+    fn default() -> Self {
+        Self {
+            max_size: Some(1 << 20),
+            timeout: Duration::from_secs(60),
+            memory: 16 << 10,
+            temp_path: "/var/lib/nginx/body".into(),
+            min_rate: 500,
+        }
+    }
+}
+
+/// Times, buffers and limits of an upstream exchange (proxy and FastCGI).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct UpstreamSettings {
+    /// Time to connect, one attempt.
+    pub connect_timeout: Duration,
+    /// Time between two writes.
+    pub send_timeout: Duration,
+    /// Time between two reads; for HAProxy `timeout server`.
+    pub read_timeout: Duration,
+    /// Time between two bytes of an upgraded connection, either way; `None`: read and send timeouts.
+    pub tunnel_timeout: Option<Duration>,
+    /// Read the answer as fast as it comes, up to `buffer_bytes`, before the client takes it (`proxy_buffering`).
+    pub buffering: bool,
+    /// Read the whole request body before an endpoint is chosen (`proxy_request_buffering`).
+    pub request_buffering: bool,
+    /// Longest response head in bytes; longer is 502 (`proxy_buffer_size`).
+    pub max_response_head: u64,
+    /// Bytes of an answer held in memory (`proxy_buffers`, n × size).
+    pub buffer_bytes: u64,
+    /// Bytes of an answer that may be spooled to disk; 0 unless the file asks for it.
+    pub max_temp_file: u64,
+    /// Folder for spooled answers.
+    pub temp_path: std::path::PathBuf,
+    /// Go on with the upstream after the client has gone (`proxy_ignore_client_abort`).
+    pub ignore_client_abort: bool,
+    /// Answers of 300 and more are replaced by the route's error pages (`proxy_intercept_errors`).
+    pub intercept_errors: bool,
+    /// When another endpoint is tried.
+    pub retry: RetrySettings,
+    /// Bytes a second to the client from this upstream (`proxy_limit_rate`).
+    pub limit_rate: Option<u64>,
+    /// Keep TCP keep-alive probes on upstream sockets (`proxy_socket_keepalive`).
+    pub socket_keepalive: bool,
+}
+
+impl Default for UpstreamSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(60),
+            send_timeout: Duration::from_secs(60),
+            read_timeout: Duration::from_secs(60),
+            tunnel_timeout: None,
+            buffering: true,
+            request_buffering: true,
+            max_response_head: 8 << 10,
+            buffer_bytes: 64 << 10,
+            max_temp_file: 0,
+            temp_path: "/var/lib/nginx/proxy".into(),
+            ignore_client_abort: false,
+            intercept_errors: false,
+            retry: RetrySettings::default(),
+            limit_rate: None,
+            socket_keepalive: false,
+        }
+    }
+}
+
+/// When and how often another endpoint (or the same one) is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct RetrySettings {
+    /// Connection could not be made, or broke before a response head (`error`).
+    pub on_error: bool,
+    /// Timed out connecting, writing or waiting for the head (`timeout`).
+    pub on_timeout: bool,
+    /// Malformed or empty response (`invalid_header`).
+    pub on_invalid_response: bool,
+    /// Response status codes that count as failures (`http_500` …).
+    pub on_status: Vec<u16>,
+    /// Also once bytes of a non-idempotent request were sent (`non_idempotent`).
+    pub non_idempotent: bool,
+    /// Attempts altogether; 0: as many as there are endpoints (`proxy_next_upstream_tries`).
+    pub tries: u32,
+    /// Time in which another attempt may begin (`proxy_next_upstream_timeout`).
+    pub timeout: Option<Duration>,
+    /// Retry the same endpoint on a connect failure before another is chosen (HAProxy `retries` without `redispatch`).
+    pub same_endpoint: bool,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            on_error: true,
+            on_timeout: true,
+            on_invalid_response: false,
+            on_status: Vec::new(),
+            non_idempotent: false,
+            tries: 0,
+            timeout: None,
+            same_endpoint: false,
+        }
+    }
+}
+
+/// TLS versions that Weir speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    #[serde(rename = "TLSv1.2")]
+    V1_2,
+    /// RFC 8446.
+    #[serde(rename = "TLSv1.3")]
+    V1_3,
+}
+
+/// What a client's certificate is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientVerify {
+    /// None asked.
+    #[default]
+    Off,
+    /// Asked, must verify if given (`optional`).
+    Optional,
+    /// Must be given and verify (`on`).
+    Required,
+}
+
+/// PROXY protocol versions (haproxy.org, proxy-protocol.txt).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum ProxyProtocol {
+    /// One text line.
+    V1,
+    /// Binary.
+    V2,
+}
+
+/// How log values are escaped (`log_format … escape=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogEscape {
+    /// `"`, `\`, control and high bytes as `\xXX`; empty values as `-`.
+    #[default]
+    Default,
+    /// As in JSON strings.
+    Json,
+    /// Not at all.
+    None,
+}
+
+/// Severity words of error logs, in nginx's spelling and order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Everything.
+    Debug,
+    /// Routine events.
+    Info,
+    /// Notable.
+    Notice,
+    /// Something is off.
+    Warn,
+    /// A request failed.
+    #[default]
+    Error,
+    /// Serious.
+    Crit,
+    /// Must be acted on.
+    Alert,
+    /// Unusable.
+    Emerg,
+}
+
+/// How a connection to the client and to the endpoint is treated after an answer (HAProxy's modes; nginx keeps both).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepAliveMode {
+    /// Kept on both sides.
+    #[default]
+    Keep,
+    /// Kept with the client, closed towards the endpoint (`option http-server-close`).
+    ServerClose,
+    /// Closed on both sides (`option httpclose`).
+    Close,
+}
+
+/// Compression of answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct GzipSettings {
+    /// 1 (fast) to 9 (small).
+    pub level: u8,
+    /// Shortest Content-Length compressed, in bytes.
+    pub min_length: u64,
+    /// Media types, lower case; `*` for all.
+    pub types: Vec<String>,
+    /// Send `Vary: Accept-Encoding`.
+    pub vary: bool,
+    /// Least request version compressed for: true for HTTP/1.0 too.
+    pub http_1_0: bool,
+    /// When requests that came through a proxy (with `Via`) are compressed.
+    pub proxied: Vec<GzipProxied>,
+    /// Patterns of User-Agent for which nothing is compressed (PCRE, no case).
+    pub disable: Vec<String>,
+}
+
+/// Conditions of `gzip_proxied`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GzipProxied {
+    /// Answer has an `Expires` that forbids caching.
+    Expired,
+    /// `Cache-Control: no-cache`.
+    NoCache,
+    /// `Cache-Control: no-store`.
+    NoStore,
+    /// `Cache-Control: private`.
+    Private,
+    /// No `Last-Modified`.
+    NoLastModified,
+    /// No `ETag`.
+    NoEtag,
+    /// Request has `Authorization`.
+    Auth,
+    /// Always.
+    Any,
+}
