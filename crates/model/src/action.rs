@@ -1,0 +1,295 @@
+//! What answers a request.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use weir_diag::Origin;
+use weir_expr::settings::UpstreamSettings;
+
+use crate::{Pattern, Respond, Template, UpstreamTls};
+
+/// What a route does with a request that reached it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Files of [`crate::Route::files`].
+    Static,
+    /// HTTP/1 to a pool.
+    Proxy(Arc<Proxy>),
+    /// FastCGI to a pool.
+    FastCgi(Arc<FastCgi>),
+    /// A fixed answer.
+    Respond(Respond),
+    /// nginx's counters in text.
+    StubStatus,
+    /// HAProxy's statistics page.
+    Stats(Arc<StatsPage>),
+    /// Prometheus exposition.
+    Metrics,
+}
+
+/// Files served from folders.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct StaticFiles {
+    /// Folder.
+    pub root: Template,
+    /// `alias`: `root` stands for the part of the path that the route matched (the whole path if it is a pattern).
+    pub alias: bool,
+    /// Tried in order for paths that end with `/`; one that begins with `/` is an internal redirect if last.
+    pub index: Vec<Template>,
+    /// Listing of folders.
+    pub listing: Option<Listing>,
+    /// Media types by extension.
+    pub types: Arc<MimeTypes>,
+    /// For other extensions.
+    pub default_type: String,
+    /// Charset appended to text types; `None`: none.
+    pub charset: Option<String>,
+    /// Media types that get the charset.
+    pub charset_types: Arc<Vec<String>>,
+    /// Send `ETag`.
+    pub etag: bool,
+    /// How If-Modified-Since is compared.
+    pub if_modified_since: IfModifiedSince,
+    /// Most ranges in one answer; 0: ranges are off; `None`: no limit.
+    pub max_ranges: Option<u32>,
+    /// Serve `file.gz` where it exists and is wanted (`gzip_static`): `None` off, `Some(false)` on, `Some(true)` always.
+    pub precompressed: Option<bool>,
+    /// `sendfile` was asked for. Weir chooses by size; kept for `explain`.
+    pub sendfile: bool,
+    /// Symbolic links: refused altogether, or if their owner differs (`disable_symlinks`).
+    pub symlinks: Symlinks,
+}
+
+/// Handling of symbolic links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Symlinks {
+    /// Followed.
+    #[default]
+    Follow,
+    /// Refused.
+    Refuse,
+    /// Refused if link and target belong to different owners.
+    IfNotOwner,
+}
+
+/// Listing of folders (`autoindex`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Listing {
+    /// Format.
+    pub format: ListingFormat,
+    /// Exact sizes.
+    pub exact_size: bool,
+    /// Times in local time.
+    pub local_time: bool,
+}
+
+/// Formats of listings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListingFormat {
+    /// HTML page.
+    Html,
+    /// JSON array.
+    Json,
+    /// JSON with a callback.
+    Jsonp,
+    /// XML.
+    Xml,
+}
+
+/// Comparison of If-Modified-Since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IfModifiedSince {
+    /// Not looked at.
+    Off,
+    /// Equal times only (nginx's default).
+    #[default]
+    Exact,
+    /// Not newer.
+    Before,
+}
+
+/// Media types by extension, lower case, without the dot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct MimeTypes {
+    /// Sorted by extension.
+    pub by_extension: std::collections::BTreeMap<String, String>,
+}
+
+/// HTTP to a pool or to a computed address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Proxy {
+    /// To whom.
+    pub target: ProxyTarget,
+    /// TLS to endpoints, for `https`. An endpoint's own TLS comes before.
+    pub tls: Option<UpstreamTls>,
+    /// Host and port as named by the action (`$proxy_host`); empty for computed targets.
+    pub host: String,
+    /// The path sent.
+    pub uri: UpstreamUri,
+    /// Method sent, if another.
+    pub method: Option<Template>,
+    /// Version sent: true for HTTP/1.1.
+    pub http_1_1: bool,
+    /// Fields set, in order; they replace the client's of that name; an empty value omits the field.
+    pub request_headers: Arc<Vec<(String, Template)>>,
+    /// The client's other fields are passed.
+    pub pass_request_headers: bool,
+    /// The body is passed.
+    pub pass_request_body: bool,
+    /// Body sent instead of the client's.
+    pub body: Option<Template>,
+    /// Times, buffers, retries.
+    pub settings: Arc<UpstreamSettings>,
+    /// Response fields not passed (lower case), beyond those a gateway must drop.
+    pub hide_headers: Arc<Vec<String>>,
+    /// `Location` and `Refresh` rewrites, the first that matches.
+    pub redirects: Arc<Vec<RedirectRewrite>>,
+    /// `Set-Cookie` domain and path rewrites.
+    pub cookie_rewrites: Arc<Vec<CookieRewrite>>,
+    /// `X-Accel-*` fields are obeyed, but those named here (lower case).
+    pub ignore_headers: Arc<Vec<String>>,
+    /// Obey `X-Accel-Redirect` and its kin at all (nginx).
+    pub accel: bool,
+    /// Local address of upstream connections.
+    pub bind: Option<Template>,
+}
+
+/// To whom a proxy action speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyTarget {
+    /// A pool by name.
+    Pool(String),
+    /// Computed: `scheme://host:port[/path]`; a pool of that name comes first, then an address, then the resolver.
+    Computed(Template),
+}
+
+/// Path of the upstream request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpstreamUri {
+    /// As received, or the current path escaped again if a rewrite changed it.
+    Pass,
+    /// The part of the path that the route matched is replaced by this.
+    Replace(String),
+    /// This, variables and all (a computed target's own path counts as this).
+    Template(Template),
+}
+
+/// A rewrite of `Location`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct RedirectRewrite {
+    /// What is looked for.
+    pub from: TextMatch,
+    /// What it becomes.
+    pub to: Template,
+}
+
+/// Text to look for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextMatch {
+    /// A prefix.
+    Prefix(Template),
+    /// A pattern.
+    Regex(Pattern),
+}
+
+/// A rewrite of cookies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct CookieRewrite {
+    /// `domain` or `path`.
+    pub attribute: CookieAttribute,
+    /// What is looked for.
+    pub from: TextMatch,
+    /// What it becomes.
+    pub to: Template,
+}
+
+/// Cookie attributes that are rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CookieAttribute {
+    /// `Domain`.
+    Domain,
+    /// `Path`.
+    Path,
+}
+
+/// FastCGI to a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FastCgi {
+    /// To whom.
+    pub target: ProxyTarget,
+    /// Parameters in order; `if_not_empty` leaves empty ones out.
+    pub params: Arc<Vec<FastCgiParam>>,
+    /// Appended to paths that end with `/`.
+    pub index: Option<String>,
+    /// Splits the path into script and path info: groups 1 and 2.
+    pub split_path_info: Option<Pattern>,
+    /// The client's fields are passed as `HTTP_*`.
+    pub pass_request_headers: bool,
+    /// The body is passed.
+    pub pass_request_body: bool,
+    /// Connections are kept (`fastcgi_keep_conn`).
+    pub keep_connection: bool,
+    /// Times, buffers, retries.
+    pub settings: Arc<UpstreamSettings>,
+    /// Response fields not passed.
+    pub hide_headers: Arc<Vec<String>>,
+    /// `X-Accel-*` fields not obeyed.
+    pub ignore_headers: Arc<Vec<String>>,
+}
+
+/// One parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct FastCgiParam {
+    /// Name.
+    pub name: String,
+    /// Value.
+    pub value: Template,
+    /// Left out if empty.
+    pub if_not_empty: bool,
+}
+
+/// HAProxy's statistics page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StatsPage {
+    /// Path prefix; other paths are not answered by the page (503 where nothing else would).
+    pub uri: String,
+    /// Do not name product and version.
+    pub hide_version: bool,
+    /// Realm of `users`.
+    pub realm: String,
+    /// Users; empty: open.
+    pub users: Vec<(String, String)>,
+    /// Seconds between refreshes of the page.
+    pub refresh: Option<u64>,
+    /// Show endpoints' addresses, the description, the node's name.
+    pub show_legends: bool,
+    /// Description shown.
+    pub description: Option<String>,
+    /// Node name shown.
+    pub node: Option<String>,
+    /// Only these proxies are shown (`stats scope`); empty: all.
+    pub scope: Vec<String>,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+/// Access to the admin side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StatsAccess {
+    /// Address or socket.
+    pub address: crate::Address,
+    /// Mode of the socket's file.
+    pub mode: Option<u32>,
+    /// Folder or file of a token, where TCP is used.
+    pub token: Option<PathBuf>,
+}

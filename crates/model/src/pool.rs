@@ -1,0 +1,340 @@
+//! Pools of endpoints.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_diag::Origin;
+use weir_expr::settings::ProxyProtocol;
+
+use crate::{Template, UpstreamTls};
+
+/// Endpoints that serve the same thing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pool {
+    /// Unique name (`upstream` or `backend` name; `host:port` for one that is implicit in a proxy action).
+    pub name: String,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+    /// How an endpoint is chosen.
+    pub balance: Balance,
+    /// In the order written.
+    pub endpoints: Vec<Endpoint>,
+    /// Idle connections to endpoints.
+    pub keepalive: UpstreamKeepalive,
+    /// Counts and failures are the process's, not each worker's (nginx `zone`; HAProxy always).
+    pub shared: bool,
+    /// Requests wait here when all endpoints are at their `max_conns` (HAProxy `timeout queue`).
+    pub queue: Option<Queue>,
+    /// A cookie keeps clients at their endpoint.
+    pub sticky: Option<Sticky>,
+    /// Name servers for endpoints with `resolve`.
+    pub resolver: Option<Resolver>,
+    /// Implicit (one host named by an action), for displays.
+    pub implicit: bool,
+}
+
+/// Algorithms.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Balance {
+    /// Smooth weighted round robin.
+    RoundRobin,
+    /// Fewest exchanges in flight relative to weight.
+    LeastConnections,
+    /// nginx's `ip_hash`.
+    IpHash,
+    /// nginx's `hash key`.
+    Hash {
+        /// Key.
+        key: Template,
+        /// Ketama ring.
+        consistent: bool,
+    },
+    /// Random, or the better of two random ones.
+    Random {
+        /// Two are drawn and the one with fewer in flight taken.
+        two: bool,
+    },
+    /// HAProxy `source`, `uri`, `hdr()`, `url_param`: hash of a key.
+    KeyHash {
+        /// Key. An empty one falls back to round robin.
+        key: Template,
+        /// Ring instead of modulo.
+        consistent: bool,
+        /// Hash function of HAProxy's `hash-type`.
+        function: HashFunction,
+        /// `avalanche` modifier.
+        avalanche: bool,
+    },
+    /// HAProxy `static-rr`.
+    StaticRoundRobin,
+    /// HAProxy `first`: the first with a free slot.
+    First,
+}
+
+/// Hash functions of HAProxy's `hash-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HashFunction {
+    /// Default.
+    #[default]
+    Sdbm,
+    /// Bernstein.
+    Djb2,
+    /// CRC-32.
+    Crc32,
+    /// Wang's.
+    Wt6,
+    /// None: the key is a number.
+    None,
+}
+
+/// One endpoint.
+#[derive(Clone, Debug, Serialize)]
+pub struct Endpoint {
+    /// Unique in its pool: the address as written, or a name given.
+    pub name: String,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+    /// Where it is.
+    pub address: EndpointAddress,
+    /// Share, 1 by default; 0: no new exchanges (HAProxy).
+    pub weight: u32,
+    /// Exchanges at once; `None`: no limit.
+    pub max_connections: Option<u32>,
+    /// Exchanges that may wait for this endpoint.
+    pub max_queue: Option<u32>,
+    /// Failures within `fail_timeout` that make it unavailable; 0: never.
+    pub max_fails: u32,
+    /// Window of failures, and how long it then is unavailable.
+    pub fail_timeout: Duration,
+    /// Used only when no other can be.
+    pub backup: bool,
+    /// Not used until enabled.
+    pub down: bool,
+    /// Weight rises over this time after recovery.
+    pub slow_start: Option<Duration>,
+    /// TLS to this endpoint.
+    pub tls: Option<UpstreamTls>,
+    /// PROXY header sent first.
+    pub send_proxy: Option<ProxyProtocol>,
+    /// Active checks.
+    pub check: Option<HealthCheck>,
+    /// Value of the sticky cookie.
+    pub cookie: Option<String>,
+    /// The name is looked up again while running (nginx `resolve`).
+    pub resolve: bool,
+    /// HAProxy numeric id.
+    pub id: Option<u32>,
+}
+
+/// Where an endpoint is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndpointAddress {
+    /// An address.
+    Ip(SocketAddr),
+    /// A name, looked up at start; every address of it becomes an endpoint of its own (nginx) or the first is used
+    /// (HAProxy), see `all_addresses`.
+    Name {
+        /// Host name.
+        host: String,
+        /// Port.
+        port: u16,
+        /// Each address is an endpoint.
+        all_addresses: bool,
+    },
+    /// Unix stream socket; a leading `@` names an abstract one.
+    Unix(PathBuf),
+}
+
+/// Idle connections kept to a pool's endpoints, per worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UpstreamKeepalive {
+    /// Idle connections kept; 0: each is closed after its answer.
+    pub idle: u32,
+    /// Requests on one connection.
+    pub requests: Option<u64>,
+    /// Longest life of one.
+    pub time: Option<Duration>,
+    /// Longest idle time.
+    pub timeout: Duration,
+    /// Which requests may use a kept connection (HAProxy `http-reuse`).
+    pub reuse: Reuse,
+}
+
+impl Default for UpstreamKeepalive {
+    /// nginx since 1.29.7: 32 idle connections, 1000 requests, one hour, 60 s idle.
+    fn default() -> Self {
+        Self {
+            idle: 32,
+            requests: Some(1000),
+            time: Some(Duration::from_secs(3600)),
+            timeout: Duration::from_secs(60),
+            reuse: Reuse::Always,
+        }
+    }
+}
+
+/// Sharing of kept connections among clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// Never.
+    Never,
+    /// Not for the first request of a client's connection.
+    Safe,
+    /// As `Safe`, but also for first ones on connections proven to be reusable.
+    Aggressive,
+    /// Always.
+    Always,
+}
+
+/// A queue for requests that no endpoint can take yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Queue {
+    /// Most waiting; `None`: the site's connections bound it.
+    pub max: Option<u32>,
+    /// Longest wait; then 503 (HAProxy) or 502 (nginx).
+    pub timeout: Duration,
+}
+
+/// Keeping clients at their endpoint by a cookie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sticky {
+    /// Cookie name.
+    pub cookie: String,
+    /// How it is made.
+    pub mode: StickyMode,
+    /// The cookie does not reach the endpoint.
+    pub indirect: bool,
+    /// Forbid shared caching when it is set.
+    pub no_cache: bool,
+    /// Only on POST answers.
+    pub post_only: bool,
+    /// `HttpOnly`.
+    pub http_only: bool,
+    /// `Secure`.
+    pub secure: bool,
+    /// `Domain` attributes.
+    pub domains: Vec<String>,
+    /// Further attributes.
+    pub attributes: Vec<String>,
+    /// A client whose endpoint is down goes elsewhere (`option redispatch`), else it fails.
+    pub redispatch: bool,
+}
+
+/// Making of sticky cookies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StickyMode {
+    /// Weir sets it.
+    Insert,
+    /// The endpoint's own is replaced.
+    Rewrite,
+    /// The endpoint's own is prefixed.
+    Prefix,
+}
+
+/// Active checks of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HealthCheck {
+    /// What is tried.
+    pub probe: Probe,
+    /// Time between checks.
+    pub interval: Duration,
+    /// While it changes state.
+    pub fast_interval: Option<Duration>,
+    /// While it is down.
+    pub down_interval: Option<Duration>,
+    /// One check's time.
+    pub timeout: Option<Duration>,
+    /// Successes that bring it up.
+    pub rise: u32,
+    /// Failures that take it down.
+    pub fall: u32,
+    /// Another port.
+    pub port: Option<u16>,
+    /// Another address.
+    pub address: Option<IpAddr>,
+    /// Checked over the endpoint's TLS.
+    pub tls: Option<UpstreamTls>,
+    /// PROXY header first.
+    pub send_proxy: bool,
+}
+
+/// What a check does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Probe {
+    /// A connection is made.
+    Connect,
+    /// An HTTP request is answered as expected.
+    Http {
+        /// Method.
+        method: String,
+        /// Target.
+        target: String,
+        /// `HTTP/1.0` or `HTTP/1.1`.
+        version: String,
+        /// Fields.
+        headers: Vec<(String, String)>,
+        /// Body.
+        body: String,
+        /// Expected; empty: 200–399.
+        expect: Vec<Expect>,
+    },
+    /// Bytes are sent and expected in turn.
+    Tcp(Vec<TcpStep>),
+}
+
+/// What an answer must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// Status in a range.
+    Status(u16, u16),
+    /// Status matches a pattern.
+    StatusMatches(crate::Pattern),
+    /// Body contains.
+    Body(String),
+    /// Body matches.
+    BodyMatches(crate::Pattern),
+    /// Negation.
+    Not(Box<Expect>),
+}
+
+/// A step of a TCP check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpStep {
+    /// Connect (again), to another port if given.
+    Connect(Option<u16>),
+    /// Send bytes.
+    Send(Vec<u8>),
+    /// Expect bytes.
+    Expect(Vec<u8>),
+    /// Expect a match.
+    ExpectMatches(crate::Pattern),
+}
+
+/// Name servers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Resolver {
+    /// Addresses; empty: the system's.
+    pub servers: Vec<SocketAddr>,
+    /// Servers given by name, with port.
+    pub named_servers: Vec<(String, u16)>,
+    /// Overrides the TTL of answers.
+    pub valid: Option<Duration>,
+    /// Whole look-up.
+    pub timeout: Duration,
+    /// Look up A.
+    pub ipv4: bool,
+    /// Look up AAAA.
+    pub ipv6: bool,
+}

@@ -1,0 +1,79 @@
+//! What belongs to the process as a whole.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_diag::Origin;
+use weir_expr::settings::LogLevel;
+
+use crate::{LogTarget, StatsAccess};
+
+/// The process.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Process {
+    /// Worker threads.
+    pub workers: Workers,
+    /// User and group that the data plane runs as when started as root.
+    pub user: Option<User>,
+    /// Where the process id is written.
+    pub pid_file: Option<PathBuf>,
+    /// Detach from the terminal.
+    pub daemon: bool,
+    /// Limit of open files asked for (`worker_rlimit_nofile`, `ulimit-n`); where the system grants less, that is used and said.
+    pub open_files: Option<u64>,
+    /// Where `open_files` was written.
+    pub open_files_origin: Origin,
+    /// Connections of one worker, clients and upstreams together (`worker_connections`).
+    pub connections_per_worker: Option<u64>,
+    /// Client connections of the whole process (HAProxy global `maxconn`).
+    pub max_connections: Option<u64>,
+    /// Most bytes of memory for connection buffers; above it accepting pauses. `None`: half of the machine's memory.
+    pub memory_budget: Option<u64>,
+    /// Error logs; empty means standard error at [`LogLevel::Error`].
+    pub error_logs: Vec<ErrorLog>,
+    /// Draining ends after this; `None`: never by itself (`worker_shutdown_timeout`, `hard-stop-after`).
+    pub shutdown_timeout: Option<Duration>,
+    /// Change the root folder after start.
+    pub chroot: Option<PathBuf>,
+    /// Working directory.
+    pub working_directory: Option<PathBuf>,
+    /// Admin socket or address with its access, where the file names one.
+    pub admin: Vec<StatsAccess>,
+    /// Text for `description`/`node` on status pages.
+    pub description: Option<String>,
+    /// Folder that relative paths of the file were resolved against; for messages.
+    pub prefix: PathBuf,
+}
+
+/// Number of worker threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workers {
+    /// One for each CPU that the process may use.
+    #[default]
+    Auto,
+    /// So many; at least 1.
+    Count(u16),
+}
+
+/// User and group by name or number, as written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct User {
+    /// User.
+    pub user: String,
+    /// Group; the user's own if not given.
+    pub group: Option<String>,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+/// One error log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct ErrorLog {
+    /// Where lines go.
+    pub target: LogTarget,
+    /// Least severity written.
+    pub level: LogLevel,
+}

@@ -1,0 +1,309 @@
+//! The rule program: one interpreter for nginx's rewrite module and HAProxy's rules.
+
+use ipnet::IpNet;
+use serde::Serialize;
+use weir_diag::Origin;
+
+use crate::{BasicAuth, RouteId, Template};
+
+/// A regular expression as written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Pattern {
+    /// PCRE text.
+    pub source: String,
+    /// Letters match without regard to case.
+    pub ignore_case: bool,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+/// One instruction. A program runs top to bottom and is bounded: no instruction goes back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Runs one of two lists.
+    When {
+        /// Decides.
+        condition: Condition,
+        /// If it holds.
+        then: Vec<Op>,
+        /// If not.
+        otherwise: Vec<Op>,
+    },
+    /// Assigns a user variable (or `limit_rate`, `args` through [`Op::SetQuery`]).
+    Set {
+        /// Name.
+        variable: String,
+        /// Value.
+        value: Template,
+    },
+    /// Replaces the path if the pattern matches it (nginx `rewrite`).
+    Rewrite {
+        /// Tried on the current path.
+        pattern: Pattern,
+        /// New path, with a query after `?` if there is one in the literal text.
+        replacement: Template,
+        /// The current query is appended (no trailing `?` was written).
+        keep_query: bool,
+        /// What comes next.
+        flag: RewriteFlag,
+    },
+    /// Replaces the path; HAProxy `set-path`.
+    SetPath(Template),
+    /// Replaces the query.
+    SetQuery(Template),
+    /// Replaces path and query, as received, not decoded; HAProxy `set-uri`.
+    SetTarget(Template),
+    /// Replaces the method.
+    SetMethod(Template),
+    /// Replaces the path by a pattern's substitution; HAProxy `replace-path`, `replace-uri`, `replace-pathq`.
+    ReplaceTarget {
+        /// Which part.
+        part: TargetPart,
+        /// Tried on it.
+        pattern: Pattern,
+        /// Substitute; groups are [`weir_expr::Var::Capture`].
+        with: Template,
+    },
+    /// Edits the request that goes on.
+    EditRequest(HeaderEdit),
+    /// Edits the response to come.
+    EditResponse(HeaderEdit),
+    /// Answers now.
+    Respond(Respond),
+    /// Closes the connection without an answer (nginx 444, HAProxy `silent-drop`/`reject`).
+    Close,
+    /// Waits, then answers (HAProxy `tarpit`, with the site's tarpit timeout in milliseconds).
+    Tarpit {
+        /// Milliseconds.
+        millis: u64,
+        /// Then.
+        respond: Respond,
+    },
+    /// Answers 401 unless credentials match.
+    RequireUser(BasicAuth),
+    /// Takes the settings and action of another route; its program does not run (nginx `if` in a location).
+    Adopt(RouteId),
+    /// Goes on with another route: its settings, program and action (HAProxy `use_backend`). Ends this program.
+    Enter(RouteId),
+    /// Ends this program; the action follows (nginx `break`, HAProxy `allow`).
+    Stop,
+    /// Keeps a request field for the log (HAProxy `capture request header`).
+    CaptureRequestHeader {
+        /// Lower-case name.
+        name: String,
+        /// Most bytes kept.
+        length: usize,
+        /// Index for [`weir_expr::Var::CapturedRequestHeader`].
+        slot: u16,
+    },
+    /// Keeps a response field for the log.
+    CaptureResponseHeader {
+        /// Lower-case name.
+        name: String,
+        /// Most bytes kept.
+        length: usize,
+        /// Index for [`weir_expr::Var::CapturedResponseHeader`].
+        slot: u16,
+    },
+}
+
+/// What follows a rewrite that matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewriteFlag {
+    /// The next instruction; afterwards a route is searched for the new path.
+    Continue,
+    /// End; a route is searched for the new path.
+    Last,
+    /// End; the route stays.
+    Break,
+    /// 302 to the replacement.
+    Redirect,
+    /// 301 to the replacement.
+    Permanent,
+}
+
+/// A part of the request target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetPart {
+    /// Path without query.
+    Path,
+    /// Path with query.
+    PathAndQuery,
+    /// The whole target.
+    Target,
+}
+
+/// An answer made here.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Respond {
+    /// Status code, 100–999 as nginx allows; error pages apply to it where `error_pages` says so.
+    pub status: u16,
+    /// What is sent.
+    pub body: RespondBody,
+    /// Media type; `None`: the route's default type.
+    pub content_type: Option<Template>,
+    /// Fields added.
+    pub headers: Vec<(String, Template)>,
+    /// The route's error pages apply.
+    pub error_pages: bool,
+}
+
+/// Body of an answer made here.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RespondBody {
+    /// The standard page of the status.
+    Standard,
+    /// This text.
+    Text(Template),
+    /// A `Location` and the standard page of the redirect. Relative ones become absolute as the site says.
+    Redirect(Template),
+    /// The content of a file read at load (HAProxy `return … file`).
+    File(std::path::PathBuf),
+}
+
+/// Something that holds or not.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Constant.
+    Always(bool),
+    /// Neither empty nor `0` (nginx `if ($x)`).
+    Truthy(Template),
+    /// A value passes a test.
+    Test {
+        /// The value, or values of which one must pass.
+        subject: Subject,
+        /// The test.
+        test: Test,
+    },
+    /// A file exists.
+    File {
+        /// What is looked for.
+        kind: FileKind,
+        /// Its path.
+        path: Template,
+    },
+    /// Credentials match (HAProxy `http_auth`).
+    User(BasicAuth),
+    /// Negation.
+    Not(Box<Condition>),
+    /// All hold; empty: true.
+    All(Vec<Condition>),
+    /// One holds; empty: false.
+    Any(Vec<Condition>),
+}
+
+/// What a test looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// One value.
+    Value(Template),
+    /// All values of a request field; `split`: lines are split at commas.
+    RequestHeader {
+        /// Lower-case name.
+        name: String,
+        /// Split lines at commas (HAProxy `req.hdr`, against `req.fhdr`).
+        split: bool,
+    },
+    /// All values of a response field; only in response edits.
+    ResponseHeader {
+        /// Lower-case name.
+        name: String,
+        /// Split lines at commas.
+        split: bool,
+    },
+}
+
+/// A test of a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Test {
+    /// There is one (a field is present, even if empty).
+    Present,
+    /// Equal to one of these.
+    Equals(Words),
+    /// Begins with one of these.
+    Begins(Words),
+    /// Ends with one of these.
+    Ends(Words),
+    /// Contains one of these.
+    Contains(Words),
+    /// One of these is a whole segment between `/` (HAProxy `-m dir`).
+    Segment(Words),
+    /// One of these is a whole label between `.` (HAProxy `-m dom`).
+    Label(Words),
+    /// One of the patterns matches; captures are set.
+    Matches(Vec<Pattern>),
+    /// An address of one of the networks.
+    In(Vec<IpNet>),
+    /// A number in one of the inclusive ranges.
+    Number(Vec<(i64, i64)>),
+    /// Its length in bytes is in one of the inclusive ranges.
+    Length(Vec<(i64, i64)>),
+}
+
+/// Words to compare with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Words {
+    /// The words; templates, as nginx compares with variables.
+    pub any_of: Vec<Template>,
+    /// Letters match without regard to case.
+    pub ignore_case: bool,
+}
+
+/// Kinds of files a condition asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// `-f`.
+    File,
+    /// `-d`.
+    Directory,
+    /// `-e`.
+    Any,
+    /// `-x`.
+    Executable,
+}
+
+/// An edit of header fields.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct HeaderEdit {
+    /// What is done.
+    pub kind: EditKind,
+    /// Field name as to be written.
+    pub name: String,
+    /// Value; fields are not added if it evaluates to the empty string and `skip_empty`.
+    pub value: Template,
+    /// An empty value means no edit (nginx `add_header`).
+    pub skip_empty: bool,
+    /// Statuses it holds for; empty: all (`always`). nginx's default list is written out by its front end.
+    pub statuses: Vec<u16>,
+    /// Only if this holds.
+    pub condition: Option<Condition>,
+}
+
+/// Kinds of edits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditKind {
+    /// One more line.
+    Add,
+    /// Instead of all lines of that name.
+    Set,
+    /// No line of that name. `value` is not used.
+    Remove,
+    /// In each line of that name, what the pattern matches as a whole is replaced by `value`
+    /// (`each`: in each comma-separated value; HAProxy `replace-value`).
+    Replace {
+        /// Tried on a line or value.
+        pattern: Pattern,
+        /// Per value instead of per line.
+        each: bool,
+    },
+}

@@ -1,0 +1,372 @@
+//! Routes: what is done with the requests of a path.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::Serialize;
+use weir_diag::Origin;
+use weir_expr::settings::{BodySettings, GzipSettings, LogEscape, LogLevel};
+
+use crate::{Action, Condition, HeaderEdit, Op, Pattern, RouteId, StaticFiles, Template};
+
+/// A location, an `if` block's implicit location, or a HAProxy frontend's or backend's rules.
+///
+/// Groups are shared (`Arc`) where inheritance shares them; 100,000 routes are a normal size.
+#[derive(Clone, Debug, Serialize)]
+pub struct Route {
+    /// For people: `/images/`, `~ \.php$`, `@fallback`, a backend's name.
+    pub name: String,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+    /// When it is chosen.
+    pub matching: RouteMatch,
+    /// Routes tried inside this one (nested locations); chosen by the same rules.
+    pub children: Vec<RouteId>,
+    /// Only internal redirects reach it; others get 404.
+    pub internal: bool,
+    /// Runs once the route is chosen.
+    pub program: Vec<Op>,
+    /// Request-rate limits, checked in order before access.
+    pub limit_req: Arc<Vec<LimitReq>>,
+    /// Concurrency limits.
+    pub limit_conn: Arc<Vec<LimitConn>>,
+    /// Who may pass.
+    pub access: Arc<Access>,
+    /// Client addresses taken from trusted proxies.
+    pub real_ip: Option<Arc<RealIp>>,
+    /// Candidates tried before the action (`try_files`).
+    pub try_files: Option<TryFiles>,
+    /// Files under this route, also what `$document_root` and `$request_filename` speak of.
+    pub files: Arc<StaticFiles>,
+    /// What answers.
+    pub action: Action,
+    /// Pages for statuses.
+    pub error_pages: Arc<Vec<ErrorPage>>,
+    /// Nested error pages are followed (`recursive_error_pages`).
+    pub recursive_error_pages: bool,
+    /// Edits of every response of this route, in order (add_header, http-response rules).
+    pub response_edits: Arc<Vec<HeaderEdit>>,
+    /// `Expires` and `Cache-Control: max-age`.
+    pub expires: Option<Arc<Expires>>,
+    /// Compression.
+    pub gzip: Option<Arc<GzipSettings>>,
+    /// Access logs.
+    pub access_logs: Arc<Vec<AccessLog>>,
+    /// Error logs, if other than the process's.
+    pub error_logs: Option<Arc<Vec<crate::ErrorLog>>>,
+    /// Write "file not found" to the error log.
+    pub log_not_found: bool,
+    /// How request bodies are taken.
+    pub body: Arc<BodySettings>,
+    /// Client settings that hold once the route is known (keep-alive, send timeout …).
+    pub client: Arc<weir_expr::settings::ClientSettings>,
+    /// Bytes a second to the client; `None`: no limit. (`limit_rate`; the variable form is a `Set` of `$limit_rate`.)
+    pub limit_rate: Option<u64>,
+    /// Bytes sent before the rate limit holds.
+    pub limit_rate_after: u64,
+    /// Answers of unknown length may be chunked (`chunked_transfer_encoding`).
+    pub chunked: bool,
+    /// Name servers, if other than the model's.
+    pub resolver: Option<Arc<crate::Resolver>>,
+}
+
+/// When a route is chosen among its siblings: an exact match at once; else the longest prefix is kept; if it does not
+/// stop patterns, the first pattern that matches wins over it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouteMatch {
+    /// The path is this.
+    Exact(String),
+    /// The path begins with this.
+    Prefix {
+        /// The prefix.
+        path: String,
+        /// Patterns are not tried if this is the longest (`^~`).
+        stop: bool,
+        /// Ends with `/` and proxies: the path without the slash is redirected to it with 301.
+        auto_redirect: bool,
+    },
+    /// The pattern matches the path. Its captures hold in the route.
+    Regex(Pattern),
+    /// Only by name (`@name`).
+    Named(String),
+    /// Only by reference (an `if` block, a backend).
+    Referred,
+}
+
+/// Who may pass: network rules in order, then user and password.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Access {
+    /// The first rule that matches decides; none: allowed.
+    pub rules: Vec<AccessRule>,
+    /// Basic authentication.
+    pub basic: Option<BasicAuth>,
+    /// One of `rules` and `basic` suffices (`satisfy any`).
+    pub any: bool,
+}
+
+/// One network rule.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct AccessRule {
+    /// Allow, or deny with 403.
+    pub allow: bool,
+    /// Who.
+    pub who: Who,
+}
+
+/// Clients that a rule speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Who {
+    /// Everyone.
+    All,
+    /// Those of a network.
+    Net(IpNet),
+    /// Those of unix sockets.
+    Unix,
+}
+
+/// Basic authentication (RFC 7617).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct BasicAuth {
+    /// Realm.
+    pub realm: Template,
+    /// Who may pass.
+    pub users: Users,
+    /// Turned off if the realm evaluates to `off`.
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+/// A set of users.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Users {
+    /// htpasswd file: crypt(3), apr1, SSHA, SHA, PLAIN; read again when it changes.
+    File(Template),
+    /// Users in the configuration.
+    List(#[serde(serialize_with = "redact")] Vec<(String, Password)>),
+}
+
+/// A password in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Password {
+    /// As it is.
+    Plain(String),
+    /// crypt(3) text.
+    Crypt(String),
+}
+
+fn redact<S: serde::Serializer>(users: &[(String, Password)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(users.iter().map(|(name, _)| (name, "<redacted>")))
+}
+
+/// Client addresses from a trusted proxy (realip).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct RealIp {
+    /// Peers that are believed.
+    pub from: Vec<Who>,
+    /// Where the address is read.
+    pub source: RealIpSource,
+    /// Walk the list from the right over all trusted addresses.
+    pub recursive: bool,
+}
+
+/// Source of a real client address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RealIpSource {
+    /// A request field, lower case (`x-real-ip`, `x-forwarded-for`).
+    Header(String),
+    /// The PROXY header.
+    ProxyProtocol,
+}
+
+/// Candidates tried in order; the first that exists is served by the action, else the last is done.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct TryFiles {
+    /// Paths relative to the root; one that ends with `/` names a folder.
+    pub candidates: Vec<Template>,
+    /// If none exists.
+    pub last: TryLast,
+}
+
+/// The last word of `try_files`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TryLast {
+    /// Internal redirect.
+    Uri(Template),
+    /// Named route.
+    Named(RouteId),
+    /// Status code.
+    Status(u16),
+}
+
+/// A page for statuses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct ErrorPage {
+    /// Which statuses.
+    pub statuses: Vec<u16>,
+    /// Status to answer with: `None` keeps, `Some(None)` takes that of the page (`=`), `Some(Some(n))` is `=n`.
+    pub answer: Option<Option<u16>>,
+    /// Where the page is.
+    pub target: ErrorTarget,
+}
+
+/// Where an error page is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorTarget {
+    /// Internal redirect to a path, as GET.
+    Uri(Template),
+    /// Named route; method and path stay.
+    Named(RouteId),
+    /// Redirect of the client (302 unless `answer` is another redirect).
+    Redirect(Template),
+    /// A complete HTTP response read from a file at load (HAProxy `errorfile`).
+    RawFile(PathBuf),
+}
+
+/// `expires`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expires {
+    /// From now; negative: `no-cache`.
+    After(i64),
+    /// From the file's modification.
+    AfterModified(i64),
+    /// At a time of day (seconds since midnight).
+    Daily(u32),
+    /// 1970-01-01 00:00:01 and `no-cache`.
+    Epoch,
+    /// 2037-12-31 23:55:55 and ten years.
+    Max,
+    /// From a template that evaluates to one of the words.
+    Template(Template),
+}
+
+/// One access log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct AccessLog {
+    /// Where lines go.
+    pub target: LogTarget,
+    /// A line, without its end.
+    pub format: Arc<Template>,
+    /// Escaping of values.
+    pub escape: LogEscape,
+    /// Written only if this is neither empty nor `0`.
+    pub condition: Option<Template>,
+    /// Written only if this holds (HAProxy `dontlog-normal` and its kin).
+    pub only: Option<Condition>,
+    /// Bytes gathered before a write; `None`: a small default batch.
+    pub buffer: Option<u64>,
+    /// Oldest line kept in the buffer.
+    pub flush: Option<Duration>,
+    /// Compression level of the file; `None`: plain.
+    pub gzip: Option<u8>,
+}
+
+/// Where log lines go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogTarget {
+    /// A file, appended to; reopened on request.
+    File(PathBuf),
+    /// A file whose name holds variables; opened for each line, with a small cache.
+    FileTemplate(Template),
+    /// Standard error.
+    Stderr,
+    /// Standard output.
+    Stdout,
+    /// Syslog datagrams, RFC 3164.
+    Syslog {
+        /// UDP `address:port` or the path of a unix datagram socket.
+        server: SyslogServer,
+        /// Facility word: `local0` …
+        facility: String,
+        /// Severity of the lines.
+        severity: LogLevel,
+        /// Tag; `weir` if none is given by the file (`nginx`, `haproxy` by their front ends).
+        tag: String,
+        /// Leave out the host name.
+        no_hostname: bool,
+        /// Most bytes of a line.
+        max_length: usize,
+        /// Most severe level sent (HAProxy's `minlevel`); lines above it are sent as this.
+        min_severity: LogLevel,
+    },
+    /// Nowhere (`off`).
+    Off,
+}
+
+/// Address of a syslog server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyslogServer {
+    /// UDP.
+    Udp(std::net::SocketAddr),
+    /// UDP by name, resolved at start.
+    Name(String, u16),
+    /// Unix datagram socket.
+    Unix(PathBuf),
+}
+
+/// Use of a request-rate zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct LimitReq {
+    /// Name of the zone.
+    pub zone: String,
+    /// Requests beyond the rate that may wait or pass.
+    pub burst: u32,
+    /// Requests of the burst that pass without delay; `None`: all (`nodelay`).
+    pub delay: Option<u32>,
+    /// Status of refusals.
+    pub status: u16,
+    /// Level of log lines about refusals; delays are one lower.
+    pub log_level: LogLevel,
+    /// Count, but let pass.
+    pub dry_run: bool,
+}
+
+/// Use of a concurrency zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct LimitConn {
+    /// Name of the zone.
+    pub zone: String,
+    /// Most at once.
+    pub limit: u32,
+    /// Status of refusals.
+    pub status: u16,
+    /// Level of log lines.
+    pub log_level: LogLevel,
+    /// Count, but let pass.
+    pub dry_run: bool,
+}
+
+/// A zone of request rates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitReqZone {
+    /// Name.
+    pub name: String,
+    /// Key; requests with an empty one are not counted.
+    pub key: Template,
+    /// Memory in bytes; bounds the number of keys.
+    pub size: u64,
+    /// Requests a second, in thousandths.
+    pub rate_milli: u64,
+}
+
+/// A zone of concurrent requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitConnZone {
+    /// Name.
+    pub name: String,
+    /// Key; requests with an empty one are not counted.
+    pub key: Template,
+    /// Memory in bytes; bounds the number of keys.
+    pub size: u64,
+}

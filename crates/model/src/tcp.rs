@@ -1,0 +1,85 @@
+//! TCP services.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_diag::Origin;
+use weir_expr::settings::{ProxyProtocol, RetrySettings};
+
+use crate::{Access, AccessLog, LimitConn, Manner, RealIp, Template, UpstreamTls};
+
+/// A TCP service: connections are carried, not read.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpService {
+    /// Name for people and metrics.
+    pub name: String,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+    /// What is done with a connection.
+    pub action: TcpAction,
+    /// Who may pass.
+    pub access: Arc<Access>,
+    /// Concurrency limits.
+    pub limit_conn: Arc<Vec<LimitConn>>,
+    /// Client addresses from the PROXY header of trusted peers.
+    pub real_ip: Option<Arc<RealIp>>,
+    /// Access logs.
+    pub access_logs: Arc<Vec<AccessLog>>,
+    /// Error logs, if other than the process's.
+    pub error_logs: Option<Arc<Vec<crate::ErrorLog>>>,
+    /// Whose manner it keeps.
+    pub manner: Manner,
+    /// Time for a PROXY header and a TLS handshake with the client.
+    pub handshake_timeout: Duration,
+    /// Disable Nagle's algorithm.
+    pub tcp_nodelay: bool,
+    /// Connections at once.
+    pub max_connections: Option<u64>,
+    /// TCP keep-alive probes on client sockets.
+    pub socket_keepalive: bool,
+}
+
+/// What a TCP service does.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpAction {
+    /// Carries bytes to a pool.
+    Proxy(TcpProxy),
+    /// Sends a text and closes (stream `return`).
+    Respond(Template),
+}
+
+/// Carrying of bytes.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpProxy {
+    /// Pool by name, or computed `host:port`.
+    pub target: crate::ProxyTarget,
+    /// Time to connect.
+    pub connect_timeout: Duration,
+    /// Time between two bytes, either way (nginx `proxy_timeout`).
+    pub idle_timeout: Duration,
+    /// Time the client may be silent, if told apart (HAProxy `timeout client`).
+    pub client_timeout: Option<Duration>,
+    /// Time the endpoint may be silent (HAProxy `timeout server`).
+    pub server_timeout: Option<Duration>,
+    /// Idle time once both sides have sent (HAProxy `timeout tunnel`).
+    pub tunnel_timeout: Option<Duration>,
+    /// Idle time once one side has closed (`client-fin`, `server-fin`).
+    pub half_closed_timeout: Option<Duration>,
+    /// Bytes of buffer each way.
+    pub buffer: u64,
+    /// When another endpoint is tried.
+    pub retry: RetrySettings,
+    /// PROXY header sent.
+    pub send_proxy: Option<ProxyProtocol>,
+    /// TLS to endpoints.
+    pub tls: Option<UpstreamTls>,
+    /// Local address.
+    pub bind: Option<Template>,
+    /// Bytes a second from and to the client.
+    pub limit_rate: (Option<u64>, Option<u64>),
+    /// Keep TCP keep-alive probes on upstream sockets.
+    pub socket_keepalive: bool,
+}

@@ -1,0 +1,92 @@
+//! TLS, terminated and originated.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use weir_diag::Origin;
+use weir_expr::settings::{ClientVerify, TlsVersion};
+
+use crate::{NamePattern, Template};
+
+/// TLS of a listener: identities chosen by SNI.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListenerTls {
+    /// For names that none of `by_name` matches, and clients that send none.
+    pub default: TlsIdentity,
+    /// Identities by SNI, exact names before wildcards before patterns.
+    pub by_name: Vec<(Vec<NamePattern>, TlsIdentity)>,
+    /// Refuse names that nothing matches (HAProxy `strict-sni`).
+    pub strict_sni: bool,
+    /// Session tickets are given (`ssl_session_tickets`).
+    pub tickets: bool,
+    /// Sessions kept by the server for TLS 1.2 ids; 0: none.
+    pub session_cache: usize,
+    /// How long a session can be resumed, in seconds.
+    pub session_timeout: u64,
+}
+
+/// Certificates and rules for a set of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct TlsIdentity {
+    /// Certificate chains with keys, for different key types or (HAProxy) different names.
+    pub certificates: Vec<Certificate>,
+    /// Choose among `certificates` by the names inside them, not only by key type (HAProxy).
+    pub select_by_certificate_names: bool,
+    /// Versions offered; never empty.
+    pub versions: Vec<TlsVersion>,
+    /// TLS 1.2 suites in order, IANA or OpenSSL spelling, already resolved; empty: all that Weir has.
+    pub suites: Vec<String>,
+    /// TLS 1.3 suites in order; empty: all.
+    pub suites13: Vec<String>,
+    /// Key-exchange groups in order, OpenSSL spelling; empty: default.
+    pub curves: Vec<String>,
+    /// Client certificates.
+    pub verify: ClientVerify,
+    /// Trusted CAs for them (PEM).
+    pub client_ca: Option<PathBuf>,
+    /// Revocation list (PEM).
+    pub client_crl: Option<PathBuf>,
+    /// Refuse every handshake for these names (`ssl_reject_handshake`).
+    pub reject: bool,
+    /// Protocols for ALPN in order; empty: `http/1.1` on HTTP listeners, none on TCP.
+    pub alpn: Vec<String>,
+    /// Largest record in bytes where limited (`ssl_buffer_size`).
+    pub record_size: Option<u64>,
+}
+
+/// A chain and its key in PEM files; one file may hold both.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Certificate {
+    /// Chain, leaf first. With HAProxy a combined file.
+    pub chain: PathBuf,
+    /// Private key; PKCS#8, SEC1 or PKCS#1.
+    pub key: PathBuf,
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+/// TLS towards an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct UpstreamTls {
+    /// Verify the endpoint's certificate against `ca` (or the system's CAs if `None`).
+    pub verify: bool,
+    /// Trusted CAs (PEM).
+    pub ca: Option<PathBuf>,
+    /// Revocation list (PEM).
+    pub crl: Option<PathBuf>,
+    /// Send SNI.
+    pub send_name: bool,
+    /// Name for SNI and verification; `None`: the proxy action's host.
+    pub name: Option<Template>,
+    /// Certificate shown to the endpoint.
+    pub certificate: Option<Certificate>,
+    /// Versions offered; empty: all.
+    pub versions: Vec<TlsVersion>,
+    /// TLS 1.2 suites; empty: all.
+    pub suites: Vec<String>,
+    /// Resume sessions.
+    pub session_reuse: bool,
+    /// Protocols for ALPN; empty: none is sent.
+    pub alpn: Vec<String>,
+}

@@ -1,0 +1,66 @@
+//! User variables.
+
+use ipnet::IpNet;
+use serde::Serialize;
+use weir_diag::Origin;
+
+use crate::{Pattern, Template};
+
+/// A variable defined by the configuration.
+#[derive(Clone, Debug, Serialize)]
+pub struct Variable {
+    /// Unique name without `$`.
+    pub name: String,
+    /// Where it was first written.
+    #[serde(skip)]
+    pub origin: Origin,
+    /// How its value comes about.
+    pub definition: Definition,
+}
+
+/// How a user variable gets its value.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Definition {
+    /// By `Set` or a named group; empty before.
+    Assigned,
+    /// By a table (nginx `map`), computed at first use and kept for the request unless `volatile`.
+    Map(MapTable),
+    /// By the client's address (nginx `geo`), or another variable that holds one.
+    Geo {
+        /// The address; `None`: the client's.
+        source: Option<Template>,
+        /// Longest prefix wins.
+        networks: Vec<(IpNet, Template)>,
+        /// Otherwise.
+        default: Template,
+    },
+    /// By a hash of a key (nginx `split_clients`, MurmurHash2): upper bounds of shares of 2^32, in order.
+    Split {
+        /// Key.
+        key: Template,
+        /// `(bound, value)`; a last bound of `u32::MAX` takes the rest.
+        shares: Vec<(u32, Template)>,
+    },
+}
+
+/// A table from text to text.
+#[derive(Clone, Debug, Serialize)]
+pub struct MapTable {
+    /// What is looked up. Compared without regard to case, but by patterns as they say.
+    pub source: Template,
+    /// Exact keys in lower case; the first stands.
+    pub exact: Vec<(String, Template)>,
+    /// With `hostnames`: `*.example.org` as `example.org`; longest first.
+    pub suffixes: Vec<(String, Template)>,
+    /// With `hostnames`: `mail.*` as `mail`; longest first.
+    pub prefixes: Vec<(String, Template)>,
+    /// Patterns in order.
+    pub patterns: Vec<(Pattern, Template)>,
+    /// Otherwise.
+    pub default: Template,
+    /// Host names: exact keys also match with a trailing dot cut.
+    pub hostnames: bool,
+    /// Computed anew at each use.
+    pub volatile: bool,
+}
