@@ -1,0 +1,66 @@
+//! The right to use an endpoint for one attempt.
+//!
+//! Owns: one slot of its endpoint's in-flight count.
+//! Never: outlives its attempt; never needs the pool, which a reload may replace meanwhile.
+//! Driven by: the exchange: `succeed` or `fail` at the end, or a plain drop if the client went away.
+//! Why: a guard gives the slot back on every path, a caught panic and a cancelled future included.
+
+use std::sync::Arc;
+
+use weir_control::EndpointKey;
+
+use super::EndpointIndex;
+use super::shared::EndpointLoad;
+use crate::time::Millis;
+
+/// What the end of an attempt changed in the endpoint's standing, for the error log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turnover {
+    /// Nothing.
+    Unchanged,
+    /// This failure made it unavailable for its `fail_timeout`.
+    Disabled,
+    /// This success, a probe, made it available again.
+    Restored,
+}
+
+/// An endpoint in use. Dropped without a word, it gives its slot back and says nothing about the endpoint.
+#[derive(Debug)]
+pub struct Lease {
+    pub(super) index: EndpointIndex,
+    pub(super) key: EndpointKey,
+    pub(super) load: Arc<EndpointLoad>,
+    pub(super) weight: u32,
+    pub(super) max_fails: u32,
+    pub(super) lone: bool,
+}
+
+impl Lease {
+    /// The endpoint's index in the pool that chose it. Valid for that pool's configuration only.
+    pub fn index(&self) -> EndpointIndex {
+        self.index
+    }
+
+    /// The endpoint's stable name.
+    pub fn key(&self) -> EndpointKey {
+        self.key
+    }
+
+    /// The endpoint answered as it should.
+    pub fn succeed(self) -> Turnover {
+        if !self.lone && self.load.succeed(self.max_fails) { Turnover::Restored } else { Turnover::Unchanged }
+    }
+
+    /// The attempt failed in a way that counts (see `retry::Failure::counts`). The only endpoint of a pool is never
+    /// held to it.
+    pub fn fail(self, now: Millis) -> Turnover {
+        let disabled = !self.lone && self.load.fail(self.weight, self.max_fails, now);
+        if disabled { Turnover::Disabled } else { Turnover::Unchanged }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.load.leave();
+    }
+}

@@ -1,0 +1,105 @@
+//! What one exchange remembers between its attempts.
+//!
+//! Owns: the endpoints tried, the place on the ring, the tier.
+//! Never: outlives its exchange or a change of plan.
+//! Driven by: `Pool::choose`, which reads and writes it.
+//! Why: nginx's hashes go on from where the last attempt stopped; only the exchange knows where that was.
+
+use smallvec::SmallVec;
+
+use super::EndpointIndex;
+
+/// A set of endpoint indices; up to 128 of them without an allocation.
+#[derive(Clone, Debug, Default)]
+pub struct TriedSet {
+    words: SmallVec<[u64; 2]>,
+}
+
+impl TriedSet {
+    /// Adds an endpoint.
+    pub fn insert(&mut self, index: EndpointIndex) {
+        let (word, bit) = (index.0 as usize / 64, index.0 % 64);
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << bit;
+    }
+
+    /// True if the endpoint was added.
+    pub fn contains(&self, index: EndpointIndex) -> bool {
+        self.words.get(index.0 as usize / 64).is_some_and(|word| word >> (index.0 % 64) & 1 == 1)
+    }
+
+    /// True if nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
+    /// How many were added.
+    pub fn len(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+}
+
+/// The state of choosing for one exchange. Begin with `default()`, pass the same one to every attempt.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    pub(super) tried: TriedSet,
+    pub(super) last: Option<EndpointIndex>,
+    pub(super) hash: u32,
+    pub(super) rehash: u32,
+    /// Misses of a hash or of random draws; beyond 20 turns decide (nginx).
+    pub(super) misses: u8,
+    pub(super) placed: bool,
+}
+
+impl Selection {
+    /// The endpoints tried so far.
+    pub fn tried(&self) -> &TriedSet {
+        &self.tried
+    }
+
+    /// The endpoint of the last attempt.
+    pub fn last(&self) -> Option<EndpointIndex> {
+        self.last
+    }
+
+    pub(super) fn took(&mut self, index: EndpointIndex) {
+        self.tried.insert(index);
+        self.last = Some(index);
+    }
+
+    /// Counts a miss; true once there were too many.
+    pub(super) fn missed(&mut self) -> bool {
+        self.misses = self.misses.saturating_add(1);
+        self.misses > 20
+    }
+
+    pub(super) fn exhausted(&self) -> bool {
+        self.misses > 20
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tried_holds_what_was_put_in() {
+        let mut tried = TriedSet::default();
+        assert!(tried.is_empty());
+        for index in [0, 63, 64, 200] {
+            tried.insert(EndpointIndex(index));
+        }
+        assert_eq!(tried.len(), 4);
+        assert!(tried.contains(EndpointIndex(200)) && !tried.contains(EndpointIndex(1)));
+        assert!(!tried.contains(EndpointIndex(100_000)));
+        tried.clear();
+        assert!(tried.is_empty());
+    }
+}

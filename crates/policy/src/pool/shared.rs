@@ -1,0 +1,326 @@
+//! Running state of endpoints that outlives a plan, and may be seen by every worker.
+//!
+//! Owns: in-flight counts, failures, administrative and health state, weight set at run time, the shared turn.
+//! Never: chooses; never frees state while an exchange holds a lease on it.
+//! Driven by: `Pool` and `Lease` on workers; health checks and the admin API on side threads.
+//! Why: everything is an atomic under a stable key, so a reload hands the same `Arc` to the new plan and nothing is
+//! copied, lost or counted twice.
+//!
+//! ```text
+//! PoolShared ─ members[i] ─ Arc<EndpointShared>   one per key, shared by all workers and all plan versions
+//!            │                ├ admin, health, weight      written by side threads, then `epoch` grows
+//!            │                └ load: Arc<EndpointLoad>    counts of the process (placement Process)
+//!            ├ epoch        workers refresh their view of the members when it differs from theirs
+//!            └ rotation     turns of the process (placement Process)
+//! ```
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashMap;
+use weir_control::EndpointKey;
+
+use super::config::{EndpointConfig, PoolConfig};
+use super::rotation::Rotation;
+use crate::time::Millis;
+
+/// What an operator asked of an endpoint at run time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AdminState {
+    /// Nothing: the configuration decides.
+    #[default]
+    AsConfigured = 0,
+    /// In service, even if configured `down` or `disabled`.
+    Ready = 1,
+    /// Takes only exchanges that persistence binds to it.
+    Drain = 2,
+    /// Takes nothing.
+    Maintenance = 3,
+}
+
+impl AdminState {
+    fn from_u8(value: u8) -> Self {
+        match value {
+            1 => Self::Ready,
+            2 => Self::Drain,
+            3 => Self::Maintenance,
+            _ => Self::AsConfigured,
+        }
+    }
+}
+
+/// Counts of one endpoint: those of the process, or those of one worker.
+#[derive(Debug, Default)]
+pub struct EndpointLoad {
+    /// One writer only: counts change by load and store, without a locked instruction.
+    exclusive: bool,
+    in_flight: AtomicU32,
+    fails: AtomicU32,
+    /// Taken off the weight by failures (nginx's effective weight is weight − penalty); one comes back a turn.
+    penalty: AtomicU32,
+    /// Last failure.
+    accessed: AtomicU64,
+    /// Last failure, or the choice that began a new window.
+    checked: AtomicU64,
+}
+
+impl EndpointLoad {
+    /// Counts that only one thread will change.
+    pub(super) fn exclusive() -> Self {
+        Self { exclusive: true, ..Self::default() }
+    }
+
+    /// Exchanges in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// Failures counted against `max_fails` now.
+    pub fn fails(&self) -> u32 {
+        self.fails.load(Relaxed)
+    }
+
+    pub(super) fn penalty(&self) -> u32 {
+        self.penalty.load(Relaxed)
+    }
+
+    pub(super) fn forgive_one(&self) {
+        // A lost race leaves the penalty one higher for a turn: harmless.
+        self.penalty.store(self.penalty().saturating_sub(1), Relaxed);
+    }
+
+    /// Takes a slot, unless `max` (zero: none) are taken.
+    pub(super) fn enter(&self, max: u32) -> bool {
+        if self.exclusive {
+            let now = self.in_flight();
+            let free = max == 0 || now < max;
+            self.in_flight.store(now + u32::from(free), Relaxed);
+            return free;
+        }
+        if max == 0 {
+            self.in_flight.fetch_add(1, AcqRel);
+            return true;
+        }
+        self.in_flight.fetch_update(AcqRel, Relaxed, |n| (n < max).then_some(n + 1)).is_ok()
+    }
+
+    pub(super) fn leave(&self) {
+        if self.exclusive {
+            self.in_flight.store(self.in_flight().saturating_sub(1), Relaxed);
+        } else {
+            self.in_flight.fetch_sub(1, AcqRel);
+        }
+    }
+
+    /// Unavailable through failures, at `now`.
+    pub(super) fn failed(&self, max_fails: u32, fail_timeout: u64, now: Millis) -> bool {
+        max_fails > 0
+            && self.fails() >= max_fails
+            && now.since(Millis(self.checked.load(Relaxed))) <= fail_timeout
+    }
+
+    /// Begins a window if the last has passed. False: another worker began it first, and this one has lost the
+    /// probe of an endpoint that is down.
+    pub(super) fn begin_window(&self, max_fails: u32, fail_timeout: u64, now: Millis) -> bool {
+        let checked = self.checked.load(Relaxed);
+        if now.since(Millis(checked)) <= fail_timeout {
+            return true;
+        }
+        let won = self.checked.compare_exchange(checked, now.0, AcqRel, Relaxed).is_ok();
+        won || max_fails == 0 || self.fails() < max_fails
+    }
+
+    /// Counts a failure; true if it is the one that makes the endpoint unavailable.
+    pub(super) fn fail(&self, weight: u32, max_fails: u32, now: Millis) -> bool {
+        let fails = self.fails.fetch_add(1, AcqRel) + 1;
+        self.accessed.store(now.0, Relaxed);
+        self.checked.store(now.0, Relaxed);
+        if let Some(cut) = weight.checked_div(max_fails) {
+            self.penalty.store(self.penalty().saturating_add(cut).min(weight), Relaxed);
+        }
+        max_fails > 0 && fails == max_fails
+    }
+
+    /// Counts a success; true if it brought a failed endpoint back.
+    pub(super) fn succeed(&self, max_fails: u32) -> bool {
+        let fails = self.fails();
+        if fails == 0 || self.accessed.load(Relaxed) >= self.checked.load(Relaxed) {
+            return false;
+        }
+        self.fails.store(0, Relaxed);
+        max_fails > 0 && fails >= max_fails
+    }
+}
+
+/// One endpoint of the process.
+#[derive(Debug)]
+pub struct EndpointShared {
+    key: EndpointKey,
+    admin: AtomicU8,
+    healthy: AtomicBool,
+    /// Weight set at run time; `u32::MAX` is "as configured".
+    weight: AtomicU32,
+    /// When it last came up; slow start counts from here. Zero: it was never down.
+    up_since: AtomicU64,
+    load: Arc<EndpointLoad>,
+}
+
+impl EndpointShared {
+    fn new(key: EndpointKey) -> Self {
+        Self {
+            key,
+            admin: AtomicU8::new(AdminState::AsConfigured as u8),
+            healthy: AtomicBool::new(true),
+            weight: AtomicU32::new(u32::MAX),
+            up_since: AtomicU64::new(0),
+            load: Arc::default(),
+        }
+    }
+
+    /// Its stable name.
+    pub fn key(&self) -> EndpointKey {
+        self.key
+    }
+
+    /// What an operator asked of it.
+    pub fn admin(&self) -> AdminState {
+        AdminState::from_u8(self.admin.load(Relaxed))
+    }
+
+    /// What health checks say; true until one says otherwise.
+    pub fn healthy(&self) -> bool {
+        self.healthy.load(Relaxed)
+    }
+
+    /// The weight set at run time, if any.
+    pub fn weight(&self) -> Option<u32> {
+        let weight = self.weight.load(Relaxed);
+        (weight != u32::MAX).then_some(weight)
+    }
+
+    /// Counts of the process. Stays at zero where counts are each worker's own.
+    pub fn load(&self) -> &Arc<EndpointLoad> {
+        &self.load
+    }
+
+    pub(super) fn up_since(&self) -> Millis {
+        Millis(self.up_since.load(Relaxed))
+    }
+}
+
+/// Where an endpoint stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// May be chosen.
+    Up,
+    /// Only exchanges that persistence binds to it: drained, or weight zero.
+    Draining,
+    /// Health checks say it is down.
+    Down,
+    /// Out of service by configuration or operator.
+    Maintenance,
+}
+
+/// Running state of a pool, one for the process.
+#[derive(Debug)]
+pub struct PoolShared {
+    members: Box<[Arc<EndpointShared>]>,
+    epoch: AtomicU64,
+    rotation: Mutex<Rotation>,
+}
+
+impl PoolShared {
+    /// State for `config`, taking over from `old` whatever has the same key: counts, health, drains, turns.
+    pub fn new(config: &PoolConfig, old: Option<&PoolShared>) -> Self {
+        let mut known: HashMap<EndpointKey, &Arc<EndpointShared>, ahash::RandomState> = HashMap::default();
+        known.extend(old.into_iter().flat_map(|old| old.members.iter().map(|m| (m.key, m))));
+        let take = |e: &EndpointConfig| {
+            known.get(&e.key).map_or_else(|| Arc::new(EndpointShared::new(e.key)), |m| Arc::clone(m))
+        };
+        let members: Box<[_]> = config.endpoints().iter().map(take).collect();
+        let turns = match old {
+            Some(old) => old.rotation().rekeyed(&old.keys(), &keys(config)),
+            None => Rotation::new(members.len()),
+        };
+        Self { members, epoch: AtomicU64::new(1), rotation: Mutex::new(turns) }
+    }
+
+    /// The endpoints, in the order of the configuration.
+    pub fn members(&self) -> &[Arc<EndpointShared>] {
+        &self.members
+    }
+
+    /// The index of the endpoint with this key.
+    pub fn index_of(&self, key: EndpointKey) -> Option<usize> {
+        self.members.iter().position(|m| m.key == key)
+    }
+
+    /// Sets what an operator asks of endpoint `index`. Workers see it at their next choice.
+    pub fn set_admin(&self, index: usize, state: AdminState, now: Millis) {
+        let Some(member) = self.members.get(index) else { return };
+        let before = AdminState::from_u8(member.admin.swap(state as u8, AcqRel));
+        if before != state && matches!(state, AdminState::Ready | AdminState::AsConfigured) {
+            member.up_since.store(now.0, Relaxed);
+        }
+        self.changed();
+    }
+
+    /// Sets what health checks say of endpoint `index`.
+    pub fn set_health(&self, index: usize, healthy: bool, now: Millis) {
+        let Some(member) = self.members.get(index) else { return };
+        if member.healthy.swap(healthy, AcqRel) == healthy {
+            return;
+        }
+        if healthy {
+            member.up_since.store(now.0, Relaxed);
+        }
+        self.changed();
+    }
+
+    /// Sets the weight of endpoint `index`; `None` returns to the configured one.
+    pub fn set_weight(&self, index: usize, weight: Option<u32>) {
+        let Some(member) = self.members.get(index) else { return };
+        let weight = weight.map_or(u32::MAX, |w| w.min(super::config::MAX_WEIGHT));
+        member.weight.store(weight, Relaxed);
+        self.changed();
+    }
+
+    /// Where endpoint `index` of `config` stands, passive failures aside.
+    pub fn standing(&self, config: &PoolConfig, index: usize) -> Standing {
+        let (Some(member), Some(configured)) = (self.members.get(index), config.endpoints().get(index)) else {
+            return Standing::Maintenance;
+        };
+        let weight = member.weight().unwrap_or(configured.weight);
+        match member.admin() {
+            AdminState::Maintenance => Standing::Maintenance,
+            AdminState::AsConfigured if configured.down => Standing::Maintenance,
+            _ if !member.healthy() => Standing::Down,
+            AdminState::Drain => Standing::Draining,
+            _ if weight == 0 => Standing::Draining,
+            _ => Standing::Up,
+        }
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(Acquire)
+    }
+
+    pub(super) fn rotation(&self) -> MutexGuard<'_, Rotation> {
+        // A panic while it was held can at worst have skewed one turn.
+        self.rotation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keys(&self) -> Vec<EndpointKey> {
+        self.members.iter().map(|m| m.key).collect()
+    }
+
+    fn changed(&self) {
+        self.epoch.fetch_add(1, Release);
+    }
+}
+
+pub(super) fn keys(config: &PoolConfig) -> Vec<EndpointKey> {
+    config.endpoints().iter().map(|e| e.key).collect()
+}
