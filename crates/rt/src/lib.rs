@@ -1,2 +1,84 @@
-//! placeholder
-#![forbid(unsafe_code)]
+//! Sockets, TLS, timers and buffers of one worker thread.
+//!
+//! Owns: the I/O driver (io_uring or epoll), every socket of the data plane, its clock, timers and buffer pool.
+//! Never: knows a protocol above TLS, or a configuration; shows a type of compio or rustls.
+//! Driven by: `engine` (one [`Runtime`] per thread) and `wire`.
+//! Why one crate: the only user of compio and rustls and the only place with `unsafe`, so that either driver, and the
+//! TLS library, can be replaced here.
+//!
+//! # Use
+//!
+//! An echo server. An idle connection holds no buffer; its one timer is re-armed for a store:
+//!
+//! ```
+//! use std::time::Duration;
+//! use weir_rt::*;
+//!
+//! async fn serve(stream: Stream) -> std::io::Result<()> {
+//!     let timer = Timer::new();
+//!     let mut buf = Buf::new();
+//!     loop {
+//!         timer.arm(Duration::from_secs(60));
+//!         let Ok(read) = timer.run(stream.read(&mut buf)).await else { return Ok(()) };
+//!         if read? == 0 {
+//!             return Ok(());
+//!         }
+//!         // The write owns the buffer while it is in flight; taking leaves nothing behind.
+//!         let (written, mut back) = stream.write_all(buf.take()).await;
+//!         written?;
+//!         back.release();
+//!     }
+//! }
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let runtime = Runtime::new(RuntimeConfig::default())?;
+//! let socket = listen_tcp("127.0.0.1:0".parse().unwrap(), &ListenOptions::default())?;
+//! runtime.block_on(async move {
+//!     let listener = Listener::from_fd(socket)?;
+//!     let addr = listener.local_addr()?.inet().unwrap();
+//!     spawn(async move {
+//!         while let Ok((stream, _peer)) = listener.accept().await {
+//!             spawn(async move { drop(serve(stream).await) });
+//!         }
+//!     });
+//!     let client = connect(addr, &ConnectOptions::default()).await?;
+//!     client.write_slice(b"hello").await?;
+//!     let mut answer = Buf::new();
+//!     client.read(&mut answer).await?;
+//!     assert_eq!(&answer[..], b"hello");
+//!     Ok(())
+//! })
+//! # }
+//! ```
+//!
+//! # Cancellation
+//!
+//! Waits and reads may be dropped at any time (timeouts, `select`): nothing is lost, the next read goes on where it
+//! stopped. A dropped *write* may have been sent in part: close the connection.
+
+mod addr;
+mod buf;
+mod clock;
+mod connect;
+mod fd;
+mod file;
+mod listen;
+mod mailbox;
+mod reactor;
+mod runtime;
+mod stream;
+mod timer;
+mod uring;
+mod worker;
+
+pub use addr::PeerAddr;
+pub use buf::{Buf, LARGE, MEDIUM, SMALL, pool_free_bytes, set_pool_limits};
+pub use connect::{ConnectOptions, connect, connect_unix};
+pub use file::pread_into;
+pub use listen::{ListenOptions, Listener, listen_addr, listen_tcp, listen_unix, probe};
+pub use mailbox::{Receiver, Sender, mailbox};
+pub use runtime::{
+    Driver, IoChoice, Runtime, RuntimeConfig, UringFlags, now, spawn, task_panics, unix_now, yield_now,
+};
+pub use stream::{Keepalive, PeerClosed, Stream};
+pub use timer::{Elapsed, Run, Timer, sleep, sleep_until, timeout};

@@ -1,0 +1,376 @@
+//! Listening sockets: opening them, and accepting from them.
+//!
+//! Owns: socket options of listeners, the one accept in flight on the ring.
+//! Never: decides when a listener closes, or loses a connection that was accepted for it.
+//! Driven by: the process (opens descriptors), workers (adopt and accept).
+//! Why: sockets belong to the process and outlive the workers that accept from them, so opening yields a plain
+//! descriptor, and a worker makes its `Listener` from that.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::rc::Rc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use compio_driver::Key;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::addr::PeerAddr;
+use crate::fd::SharedFd;
+use crate::reactor::{READABLE, Token};
+use crate::stream::{Keepalive, Stream, set_keepalive};
+use crate::uring::{AcceptOp, CancelFd, InFlight};
+use crate::worker::{Drive, Worker};
+
+/// Options of a listening socket.
+#[derive(Debug, Clone)]
+pub struct ListenOptions {
+    /// Connections that the kernel completes and queues; capped by net.core.somaxconn.
+    pub backlog: i32,
+    /// SO_REUSEPORT: several sockets (one per worker) share the port, the kernel spreads connections.
+    pub reuse_port: bool,
+    /// IPV6_V6ONLY: an IPv6 socket takes no IPv4 connections.
+    pub v6_only: bool,
+    /// TCP_FASTOPEN queue length.
+    pub fast_open: Option<u32>,
+    /// TCP_DEFER_ACCEPT: hand a connection over only once it has sent data, waiting at most this long.
+    pub defer_accept: Option<Duration>,
+    /// SO_RCVBUF in bytes.
+    pub recv_buffer: Option<usize>,
+    /// SO_SNDBUF in bytes.
+    pub send_buffer: Option<usize>,
+    /// Keep-alive probes of accepted connections (inherited).
+    pub keepalive: Option<Keepalive>,
+    /// SO_BINDTODEVICE.
+    pub device: Option<String>,
+    /// IP_FREEBIND / transparent use: bind to an address that the machine does not have yet.
+    pub free_bind: bool,
+    /// Permission bits of a unix socket's file.
+    pub unix_mode: Option<u32>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self {
+            backlog: 4096,
+            reuse_port: false,
+            v6_only: true,
+            fast_open: None,
+            defer_accept: None,
+            recv_buffer: None,
+            send_buffer: None,
+            keepalive: None,
+            device: None,
+            free_bind: false,
+            unix_mode: None,
+        }
+    }
+}
+
+fn tcp_socket(addr: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuse_port)?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(options.v6_only)?;
+    }
+    if options.free_bind {
+        if addr.is_ipv6() { socket.set_freebind_v6(true)? } else { socket.set_freebind_v4(true)? }
+    }
+    if let Some(device) = &options.device {
+        socket.bind_device(Some(device.as_bytes()))?;
+    }
+    if let Some(bytes) = options.recv_buffer {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    if let Some(bytes) = options.send_buffer {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    if let Some(keepalive) = options.keepalive {
+        set_keepalive(&socket, keepalive)?;
+    }
+    socket.bind(&addr.into())?;
+    Ok(socket)
+}
+
+/// Checks that no other program holds `addr`, by binding to it without SO_REUSEPORT (and without listening).
+///
+/// With SO_REUSEPORT alone a second program of the same user would silently share the port. Do this before the first
+/// socket of an address is opened, never while own sockets are bound to it.
+pub fn probe(addr: SocketAddr, options: &ListenOptions) -> io::Result<()> {
+    // Binding alone succeeds beside a listener that set SO_REUSEADDR only if that one does not listen; listening
+    // is what the kernel refuses.
+    let socket = tcp_socket(addr, options, false)?;
+    socket.listen(1)
+}
+
+/// Opens a listening TCP socket. Port 0 asks the kernel for one (see [`listen_addr`]).
+pub fn listen_tcp(addr: SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
+    let socket = tcp_socket(addr, options, options.reuse_port)?;
+    socket.listen(options.backlog)?;
+    set_listen_only(&socket, options)?;
+    Ok(socket.into())
+}
+
+fn set_listen_only(socket: &Socket, options: &ListenOptions) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let set = |name: libc::c_int, value: libc::c_int| -> io::Result<()> {
+        // SAFETY: the option's value is an int that outlives the call.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                name,
+                std::ptr::from_ref(&value).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    if let Some(queue) = options.fast_open {
+        set(libc::TCP_FASTOPEN, queue.min(i32::MAX as u32) as i32)?;
+    }
+    if let Some(wait) = options.defer_accept {
+        set(libc::TCP_DEFER_ACCEPT, wait.as_secs().clamp(1, i32::MAX as u64) as i32)?;
+    }
+    Ok(())
+}
+
+/// Opens a listening unix socket. A socket file that nobody listens on any more is replaced; any other file, or a
+/// socket in use, is an error.
+pub fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<OwnedFd> {
+    remove_stale(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    if let Some(mode) = options.unix_mode {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    socket.listen(options.backlog)?;
+    Ok(socket.into())
+}
+
+fn remove_stale(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(meta) if !meta.file_type().is_socket() => {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "a file that is no socket is in the way",
+            ));
+        }
+        Ok(_) => {}
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens on this socket")),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// The address a listening socket is bound to.
+pub fn listen_addr(fd: impl AsFd) -> io::Result<PeerAddr> {
+    PeerAddr::from_sock(&socket2::SockRef::from(&fd).local_addr()?)
+}
+
+/// A listening socket in use by this worker.
+pub struct Listener {
+    worker: Rc<Worker>,
+    fd: SharedFd,
+    side: Side,
+}
+
+enum Side {
+    Ring(RefCell<Option<Key<AcceptOp>>>),
+    Epoll(Token),
+}
+
+impl Listener {
+    /// Adopts a listening socket into the calling thread's runtime; makes it nonblocking. To keep the socket open
+    /// beyond this listener, pass a duplicate (`OwnedFd::try_clone`).
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        let worker = Worker::current();
+        let side = match &worker.drive {
+            Drive::Uring(_) => Side::Ring(RefCell::new(None)),
+            Drive::Epoll(reactor) => Side::Epoll(reactor.register(fd.as_fd(), READABLE)?),
+        };
+        Ok(Self { worker, fd: SharedFd::new(fd), side })
+    }
+
+    /// The descriptor.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The address it is bound to.
+    pub fn local_addr(&self) -> io::Result<PeerAddr> {
+        listen_addr(&self.fd)
+    }
+
+    /// The next connection. Dropping the future loses none: an accept stays in flight for the next call, or for
+    /// [`Listener::stop`]. Errors of one connection (aborted before it was accepted) are skipped; what comes back is
+    /// about this process, such as no descriptors left: wait a little before the next call.
+    pub async fn accept(&self) -> io::Result<(Stream, PeerAddr)> {
+        match &self.side {
+            Side::Ring(slot) => loop {
+                match poll_fn(|cx| self.poll_ring(&mut slot.borrow_mut(), cx)).await {
+                    Err(error) if is_transient(&error) => {}
+                    other => return other,
+                }
+            },
+            Side::Epoll(token) => loop {
+                let Drive::Epoll(reactor) = &self.worker.drive else {
+                    return Err(io::Error::other("a listener of another driver"));
+                };
+                poll_fn(|cx| reactor.poll_read_flags(*token, READABLE, cx)).await;
+                match self.try_accept()? {
+                    Some(accepted) => return Ok(accepted),
+                    None => reactor.clear_readable(*token),
+                }
+            },
+        }
+    }
+
+    fn poll_ring(
+        &self,
+        slot: &mut Option<Key<AcceptOp>>,
+        cx: &mut std::task::Context<'_>,
+    ) -> Poll<io::Result<(Stream, PeerAddr)>> {
+        let ring = self.worker.ring();
+        if slot.is_none() {
+            match ring.push(AcceptOp::new(self.fd.clone())) {
+                Ok(key) => *slot = Some(key),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let (result, op) = ready!(ring.poll_op(slot, cx));
+        Poll::Ready(result.and_then(|_| self.adopt(op)))
+    }
+
+    fn adopt(&self, op: AcceptOp) -> io::Result<(Stream, PeerAddr)> {
+        let Some((fd, addr)) = op.into_accepted() else {
+            return Err(io::Error::other("an accept without a descriptor"));
+        };
+        Ok((Stream::adopt(&self.worker, fd)?, PeerAddr::from_sock(&addr)?))
+    }
+
+    /// A connection, if one is queued.
+    pub fn try_accept(&self) -> io::Result<Option<(Stream, PeerAddr)>> {
+        if let Side::Ring(slot) = &self.side
+            && let Some((result, op)) = self.worker.ring().take_op(&mut slot.borrow_mut())
+        {
+            match result {
+                Ok(_) => return self.adopt(op).map(Some),
+                Err(error) if is_transient(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        use rustix::io::Errno;
+        use rustix::net::SocketFlags;
+        loop {
+            match rustix::net::acceptfrom_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok((fd, addr)) => {
+                    let addr = peer_of(addr)?;
+                    return Ok(Some((Stream::adopt(&self.worker, fd)?, addr)));
+                }
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(errno) => {
+                    let error = io::Error::from(errno);
+                    if !is_transient(&error) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends accepting: takes back the accept in flight, and returns the connection if it had brought one. The socket
+    /// closes when this listener drops and no duplicate is open; what is still queued then is reset, so a listener
+    /// that is going away is first drained with [`Listener::try_accept`].
+    pub async fn stop(&self) -> Option<(Stream, PeerAddr)> {
+        let Side::Ring(slot) = &self.side else {
+            return None;
+        };
+        let mut slot = slot.borrow_mut().take();
+        if slot.is_some() {
+            // A second operation on the same descriptor would steal connections: cancel by descriptor, then wait
+            // for the accept's own answer, which is the connection or ECANCELED.
+            let cancel = CancelFd::new(self.fd.clone());
+            if let Ok(flight) = InFlight::push(&self.worker, cancel) {
+                let _ = flight.await;
+            }
+            let (result, op) = poll_fn(|cx| self.worker.ring().poll_op(&mut slot, cx)).await;
+            if result.is_ok() {
+                return self.adopt(op).ok();
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        match &mut self.side {
+            Side::Ring(slot) => {
+                if let Some(key) = slot.get_mut().take() {
+                    self.worker.ring().cancel(key);
+                }
+            }
+            Side::Epoll(token) => {
+                if let Drive::Epoll(reactor) = &self.worker.drive {
+                    // Duplicates of the socket may stay open, so the registration must go by itself.
+                    let _ = reactor.detach(*token, self.fd.as_fd());
+                }
+            }
+        }
+    }
+}
+
+fn peer_of(addr: Option<rustix::net::SocketAddrAny>) -> io::Result<PeerAddr> {
+    let Some(addr) = addr else {
+        return Ok(PeerAddr::Unix(None));
+    };
+    match SocketAddr::try_from(addr.clone()) {
+        Ok(inet) => Ok(PeerAddr::Inet(inet)),
+        Err(_) => {
+            let unix = rustix::net::SocketAddrUnix::try_from(addr)?;
+            Ok(PeerAddr::Unix(
+                unix.path_bytes()
+                    .filter(|path| !path.is_empty())
+                    .map(|path| Path::new(std::ffi::OsStr::from_bytes(path)).to_path_buf()),
+            ))
+        }
+    }
+}
+
+/// Errors of the connection that would have been accepted, which accept(2) says to treat like `EAGAIN`.
+fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNABORTED
+                | libc::EINTR
+                | libc::EPROTO
+                | libc::ENETDOWN
+                | libc::ENOPROTOOPT
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::EHOSTUNREACH
+                | libc::EOPNOTSUPP
+                | libc::ENETUNREACH
+                | libc::EPERM
+        )
+    )
+}

@@ -1,0 +1,236 @@
+//! The epoll driver: one edge-triggered registration per socket.
+//!
+//! Owns: the epoll descriptor, the event descriptor that interrupts it, and each socket's readiness.
+//! Never: calls `epoll_ctl` for a wait; holds a buffer.
+//! Driven by: the runtime's loop; streams and listeners register, read readiness, and leave wakers.
+//! Why not compio's polling driver: it registers one-shot interests, so each wait costs an `epoll_ctl` (or two), and
+//! it takes a managed read's buffer when the read is submitted. Here a kept-alive request costs `epoll_wait` (shared by
+//! all that are ready), one `recv` and one `send`. Writability is asked for only once a write would have blocked, so
+//! that a new connection does not wake anyone with it.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use slab::Slab;
+
+const WAKE_TOKEN: u64 = u64::MAX;
+const EVENTS: usize = 256;
+
+pub(crate) const READABLE: u8 = 1;
+pub(crate) const WRITABLE: u8 = 2;
+/// The peer sent FIN, or the connection failed: reads no longer block.
+pub(crate) const HANGUP: u8 = 4;
+const WANTS_WRITE: u8 = 8;
+
+struct Source {
+    generation: u32,
+    flags: u8,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+pub(crate) struct Reactor {
+    epoll: OwnedFd,
+    wake: Arc<OwnedFd>,
+    sources: RefCell<Slab<Source>>,
+    generation: std::cell::Cell<u32>,
+    events: RefCell<Vec<libc::epoll_event>>,
+    woken: RefCell<Vec<Waker>>,
+}
+
+/// A registered socket's place; returned to `Reactor::deregister`.
+#[derive(Clone, Copy)]
+pub(crate) struct Token {
+    index: u32,
+    generation: u32,
+}
+
+impl Token {
+    fn data(self) -> u64 {
+        (u64::from(self.generation) << 32) | u64::from(self.index)
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+impl Reactor {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: no pointers; the result is checked before it is owned.
+        let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
+        let wake = rustix::event::eventfd(
+            0,
+            rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
+        )?;
+        let reactor = Self {
+            epoll,
+            wake: Arc::new(wake),
+            sources: RefCell::new(Slab::new()),
+            generation: std::cell::Cell::new(0),
+            events: RefCell::new(Vec::with_capacity(EVENTS)),
+            woken: RefCell::new(Vec::new()),
+        };
+        reactor.control(libc::EPOLL_CTL_ADD, reactor.wake.as_fd(), libc::EPOLLIN as u32, WAKE_TOKEN)?;
+        Ok(reactor)
+    }
+
+    /// The descriptor to write eight bytes to when another thread wants attention.
+    pub(crate) fn wake_fd(&self) -> Arc<OwnedFd> {
+        self.wake.clone()
+    }
+
+    fn control(&self, op: libc::c_int, fd: BorrowedFd<'_>, events: u32, data: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: data };
+        // SAFETY: both descriptors are open, `event` outlives the call.
+        check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), op, fd.as_raw_fd(), &mut event) })?;
+        Ok(())
+    }
+
+    /// Registers a nonblocking socket for readability. `flags` is what is known to be true at once.
+    pub(crate) fn register(&self, fd: BorrowedFd<'_>, flags: u8) -> io::Result<Token> {
+        let generation = self.generation.get().wrapping_add(1);
+        self.generation.set(generation);
+        let source = Source { generation, flags, reader: None, writer: None };
+        let index = self.sources.borrow_mut().insert(source) as u32;
+        let token = Token { index, generation };
+        let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+        if let Err(error) = self.control(libc::EPOLL_CTL_ADD, fd, events, token.data()) {
+            self.sources.borrow_mut().remove(index as usize);
+            return Err(error);
+        }
+        Ok(token)
+    }
+
+    /// Forgets a socket that is about to be closed (which ends the kernel's registration).
+    pub(crate) fn deregister(&self, token: Token) {
+        let source = self.sources.borrow_mut().try_remove(token.index as usize);
+        // Wakers are dropped outside the borrow.
+        drop(source);
+    }
+
+    /// Forgets a socket that stays open.
+    pub(crate) fn detach(&self, token: Token, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.deregister(token);
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+    }
+
+    /// Notes that a read drained the socket. A hang-up keeps it readable: the end has yet to be read.
+    pub(crate) fn clear_readable(&self, token: Token) {
+        if let Some(source) = self.sources.borrow_mut().get_mut(token.index as usize)
+            && source.flags & HANGUP == 0
+        {
+            source.flags &= !READABLE;
+        }
+    }
+
+    /// Ready when any of `wanted` is set.
+    pub(crate) fn poll_read_flags(&self, token: Token, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
+        let mut sources = self.sources.borrow_mut();
+        let Some(source) = sources.get_mut(token.index as usize) else {
+            return Poll::Ready(HANGUP | READABLE);
+        };
+        if source.flags & wanted != 0 {
+            return Poll::Ready(source.flags);
+        }
+        set_waker(&mut source.reader, cx);
+        Poll::Pending
+    }
+
+    /// Notes that a write would have blocked, and asks the kernel for writability from now on.
+    pub(crate) fn write_blocked(&self, token: Token, fd: BorrowedFd<'_>) -> io::Result<()> {
+        {
+            let mut sources = self.sources.borrow_mut();
+            let Some(source) = sources.get_mut(token.index as usize) else {
+                return Ok(());
+            };
+            source.flags &= !WRITABLE;
+            if source.flags & WANTS_WRITE != 0 {
+                return Ok(());
+            }
+            source.flags |= WANTS_WRITE;
+        }
+        let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+        self.control(libc::EPOLL_CTL_MOD, fd, events, token.data())
+    }
+
+    pub(crate) fn poll_writable(&self, token: Token, cx: &mut Context<'_>) -> Poll<()> {
+        let mut sources = self.sources.borrow_mut();
+        let Some(source) = sources.get_mut(token.index as usize) else {
+            return Poll::Ready(());
+        };
+        if source.flags & WRITABLE != 0 {
+            return Poll::Ready(());
+        }
+        set_waker(&mut source.writer, cx);
+        Poll::Pending
+    }
+
+    /// Waits at most `timeout` and wakes the tasks whose sockets changed.
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let millis = match timeout {
+            None => -1,
+            // Rounded up, so that a timer that is not quite due does not spin.
+            Some(timeout) => timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32,
+        };
+        let mut events = self.events.borrow_mut();
+        events.clear();
+        // SAFETY: the kernel writes at most `EVENTS` entries into the vector's spare capacity of that many.
+        let count =
+            unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), EVENTS as i32, millis) };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+        }
+        // SAFETY: the kernel initialised `count` entries, and `count <= EVENTS <= capacity`.
+        unsafe { events.set_len(count as usize) };
+        let mut woken = self.woken.take();
+        for event in events.iter() {
+            self.note(event.events, event.u64, &mut woken);
+        }
+        drop(events);
+        for waker in woken.drain(..) {
+            waker.wake();
+        }
+        self.woken.replace(woken);
+        Ok(())
+    }
+
+    fn note(&self, events: u32, data: u64, woken: &mut Vec<Waker>) {
+        if data == WAKE_TOKEN {
+            let _ = rustix::io::read(&self.wake, &mut [0u8; 8][..]);
+            return;
+        }
+        let mut sources = self.sources.borrow_mut();
+        let Some(source) = sources.get_mut(data as u32 as usize) else {
+            return;
+        };
+        // An event queued for a socket closed since: its place may belong to another one.
+        if source.generation != (data >> 32) as u32 {
+            return;
+        }
+        let failed = events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
+        if failed || events & (libc::EPOLLIN | libc::EPOLLRDHUP) as u32 != 0 {
+            source.flags |= READABLE;
+            if failed || events & libc::EPOLLRDHUP as u32 != 0 {
+                source.flags |= HANGUP;
+            }
+            woken.extend(source.reader.take());
+        }
+        if failed || events & libc::EPOLLOUT as u32 != 0 {
+            source.flags |= WRITABLE;
+            woken.extend(source.writer.take());
+        }
+    }
+}
+
+fn set_waker(slot: &mut Option<Waker>, cx: &mut Context<'_>) {
+    match slot {
+        Some(waker) if waker.will_wake(cx.waker()) => {}
+        _ => *slot = Some(cx.waker().clone()),
+    }
+}

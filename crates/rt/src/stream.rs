@@ -1,0 +1,602 @@
+//! Connected stream sockets, TCP or unix.
+//!
+//! Owns: the descriptor, the one receive in flight on the ring, or the readiness kept by the reactor.
+//! Never: holds a buffer while it waits; loses data when a waiting future is dropped.
+//! Driven by: connection tasks. Waits borrow the stream, so one task may read and write at once; a clone is another
+//! handle on the same socket. At most one waiting reader and one waiting writer at a time.
+//! Why the receive belongs to the stream and not to the future that awaits it: dropping the future (a timeout) leaves
+//! it in flight, and the next read takes its result. So nothing is lost, nothing is cancelled, and waiting for the
+//! client to hang up (`peer_closed`) uses the very receive that its next request needs.
+//!
+//! ```text
+//!   ring side:  Idle --push--> Pending --data--> Data (in a buffer of the ring) --copied out--> Idle
+//!                                 \---no ring buffer left--> Hint (readable, nothing held): plain recv
+//!                                 \---end or error--> Ended
+//! ```
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use compio_buf::{IoBuf, SetLen};
+use compio_driver::op::{RecvManaged, Send};
+use compio_driver::{BufferRef, Key, PollFirst, TakeBuffer};
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::addr::PeerAddr;
+use crate::buf::{Buf, LARGE, MEDIUM};
+use crate::fd::SharedFd;
+use crate::reactor::{HANGUP, READABLE, Token, WRITABLE};
+use crate::uring::{InFlight, PollMask};
+use crate::worker::{Drive, Worker};
+
+/// Up to this many bytes are sent through the ring, together with the other sends of the round; above it a direct
+/// send is cheaper, because the data is still in the cache.
+const RING_SEND_MAX: usize = MEDIUM;
+
+/// A connected socket. Clones are handles on the same socket, which closes with the last one.
+#[derive(Clone)]
+pub struct Stream {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    worker: Rc<Worker>,
+    fd: SharedFd,
+    side: Side,
+}
+
+enum Side {
+    Ring(RefCell<Recv>),
+    Epoll(Token),
+}
+
+type RecvKey = Key<RecvManaged<SharedFd>>;
+
+enum Recv {
+    Idle,
+    Pending(Option<RecvKey>),
+    Data { buf: BufferRef, taken: usize },
+    Hint,
+    Ended(Option<io::ErrorKind>, Option<i32>),
+}
+
+/// How a peer went away (see [`Stream::peer_closed`]).
+#[derive(Debug)]
+pub enum PeerClosed {
+    /// It sent FIN: it will send no more, but may still read.
+    Finished,
+    /// The connection failed, as after RST.
+    Failed(io::Error),
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        match &mut self.side {
+            Side::Ring(recv) => {
+                if let Recv::Pending(Some(key)) = std::mem::replace(recv.get_mut(), Recv::Idle) {
+                    self.worker.ring().cancel(key);
+                }
+            }
+            Side::Epoll(token) => {
+                if let Drive::Epoll(reactor) = &self.worker.drive {
+                    reactor.deregister(*token);
+                }
+            }
+        }
+    }
+}
+
+fn would_block<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Stream {
+    /// Adopts a connected socket into the calling thread's runtime; makes it nonblocking.
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Self::adopt(&Worker::current(), fd)
+    }
+
+    /// As `from_fd`, for a descriptor known to be nonblocking.
+    pub(crate) fn adopt(worker: &Rc<Worker>, fd: OwnedFd) -> io::Result<Self> {
+        let side = match &worker.drive {
+            Drive::Uring(_) => Side::Ring(RefCell::new(Recv::Idle)),
+            Drive::Epoll(reactor) => Side::Epoll(reactor.register(fd.as_fd(), WRITABLE)?),
+        };
+        Ok(Self { inner: Rc::new(Inner { worker: worker.clone(), fd: SharedFd::new(fd), side }) })
+    }
+
+    /// Takes the descriptor out, for instance to move the connection to another worker. Gives the stream back when
+    /// another handle exists, or a receive is in flight or has brought data (both only after a read was awaited).
+    pub fn into_fd(self) -> Result<OwnedFd, Stream> {
+        let inner = Rc::try_unwrap(self.inner).map_err(|inner| Stream { inner })?;
+        let idle = match &inner.side {
+            Side::Ring(recv) => matches!(*recv.borrow(), Recv::Idle | Recv::Hint),
+            Side::Epoll(_) => true,
+        };
+        if !idle {
+            return Err(Stream { inner: Rc::new(inner) });
+        }
+        if let (Side::Epoll(token), Drive::Epoll(reactor)) = (&inner.side, &inner.worker.drive) {
+            // A failure means that the kernel had no registration; there is nothing left to undo.
+            let _ = reactor.detach(*token, inner.fd.as_fd());
+        }
+        let fd = inner.fd.clone();
+        let worker = inner.worker.clone();
+        drop(inner);
+        fd.try_unwrap().map_err(|fd| {
+            let side = Side::Ring(RefCell::new(Recv::Idle));
+            Stream { inner: Rc::new(Inner { worker, fd, side }) }
+        })
+    }
+
+    /// The descriptor, for socket options.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.fd.as_fd()
+    }
+
+    /// Whether two handles are of one socket.
+    pub fn same_socket(&self, other: &Stream) -> bool {
+        Rc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    // ---- reading ----
+
+    /// Waits until a read would not block (data, end or error). Holds no buffer.
+    pub async fn readable(&self) {
+        poll_fn(|cx| self.poll_readable(cx)).await;
+    }
+
+    /// Ready when a read would not block.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.inner.side {
+            Side::Ring(recv) => self.poll_ring(&mut recv.borrow_mut(), cx),
+            Side::Epoll(token) => self.poll_reactor(*token, READABLE, cx).map(drop),
+        }
+    }
+
+    fn poll_reactor(&self, token: Token, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
+        match &self.inner.worker.drive {
+            Drive::Epoll(reactor) => reactor.poll_read_flags(token, wanted, cx),
+            // A stream's side is chosen by the drive of its worker.
+            Drive::Uring(_) => Poll::Ready(READABLE),
+        }
+    }
+
+    /// Brings the receive forward; ready in any state but `Pending`.
+    fn poll_ring(&self, recv: &mut Recv, cx: &mut Context<'_>) -> Poll<()> {
+        let ring = self.inner.worker.ring();
+        if let Recv::Idle = recv {
+            *recv = match self.push_recv() {
+                Ok(key) => Recv::Pending(Some(key)),
+                // The ring takes nothing: fall back on what a plain receive says.
+                Err(_) => Recv::Hint,
+            };
+        }
+        if let Recv::Pending(slot) = recv {
+            let (result, op) = ready!(ring.poll_op(slot, cx));
+            *recv = received(result, op);
+        }
+        Poll::Ready(())
+    }
+
+    fn push_recv(&self) -> io::Result<RecvKey> {
+        let ring = self.inner.worker.ring();
+        let mut op = RecvManaged::new(self.inner.fd.clone(), ring.pool(), 0, RecvFlags::empty())?;
+        // The socket is expected to be empty: a first attempt would be wasted.
+        op.poll_first();
+        ring.push(op)
+    }
+
+    /// Waits for data without holding a buffer, then appends what has arrived to `buf`, which grows to at most
+    /// 16 KB for it. `Ok(0)` is the peer's end of stream. Dropping the future loses nothing.
+    pub async fn read(&self, buf: &mut Buf) -> io::Result<usize> {
+        self.read_up_to(buf, MEDIUM).await
+    }
+
+    /// As [`Stream::read`], appending at most `limit` bytes (`limit` is taken from the pool once data has arrived).
+    pub async fn read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<usize> {
+        loop {
+            self.readable().await;
+            if let Some(read) = self.try_read_up_to(buf, limit)? {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// Appends what has arrived to `buf`, at most its spare room (64 KB if it has none); `None` if nothing has.
+    pub fn try_read(&self, buf: &mut Buf) -> io::Result<Option<usize>> {
+        let limit = if buf.spare() == 0 { LARGE } else { buf.spare() };
+        self.try_read_up_to(buf, limit)
+    }
+
+    /// As [`Stream::try_read`], with room for `limit` bytes made as needed.
+    pub fn try_read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
+        match &self.inner.side {
+            Side::Ring(recv) => self.try_read_ring(&mut recv.borrow_mut(), buf, limit),
+            Side::Epoll(token) => self.try_read_epoll(*token, buf, limit),
+        }
+    }
+
+    fn try_read_epoll(&self, token: Token, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
+        let Drive::Epoll(reactor) = &self.inner.worker.drive else {
+            return Ok(None);
+        };
+        let was_empty = buf.is_empty();
+        buf.reserve(limit);
+        match self.recv_now(buf, limit) {
+            Ok(Some(read)) => {
+                // Less than asked for: the socket is drained, and the next byte makes a new edge.
+                if read < limit && read > 0 {
+                    reactor.clear_readable(token);
+                }
+                Ok(Some(read))
+            }
+            Ok(None) => {
+                reactor.clear_readable(token);
+                if was_empty {
+                    buf.release();
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn try_read_ring(&self, recv: &mut Recv, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
+        if let Recv::Pending(slot) = recv {
+            // While a receive is in flight only it may take data, or the order would be lost.
+            let Some((result, op)) = self.inner.worker.ring().take_op(slot) else {
+                return Ok(None);
+            };
+            *recv = received(result, op);
+        }
+        match recv {
+            Recv::Data { buf: ring_buf, taken } => {
+                let n = (ring_buf.len() - *taken).min(limit);
+                buf.reserve(n);
+                buf.extend(&ring_buf[*taken..*taken + n]);
+                *taken += n;
+                if *taken < ring_buf.len() {
+                    return Ok(Some(n));
+                }
+                // A full ring buffer says that more is waiting.
+                let full = ring_buf.len() == self.inner.worker.ring().buffer_len();
+                *recv = Recv::Idle;
+                if full && limit > n {
+                    buf.reserve(limit - n);
+                    // An error or the end comes back at the next read.
+                    return Ok(Some(n + self.recv_now(buf, limit - n).ok().flatten().unwrap_or(0)));
+                }
+                Ok(Some(n))
+            }
+            Recv::Ended(None, _) => Ok(Some(0)),
+            Recv::Ended(Some(kind), errno) => Err(match errno {
+                Some(errno) => io::Error::from_raw_os_error(*errno),
+                None => io::Error::from(*kind),
+            }),
+            Recv::Idle | Recv::Pending(_) | Recv::Hint => {
+                let was_empty = buf.is_empty();
+                buf.reserve(limit);
+                let result = self.recv_now(buf, limit);
+                *recv = Recv::Idle;
+                if was_empty && matches!(result, Ok(None)) {
+                    buf.release();
+                }
+                result
+            }
+        }
+    }
+
+    fn recv_now(&self, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
+        let spare = buf.spare_mut();
+        let limit = limit.min(spare.len());
+        let result = rustix::net::recv(&self.inner.fd, &mut spare[..limit], RecvFlags::DONTWAIT);
+        let read = would_block(result.map(|(n, _)| n))?;
+        if let Some(n) = read {
+            buf.commit(n);
+        }
+        Ok(read)
+    }
+
+    /// Waits until the peer has finished or the connection failed, consuming nothing: data that arrives meanwhile
+    /// is kept for the next read, and the wait goes on. Dropping the future is free.
+    pub async fn peer_closed(&self) -> PeerClosed {
+        match &self.inner.side {
+            Side::Ring(recv) => loop {
+                poll_fn(|cx| self.poll_ring(&mut recv.borrow_mut(), cx)).await;
+                if let Recv::Ended(kind, errno) = &*recv.borrow() {
+                    return match (kind, errno) {
+                        (None, _) => PeerClosed::Finished,
+                        (Some(_), Some(errno)) => PeerClosed::Failed(io::Error::from_raw_os_error(*errno)),
+                        (Some(kind), None) => PeerClosed::Failed(io::Error::from(*kind)),
+                    };
+                }
+                // Data waits to be read: only the hang-up can be watched for now.
+                let hangup = PollMask::new(self.inner.fd.clone(), libc::POLLRDHUP);
+                if let Ok(wait) = InFlight::push(&self.inner.worker, hangup) {
+                    let _ = wait.await;
+                }
+                return self.closed_how();
+            },
+            Side::Epoll(token) => {
+                poll_fn(|cx| self.poll_reactor(*token, HANGUP, cx)).await;
+                self.closed_how()
+            }
+        }
+    }
+
+    fn closed_how(&self) -> PeerClosed {
+        match rustix::net::sockopt::socket_error(&self.inner.fd) {
+            Ok(Err(errno)) | Err(errno) => PeerClosed::Failed(errno.into()),
+            Ok(Ok(())) => PeerClosed::Finished,
+        }
+    }
+
+    // ---- writing ----
+
+    /// Waits until a write would not block.
+    pub async fn writable(&self) -> io::Result<()> {
+        match (&self.inner.side, &self.inner.worker.drive) {
+            (Side::Epoll(token), Drive::Epoll(reactor)) => {
+                poll_fn(|cx| reactor.poll_writable(*token, cx)).await;
+                Ok(())
+            }
+            _ => {
+                let wait = PollMask::new(self.inner.fd.clone(), libc::POLLOUT);
+                InFlight::push(&self.inner.worker, wait)?.await.0.map(drop)
+            }
+        }
+    }
+
+    /// Sends what the socket takes at once; `None` if it takes nothing.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let bytes = &bytes[..bytes.len().min(LARGE)];
+        let sent =
+            would_block(rustix::net::send(&self.inner.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT))?;
+        self.note_write(sent)
+    }
+
+    /// As [`Stream::try_write`], for several pieces.
+    pub fn try_writev(&self, pieces: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let sent = would_block(rustix::net::sendmsg(
+            &self.inner.fd,
+            pieces,
+            &mut rustix::net::SendAncillaryBuffer::default(),
+            flags,
+        ))?;
+        self.note_write(sent)
+    }
+
+    fn note_write(&self, sent: Option<usize>) -> io::Result<Option<usize>> {
+        if sent.is_none()
+            && let (Side::Epoll(token), Drive::Epoll(reactor)) = (&self.inner.side, &self.inner.worker.drive)
+        {
+            reactor.write_blocked(*token, self.inner.fd.as_fd())?;
+        }
+        Ok(sent)
+    }
+
+    /// Writes all of `buf` and gives the buffer back, emptied of what was sent. On io_uring small writes go through
+    /// the ring, so that those of one round share a system call. A write that is dropped half-way leaves the peer
+    /// with a part of it: close the connection then.
+    pub async fn write_all(&self, mut buf: Buf) -> (io::Result<()>, Buf) {
+        if matches!(self.inner.side, Side::Ring(_)) && buf.len() <= RING_SEND_MAX {
+            while !buf.is_empty() {
+                let (result, back) = self.send_ring(buf).await;
+                buf = back;
+                match result {
+                    Ok(sent) => buf.consume(sent),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return (Err(error), buf),
+                }
+            }
+            return (Ok(()), buf);
+        }
+        while !buf.is_empty() {
+            match self.try_write(&buf) {
+                Ok(Some(sent)) => buf.consume(sent),
+                Ok(None) => {
+                    if let Err(error) = self.writable().await {
+                        return (Err(error), buf);
+                    }
+                }
+                Err(error) => return (Err(error), buf),
+            }
+        }
+        (Ok(()), buf)
+    }
+
+    async fn send_ring(&self, buf: Buf) -> (io::Result<usize>, Buf) {
+        // MSG_WAITALL makes the kernel itself go on after a short send.
+        let flags = SendFlags::NOSIGNAL | SendFlags::from_bits_retain(libc::MSG_WAITALL as u32);
+        let op = Send::new(self.inner.fd.clone(), SendBuf(buf), flags);
+        match InFlight::push(&self.inner.worker, op) {
+            Ok(flight) => {
+                let (result, op) = flight.await;
+                (result, compio_buf::IntoInner::into_inner(op).0)
+            }
+            Err(error) => (Err(error), Buf::new()),
+        }
+    }
+
+    /// Writes all of `bytes`, directly, waiting when the socket is full. For bytes that live elsewhere (a cache).
+    pub async fn write_slice(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.try_write(bytes)? {
+                Some(sent) => bytes = &bytes[sent..],
+                None => self.writable().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all pieces, directly, waiting when the socket is full.
+    pub async fn write_vectored(&self, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        IoSlice::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
+            match self.try_writev(pieces)? {
+                Some(sent) => IoSlice::advance_slices(&mut pieces, sent),
+                None => self.writable().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends `len` bytes of `file` from `offset`, without copying them through user space. Returns how many were
+    /// sent: fewer only if the file is shorter than it was said to be.
+    pub async fn send_file(&self, file: &std::fs::File, mut offset: u64, len: u64) -> io::Result<u64> {
+        let end = offset.saturating_add(len);
+        let start = offset;
+        while offset < end {
+            match self.try_send_file(file, &mut offset, end)? {
+                Some(0) => break,
+                Some(_) => {}
+                None => self.writable().await?,
+            }
+        }
+        Ok(offset - start)
+    }
+
+    /// One sendfile(2) call: `None` if the socket is full, `Some(0)` at the file's end. Moves `offset`.
+    pub fn try_send_file(
+        &self,
+        file: &std::fs::File,
+        offset: &mut u64,
+        end: u64,
+    ) -> io::Result<Option<usize>> {
+        // Bounded, so that a fast peer cannot keep the worker from its other connections.
+        let count = end.saturating_sub(*offset).min(1 << 20) as usize;
+        let sent = would_block(rustix::fs::sendfile(&self.inner.fd, file, Some(offset), count))?;
+        self.note_write(sent)
+    }
+
+    /// Sends FIN: no more will be written.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.inner.fd, rustix::net::Shutdown::Write)?)
+    }
+
+    /// Notes that a connect is under way: `writable` is what ends it.
+    pub(crate) fn connecting(&self) -> io::Result<()> {
+        self.note_write(None).map(drop)
+    }
+
+    // ---- addresses and options ----
+
+    /// The peer's address.
+    pub fn peer_addr(&self) -> io::Result<PeerAddr> {
+        PeerAddr::from_sock(&socket2::SockRef::from(&self.inner.fd).peer_addr()?)
+    }
+
+    /// The own address.
+    pub fn local_addr(&self) -> io::Result<PeerAddr> {
+        PeerAddr::from_sock(&socket2::SockRef::from(&self.inner.fd).local_addr()?)
+    }
+
+    /// TCP_NODELAY.
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        socket2::SockRef::from(&self.inner.fd).set_tcp_nodelay(on)
+    }
+
+    /// TCP_CORK: hold partial segments back while on (200 ms at most), send them when off.
+    pub fn set_cork(&self, on: bool) -> io::Result<()> {
+        socket2::SockRef::from(&self.inner.fd).set_tcp_cork(on)
+    }
+
+    /// SO_KEEPALIVE, with the idle time, interval and count of probes where given.
+    pub fn set_keepalive(&self, keepalive: Keepalive) -> io::Result<()> {
+        set_keepalive(&self.inner.fd, keepalive)
+    }
+
+    /// Closes with RST instead of FIN (linger of zero), dropping what was not sent yet.
+    pub fn abort(self) {
+        let _ = socket2::SockRef::from(&self.inner.fd).set_linger(Some(Duration::ZERO));
+    }
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use std::os::fd::AsRawFd;
+        f.debug_struct("Stream").field("fd", &self.inner.fd.as_raw_fd()).finish()
+    }
+}
+
+/// TCP keep-alive probes; `None` leaves the system's value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Whether probes are sent at all.
+    pub on: bool,
+    /// Idle time before the first probe.
+    pub idle: Option<Duration>,
+    /// Time between probes.
+    pub interval: Option<Duration>,
+    /// Unanswered probes before the connection counts as dead.
+    pub count: Option<u32>,
+}
+
+pub(crate) fn set_keepalive(fd: impl AsFd, keepalive: Keepalive) -> io::Result<()> {
+    let socket = socket2::SockRef::from(&fd);
+    socket.set_keepalive(keepalive.on)?;
+    if !keepalive.on {
+        return Ok(());
+    }
+    let mut settings = socket2::TcpKeepalive::new();
+    if let Some(idle) = keepalive.idle {
+        settings = settings.with_time(idle);
+    }
+    if let Some(interval) = keepalive.interval {
+        settings = settings.with_interval(interval);
+    }
+    if let Some(count) = keepalive.count {
+        settings = settings.with_retries(count);
+    }
+    socket.set_tcp_keepalive(&settings)
+}
+
+/// What a finished receive left behind.
+fn received(result: io::Result<usize>, op: RecvManaged<SharedFd>) -> Recv {
+    match result {
+        Ok(0) => Recv::Ended(None, None),
+        Ok(n) => match op.take_buffer() {
+            Some(mut buf) => {
+                // SAFETY: the kernel wrote `n` bytes into this buffer, which is at least that long.
+                unsafe { buf.set_len(n) };
+                Recv::Data { buf, taken: 0 }
+            }
+            // Not reachable: a receive with data names its buffer.
+            None => Recv::Ended(Some(io::ErrorKind::InvalidData), None),
+        },
+        // No buffer left in the ring (ENOBUFS), or nothing wrong at all: a plain receive decides.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ResourceBusy | io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+            ) =>
+        {
+            Recv::Hint
+        }
+        Err(error) => Recv::Ended(Some(error.kind()), error.raw_os_error()),
+    }
+}
+
+/// A buffer on its way through the ring.
+struct SendBuf(Buf);
+
+impl IoBuf for SendBuf {
+    fn as_init(&self) -> &[u8] {
+        &self.0
+    }
+}

@@ -1,0 +1,309 @@
+//! The io_uring driver: compio's proactor, opened with the best flags that the kernel grants.
+//!
+//! Owns: the ring, its provided buffers, operations of our own (`PollMask`).
+//! Never: blocks except in `wait`; lets a cancellation be lost because the queue was full.
+//! Driven by: the runtime's loop; streams and listeners push operations.
+//! Why: operations are pushed without a system call and submitted together with the next wait, so that the sends of
+//! one round share one entry into the kernel.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::num::NonZero;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use compio_buf::BufResult;
+use compio_driver::{BufferPool, Key, OpCode, OpEntry, Proactor, ProactorBuilder, PushEntry};
+
+use socket2::{SockAddr, SockAddrStorage};
+
+use crate::fd::SharedFd;
+use crate::runtime::{RuntimeConfig, UringFlags};
+use crate::worker::Worker;
+
+pub(crate) struct Ring {
+    proactor: RefCell<Proactor>,
+    pool: BufferPool,
+    buffer_len: usize,
+    /// Entries pushed since the last submission; see `make_room`.
+    queued: Cell<u32>,
+    entries: u32,
+    /// A wake-up was seen while flushing: the next wait must not sleep.
+    no_sleep: Cell<bool>,
+}
+
+const LADDER: [UringFlags; 4] = [
+    UringFlags { single_issuer: true, defer_taskrun: true, coop_taskrun: true, taskrun_flag: true },
+    UringFlags { single_issuer: true, defer_taskrun: false, coop_taskrun: true, taskrun_flag: true },
+    UringFlags { single_issuer: false, defer_taskrun: false, coop_taskrun: true, taskrun_flag: true },
+    UringFlags { single_issuer: false, defer_taskrun: false, coop_taskrun: false, taskrun_flag: false },
+];
+
+impl Ring {
+    /// Opens a ring with the most flags possible. The note tells what was refused.
+    pub(crate) fn open(config: &RuntimeConfig) -> Result<(Self, UringFlags, String), String> {
+        let mut refused = String::new();
+        for flags in LADDER {
+            match Self::with_flags(config, flags) {
+                Ok(ring) => return Ok((ring, flags, refused)),
+                Err(error) => {
+                    if !refused.is_empty() {
+                        refused.push_str("; ");
+                    }
+                    refused.push_str(&format!("io_uring with {flags}: {error}"));
+                    // Refused altogether (seccomp, sysctl, old kernel): fewer flags will not help.
+                    if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES)) {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(refused)
+    }
+
+    fn with_flags(config: &RuntimeConfig, flags: UringFlags) -> io::Result<Self> {
+        let mut builder = ProactorBuilder::new();
+        let entries = config.entries.clamp(64, 32768).next_power_of_two();
+        builder
+            .capacity(entries)
+            .single_issuer(flags.single_issuer)
+            .defer_taskrun(flags.defer_taskrun)
+            .coop_taskrun(flags.coop_taskrun)
+            .taskrun_flag(flags.taskrun_flag)
+            .buffer_pool_size(NonZero::new(config.ring_buffers).unwrap_or(NonZero::<u16>::MIN))
+            .buffer_pool_buffer_len(config.ring_buffer_len);
+        let mut proactor = builder.build()?;
+        let pool = proactor.buffer_pool()?;
+        let proactor = RefCell::new(proactor);
+        Ok(Self {
+            proactor,
+            pool,
+            buffer_len: config.ring_buffer_len,
+            queued: Cell::new(0),
+            entries,
+            no_sleep: Cell::new(false),
+        })
+    }
+
+    pub(crate) fn pool(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    /// Bytes of each provided buffer.
+    pub(crate) fn buffer_len(&self) -> usize {
+        self.buffer_len
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        self.proactor.borrow().waker()
+    }
+
+    /// Submits what is queued and waits for completions, at most `timeout`.
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.queued.set(0);
+        let timeout = if self.no_sleep.take() { Some(Duration::ZERO) } else { timeout };
+        match self.proactor.borrow_mut().poll(timeout) {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Interrupted) => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps room in the submission queue: the proactor drops a cancellation that finds it full, and the connection
+    /// would then stay open for as long as its peer likes.
+    fn make_room(&self, proactor: &mut Proactor) {
+        let queued = self.queued.get() + 1;
+        if queued < self.entries {
+            self.queued.set(queued);
+            return;
+        }
+        self.queued.set(1);
+        if proactor.flush() {
+            self.no_sleep.set(true);
+        }
+    }
+
+    /// Queues an operation.
+    pub(crate) fn push<T: OpCode + 'static>(&self, op: T) -> io::Result<Key<T>> {
+        let mut proactor = self.proactor.borrow_mut();
+        self.make_room(&mut proactor);
+        match proactor.push(op) {
+            PushEntry::Pending(key) => Ok(key),
+            PushEntry::Ready(BufResult(result, _)) => {
+                Err(result.err().unwrap_or_else(|| io::Error::other("the ring answered before being asked")))
+            }
+        }
+    }
+
+    /// Takes the result of the operation in `slot`, or leaves the waker there.
+    pub(crate) fn poll_op<T: OpCode>(
+        &self,
+        slot: &mut Option<Key<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<(io::Result<usize>, T)> {
+        let Some(key) = slot.take() else {
+            return Poll::Pending;
+        };
+        let mut proactor = self.proactor.borrow_mut();
+        match proactor.pop(key) {
+            PushEntry::Ready(BufResult(result, op)) => Poll::Ready((result, op)),
+            PushEntry::Pending(key) => {
+                proactor.update_waker(&key, cx.waker());
+                *slot = Some(key);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Takes the result of a finished operation without waiting.
+    pub(crate) fn take_op<T: OpCode>(&self, slot: &mut Option<Key<T>>) -> Option<(io::Result<usize>, T)> {
+        let key = slot.take()?;
+        match self.proactor.borrow_mut().pop(key) {
+            PushEntry::Ready(BufResult(result, op)) => Some((result, op)),
+            PushEntry::Pending(key) => {
+                *slot = Some(key);
+                None
+            }
+        }
+    }
+
+    /// Gives an operation up. The kernel may still finish it; whatever it owns lives until then.
+    pub(crate) fn cancel<T: OpCode>(&self, key: Key<T>) {
+        let done = {
+            let mut proactor = self.proactor.borrow_mut();
+            self.make_room(&mut proactor);
+            proactor.cancel(key)
+        };
+        drop(done);
+    }
+}
+
+/// An operation awaited by one future; dropping it cancels the operation.
+pub(crate) struct InFlight<T: OpCode + 'static> {
+    worker: Rc<Worker>,
+    key: Option<Key<T>>,
+}
+
+impl<T: OpCode + 'static> InFlight<T> {
+    pub(crate) fn push(worker: &Rc<Worker>, op: T) -> io::Result<Self> {
+        let key = worker.ring().push(op)?;
+        Ok(Self { worker: worker.clone(), key: Some(key) })
+    }
+}
+
+impl<T: OpCode + 'static> Unpin for InFlight<T> {}
+
+impl<T: OpCode + 'static> Future for InFlight<T> {
+    type Output = (io::Result<usize>, T);
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.worker.ring().poll_op(&mut this.key, cx)
+    }
+}
+
+impl<T: OpCode + 'static> Drop for InFlight<T> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.worker.ring().cancel(key);
+        }
+    }
+}
+
+/// Waits once for any of the given poll events (`libc::POLL…`); the result is the events seen.
+pub(crate) struct PollMask {
+    fd: SharedFd,
+    mask: u32,
+}
+
+impl PollMask {
+    pub(crate) fn new(fd: SharedFd, mask: i16) -> Self {
+        Self { fd, mask: mask as u16 as u32 }
+    }
+}
+
+// SAFETY: the entry holds no pointer, only the descriptor number, and `self.fd` keeps that open until completion.
+unsafe impl OpCode for PollMask {
+    type Control = ();
+
+    fn create_entry(&mut self, _: &mut Self::Control) -> OpEntry {
+        io_uring::opcode::PollAdd::new(io_uring::types::Fd(self.fd.as_raw_fd()), self.mask).build().into()
+    }
+}
+
+/// Cancels every operation on a descriptor.
+pub(crate) struct CancelFd {
+    fd: SharedFd,
+}
+
+impl CancelFd {
+    pub(crate) fn new(fd: SharedFd) -> Self {
+        Self { fd }
+    }
+}
+
+// SAFETY: the entry holds no pointer, only the descriptor number, and `self.fd` keeps that open until completion.
+unsafe impl OpCode for CancelFd {
+    type Control = ();
+
+    fn create_entry(&mut self, _: &mut Self::Control) -> OpEntry {
+        let fd = io_uring::types::Fd(self.fd.as_raw_fd());
+        let which = io_uring::types::CancelBuilder::fd(fd).all();
+        io_uring::opcode::AsyncCancel2::new(which).build().into()
+    }
+}
+
+/// Accepts a connection, nonblocking (sendfile has no flag of its own to say so).
+pub(crate) struct AcceptOp {
+    fd: SharedFd,
+    addr: SockAddrStorage,
+    addr_len: libc::socklen_t,
+    accepted: Option<OwnedFd>,
+}
+
+impl AcceptOp {
+    pub(crate) fn new(fd: SharedFd) -> Self {
+        let addr = SockAddrStorage::zeroed();
+        let addr_len = addr.size_of();
+        Self { fd, addr, addr_len, accepted: None }
+    }
+
+    pub(crate) fn into_accepted(self) -> Option<(OwnedFd, SockAddr)> {
+        // SAFETY: the kernel stored an address of `addr_len` bytes, or the storage is still zeroed.
+        let addr = unsafe { SockAddr::new(self.addr, self.addr_len) };
+        Some((self.accepted?, addr))
+    }
+}
+
+// SAFETY: the driver keeps the operation at one place on the heap until completion, so the pointers to `addr` and
+// `addr_len` stay valid; `self.fd` keeps the listening socket open as long.
+unsafe impl OpCode for AcceptOp {
+    type Control = ();
+
+    fn create_entry(&mut self, _: &mut Self::Control) -> OpEntry {
+        let fd = io_uring::types::Fd(self.fd.as_raw_fd());
+        // SAFETY: the storage is large enough for, and viewed only as, a socket address.
+        let addr: *mut libc::sockaddr = unsafe { self.addr.view_as::<libc::sockaddr>() };
+        io_uring::opcode::Accept::new(fd, addr, &raw mut self.addr_len)
+            .flags(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK)
+            .build()
+            .into()
+    }
+
+    unsafe fn set_result(
+        &mut self,
+        _: &mut Self::Control,
+        result: &io::Result<usize>,
+        _: &compio_driver::Extra,
+    ) {
+        if let Ok(fd) = result {
+            // SAFETY: a successful accept answers with a descriptor that nobody owns yet.
+            self.accepted = Some(unsafe { OwnedFd::from_raw_fd(*fd as i32) });
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The state of one worker thread: driver, executor, clock, timers.
+//!
+//! Owns: what `Runtime` owns, shared with sockets and timers so that they need no thread-local lookup.
+//! Never: leaves its thread.
+//! Driven by: `Runtime::block_on`.
+//! Why: a wake-up from the worker's own thread must not enter the kernel, one from another thread must interrupt the
+//! wait; `Notify` tells them apart.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use compio_executor::Executor;
+
+use crate::clock::Clock;
+use crate::reactor::Reactor;
+use crate::timer::Wheel;
+use crate::uring::Ring;
+
+pub(crate) enum Drive {
+    Uring(Ring),
+    Epoll(Reactor),
+}
+
+pub(crate) struct Worker {
+    pub(crate) drive: Drive,
+    pub(crate) exec: Executor,
+    pub(crate) clock: Clock,
+    pub(crate) wheel: RefCell<Wheel>,
+    pub(crate) notify: Arc<Notify>,
+    pub(crate) panics: Cell<u64>,
+    pub(crate) on_panic: Option<Box<dyn Fn(&str)>>,
+    fired: RefCell<Vec<Waker>>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Worker>>> = const { RefCell::new(None) };
+    /// Its address names the thread.
+    static MARK: u8 = const { 0 };
+}
+
+fn thread_mark() -> usize {
+    MARK.try_with(|mark| std::ptr::from_ref(mark) as usize).unwrap_or(0)
+}
+
+impl Worker {
+    pub(crate) fn new(
+        drive: Drive,
+        exec: Executor,
+        notify: Arc<Notify>,
+        on_panic: Option<Box<dyn Fn(&str)>>,
+    ) -> Self {
+        Self {
+            drive,
+            exec,
+            clock: Clock::new(),
+            wheel: crate::timer::wheel(),
+            notify,
+            panics: Cell::new(0),
+            on_panic,
+            fired: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// The worker whose `block_on` runs in this thread.
+    pub(crate) fn try_current() -> Option<Rc<Worker>> {
+        CURRENT.with_borrow(|current| current.clone())
+    }
+
+    /// # Panics
+    /// Outside `Runtime::block_on`: a mistake in the program, not reachable by a peer.
+    pub(crate) fn current() -> Rc<Worker> {
+        match Self::try_current() {
+            Some(worker) => worker,
+            None => panic!("not inside a weir_rt::Runtime"),
+        }
+    }
+
+    pub(crate) fn enter(self: &Rc<Self>) -> Entered {
+        Entered(CURRENT.replace(Some(self.clone())))
+    }
+
+    /// The ring; only called on paths that know the driver.
+    pub(crate) fn ring(&self) -> &Ring {
+        match &self.drive {
+            Drive::Uring(ring) => ring,
+            // Sockets pick their side from `drive` once, at creation, and a worker's driver never changes.
+            Drive::Epoll(_) => unreachable!("a ring operation under epoll"),
+        }
+    }
+
+    pub(crate) fn note_panic(&self, message: &str) {
+        self.panics.set(self.panics.get() + 1);
+        if let Some(hook) = &self.on_panic {
+            hook(message);
+        }
+    }
+
+    /// Waits for something to happen (not at all when `busy`), then updates clock and timers.
+    pub(crate) fn turn(&self, busy: bool) -> io::Result<()> {
+        let timeout = if busy { Some(Duration::ZERO) } else { self.until_timer() };
+        match &self.drive {
+            Drive::Uring(ring) => ring.wait(timeout)?,
+            Drive::Epoll(reactor) => {
+                let woken = self.notify.fall_asleep();
+                let result = reactor.wait(if woken { Some(Duration::ZERO) } else { timeout });
+                self.notify.awake();
+                result?;
+            }
+        }
+        self.clock.refresh();
+        self.fire_timers();
+        Ok(())
+    }
+
+    fn until_timer(&self) -> Option<Duration> {
+        let due = self.wheel.borrow().next_nanos()?;
+        let now = self.clock.nanos(self.clock.now());
+        Some(Duration::from_nanos(due.saturating_sub(now)))
+    }
+
+    fn fire_timers(&self) {
+        let mut fired = self.fired.take();
+        self.wheel.borrow_mut().advance(self.clock.nanos(self.clock.now()), &mut fired);
+        for waker in fired.drain(..) {
+            waker.wake();
+        }
+        self.fired.replace(fired);
+    }
+}
+
+/// Restores the previous worker of the thread on drop.
+pub(crate) struct Entered(Option<Rc<Worker>>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.replace(self.0.take());
+    }
+}
+
+const ASLEEP: u8 = 0;
+const NOTIFIED: u8 = 1;
+const AWAKE: u8 = 2;
+
+enum Kick {
+    /// The proactor's waker has a flag of its own, and writes its event descriptor only when it must.
+    Uring(Waker),
+    Epoll(Arc<OwnedFd>),
+}
+
+/// Interrupts the worker's wait, when called from another thread.
+pub(crate) struct Notify {
+    thread: usize,
+    state: AtomicU8,
+    kick: Kick,
+}
+
+impl Notify {
+    pub(crate) fn for_drive(drive: &Drive) -> Arc<Self> {
+        let kick = match drive {
+            Drive::Uring(ring) => Kick::Uring(ring.waker()),
+            Drive::Epoll(reactor) => Kick::Epoll(reactor.wake_fd()),
+        };
+        Arc::new(Self { thread: thread_mark(), state: AtomicU8::new(AWAKE), kick })
+    }
+
+    /// Before an epoll wait; true when someone called since the last `awake`.
+    fn fall_asleep(&self) -> bool {
+        self.state.swap(ASLEEP, Ordering::AcqRel) & NOTIFIED != 0
+    }
+
+    fn awake(&self) {
+        self.state.store(AWAKE, Ordering::Release);
+    }
+
+    pub(crate) fn kick(&self) {
+        // The loop looks at its queues again before it waits: its own thread need not interrupt it.
+        if thread_mark() == self.thread {
+            return;
+        }
+        match &self.kick {
+            Kick::Uring(waker) => waker.wake_by_ref(),
+            Kick::Epoll(fd) => {
+                if self.state.fetch_or(NOTIFIED, Ordering::AcqRel) == ASLEEP {
+                    let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+                }
+            }
+        }
+    }
+}
+
+impl Wake for Notify {
+    fn wake(self: Arc<Self>) {
+        self.kick();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.kick();
+    }
+}
+
+/// The waker of the future given to `block_on`.
+pub(crate) struct MainWaker {
+    woken: AtomicBool,
+    notify: Arc<Notify>,
+}
+
+impl MainWaker {
+    pub(crate) fn new(notify: Arc<Notify>) -> Arc<Self> {
+        Arc::new(Self { woken: AtomicBool::new(true), notify })
+    }
+
+    pub(crate) fn take(&self) -> bool {
+        self.woken.load(Ordering::Relaxed) && self.woken.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
+}
+
+impl Wake for MainWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.notify.kick();
+    }
+}
