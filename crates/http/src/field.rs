@@ -1,0 +1,204 @@
+//! Where the fields of a head stand in the buffer they arrived in.
+//!
+//! Owns: [`Field`] (offsets and a known id), the reusable table of them, and [`Headers`], the borrowed view.
+//! Never: copies a name or a value.
+//! Driven by: the head parsers, which fill the table; everybody else reads through [`Headers`].
+//! Why: offsets survive a move of the buffer, and a table that is cleared rather than dropped allocates nothing in
+//! steady state. One bit per known id answers "is it there" without a search.
+
+use crate::name::HeaderId;
+
+/// One field line: offsets from the start of the buffer. Sixteen bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    name_start: u32,
+    value_start: u32,
+    value_len: u32,
+    name_len: u16,
+    /// What the name is, if it is known.
+    pub id: HeaderId,
+    hop_by_hop: bool,
+}
+
+impl Field {
+    /// `name` and `value` are ranges of the buffer; the value carries no space around it. The parsers bound both.
+    pub(crate) fn new(name: std::ops::Range<usize>, value: std::ops::Range<usize>, id: HeaderId) -> Self {
+        Self {
+            name_start: name.start as u32,
+            name_len: name.len() as u16,
+            value_start: value.start as u32,
+            value_len: value.len() as u32,
+            id,
+            hop_by_hop: false,
+        }
+    }
+
+    /// The name as it was spelt.
+    #[must_use]
+    pub fn name<'a>(&self, buf: &'a [u8]) -> &'a [u8] {
+        &buf[self.name_start as usize..][..usize::from(self.name_len)]
+    }
+
+    /// The value, without the space around it.
+    #[must_use]
+    pub fn value<'a>(&self, buf: &'a [u8]) -> &'a [u8] {
+        &buf[self.value_start as usize..][..self.value_len as usize]
+    }
+
+    /// Where the value stands in the buffer.
+    #[must_use]
+    pub fn value_range(&self) -> std::ops::Range<usize> {
+        self.value_start as usize..self.value_start as usize + self.value_len as usize
+    }
+
+    /// Whether this field ends at this hop (RFC 9110 §7.6.1) and must not be forwarded.
+    #[must_use]
+    pub fn is_hop_by_hop(&self) -> bool {
+        self.hop_by_hop
+    }
+}
+
+/// The fields of one head, or of one trailer section.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FieldTable {
+    fields: Vec<Field>,
+    present: u128,
+    repeated: u128,
+}
+
+impl FieldTable {
+    pub(crate) fn clear(&mut self) {
+        self.fields.clear();
+        self.present = 0;
+        self.repeated = 0;
+    }
+
+    pub(crate) fn push(&mut self, field: Field) {
+        let bit = field.id.bit();
+        self.repeated |= self.present & bit;
+        self.present |= bit;
+        self.fields.push(field);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Frees what the table keeps for reuse.
+    pub(crate) fn release(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(crate) fn view<'a>(&'a self, buf: &'a [u8]) -> Headers<'a> {
+        Headers { buf, fields: &self.fields, present: self.present, repeated: self.repeated }
+    }
+
+    /// As [`Headers::values`], but the values borrow only the buffer.
+    pub(crate) fn values<'b>(&self, buf: &'b [u8], id: HeaderId) -> impl Iterator<Item = &'b [u8]> {
+        self.fields.iter().filter(move |field| field.id == id).map(move |field| field.value(buf))
+    }
+
+    /// Marks the fields for which `test` holds as ending at this hop.
+    pub(crate) fn mark_hop_by_hop(&mut self, buf: &[u8], mut test: impl FnMut(HeaderId, &[u8]) -> bool) {
+        for field in &mut self.fields {
+            if !field.hop_by_hop && test(field.id, field.name(buf)) {
+                field.hop_by_hop = true;
+            }
+        }
+    }
+}
+
+/// The fields of a parsed head, together with the buffer they stand in. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Headers<'a> {
+    buf: &'a [u8],
+    fields: &'a [Field],
+    present: u128,
+    repeated: u128,
+}
+
+impl<'a> Headers<'a> {
+    /// How many field lines there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Whether a known field is there. One bit test; false for [`HeaderId::Unknown`].
+    #[must_use]
+    pub fn has(&self, id: HeaderId) -> bool {
+        self.present & id.bit() != 0
+    }
+
+    /// Whether any field of a set of [`HeaderId::bit`]s is there.
+    #[must_use]
+    pub fn has_any(&self, ids: u128) -> bool {
+        self.present & ids != 0
+    }
+
+    /// Whether a known field is there on more than one line.
+    #[must_use]
+    pub fn repeats(&self, id: HeaderId) -> bool {
+        self.repeated & id.bit() != 0
+    }
+
+    /// The value of the first line of a known field.
+    #[must_use]
+    pub fn value(&self, id: HeaderId) -> Option<&'a [u8]> {
+        self.values(id).next()
+    }
+
+    /// The values of all lines of a known field, in order.
+    pub fn values(&self, id: HeaderId) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let Headers { buf, fields, .. } = *self;
+        let fields = if self.has(id) { fields } else { &[] };
+        fields.iter().filter(move |field| field.id == id).map(|field| field.value(buf))
+    }
+
+    /// The value of the first line with this name, in any case. Works for known and unknown names.
+    #[must_use]
+    pub fn by_name(&self, name: &[u8]) -> Option<&'a [u8]> {
+        self.all_by_name(name).next()
+    }
+
+    /// The values of all lines with this name, in any case and in order.
+    pub fn all_by_name<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        let Headers { buf, fields, .. } = *self;
+        let id = HeaderId::of(name);
+        let fields = if id == HeaderId::Unknown || self.has(id) { fields } else { &[] };
+        fields
+            .iter()
+            .filter(move |field| {
+                field.id == id && (id != HeaderId::Unknown || field.name(buf).eq_ignore_ascii_case(name))
+            })
+            .map(|field| field.value(buf))
+    }
+
+    /// All lines: id, name as spelt, value.
+    pub fn iter(&self) -> impl Iterator<Item = (HeaderId, &'a [u8], &'a [u8])> + use<'a> {
+        let Headers { buf, fields, .. } = *self;
+        fields.iter().map(move |field| (field.id, field.name(buf), field.value(buf)))
+    }
+
+    /// The lines that may be forwarded: all but those that end at this hop. `Content-Length` is among them; a writer
+    /// that frames the body anew leaves it out.
+    pub fn end_to_end(&self) -> impl Iterator<Item = (HeaderId, &'a [u8], &'a [u8])> + use<'a> {
+        let Headers { buf, fields, .. } = *self;
+        fields
+            .iter()
+            .filter(|field| !field.is_hop_by_hop())
+            .map(move |field| (field.id, field.name(buf), field.value(buf)))
+    }
+
+    /// The field lines themselves.
+    #[must_use]
+    pub fn fields(&self) -> &'a [Field] {
+        self.fields
+    }
+}

@@ -1,0 +1,227 @@
+//! Field lines: the part of the grammar that requests, answers and trailers share (RFC 9112 §5).
+//!
+//! Owns: one field line's grammar, and the progress through a head that arrives in pieces.
+//! Never: gives meaning to a field.
+//! Driven by: `request`, `response` and `body::trailers`.
+//! Why: each line is parsed in one pass when it is whole. A line that is cut is looked at once more when its LF has
+//! come, and the LF is searched only in bytes not searched yet, so that a head fed byte by byte costs linear time.
+//!
+//! ```text
+//!   |GET / HTTP/1.1\r\n|Host: a\r\n|Accept: te|xt/h
+//!   ^ 0                             ^ line     ^ seen: no LF between line and here
+//! ```
+
+use crate::field::{Field, FieldTable};
+use crate::limits::HeadRules;
+use crate::name::HeaderId;
+use crate::scan;
+
+/// What is wrong with a line, in either kind of head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LineError {
+    /// A CR that no LF follows.
+    BareCr,
+    /// An LF without its CR. RFC 9112 §2.2 lets a recipient take it; two readings of one message are what smuggling
+    /// lives on, and no client in use sends it.
+    BareLf,
+    /// NUL, DEL or another control character.
+    Control,
+    /// An empty field name, or a character in it that no token has.
+    FieldName,
+    /// Space between a field name and its colon.
+    SpaceBeforeColon,
+    /// A line that begins with space: obsolete folding.
+    Folding,
+    /// A line longer than [`HeadRules::field_line`].
+    FieldTooLong,
+    /// More lines than [`HeadRules::fields`].
+    TooManyFields,
+    /// A head longer than [`HeadRules::head`].
+    HeadTooLong,
+}
+
+impl LineError {
+    /// Whether a bound was exceeded, as opposed to the grammar broken.
+    #[must_use]
+    pub fn is_size(self) -> bool {
+        matches!(self, Self::FieldTooLong | Self::TooManyFields | Self::HeadTooLong)
+    }
+
+    /// A few words for the log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BareCr => "CR without LF",
+            Self::BareLf => "LF without CR",
+            Self::Control => "control character in a field",
+            Self::FieldName => "invalid field name",
+            Self::SpaceBeforeColon => "space before the colon of a field",
+            Self::Folding => "folded field line",
+            Self::FieldTooLong => "field line too long",
+            Self::TooManyFields => "too many fields",
+            Self::HeadTooLong => "head too long",
+        }
+    }
+}
+
+/// What one line turned out to be.
+pub(crate) enum Line {
+    /// A field; the next line starts at `next`.
+    Field { field: Field, next: usize },
+    /// The empty line that ends the section, which ends before `next`.
+    End { next: usize },
+    /// The buffer ends before the line does.
+    Cut,
+}
+
+/// How far a head is parsed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// Start of the line that is not parsed yet.
+    pub(crate) line: usize,
+    /// No LF stands between `line` and here. Equal to `line` if the line was not looked at yet.
+    seen: usize,
+}
+
+impl Progress {
+    /// Whether to parse the line at `line` now: it is new, or its LF has arrived.
+    #[inline]
+    pub(crate) fn wants(&mut self, buf: &[u8]) -> bool {
+        if self.seen <= self.line || memchr::memchr(b'\n', &buf[self.seen.min(buf.len())..]).is_some() {
+            return true;
+        }
+        self.seen = buf.len();
+        false
+    }
+
+    /// The line is cut at the end of `buf`.
+    #[inline]
+    pub(crate) fn wait(&mut self, buf: &[u8]) {
+        self.seen = buf.len();
+    }
+
+    /// The line is done; the next one starts at `next`.
+    #[inline]
+    pub(crate) fn advance(&mut self, next: usize) {
+        self.line = next;
+        self.seen = next;
+    }
+}
+
+/// Parses field lines into `table` until the empty line. `Ok(true)` when the section is whole; then
+/// `progress.line` is the first byte behind it.
+#[inline]
+pub(crate) fn parse_fields(
+    progress: &mut Progress,
+    table: &mut FieldTable,
+    dropped: &mut usize,
+    buf: &[u8],
+    rules: &HeadRules,
+) -> Result<bool, LineError> {
+    while progress.wants(buf) {
+        let start = progress.line;
+        match parse_line(buf, start)? {
+            Line::Field { field, next } => {
+                if next - start > rules.field_limit() + 2 {
+                    return Err(LineError::FieldTooLong);
+                }
+                if next > rules.head_limit() {
+                    return Err(LineError::HeadTooLong);
+                }
+                if table.len() + *dropped >= rules.fields {
+                    return Err(LineError::TooManyFields);
+                }
+                if field.id != HeaderId::Unknown || rules.keeps(field.name(buf)) {
+                    table.push(field);
+                } else {
+                    *dropped += 1;
+                }
+                progress.advance(next);
+            }
+            Line::End { next } => {
+                if next > rules.head_limit() {
+                    return Err(LineError::HeadTooLong);
+                }
+                progress.advance(next);
+                return Ok(true);
+            }
+            Line::Cut => {
+                progress.wait(buf);
+                break;
+            }
+        }
+    }
+    check_cut_line(progress.line, buf.len(), rules)?;
+    Ok(false)
+}
+
+/// A line that never ends meets its bound, too.
+fn check_cut_line(start: usize, end: usize, rules: &HeadRules) -> Result<(), LineError> {
+    if end.saturating_sub(start) > rules.field_limit() + 2 {
+        return Err(LineError::FieldTooLong);
+    }
+    if end > rules.head_limit() {
+        return Err(LineError::HeadTooLong);
+    }
+    Ok(())
+}
+
+/// Parses the line that starts at `start`. Names longer than 16 bits are refused by the caller's line bound before
+/// anybody reads the field.
+#[inline]
+pub(crate) fn parse_line(buf: &[u8], start: usize) -> Result<Line, LineError> {
+    let colon = scan::token_end(buf, start);
+    if colon == buf.len() {
+        return Ok(Line::Cut);
+    }
+    if buf[colon] != b':' || colon == start {
+        return other_line(buf, start, colon);
+    }
+    let id = HeaderId::of(&buf[start..colon]);
+    let mut value = colon + 1;
+    while buf.get(value).copied().is_some_and(scan::is_ows) {
+        value += 1;
+    }
+    let end = scan::value_end(buf, value);
+    let Some(next) = line_end(buf, end)? else { return Ok(Line::Cut) };
+    let mut value_end = end;
+    while value_end > value && scan::is_ows(buf[value_end - 1]) {
+        value_end -= 1;
+    }
+    Ok(Line::Field { field: Field::new(start..colon, value..value_end, id), next })
+}
+
+/// Checks for CRLF at `at`, and gives the position behind it; `None` where the buffer ends before.
+#[inline]
+pub(crate) fn line_end(buf: &[u8], at: usize) -> Result<Option<usize>, LineError> {
+    match buf.get(at..).unwrap_or_default() {
+        [b'\r', b'\n', ..] => Ok(Some(at + 2)),
+        [] | [b'\r'] => Ok(None),
+        [b'\r', ..] => Err(LineError::BareCr),
+        [b'\n', ..] => Err(LineError::BareLf),
+        [_, ..] => Err(LineError::Control),
+    }
+}
+
+/// A line that is no field: the empty one, or an error. `stop` is its first byte outside a token.
+#[cold]
+fn bad_name(byte: u8) -> LineError {
+    match byte {
+        b' ' | b'\t' => LineError::SpaceBeforeColon,
+        b'\r' | b'\n' => LineError::FieldName,
+        0..0x20 | 0x7f => LineError::Control,
+        _ => LineError::FieldName,
+    }
+}
+
+#[inline]
+fn other_line(buf: &[u8], start: usize, stop: usize) -> Result<Line, LineError> {
+    if stop != start {
+        return Err(bad_name(buf[stop]));
+    }
+    match buf[start] {
+        b'\r' | b'\n' => Ok(line_end(buf, start)?.map_or(Line::Cut, |next| Line::End { next })),
+        b' ' | b'\t' => Err(LineError::Folding),
+        byte => Err(bad_name(byte)),
+    }
+}

@@ -1,0 +1,463 @@
+//! Request heads.
+//!
+//! Owns: [`RequestHead`], the reusable result of parsing, and the rules that make a request one that only one reading
+//! has (RFC 9112 §3, §5, §6.3).
+//! Never: copies the head, answers it, or looks at the body.
+//! Driven by: `wire`, with a buffer that grows; read by `engine` through [`Request`].
+//! Why: measured by `examples/parse_heads.rs` under callgrind against `httparse`; see there.
+//!
+//! Calling order: [`RequestHead::parse`] with the whole buffer, each time more bytes have come, until it says
+//! [`Parsed::Whole`]; then [`RequestHead::view`] as long as the same bytes stand at the start of a buffer (they may
+//! have moved); then [`RequestHead::reset`] before the next request.
+
+use crate::connection::{self, ConnectionOptions};
+use crate::field::{FieldTable, Headers};
+use crate::framing::{self, Declared, Framing, FramingError};
+use crate::host::Authority;
+use crate::limits::HeadRules;
+use crate::lines::{self, LineError, Progress};
+use crate::list;
+use crate::method::{self, Method, Version, VersionError};
+use crate::name::HeaderId;
+use crate::scan;
+use crate::target::{self, Target, TargetForm};
+
+/// How far parsing came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// The head is not whole: call again with the same bytes and more.
+    NeedMore,
+    /// The head is whole and this many bytes long.
+    Whole(usize),
+}
+
+/// Why a request head is refused. The connection is closed after the answer: where the next request would start is
+/// not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestError {
+    /// No request line: HTTP/0.9, other protocols, spaces too many or too few.
+    RequestLine,
+    /// The method is no token.
+    Method,
+    /// The target has none of the four forms, or one that the method may not have.
+    Target,
+    /// The version is malformed.
+    Version,
+    /// A major version other than 1.
+    UnsupportedVersion,
+    /// The request line is longer than [`HeadRules::first_line`].
+    LineTooLong,
+    /// A line is malformed or too much.
+    Line(LineError),
+    /// HTTP/1.1 without Host.
+    NoHost,
+    /// Several Host fields.
+    RepeatedHost,
+    /// The Host field holds no host.
+    Host,
+    /// The length of the body is in doubt.
+    Framing(FramingError),
+}
+
+impl RequestError {
+    /// The status to answer with: 400, 414, 431, 501 or 505.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::LineTooLong => 414,
+            Self::UnsupportedVersion => 505,
+            Self::Line(error) if error.is_size() => 431,
+            Self::Framing(FramingError::UnknownCoding) => 501,
+            _ => 400,
+        }
+    }
+
+    /// A few words for the log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RequestLine => "invalid request line",
+            Self::Method => "invalid method",
+            Self::Target => "invalid request target",
+            Self::Version => "invalid HTTP version",
+            Self::UnsupportedVersion => "unsupported HTTP version",
+            Self::LineTooLong => "request line too long",
+            Self::Line(error) => error.as_str(),
+            Self::NoHost => "HTTP/1.1 request without Host",
+            Self::RepeatedHost => "repeated Host",
+            Self::Host => "invalid Host",
+            Self::Framing(error) => error.as_str(),
+        }
+    }
+}
+
+impl std::fmt::Display for RequestError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+impl From<LineError> for RequestError {
+    fn from(error: LineError) -> Self {
+        Self::Line(error)
+    }
+}
+
+/// Most empty lines that are skipped before a request line (RFC 9112 §2.2 asks for one).
+const MAX_EMPTY_LINES: usize = 4;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Line,
+    Fields,
+    Done,
+}
+
+/// A request head, parsed or on its way. Keep one per busy connection and reuse it: its table keeps its memory.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    stage: Stage,
+    progress: Progress,
+    table: FieldTable,
+    dropped: usize,
+    start: usize,
+    method: Method,
+    method_len: usize,
+    target: Target,
+    version: Version,
+    framing: Framing,
+    options: ConnectionOptions,
+}
+
+impl RequestHead {
+    /// An empty head. Allocates nothing until the first field.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the request, keeps the table's memory.
+    pub fn reset(&mut self) {
+        self.table.clear();
+        self.dropped = 0;
+        self.progress = Progress::default();
+        self.stage = Stage::Line;
+    }
+
+    /// Forgets the request and frees the table, for connections that go idle.
+    pub fn release(&mut self) {
+        self.reset();
+        self.table.release();
+    }
+
+    /// Parses `buf`, which starts with the first byte after the previous request, and holds all that has come since.
+    ///
+    /// # Errors
+    /// The head breaks the grammar or a bound; it stays broken whatever follows.
+    pub fn parse(&mut self, buf: &[u8], rules: &HeadRules) -> Result<Parsed, RequestError> {
+        if self.stage == Stage::Line && !self.parse_line(buf, rules)? {
+            return Ok(Parsed::NeedMore);
+        }
+        if self.stage == Stage::Fields {
+            let whole =
+                lines::parse_fields(&mut self.progress, &mut self.table, &mut self.dropped, buf, rules)?;
+            if !whole {
+                return Ok(Parsed::NeedMore);
+            }
+            self.finish(buf)?;
+            self.stage = Stage::Done;
+        }
+        Ok(Parsed::Whole(self.progress.line))
+    }
+
+    /// Whether no byte of a request has been seen: an idle connection may be closed without an answer.
+    #[must_use]
+    pub fn is_untouched(&self, buf: &[u8]) -> bool {
+        self.stage == Stage::Line && buf.iter().all(|b| matches!(b, b'\r' | b'\n'))
+    }
+
+    /// The parsed request, over the bytes that were parsed. Meaningful once [`Parsed::Whole`] was returned.
+    #[must_use]
+    pub fn view<'a>(&'a self, buf: &'a [u8]) -> Request<'a> {
+        debug_assert!(self.stage == Stage::Done, "the head is whole");
+        Request { head: self, buf }
+    }
+
+    fn parse_line(&mut self, buf: &[u8], rules: &HeadRules) -> Result<bool, RequestError> {
+        if !self.skip_empty_lines(buf)? {
+            return Ok(false);
+        }
+        if self.progress.wants(buf) {
+            if let Some(next) = self.request_line(buf)? {
+                if next - self.start > rules.first_line + 2 {
+                    return Err(RequestError::LineTooLong);
+                }
+                self.progress.advance(next);
+                self.stage = Stage::Fields;
+                return Ok(true);
+            }
+            self.progress.wait(buf);
+        }
+        if buf.len() - self.start > rules.first_line + 2 {
+            return Err(RequestError::LineTooLong);
+        }
+        Ok(false)
+    }
+
+    /// Leaves `progress.line` at the request line; false where `buf` ends before it begins.
+    fn skip_empty_lines(&mut self, buf: &[u8]) -> Result<bool, RequestError> {
+        loop {
+            let at = self.progress.line;
+            match buf.get(at) {
+                Some(b'\r') if at < 2 * MAX_EMPTY_LINES => match buf.get(at + 1) {
+                    Some(b'\n') => self.progress.advance(at + 2),
+                    Some(_) => return Err(LineError::BareCr.into()),
+                    None => return Ok(false),
+                },
+                Some(_) => {
+                    self.start = at;
+                    return Ok(true);
+                }
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Parses `method SP target SP version CRLF` at `start`; `None` where the buffer ends before it does.
+    fn request_line(&mut self, buf: &[u8]) -> Result<Option<usize>, RequestError> {
+        let start = self.start;
+        let method_end = scan::token_end(buf, start);
+        match buf.get(method_end) {
+            None => return Ok(None),
+            Some(b' ') if method_end > start => {}
+            Some(b'\r' | b'\n') if method_end > start => return Err(RequestError::RequestLine),
+            Some(_) => return Err(RequestError::Method),
+        }
+        let target_start = method_end + 1;
+        let target_end = scan::target_end(buf, target_start);
+        match buf.get(target_end) {
+            None => return Ok(None),
+            Some(b' ') if target_end > target_start => {}
+            // No version: HTTP/0.9. An empty target: two spaces.
+            Some(b' ' | b'\r' | b'\n') => return Err(RequestError::RequestLine),
+            Some(_) => return Err(RequestError::Target),
+        }
+        let version_start = target_end + 1;
+        let Some(version_end) =
+            memchr::memchr2(b'\r', b'\n', &buf[version_start..]).map(|n| n + version_start)
+        else {
+            return Ok(None);
+        };
+        let Some(next) = lines::line_end(buf, version_end)? else { return Ok(None) };
+        self.version =
+            method::parse_version(&buf[version_start..version_end]).map_err(|error| match error {
+                VersionError::Malformed => RequestError::Version,
+                VersionError::OtherMajor => RequestError::UnsupportedVersion,
+            })?;
+        self.method = Method::of(&buf[start..method_end]);
+        self.method_len = method_end - start;
+        self.target =
+            target::parse(buf, target_start..target_end, self.method).ok_or(RequestError::Target)?;
+        Ok(Some(next))
+    }
+
+    /// The rules over several fields.
+    fn finish(&mut self, buf: &[u8]) -> Result<(), RequestError> {
+        let headers = self.table.view(buf);
+        self.check_host(headers)?;
+        self.framing = match framing::declared(headers, self.version).map_err(RequestError::Framing)? {
+            Declared::Nothing | Declared::Length(0) => Framing::None,
+            Declared::Length(n) => Framing::Length(n),
+            Declared::Chunked => Framing::Chunked,
+        };
+        self.options = connection::analyse(&mut self.table, buf);
+        if self.options.excessive {
+            return Err(LineError::TooManyFields.into());
+        }
+        Ok(())
+    }
+
+    fn check_host(&self, headers: Headers<'_>) -> Result<(), RequestError> {
+        if headers.repeats(HeaderId::Host) {
+            return Err(RequestError::RepeatedHost);
+        }
+        match headers.value(HeaderId::Host) {
+            Some(host) if Authority::parse(host).is_some() => Ok(()),
+            Some(_) => Err(RequestError::Host),
+            None if self.version >= Version::Http11 => Err(RequestError::NoHost),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A parsed request head over its bytes. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    head: &'a RequestHead,
+    buf: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// The method. CONNECT is for the engine to refuse (405).
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.head.method
+    }
+
+    /// The method as spelt.
+    #[must_use]
+    pub fn method_text(&self) -> &'a [u8] {
+        &self.buf[self.head.start..][..self.head.method_len]
+    }
+
+    /// The protocol version.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The request line, without its CRLF: `$request`.
+    #[must_use]
+    pub fn line(&self) -> &'a [u8] {
+        let end = self.head.target.whole.end + 1 + "HTTP/1.1".len();
+        &self.buf[self.head.start..end]
+    }
+
+    /// The form of the target.
+    #[must_use]
+    pub fn target_form(&self) -> TargetForm {
+        self.head.target.form
+    }
+
+    /// The target as written.
+    #[must_use]
+    pub fn target(&self) -> &'a [u8] {
+        &self.buf[self.head.target.whole.clone()]
+    }
+
+    /// The target in origin-form (or `*`), not decoded: `$request_uri` without scheme and authority. An absolute-form
+    /// target without a path but with a query (`http://a?b`) gives `?b`; use [`Request::path`] and
+    /// [`Request::query`] to write it.
+    #[must_use]
+    pub fn origin_target(&self) -> &'a [u8] {
+        let target = &self.head.target;
+        match target.form {
+            TargetForm::Absolute if target.path.start == target.whole.end => b"/",
+            TargetForm::Absolute => &self.buf[target.path.start..target.whole.end],
+            _ => self.target(),
+        }
+    }
+
+    /// The path as written, never empty: `/` stands for none, `*` for asterisk-form.
+    #[must_use]
+    pub fn path(&self) -> &'a [u8] {
+        let target = &self.head.target;
+        match target.form {
+            TargetForm::Absolute if target.path.is_empty() => self.empty_path(),
+            TargetForm::Authority => b"/",
+            _ => &self.buf[target.path.clone()],
+        }
+    }
+
+    /// RFC 9112 §3.2.4: OPTIONS for an absolute URI without a path asks about the server.
+    fn empty_path(&self) -> &'static [u8] {
+        let asks_server = self.head.method == Method::Options && self.head.target.query.is_none();
+        if asks_server { b"*" } else { b"/" }
+    }
+
+    /// The query without its `?`; `None` where there is no `?`.
+    #[must_use]
+    pub fn query(&self) -> Option<&'a [u8]> {
+        self.head.target.query.clone().map(|range| &self.buf[range])
+    }
+
+    /// Whether an absolute-form target said `https`.
+    #[must_use]
+    pub fn target_is_https(&self) -> bool {
+        self.head.target.https
+    }
+
+    /// The authority that the request is for: of the target if it has one, else of the Host field. `None` only in
+    /// HTTP/1.0. Whoever forwards the request must send this one as Host (RFC 9112 §3.2.2).
+    #[must_use]
+    pub fn authority_text(&self) -> Option<&'a [u8]> {
+        match self.head.target.form {
+            TargetForm::Absolute | TargetForm::Authority => {
+                Some(&self.buf[self.head.target.authority.clone()])
+            }
+            TargetForm::Origin | TargetForm::Asterisk => self.headers().value(HeaderId::Host),
+        }
+    }
+
+    /// [`Request::authority_text`], split.
+    #[must_use]
+    pub fn authority(&self) -> Option<Authority<'a>> {
+        self.authority_text().and_then(Authority::parse)
+    }
+
+    /// The fields.
+    #[must_use]
+    pub fn headers(&self) -> Headers<'a> {
+        self.head.table.view(self.buf)
+    }
+
+    /// How the body is framed.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        self.head.framing
+    }
+
+    /// The options of the Connection field.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionOptions {
+        self.head.options
+    }
+
+    /// Whether the client keeps the connection open for another request.
+    #[must_use]
+    pub fn keep_alive(&self) -> bool {
+        self.head.options.persists(self.head.version)
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends the body: RFC 9110 §10.1.1.
+    #[must_use]
+    pub fn expects_continue(&self) -> bool {
+        self.head.version >= Version::Http11
+            && self.head.framing != Framing::None
+            && self.headers().values(HeaderId::Expect).any(|value| list::contains(value, b"100-continue"))
+    }
+
+    /// Whether an Expect field asks for anything but `100-continue`, which is answered 417.
+    #[must_use]
+    pub fn expects_unknown(&self) -> bool {
+        self.head.version >= Version::Http11
+            && self
+                .headers()
+                .values(HeaderId::Expect)
+                .flat_map(list::items)
+                .any(|item| !item.eq_ignore_ascii_case(b"100-continue"))
+    }
+
+    /// The first protocol that the client offers to change to and that may be passed on (never HTTP/2 or TLS).
+    #[must_use]
+    pub fn upgrade(&self) -> Option<&'a [u8]> {
+        let asked = self.head.options.upgrade && self.head.version >= Version::Http11;
+        asked.then(|| connection::offered_upgrades(self.headers()).next()).flatten()
+    }
+
+    /// Whether this asks for a WebSocket: RFC 6455 §4.1.
+    #[must_use]
+    pub fn is_websocket(&self) -> bool {
+        self.head.method == Method::Get
+            && self.upgrade().is_some_and(|p| p.eq_ignore_ascii_case(b"websocket"))
+    }
+
+    /// Whether the client takes trailers: `TE: trailers`.
+    #[must_use]
+    pub fn takes_trailers(&self) -> bool {
+        self.headers().values(HeaderId::Te).any(|value| list::contains(value, b"trailers"))
+    }
+}
