@@ -7,7 +7,11 @@
 #![forbid(unsafe_code)]
 
 pub mod hash;
+pub mod health;
+pub mod idle;
+pub mod limit;
 pub mod pool;
+pub mod retry;
 mod rng;
 mod time;
 

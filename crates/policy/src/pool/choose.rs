@@ -55,6 +55,8 @@ struct View {
 /// Lookup tables over the endpoints that are up; rebuilt with the view.
 #[derive(Debug, Default)]
 struct Tables {
+    /// The tier that `ring` and `map` were built for.
+    tier: usize,
     /// For the random methods, by tier.
     spread: [Spread; 2],
     ring: NearRing,
@@ -241,6 +243,8 @@ impl Pool {
 impl Tables {
     fn refill(&mut self, members: &Members) {
         let config = &members.config;
+        let tier = usize::from(!members.any_up(0));
+        self.tier = tier;
         match config.balance {
             Balance::Random(_) => {
                 for (tier, spread) in self.spread.iter_mut().enumerate() {
@@ -248,12 +252,10 @@ impl Tables {
                 }
             }
             Balance::Ring(_) => {
-                let tier = usize::from(!members.any_up(0));
                 let point = |i: u32| (i, config.endpoints[i as usize].id, members.view[i as usize].weight);
                 self.ring.refill(members.up(tier).map(point));
             }
             Balance::Map(_) | Balance::StaticRoundRobin => {
-                let tier = usize::from(!members.any_up(0));
                 let up: Vec<_> = members.up(tier).map(|i| (i, members.view[i as usize].weight)).collect();
                 let divisor = common_divisor(config.endpoints.iter().map(|e| e.weight));
                 self.map.refill(&up, divisor);
@@ -292,9 +294,7 @@ impl Members {
         let endpoint = &self.config.endpoints[at];
         if selection.tried.contains(EndpointIndex(index)) {
             Verdict::Tried
-        } else if self.view[at].standing != Standing::Up
-            || (!self.config.lone() && self.failed(index, now))
-        {
+        } else if self.view[at].standing != Standing::Up || (!self.config.lone() && self.failed(index, now)) {
             Verdict::Unavailable
         } else if endpoint.max_conns > 0 && self.loads[at].in_flight() >= endpoint.max_conns {
             Verdict::Full
@@ -380,6 +380,11 @@ impl Method<'_> {
         let first_tier = self.tier == 0;
         match self.members.config.balance {
             Balance::RoundRobin => self.round_robin(turns, selection).into(),
+            Balance::StaticRoundRobin | Balance::Map(_) | Balance::Ring(_)
+                if self.tier != self.tables.tier =>
+            {
+                self.round_robin(turns, selection).into()
+            }
             Balance::StaticRoundRobin => self.map_turn(turns, selection).into(),
             Balance::LeastConn => self.least_conn(turns, selection).into(),
             Balance::LeastConnOldest => self.least_conn_oldest(turns, selection).into(),
@@ -544,7 +549,13 @@ impl Method<'_> {
         }
     }
 
-    fn ring_hash(&mut self, hash: KeyHash, turns: &mut Rotation, key: Key<'_>, selection: &Selection) -> Pick {
+    fn ring_hash(
+        &mut self,
+        hash: KeyHash,
+        turns: &mut Rotation,
+        key: Key<'_>,
+        selection: &Selection,
+    ) -> Pick {
         let Some(number) = key_number(hash, key) else {
             return self.round_robin(turns, selection).into();
         };
@@ -582,7 +593,9 @@ fn key_bytes<'a>(key: &Key<'a>) -> &'a [u8] {
 /// HAProxy's number for a key: addresses fold their words by exclusive or, strings go through the function.
 fn key_number(hash: KeyHash, key: Key<'_>) -> Option<u32> {
     let fold = |octets: &[u8]| {
-        octets.chunks_exact(4).fold(0, |sum, word| sum ^ u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
+        octets
+            .chunks_exact(4)
+            .fold(0, |sum, word| sum ^ u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
     };
     let number = match key {
         Key::None => return None,

@@ -160,7 +160,8 @@ impl PoolConfig {
         let tiers = [tier(false), tier(true)];
         let spread = Spread::new(tiers[0].iter().map(|&i| (i, endpoints[i as usize].weight)));
         let groups = Groups::new(&endpoints);
-        let ketama = (balance == Balance::HashKetama).then(|| KetamaRing::new(&endpoints, &tiers[0], &groups));
+        let ketama =
+            (balance == Balance::HashKetama).then(|| KetamaRing::new(&endpoints, &tiers[0], &groups));
         Self {
             fail_timeouts: endpoints.iter().map(|e| millis(e.fail_timeout)).collect(),
             ramps: endpoints.iter().any(|e| !e.slow_start.is_zero()),

@@ -24,7 +24,7 @@ mod tests;
 
 pub use choose::Pool;
 pub use config::{
-    Balance, BackupUse, EndpointConfig, KeyHash, MAX_WEIGHT, Placement, PoolConfig, PoolOptions,
+    BackupUse, Balance, EndpointConfig, KeyHash, MAX_WEIGHT, Placement, PoolConfig, PoolOptions,
 };
 pub use lease::{Lease, Turnover};
 pub use selection::{Selection, TriedSet};

@@ -289,7 +289,8 @@ impl PoolShared {
 
     /// Where endpoint `index` of `config` stands, passive failures aside.
     pub fn standing(&self, config: &PoolConfig, index: usize) -> Standing {
-        let (Some(member), Some(configured)) = (self.members.get(index), config.endpoints().get(index)) else {
+        let (Some(member), Some(configured)) = (self.members.get(index), config.endpoints().get(index))
+        else {
             return Standing::Maintenance;
         };
         let weight = member.weight().unwrap_or(configured.weight);

@@ -1,0 +1,354 @@
+//! Which upstream connections are kept, and which is used next.
+//!
+//! Owns: the idle connections of one worker and one pool, as tokens of the caller's type.
+//! Never: opens, closes or reads a connection; it hands tokens back to be closed.
+//! Driven by: the exchange: `take` before connecting, `park` after an answer; a timer: `poll_timeout`, `expire`.
+//! Why: the newest is used first, so the old ones can time out; the oldest of all goes when there are too many. That is
+//! nginx's `keepalive`, bounded for the pool as a whole.
+
+use std::hash::Hash;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+
+use crate::time::{Millis, millis};
+
+const NONE: u32 = u32::MAX;
+
+/// Bounds on kept connections. nginx: `keepalive`, `keepalive_requests`, `keepalive_time`, `keepalive_timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdleConfig {
+    /// Most idle ones, over all endpoints; zero keeps none.
+    pub most: usize,
+    /// Requests after which a connection is not kept; zero is no bound. nginx's default: 1000.
+    pub requests: u64,
+    /// Age beyond which a connection is not kept; zero is no bound. nginx's default: an hour.
+    pub age: Duration,
+    /// Idle time after which it is closed; zero is no bound. nginx's default: 60 s.
+    pub idle: Duration,
+}
+
+impl Default for IdleConfig {
+    fn default() -> Self {
+        Self { most: 32, requests: 1000, age: Duration::from_secs(3600), idle: Duration::from_secs(60) }
+    }
+}
+
+/// What is known of a connection beside its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// When it was opened.
+    pub opened: Millis,
+    /// Requests it has carried.
+    pub requests: u64,
+}
+
+/// What became of a connection that was parked.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parked<T> {
+    /// It is kept under this id.
+    Kept(IdleId),
+    /// It is kept, and this other one, the oldest, is to be closed.
+    Replaced(IdleId, T),
+    /// It may not be kept: close it.
+    Refused(T),
+}
+
+/// The name of a parked connection; never reused while the pool lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IdleId {
+    slot: u32,
+    stamp: u64,
+}
+
+/// Idle connections by key `K` (endpoint, and whatever else must be equal: TLS name, PROXY header).
+#[derive(Debug)]
+pub struct IdlePool<K, T> {
+    config: IdleConfig,
+    slots: Vec<Slot<K, T>>,
+    free: Vec<u32>,
+    /// Newest of each key.
+    heads: HashMap<K, u32, ahash::RandomState>,
+    newest: u32,
+    oldest: u32,
+    count: usize,
+    stamps: u64,
+}
+
+#[derive(Debug)]
+struct Slot<K, T> {
+    held: Option<Held<K, T>>,
+    stamp: u64,
+    /// Order over all keys.
+    newer: u32,
+    older: u32,
+    /// Order within the key.
+    key_newer: u32,
+    key_older: u32,
+}
+
+#[derive(Debug)]
+struct Held<K, T> {
+    key: K,
+    token: T,
+    history: History,
+    parked: Millis,
+}
+
+impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
+    /// An empty pool.
+    pub fn new(config: IdleConfig) -> Self {
+        Self {
+            config,
+            slots: Vec::new(),
+            free: Vec::new(),
+            heads: HashMap::default(),
+            newest: NONE,
+            oldest: NONE,
+            count: 0,
+            stamps: 0,
+        }
+    }
+
+    /// Idle connections held.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// True if none is held.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a connection with this history may be parked; ask before sending its last request, to say
+    /// `Connection: close` in time.
+    pub fn would_keep(&self, now: Millis, history: History) -> bool {
+        let IdleConfig { most, requests, age, .. } = self.config;
+        let young = age.is_zero() || now.since(history.opened) < millis(age);
+        most > 0 && young && (requests == 0 || history.requests < requests)
+    }
+
+    /// Keeps a connection that became idle.
+    pub fn park(&mut self, now: Millis, key: K, token: T, history: History) -> Parked<T> {
+        if !self.would_keep(now, history) {
+            return Parked::Refused(token);
+        }
+        let evicted = if self.count >= self.config.most { self.remove_slot(self.oldest) } else { None };
+        let id = self.insert(Held { key, token, history, parked: now });
+        match evicted {
+            Some(held) => Parked::Replaced(id, held.token),
+            None => Parked::Kept(id),
+        }
+    }
+
+    /// The connection for `key` that was parked last. One that outlived its time is left for [`Self::expire`].
+    pub fn take(&mut self, now: Millis, key: &K) -> Option<(T, History)> {
+        let slot = *self.heads.get(key)?;
+        let deadline = self.deadline(slot);
+        if deadline.is_some_and(|at| at <= now) {
+            // The newest of its key is too old, so all of them are.
+            return None;
+        }
+        let held = self.remove_slot(slot)?;
+        Some((held.token, held.history))
+    }
+
+    /// Takes out a particular connection, because its peer closed it.
+    pub fn remove(&mut self, id: IdleId) -> Option<T> {
+        let slot = self.slots.get(id.slot as usize)?;
+        if slot.stamp != id.stamp {
+            return None;
+        }
+        self.remove_slot(id.slot).map(|held| held.token)
+    }
+
+    /// One connection whose idle time is over, to be closed; call until `None`.
+    pub fn expire(&mut self, now: Millis) -> Option<T> {
+        let oldest = self.oldest;
+        if self.deadline(oldest)? > now {
+            return None;
+        }
+        self.remove_slot(oldest).map(|held| held.token)
+    }
+
+    /// When [`Self::expire`] will next have one.
+    pub fn poll_timeout(&self) -> Option<Millis> {
+        self.deadline(self.oldest)
+    }
+
+    /// Takes out one connection of any key, oldest first: to give descriptors back under pressure, or at the end.
+    pub fn evict(&mut self) -> Option<T> {
+        self.remove_slot(self.oldest).map(|held| held.token)
+    }
+
+    /// Takes out one connection of `key`, for an endpoint that went down or left; call until `None`.
+    pub fn evict_key(&mut self, key: &K) -> Option<T> {
+        let slot = *self.heads.get(key)?;
+        self.remove_slot(slot).map(|held| held.token)
+    }
+
+    /// New bounds. Call [`Self::evict`] while [`Self::overfull`] says so.
+    pub fn reconfigure(&mut self, config: IdleConfig) {
+        self.config = config;
+    }
+
+    /// True if more are held than the bounds allow.
+    pub fn overfull(&self) -> bool {
+        self.count > self.config.most
+    }
+
+    fn deadline(&self, slot: u32) -> Option<Millis> {
+        let held = self.slots.get(slot as usize)?.held.as_ref()?;
+        (!self.config.idle.is_zero()).then(|| held.parked.plus(self.config.idle))
+    }
+
+    fn insert(&mut self, held: Held<K, T>) -> IdleId {
+        self.stamps += 1;
+        let key_older = self.heads.get(&held.key).copied().unwrap_or(NONE);
+        let key = held.key.clone();
+        let entry = Slot {
+            held: Some(held),
+            stamp: self.stamps,
+            newer: NONE,
+            older: self.newest,
+            key_newer: NONE,
+            key_older,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.slots.push(entry);
+                // Bounded by `most`, and by descriptors long before 2³².
+                (self.slots.len() - 1) as u32
+            }
+        };
+        match self.newest {
+            NONE => self.oldest = slot,
+            newest => self.slots[newest as usize].newer = slot,
+        }
+        self.newest = slot;
+        if key_older != NONE {
+            self.slots[key_older as usize].key_newer = slot;
+        }
+        self.heads.insert(key, slot);
+        self.count += 1;
+        IdleId { slot, stamp: self.stamps }
+    }
+
+    fn remove_slot(&mut self, at: u32) -> Option<Held<K, T>> {
+        let slot = self.slots.get_mut(at as usize)?;
+        let held = slot.held.take()?;
+        let Slot { newer, older, key_newer, key_older, .. } = *slot;
+        match newer {
+            NONE => self.newest = older,
+            newer => self.slots[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.slots[older as usize].newer = newer,
+        }
+        if key_older != NONE {
+            self.slots[key_older as usize].key_newer = key_newer;
+        }
+        match (key_newer, key_older) {
+            (NONE, NONE) => drop(self.heads.remove(&held.key)),
+            (NONE, older) => drop(self.heads.insert(held.key.clone(), older)),
+            (newer, older) => self.slots[newer as usize].key_older = older,
+        }
+        self.free.push(at);
+        self.count -= 1;
+        Some(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FRESH: History = History { opened: Millis(0), requests: 1 };
+
+    fn pool(most: usize) -> IdlePool<u8, u32> {
+        IdlePool::new(IdleConfig { most, ..IdleConfig::default() })
+    }
+
+    #[test]
+    fn newest_first_and_oldest_out() {
+        let mut pool = pool(3);
+        for (at, key, token) in [(1, 1, 10), (2, 1, 11), (3, 2, 20)] {
+            assert!(matches!(pool.park(Millis(at), key, token, FRESH), Parked::Kept(_)));
+        }
+        assert!(matches!(pool.park(Millis(4), 2, 21, FRESH), Parked::Replaced(_, 10)));
+        assert_eq!(pool.take(Millis(5), &2).map(|t| t.0), Some(21));
+        assert_eq!(pool.take(Millis(5), &1).map(|t| t.0), Some(11));
+        assert_eq!(pool.take(Millis(5), &1), None);
+        assert_eq!(pool.len(), 1);
+    }
+
+    #[test]
+    fn bounds_on_requests_age_and_idleness() {
+        let mut pool = pool(3);
+        let used_up = History { requests: 1000, ..FRESH };
+        assert_eq!(pool.park(Millis(1), 1, 1, used_up), Parked::Refused(1));
+        assert_eq!(pool.park(Millis(3_600_000), 1, 2, FRESH), Parked::Refused(2));
+        assert!(matches!(pool.park(Millis(5), 1, 3, FRESH), Parked::Kept(_)));
+        assert_eq!(pool.poll_timeout(), Some(Millis(60_005)));
+        assert_eq!(pool.expire(Millis(60_004)), None);
+        assert_eq!(pool.take(Millis(60_005), &1), None, "too old to use");
+        assert_eq!(pool.expire(Millis(60_005)), Some(3));
+        assert_eq!(pool.poll_timeout(), None);
+    }
+
+    #[test]
+    fn ids_name_one_connection_only() {
+        let mut pool = pool(1);
+        let Parked::Kept(first) = pool.park(Millis(1), 1, 1, FRESH) else { panic!("refused") };
+        let Parked::Replaced(second, 1) = pool.park(Millis(2), 1, 2, FRESH) else { panic!("kept") };
+        assert_eq!(pool.remove(first), None);
+        assert_eq!(pool.remove(second), Some(2));
+        assert!(pool.is_empty());
+    }
+
+    #[test]
+    fn none_kept_when_told_so() {
+        assert_eq!(pool(0).park(Millis(1), 1, 7, FRESH), Parked::Refused(7));
+    }
+
+    proptest! {
+        /// Against a plain list, oldest first.
+        #[test]
+        fn behaves_as_a_list(actions in prop::collection::vec((0u8..5, 0u8..4), 0..300), most in 1usize..6) {
+            let mut pool = pool(most);
+            let mut shadow: Vec<(u8, u32, IdleId)> = Vec::new();
+            for (now, (action, key)) in (1u32..).zip(actions) {
+                match action {
+                    0 | 1 => match pool.park(Millis(now.into()), key, now, FRESH) {
+                        Parked::Kept(id) => shadow.push((key, now, id)),
+                        Parked::Replaced(id, token) => {
+                            prop_assert_eq!(shadow.remove(0).1, token);
+                            shadow.push((key, now, id));
+                        }
+                        Parked::Refused(_) => prop_assert!(false),
+                    },
+                    2 => {
+                        let want = shadow.iter().rposition(|s| s.0 == key).map(|at| shadow.remove(at).1);
+                        prop_assert_eq!(pool.take(Millis(now.into()), &key).map(|t| t.0), want);
+                    }
+                    3 => {
+                        let want = (!shadow.is_empty()).then(|| shadow.remove(shadow.len() / 2));
+                        prop_assert_eq!(want.and_then(|w| pool.remove(w.2)), want.map(|w| w.1));
+                    }
+                    _ => {
+                        let want = (!shadow.is_empty()).then(|| shadow.remove(0).1);
+                        prop_assert_eq!(pool.evict(), want);
+                    }
+                }
+                prop_assert_eq!(pool.len(), shadow.len());
+            }
+        }
+    }
+}
