@@ -8,6 +8,7 @@
 
 pub mod body;
 pub mod connection;
+pub mod date;
 pub mod field;
 pub mod framing;
 pub mod host;
@@ -19,10 +20,13 @@ pub mod name;
 pub mod request;
 pub mod response;
 pub mod scan;
+pub mod status;
 pub mod target;
+pub mod write;
 
 pub use body::{BodyError, BodyEvent, BodyReader, ChunkLimits, Trailers};
 pub use connection::ConnectionOptions;
+pub use date::{DateLine, HttpDate};
 pub use field::{Field, Headers};
 pub use framing::{Framing, FramingError};
 pub use host::Authority;
@@ -32,4 +36,6 @@ pub use method::{Method, Version};
 pub use name::HeaderId;
 pub use request::{Parsed, Request, RequestError, RequestHead};
 pub use response::{Response, ResponseError, ResponseHead};
+pub use status::Phrases;
 pub use target::TargetForm;
+pub use write::{FieldLines, HeadWriter, InvalidText};
