@@ -7,6 +7,10 @@
 //! names live in the smallest crate, so that balancing, telemetry and the admin pages agree on them.
 #![forbid(unsafe_code)]
 
+pub mod command;
 pub mod ids;
+pub mod snapshot;
 
+pub use command::{Command, Event, WorkerReport};
 pub use ids::{ConnectionId, EndpointKey, ListenerId, PlanVersion, PoolId, SiteId, WorkerId};
+pub use snapshot::Snapshot;

@@ -1,0 +1,492 @@
+//! The state of the whole process at one moment, as plain numbers.
+//!
+//! Owns: the figures that HAProxy's statistics, nginx's `stub_status` and `/metrics` are rendered from.
+//! Never: renders them; never holds a secret.
+//! Driven by: `telemetry` and `policy`, which fill it; `admin`, which renders it.
+//! Why: one snapshot for all pages, so that they cannot disagree; plain data, so that a page is a pure function of it.
+//!
+//! Times are milliseconds unless a name says otherwise. `Option` is "does not apply", which HAProxy's CSV leaves empty.
+
+use serde::Serialize;
+
+use crate::ids::{EndpointKey, ListenerId, PoolId, SiteId};
+
+/// Everything.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Snapshot {
+    /// The process.
+    pub process: Process,
+    /// Listeners, by address.
+    pub listeners: Vec<Listener>,
+    /// Sites, in the order of the configuration.
+    pub sites: Vec<Site>,
+    /// Pools, in the order of the configuration.
+    pub pools: Vec<Pool>,
+}
+
+/// The process as a whole.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Process {
+    /// Weir's version.
+    pub version: String,
+    /// The host's name.
+    pub node: String,
+    /// Process id.
+    pub pid: u32,
+    /// Workers running.
+    pub workers: u32,
+    /// `io_uring` or `epoll`.
+    pub driver: String,
+    /// Start, in seconds since 1970.
+    pub started_unix: u64,
+    /// Time since the start, in milliseconds.
+    pub uptime_ms: u64,
+    /// The plan that runs.
+    pub plan: u64,
+    /// Configuration changes accepted since the start.
+    pub reloads: u64,
+    /// Configuration changes refused since the start.
+    pub reloads_failed: u64,
+    /// Seconds since 1970 of the last change that was accepted; zero: none.
+    pub last_reload_unix: u64,
+    /// True while draining before the end.
+    pub stopping: bool,
+    /// Client connections.
+    pub connections: Connections,
+    /// Bound on client connections; zero: none.
+    pub max_connections: u64,
+    /// Requests begun (nginx's `requests`).
+    pub requests: u64,
+    /// Bytes from and to clients, and to and from endpoints.
+    pub bytes: Bytes,
+    /// TLS with clients.
+    pub tls: Tls,
+    /// Rates over the last second.
+    pub rates: Rates,
+    /// Panics that cost a connection.
+    pub panics: u64,
+    /// Log lines dropped because their sink could not take them.
+    pub dropped_logs: u64,
+    /// Resident memory in bytes.
+    pub resident_bytes: u64,
+    /// Descriptors open.
+    pub descriptors: u64,
+    /// Bound on descriptors.
+    pub descriptor_limit: u64,
+}
+
+/// Client connections; nginx's `stub_status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Connections {
+    /// Accepted since the start.
+    pub accepted: u64,
+    /// Of those, not dropped at once for a limit.
+    pub handled: u64,
+    /// Open now.
+    pub active: u64,
+    /// Of those, a request's head or body is being read.
+    pub reading: u64,
+    /// Of those, a response is being made or written.
+    pub writing: u64,
+    /// Of those, kept and idle.
+    pub waiting: u64,
+    /// The most open at once.
+    pub peak: u64,
+}
+
+/// Bytes as they were on the wire, TLS excluded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Bytes {
+    /// Received from clients.
+    pub client_in: u64,
+    /// Sent to clients.
+    pub client_out: u64,
+    /// Received from endpoints.
+    pub upstream_in: u64,
+    /// Sent to endpoints.
+    pub upstream_out: u64,
+}
+
+/// TLS handshakes as server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tls {
+    /// Full handshakes.
+    pub full: u64,
+    /// Resumed sessions.
+    pub resumed: u64,
+    /// Handshakes that failed.
+    pub failed: u64,
+    /// Connections open now.
+    pub current: u64,
+}
+
+/// Events of the last second, and the most seen in any second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Rates {
+    /// Connections.
+    pub connections: u64,
+    /// The most connections.
+    pub connections_max: u64,
+    /// Sessions (HAProxy: a connection that passed the connection rules; for pools, requests dispatched).
+    pub sessions: u64,
+    /// The most sessions.
+    pub sessions_max: u64,
+    /// Requests.
+    pub requests: u64,
+    /// The most requests.
+    pub requests_max: u64,
+}
+
+/// Answers by the first digit of their status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Classes {
+    /// 100 to 199.
+    pub informational: u64,
+    /// 200 to 299.
+    pub success: u64,
+    /// 300 to 399.
+    pub redirect: u64,
+    /// 400 to 499.
+    pub client_error: u64,
+    /// 500 to 599.
+    pub server_error: u64,
+    /// Anything else, an answer that never came included.
+    pub other: u64,
+}
+
+/// What clients did to a listener or a site.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Front {
+    /// Connections open: HAProxy's `scur`.
+    pub current: u64,
+    /// The most open at once: `smax`.
+    pub peak: u64,
+    /// Bound on them: `slim`.
+    pub limit: Option<u64>,
+    /// Connections in all: `stot`, `conn_tot`.
+    pub total: u64,
+    /// Bytes received: `bin`.
+    pub bytes_in: u64,
+    /// Bytes sent: `bout`.
+    pub bytes_out: u64,
+    /// Requests in all: `req_tot`.
+    pub requests: u64,
+    /// Requests by version, 1 to 3: `h1req` …
+    pub requests_by_version: [u64; 3],
+    /// Connections by version, 1 to 3: `h1sess` …
+    pub connections_by_version: [u64; 3],
+    /// Requests denied by a rule: `dreq`.
+    pub denied_requests: u64,
+    /// Responses denied by a rule: `dresp`.
+    pub denied_responses: u64,
+    /// Malformed, timed-out or aborted requests: `ereq`.
+    pub request_errors: u64,
+    /// Connections denied by a rule: `dcon`.
+    pub denied_connections: u64,
+    /// Sessions denied by a rule: `dses`.
+    pub denied_sessions: u64,
+    /// Requests answered by Weir itself, redirects and statistics: `intercepted`.
+    pub intercepted: u64,
+    /// Our own faults: `eint`.
+    pub internal_errors: u64,
+    /// Header edits that failed: `wrew`.
+    pub failed_rewrites: u64,
+    /// Answers by class: `hrsp_*`.
+    pub responses: Classes,
+    /// `rate`, `rate_max`, `conn_rate` …, `req_rate` ….
+    pub rates: Rates,
+    /// Bound on sessions a second: `rate_lim`; zero: none.
+    pub rate_limit: u64,
+    /// Compression: bytes in and out, bytes let pass, answers compressed.
+    pub compression: [u64; 4],
+    /// Lookups in the cache, and hits.
+    pub cache: [u64; 2],
+    /// TLS with clients.
+    pub tls: Tls,
+    /// Duration of exchanges.
+    pub latency: Latency,
+}
+
+/// What an endpoint did, or all of a pool.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Back {
+    /// Exchanges in flight: `scur`.
+    pub current: u64,
+    /// The most in flight at once: `smax`.
+    pub peak: u64,
+    /// Bound on them: `slim`.
+    pub limit: Option<u64>,
+    /// Exchanges in all: `stot`.
+    pub total: u64,
+    /// Of those, chosen by balancing rather than persistence: `lbtot`.
+    pub balanced: u64,
+    /// Waiting for a slot now: `qcur`.
+    pub queued: u64,
+    /// The most waiting at once: `qmax`.
+    pub queued_peak: u64,
+    /// Bytes sent to endpoints (HAProxy's `bin`: from the client).
+    pub bytes_in: u64,
+    /// Bytes received from endpoints (`bout`).
+    pub bytes_out: u64,
+    /// Requests denied by a rule of the pool: `dreq`.
+    pub denied_requests: u64,
+    /// Responses denied by a rule: `dresp`.
+    pub denied_responses: u64,
+    /// Connections that failed: `econ`.
+    pub connect_errors: u64,
+    /// Answers that failed: `eresp`.
+    pub response_errors: u64,
+    /// Attempts made again: `wretr`.
+    pub retries: u64,
+    /// Attempts moved to another endpoint: `wredis`.
+    pub redispatches: u64,
+    /// Transfers that the client aborted: `cli_abrt`.
+    pub client_aborts: u64,
+    /// Transfers that the endpoint aborted: `srv_abrt`.
+    pub server_aborts: u64,
+    /// Connections opened, or tried to: `connect`.
+    pub connects: u64,
+    /// Kept connections used again: `reuse`.
+    pub reuses: u64,
+    /// Requests: `req_tot`.
+    pub requests: u64,
+    /// Our own faults: `eint`.
+    pub internal_errors: u64,
+    /// Header edits that failed: `wrew`.
+    pub failed_rewrites: u64,
+    /// Answers by class: `hrsp_*`.
+    pub responses: Classes,
+    /// `rate` and `rate_max` are `sessions`.
+    pub rates: Rates,
+    /// Seconds since 1970 of the last exchange; zero: none. `lastsess` counts back from now.
+    pub last_unix: u64,
+    /// Compression: bytes in and out, bytes let pass, answers compressed.
+    pub compression: [u64; 4],
+    /// Lookups in the cache, and hits.
+    pub cache: [u64; 2],
+    /// TLS with endpoints.
+    pub tls: Tls,
+    /// `qtime`, `ctime`, `rtime`, `ttime`, and their `_max`.
+    pub times: Times,
+    /// Time to the head of the answer.
+    pub latency: Latency,
+}
+
+/// Averages over about the last 1,024 exchanges, and the most since the start, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// Waiting for a slot.
+    pub queue: f64,
+    /// Connecting.
+    pub connect: f64,
+    /// From the request sent to the head of the answer.
+    pub response: f64,
+    /// The whole exchange.
+    pub total: f64,
+    /// The most of each, in the same order.
+    pub max: [u64; 4],
+}
+
+/// A distribution of durations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// How many.
+    pub count: u64,
+    /// Their sum in microseconds.
+    pub sum_us: u64,
+    /// Quantiles in microseconds: 50, 95, 99 in a hundred; within 5%.
+    pub p50_us: u64,
+    #[allow(missing_docs)]
+    pub p95_us: u64,
+    #[allow(missing_docs)]
+    pub p99_us: u64,
+    /// Prometheus buckets: upper bound in microseconds, and how many were at or below it.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// A listening address.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listener {
+    /// Its id.
+    pub id: ListenerId,
+    /// Its address as configured.
+    pub name: String,
+    /// `tcp`, `udp` or `unix`; with `+tls` if it terminates TLS.
+    pub protocol: String,
+    /// Where it stands.
+    pub state: ListenerState,
+    /// The sites that it serves.
+    pub sites: Vec<SiteId>,
+    /// What came in.
+    pub front: Front,
+}
+
+/// Where a listener stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum ListenerState {
+    /// Accepting.
+    #[default]
+    Open,
+    /// Accepting paused: a bound was reached.
+    Full,
+    /// Left the configuration; accepting until its queue is empty.
+    Retiring,
+    /// Closed.
+    Closed,
+}
+
+/// A site, or a TCP service.
+#[derive(Clone, Debug, Serialize)]
+pub struct Site {
+    /// Its id.
+    pub id: SiteId,
+    /// Its name.
+    pub name: String,
+    /// HAProxy's `iid`.
+    pub number: u32,
+    /// `http` or `tcp`.
+    pub mode: String,
+    /// What came in.
+    pub front: Front,
+}
+
+/// A pool.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pool {
+    /// Its id.
+    pub id: PoolId,
+    /// Its name.
+    pub name: String,
+    /// HAProxy's `iid`.
+    pub number: u32,
+    /// `http` or `tcp`.
+    pub mode: String,
+    /// The method, as the configuration spells it.
+    pub balance: String,
+    /// Persistence cookie, if any.
+    pub cookie: Option<String>,
+    /// Totals.
+    pub back: Back,
+    /// Milliseconds since it last went up or down.
+    pub last_change_ms: u64,
+    /// Milliseconds without any live endpoint.
+    pub downtime_ms: u64,
+    /// Times it went down.
+    pub went_down: u64,
+    /// Its endpoints.
+    pub endpoints: Vec<Endpoint>,
+}
+
+impl Pool {
+    /// Primaries that are up and have weight: HAProxy's `act`.
+    pub fn active(&self) -> usize {
+        self.endpoints.iter().filter(|e| !e.backup && e.state == EndpointState::Up && e.weight > 0).count()
+    }
+
+    /// Backups that are up and have weight: `bck`.
+    pub fn backups(&self) -> usize {
+        self.endpoints.iter().filter(|e| e.backup && e.state == EndpointState::Up && e.weight > 0).count()
+    }
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, Serialize)]
+pub struct Endpoint {
+    /// Its key.
+    pub key: EndpointKey,
+    /// Its name.
+    pub name: String,
+    /// HAProxy's `sid`.
+    pub number: u32,
+    /// Its address, `host:port` or a path.
+    pub address: String,
+    /// Persistence cookie value, if any.
+    pub cookie: Option<String>,
+    /// Where it stands.
+    pub state: EndpointState,
+    /// Its weight now: `weight`.
+    pub weight: u32,
+    /// Its weight as configured or set: `uweight`.
+    pub user_weight: u32,
+    /// A backup.
+    pub backup: bool,
+    /// Share of its weight that slow start grants, in a hundred, while it lasts: `throttle`.
+    pub throttle: Option<u32>,
+    /// Bound on its queue: `qlimit`.
+    pub queue_limit: Option<u64>,
+    /// What it did.
+    pub back: Back,
+    /// Its checks, if any.
+    pub health: Option<HealthReport>,
+    /// Milliseconds since it last went up or down: `lastchg`.
+    pub last_change_ms: u64,
+    /// Milliseconds spent down: `downtime`.
+    pub downtime_ms: u64,
+    /// Idle connections kept: `srv_icur`.
+    pub idle: u64,
+    /// Bound on them: `src_ilim`.
+    pub idle_limit: Option<u64>,
+    /// Connections in use: `used_conn_cur`.
+    pub used: u64,
+    /// Failures counted against `max_fails` now.
+    pub fails: u32,
+}
+
+/// Where an endpoint stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum EndpointState {
+    /// Takes work.
+    #[default]
+    Up,
+    /// Health checks, or failures within `fail_timeout`, took it out.
+    Down,
+    /// Takes only bound work.
+    Draining,
+    /// Out of service by configuration or operator.
+    Maintenance,
+}
+
+/// Health checks of one endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HealthReport {
+    /// HAProxy's word for the state: `UP`, `DOWN`, `UP 1/3`, `DOWN 1/2`.
+    pub state: String,
+    /// HAProxy's word for the last result: `L4OK`, `L4CON`, `L4TOUT`, `L6OK`, `L7OK`, `L7STS`, `INI` …
+    pub last_status: String,
+    /// Status code of the last check: `check_code`.
+    pub last_code: Option<u16>,
+    /// Its duration: `check_duration`.
+    pub last_duration_ms: u64,
+    /// What it said, in words: `last_chk`.
+    pub last_text: String,
+    /// Checks that failed while up: `chkfail`.
+    pub failed: u64,
+    /// Times it went down: `chkdown`.
+    pub went_down: u64,
+    /// `check_rise`, `check_fall`, `check_health`.
+    pub rise: u32,
+    #[allow(missing_docs)]
+    pub fall: u32,
+    #[allow(missing_docs)]
+    pub level: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serializes_with_ids_as_numbers() {
+        let site = Site {
+            id: SiteId(7),
+            name: "www".into(),
+            number: 2,
+            mode: "http".into(),
+            front: Front::default(),
+        };
+        let snapshot = Snapshot { sites: vec![site], ..Snapshot::default() };
+        let json = serde_json::to_value(&snapshot).unwrap();
+        assert_eq!(json["sites"][0]["id"], 7);
+        assert_eq!(json["sites"][0]["front"]["responses"]["success"], 0);
+    }
+}
