@@ -1,2 +1,207 @@
-//! placeholder
+//! Configuration as run: immutable, indices instead of names, compiled matchers, templates, pools.
+//!
+//! Owns: the [`Plan`] and pure look-ups on it.
+//! Never: knows the model or a configuration language, changes after it is built, holds counters, health or sockets.
+//! Driven by: `lower` builds it; an `Arc<Plan>` is shared by all workers and read on every request.
+//! Why: what a request needs is decided once, at load. State that outlives a plan is kept elsewhere, under the stable
+//! ids that the plan carries ([`PoolId`], [`EndpointKey`], [`SiteId`], [`ListenerId`], names of zones).
+//!
+//! # How an exchange walks the plan
+//!
+//! ```text
+//! plan.listener(ix).service ─ Http(index) ── index.lookup(host) ── plan.site(ix).program
+//!    └→ plan.find(site, path) → Found { route, matched_len, matches, redirect_slash }
+//!         └→ route.program (path changed: plan.find again, at most 10 times)
+//!              └→ route.settings.limit_* → .access → route.try_files → route.action
+//! ```
+//!
+//! [`Route::features`] says in one word which of these steps there is anything to do for.
+
 #![forbid(unsafe_code)]
+
+mod access;
+mod action;
+mod features;
+mod files;
+mod head;
+mod header;
+mod host;
+mod limit;
+mod listener;
+mod log;
+mod net;
+mod path;
+mod pattern;
+mod pool;
+mod process;
+mod program;
+mod route;
+mod show;
+mod site;
+mod tcp;
+mod tls;
+mod variable;
+mod words;
+
+pub use access::*;
+pub use action::*;
+pub use features::*;
+pub use files::*;
+pub use head::*;
+pub use header::*;
+pub use host::*;
+pub use limit::*;
+pub use listener::*;
+pub use log::*;
+pub use net::*;
+pub use path::*;
+pub use pattern::*;
+pub use pool::*;
+pub use process::*;
+pub use program::*;
+pub use route::*;
+pub use site::*;
+pub use tcp::*;
+pub use tls::*;
+pub use variable::*;
+pub use words::*;
+
+pub use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
+pub use weir_expr::settings;
+pub use weir_expr::{Filter, Piece, Slot};
+
+use serde::Serialize;
+
+/// Text with variables, user variables by [`Slot`].
+pub type Template = weir_expr::Template<Slot>;
+/// A variable, user variables by [`Slot`].
+pub type Var = weir_expr::Var<Slot>;
+
+macro_rules! index {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index into its list.
+            pub const fn at(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+index! {
+    /// Index into [`Plan::listeners`].
+    ListenerIx;
+    /// Index into [`Plan::sites`].
+    SiteIx;
+    /// Index into [`Plan::routes`].
+    RouteIx;
+    /// Index into [`Plan::tcp`].
+    TcpIx;
+    /// Index into [`Plan::pools`].
+    PoolIx;
+    /// Index into [`Plan::req_zones`].
+    ReqZoneIx;
+    /// Index into [`Plan::conn_zones`].
+    ConnZoneIx;
+    /// Index into [`Plan::logs`].
+    LogIx;
+    /// Index into [`Plan::tls`].
+    TlsIx;
+    /// Index into [`Plan::upstream_tls`].
+    UpstreamTlsIx;
+}
+
+/// The whole of one configuration, ready to run. Every index in it is valid for its list.
+#[derive(Debug, Default, Serialize)]
+pub struct Plan {
+    /// The process.
+    pub process: Process,
+    /// Where connections arrive.
+    pub listeners: Vec<Listener>,
+    /// HTTP sites.
+    pub sites: Vec<Site>,
+    /// Routes of all sites.
+    pub routes: Vec<Route>,
+    /// TCP services.
+    pub tcp: Vec<TcpService>,
+    /// Pools.
+    pub pools: Vec<Pool>,
+    /// User variables by [`Slot`].
+    pub variables: Vec<Variable>,
+    /// Zones of request-rate limits.
+    pub req_zones: Vec<ReqZone>,
+    /// Zones of concurrency limits.
+    pub conn_zones: Vec<ConnZone>,
+    /// Log targets, each once.
+    pub logs: Vec<Log>,
+    /// TLS identities of listeners, each once.
+    pub tls: Vec<TlsIdentity>,
+    /// TLS configurations towards endpoints, each once.
+    pub upstream_tls: Vec<UpstreamTls>,
+    /// Name servers for names looked up while running.
+    pub resolver: Option<std::sync::Arc<Resolver>>,
+    /// Most groups that any pattern captures, the whole match included.
+    pub max_groups: usize,
+    /// Longest list of captured request and response header fields of any program (HAProxy `capture`).
+    pub capture_slots: (u16, u16),
+}
+
+macro_rules! look_up {
+    ($($(#[$doc:meta])* $name:ident($index:ty) -> $list:ident: $item:ty;)*) => {
+        impl Plan {$(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(&self, ix: $index) -> &$item {
+                &self.$list[ix.at()]
+            }
+        )*}
+    };
+}
+
+look_up! {
+    /// A listener.
+    listener(ListenerIx) -> listeners: Listener;
+    /// A site.
+    site(SiteIx) -> sites: Site;
+    /// A route.
+    route(RouteIx) -> routes: Route;
+    /// A TCP service.
+    tcp_service(TcpIx) -> tcp: TcpService;
+    /// A pool.
+    pool(PoolIx) -> pools: Pool;
+    /// A zone of request rates.
+    req_zone(ReqZoneIx) -> req_zones: ReqZone;
+    /// A zone of concurrency.
+    conn_zone(ConnZoneIx) -> conn_zones: ConnZone;
+    /// A log target.
+    log(LogIx) -> logs: Log;
+    /// A TLS identity.
+    tls_identity(TlsIx) -> tls: TlsIdentity;
+    /// A TLS configuration towards endpoints.
+    upstream_tls(UpstreamTlsIx) -> upstream_tls: UpstreamTls;
+}
+
+impl Plan {
+    /// The route for a path of a site: decoded, dots resolved, slashes merged as the site asks.
+    #[inline]
+    pub fn find<'p>(&'p self, site: &'p Site, path: &[u8]) -> Found<'p> {
+        site.paths.lookup(path, &self.routes, site.fallback)
+    }
+
+    /// A pool by the name that a computed proxy target evaluated to.
+    pub fn pool_by_name(&self, name: &str) -> Option<PoolIx> {
+        let id = PoolId::from_name(name);
+        self.pools.iter().position(|pool| pool.id == id).map(|at| PoolIx(at as u32))
+    }
+}
+
+// An `Arc<Plan>` goes to every worker.
+const _: fn() = || {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Plan>();
+};

@@ -1,0 +1,219 @@
+//! What answers a request.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use weir_expr::settings::UpstreamSettings;
+
+use crate::{HeadTemplate, HeaderSet, Pattern, PoolIx, Respond, Template, UpstreamTlsUse};
+
+/// What a route does with a request that reached it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Files of [`crate::Route::files`].
+    Static,
+    /// HTTP/1 to a pool.
+    Proxy(Arc<Proxy>),
+    /// FastCGI to a pool.
+    FastCgi(Arc<FastCgi>),
+    /// A fixed answer.
+    Respond(Arc<Respond>),
+    /// nginx's counters in text.
+    StubStatus,
+    /// HAProxy's statistics page.
+    Stats(Arc<StatsPage>),
+    /// Prometheus exposition.
+    Metrics,
+}
+
+/// HTTP to a pool or to a computed address.
+#[derive(Clone, Debug, Serialize)]
+pub struct Proxy {
+    /// To whom.
+    pub target: ProxyTarget,
+    /// TLS to endpoints, for `https`. An endpoint's own TLS comes before.
+    pub tls: Option<UpstreamTlsUse>,
+    /// Host and port as named by the action (`$proxy_host`); empty for computed targets.
+    pub host: Box<str>,
+    /// The path sent.
+    pub uri: UpstreamUri,
+    /// Method sent, if another.
+    pub method: Option<Template>,
+    /// Version sent: true for HTTP/1.1.
+    pub http_1_1: bool,
+    /// Fields set, compiled.
+    pub head: HeadTemplate,
+    /// The client's other fields are passed.
+    pub pass_request_headers: bool,
+    /// The body is passed.
+    pub pass_request_body: bool,
+    /// Body sent instead of the client's.
+    pub body: Option<Template>,
+    /// Times, buffers, retries.
+    pub settings: Arc<UpstreamSettings>,
+    /// Response fields not passed, beyond those a gateway must drop.
+    pub hide_headers: HeaderSet,
+    /// `Location` and `Refresh` rewrites, the first that matches.
+    pub redirects: Arc<[RedirectRewrite]>,
+    /// `Set-Cookie` domain and path rewrites.
+    pub cookie_rewrites: Arc<[CookieRewrite]>,
+    /// `X-Accel-*` fields (and their kin) that are not obeyed.
+    pub ignore_headers: HeaderSet,
+    /// Obey `X-Accel-Redirect` and its kin at all.
+    pub accel: bool,
+    /// Local address of upstream connections.
+    pub bind: Option<Template>,
+}
+
+/// To whom an action speaks.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyTarget {
+    /// A pool.
+    Pool(PoolIx),
+    /// Computed: `scheme://host:port[/path]`; a pool of that name comes first ([`crate::Plan::pool_by_name`]), then an
+    /// address, then the resolver.
+    Computed(Template),
+}
+
+/// Path of the upstream request.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpstreamUri {
+    /// As received, or the current path escaped again if a rewrite changed it.
+    Pass,
+    /// The part of the path that the route matched is replaced by this.
+    Replace(Box<str>),
+    /// This, variables and all.
+    Template(Template),
+}
+
+/// A rewrite of `Location`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RedirectRewrite {
+    /// What is looked for.
+    pub from: TextMatch,
+    /// What it becomes.
+    pub to: Template,
+}
+
+/// Text to look for.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextMatch {
+    /// A prefix.
+    Prefix(Template),
+    /// A pattern.
+    Regex(Arc<Pattern>),
+}
+
+/// A rewrite of cookies.
+#[derive(Clone, Debug, Serialize)]
+pub struct CookieRewrite {
+    /// `domain` or `path`.
+    pub attribute: CookieAttribute,
+    /// What is looked for.
+    pub from: TextMatch,
+    /// What it becomes.
+    pub to: Template,
+}
+
+/// Cookie attributes that are rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CookieAttribute {
+    /// `Domain`.
+    Domain,
+    /// `Path`.
+    Path,
+}
+
+/// FastCGI to a pool.
+#[derive(Clone, Debug, Serialize)]
+pub struct FastCgi {
+    /// To whom.
+    pub target: ProxyTarget,
+    /// Parameters in order.
+    pub params: Box<[FastCgiParam]>,
+    /// Appended to paths that end with `/`.
+    pub index: Option<Box<str>>,
+    /// Splits the path into script and path info: groups 1 and 2.
+    pub split_path_info: Option<Arc<Pattern>>,
+    /// The client's fields are passed as `HTTP_*`.
+    pub pass_request_headers: bool,
+    /// The body is passed.
+    pub pass_request_body: bool,
+    /// Connections are kept.
+    pub keep_connection: bool,
+    /// Times, buffers, retries.
+    pub settings: Arc<UpstreamSettings>,
+    /// Response fields not passed.
+    pub hide_headers: HeaderSet,
+    /// `X-Accel-*` fields not obeyed.
+    pub ignore_headers: HeaderSet,
+}
+
+/// One parameter.
+#[derive(Clone, Debug, Serialize)]
+pub struct FastCgiParam {
+    /// Name.
+    pub name: Box<str>,
+    /// Value.
+    pub value: Template,
+    /// Left out if empty.
+    pub if_not_empty: bool,
+}
+
+/// HAProxy's statistics page.
+#[derive(Clone, Debug, Serialize)]
+pub struct StatsPage {
+    /// Path prefix.
+    pub uri: Box<str>,
+    /// Do not name product and version.
+    pub hide_version: bool,
+    /// Realm of `users`.
+    pub realm: Box<str>,
+    /// Users; empty: open.
+    #[serde(serialize_with = "crate::show::names")]
+    pub users: Vec<(String, Secret)>,
+    /// Seconds between refreshes of the page.
+    pub refresh: Option<u64>,
+    /// Show endpoints' addresses, the description, the node's name.
+    pub show_legends: bool,
+    /// Description shown.
+    pub description: Option<Box<str>>,
+    /// Node name shown.
+    pub node: Option<Box<str>>,
+    /// Only these proxies are shown; empty: all.
+    pub scope: Box<[String]>,
+}
+
+/// Text that is never printed.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Secret(Box<str>);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, for comparing.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("<redacted>")
+    }
+}

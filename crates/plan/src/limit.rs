@@ -1,0 +1,62 @@
+//! Request-rate and concurrency limits.
+
+use serde::Serialize;
+use weir_expr::settings::LogLevel;
+
+use crate::{ConnZoneIx, ReqZoneIx, Template};
+
+/// Use of a request-rate zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct LimitReq {
+    /// Zone.
+    pub zone: ReqZoneIx,
+    /// Requests beyond the rate that may wait or pass.
+    pub burst: u32,
+    /// Requests of the burst that pass without delay; `None`: all.
+    pub delay: Option<u32>,
+    /// Status of refusals.
+    pub status: u16,
+    /// Level of log lines about refusals; delays are one lower.
+    pub log_level: LogLevel,
+    /// Count, but let pass.
+    pub dry_run: bool,
+}
+
+/// Use of a concurrency zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct LimitConn {
+    /// Zone.
+    pub zone: ConnZoneIx,
+    /// Most at once.
+    pub limit: u32,
+    /// Status of refusals.
+    pub status: u16,
+    /// Level of log lines.
+    pub log_level: LogLevel,
+    /// Count, but let pass.
+    pub dry_run: bool,
+}
+
+/// A zone of request rates. State is kept under its name as long as key and size stay the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReqZone {
+    /// Name.
+    pub name: Box<str>,
+    /// Key; requests with an empty one are not counted.
+    pub key: Template,
+    /// Memory in bytes; bounds the number of keys.
+    pub size: u64,
+    /// Requests a second, in thousandths.
+    pub rate_milli: u64,
+}
+
+/// A zone of concurrent requests. State is kept under its name as long as key and size stay the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnZone {
+    /// Name.
+    pub name: Box<str>,
+    /// Key; requests with an empty one are not counted.
+    pub key: Template,
+    /// Memory in bytes; bounds the number of keys.
+    pub size: u64,
+}

@@ -1,0 +1,205 @@
+//! Paths to routes, as nginx's `location` chooses.
+//!
+//! Owns: [`PathIndex`], one a level: a site's, and one inside each route with children.
+//! Never: decodes or normalizes a path; callers did.
+//! Driven by: [`crate::Plan::find`].
+//! Why: nginx walks a tree; a sorted list with links from each prefix to the next shorter one needs one binary search
+//! and a few steps, and 16 bytes an entry beside its text.
+//!
+//! ```text
+//! exact ──hit──────────────────────────────────────────────→ that route
+//!   └ longest prefix ── children of it, same rules ──exact or pattern──→ inner route
+//!        └ patterns of this level, unless the prefix stops them ──→ children of the pattern's route
+//!             └ innermost prefix found
+//! ```
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use smallvec::SmallVec;
+
+use crate::host::show_names;
+use crate::{ByteMap, Captures, Pattern, Route, RouteIx};
+
+/// Routes of one level.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PathIndex {
+    #[serde(serialize_with = "show_names", skip_serializing_if = "ByteMap::is_empty")]
+    exact: ByteMap<RouteIx>,
+    /// Sorted by path.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    prefixes: Box<[PrefixEntry]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    patterns: Box<[(Arc<Pattern>, RouteIx)]>,
+    #[serde(skip)]
+    redirects: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct PrefixEntry {
+    #[serde(serialize_with = "crate::show::bytes")]
+    path: Box<[u8]>,
+    route: RouteIx,
+    /// The longest entry that is a proper prefix of this one, or [`NONE`].
+    #[serde(skip)]
+    parent: u32,
+    stop: bool,
+    auto_redirect: bool,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// A prefix to put into an index.
+#[derive(Clone, Debug)]
+pub struct Prefix {
+    /// The prefix.
+    pub path: Box<[u8]>,
+    /// What it leads to.
+    pub route: RouteIx,
+    /// Patterns are not tried if this is the longest (`^~`).
+    pub stop: bool,
+    /// The path without its final slash is redirected to it.
+    pub auto_redirect: bool,
+}
+
+/// A route found.
+#[derive(Clone, Debug)]
+pub struct Found<'p> {
+    /// The route.
+    pub route: RouteIx,
+    /// Bytes of the path that the route's own exact or prefix match took; the whole path for patterns; 0 for a
+    /// fallback.
+    pub matched_len: usize,
+    /// Patterns that matched on the way, outermost first. All set their named variables; numbered captures are those
+    /// of the last. The subject is the path.
+    pub matches: SmallVec<[(&'p Arc<Pattern>, Captures); 1]>,
+    /// The route's prefix is the path plus `/`: answer with a 301 to it.
+    pub redirect_slash: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Nothing here.
+    Declined,
+    /// A prefix; patterns may still win.
+    Prefix { stop: bool },
+    /// Final.
+    Final,
+    /// Final, and the slash is missing.
+    Redirect,
+}
+
+impl PathIndex {
+    /// Builds a level. Of entries with equal text the first stands.
+    pub fn new(
+        exact: ByteMap<RouteIx>,
+        mut prefixes: Vec<Prefix>,
+        patterns: Vec<(Arc<Pattern>, RouteIx)>,
+    ) -> Self {
+        // Stable, so that of equal paths the first written stays first and `dedup_by` keeps it.
+        prefixes.sort_by(|a, b| a.path.cmp(&b.path));
+        prefixes.dedup_by(|later, first| later.path == first.path);
+        let redirects = prefixes.iter().any(|prefix| prefix.auto_redirect);
+        let mut entries: Vec<PrefixEntry> = Vec::with_capacity(prefixes.len());
+        for Prefix { path, route, stop, auto_redirect } in prefixes {
+            let mut parent = entries.len().checked_sub(1).map_or(NONE, |last| last as u32);
+            while parent != NONE && !path.starts_with(&entries[parent as usize].path) {
+                parent = entries[parent as usize].parent;
+            }
+            entries.push(PrefixEntry { path, route, parent, stop, auto_redirect });
+        }
+        Self { exact, prefixes: entries.into(), patterns: patterns.into(), redirects }
+    }
+
+    /// True if nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.prefixes.is_empty() && self.patterns.is_empty()
+    }
+
+    /// Routes of this level.
+    pub fn routes(&self) -> impl Iterator<Item = RouteIx> + '_ {
+        let prefixes = self.prefixes.iter().map(|entry| entry.route);
+        self.exact.values().copied().chain(prefixes).chain(self.patterns.iter().map(|entry| entry.1))
+    }
+
+    /// Finds the route of a path; `fallback` if nothing matches. Children are those of `routes`.
+    #[inline]
+    pub fn lookup<'p>(&'p self, path: &[u8], routes: &'p [Route], fallback: RouteIx) -> Found<'p> {
+        let mut found =
+            Found { route: fallback, matched_len: 0, matches: SmallVec::new(), redirect_slash: false };
+        found.redirect_slash = self.search(path, routes, &mut found) == Step::Redirect;
+        found
+    }
+
+    fn search<'p>(&'p self, path: &[u8], routes: &'p [Route], found: &mut Found<'p>) -> Step {
+        let mut step = self.fixed(path, found);
+        let mut stop = false;
+        if let Step::Prefix { stop: stops } = step {
+            stop = stops;
+            step = inner(path, routes, found).unwrap_or(step);
+        }
+        if matches!(step, Step::Final | Step::Redirect) || stop {
+            return step;
+        }
+        for (pattern, route) in &self.patterns {
+            if let Some(captures) = pattern.matches(path) {
+                found.matches.push((pattern, captures));
+                (found.route, found.matched_len) = (*route, path.len());
+                inner(path, routes, found);
+                return Step::Final;
+            }
+        }
+        step
+    }
+
+    /// Exact text, else the longest prefix.
+    fn fixed(&self, path: &[u8], found: &mut Found<'_>) -> Step {
+        if !self.exact.is_empty()
+            && let Some(&route) = self.exact.get(path)
+        {
+            (found.route, found.matched_len) = (route, path.len());
+            return Step::Final;
+        }
+        let longest = self.longest_prefix(path);
+        // nginx redirects only where no entry is the path itself; a shorter prefix does not prevent it.
+        if self.redirects
+            && longest.is_none_or(|entry| entry.path.len() < path.len())
+            && let Some(entry) = self.with_slash(path)
+        {
+            (found.route, found.matched_len) = (entry.route, path.len());
+            return Step::Redirect;
+        }
+        let Some(entry) = longest else { return Step::Declined };
+        (found.route, found.matched_len) = (entry.route, entry.path.len());
+        Step::Prefix { stop: entry.stop }
+    }
+
+    fn longest_prefix(&self, path: &[u8]) -> Option<&PrefixEntry> {
+        // The last entry not above the path: every entry that is a prefix of the path is a prefix of it, too.
+        let after = self.prefixes.partition_point(|entry| *entry.path <= *path);
+        let mut entry = self.prefixes.get(after.checked_sub(1)?)?;
+        let common = entry.path.iter().zip(path).take_while(|(a, b)| a == b).count();
+        while entry.path.len() > common {
+            entry = self.prefixes.get(entry.parent as usize)?;
+        }
+        Some(entry)
+    }
+
+    fn with_slash(&self, path: &[u8]) -> Option<&PrefixEntry> {
+        let wanted = || path.iter().chain(b"/");
+        let at = self.prefixes.binary_search_by(|entry| entry.path.iter().cmp(wanted())).ok()?;
+        self.prefixes.get(at).filter(|entry| entry.auto_redirect)
+    }
+}
+
+/// Searches the children of the route found so far; `None` if it has none or none matches.
+fn inner<'p>(path: &[u8], routes: &'p [Route], found: &mut Found<'p>) -> Option<Step> {
+    let children = routes.get(found.route.at())?.children.as_deref()?;
+    match children.search(path, routes, found) {
+        Step::Declined => None,
+        step => Some(step),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! Regular expressions, compiled.
+//!
+//! Owns: [`Pattern`], the engine it runs on, its captures.
+//! Never: reads Unicode: patterns and subjects are bytes, as PCRE without UTF treats them.
+//! Driven by: site and route indices, the rule program, maps.
+//! Why: the `regex` engine runs in time linear in the subject, so no request can stall a worker. What only PCRE has
+//! (look-around, backreferences, possessive quantifiers, some escapes) goes to PCRE2 with a match limit.
+
+use std::fmt;
+use std::ops::Range;
+
+use regex_automata::meta;
+use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::{Anchored, Input};
+use serde::{Serialize, Serializer};
+use smallvec::SmallVec;
+use weir_expr::Slot;
+
+/// Backtracking steps after which PCRE2 gives up on one subject. PCRE2's own default is 10,000,000, which is about a
+/// tenth of a second of a core for one hostile request; patterns in use need some hundreds.
+pub const PCRE_MATCH_LIMIT: u32 = 200_000;
+
+/// Groups that captures hold without allocation: `$0` to `$9`.
+const INLINE_GROUPS: usize = 10;
+
+/// A compiled pattern.
+pub struct Pattern {
+    source: Box<str>,
+    ignore_case: bool,
+    engine: Engine,
+    groups: usize,
+    named: Box<[(u16, Slot)]>,
+}
+
+enum Engine {
+    Linear(meta::Regex),
+    Backtracking(Box<pcre2::bytes::Regex>),
+}
+
+/// Why a pattern does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    /// Byte of the pattern where it is seen, if known.
+    pub offset: Option<usize>,
+    /// In the words of the engine.
+    pub message: String,
+}
+
+/// What a match captured: ranges of the subject by group; group 0 is the whole match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captures {
+    /// `(u32::MAX, 0)` for a group that took no part.
+    ranges: SmallVec<[(u32, u32); INLINE_GROUPS]>,
+}
+
+const ABSENT: (u32, u32) = (u32::MAX, 0);
+
+impl Captures {
+    /// The bytes of a group in its subject.
+    #[inline]
+    pub fn range(&self, group: usize) -> Option<Range<usize>> {
+        let &(start, end) = self.ranges.get(group)?;
+        (start <= end).then_some(start as usize..end as usize)
+    }
+
+    /// The text of a group; empty if it took no part.
+    pub fn text<'s>(&self, group: usize, subject: &'s [u8]) -> &'s [u8] {
+        self.range(group).and_then(|range| subject.get(range)).unwrap_or_default()
+    }
+
+    /// Groups, the whole match included.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// True before any match.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+}
+
+impl Pattern {
+    /// Compiles PCRE text. `slot` gives the variable that a named group sets.
+    pub fn new(
+        source: &str,
+        ignore_case: bool,
+        mut slot: impl FnMut(&str) -> Option<Slot>,
+    ) -> Result<Self, PatternError> {
+        let engine = Engine::compile(source, ignore_case)?;
+        let names = engine.names();
+        let named = names
+            .iter()
+            .enumerate()
+            .filter_map(|(group, name)| Some((group as u16, slot(name.as_deref()?)?)));
+        Ok(Self { source: source.into(), ignore_case, groups: names.len(), named: named.collect(), engine })
+    }
+
+    /// The text it was compiled from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Letters match without regard to case.
+    pub fn ignore_case(&self) -> bool {
+        self.ignore_case
+    }
+
+    /// Groups, the whole match included.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Groups with names, and the variables that they set at a match.
+    pub fn named(&self) -> &[(u16, Slot)] {
+        &self.named
+    }
+
+    /// True if it runs in time linear in the subject.
+    pub fn is_linear(&self) -> bool {
+        matches!(self.engine, Engine::Linear(_))
+    }
+
+    /// True if it matches somewhere in `subject`.
+    #[inline]
+    pub fn is_match(&self, subject: &[u8]) -> bool {
+        match &self.engine {
+            Engine::Linear(regex) => regex.is_match(subject),
+            // A match limit that was reached counts as no match; nginx answers 500 there, HAProxy no match.
+            Engine::Backtracking(regex) => regex.is_match(subject).unwrap_or(false),
+        }
+    }
+
+    /// The first match in `subject`, which is below 4 GiB.
+    #[inline]
+    pub fn matches(&self, subject: &[u8]) -> Option<Captures> {
+        self.matches_from(subject, 0)
+    }
+
+    /// The first match at or after byte `from`, for replacing all.
+    pub fn matches_from(&self, subject: &[u8], from: usize) -> Option<Captures> {
+        match &self.engine {
+            Engine::Linear(regex) => linear_match(regex, subject, from, self.groups),
+            Engine::Backtracking(regex) => backtracking_match(regex, subject, from),
+        }
+    }
+}
+
+fn linear_match(regex: &meta::Regex, subject: &[u8], from: usize, groups: usize) -> Option<Captures> {
+    let input = Input::new(subject).range(from.min(subject.len())..).anchored(Anchored::No);
+    let mut slots: SmallVec<[Option<NonMaxUsize>; 2 * INLINE_GROUPS]> = SmallVec::from_elem(None, 2 * groups);
+    regex.search_slots(&input, &mut slots)?;
+    let ranges = slots.chunks_exact(2).map(|pair| match (pair[0], pair[1]) {
+        (Some(start), Some(end)) => (start.get() as u32, end.get() as u32),
+        _ => ABSENT,
+    });
+    Some(Captures { ranges: ranges.collect() })
+}
+
+fn backtracking_match(regex: &pcre2::bytes::Regex, subject: &[u8], from: usize) -> Option<Captures> {
+    let mut found = regex.capture_locations();
+    regex.captures_read_at(&mut found, subject, from.min(subject.len())).ok()??;
+    let ranges = (0..found.len())
+        .map(|group| found.get(group).map_or(ABSENT, |(start, end)| (start as u32, end as u32)));
+    Some(Captures { ranges: ranges.collect() })
+}
+
+impl Engine {
+    fn compile(source: &str, ignore_case: bool) -> Result<Self, PatternError> {
+        if !reads_differently(source)
+            && let Some(regex) = linear(source, ignore_case)
+        {
+            return Ok(Self::Linear(regex));
+        }
+        backtracking(source, ignore_case).map(|regex| Self::Backtracking(Box::new(regex)))
+    }
+
+    /// Names by group; the first is the whole match.
+    fn names(&self) -> Vec<Option<String>> {
+        match self {
+            Self::Linear(regex) => {
+                let info = regex.group_info();
+                let names = info.pattern_names(regex_automata::PatternID::ZERO);
+                names.map(|name| name.map(str::to_owned)).collect()
+            }
+            Self::Backtracking(regex) => regex.capture_names().to_vec(),
+        }
+    }
+}
+
+fn linear(source: &str, ignore_case: bool) -> Option<meta::Regex> {
+    let syntax =
+        regex_automata::util::syntax::Config::new().unicode(false).utf8(false).case_insensitive(ignore_case);
+    let limits =
+        meta::Config::new().utf8_empty(false).nfa_size_limit(Some(4 << 20)).hybrid_cache_capacity(256 << 10);
+    meta::Builder::new().configure(limits).syntax(syntax).build(source).ok()
+}
+
+fn backtracking(source: &str, ignore_case: bool) -> Result<pcre2::bytes::Regex, PatternError> {
+    let limits = format!("(*LIMIT_MATCH={PCRE_MATCH_LIMIT})(*LIMIT_DEPTH=20000)");
+    let limited = format!("{limits}{source}");
+    let built =
+        pcre2::bytes::RegexBuilder::new().caseless(ignore_case).jit_if_available(true).build(&limited);
+    built.map_err(|error| PatternError {
+        offset: error.offset().map(|at| at.saturating_sub(limits.len()).min(source.len())),
+        message: pcre_message(&error.to_string()),
+    })
+}
+
+/// PCRE2's words without the position in front of them, which counts the limits that were put before the pattern.
+fn pcre_message(text: &str) -> String {
+    text.rsplit_once(": ").map_or(text, |(_, message)| message).to_owned()
+}
+
+/// True if both engines accept such a text but may read it differently: set operations and nested sets in brackets,
+/// `\<`, `\>`, `\b{`, `\v`, and `{,n}`, which PCRE takes literally.
+fn reads_differently(source: &str) -> bool {
+    let bytes = source.as_bytes();
+    let mut set_start = None;
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if rest[0] == b'\\' {
+            if matches!(rest.get(1), Some(b'<' | b'>' | b'v'))
+                || rest.starts_with(b"\\b{")
+                || rest.starts_with(b"\\B{")
+            {
+                return true;
+            }
+            at += 2;
+            continue;
+        }
+        match set_start {
+            None if rest.starts_with(b"{,") => return true,
+            None if rest[0] == b'[' => {
+                at += usize::from(rest.get(1) == Some(&b'^'));
+                set_start = Some(at + 1);
+            }
+            None => {}
+            // A `]` that comes first is a member.
+            Some(start) if rest[0] == b']' && at != start => set_start = None,
+            Some(_) if rest.starts_with(b"[:") => at += 1,
+            Some(_) if rest[0] == b'[' => return true,
+            Some(_) if [&b"&&"[..], b"--", b"~~"].iter().any(|sign| rest.starts_with(sign)) => return true,
+            Some(_) => {}
+        }
+        at += 1;
+    }
+    false
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.ignore_case { "~*" } else { "~" }, self.source)
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Pattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

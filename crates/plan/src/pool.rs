@@ -1,0 +1,278 @@
+//! Pools of endpoints.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_control::{EndpointKey, PoolId};
+use weir_expr::settings::ProxyProtocol;
+use weir_policy::pool::PoolConfig;
+
+use crate::{Address, HeaderName, Pattern, Template, UpstreamTlsUse};
+
+/// Endpoints that serve the same thing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pool {
+    /// Stable id, from the name: what counters and health are kept under.
+    pub id: PoolId,
+    /// For people and metrics.
+    pub name: Box<str>,
+    /// Method, weights, limits of failures; what `policy` chooses by. Its endpoints are `endpoints`, in order.
+    #[serde(serialize_with = "show_config")]
+    pub config: Arc<PoolConfig>,
+    /// What the method hashes.
+    pub key: BalanceKey,
+    /// In the order of `config`. A name with several addresses became several.
+    pub endpoints: Vec<Endpoint>,
+    /// Idle connections to endpoints.
+    pub keepalive: UpstreamKeepalive,
+    /// Requests wait here when all endpoints are full.
+    pub queue: Option<Queue>,
+    /// A cookie keeps clients at their endpoint.
+    pub sticky: Option<Sticky>,
+    /// Name servers for endpoints with `resolve`; the plan's if the pool names none.
+    pub resolver: Option<Arc<Resolver>>,
+    /// Implicit (one host named by an action), for displays.
+    pub implicit: bool,
+}
+
+/// What a balancing method hashes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BalanceKey {
+    /// Nothing.
+    None,
+    /// The client's address.
+    Client,
+    /// A computed text.
+    Text(Template),
+}
+
+/// One endpoint.
+#[derive(Clone, Debug, Serialize)]
+pub struct Endpoint {
+    /// Stable key, from the pool's name, the endpoint's name and (where the name became several) the address.
+    pub key: EndpointKey,
+    /// For people, metrics and HAProxy's `%s`: as written.
+    pub name: Box<str>,
+    /// Where it is; `None`: its name did not resolve, and it is down until it does.
+    pub address: Option<Address>,
+    /// The name it came from, if it was a name.
+    pub host: Option<HostPort>,
+    /// The name is looked up again while running.
+    pub resolve: bool,
+    /// Exchanges that may wait for this endpoint.
+    pub max_queue: Option<u32>,
+    /// TLS to this endpoint.
+    pub tls: Option<UpstreamTlsUse>,
+    /// PROXY header sent first.
+    pub send_proxy: Option<ProxyProtocol>,
+    /// Active checks.
+    pub check: Option<Arc<HealthCheck>>,
+    /// Value of the sticky cookie.
+    pub cookie: Option<Box<str>>,
+}
+
+/// A host name and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct HostPort {
+    /// Host name.
+    pub host: Box<str>,
+    /// Port.
+    pub port: u16,
+}
+
+/// Idle connections kept to a pool's endpoints, per worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UpstreamKeepalive {
+    /// Idle connections kept; 0: each is closed after its answer.
+    pub idle: u32,
+    /// Requests on one connection.
+    pub requests: Option<u64>,
+    /// Longest life of one.
+    pub time: Option<Duration>,
+    /// Longest idle time.
+    pub timeout: Duration,
+    /// Which requests may use a kept connection.
+    pub reuse: Reuse,
+}
+
+/// Sharing of kept connections among clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// Never.
+    Never,
+    /// Not for the first request of a client's connection.
+    Safe,
+    /// As `Safe`, but also for first ones on connections proven to be reusable.
+    Aggressive,
+    /// Always.
+    Always,
+}
+
+/// A queue for requests that no endpoint can take yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Queue {
+    /// Most waiting; `None`: the site's connections bound it.
+    pub max: Option<u32>,
+    /// Longest wait.
+    pub timeout: Duration,
+}
+
+/// Keeping clients at their endpoint by a cookie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sticky {
+    /// Cookie name.
+    pub cookie: Box<str>,
+    /// How it is made.
+    pub mode: StickyMode,
+    /// The cookie does not reach the endpoint.
+    pub indirect: bool,
+    /// Forbid shared caching when it is set.
+    pub no_cache: bool,
+    /// Only on POST answers.
+    pub post_only: bool,
+    /// What follows the value in `Set-Cookie` (`; path=/; HttpOnly …`), one for each domain.
+    pub attributes: Box<[Box<str>]>,
+    /// A client whose endpoint is down goes elsewhere, else it fails.
+    pub redispatch: bool,
+}
+
+/// Making of sticky cookies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StickyMode {
+    /// Weir sets it.
+    Insert,
+    /// The endpoint's own is replaced.
+    Rewrite,
+    /// The endpoint's own is prefixed.
+    Prefix,
+}
+
+/// Active checks of an endpoint.
+#[derive(Clone, Debug, Serialize)]
+pub struct HealthCheck {
+    /// What is tried.
+    pub probe: Probe,
+    /// Time between checks.
+    pub interval: Duration,
+    /// While it changes state.
+    pub fast_interval: Option<Duration>,
+    /// While it is down.
+    pub down_interval: Option<Duration>,
+    /// One check's time.
+    pub timeout: Option<Duration>,
+    /// Successes that bring it up.
+    pub rise: u32,
+    /// Failures that take it down.
+    pub fall: u32,
+    /// Another port.
+    pub port: Option<u16>,
+    /// Another address.
+    pub address: Option<IpAddr>,
+    /// Checked over TLS.
+    pub tls: Option<UpstreamTlsUse>,
+    /// PROXY header first.
+    pub send_proxy: bool,
+}
+
+/// What a check does.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Probe {
+    /// A connection is made.
+    Connect,
+    /// An HTTP request is answered as expected.
+    Http {
+        /// Method.
+        method: Box<str>,
+        /// Target.
+        target: Box<str>,
+        /// `HTTP/1.0` or `HTTP/1.1`.
+        version: Box<str>,
+        /// Fields.
+        headers: Vec<(HeaderName, String)>,
+        /// Body.
+        body: Box<str>,
+        /// Expected; empty: 200–399.
+        expect: Vec<Expect>,
+    },
+    /// Bytes are sent and expected in turn.
+    Tcp(Vec<TcpStep>),
+}
+
+/// What an answer must be.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// Status in a range.
+    Status(u16, u16),
+    /// Status matches a pattern.
+    StatusMatches(Arc<Pattern>),
+    /// Body contains.
+    Body(Box<str>),
+    /// Body matches.
+    BodyMatches(Arc<Pattern>),
+    /// Negation.
+    Not(Box<Expect>),
+}
+
+/// A step of a TCP check.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpStep {
+    /// Connect (again), to another port if given.
+    Connect(Option<u16>),
+    /// Send bytes.
+    Send(#[serde(serialize_with = "crate::show::bytes")] Vec<u8>),
+    /// Expect bytes.
+    Expect(#[serde(serialize_with = "crate::show::bytes")] Vec<u8>),
+    /// Expect a match.
+    ExpectMatches(Arc<Pattern>),
+}
+
+/// Name servers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Resolver {
+    /// Addresses; empty: the system's.
+    pub servers: Vec<SocketAddr>,
+    /// Overrides the TTL of answers.
+    pub valid: Option<Duration>,
+    /// Whole look-up.
+    pub timeout: Duration,
+    /// Look up A.
+    pub ipv4: bool,
+    /// Look up AAAA.
+    pub ipv6: bool,
+}
+
+fn show_config<S: serde::Serializer>(config: &Arc<PoolConfig>, serializer: S) -> Result<S::Ok, S::Error> {
+    let endpoints: Vec<String> = config
+        .endpoints()
+        .iter()
+        .map(|endpoint| {
+            let backup = if endpoint.backup { " backup" } else { "" };
+            let down = if endpoint.down { " down" } else { "" };
+            format!(
+                "{} weight={} max_conns={} max_fails={} fail_timeout={:?} slow_start={:?}{backup}{down}",
+                endpoint.name,
+                endpoint.weight,
+                endpoint.max_conns,
+                endpoint.max_fails,
+                endpoint.fail_timeout,
+                endpoint.slow_start,
+            )
+        })
+        .collect();
+    #[derive(Serialize)]
+    struct Shown {
+        balance: String,
+        options: String,
+        endpoints: Vec<String>,
+    }
+    let balance = format!("{:?}", config.balance());
+    Shown { balance, options: format!("{:?}", config.options()), endpoints }.serialize(serializer)
+}

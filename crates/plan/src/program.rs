@@ -1,0 +1,296 @@
+//! The rule program, compiled.
+//!
+//! Owns: instructions, conditions, header edits.
+//! Never: runs; the engine interprets.
+//! Driven by: `engine`, at site and route level and for response edits.
+//! Why: see [`Op`]; it mirrors the model's, with indices, slots, patterns and prepared words.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use weir_expr::Slot;
+
+use crate::{BasicAuth, HeaderName, NetMap, Pattern, RouteIx, Template, Words};
+
+/// A program; empty ones are `None` where they are referred to.
+pub type Program = Box<[Op]>;
+
+/// One instruction. A program runs top to bottom and is bounded: no instruction goes back.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Runs one of two lists.
+    When {
+        /// Decides.
+        condition: Condition,
+        /// If it holds.
+        then: Program,
+        /// If not.
+        otherwise: Program,
+    },
+    /// Assigns a user variable.
+    Set {
+        /// Which.
+        slot: Slot,
+        /// Value.
+        value: Template,
+    },
+    /// Assigns the rate limit of the answer (nginx `set $limit_rate`); a size with unit, 0: none.
+    SetLimitRate(Template),
+    /// Replaces the path if the pattern matches it (nginx `rewrite`).
+    Rewrite {
+        /// Tried on the current path.
+        pattern: Arc<Pattern>,
+        /// New path, with a query after `?` if there is one in the literal text.
+        replacement: Template,
+        /// The current query is appended.
+        keep_query: bool,
+        /// What comes next.
+        flag: RewriteFlag,
+    },
+    /// Replaces the path; HAProxy `set-path`.
+    SetPath(Template),
+    /// Replaces the query.
+    SetQuery(Template),
+    /// Replaces path and query, as received, not decoded; HAProxy `set-uri`.
+    SetTarget(Template),
+    /// Replaces the method.
+    SetMethod(Template),
+    /// Replaces a part of the target by a pattern's substitution.
+    ReplaceTarget {
+        /// Which part.
+        part: TargetPart,
+        /// Tried on it.
+        pattern: Arc<Pattern>,
+        /// Substitute.
+        with: Template,
+    },
+    /// Edits the request that goes on.
+    EditRequest(Box<HeaderEdit>),
+    /// Edits the response to come.
+    EditResponse(Arc<HeaderEdit>),
+    /// Answers now.
+    Respond(Arc<Respond>),
+    /// Closes the connection without an answer.
+    Close,
+    /// Waits, then answers.
+    Tarpit {
+        /// Milliseconds.
+        millis: u64,
+        /// Then.
+        respond: Arc<Respond>,
+    },
+    /// Answers 401 unless credentials match.
+    RequireUser(Arc<BasicAuth>),
+    /// Takes the settings and action of another route; its program does not run (nginx `if` in a location).
+    Adopt(RouteIx),
+    /// Goes on with another route: its settings, program and action (HAProxy `use_backend`). Ends this program.
+    Enter(RouteIx),
+    /// Ends this program; the action follows.
+    Stop,
+    /// Keeps a request field for the log.
+    CaptureRequestHeader {
+        /// Field.
+        name: HeaderName,
+        /// Most bytes kept.
+        length: usize,
+        /// Index for [`weir_expr::Var::CapturedRequestHeader`].
+        slot: u16,
+    },
+    /// Keeps a response field for the log.
+    CaptureResponseHeader {
+        /// Field.
+        name: HeaderName,
+        /// Most bytes kept.
+        length: usize,
+        /// Index for [`weir_expr::Var::CapturedResponseHeader`].
+        slot: u16,
+    },
+}
+
+/// What follows a rewrite that matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewriteFlag {
+    /// The next instruction; afterwards a route is searched for the new path.
+    Continue,
+    /// End; a route is searched for the new path.
+    Last,
+    /// End; the route stays.
+    Break,
+    /// 302 to the replacement.
+    Redirect,
+    /// 301 to the replacement.
+    Permanent,
+}
+
+/// A part of the request target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetPart {
+    /// Path without query.
+    Path,
+    /// Path with query.
+    PathAndQuery,
+    /// The whole target.
+    Target,
+}
+
+/// An answer made here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Respond {
+    /// Status code, 100–999; error pages apply to it where `error_pages` says so.
+    pub status: u16,
+    /// What is sent.
+    pub body: RespondBody,
+    /// Media type; `None`: the route's default type.
+    pub content_type: Option<Template>,
+    /// Fields added.
+    pub headers: Vec<(HeaderName, Template)>,
+    /// The route's error pages apply.
+    pub error_pages: bool,
+}
+
+/// Body of an answer made here.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RespondBody {
+    /// The standard page of the status.
+    Standard,
+    /// This text.
+    Text(Template),
+    /// A `Location` and the standard page of the redirect. Relative ones become absolute as the site says.
+    Redirect(Template),
+    /// The content of a file, read at load.
+    Bytes(#[serde(serialize_with = "crate::show::length")] Arc<[u8]>),
+}
+
+/// Something that holds or not.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Constant.
+    Always(bool),
+    /// Neither empty nor `0` (nginx `if ($x)`).
+    Truthy(Template),
+    /// A value passes a test.
+    Test {
+        /// The value, or values of which one must pass.
+        subject: Subject,
+        /// The test.
+        test: Test,
+    },
+    /// A file exists.
+    File {
+        /// What is looked for.
+        kind: FileKind,
+        /// Its path.
+        path: Template,
+    },
+    /// Credentials match (HAProxy `http_auth`).
+    User(Arc<BasicAuth>),
+    /// Negation.
+    Not(Box<Condition>),
+    /// All hold; empty: true.
+    All(Box<[Condition]>),
+    /// One holds; empty: false.
+    Any(Box<[Condition]>),
+}
+
+/// What a test looks at.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// One value.
+    Value(Template),
+    /// All values of a request field; `split`: lines are split at commas.
+    RequestHeader {
+        /// Field.
+        name: HeaderName,
+        /// Split lines at commas.
+        split: bool,
+    },
+    /// All values of a response field; only in response edits.
+    ResponseHeader {
+        /// Field.
+        name: HeaderName,
+        /// Split lines at commas.
+        split: bool,
+    },
+}
+
+/// A test of a value.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Test {
+    /// There is one (a field is present, even if empty).
+    Present,
+    /// Compared with words.
+    Text(Words),
+    /// One of the patterns matches; captures are set.
+    Matches(Box<[Arc<Pattern>]>),
+    /// An address of one of the networks.
+    In(NetMap<()>),
+    /// A number in one of the inclusive ranges.
+    Number(Box<[(i64, i64)]>),
+    /// Its length in bytes is in one of the inclusive ranges.
+    Length(Box<[(i64, i64)]>),
+}
+
+/// Kinds of files a condition asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// `-f`.
+    File,
+    /// `-d`.
+    Directory,
+    /// `-e`.
+    Any,
+    /// `-x`.
+    Executable,
+}
+
+/// An edit of header fields.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeaderEdit {
+    /// What is done.
+    pub kind: EditKind,
+    /// Field.
+    pub name: HeaderName,
+    /// Value.
+    pub value: Template,
+    /// An empty value means no edit (nginx `add_header`).
+    pub skip_empty: bool,
+    /// Statuses it holds for, sorted; empty: all.
+    pub statuses: Box<[u16]>,
+    /// Only if this holds.
+    pub condition: Option<Condition>,
+}
+
+impl HeaderEdit {
+    /// True if it holds for answers of this status.
+    #[inline]
+    pub fn holds_for(&self, status: u16) -> bool {
+        self.statuses.is_empty() || self.statuses.binary_search(&status).is_ok()
+    }
+}
+
+/// Kinds of edits.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditKind {
+    /// One more line.
+    Add,
+    /// Instead of all lines of that name.
+    Set,
+    /// No line of that name. `value` is not used.
+    Remove,
+    /// In each line of that name, what the pattern matches as a whole is replaced by `value`.
+    Replace {
+        /// Tried on a line or value.
+        pattern: Arc<Pattern>,
+        /// Per comma-separated value instead of per line.
+        each: bool,
+    },
+}

@@ -1,0 +1,54 @@
+//! Sites.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use weir_control::SiteId;
+use weir_expr::settings::{ClientSettings, KeepAliveMode};
+
+use crate::{PathIndex, Program, RouteIx};
+
+/// A virtual host or a HAProxy frontend in mode http.
+#[derive(Clone, Debug, Serialize)]
+pub struct Site {
+    /// Stable id, from the name and the addresses: what counters are kept under.
+    pub id: SiteId,
+    /// Name for people, metrics and `$server_name`.
+    pub name: Box<str>,
+    /// Limits and times of client connections. Until the host is known the default site's hold.
+    pub client: Arc<ClientSettings>,
+    /// Runs before a route is chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<Arc<Program>>,
+    /// Routes at the top level; ask [`crate::Plan::find`].
+    pub paths: PathIndex,
+    /// Answers when no route matches, and holds the settings used before and without a route.
+    pub fallback: RouteIx,
+    /// What is kept alive after an answer.
+    pub keepalive_mode: KeepAliveMode,
+    /// Whose manner error pages, log words and edge cases follow.
+    pub manner: Manner,
+    /// `Server:` field on answers; `None`: left as the upstream sent it.
+    pub server_header: Option<Box<str>>,
+    /// Connections beyond which new ones wait in the accept queue.
+    pub max_connections: Option<u64>,
+    /// Redirects name the site's first name instead of the request's host.
+    pub server_name_in_redirect: bool,
+    /// Redirects that Weir makes carry the port.
+    pub port_in_redirect: bool,
+    /// Redirects that Weir makes are absolute.
+    pub absolute_redirect: bool,
+    /// Log connections that ended without a byte.
+    pub log_empty_connections: bool,
+}
+
+/// Whose manner a site keeps where a standard leaves it open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Manner {
+    /// nginx's.
+    #[default]
+    Nginx,
+    /// HAProxy's.
+    Haproxy,
+}

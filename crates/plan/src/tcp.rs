@@ -1,0 +1,84 @@
+//! TCP services.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_control::SiteId;
+use weir_expr::settings::{ProxyProtocol, RetrySettings};
+
+use crate::{Access, AccessLog, ErrorLog, LimitConn, Manner, ProxyTarget, RealIp, Template, UpstreamTlsUse};
+
+/// A TCP service: connections are carried, not read.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpService {
+    /// Stable id, from the name: what counters are kept under.
+    pub id: SiteId,
+    /// Name for people and metrics.
+    pub name: Box<str>,
+    /// What is done with a connection.
+    pub action: TcpAction,
+    /// Who may pass.
+    pub access: Arc<Access>,
+    /// Concurrency limits.
+    pub limit_conn: Arc<[LimitConn]>,
+    /// Client addresses from the PROXY header of trusted peers.
+    pub real_ip: Option<Arc<RealIp>>,
+    /// Access logs.
+    pub access_logs: Arc<[AccessLog]>,
+    /// Error logs; the process's if the service names none.
+    pub error_logs: Arc<[ErrorLog]>,
+    /// Whose manner it keeps.
+    pub manner: Manner,
+    /// Time for a PROXY header and a TLS handshake with the client.
+    pub handshake_timeout: Duration,
+    /// Disable Nagle's algorithm.
+    pub tcp_nodelay: bool,
+    /// Connections at once.
+    pub max_connections: Option<u64>,
+    /// TCP keep-alive probes on client sockets.
+    pub socket_keepalive: bool,
+}
+
+/// What a TCP service does.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpAction {
+    /// Carries bytes to a pool.
+    Proxy(TcpProxy),
+    /// Sends a text and closes.
+    Respond(Template),
+}
+
+/// Carrying of bytes.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpProxy {
+    /// Pool, or computed `host:port`.
+    pub target: ProxyTarget,
+    /// Time to connect.
+    pub connect_timeout: Duration,
+    /// Time between two bytes, either way.
+    pub idle_timeout: Duration,
+    /// Time the client may be silent, if told apart.
+    pub client_timeout: Option<Duration>,
+    /// Time the endpoint may be silent.
+    pub server_timeout: Option<Duration>,
+    /// Idle time once both sides have sent.
+    pub tunnel_timeout: Option<Duration>,
+    /// Idle time once one side has closed.
+    pub half_closed_timeout: Option<Duration>,
+    /// Bytes of buffer each way.
+    pub buffer: u64,
+    /// When another endpoint is tried.
+    pub retry: RetrySettings,
+    /// PROXY header sent.
+    pub send_proxy: Option<ProxyProtocol>,
+    /// TLS to endpoints.
+    pub tls: Option<UpstreamTlsUse>,
+    /// Local address.
+    pub bind: Option<Template>,
+    /// Bytes a second from and to the client.
+    pub limit_rate: (Option<u64>, Option<u64>),
+    /// TCP keep-alive probes on upstream sockets.
+    pub socket_keepalive: bool,
+}

@@ -1,0 +1,152 @@
+//! TLS, terminated and originated.
+//!
+//! Owns: identities and trust, with the PEM bytes loaded.
+//! Never: parses a certificate; `rt` does. Never prints a key.
+//! Why: files are read once, by whoever may read them, before a plan goes live; a worker needs no file.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use weir_expr::settings::{ClientVerify, TlsVersion};
+
+use crate::{NameIndex, Template, TlsIx, UpstreamTlsIx};
+
+/// TLS of a listener: identities chosen by SNI.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListenerTls {
+    /// Identities by name; the default is for names that nothing matches, and clients that send none.
+    pub by_name: NameIndex<TlsIx>,
+    /// Refuse names that nothing matches.
+    pub strict_sni: bool,
+    /// Session tickets are given.
+    pub tickets: bool,
+    /// Sessions kept by the server for TLS 1.2 ids; 0: none.
+    pub session_cache: usize,
+    /// How long a session can be resumed, in seconds.
+    pub session_timeout: u64,
+}
+
+/// Certificates and rules for a set of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct TlsIdentity {
+    /// Certificate chains with keys.
+    pub certificates: Vec<Certificate>,
+    /// Choose among `certificates` by the names inside them, not only by key type.
+    pub select_by_certificate_names: bool,
+    /// Versions offered; never empty.
+    pub versions: Vec<TlsVersion>,
+    /// TLS 1.2 suites in order; empty: all.
+    pub suites: Vec<String>,
+    /// TLS 1.3 suites in order; empty: all.
+    pub suites13: Vec<String>,
+    /// Key-exchange groups in order, OpenSSL spelling; empty: default.
+    pub curves: Vec<String>,
+    /// Client certificates.
+    pub verify: ClientVerify,
+    /// Trusted CAs for them.
+    pub client_ca: Option<Pem>,
+    /// Revocation list.
+    pub client_crl: Option<Pem>,
+    /// Refuse every handshake for these names.
+    pub reject: bool,
+    /// Protocols for ALPN in order; empty: none is negotiated.
+    pub alpn: Vec<String>,
+    /// Largest record in bytes where limited.
+    pub record_size: Option<u64>,
+}
+
+/// A chain and its key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Certificate {
+    /// Chain, leaf first.
+    pub chain: Pem,
+    /// Private key.
+    pub key: PrivateKey,
+}
+
+/// Content of a PEM file that holds no secret, or whose secret is not printed.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Pem {
+    /// Where it was read, for messages.
+    pub path: PathBuf,
+    /// Content. A combined file holds a key, too.
+    pub bytes: Arc<[u8]>,
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes)", self.path.display(), self.bytes.len())
+    }
+}
+
+impl Serialize for Pem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{self:?}"))
+    }
+}
+
+/// Content of a key file. Neither `Debug` nor a printed plan shows it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PrivateKey {
+    /// Where it was read, for messages.
+    pub path: PathBuf,
+    bytes: Arc<[u8]>,
+}
+
+impl PrivateKey {
+    /// Wraps the content of a file.
+    pub fn new(path: PathBuf, bytes: Arc<[u8]>) -> Self {
+        Self { path, bytes }
+    }
+
+    /// The content, for `rt`.
+    pub fn reveal(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (<redacted>)", self.path.display())
+    }
+}
+
+impl Serialize for PrivateKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{self:?}"))
+    }
+}
+
+/// How one action or endpoint speaks TLS: the configuration, of which there is one for many, and the name.
+#[derive(Clone, Debug, Serialize)]
+pub struct UpstreamTlsUse {
+    /// What `rt` builds once a plan.
+    pub config: UpstreamTlsIx,
+    /// Send SNI.
+    pub send_name: bool,
+    /// Name for SNI and verification; `None`: the proxy action's host.
+    pub name: Option<Template>,
+}
+
+/// TLS towards endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct UpstreamTls {
+    /// Verify the endpoint's certificate against `ca` (or the system's CAs if `None`).
+    pub verify: bool,
+    /// Trusted CAs.
+    pub ca: Option<Pem>,
+    /// Revocation list.
+    pub crl: Option<Pem>,
+    /// Certificate shown to the endpoint.
+    pub certificate: Option<Certificate>,
+    /// Versions offered; empty: all.
+    pub versions: Vec<TlsVersion>,
+    /// TLS 1.2 suites; empty: all.
+    pub suites: Vec<String>,
+    /// Resume sessions.
+    pub session_reuse: bool,
+    /// Protocols for ALPN; empty: none is sent.
+    pub alpn: Vec<String>,
+}

@@ -1,0 +1,168 @@
+//! User variables.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{ByteMap, Captures, NetMap, Pattern, Template};
+
+/// A variable defined by the configuration; its place in the plan's list is its slot.
+#[derive(Clone, Debug, Serialize)]
+pub struct Variable {
+    /// Name without `$`.
+    pub name: Box<str>,
+    /// How its value comes about.
+    pub definition: Definition,
+}
+
+/// How a user variable gets its value.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Definition {
+    /// By an assignment or a named group; empty before.
+    Assigned,
+    /// By a table.
+    Map(Box<MapTable>),
+    /// By an address.
+    Geo {
+        /// The address; `None`: the client's.
+        source: Option<Template>,
+        /// Index into `values` by network.
+        networks: NetMap<u32>,
+        /// Values.
+        values: Box<[Template]>,
+        /// Otherwise.
+        default: Template,
+    },
+    /// By a hash of a key (MurmurHash2).
+    Split {
+        /// Key.
+        key: Template,
+        /// `(inclusive upper bound, value)` in order.
+        shares: Box<[(u32, Template)]>,
+    },
+}
+
+/// The share that a hash falls into.
+pub fn share_of(shares: &[(u32, Template)], hash: u32) -> Option<&Template> {
+    shares.iter().find(|share| hash <= share.0).map(|share| &share.1)
+}
+
+/// A table from text to text.
+#[derive(Clone, Debug, Serialize)]
+pub struct MapTable {
+    /// What is looked up.
+    pub source: Template,
+    /// In lower case.
+    #[serde(serialize_with = "crate::host::show_names")]
+    exact: ByteMap<Template>,
+    #[serde(serialize_with = "crate::host::show_names")]
+    suffixes: ByteMap<Template>,
+    #[serde(serialize_with = "crate::host::show_names")]
+    prefixes: ByteMap<Template>,
+    patterns: Box<[(Arc<Pattern>, Template)]>,
+    /// Otherwise.
+    pub default: Template,
+    hostnames: bool,
+    /// Computed anew at each use.
+    pub volatile: bool,
+}
+
+/// The parts of a table, to build one from.
+#[derive(Debug)]
+pub struct MapParts {
+    /// See [`MapTable::source`].
+    pub source: Template,
+    /// Whole keys; the first of equals stands.
+    pub exact: Vec<(String, Template)>,
+    /// `*.example.org` as `example.org`.
+    pub suffixes: Vec<(String, Template)>,
+    /// `mail.*` as `mail`.
+    pub prefixes: Vec<(String, Template)>,
+    /// In order.
+    pub patterns: Vec<(Arc<Pattern>, Template)>,
+    /// Otherwise.
+    pub default: Template,
+    /// A final dot of the subject is ignored.
+    pub hostnames: bool,
+    /// Computed anew at each use.
+    pub volatile: bool,
+}
+
+impl MapTable {
+    /// Prepares a table.
+    pub fn new(parts: MapParts) -> Self {
+        Self {
+            source: parts.source,
+            exact: first_of_each(parts.exact),
+            suffixes: first_of_each(parts.suffixes),
+            prefixes: first_of_each(parts.prefixes),
+            patterns: parts.patterns.into(),
+            default: parts.default,
+            hostnames: parts.hostnames,
+            volatile: parts.volatile,
+        }
+    }
+
+    /// The value for a subject, with the captures of the pattern that gave it (their subject is `subject` itself).
+    pub fn find(&self, subject: &[u8]) -> (&Template, Option<(&Arc<Pattern>, Captures)>) {
+        let folded: smallvec::SmallVec<[u8; 128]> = subject.iter().map(u8::to_ascii_lowercase).collect();
+        let key = if self.hostnames { folded.strip_suffix(b".").unwrap_or(&folded) } else { &folded[..] };
+        if let Some(value) = self.exact.get(key).or_else(|| self.by_label(key)) {
+            return (value, None);
+        }
+        for (pattern, value) in &self.patterns {
+            if let Some(captures) = pattern.matches(subject) {
+                return (value, Some((pattern, captures)));
+            }
+        }
+        (&self.default, None)
+    }
+
+    /// The longest suffix, then the longest prefix.
+    fn by_label(&self, key: &[u8]) -> Option<&Template> {
+        let suffix = || memchr::memchr_iter(b'.', key).find_map(|dot| self.suffixes.get(&key[dot + 1..]));
+        let prefix = || memchr::memrchr_iter(b'.', key).find_map(|dot| self.prefixes.get(&key[..dot]));
+        let suffix = if self.suffixes.is_empty() { None } else { suffix() };
+        suffix.or_else(|| if self.prefixes.is_empty() { None } else { prefix() })
+    }
+}
+
+fn first_of_each(entries: Vec<(String, Template)>) -> ByteMap<Template> {
+    let mut map = ByteMap::default();
+    for (key, value) in entries {
+        map.entry(key.to_ascii_lowercase().into_bytes().into()).or_insert(value);
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(entries: &[(&str, &str)]) -> Vec<(String, Template)> {
+        entries.iter().map(|(key, value)| ((*key).to_owned(), Template::literal(*value))).collect()
+    }
+
+    #[test]
+    fn exact_then_suffix_then_prefix_then_pattern_then_default() {
+        let pattern = Arc::new(Pattern::new("^(x+)$", false, |_| None).unwrap());
+        let table = MapTable::new(MapParts {
+            source: Template::default(),
+            exact: texts(&[("A.example", "exact"), ("a.example", "later")]),
+            suffixes: texts(&[("example", "short"), ("b.example", "long")]),
+            prefixes: texts(&[("mail", "mail")]),
+            patterns: vec![(pattern, Template::literal("pattern"))],
+            default: Template::literal("default"),
+            hostnames: true,
+            volatile: false,
+        });
+        let check = |subject: &str| table.find(subject.as_bytes()).0.as_literal().unwrap().to_owned();
+        assert_eq!(check("a.EXAMPLE."), "exact");
+        assert_eq!(check("c.b.example"), "long");
+        assert_eq!(check("c.example"), "short");
+        assert_eq!(check("mail.org"), "mail");
+        assert_eq!(check("xxx"), "pattern");
+        assert_eq!(check("XXX"), "default", "patterns see the subject as it is");
+    }
+}
