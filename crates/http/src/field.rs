@@ -196,6 +196,12 @@ impl<'a> Headers<'a> {
             .map(move |field| (field.id, field.name(buf), field.value(buf)))
     }
 
+    /// The value of one of [`Headers::fields`].
+    #[must_use]
+    pub fn value_of(&self, field: &Field) -> &'a [u8] {
+        field.value(self.buf)
+    }
+
     /// The field lines themselves.
     #[must_use]
     pub fn fields(&self) -> &'a [Field] {

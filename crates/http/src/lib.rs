@@ -6,10 +6,13 @@
 //! Why: a message that two programs can read in two ways is refused here, so that nobody behind can be fooled by it.
 #![forbid(unsafe_code)]
 
+pub mod auth;
 pub mod body;
 pub mod connection;
+pub mod cookie;
 pub mod date;
 pub mod field;
+pub mod forwarded;
 pub mod framing;
 pub mod host;
 pub mod limits;
@@ -22,6 +25,7 @@ pub mod response;
 pub mod scan;
 pub mod status;
 pub mod target;
+pub mod uri;
 pub mod write;
 
 pub use body::{BodyError, BodyEvent, BodyReader, ChunkLimits, Trailers};

@@ -1,0 +1,11 @@
+//! Paths and queries: decoding, normalising, escaping, looking up.
+//!
+//! Owns: nginx's readings of a URI, since its files match locations against them.
+//! Never: decides what a path may reach; it only makes one path of all its spellings.
+
+pub mod escape;
+pub mod normalize;
+pub mod query;
+
+pub use escape::{Escape, escape, unescape};
+pub use normalize::{UriError, normalize};

@@ -1,0 +1,200 @@
+//! One path of all its spellings: what nginx matches locations against, and calls `$uri`.
+//!
+//! Owns: decoding of `%XX`, resolving of `.` and `..`, merging of slashes.
+//! Driven by: `engine`, once a request, before the route is chosen.
+//! Why: most paths are plain already and are not copied. Decoded bytes count as if they had been written openly
+//! (`%2e%2e%2f` climbs, `%2f` separates), as in nginx; only `%`, `#` and `?` lose their meaning by being escaped.
+
+/// Why a path is refused, with 400.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UriError {
+    /// `%` without two hexadecimal digits behind it.
+    Escape,
+    /// `%00`.
+    Nul,
+    /// `..` climbs above the root.
+    AboveRoot,
+    /// The path does not begin with a slash.
+    NoSlash,
+}
+
+impl UriError {
+    /// A few words for the log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Escape => "invalid percent-encoding",
+            Self::Nul => "NUL in the path",
+            Self::AboveRoot => "path above the root",
+            Self::NoSlash => "path without a slash",
+        }
+    }
+}
+
+impl std::fmt::Display for UriError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for UriError {}
+
+/// Decodes and normalises `path`, which has no query. Gives `path` itself where nothing had to change; else the result
+/// stands in `scratch`, which is cleared first. `merge` is nginx's `merge_slashes`.
+///
+/// # Errors
+/// The path can not be decoded or leaves the root.
+pub fn normalize<'a>(path: &'a [u8], merge: bool, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], UriError> {
+    if path.first() != Some(&b'/') {
+        return Err(UriError::NoSlash);
+    }
+    if is_plain(path, merge) {
+        return Ok(path);
+    }
+    scratch.clear();
+    decode(path, scratch)?;
+    resolve(scratch, merge)?;
+    Ok(scratch)
+}
+
+/// Whether normalising would change nothing.
+fn is_plain(path: &[u8], merge: bool) -> bool {
+    let mut before = 0;
+    for &byte in path {
+        if byte == b'%' || (before == b'/' && (byte == b'.' || (byte == b'/' && merge))) {
+            return false;
+        }
+        before = byte;
+    }
+    true
+}
+
+fn decode(path: &[u8], out: &mut Vec<u8>) -> Result<(), UriError> {
+    let mut rest = path;
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let byte = escaped(&rest[at + 1..]).ok_or(UriError::Escape)?;
+        if byte == 0 {
+            return Err(UriError::Nul);
+        }
+        out.push(byte);
+        rest = &rest[at + 3..];
+    }
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
+/// The byte that the two digits at the start of `text` spell.
+pub(crate) fn escaped(text: &[u8]) -> Option<u8> {
+    let &[high, low] = text.first_chunk()?;
+    Some(crate::host::hex(high)? << 4 | crate::host::hex(low)?)
+}
+
+/// Resolves dot segments and merges slashes in place: `to` never overtakes `from`.
+fn resolve(path: &mut Vec<u8>, merge: bool) -> Result<(), UriError> {
+    let mut from = 0;
+    let mut to = 0;
+    while from < path.len() {
+        // `from` stands at a slash; the segment lies between it and `end`.
+        let end = memchr::memchr(b'/', &path[from + 1..]).map_or(path.len(), |n| from + 1 + n);
+        let last = end == path.len();
+        match &path[from + 1..end] {
+            b"." => to = leave_slash(path, to, last),
+            b".." => {
+                to = path[..to].iter().rposition(|&b| b == b'/').ok_or(UriError::AboveRoot)?;
+                to = leave_slash(path, to, last);
+            }
+            b"" if merge && !last => {}
+            b"" if merge && to > 0 && path[to - 1] == b'/' => {}
+            _ => {
+                path.copy_within(from..end, to);
+                to += end - from;
+            }
+        }
+        from = end;
+    }
+    path.truncate(to);
+    Ok(())
+}
+
+/// A dot segment at the very end leaves the slash before it.
+fn leave_slash(path: &mut [u8], to: usize, last: bool) -> usize {
+    if last {
+        path[to] = b'/';
+        return to + 1;
+    }
+    to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: Result<&str, UriError>) {
+        let mut scratch = Vec::new();
+        let found =
+            normalize(path.as_bytes(), true, &mut scratch).map(|p| String::from_utf8_lossy(p).into_owned());
+        assert_eq!(found, expected.map(str::to_owned), "{path}");
+    }
+
+    #[test]
+    fn paths() {
+        for (path, expected) in [
+            ("/", "/"),
+            ("/a/b.c", "/a/b.c"),
+            ("/a//b", "/a/b"),
+            ("///", "/"),
+            ("//a", "/a"),
+            ("/a//", "/a/"),
+            ("/a/./b", "/a/b"),
+            ("/a/.", "/a/"),
+            ("/.", "/"),
+            ("/a/../b", "/b"),
+            ("/a/..", "/"),
+            ("/a/b/..", "/a/"),
+            ("/a/b/../..", "/"),
+            ("/a/b/../../", "/"),
+            ("/a//../b", "/b"),
+            ("/.a", "/.a"),
+            ("/..a/b", "/..a/b"),
+            ("/a/...", "/a/..."),
+            ("/a..", "/a.."),
+            ("/%41", "/A"),
+            ("/%2e%2E/a", ""),
+            ("/a/%2e%2e/b", "/b"),
+            ("/a%2f..%2fb", "/b"),
+            ("/a%2fb", "/a/b"),
+            ("/%3f%23%25", "/?#%"),
+            ("/%2541", "/%41"),
+            ("/a+b", "/a+b"),
+            ("/%c3%a9", "/é"),
+        ] {
+            check(path, if expected.is_empty() { Err(UriError::AboveRoot) } else { Ok(expected) });
+        }
+    }
+
+    #[test]
+    fn refused() {
+        check("/..", Err(UriError::AboveRoot));
+        check("/../a", Err(UriError::AboveRoot));
+        check("/a/../../b", Err(UriError::AboveRoot));
+        check("//..", Err(UriError::AboveRoot));
+        check("/%", Err(UriError::Escape));
+        check("/%4", Err(UriError::Escape));
+        check("/%zz", Err(UriError::Escape));
+        check("/%+1", Err(UriError::Escape));
+        check("/%00", Err(UriError::Nul));
+        check("", Err(UriError::NoSlash));
+        check("a", Err(UriError::NoSlash));
+        check("*", Err(UriError::NoSlash));
+    }
+
+    #[test]
+    fn slashes_may_be_kept() {
+        let mut scratch = Vec::new();
+        assert_eq!(normalize(b"/a//b", false, &mut scratch), Ok(b"/a//b".as_slice()));
+        assert_eq!(normalize(b"/a//b/%41/", false, &mut scratch), Ok(b"/a//b/A/".as_slice()));
+        assert_eq!(normalize(b"/a//../b", false, &mut scratch), Ok(b"/a/b".as_slice()));
+        assert_eq!(normalize(b"//", false, &mut scratch), Ok(b"//".as_slice()));
+    }
+}
