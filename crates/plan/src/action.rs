@@ -34,7 +34,7 @@ pub struct Proxy {
     /// To whom.
     pub target: ProxyTarget,
     /// TLS to endpoints, for `https`. An endpoint's own TLS comes before.
-    pub tls: Option<UpstreamTlsUse>,
+    pub tls: Option<Box<UpstreamTlsUse>>,
     /// Host and port as named by the action (`$proxy_host`); empty for computed targets.
     pub host: Box<str>,
     /// The path sent.
@@ -44,7 +44,7 @@ pub struct Proxy {
     /// Version sent: true for HTTP/1.1.
     pub http_1_1: bool,
     /// Fields set, compiled.
-    pub head: HeadTemplate,
+    pub head: Arc<HeadTemplate>,
     /// The client's other fields are passed.
     pub pass_request_headers: bool,
     /// The body is passed.
@@ -54,13 +54,13 @@ pub struct Proxy {
     /// Times, buffers, retries.
     pub settings: Arc<UpstreamSettings>,
     /// Response fields not passed, beyond those a gateway must drop.
-    pub hide_headers: HeaderSet,
+    pub hide_headers: Arc<HeaderSet>,
     /// `Location` and `Refresh` rewrites, the first that matches.
     pub redirects: Arc<[RedirectRewrite]>,
     /// `Set-Cookie` domain and path rewrites.
     pub cookie_rewrites: Arc<[CookieRewrite]>,
     /// `X-Accel-*` fields (and their kin) that are not obeyed.
-    pub ignore_headers: HeaderSet,
+    pub ignore_headers: Arc<HeaderSet>,
     /// Obey `X-Accel-Redirect` and its kin at all.
     pub accel: bool,
     /// Local address of upstream connections.
@@ -150,9 +150,9 @@ pub struct FastCgi {
     /// Times, buffers, retries.
     pub settings: Arc<UpstreamSettings>,
     /// Response fields not passed.
-    pub hide_headers: HeaderSet,
+    pub hide_headers: Arc<HeaderSet>,
     /// `X-Accel-*` fields not obeyed.
-    pub ignore_headers: HeaderSet,
+    pub ignore_headers: Arc<HeaderSet>,
 }
 
 /// One parameter.

@@ -74,8 +74,9 @@ impl HeadTemplate {
 }
 
 fn push_line(pieces: &mut Vec<HeadPiece>, name: &str, value: &Template) {
-    let never_empty = value.pieces.iter().any(|piece| matches!(piece, Piece::Literal(_)));
-    if !never_empty {
+    let may_be_empty = !value.pieces.iter().any(|piece| matches!(piece, Piece::Literal(_)));
+    // Credentials stay apart, so that a printed plan can leave them out.
+    if may_be_empty || is_secret(name) {
         pieces.push(HeadPiece::Line(format!("{name}: ").into_bytes().into(), value.clone()));
         return;
     }
@@ -88,6 +89,11 @@ fn push_line(pieces: &mut Vec<HeadPiece>, name: &str, value: &Template) {
         }
     }
     push_literal(pieces, b"\r\n");
+}
+
+/// Fields whose values are not printed.
+fn is_secret(name: &str) -> bool {
+    matches!(HeaderId::of(name.as_bytes()), HeaderId::Authorization | HeaderId::ProxyAuthorization)
 }
 
 fn push_literal(pieces: &mut Vec<HeadPiece>, text: &[u8]) {

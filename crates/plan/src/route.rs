@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize)]
 pub struct Route {
     /// For people: `/images/`, `~ \.php$`, `@fallback`, a backend's name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// What there is to do besides the action, in one word.
     #[serde(serialize_with = "crate::show::debug")]
     pub features: RouteFeatures,
