@@ -23,6 +23,7 @@ pub mod name;
 pub mod request;
 pub mod response;
 pub mod scan;
+pub mod semantics;
 pub mod status;
 pub mod target;
 pub mod uri;

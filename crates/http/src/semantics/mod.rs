@@ -1,0 +1,14 @@
+//! What messages mean, beyond their framing: RFC 9110 chapters 8, 12, 13 and 14.
+//!
+//! Owns: validators, conditions, ranges and content coding choice.
+//! Never: opens a file or knows what is served.
+
+pub mod accept;
+pub mod conditional;
+pub mod content_type;
+pub mod etag;
+pub mod range;
+
+pub use conditional::{Conditions, IfModifiedSince, Outcome, Validators};
+pub use etag::ETag;
+pub use range::{ByteRange, Ranges};
