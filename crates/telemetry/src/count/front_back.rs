@@ -1,0 +1,362 @@
+//! Cells of one worker for what clients do to a listener or site, and what an endpoint or pool does.
+//!
+//! Owns: the counters behind `snapshot::Front` and `snapshot::Back`.
+//! Never: shared by two writers. Cells are aligned so that two workers never write one cache line.
+//! Driven by: the connection (`open`, `close`), the exchange (`request`, `answer`, `attempt`, `finish`).
+//! Why: one call at each event keeps the counting out of the data path's way, and complete.
+
+use weir_control::snapshot::{Back, Classes, Front, Tls};
+
+use super::cell::{Average, Counter, Gauge, Rate};
+use super::histogram::{Distribution, Sum};
+
+/// The class of a status: 1 to 5 by its first digit, else 0.
+pub fn status_class(status: u16) -> usize {
+    match status {
+        100..=599 => (status / 100) as usize,
+        _ => 0,
+    }
+}
+
+/// One worker's counts for a listener or a site.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct FrontCells {
+    /// Connections open.
+    pub connections: Gauge,
+    /// Connections in all.
+    pub opened: Counter,
+    /// Connections a second.
+    pub connection_rate: Rate,
+    /// Connections by version of HTTP, 1 to 3.
+    pub connections_by_version: [Counter; 3],
+    /// Bytes received.
+    pub bytes_in: Counter,
+    /// Bytes sent.
+    pub bytes_out: Counter,
+    /// Requests by version of HTTP, 1 to 3; index 3: not HTTP.
+    pub requests_by_version: [Counter; 4],
+    /// Requests a second.
+    pub request_rate: Rate,
+    /// Answers by class, as [`status_class`] counts.
+    pub answers: [Counter; 6],
+    /// Requests denied by a rule.
+    pub denied_requests: Counter,
+    /// Responses denied by a rule.
+    pub denied_responses: Counter,
+    /// Malformed, timed-out or aborted requests.
+    pub request_errors: Counter,
+    /// Connections denied by a rule.
+    pub denied_connections: Counter,
+    /// Sessions denied by a rule.
+    pub denied_sessions: Counter,
+    /// Requests answered without an endpoint.
+    pub intercepted: Counter,
+    /// Our own faults.
+    pub internal_errors: Counter,
+    /// Header edits that failed.
+    pub failed_rewrites: Counter,
+    /// Compression: bytes in, out, let pass, answers.
+    pub compression: [Counter; 4],
+    /// Cache: lookups, hits.
+    pub cache: [Counter; 2],
+    /// TLS handshakes with clients.
+    pub tls: TlsCells,
+    /// Duration of exchanges.
+    pub latency: Distribution,
+}
+
+/// TLS handshakes.
+#[derive(Debug, Default)]
+pub struct TlsCells {
+    /// Full ones.
+    pub full: Counter,
+    /// Resumed ones.
+    pub resumed: Counter,
+    /// Failed ones.
+    pub failed: Counter,
+    /// Connections open.
+    pub current: Gauge,
+}
+
+impl TlsCells {
+    pub(super) fn add_to(&self, tls: &mut Tls) {
+        tls.full += self.full.value();
+        tls.resumed += self.resumed.value();
+        tls.failed += self.failed.value();
+        tls.current += self.current.value();
+    }
+}
+
+impl FrontCells {
+    /// A connection was accepted in the second `second`.
+    pub fn open(&self, second: u64) {
+        self.connections.enter();
+        self.opened.bump();
+        self.connection_rate.tick(second);
+    }
+
+    /// It was closed.
+    pub fn close(&self) {
+        self.connections.leave();
+    }
+
+    /// A request began, in HTTP `version` 1 to 3 (else: not HTTP), in the second `second`.
+    pub fn request(&self, version: u8, second: u64) {
+        self.requests_by_version[usize::from(version.wrapping_sub(1)).min(3)].bump();
+        self.request_rate.tick(second);
+    }
+
+    /// It was answered with `status` (zero: not at all), after so many microseconds.
+    pub fn answer(&self, status: u16, micros: u64) {
+        self.answers[status_class(status)].bump();
+        self.latency.record(micros);
+    }
+
+    /// Adds these cells to a sum; `now_ms` is the clock whose seconds were passed.
+    pub(super) fn add_to(&self, front: &mut Front, latency: &mut Sum, now_ms: u64) {
+        front.current += self.connections.value();
+        front.peak += self.connections.peak();
+        front.total += self.opened.value();
+        front.bytes_in += self.bytes_in.value();
+        front.bytes_out += self.bytes_out.value();
+        for (sum, cell) in front.requests_by_version.iter_mut().zip(&self.requests_by_version) {
+            *sum += cell.value();
+        }
+        front.requests += self.requests_by_version.iter().map(Counter::value).sum::<u64>();
+        add_all(&mut front.connections_by_version, &self.connections_by_version);
+        front.denied_requests += self.denied_requests.value();
+        front.denied_responses += self.denied_responses.value();
+        front.request_errors += self.request_errors.value();
+        front.denied_connections += self.denied_connections.value();
+        front.denied_sessions += self.denied_sessions.value();
+        front.intercepted += self.intercepted.value();
+        front.internal_errors += self.internal_errors.value();
+        front.failed_rewrites += self.failed_rewrites.value();
+        add_classes(&mut front.responses, &self.answers);
+        add_all(&mut front.compression, &self.compression);
+        add_all(&mut front.cache, &self.cache);
+        self.tls.add_to(&mut front.tls);
+        let rates = &mut front.rates;
+        rates.connections += self.connection_rate.read(now_ms);
+        rates.connections_max += self.connection_rate.peak();
+        rates.sessions = rates.connections;
+        rates.sessions_max = rates.connections_max;
+        rates.requests += self.request_rate.read(now_ms);
+        rates.requests_max += self.request_rate.peak();
+        latency.add(&self.latency);
+    }
+
+    pub(super) fn clear_gauges(&self) {
+        self.connections.clear();
+        self.tls.current.clear();
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// An answer came; its status, or zero for a tunnel or a TCP service.
+    Answer(u16),
+    /// No connection.
+    ConnectError,
+    /// A connection, and no usable answer.
+    ResponseError,
+    /// The client went away.
+    ClientAbort,
+    /// The endpoint cut its answer short.
+    ServerAbort,
+}
+
+/// The times of one attempt, in milliseconds, as HAProxy keeps them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttemptTimes {
+    /// Waiting for a slot.
+    pub queue: u64,
+    /// Connecting.
+    pub connect: u64,
+    /// From the request sent to the head of the answer.
+    pub response: u64,
+    /// The whole.
+    pub total: u64,
+}
+
+/// One worker's counts for an endpoint, or for what concerns a pool as a whole.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct BackCells {
+    /// Exchanges in flight.
+    pub in_flight: Gauge,
+    /// Exchanges in all.
+    pub started: Counter,
+    /// Exchanges a second.
+    pub rate: Rate,
+    /// Of those, chosen by balancing.
+    pub balanced: Counter,
+    /// Waiting for a slot.
+    pub queued: Gauge,
+    /// Bytes sent to the endpoint.
+    pub bytes_in: Counter,
+    /// Bytes received from it.
+    pub bytes_out: Counter,
+    /// Requests denied by a rule.
+    pub denied_requests: Counter,
+    /// Responses denied by a rule.
+    pub denied_responses: Counter,
+    /// Connections that failed.
+    pub connect_errors: Counter,
+    /// Answers that failed.
+    pub response_errors: Counter,
+    /// Attempts made again.
+    pub retries: Counter,
+    /// Attempts moved to another endpoint.
+    pub redispatches: Counter,
+    /// Transfers that the client aborted.
+    pub client_aborts: Counter,
+    /// Transfers that the endpoint aborted.
+    pub server_aborts: Counter,
+    /// Connections opened, or tried to.
+    pub connects: Counter,
+    /// Kept connections used again.
+    pub reuses: Counter,
+    /// Idle connections kept.
+    pub idle: Gauge,
+    /// Our own faults.
+    pub internal_errors: Counter,
+    /// Header edits that failed.
+    pub failed_rewrites: Counter,
+    /// Answers by class.
+    pub answers: [Counter; 6],
+    /// Second of the last exchange, since 1970.
+    pub last: Counter,
+    /// Compression: bytes in, out, let pass, answers.
+    pub compression: [Counter; 4],
+    /// Cache: lookups, hits.
+    pub cache: [Counter; 2],
+    /// TLS handshakes with endpoints.
+    pub tls: TlsCells,
+    queue_time: Average,
+    connect_time: Average,
+    response_time: Average,
+    total_time: Average,
+    /// Time to the head of the answer.
+    pub latency: Distribution,
+}
+
+impl BackCells {
+    /// An attempt began, in the second `second` since 1970; `balanced`: no persistence bound it here.
+    pub fn attempt(&self, second: u64, balanced: bool) {
+        self.in_flight.enter();
+        self.started.bump();
+        self.rate.tick(second);
+        self.balanced.add(u64::from(balanced));
+        self.last.set(second);
+    }
+
+    /// It ended; `head_us` is the time to the head of the answer, if one came.
+    pub fn finish(&self, end: AttemptEnd, times: AttemptTimes, head_us: Option<u64>) {
+        self.in_flight.leave();
+        match end {
+            AttemptEnd::Answer(status) => self.answers[status_class(status)].bump(),
+            AttemptEnd::ConnectError => self.connect_errors.bump(),
+            AttemptEnd::ResponseError => self.response_errors.bump(),
+            AttemptEnd::ClientAbort => self.client_aborts.bump(),
+            AttemptEnd::ServerAbort => self.server_aborts.bump(),
+        }
+        if end != AttemptEnd::ConnectError {
+            self.queue_time.add(times.queue);
+            self.connect_time.add(times.connect);
+            self.response_time.add(times.response);
+            self.total_time.add(times.total);
+        }
+        if let Some(micros) = head_us {
+            self.latency.record(micros);
+        }
+    }
+
+    pub(super) fn add_to(&self, back: &mut Back, sums: &mut BackSums, now_ms: u64) {
+        back.current += self.in_flight.value();
+        back.peak += self.in_flight.peak();
+        back.total += self.started.value();
+        back.requests += self.started.value();
+        back.balanced += self.balanced.value();
+        back.queued += self.queued.value();
+        back.queued_peak += self.queued.peak();
+        back.bytes_in += self.bytes_in.value();
+        back.bytes_out += self.bytes_out.value();
+        back.denied_requests += self.denied_requests.value();
+        back.denied_responses += self.denied_responses.value();
+        back.connect_errors += self.connect_errors.value();
+        back.response_errors += self.response_errors.value();
+        back.retries += self.retries.value();
+        back.redispatches += self.redispatches.value();
+        back.client_aborts += self.client_aborts.value();
+        back.server_aborts += self.server_aborts.value();
+        back.connects += self.connects.value();
+        back.reuses += self.reuses.value();
+        back.internal_errors += self.internal_errors.value();
+        back.failed_rewrites += self.failed_rewrites.value();
+        add_classes(&mut back.responses, &self.answers);
+        back.rates.sessions += self.rate.read(now_ms);
+        back.rates.sessions_max += self.rate.peak();
+        back.last_unix = back.last_unix.max(self.last.value());
+        add_all(&mut back.compression, &self.compression);
+        add_all(&mut back.cache, &self.cache);
+        self.tls.add_to(&mut back.tls);
+        let times = [&self.queue_time, &self.connect_time, &self.response_time, &self.total_time];
+        for (at, average) in times.into_iter().enumerate() {
+            let (value, weight) = average.read();
+            sums.times[at].0 += value * weight as f64;
+            sums.times[at].1 += weight;
+            back.times.max[at] = back.times.max[at].max(average.peak());
+        }
+        sums.idle += self.idle.value();
+        sums.latency.add(&self.latency);
+    }
+
+    pub(super) fn clear_gauges(&self) {
+        self.in_flight.clear();
+        self.queued.clear();
+        self.idle.clear();
+        self.tls.current.clear();
+    }
+}
+
+/// What cannot be added up field by field.
+#[derive(Debug)]
+pub(super) struct BackSums {
+    times: [(f64, u64); 4],
+    latency: Sum,
+    pub(super) idle: u64,
+}
+
+impl BackSums {
+    pub(super) fn new() -> Self {
+        Self { times: [(0.0, 0); 4], latency: Sum::new(), idle: 0 }
+    }
+
+    pub(super) fn settle(&self, back: &mut Back) {
+        let mean = |(sum, weight): (f64, u64)| if weight == 0 { 0.0 } else { sum / weight as f64 };
+        let [queue, connect, response, total] = self.times.map(mean);
+        (back.times.queue, back.times.connect) = (queue, connect);
+        (back.times.response, back.times.total) = (response, total);
+        back.latency = self.latency.latency();
+    }
+}
+
+fn add_all<const N: usize>(sums: &mut [u64; N], cells: &[Counter; N]) {
+    for (sum, cell) in sums.iter_mut().zip(cells) {
+        *sum += cell.value();
+    }
+}
+
+fn add_classes(classes: &mut Classes, answers: &[Counter; 6]) {
+    let [other, informational, success, redirect, client_error, server_error] =
+        [0, 1, 2, 3, 4, 5].map(|class: usize| answers[class].value());
+    classes.other += other;
+    classes.informational += informational;
+    classes.success += success;
+    classes.redirect += redirect;
+    classes.client_error += client_error;
+    classes.server_error += server_error;
+}

@@ -1,0 +1,18 @@
+//! Counters that one worker writes and anybody reads.
+//!
+//! Owns: cells, rates, averages, histograms, and the registry that keeps them by stable id.
+//! Never: uses a locked instruction to count.
+//! Driven by: workers, which hold `Arc`s of their own cells; `admin`, through [`Registry`].
+//! Why: a cell has one writer, so a count is a plain load and store; a reader may lag by a moment, never lose a count.
+
+mod cell;
+mod front_back;
+mod histogram;
+mod registry;
+mod worker;
+
+pub use cell::{Average, Counter, Gauge, Rate};
+pub use front_back::{AttemptEnd, AttemptTimes, BackCells, FrontCells, status_class};
+pub use histogram::{Distribution, Histogram, PROMETHEUS_BOUNDS_US};
+pub use registry::{BackKey, FrontKey, Registry};
+pub use worker::WorkerCells;

@@ -1,0 +1,222 @@
+//! Who counts what.
+//!
+//! Owns: every worker's cells, by stable id.
+//! Never: touched while counting; only when a worker takes up a plan, and when somebody asks for sums.
+//! Driven by: `engine` at each plan (`front`, `back`), the supervisor (`worker`, `retain`), `admin` (sums).
+//! Why: cells live under ids, not in plans, so a reload loses no count, and an old plan's last exchange still counts.
+
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashMap;
+use weir_control::snapshot::{Back, Front, Process};
+use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+
+use super::front_back::{BackCells, BackSums, FrontCells};
+use super::histogram::Sum;
+use super::worker::WorkerCells;
+
+/// What clients reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrontKey {
+    /// A listening address.
+    Listener(ListenerId),
+    /// A site.
+    Site(SiteId),
+}
+
+/// What we reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BackKey {
+    /// What concerns a pool as a whole: its queue, what found no endpoint.
+    Pool(PoolId),
+    /// An endpoint of a pool. The same address in two pools counts twice.
+    Endpoint(PoolId, EndpointKey),
+}
+
+/// All cells of the process. Clones are handles to the same.
+#[derive(Clone, Debug, Default)]
+pub struct Registry(Arc<Mutex<Tables>>);
+
+type Table<K, C> = HashMap<(WorkerId, K), Arc<C>, ahash::RandomState>;
+
+#[derive(Debug, Default)]
+struct Tables {
+    workers: Table<(), WorkerCells>,
+    fronts: Table<FrontKey, FrontCells>,
+    backs: Table<BackKey, BackCells>,
+}
+
+impl Registry {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The cells of worker `id`. A worker asks once, at its start: whatever an earlier one of that number held open
+    /// is taken to be gone.
+    pub fn worker(&self, id: WorkerId) -> Arc<WorkerCells> {
+        let mut tables = self.tables();
+        for cells in of_worker(&tables.workers, id) {
+            cells.clear_gauges();
+        }
+        for cells in of_worker(&tables.fronts, id) {
+            cells.clear_gauges();
+        }
+        for cells in of_worker(&tables.backs, id) {
+            cells.clear_gauges();
+        }
+        Arc::clone(tables.workers.entry((id, ())).or_default())
+    }
+
+    /// The cells of worker `id` for a listener or site; the same at each call.
+    pub fn front(&self, id: WorkerId, key: FrontKey) -> Arc<FrontCells> {
+        Arc::clone(self.tables().fronts.entry((id, key)).or_default())
+    }
+
+    /// The cells of worker `id` for a pool or endpoint; the same at each call.
+    pub fn back(&self, id: WorkerId, key: BackKey) -> Arc<BackCells> {
+        Arc::clone(self.tables().backs.entry((id, key)).or_default())
+    }
+
+    /// Forgets what no configuration knows any more. Call after all workers took up a plan.
+    pub fn retain(&self, front: impl Fn(&FrontKey) -> bool, back: impl Fn(&BackKey) -> bool) {
+        let mut tables = self.tables();
+        tables.fronts.retain(|(_, key), _| front(key));
+        tables.backs.retain(|(_, key), _| back(key));
+    }
+
+    /// Adds the workers' counts to `process`. `now_ms`: milliseconds since 1970.
+    pub fn sum_process(&self, process: &mut Process, now_ms: u64) {
+        for cells in self.tables().workers.values() {
+            cells.add_to(process, now_ms);
+        }
+    }
+
+    /// The sum for a listener or site.
+    pub fn sum_front(&self, key: FrontKey, now_ms: u64) -> Front {
+        let (mut front, mut latency) = (Front::default(), Sum::new());
+        let tables = self.tables();
+        for cells in of_key(&tables.fronts, &tables.workers, key) {
+            cells.add_to(&mut front, &mut latency, now_ms);
+        }
+        front.latency = latency.latency();
+        front
+    }
+
+    /// The sum for an endpoint, or for a pool: with `keys`, all of its endpoints and its own. Also its idle connections.
+    pub fn sum_back(&self, keys: &[BackKey], now_ms: u64) -> (Back, u64) {
+        let (mut back, mut sums) = (Back::default(), BackSums::new());
+        let tables = self.tables();
+        for &key in keys {
+            for cells in of_key(&tables.backs, &tables.workers, key) {
+                cells.add_to(&mut back, &mut sums, now_ms);
+            }
+        }
+        sums.settle(&mut back);
+        (back, sums.idle)
+    }
+
+    /// How many cells are held, for tests of leaks.
+    pub fn len(&self) -> usize {
+        let tables = self.tables();
+        tables.workers.len() + tables.fronts.len() + tables.backs.len()
+    }
+
+    /// True if nothing was ever asked for.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Maps of handles: a panic cannot have left them inconsistent.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn of_worker<K: Eq + Hash, C>(table: &Table<K, C>, id: WorkerId) -> impl Iterator<Item = &Arc<C>> {
+    table.iter().filter(move |((worker, _), _)| *worker == id).map(|(_, cells)| cells)
+}
+
+fn of_key<'a, K: Copy + Eq + Hash, C>(
+    table: &'a Table<K, C>,
+    workers: &'a Table<(), WorkerCells>,
+    key: K,
+) -> impl Iterator<Item = &'a Arc<C>> {
+    workers.keys().filter_map(move |&(worker, ())| table.get(&(worker, key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::front_back::{AttemptEnd, AttemptTimes};
+    use super::*;
+
+    const SITE: FrontKey = FrontKey::Site(SiteId(1));
+    const POOL: PoolId = PoolId(2);
+
+    #[test]
+    fn workers_add_up() {
+        let registry = Registry::new();
+        for id in 0..3 {
+            let worker = registry.worker(WorkerId(id));
+            worker.accepted.bump();
+            worker.active.enter();
+            let site = registry.front(WorkerId(id), SITE);
+            site.open(1000);
+            site.request(1, 1000);
+            site.answer(204, 1500);
+            site.answer(0, 10);
+        }
+        let front = registry.sum_front(SITE, 1_000_500);
+        assert_eq!((front.current, front.total, front.requests), (3, 3, 3));
+        assert_eq!((front.responses.success, front.responses.other), (3, 3));
+        assert_eq!((front.rates.requests, front.latency.count), (3, 6));
+        let mut process = Process::default();
+        registry.sum_process(&mut process, 1_000_500);
+        assert_eq!((process.connections.accepted, process.connections.active), (3, 3));
+    }
+
+    #[test]
+    fn endpoints_add_up_to_their_pool() {
+        let registry = Registry::new();
+        registry.worker(WorkerId(0));
+        let keys = [1, 2].map(|n| BackKey::Endpoint(POOL, EndpointKey(n)));
+        for (key, status) in keys.into_iter().zip([200, 503]) {
+            let cells = registry.back(WorkerId(0), key);
+            cells.attempt(1000, true);
+            let times = AttemptTimes { connect: 2, response: 10, total: 20, ..AttemptTimes::default() };
+            cells.finish(AttemptEnd::Answer(status), times, Some(10_000));
+        }
+        registry.back(WorkerId(0), BackKey::Pool(POOL)).queued.enter();
+        let (one, _) = registry.sum_back(&keys[..1], 1_000_000);
+        assert_eq!((one.total, one.responses.success, one.queued), (1, 1, 0));
+        let (all, _) = registry.sum_back(&[keys[0], keys[1], BackKey::Pool(POOL)], 1_000_000);
+        assert_eq!((all.total, all.responses.server_error, all.queued, all.current), (2, 1, 1, 0));
+        assert_eq!((all.times.response, all.times.max), (10.0, [0, 2, 10, 20]));
+        assert!(all.latency.p50_us.abs_diff(10_000) < 500);
+    }
+
+    #[test]
+    fn a_restarted_worker_holds_nothing_and_keeps_its_counts() {
+        let registry = Registry::new();
+        registry.worker(WorkerId(0)).active.enter();
+        let site = registry.front(WorkerId(0), SITE);
+        site.open(1);
+        let again = registry.worker(WorkerId(0));
+        assert_eq!(again.active.value(), 0);
+        let front = registry.sum_front(SITE, 1000);
+        assert_eq!((front.current, front.total), (0, 1));
+    }
+
+    #[test]
+    fn what_left_is_forgotten_and_the_rest_stays() {
+        let registry = Registry::new();
+        registry.worker(WorkerId(0));
+        registry.front(WorkerId(0), SITE).opened.bump();
+        registry.front(WorkerId(0), FrontKey::Site(SiteId(9)));
+        registry.back(WorkerId(0), BackKey::Pool(POOL));
+        registry.retain(|key| *key == SITE, |_| false);
+        assert_eq!(registry.len(), 2);
+        assert_eq!(registry.sum_front(SITE, 0).total, 1);
+    }
+}

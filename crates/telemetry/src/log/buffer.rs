@@ -1,0 +1,114 @@
+//! A worker's lines before they are handed over.
+//!
+//! Owns: the bytes of whole lines, and when they must go.
+//! Never: waits; never splits a line.
+//! Driven by: the exchange (`line`), the worker's timer (`poll_timeout`, `flush`).
+//! Why: one hand-over for many lines costs a wake-up and a write for all of them. nginx's `buffer=` and `flush=` say how
+//! many; without them lines still gather for a few hundredths of a second, which no reader notices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::clock::Stamp;
+use super::syslog::{Severity, SyslogHeader};
+use super::target::{Batch, LogTarget};
+
+/// How long and how far lines gather.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferOptions {
+    /// Hand over when so many bytes have gathered (nginx's `buffer=`).
+    pub bytes: usize,
+    /// Hand over when the oldest line is so old (nginx's `flush=`).
+    pub age: Duration,
+}
+
+impl Default for BufferOptions {
+    /// What nginx without `buffer=` comes to: lines are out within 50 ms.
+    fn default() -> Self {
+        Self { bytes: 64 * 1024, age: Duration::from_millis(50) }
+    }
+}
+
+/// Lines of one worker for one target.
+#[derive(Debug)]
+pub struct LogBuffer {
+    target: Arc<LogTarget>,
+    options: BufferOptions,
+    syslog: Option<(SyslogHeader, Severity)>,
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    oldest: Option<u64>,
+}
+
+impl LogBuffer {
+    /// A buffer for lines to a file or standard error.
+    pub fn new(target: Arc<LogTarget>, options: BufferOptions) -> Self {
+        Self { target, options, syslog: None, bytes: Vec::new(), ends: Vec::new(), oldest: None }
+    }
+
+    /// A buffer for messages to syslog.
+    pub fn syslog(
+        target: Arc<LogTarget>,
+        options: BufferOptions,
+        header: SyslogHeader,
+        severity: Severity,
+    ) -> Self {
+        let mut buffer = Self::new(target, options);
+        buffer.syslog = Some((header, severity));
+        buffer
+    }
+
+    /// Where its lines go.
+    pub fn target(&self) -> &Arc<LogTarget> {
+        &self.target
+    }
+
+    /// Adds the line that `write` appends; the newline, or syslog's head, is added here. `now_ms` and `stamp` are of
+    /// the same moment.
+    pub fn line(&mut self, now_ms: u64, stamp: &Stamp, write: impl FnOnce(&mut Vec<u8>)) {
+        match &self.syslog {
+            Some((header, severity)) => {
+                header.write(&mut self.bytes, *severity, stamp);
+                write(&mut self.bytes);
+                if header.newline {
+                    self.bytes.push(b'\n');
+                }
+            }
+            None => {
+                write(&mut self.bytes);
+                self.bytes.push(b'\n');
+            }
+        }
+        self.ends.push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
+        self.oldest.get_or_insert(now_ms);
+        if self.bytes.len() >= self.options.bytes {
+            self.flush();
+        }
+    }
+
+    /// When [`Self::flush`] must be called, on the clock of `now_ms`; `None`: nothing waits.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.oldest.map(|oldest| oldest.saturating_add(self.options.age.as_millis() as u64))
+    }
+
+    /// Hands over what has gathered.
+    pub fn flush(&mut self) {
+        self.oldest = None;
+        if self.ends.is_empty() {
+            return;
+        }
+        // The writer frees the vectors; the next are made as large as these came to be.
+        let (bytes, ends) = (Vec::with_capacity(self.bytes.len()), Vec::with_capacity(self.ends.len()));
+        let batch = Batch {
+            bytes: std::mem::replace(&mut self.bytes, bytes),
+            ends: std::mem::replace(&mut self.ends, ends),
+        };
+        self.target.submit(batch);
+    }
+}
+
+impl Drop for LogBuffer {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,334 @@
+//! The Prometheus text of a snapshot.
+//!
+//! Owns: metric names, labels, the exposition format 0.0.4.
+//! Never: counts anything; it is a function of the snapshot.
+//! Driven by: `admin`, at `/metrics`.
+//! Why: written by hand because every number is already summed: a metrics library would keep a second set.
+
+use std::fmt::Write;
+
+use weir_control::snapshot::{Back, Classes, Endpoint, EndpointState, Front, Latency, Pool, Snapshot};
+
+/// The content type to answer with.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A text in the making.
+#[derive(Debug, Default)]
+struct Text(String);
+
+type Labels<'a> = &'a [(&'a str, &'a str)];
+
+impl Text {
+    /// Begins a metric. Its samples must follow at once.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl std::fmt::Display) {
+        self.0.push_str(name);
+        self.labels(labels, None);
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(self.0, " {value}");
+    }
+
+    fn labels(&mut self, labels: Labels<'_>, bound: Option<&str>) {
+        let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
+        let mut separator = '{';
+        for (name, value) in all {
+            self.0.push(separator);
+            separator = ',';
+            let _ = write!(self.0, "{name}=\"");
+            escape_into(&mut self.0, value);
+            self.0.push('"');
+        }
+        if separator == ',' {
+            self.0.push('}');
+        }
+    }
+
+    fn histogram(&mut self, name: &str, labels: Labels<'_>, latency: &Latency) {
+        let mut bucket = |bound: &str, count: u64| {
+            let _ = write!(self.0, "{name}_bucket");
+            self.labels(labels, Some(bound));
+            let _ = writeln!(self.0, " {count}");
+        };
+        for &(bound_us, count) in &latency.buckets {
+            bucket(&(bound_us as f64 / 1e6).to_string(), count);
+        }
+        bucket("+Inf", latency.count);
+        self.sample(&format!("{name}_sum"), labels, latency.sum_us as f64 / 1e6);
+        self.sample(&format!("{name}_count"), labels, latency.count);
+    }
+}
+
+fn escape_into(text: &mut String, value: &str) {
+    for c in value.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            c => text.push(c),
+        }
+    }
+}
+
+fn classes(classes: &Classes) -> [(&'static str, u64); 6] {
+    [
+        ("1xx", classes.informational),
+        ("2xx", classes.success),
+        ("3xx", classes.redirect),
+        ("4xx", classes.client_error),
+        ("5xx", classes.server_error),
+        ("other", classes.other),
+    ]
+}
+
+/// The text of a snapshot.
+pub fn render(snapshot: &Snapshot) -> String {
+    let mut text = Text::default();
+    process(&mut text, snapshot);
+    let listeners: Vec<_> =
+        snapshot.listeners.iter().map(|l| (vec![("listener", l.name.as_str())], &l.front)).collect();
+    let sites: Vec<_> = snapshot.sites.iter().map(|s| (vec![("site", s.name.as_str())], &s.front)).collect();
+    fronts(&mut text, "listener", &listeners);
+    fronts(&mut text, "site", &sites);
+    let pools: Vec<_> = snapshot.pools.iter().map(|p| (vec![("pool", p.name.as_str())], &p.back)).collect();
+    let each = snapshot.pools.iter().flat_map(|p| p.endpoints.iter().map(move |e| (p, e)));
+    let endpoints: Vec<_> = each.map(|(p, e)| (endpoint_labels(p, e).to_vec(), &e.back)).collect();
+    backs(&mut text, "pool", &pools);
+    backs(&mut text, "endpoint", &endpoints);
+    states(&mut text, snapshot);
+    text.0
+}
+
+fn process(text: &mut Text, snapshot: &Snapshot) {
+    let process = &snapshot.process;
+    text.family("weir_info", "gauge", "Version and I/O driver.");
+    text.sample("weir_info", &[("version", &process.version), ("driver", &process.driver)], 1);
+    let mut one = |name: &str, kind: &str, help: &str, value: u64| {
+        text.family(name, kind, help);
+        text.sample(name, &[], value);
+    };
+    one("weir_start_time_seconds", "gauge", "Start, in seconds since 1970.", process.started_unix);
+    one("weir_workers", "gauge", "Workers running.", u64::from(process.workers));
+    one("weir_plan_version", "gauge", "Number of the configuration that runs.", process.plan);
+    one("weir_stopping", "gauge", "1 while draining before the end.", u64::from(process.stopping));
+    one("weir_last_reload_timestamp_seconds", "gauge", "Last change accepted.", process.last_reload_unix);
+    let connections = &process.connections;
+    one("weir_connections_accepted_total", "counter", "Client connections accepted.", connections.accepted);
+    one("weir_connections_handled_total", "counter", "Of those, not dropped at once.", connections.handled);
+    one("weir_connections_max", "gauge", "Bound on client connections; 0: none.", process.max_connections);
+    one("weir_requests_total", "counter", "Requests begun.", process.requests);
+    one("weir_panics_total", "counter", "Panics that cost a connection.", process.panics);
+    one("weir_log_lines_dropped_total", "counter", "Log lines that no sink took.", process.dropped_logs);
+    one("weir_resident_memory_bytes", "gauge", "Resident memory.", process.resident_bytes);
+    one("weir_open_fds", "gauge", "Descriptors open.", process.descriptors);
+    one("weir_max_fds", "gauge", "Bound on descriptors.", process.descriptor_limit);
+    one("weir_tls_connections", "gauge", "TLS connections with clients open.", process.tls.current);
+    let mut several = |name: &str, kind: &str, help: &str, label: &str, values: &[(&str, u64)]| {
+        text.family(name, kind, help);
+        for (value, count) in values {
+            text.sample(name, &[(label, value)], count);
+        }
+    };
+    several(
+        "weir_connections",
+        "gauge",
+        "Client connections open, by what they do.",
+        "state",
+        &[
+            ("active", connections.active),
+            ("reading", connections.reading),
+            ("writing", connections.writing),
+            ("waiting", connections.waiting),
+        ],
+    );
+    several(
+        "weir_reloads_total",
+        "counter",
+        "Configuration changes.",
+        "result",
+        &[("accepted", process.reloads), ("refused", process.reloads_failed)],
+    );
+    several(
+        "weir_bytes_total",
+        "counter",
+        "Bytes on the wire, TLS excluded.",
+        "direction",
+        &[
+            ("client_in", process.bytes.client_in),
+            ("client_out", process.bytes.client_out),
+            ("upstream_in", process.bytes.upstream_in),
+            ("upstream_out", process.bytes.upstream_out),
+        ],
+    );
+    several(
+        "weir_tls_handshakes_total",
+        "counter",
+        "TLS handshakes with clients.",
+        "result",
+        &[("full", process.tls.full), ("resumed", process.tls.resumed), ("failed", process.tls.failed)],
+    );
+}
+
+fn endpoint_labels<'a>(pool: &'a Pool, endpoint: &'a Endpoint) -> [(&'static str, &'a str); 3] {
+    [("pool", &pool.name), ("endpoint", &endpoint.name), ("address", &endpoint.address)]
+}
+
+type Row<'a, T> = (Vec<(&'a str, &'a str)>, &'a T);
+
+/// One metric over all rows.
+fn column<T>(
+    text: &mut Text,
+    rows: &[Row<'_, T>],
+    (name, kind, help): (&str, &str, &str),
+    value: impl Fn(&T) -> u64,
+) {
+    text.family(name, kind, help);
+    for (labels, row) in rows {
+        text.sample(name, labels, value(row));
+    }
+}
+
+/// One metric with a class label over all rows.
+fn class_column<T>(
+    text: &mut Text,
+    rows: &[Row<'_, T>],
+    name: &str,
+    help: &str,
+    value: impl Fn(&T) -> [(&'static str, u64); 6],
+) {
+    text.family(name, "counter", help);
+    for (labels, row) in rows {
+        for (class, count) in value(row) {
+            let labels: Vec<_> = labels.iter().copied().chain([("class", class)]).collect();
+            text.sample(name, &labels, count);
+        }
+    }
+}
+
+fn latency_column<T>(
+    text: &mut Text,
+    rows: &[Row<'_, T>],
+    name: &str,
+    help: &str,
+    value: impl Fn(&T) -> &Latency,
+) {
+    text.family(name, "histogram", help);
+    for (labels, row) in rows.iter().filter(|(_, row)| value(row).count > 0) {
+        text.histogram(name, labels, value(row));
+    }
+}
+
+fn fronts(text: &mut Text, what: &str, rows: &[Row<'_, Front>]) {
+    if rows.is_empty() {
+        return;
+    }
+    let name = |metric: &str| format!("weir_{what}_{metric}");
+    let c = "counter";
+    column(text, rows, (&name("connections"), "gauge", "Connections open."), |f| f.current);
+    column(text, rows, (&name("connections_total"), c, "Connections."), |f| f.total);
+    column(text, rows, (&name("requests_received_total"), c, "Requests begun."), |f| f.requests);
+    class_column(text, rows, &name("requests_total"), "Requests answered, by class of status.", |f| {
+        classes(&f.responses)
+    });
+    column(text, rows, (&name("received_bytes_total"), c, "Bytes from clients."), |f| f.bytes_in);
+    column(text, rows, (&name("sent_bytes_total"), c, "Bytes to clients."), |f| f.bytes_out);
+    column(text, rows, (&name("request_errors_total"), c, "Bad or aborted requests."), |f| f.request_errors);
+    column(text, rows, (&name("denied_requests_total"), c, "Requests denied."), |f| f.denied_requests);
+    latency_column(text, rows, &name("request_duration_seconds"), "Duration of exchanges.", |f| &f.latency);
+}
+
+fn backs(text: &mut Text, what: &str, rows: &[Row<'_, Back>]) {
+    if rows.is_empty() {
+        return;
+    }
+    let name = |metric: &str| format!("weir_{what}_{metric}");
+    let c = "counter";
+    column(text, rows, (&name("in_flight"), "gauge", "Exchanges in flight."), |b| b.current);
+    column(text, rows, (&name("queued"), "gauge", "Exchanges waiting for a slot."), |b| b.queued);
+    column(text, rows, (&name("attempts_total"), c, "Attempts."), |b| b.total);
+    class_column(text, rows, &name("requests_total"), "Requests answered, by class of status.", |b| {
+        classes(&b.responses)
+    });
+    column(text, rows, (&name("sent_bytes_total"), c, "Bytes to endpoints."), |b| b.bytes_in);
+    column(text, rows, (&name("received_bytes_total"), c, "Bytes from endpoints."), |b| b.bytes_out);
+    column(text, rows, (&name("connects_total"), c, "Connections opened."), |b| b.connects);
+    column(text, rows, (&name("reuses_total"), c, "Kept connections used again."), |b| b.reuses);
+    column(text, rows, (&name("connect_errors_total"), c, "Failed connections."), |b| b.connect_errors);
+    column(text, rows, (&name("response_errors_total"), c, "Failed answers."), |b| b.response_errors);
+    column(text, rows, (&name("retries_total"), c, "Attempts made again."), |b| b.retries);
+    column(text, rows, (&name("redispatches_total"), c, "Attempts moved on."), |b| b.redispatches);
+    latency_column(text, rows, &name("response_duration_seconds"), "Time to the answer's head.", |b| {
+        &b.latency
+    });
+}
+
+fn states(text: &mut Text, snapshot: &Snapshot) {
+    if snapshot.pools.is_empty() {
+        return;
+    }
+    let each = |text: &mut Text, name: &str, help: &str, value: &dyn Fn(&Endpoint) -> u64| {
+        text.family(name, "gauge", help);
+        for (pool, endpoint) in snapshot.pools.iter().flat_map(|p| p.endpoints.iter().map(move |e| (p, e))) {
+            text.sample(name, &endpoint_labels(pool, endpoint), value(endpoint));
+        }
+    };
+    each(text, "weir_endpoint_up", "1 if it takes work.", &|e| u64::from(e.state == EndpointState::Up));
+    each(text, "weir_endpoint_weight", "Weight now.", &|e| u64::from(e.weight));
+    each(text, "weir_endpoint_idle_connections", "Idle connections kept.", &|e| e.idle);
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_control::SiteId;
+    use weir_control::snapshot::Site;
+
+    use super::*;
+
+    fn sample() -> Snapshot {
+        let latency =
+            Latency { count: 3, sum_us: 4_500, buckets: vec![(1_000, 1), (2_500, 3)], ..Latency::default() };
+        let front = Front {
+            requests: 3,
+            responses: Classes { success: 3, ..Classes::default() },
+            latency,
+            ..Front::default()
+        };
+        let site = Site { id: SiteId(1), name: "a\"b\\c\nd".into(), number: 1, mode: "http".into(), front };
+        Snapshot { sites: vec![site], ..Snapshot::default() }
+    }
+
+    #[test]
+    fn labels_are_escaped_and_histograms_cumulate() {
+        let text = render(&sample());
+        for line in [
+            r#"weir_site_requests_total{site="a\"b\\c\nd",class="2xx"} 3"#,
+            r#"weir_site_request_duration_seconds_bucket{site="a\"b\\c\nd",le="0.001"} 1"#,
+            r#"weir_site_request_duration_seconds_bucket{site="a\"b\\c\nd",le="+Inf"} 3"#,
+            r#"weir_site_request_duration_seconds_sum{site="a\"b\\c\nd"} 0.0045"#,
+            "weir_requests_total 0",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is missing in\n{text}");
+        }
+    }
+
+    /// The rules of the format: each metric named once by HELP and TYPE, its samples in one block after them.
+    #[test]
+    fn every_sample_follows_its_type() {
+        let text = render(&sample());
+        let mut seen = std::collections::HashSet::new();
+        let mut family = String::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                family = rest.split(' ').next().unwrap().to_owned();
+                assert!(seen.insert(family.clone()), "{family} twice");
+            } else if !line.starts_with('#') {
+                let name = line.split(['{', ' ']).next().unwrap();
+                let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+                assert!(name == family || base == Some(&family), "{name} in the block of {family}");
+            }
+        }
+        assert!(text.ends_with('\n'));
+    }
+}
