@@ -1,1 +1,56 @@
-fn main() {}
+//! What make and CI do, as one program: `cargo xtask …`.
+//!
+//! Owns: the benchmark, the demo, tidiness, the fuzz smoke run, and installing what they need.
+//! Never: is part of what users run; nothing of ours depends on it.
+//! Driven by: the Makefile, `.ci/run`, people.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod build;
+mod demo;
+mod deny;
+mod deps;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The project's own chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Options {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Measures Weir's CPU a request beside Debian's nginx and haproxy
+    Bench(bench::Options),
+    /// Installs the programs that tests, benchmark or lints need
+    Deps(deps::Options),
+    /// Runs cargo-deny: bans, licences, sources, and advisories where they can be had
+    Deny,
+    /// Checks what the compiler does not: headers, sizes, who imports whom
+    Tidy,
+    /// Starts three web servers and a load balancer, sends load, shows what came of it
+    Demo(demo::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Options::parse().chore {
+        Chore::Bench(options) => bench::run(&options),
+        Chore::Deps(options) => deps::run(&options),
+        Chore::Deny => deny::run(),
+        Chore::Tidy => tidy::run(),
+        Chore::Demo(options) => demo::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            // One line, and no backtrace: these errors speak of the machine, not of this program.
+            eprintln!("{why:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -40,6 +40,15 @@ impl Port {
         panic!("no free port between {FIRST} and {LAST}");
     }
 
+    /// Leases this very port if it is free, and another one if not.
+    ///
+    /// # Panics
+    /// As [`Port::lease`] does.
+    #[must_use]
+    pub fn lease_near(wanted: u16) -> Self {
+        Self::try_lease(wanted).unwrap_or_else(Self::lease)
+    }
+
     fn try_lease(number: u16) -> Option<Self> {
         let path = lease_dir().join(number.to_string());
         let file = File::options().create(true).truncate(false).write(true).open(path).ok()?;

@@ -1,0 +1,43 @@
+# The commands of the README. Each installs what it needs, asks nothing, and hands over to `cargo xtask`.
+
+CARGO ?= cargo
+XTASK := $(CARGO) run --quiet --package xtask --
+
+.PHONY: all demo test bench lint tidy fuzz clean
+
+all:
+	$(CARGO) build --workspace
+
+# Three web servers and a load balancer; ONCE=1 ends after the table and fails if a request did.
+demo:
+	$(XTASK) demo $(if $(ONCE),--once) $(DEMO)
+
+# All tests. The binary first: tests of other crates start it too.
+test:
+	$(XTASK) deps
+	$(CARGO) build --workspace --all-targets
+	$(CARGO) test --workspace --all-targets --no-fail-fast
+	$(CARGO) test --workspace --doc
+
+# Weir's CPU a request beside its rivals'. BENCH="--quick --rows static" passes options on.
+bench:
+	$(XTASK) deps --bench
+	$(XTASK) bench $(BENCH)
+
+lint:
+	$(XTASK) deps --lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	$(XTASK) tidy
+	$(XTASK) deny
+
+tidy:
+	$(XTASK) tidy
+
+# Mutated input for every parser, seeded; SECONDS for each.
+fuzz:
+	$(XTASK) fuzz-smoke $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH))
+
+clean:
+	$(CARGO) clean

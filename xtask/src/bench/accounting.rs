@@ -1,0 +1,96 @@
+//! What a server used, by the kernel's own accounts.
+//!
+//! Owns: CPU time (schedstat) and memory (smaps_rollup) of a process with all its threads and children.
+//! Never: samples: both are exact counts, read before and after.
+//! Driven by: `bench`, around each measurement.
+//! Why: the first field of `/proc/PID/task/TID/schedstat` is the time on a core in nanoseconds; utime and stime are sampled in ticks.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// CPU time of every thread, by thread id, in nanoseconds.
+#[derive(Debug, Default)]
+pub(super) struct Cpu(HashMap<u32, u64>);
+
+impl Cpu {
+    /// Reads the accounts of `pid`, its children and theirs. Kernel threads that serve a ring are threads of the process.
+    pub(super) fn of(pid: u32) -> Self {
+        let mut threads = HashMap::new();
+        for process in family(pid) {
+            for thread in entries(&format!("/proc/{process}/task")) {
+                let path = format!("/proc/{process}/task/{thread}/schedstat");
+                let time = fs::read_to_string(path).ok();
+                if let Some(time) = time.and_then(|t| t.split_ascii_whitespace().next()?.parse().ok()) {
+                    threads.insert(thread, time);
+                }
+            }
+        }
+        Self(threads)
+    }
+
+    /// Nanoseconds since `before`. A thread that began since counts whole; one that ended since is lost, and servers here keep theirs.
+    pub(super) fn since(&self, before: &Self) -> u64 {
+        self.0
+            .iter()
+            .map(|(thread, now)| now.saturating_sub(before.0.get(thread).copied().unwrap_or(0)))
+            .sum()
+    }
+}
+
+/// Proportional memory of `pid` with its children, in bytes: pages that a master and its workers share count once.
+pub(super) fn memory(pid: u32) -> u64 {
+    family(pid)
+        .into_iter()
+        .filter_map(|p| fs::read_to_string(format!("/proc/{p}/smaps_rollup")).ok())
+        .filter_map(|text| {
+            let line = text.lines().find_map(|l| l.strip_prefix("Pss:"))?;
+            line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+        })
+        .sum::<u64>()
+        * 1024
+}
+
+/// `pid` and all its descendants.
+fn family(pid: u32) -> Vec<u32> {
+    let parents: HashMap<u32, u32> = entries("/proc").filter_map(|p| Some((p, parent(p)?))).collect();
+    let belongs = |mut p: u32| loop {
+        if p == pid {
+            return true;
+        }
+        match parents.get(&p) {
+            Some(&up) if up != 0 => p = up,
+            _ => return false,
+        }
+    };
+    parents.keys().copied().filter(|&p| belongs(p)).collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold spaces; the state and the parent follow the last one.
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+fn entries(dir: &str) -> impl Iterator<Item = u32> {
+    fs::read_dir(dir).into_iter().flatten().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_accounted_and_children_belong() {
+        let me = std::process::id();
+        let before = Cpu::of(me);
+        let sum = (0..20_000_000u64).fold(0, |a, b| std::hint::black_box(a ^ b));
+        std::hint::black_box(sum);
+        assert!(Cpu::of(me).since(&before) > 1_000_000);
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        assert!(family(me).contains(&child.id()));
+        assert!(memory(me) > 100 << 10);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,211 @@
+//! What the compiler does not check.
+//!
+//! Owns: the table of who may import whom, and rules of the house that a machine can see.
+//! Never: judges taste. Each rule names the file, the line and the remedy.
+//! Driven by: `cargo xtask tidy`, and by `cargo test` as an ordinary test.
+
+use crate::build;
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+
+/// Which crates of ours each crate may name in `[dependencies]`; ARCHITECTURE.md says why. `*` means all.
+const IMPORTS: &[(&str, &[&str])] = &[
+    ("diag", &[]),
+    ("expr", &[]),
+    ("model", &["diag", "expr"]),
+    ("nginx", &["model", "expr", "diag"]),
+    ("haproxy", &["model", "expr", "diag"]),
+    ("http", &[]),
+    ("control", &[]),
+    ("policy", &["control"]),
+    ("plan", &["http", "policy", "expr"]),
+    ("lower", &["model", "plan", "diag", "expr", "policy", "http"]),
+    ("rt", &[]),
+    ("wire", &["http", "rt"]),
+    ("telemetry", &["control"]),
+    ("engine", &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr"]),
+    ("admin", &["model", "control", "telemetry"]),
+    ("weir", &["*"]),
+    ("testkit", &[]),
+    ("xtask", &["testkit", "http", "nginx", "haproxy"]),
+];
+
+/// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.
+const PURE: &[&str] =
+    &["diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower"];
+const IMPURE: &[&str] = &["compio", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
+
+/// The crates that may name these; everybody else goes through `rt`. The kit's peers are no part of the product.
+const WRAPPED: &[(&str, &[&str])] = &[
+    ("compio", &["rt"]),
+    ("compio-driver", &["rt"]),
+    ("compio-executor", &["rt"]),
+    ("rustls", &["rt", "testkit", "xtask"]),
+];
+
+const MAX_LINES: usize = 900;
+
+/// Fails with every finding.
+pub(crate) fn run() -> Result<()> {
+    let findings = check(build::root());
+    if findings.is_empty() {
+        println!("tidy");
+        return Ok(());
+    }
+    bail!("{} findings:\n{}", findings.len(), findings.join("\n"))
+}
+
+fn check(root: &Path) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (name, dir) in crates(root) {
+        manifest(&name, &dir, &mut findings);
+        unsafe_code(&name, &dir, &mut findings);
+        for file in rust_files(&dir) {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+            source(&shown, &text, &mut findings);
+        }
+    }
+    for dir in ["examples", "docs", "scripts", ".ci"] {
+        for file in files(&root.join(dir)) {
+            let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+            paths(&shown, &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
+        }
+    }
+    findings
+}
+
+fn crates(root: &Path) -> Vec<(String, PathBuf)> {
+    let mut found: Vec<(String, PathBuf)> = std::fs::read_dir(root.join("crates"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|e| e.path().join("Cargo.toml").is_file())
+        .map(|e| (e.file_name().to_string_lossy().into_owned(), e.path()))
+        .collect();
+    found.push(("xtask".into(), root.join("xtask")));
+    found.sort();
+    found
+}
+
+fn manifest(name: &str, dir: &Path, findings: &mut Vec<String>) {
+    let text = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
+    let Some((_, allowed)) = IMPORTS.iter().find(|(n, _)| *n == name) else {
+        findings.push(format!("crates/{name}: no row in xtask's table of imports (and ARCHITECTURE.md's)"));
+        return;
+    };
+    for dependency in dependencies(&text) {
+        if let Some(ours) = dependency.strip_prefix("weir-") {
+            if !allowed.contains(&ours) && !allowed.contains(&"*") {
+                findings.push(format!("crates/{name} imports {ours}: ARCHITECTURE.md does not allow it"));
+            }
+            continue;
+        }
+        if PURE.contains(&name) && IMPURE.contains(&dependency) {
+            findings.push(format!("crates/{name} is pure and depends on {dependency}"));
+        }
+        if let Some((_, owners)) = WRAPPED.iter().find(|(n, _)| *n == dependency)
+            && !owners.contains(&name)
+        {
+            findings.push(format!("crates/{name} names {dependency}: only {} may", owners.join(", ")));
+        }
+    }
+    if !text.contains("[lints]\nworkspace = true") {
+        findings.push(format!("crates/{name}: the workspace's lints are not switched on"));
+    }
+}
+
+/// Names in `[dependencies]`; what tests alone depend on is free.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let section = manifest.split("\n[").find_map(|s| s.strip_prefix("dependencies]")).unwrap_or_default();
+    section.lines().filter_map(|line| {
+        let name = line.split(['.', '=', ' ']).next()?;
+        (!name.is_empty() && !name.starts_with('#')).then_some(name)
+    })
+}
+
+fn unsafe_code(name: &str, dir: &Path, findings: &mut Vec<String>) {
+    if name == "rt" {
+        return;
+    }
+    let roots = ["src/lib.rs", "src/main.rs"].map(|f| dir.join(f));
+    for root in roots.iter().filter(|r| r.is_file()) {
+        if !std::fs::read_to_string(root).unwrap_or_default().contains("#![forbid(unsafe_code)]") {
+            findings.push(format!("{name}: {} lacks #![forbid(unsafe_code)]", root.display()));
+        }
+    }
+}
+
+fn source(shown: &str, text: &str, findings: &mut Vec<String>) {
+    let lines = text.lines().count();
+    if lines > MAX_LINES {
+        findings.push(format!("{shown}: {lines} lines; look for the seam ({MAX_LINES} is the most)"));
+    }
+    if !text.starts_with("//!") {
+        findings.push(format!("{shown}:1: no module header (Owns, Never, Driven by)"));
+    }
+    // Put together, so that this file does not find itself.
+    for word in
+        [concat!("todo", "!("), concat!("unimpl", "emented!("), concat!("FIX", "ME"), concat!("XX", "X:")]
+    {
+        for (at, _) in text.lines().enumerate().filter(|(_, l)| l.contains(word)) {
+            findings.push(format!("{shown}:{}: {word}", at + 1));
+        }
+    }
+    paths(shown, text, findings);
+}
+
+/// Paths that exist on one machine only.
+fn paths(shown: &str, text: &str, findings: &mut Vec<String>) {
+    let told = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/tmp", "/t/")];
+    for (at, line) in text.lines().enumerate() {
+        if let Some(path) = told.iter().find(|p| line.contains(**p)) {
+            findings.push(format!("{shown}:{}: a path of one machine: {path}", at + 1));
+        }
+    }
+}
+
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    files(dir).into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs")).collect()
+}
+
+/// All files below `dir`, builds left out.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if entry.file_name() != "target" {
+                found.extend(files(&path));
+            }
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_tidy() {
+        let findings = check(build::root());
+        assert!(findings.is_empty(), "\n{}", findings.join("\n"));
+    }
+
+    #[test]
+    fn dependencies_are_read() {
+        let manifest = "[package]\nname = \"x\"\n\n[dependencies]\na.workspace = true\n# why\nb = { path = \"..\" }\n\n[dev-dependencies]\nc = \"1\"\n";
+        assert_eq!(dependencies(manifest).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn faults_are_found() {
+        let mut findings = Vec::new();
+        source("a.rs", &format!("fn f() {{ {}) }}\n", concat!("todo", "!(")), &mut findings);
+        assert_eq!(findings.len(), 2, "{findings:?}");
+    }
+}
