@@ -15,6 +15,9 @@ pub mod fastcgi;
 pub mod field;
 pub mod forwarded;
 pub mod framing;
+#[doc(hidden)]
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod host;
 pub mod limits;
 pub mod lines;
