@@ -296,11 +296,26 @@ impl Members {
             Verdict::Tried
         } else if self.view[at].standing != Standing::Up || (!self.config.lone() && self.failed(index, now)) {
             Verdict::Unavailable
-        } else if endpoint.max_conns > 0 && self.loads[at].in_flight() >= endpoint.max_conns {
+        } else if endpoint.max_conns > 0
+            && (self.loads[at].in_flight() >= endpoint.max_conns || self.others_wait(index, selection))
+        {
             Verdict::Full
         } else {
             Verdict::Free
         }
+    }
+
+    /// A bound that holds for the process, so that there is a queue for it.
+    fn bounded(&self, index: u32) -> bool {
+        self.config.options.counts == Placement::Process
+            && self.config.endpoints[index as usize].max_conns > 0
+    }
+
+    /// Those who wait come before newcomers.
+    fn others_wait(&self, index: u32, selection: &Selection) -> bool {
+        let member = &self.shared.members()[index as usize];
+        let waiting = || self.shared.queue().someone_for_any() || member.waiting() > 0;
+        !selection.queued && self.bounded(index) && waiting()
     }
 
     fn free<'a>(
@@ -359,6 +374,7 @@ impl Members {
             weight: self.view[at].weight,
             max_fails: endpoint.max_fails,
             lone: self.config.lone(),
+            queue: self.bounded(index).then(|| Arc::clone(self.shared.queue())),
         };
         let won = lease.lone || load.begin_window(endpoint.max_fails, self.config.fail_timeouts[at], now);
         won.then_some(lease)

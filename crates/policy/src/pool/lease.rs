@@ -10,6 +10,7 @@ use std::sync::Arc;
 use weir_control::EndpointKey;
 
 use super::EndpointIndex;
+use super::queue::SlotQueue;
 use super::shared::EndpointLoad;
 use crate::time::Millis;
 
@@ -33,6 +34,8 @@ pub struct Lease {
     pub(super) weight: u32,
     pub(super) max_fails: u32,
     pub(super) lone: bool,
+    /// Those who may be waiting for the slot; endpoints without bound have none.
+    pub(super) queue: Option<Arc<SlotQueue>>,
 }
 
 impl Lease {
@@ -62,5 +65,8 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.load.leave();
+        if let Some(queue) = &self.queue {
+            queue.slot_freed(self.key);
+        }
     }
 }

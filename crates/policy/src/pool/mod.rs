@@ -15,6 +15,9 @@
 mod choose;
 mod config;
 mod lease;
+mod queue;
+#[cfg(test)]
+mod queue_tests;
 mod rotation;
 mod selection;
 mod shared;
@@ -27,6 +30,7 @@ pub use config::{
     BackupUse, Balance, EndpointConfig, KeyHash, MAX_WEIGHT, Placement, PoolConfig, PoolOptions,
 };
 pub use lease::{Lease, Turnover};
+pub use queue::Place;
 pub use selection::{Selection, TriedSet};
 pub use shared::{AdminState, EndpointLoad, EndpointShared, PoolShared, Standing};
 

@@ -56,6 +56,7 @@ pub struct Selection {
     /// Misses of a hash or of random draws; beyond 20 turns decide (nginx).
     pub(super) misses: u8,
     pub(super) placed: bool,
+    pub(super) queued: bool,
 }
 
 impl Selection {
@@ -67,6 +68,11 @@ impl Selection {
     /// The endpoint of the last attempt.
     pub fn last(&self) -> Option<EndpointIndex> {
         self.last
+    }
+
+    /// This exchange was called from the pool's queue: it goes before newcomers.
+    pub fn queued(&mut self) {
+        self.queued = true;
     }
 
     pub(super) fn took(&mut self, index: EndpointIndex) {

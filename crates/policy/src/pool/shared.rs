@@ -21,7 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hashbrown::HashMap;
 use weir_control::EndpointKey;
 
+use super::EndpointIndex;
 use super::config::{EndpointConfig, PoolConfig};
+use super::queue::{Place, SlotQueue};
 use super::rotation::Rotation;
 use crate::time::Millis;
 
@@ -164,6 +166,8 @@ pub struct EndpointShared {
     weight: AtomicU32,
     /// When it last came up; slow start counts from here. Zero: it was never down.
     up_since: AtomicU64,
+    /// Waiting for this very endpoint.
+    pending: AtomicU32,
     load: Arc<EndpointLoad>,
 }
 
@@ -175,6 +179,7 @@ impl EndpointShared {
             healthy: AtomicBool::new(true),
             weight: AtomicU32::new(u32::MAX),
             up_since: AtomicU64::new(0),
+            pending: AtomicU32::new(0),
             load: Arc::default(),
         }
     }
@@ -205,6 +210,15 @@ impl EndpointShared {
         &self.load
     }
 
+    /// Exchanges waiting for this very endpoint (HAProxy's `qcur` of a server).
+    pub fn waiting(&self) -> u32 {
+        self.pending.load(Relaxed)
+    }
+
+    pub(super) fn pending(&self) -> &AtomicU32 {
+        &self.pending
+    }
+
     pub(super) fn up_since(&self) -> Millis {
         Millis(self.up_since.load(Relaxed))
     }
@@ -229,6 +243,7 @@ pub struct PoolShared {
     members: Box<[Arc<EndpointShared>]>,
     epoch: AtomicU64,
     rotation: Mutex<Rotation>,
+    queue: Arc<SlotQueue>,
 }
 
 impl PoolShared {
@@ -244,7 +259,10 @@ impl PoolShared {
             Some(old) => old.rotation().rekeyed(&old.keys(), &keys(config)),
             None => Rotation::new(members.len()),
         };
-        Self { members, epoch: AtomicU64::new(1), rotation: Mutex::new(turns) }
+        let queue = old.map(|old| Arc::clone(&old.queue)).unwrap_or_default();
+        // Whoever waits looks again, under the new plan's numbers.
+        queue.call_all();
+        Self { members, epoch: AtomicU64::new(1), rotation: Mutex::new(turns), queue }
     }
 
     /// The endpoints, in the order of the configuration.
@@ -304,6 +322,27 @@ impl PoolShared {
         }
     }
 
+    /// Takes a place in the queue: for the endpoint that `Choice::AllBusy` names, or for any. `None`: `most` (zero: no
+    /// bound) wait already. Only pools with [`Placement::Process`](super::Placement) counts call those who wait.
+    pub fn join(&self, wanted: Option<EndpointIndex>, most: usize) -> Option<Place> {
+        let wanted = wanted.and_then(|index| self.members.get(index.0 as usize)).map(Arc::clone);
+        self.queue.join(wanted, most)
+    }
+
+    /// Exchanges waiting, for any endpoint or a particular one (HAProxy's `qcur` of a backend).
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The most that ever waited at once (`qmax`).
+    pub fn waiting_peak(&self) -> usize {
+        self.queue.peak()
+    }
+
+    pub(super) fn queue(&self) -> &Arc<SlotQueue> {
+        &self.queue
+    }
+
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Acquire)
     }
@@ -319,6 +358,7 @@ impl PoolShared {
 
     fn changed(&self) {
         self.epoch.fetch_add(1, Release);
+        self.queue.call_all();
     }
 }
 
