@@ -113,16 +113,15 @@ impl SlotQueue {
             return;
         }
         let mut line = self.line();
-        let mut fitting =
-            || line.waiters.values_mut().filter(|w| w.wanted.is_none_or(|wanted| wanted == key));
-        let waker = match fitting().find(|w| w.call == Call::None) {
+        let fits = |waiter: &Waiter| waiter.wanted.is_none_or(|wanted| wanted == key);
+        let waker = match line.waiters.values_mut().find(|w| w.call == Call::None && fits(w)) {
             Some(waiter) => {
                 waiter.call = Call::Free(key);
                 waiter.waker.take()
             }
             None => {
                 // All are called already; whoever of them finds nothing has to look once more.
-                fitting().for_each(|waiter| waiter.missed = true);
+                line.waiters.values_mut().filter(|w| fits(w)).for_each(|waiter| waiter.missed = true);
                 None
             }
         };
