@@ -136,6 +136,7 @@ pub struct Proxy {
     /// Version sent: true for HTTP/1.1.
     pub http_1_1: bool,
     /// Fields set, in order; they replace the client's of that name; an empty value omits the field.
+    #[serde(serialize_with = "crate::redact::fields")]
     pub request_headers: Arc<Vec<(String, Template)>>,
     /// The client's other fields are passed.
     pub pass_request_headers: bool,
@@ -267,6 +268,7 @@ pub struct StatsPage {
     /// Realm of `users`.
     pub realm: String,
     /// Users; empty: open.
+    #[serde(serialize_with = "crate::redact::users")]
     pub users: Vec<(String, String)>,
     /// Seconds between refreshes of the page.
     pub refresh: Option<u64>,

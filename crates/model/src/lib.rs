@@ -23,6 +23,7 @@ mod listener;
 mod pool;
 mod process;
 mod program;
+mod redact;
 mod route;
 mod site;
 mod tcp;

@@ -282,6 +282,7 @@ pub enum Probe {
         /// `HTTP/1.0` or `HTTP/1.1`.
         version: String,
         /// Fields.
+        #[serde(serialize_with = "crate::redact::fields")]
         headers: Vec<(String, String)>,
         /// Body.
         body: String,

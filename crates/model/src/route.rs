@@ -148,7 +148,7 @@ pub enum Users {
     /// htpasswd file: crypt(3), apr1, SSHA, SHA, PLAIN; read again when it changes.
     File(Template),
     /// Users in the configuration.
-    List(#[serde(serialize_with = "redact")] Vec<(String, Password)>),
+    List(#[serde(serialize_with = "crate::redact::users")] Vec<(String, Password)>),
 }
 
 /// A password in the configuration.
@@ -158,10 +158,6 @@ pub enum Password {
     Plain(String),
     /// crypt(3) text.
     Crypt(String),
-}
-
-fn redact<S: serde::Serializer>(users: &[(String, Password)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(users.iter().map(|(name, _)| (name, "<redacted>")))
 }
 
 /// Client addresses from a trusted proxy (realip).

@@ -44,6 +44,7 @@ pub struct TcpService {
 /// What a TCP service does.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "there are few services, and most carry bytes")]
 pub enum TcpAction {
     /// Carries bytes to a pool.
     Proxy(TcpProxy),

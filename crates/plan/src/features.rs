@@ -34,10 +34,11 @@ bitflags::bitflags! {
         const LIMIT_RATE = 1 << 13;
         /// Nested routes.
         const CHILDREN = 1 << 14;
-        /// The action is [`crate::Action::Static`] with a root of literal text, no alias, listing or symbolic-link rule.
+        /// The action is [`crate::Action::Static`] with a root of literal text; no alias, listing, rule about symbolic
+        /// links or look for precompressed files.
         const PLAIN_STATIC = 1 << 16;
-        /// The action is [`crate::Action::Proxy`] to a pool, with the path passed as received, no method, body,
-        /// redirect or cookie change, no hidden field beyond the usual.
+        /// The action is [`crate::Action::Proxy`] to a pool: path, method, fields and body are passed as received, but
+        /// for the fields of [`crate::Proxy::head`]. Answers may still be hidden from or rewritten.
         const PLAIN_PROXY = 1 << 17;
     }
 }

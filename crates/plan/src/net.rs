@@ -44,8 +44,8 @@ impl<T: Copy> NetMap<T> {
             }
         }
         // Longest prefixes first: their masks are the greatest numbers.
-        map.v4.sort_by(|a, b| b.mask.cmp(&a.mask));
-        map.v6.sort_by(|a, b| b.mask.cmp(&a.mask));
+        map.v4.sort_by_key(|level| std::cmp::Reverse(level.mask));
+        map.v6.sort_by_key(|level| std::cmp::Reverse(level.mask));
         map
     }
 

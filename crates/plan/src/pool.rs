@@ -134,8 +134,8 @@ pub struct Sticky {
     pub no_cache: bool,
     /// Only on POST answers.
     pub post_only: bool,
-    /// What follows the value in `Set-Cookie` (`; path=/; HttpOnly …`), one for each domain.
-    pub attributes: Box<[Box<str>]>,
+    /// What follows the value in `Set-Cookie`: `; path=/; HttpOnly …`.
+    pub attributes: Box<str>,
     /// A client whose endpoint is down goes elsewhere, else it fails.
     pub redispatch: bool,
 }

@@ -1,0 +1,64 @@
+//! Access rules, users, real addresses.
+
+use std::sync::Arc;
+
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::HeaderName;
+
+use crate::context::Cx;
+
+impl<'m> Cx<'m> {
+    pub(crate) fn access(&mut self, access: &'m model::Access) -> Arc<plan::Access> {
+        if let Some(known) = self.shared.access.find(access) {
+            return known;
+        }
+        let rules = access.rules.iter().map(|rule| (who(&rule.who), rule.allow));
+        let compiled = plan::Access {
+            rules: plan::AccessRules::new(rules),
+            basic: access.basic.as_ref().map(|basic| self.basic_auth(basic)),
+            any: access.any,
+        };
+        self.shared.access.keep(access, Arc::new(compiled))
+    }
+
+    pub(crate) fn basic_auth(&mut self, auth: &model::BasicAuth) -> Arc<plan::BasicAuth> {
+        self.at(auth.origin, |cx| {
+            let users = match &auth.users {
+                model::Users::File(path) => plan::Users::File(cx.template(path)),
+                model::Users::List(users) => plan::Users::List(
+                    users.iter().map(|(name, word)| (name.clone(), password(word))).collect(),
+                ),
+            };
+            Arc::new(plan::BasicAuth { realm: cx.template(&auth.realm), users })
+        })
+    }
+
+    pub(crate) fn real_ip(&mut self, rules: &'m model::RealIp) -> Arc<plan::RealIp> {
+        if let Some(known) = self.shared.real_ip.find(rules) {
+            return known;
+        }
+        let from: Vec<plan::Who> = rules.from.iter().map(who).collect();
+        let source = match &rules.source {
+            model::RealIpSource::Header(name) => plan::RealIpSource::Header(HeaderName::new(name)),
+            model::RealIpSource::ProxyProtocol => plan::RealIpSource::ProxyProtocol,
+        };
+        let compiled = Arc::new(plan::RealIp::new(&from, source, rules.recursive));
+        self.shared.real_ip.keep(rules, compiled)
+    }
+}
+
+fn who(who: &model::Who) -> plan::Who {
+    match who {
+        model::Who::All => plan::Who::All,
+        model::Who::Net(net) => plan::Who::Net(*net),
+        model::Who::Unix => plan::Who::Unix,
+    }
+}
+
+fn password(password: &model::Password) -> plan::Password {
+    match password {
+        model::Password::Plain(text) => plan::Password::Plain(text.clone()),
+        model::Password::Crypt(text) => plan::Password::Crypt(text.clone()),
+    }
+}

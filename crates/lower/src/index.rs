@@ -1,0 +1,43 @@
+//! Pass "index": the plan, list by list.
+//!
+//! Routes and sites keep the indices of the model; pools, variables and zones those that "resolve" gave them.
+
+use weir_plan::{ConnZone, ReqZone};
+
+use crate::context::Cx;
+use crate::listener::{HostIndices, site_ids};
+
+pub(crate) fn all(cx: &mut Cx<'_>) {
+    let model = cx.model;
+    // First what others refer to by value: the error logs and name servers that routes inherit.
+    cx.plan.process = cx.process(&model.process);
+    cx.plan.resolver = model.resolver.as_ref().map(|resolver| cx.resolver(resolver));
+    cx.plan.variables = model.variables.iter().map(|one| cx.at(one.origin, |cx| cx.variable(one))).collect();
+    zones(cx);
+    cx.plan.pools = model.pools.iter().map(|pool| cx.at(pool.origin, |cx| cx.pool(pool))).collect();
+    cx.plan.routes = model.routes.iter().map(|route| cx.at(route.origin, |cx| cx.route(route))).collect();
+    let ids = site_ids(model);
+    cx.plan.sites =
+        model.sites.iter().zip(ids).map(|(site, id)| cx.at(site.origin, |cx| cx.site(site, id))).collect();
+    cx.plan.tcp = model.tcp.iter().map(|one| cx.at(one.origin, |cx| cx.tcp_service(one))).collect();
+    let mut indices = HostIndices::new();
+    let listeners = model.listeners.iter().map(|one| cx.at(one.origin, |cx| cx.listener(one, &mut indices)));
+    cx.plan.listeners = listeners.collect();
+}
+
+fn zones(cx: &mut Cx<'_>) {
+    let model = cx.model;
+    let req = model.limit_req_zones.iter().map(|zone| ReqZone {
+        name: zone.name.as_str().into(),
+        key: cx.template(&zone.key),
+        size: zone.size,
+        rate_milli: zone.rate_milli,
+    });
+    cx.plan.req_zones = req.collect();
+    let conn = model.limit_conn_zones.iter().map(|zone| ConnZone {
+        name: zone.name.as_str().into(),
+        key: cx.template(&zone.key),
+        size: zone.size,
+    });
+    cx.plan.conn_zones = conn.collect();
+}

@@ -1,0 +1,212 @@
+//! Listeners, sites, and the index from hosts to sites.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_diag::Diagnostic;
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::{HostIndex, ListenerId, NameIndex, RouteIx, Service, SiteId, SiteIx, TcpIx};
+
+use crate::context::Cx;
+
+/// Indices by what they were made of: listeners of one site set share theirs.
+pub(crate) type HostIndices<'m> = HashMap<(&'m [model::SiteId], model::SiteId), Arc<HostIndex>>;
+
+impl<'m> Cx<'m> {
+    pub(crate) fn listener(
+        &mut self,
+        listener: &'m model::Listener,
+        indices: &mut HostIndices<'m>,
+    ) -> plan::Listener {
+        let http = matches!(listener.service, model::Service::Http { .. });
+        let address = address(&listener.address);
+        plan::Listener {
+            id: ListenerId::from_name(&canonical(&address)),
+            name: listener.name.as_str().into(),
+            address,
+            socket: socket_options(&listener.socket),
+            proxy_protocol: listener.proxy_protocol,
+            tls: listener.tls.as_ref().map(|tls| self.listener_tls(tls, http)),
+            max_connections: listener.max_connections,
+            service: self.service(&listener.service, indices),
+        }
+    }
+
+    fn service(&mut self, service: &'m model::Service, indices: &mut HostIndices<'m>) -> Service {
+        match service {
+            model::Service::Tcp(id) => {
+                if id.0 as usize >= self.model.tcp.len() {
+                    self.dangling("TCP service", id.0);
+                }
+                Service::Tcp(TcpIx(id.0))
+            }
+            model::Service::Http { sites, default } => {
+                let key = (sites.as_slice(), *default);
+                let index = match indices.get(&key) {
+                    Some(known) => known.clone(),
+                    None => {
+                        let built = Arc::new(self.host_index(sites, *default));
+                        indices.insert(key, built.clone());
+                        built
+                    }
+                };
+                Service::Http(index)
+            }
+        }
+    }
+
+    fn dangling(&mut self, what: &str, id: u32) {
+        let title = format!("a listener refers to {what} {id}, which does not exist");
+        let finding = Diagnostic::error("listener::dangling", title);
+        self.report(finding.help("this is a mistake in the front end that read the file, not in the file"));
+    }
+
+    fn host_index(&mut self, sites: &'m [model::SiteId], default: model::SiteId) -> HostIndex {
+        if default.0 as usize >= self.model.sites.len() {
+            self.dangling("site", default.0);
+        }
+        let mut index = HostIndex::new(SiteIx(default.0));
+        for id in sites {
+            let Some(site) = self.model.sites.get(id.0 as usize) else {
+                self.dangling("site", id.0);
+                continue;
+            };
+            self.at(site.origin, |cx| {
+                for name in &site.names {
+                    if !cx.add_name(&mut index, name, SiteIx(id.0)) {
+                        cx.name_taken(name);
+                    }
+                }
+            });
+        }
+        index
+    }
+
+    /// Adds a name to an index; false if it was there.
+    pub(crate) fn add_name<T: Copy>(
+        &mut self,
+        index: &mut NameIndex<T>,
+        name: &'m model::NamePattern,
+        value: T,
+    ) -> bool {
+        match name {
+            model::NamePattern::Exact(name) => index.add_exact(name, value),
+            model::NamePattern::Suffix(name) => index.add_suffix(name, value),
+            model::NamePattern::Prefix(name) => index.add_prefix(name, value),
+            model::NamePattern::Regex(pattern) => {
+                let compiled = self.pattern(pattern);
+                index.add_pattern(compiled, value);
+                true
+            }
+        }
+    }
+
+    fn name_taken(&mut self, name: &model::NamePattern) {
+        let shown = match name {
+            model::NamePattern::Exact(name) => name.clone(),
+            model::NamePattern::Suffix(name) => format!("*.{name}"),
+            model::NamePattern::Prefix(name) => format!("{name}.*"),
+            model::NamePattern::Regex(pattern) => pattern.source.clone(),
+        };
+        let title = format!("an earlier site on the same address answers for `{shown}` already");
+        let finding = Diagnostic::warning("site::name-taken", title);
+        self.report_once(&format!("{shown} {:?}", self.here), finding.help("this name is ignored here"));
+    }
+
+    pub(crate) fn site(&mut self, site: &'m model::Site, id: SiteId) -> plan::Site {
+        plan::Site {
+            id,
+            name: site.name.as_str().into(),
+            client: self.client_settings(&site.client),
+            program: self.program(&site.program),
+            paths: self.path_index(&site.routes),
+            fallback: RouteIx(self.route_ix(site.fallback).0),
+            keepalive_mode: site.keepalive_mode,
+            manner: manner(site.manner),
+            server_header: site.server_header.as_deref().map(Box::from),
+            max_connections: site.max_connections,
+            server_name_in_redirect: site.server_name_in_redirect,
+            port_in_redirect: site.port_in_redirect,
+            absolute_redirect: site.absolute_redirect,
+            log_empty_connections: site.log_empty_connections,
+        }
+    }
+}
+
+/// Stable ids of sites. A name that several sites have (one for port 80, one for 443) is told apart by the addresses.
+pub(crate) fn site_ids(model: &model::Model) -> Vec<SiteId> {
+    let mut uses: HashMap<&str, u32> = HashMap::new();
+    for site in &model.sites {
+        *uses.entry(&site.name).or_default() += 1;
+    }
+    let mut addresses = vec![String::new(); model.sites.len()];
+    for listener in &model.listeners {
+        if let model::Service::Http { sites, .. } = &listener.service {
+            for id in sites {
+                if let Some(list) = addresses.get_mut(id.0 as usize) {
+                    list.push('@');
+                    list.push_str(&canonical(&address(&listener.address)));
+                }
+            }
+        }
+    }
+    let mut taken = std::collections::HashSet::new();
+    let ids = model.sites.iter().zip(&addresses).map(|(site, addresses)| {
+        let name = if uses[site.name.as_str()] == 1 {
+            site.name.clone()
+        } else {
+            format!("{}{addresses}", site.name)
+        };
+        let mut id = SiteId::from_name(&name);
+        let mut copy = 2;
+        while !taken.insert(id) {
+            id = SiteId::from_name(&format!("{name}#{copy}"));
+            copy += 1;
+        }
+        id
+    });
+    ids.collect()
+}
+
+pub(crate) fn address(address: &model::Address) -> plan::Address {
+    match address {
+        model::Address::Tcp(address) => plan::Address::Tcp(*address),
+        model::Address::Unix(path) => plan::Address::Unix(path.clone()),
+    }
+}
+
+fn canonical(address: &plan::Address) -> String {
+    match address {
+        plan::Address::Tcp(address) => format!("tcp:{address}"),
+        plan::Address::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+pub(crate) fn manner(manner: model::Manner) -> plan::Manner {
+    match manner {
+        model::Manner::Nginx => plan::Manner::Nginx,
+        model::Manner::Haproxy => plan::Manner::Haproxy,
+    }
+}
+
+fn socket_options(options: &model::SocketOptions) -> plan::SocketOptions {
+    plan::SocketOptions {
+        backlog: options.backlog,
+        ipv6_only: options.ipv6_only,
+        fast_open: options.fast_open,
+        deferred: options.deferred,
+        receive_buffer: options.receive_buffer,
+        send_buffer: options.send_buffer,
+        keepalive: options.keepalive.map(|probes| plan::TcpKeepalive {
+            idle: probes.idle,
+            interval: probes.interval,
+            count: probes.count,
+        }),
+        free_bind: options.free_bind,
+        device: options.device.clone(),
+        mode: options.mode,
+        owner: options.owner.clone(),
+        group: options.group.clone(),
+    }
+}

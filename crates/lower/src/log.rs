@@ -1,0 +1,102 @@
+//! Logs.
+
+use std::sync::Arc;
+
+use weir_diag::Diagnostic;
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::Log;
+
+use crate::context::Cx;
+
+impl<'m> Cx<'m> {
+    pub(crate) fn access_logs(&mut self, logs: &'m Vec<model::AccessLog>) -> Arc<[plan::AccessLog]> {
+        if let Some(known) = self.shared.access_logs.find(logs) {
+            return known;
+        }
+        let compiled = logs.iter().filter_map(|log| self.access_log(log)).collect();
+        self.shared.access_logs.keep(logs, compiled)
+    }
+
+    fn access_log(&mut self, log: &'m model::AccessLog) -> Option<plan::AccessLog> {
+        let target = self.log_target(&log.target)?;
+        let ix = self.log_ix(Log { target, buffer: log.buffer, flush: log.flush, gzip: log.gzip });
+        Some(plan::AccessLog {
+            log: ix,
+            format: self.format(&log.format),
+            escape: log.escape,
+            condition: self.optional_template(log.condition.as_ref()),
+            only: log.only.as_ref().map(|only| self.condition(only)),
+        })
+    }
+
+    fn format(&mut self, format: &'m model::Template) -> Arc<plan::Template> {
+        match self.shared.formats.find(format) {
+            Some(known) => known,
+            None => {
+                let compiled = Arc::new(self.template(format));
+                self.shared.formats.keep(format, compiled)
+            }
+        }
+    }
+
+    pub(crate) fn error_logs(&mut self, logs: &'m Vec<model::ErrorLog>) -> Arc<[plan::ErrorLog]> {
+        if let Some(known) = self.shared.error_logs.find(logs) {
+            return known;
+        }
+        let compiled = logs.iter().filter_map(|log| {
+            let target = self.log_target(&log.target)?;
+            Some(plan::ErrorLog {
+                log: self.log_ix(Log { target, buffer: None, flush: None, gzip: None }),
+                level: log.level,
+            })
+        });
+        let compiled = compiled.collect();
+        self.shared.error_logs.keep(logs, compiled)
+    }
+
+    /// `None` for logs that are off.
+    fn log_target(&mut self, target: &model::LogTarget) -> Option<plan::LogTarget> {
+        Some(match target {
+            model::LogTarget::File(path) => plan::LogTarget::File(path.clone()),
+            model::LogTarget::FileTemplate(path) => plan::LogTarget::FileTemplate(self.template(path)),
+            model::LogTarget::Stderr => plan::LogTarget::Stderr,
+            model::LogTarget::Stdout => plan::LogTarget::Stdout,
+            model::LogTarget::Off => return None,
+            model::LogTarget::Syslog {
+                server,
+                facility,
+                severity,
+                tag,
+                no_hostname,
+                max_length,
+                min_severity,
+            } => plan::LogTarget::Syslog(plan::Syslog {
+                server: self.syslog_server(server),
+                facility: facility.clone(),
+                severity: *severity,
+                tag: tag.clone(),
+                no_hostname: *no_hostname,
+                max_length: *max_length,
+                min_severity: *min_severity,
+            }),
+        })
+    }
+
+    fn syslog_server(&mut self, server: &model::SyslogServer) -> plan::SyslogServer {
+        match server {
+            model::SyslogServer::Udp(address) => plan::SyslogServer::Udp(*address),
+            model::SyslogServer::Unix(path) => plan::SyslogServer::Unix(path.clone()),
+            model::SyslogServer::Name(host, port) => match self.resources.addresses(host).first() {
+                Some(&address) => plan::SyslogServer::Udp((address, *port).into()),
+                None => {
+                    let title = format!("the syslog server `{host}` did not resolve");
+                    let finding = Diagnostic::warning("log::server-unresolved", title);
+                    let advice = "its lines are dropped and counted until the configuration is loaded again";
+                    self.report_once(host, finding.help(advice));
+                    plan::SyslogServer::Unresolved(host.clone(), *port)
+                }
+            },
+        }
+    }
+}

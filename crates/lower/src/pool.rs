@@ -1,0 +1,332 @@
+//! Pools and endpoints.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use weir_diag::Diagnostic;
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::{BalanceKey, EndpointKey, HeaderName, HostPort, PoolId, UpstreamTlsUse};
+use weir_policy::hash::HashFunction;
+use weir_policy::pool::{BackupUse, Balance, EndpointConfig, KeyHash, Placement, PoolConfig, PoolOptions};
+
+use crate::context::Cx;
+
+/// An endpoint of the model at one of its addresses.
+struct Place {
+    name: String,
+    address: Option<plan::Address>,
+}
+
+impl<'m> Cx<'m> {
+    pub(crate) fn pool(&mut self, pool: &'m model::Pool) -> plan::Pool {
+        let id = PoolId::from_name(&pool.name);
+        let (balance, key) = self.balance(&pool.balance);
+        let (mut configs, mut endpoints) = (Vec::new(), Vec::new());
+        let mut taken = HashSet::new();
+        for (at, endpoint) in (1u32..).zip(&pool.endpoints) {
+            self.at(endpoint.origin, |cx| {
+                for place in cx.places(endpoint) {
+                    let key = unique_key(id, &place.name, &mut taken);
+                    configs.push(endpoint_config(endpoint, key, at, place.address.is_none()));
+                    endpoints.push(cx.endpoint(endpoint, key, place.address));
+                }
+            });
+        }
+        plan::Pool {
+            id,
+            name: pool.name.as_str().into(),
+            config: Arc::new(PoolConfig::new(balance, self.pool_options(pool), configs)),
+            key,
+            endpoints,
+            keepalive: keepalive(&pool.keepalive),
+            queue: pool.queue.map(|queue| plan::Queue { max: queue.max, timeout: queue.timeout }),
+            sticky: pool.sticky.as_ref().map(sticky),
+            resolver: pool.resolver.as_ref().map(|resolver| self.resolver(resolver)),
+            implicit: pool.implicit,
+        }
+    }
+
+    fn pool_options(&self, pool: &model::Pool) -> PoolOptions {
+        let placement = if pool.shared { Placement::Process } else { Placement::Worker };
+        let backups = if self.names.haproxy { BackupUse::FirstWhenDown } else { BackupUse::WhenNoneChosen };
+        PoolOptions { backups, counts: placement, rotation: placement }
+    }
+
+    fn balance(&mut self, balance: &model::Balance) -> (Balance, BalanceKey) {
+        match balance {
+            model::Balance::RoundRobin => (Balance::RoundRobin, BalanceKey::None),
+            model::Balance::StaticRoundRobin => (Balance::StaticRoundRobin, BalanceKey::None),
+            model::Balance::First => (Balance::First, BalanceKey::None),
+            model::Balance::LeastConnections if self.names.haproxy => {
+                (Balance::LeastConnOldest, BalanceKey::None)
+            }
+            model::Balance::LeastConnections => (Balance::LeastConn, BalanceKey::None),
+            model::Balance::Random { two } => (Balance::Random(if *two { 2 } else { 1 }), BalanceKey::None),
+            model::Balance::IpHash => (Balance::IpHash, BalanceKey::Client),
+            model::Balance::Hash { key, consistent } => {
+                let method = if *consistent { Balance::HashKetama } else { Balance::HashModulo };
+                (method, BalanceKey::Text(self.template(key)))
+            }
+            model::Balance::KeyHash { key, consistent, function, avalanche } => {
+                let hash = KeyHash { function: self.hash_function(*function), avalanche: *avalanche };
+                let method = if *consistent { Balance::Ring(hash) } else { Balance::Map(hash) };
+                (method, self.balance_key(key))
+            }
+        }
+    }
+
+    /// A key that is the client's address alone is hashed as an address (HAProxy `balance source`).
+    fn balance_key(&mut self, key: &model::Template) -> BalanceKey {
+        use weir_expr::{Piece, Var};
+        match key.pieces.as_slice() {
+            [Piece::Var(Var::ClientAddr | Var::ClientAddrBinary, filters)] if filters.is_empty() => {
+                BalanceKey::Client
+            }
+            _ => BalanceKey::Text(self.template(key)),
+        }
+    }
+
+    fn hash_function(&mut self, function: model::HashFunction) -> HashFunction {
+        match function {
+            model::HashFunction::Sdbm => HashFunction::Sdbm,
+            model::HashFunction::Djb2 => HashFunction::Djb2,
+            model::HashFunction::Crc32 => HashFunction::Crc32,
+            model::HashFunction::Wt6 => HashFunction::Wt6,
+            model::HashFunction::None => {
+                let title = "keys that are numbers already (`hash-type … none`) cannot be balanced by yet";
+                self.report(
+                    Diagnostic::error("pool::hash-unsupported", title).help("name a hash function instead"),
+                );
+                HashFunction::default()
+            }
+        }
+    }
+
+    /// The addresses of an endpoint. One whose name does not resolve keeps its place without an address.
+    fn places(&mut self, endpoint: &model::Endpoint) -> Vec<Place> {
+        let name = endpoint.name.clone();
+        let (host, port, all) = match &endpoint.address {
+            model::EndpointAddress::Ip(address) => {
+                return vec![Place { name, address: Some(plan::Address::Tcp(*address)) }];
+            }
+            model::EndpointAddress::Unix(path) => {
+                return vec![Place { name, address: Some(plan::Address::Unix(path.clone())) }];
+            }
+            model::EndpointAddress::Name { host, port, all_addresses } => (host, *port, *all_addresses),
+        };
+        let found = self.resources.addresses(host);
+        if found.is_empty() {
+            let title = format!("`{host}` did not resolve: endpoint `{}` starts as down", endpoint.name);
+            let finding = Diagnostic::warning("pool::name-unresolved", title);
+            let advice = if endpoint.resolve {
+                "the rest runs; it is used once the name resolves"
+            } else {
+                "the rest runs; it is used once the name resolves and the configuration is loaded again"
+            };
+            self.report(finding.help(advice));
+            return vec![Place { name, address: None }];
+        }
+        let kept = if all { found.len() } else { 1 };
+        let addresses = found.into_iter().take(kept).map(|ip| plan::Address::Tcp((ip, port).into()));
+        // The address is part of the name where several may come, so that state follows addresses and not their order.
+        let named = |address: &plan::Address| if all { format!("{name}@{address}") } else { name.clone() };
+        addresses.map(|address| Place { name: named(&address), address: Some(address) }).collect()
+    }
+
+    fn endpoint(
+        &mut self,
+        endpoint: &'m model::Endpoint,
+        key: EndpointKey,
+        address: Option<plan::Address>,
+    ) -> plan::Endpoint {
+        let host = match &endpoint.address {
+            model::EndpointAddress::Name { host, port, .. } => {
+                Some(HostPort { host: host.as_str().into(), port: *port })
+            }
+            model::EndpointAddress::Ip(_) | model::EndpointAddress::Unix(_) => None,
+        };
+        plan::Endpoint {
+            key,
+            name: endpoint.name.as_str().into(),
+            address,
+            host,
+            resolve: endpoint.resolve,
+            max_queue: endpoint.max_queue,
+            tls: endpoint.tls.as_ref().map(|tls| self.upstream_tls(tls)),
+            send_proxy: endpoint.send_proxy,
+            check: endpoint.check.as_ref().map(|check| Arc::new(self.health_check(check))),
+            cookie: endpoint.cookie.as_deref().map(Box::from),
+        }
+    }
+
+    fn health_check(&mut self, check: &'m model::HealthCheck) -> plan::HealthCheck {
+        plan::HealthCheck {
+            probe: self.probe(&check.probe),
+            interval: check.interval,
+            fast_interval: check.fast_interval,
+            down_interval: check.down_interval,
+            timeout: check.timeout,
+            rise: check.rise,
+            fall: check.fall,
+            port: check.port,
+            address: check.address,
+            tls: check.tls.as_ref().map(|tls| self.upstream_tls(tls)),
+            send_proxy: check.send_proxy,
+        }
+    }
+
+    fn probe(&mut self, probe: &'m model::Probe) -> plan::Probe {
+        match probe {
+            model::Probe::Connect => plan::Probe::Connect,
+            model::Probe::Http { method, target, version, headers, body, expect } => plan::Probe::Http {
+                method: method.as_str().into(),
+                target: target.as_str().into(),
+                version: version.as_str().into(),
+                headers: headers.iter().map(|(name, value)| (HeaderName::new(name), value.clone())).collect(),
+                body: body.as_str().into(),
+                expect: expect.iter().map(|expect| self.expect(expect)).collect(),
+            },
+            model::Probe::Tcp(steps) => {
+                plan::Probe::Tcp(steps.iter().map(|step| self.tcp_step(step)).collect())
+            }
+        }
+    }
+
+    fn expect(&mut self, expect: &'m model::Expect) -> plan::Expect {
+        match expect {
+            model::Expect::Status(from, to) => plan::Expect::Status(*from, *to),
+            model::Expect::StatusMatches(pattern) => plan::Expect::StatusMatches(self.pattern(pattern)),
+            model::Expect::Body(text) => plan::Expect::Body(text.as_str().into()),
+            model::Expect::BodyMatches(pattern) => plan::Expect::BodyMatches(self.pattern(pattern)),
+            model::Expect::Not(inner) => plan::Expect::Not(Box::new(self.expect(inner))),
+        }
+    }
+
+    fn tcp_step(&mut self, step: &'m model::TcpStep) -> plan::TcpStep {
+        match step {
+            model::TcpStep::Connect(port) => plan::TcpStep::Connect(*port),
+            model::TcpStep::Send(bytes) => plan::TcpStep::Send(bytes.clone()),
+            model::TcpStep::Expect(bytes) => plan::TcpStep::Expect(bytes.clone()),
+            model::TcpStep::ExpectMatches(pattern) => plan::TcpStep::ExpectMatches(self.pattern(pattern)),
+        }
+    }
+
+    pub(crate) fn upstream_tls(&mut self, tls: &model::UpstreamTls) -> UpstreamTlsUse {
+        let config = plan::UpstreamTls {
+            verify: tls.verify,
+            ca: tls.ca.as_deref().and_then(|path| self.certificates("the CA file", path)),
+            crl: tls.crl.as_deref().and_then(|path| self.pem("the revocation list", path)),
+            certificate: tls.certificate.as_ref().and_then(|certificate| self.certificate(certificate)),
+            versions: tls.versions.clone(),
+            suites: tls.suites.clone(),
+            session_reuse: tls.session_reuse,
+            alpn: tls.alpn.clone(),
+        };
+        UpstreamTlsUse {
+            config: self.upstream_tls_ix(config),
+            send_name: tls.send_name,
+            name: self.optional_template(tls.name.as_ref()),
+        }
+    }
+
+    pub(crate) fn resolver(&mut self, resolver: &'m model::Resolver) -> Arc<plan::Resolver> {
+        if let Some(known) = self.shared.resolver.find(resolver) {
+            return known;
+        }
+        let mut servers = resolver.servers.clone();
+        for (host, port) in &resolver.named_servers {
+            let found = self.resources.addresses(host);
+            if found.is_empty() {
+                let title = format!("the name server `{host}` did not resolve and is not used");
+                self.report_once(host, Diagnostic::warning("resolver::name-unresolved", title));
+            }
+            servers.extend(found.into_iter().map(|ip| std::net::SocketAddr::from((ip, *port))));
+        }
+        let compiled = plan::Resolver {
+            servers,
+            valid: resolver.valid,
+            timeout: resolver.timeout,
+            ipv4: resolver.ipv4,
+            ipv6: resolver.ipv6,
+        };
+        self.shared.resolver.keep(resolver, Arc::new(compiled))
+    }
+}
+
+/// Keys are unique in a pool even where a file names one server twice.
+fn unique_key(pool: PoolId, name: &str, taken: &mut HashSet<EndpointKey>) -> EndpointKey {
+    let mut key = EndpointKey::of(pool, name);
+    let mut copy = 2;
+    while !taken.insert(key) {
+        key = EndpointKey::of(pool, &format!("{name}#{copy}"));
+        copy += 1;
+    }
+    key
+}
+
+fn endpoint_config(
+    endpoint: &model::Endpoint,
+    key: EndpointKey,
+    at: u32,
+    unresolved: bool,
+) -> EndpointConfig {
+    EndpointConfig {
+        key,
+        name: endpoint.name.as_str().into(),
+        id: endpoint.id.unwrap_or(at),
+        weight: endpoint.weight,
+        backup: endpoint.backup,
+        down: endpoint.down || unresolved,
+        max_fails: endpoint.max_fails,
+        fail_timeout: endpoint.fail_timeout,
+        max_conns: endpoint.max_connections.unwrap_or(0),
+        slow_start: endpoint.slow_start.unwrap_or_default(),
+    }
+}
+
+fn keepalive(keepalive: &model::UpstreamKeepalive) -> plan::UpstreamKeepalive {
+    plan::UpstreamKeepalive {
+        idle: keepalive.idle,
+        requests: keepalive.requests,
+        time: keepalive.time,
+        timeout: keepalive.timeout,
+        reuse: match keepalive.reuse {
+            model::Reuse::Never => plan::Reuse::Never,
+            model::Reuse::Safe => plan::Reuse::Safe,
+            model::Reuse::Aggressive => plan::Reuse::Aggressive,
+            model::Reuse::Always => plan::Reuse::Always,
+        },
+    }
+}
+
+fn sticky(sticky: &model::Sticky) -> plan::Sticky {
+    let mut attributes = String::from("; path=/");
+    for domain in &sticky.domains {
+        attributes.push_str("; domain=");
+        attributes.push_str(domain);
+    }
+    if sticky.http_only {
+        attributes.push_str("; HttpOnly");
+    }
+    if sticky.secure {
+        attributes.push_str("; Secure");
+    }
+    for attribute in &sticky.attributes {
+        attributes.push_str("; ");
+        attributes.push_str(attribute);
+    }
+    plan::Sticky {
+        cookie: sticky.cookie.as_str().into(),
+        mode: match sticky.mode {
+            model::StickyMode::Insert => plan::StickyMode::Insert,
+            model::StickyMode::Rewrite => plan::StickyMode::Rewrite,
+            model::StickyMode::Prefix => plan::StickyMode::Prefix,
+        },
+        indirect: sticky.indirect,
+        no_cache: sticky.no_cache,
+        post_only: sticky.post_only,
+        attributes: attributes.into(),
+        redispatch: sticky.redispatch,
+    }
+}

@@ -1,0 +1,206 @@
+//! Rule programs.
+
+use std::sync::Arc;
+
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::{HeaderName, NetMap, Program, TextTest, Words};
+
+use crate::context::Cx;
+
+impl<'m> Cx<'m> {
+    /// A program; `None` if there is nothing in it.
+    pub(crate) fn program(&mut self, ops: &'m [model::Op]) -> Option<Arc<Program>> {
+        (!ops.is_empty()).then(|| Arc::new(self.ops(ops)))
+    }
+
+    fn ops(&mut self, ops: &'m [model::Op]) -> Program {
+        ops.iter().map(|op| self.op(op)).collect()
+    }
+
+    fn op(&mut self, op: &'m model::Op) -> plan::Op {
+        match op {
+            model::Op::When { condition, then, otherwise } => plan::Op::When {
+                condition: self.condition(condition),
+                then: self.ops(then),
+                otherwise: self.ops(otherwise),
+            },
+            model::Op::Set { variable, value } => self.set(variable, value),
+            model::Op::Rewrite { pattern, replacement, keep_query, flag } => plan::Op::Rewrite {
+                pattern: self.pattern(pattern),
+                replacement: self.template(replacement),
+                keep_query: *keep_query,
+                flag: rewrite_flag(*flag),
+            },
+            model::Op::SetPath(value) => plan::Op::SetPath(self.template(value)),
+            model::Op::SetQuery(value) => plan::Op::SetQuery(self.template(value)),
+            model::Op::SetTarget(value) => plan::Op::SetTarget(self.template(value)),
+            model::Op::SetMethod(value) => plan::Op::SetMethod(self.template(value)),
+            model::Op::ReplaceTarget { part, pattern, with } => plan::Op::ReplaceTarget {
+                part: target_part(*part),
+                pattern: self.pattern(pattern),
+                with: self.template(with),
+            },
+            model::Op::EditRequest(edit) => plan::Op::EditRequest(Box::new(self.header_edit(edit))),
+            model::Op::EditResponse(edit) => plan::Op::EditResponse(Arc::new(self.header_edit(edit))),
+            model::Op::Respond(respond) => plan::Op::Respond(self.respond(respond)),
+            model::Op::Close => plan::Op::Close,
+            model::Op::Tarpit { millis, respond } => {
+                plan::Op::Tarpit { millis: *millis, respond: self.respond(respond) }
+            }
+            model::Op::RequireUser(auth) => plan::Op::RequireUser(self.basic_auth(auth)),
+            model::Op::Adopt(route) => plan::Op::Adopt(self.route_ix(*route)),
+            model::Op::Enter(route) => plan::Op::Enter(self.route_ix(*route)),
+            model::Op::Stop => plan::Op::Stop,
+            model::Op::CaptureRequestHeader { name, length, slot } => {
+                let slots = &mut self.plan.capture_slots.0;
+                *slots = (*slots).max(slot.saturating_add(1));
+                plan::Op::CaptureRequestHeader { name: HeaderName::new(name), length: *length, slot: *slot }
+            }
+            model::Op::CaptureResponseHeader { name, length, slot } => {
+                let slots = &mut self.plan.capture_slots.1;
+                *slots = (*slots).max(slot.saturating_add(1));
+                plan::Op::CaptureResponseHeader { name: HeaderName::new(name), length: *length, slot: *slot }
+            }
+        }
+    }
+
+    fn set(&mut self, variable: &str, value: &model::Template) -> plan::Op {
+        let value = self.template(value);
+        if let Some(slot) = self.names.slot(variable) {
+            self.assigned.insert(slot);
+            return plan::Op::Set { slot, value };
+        }
+        if variable == "limit_rate" {
+            return plan::Op::SetLimitRate(value);
+        }
+        self.unknown_variable(variable);
+        plan::Op::Stop
+    }
+
+    pub(crate) fn respond(&mut self, respond: &'m model::Respond) -> Arc<plan::Respond> {
+        if let Some(known) = self.shared.responds.find(respond) {
+            return known;
+        }
+        let body = match &respond.body {
+            model::RespondBody::Standard => plan::RespondBody::Standard,
+            model::RespondBody::Text(text) => plan::RespondBody::Text(self.template(text)),
+            model::RespondBody::Redirect(to) => plan::RespondBody::Redirect(self.template(to)),
+            model::RespondBody::File(path) => {
+                let content = self.file("respond::unreadable-file", "the response file", path);
+                plan::RespondBody::Bytes(content.unwrap_or_default())
+            }
+        };
+        let headers = respond.headers.iter();
+        let compiled = plan::Respond {
+            status: respond.status,
+            body,
+            content_type: self.optional_template(respond.content_type.as_ref()),
+            headers: headers.map(|(name, value)| (HeaderName::new(name), self.template(value))).collect(),
+            error_pages: respond.error_pages,
+        };
+        self.shared.responds.keep(respond, Arc::new(compiled))
+    }
+
+    pub(crate) fn condition(&mut self, condition: &'m model::Condition) -> plan::Condition {
+        match condition {
+            model::Condition::Always(value) => plan::Condition::Always(*value),
+            model::Condition::Truthy(value) => plan::Condition::Truthy(self.template(value)),
+            model::Condition::Test { subject, test } => {
+                plan::Condition::Test { subject: self.subject(subject), test: self.test(test) }
+            }
+            model::Condition::File { kind, path } => {
+                plan::Condition::File { kind: file_kind(*kind), path: self.template(path) }
+            }
+            model::Condition::User(auth) => plan::Condition::User(self.basic_auth(auth)),
+            model::Condition::Not(inner) => plan::Condition::Not(Box::new(self.condition(inner))),
+            model::Condition::All(inner) => {
+                plan::Condition::All(inner.iter().map(|condition| self.condition(condition)).collect())
+            }
+            model::Condition::Any(inner) => {
+                plan::Condition::Any(inner.iter().map(|condition| self.condition(condition)).collect())
+            }
+        }
+    }
+
+    fn subject(&mut self, subject: &model::Subject) -> plan::Subject {
+        match subject {
+            model::Subject::Value(value) => plan::Subject::Value(self.template(value)),
+            model::Subject::RequestHeader { name, split } => {
+                plan::Subject::RequestHeader { name: HeaderName::new(name), split: *split }
+            }
+            model::Subject::ResponseHeader { name, split } => {
+                plan::Subject::ResponseHeader { name: HeaderName::new(name), split: *split }
+            }
+        }
+    }
+
+    fn test(&mut self, test: &'m model::Test) -> plan::Test {
+        match test {
+            model::Test::Present => plan::Test::Present,
+            model::Test::Equals(words) => self.words(TextTest::Equals, words),
+            model::Test::Begins(words) => self.words(TextTest::Begins, words),
+            model::Test::Ends(words) => self.words(TextTest::Ends, words),
+            model::Test::Contains(words) => self.words(TextTest::Contains, words),
+            model::Test::Segment(words) => self.words(TextTest::Segment, words),
+            model::Test::Label(words) => self.words(TextTest::Label, words),
+            model::Test::Matches(patterns) => plan::Test::Matches(self.patterns(patterns)),
+            model::Test::In(nets) => plan::Test::In(NetMap::new(nets.iter().map(|net| (*net, ())), true)),
+            model::Test::Number(ranges) => plan::Test::Number(ranges.as_slice().into()),
+            model::Test::Length(ranges) => plan::Test::Length(ranges.as_slice().into()),
+        }
+    }
+
+    fn words(&mut self, how: TextTest, words: &model::Words) -> plan::Test {
+        let any_of: Vec<plan::Template> = words.any_of.iter().map(|word| self.template(word)).collect();
+        plan::Test::Text(Words::new(how, any_of, words.ignore_case))
+    }
+
+    pub(crate) fn header_edit(&mut self, edit: &'m model::HeaderEdit) -> plan::HeaderEdit {
+        let kind = match &edit.kind {
+            model::EditKind::Add => plan::EditKind::Add,
+            model::EditKind::Set => plan::EditKind::Set,
+            model::EditKind::Remove => plan::EditKind::Remove,
+            model::EditKind::Replace { pattern, each } => {
+                plan::EditKind::Replace { pattern: self.pattern(pattern), each: *each }
+            }
+        };
+        let mut statuses = edit.statuses.clone();
+        statuses.sort_unstable();
+        plan::HeaderEdit {
+            kind,
+            name: HeaderName::new(&edit.name),
+            value: self.template(&edit.value),
+            skip_empty: edit.skip_empty,
+            statuses: statuses.into(),
+            condition: edit.condition.as_ref().map(|condition| self.condition(condition)),
+        }
+    }
+}
+
+fn rewrite_flag(flag: model::RewriteFlag) -> plan::RewriteFlag {
+    match flag {
+        model::RewriteFlag::Continue => plan::RewriteFlag::Continue,
+        model::RewriteFlag::Last => plan::RewriteFlag::Last,
+        model::RewriteFlag::Break => plan::RewriteFlag::Break,
+        model::RewriteFlag::Redirect => plan::RewriteFlag::Redirect,
+        model::RewriteFlag::Permanent => plan::RewriteFlag::Permanent,
+    }
+}
+
+fn target_part(part: model::TargetPart) -> plan::TargetPart {
+    match part {
+        model::TargetPart::Path => plan::TargetPart::Path,
+        model::TargetPart::PathAndQuery => plan::TargetPart::PathAndQuery,
+        model::TargetPart::Target => plan::TargetPart::Target,
+    }
+}
+
+fn file_kind(kind: model::FileKind) -> plan::FileKind {
+    match kind {
+        model::FileKind::File => plan::FileKind::File,
+        model::FileKind::Directory => plan::FileKind::Directory,
+        model::FileKind::Any => plan::FileKind::Any,
+        model::FileKind::Executable => plan::FileKind::Executable,
+    }
+}

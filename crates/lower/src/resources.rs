@@ -1,0 +1,79 @@
+//! What a configuration refers to outside of itself: files and host names.
+//!
+//! Owns: the trait through which both are given, and the plain implementation for the local machine.
+//! Never: looks a name up; the caller did, with its own time limit.
+//! Driven by: `weir` (through the keeper, once privileges were dropped), tests.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+use weir_model::{EndpointAddress, LogTarget, Model, SyslogServer};
+
+/// Files and addresses.
+pub trait Resources {
+    /// The content of a file: a certificate, a key, a CA, an error page.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The addresses of a host name, in the resolver's order; empty if it did not resolve.
+    fn addresses(&self, host: &str) -> Vec<IpAddr>;
+}
+
+/// Files of this machine, and addresses that were looked up before.
+#[derive(Clone, Debug, Default)]
+pub struct LocalResources {
+    /// Addresses by the names that [`host_names`] lists.
+    pub addresses: HashMap<String, Vec<IpAddr>>,
+}
+
+impl Resources for LocalResources {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        self.addresses.get(host).cloned().unwrap_or_default()
+    }
+}
+
+/// The host names that a model needs addresses of, each once, sorted.
+pub fn host_names(model: &Model) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for pool in &model.pools {
+        for endpoint in &pool.endpoints {
+            if let EndpointAddress::Name { host, .. } = &endpoint.address {
+                names.insert(host.clone());
+            }
+        }
+        names.extend(
+            pool.resolver.iter().flat_map(|resolver| &resolver.named_servers).map(|server| server.0.clone()),
+        );
+    }
+    names.extend(
+        model.resolver.iter().flat_map(|resolver| &resolver.named_servers).map(|server| server.0.clone()),
+    );
+    for route in &model.routes {
+        let servers = route.resolver.iter().flat_map(|resolver| &resolver.named_servers);
+        names.extend(servers.map(|server| server.0.clone()));
+        names.extend(route.access_logs.iter().filter_map(|log| syslog_name(&log.target)));
+        names.extend(
+            route.error_logs.iter().flat_map(|logs| logs.iter()).filter_map(|log| syslog_name(&log.target)),
+        );
+    }
+    for service in &model.tcp {
+        names.extend(service.access_logs.iter().filter_map(|log| syslog_name(&log.target)));
+        names.extend(
+            service.error_logs.iter().flat_map(|logs| logs.iter()).filter_map(|log| syslog_name(&log.target)),
+        );
+    }
+    names.extend(model.process.error_logs.iter().filter_map(|log| syslog_name(&log.target)));
+    names.into_iter().collect()
+}
+
+fn syslog_name(target: &LogTarget) -> Option<String> {
+    match target {
+        LogTarget::Syslog { server: SyslogServer::Name(host, _), .. } => Some(host.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,261 @@
+//! Routes.
+
+use std::sync::Arc;
+
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::{ByteMap, PathIndex, Prefix, RouteFeatures, RouteIx};
+
+use crate::context::Cx;
+use crate::resolve::fixed_text;
+
+impl<'m> Cx<'m> {
+    pub(crate) fn route(&mut self, route: &'m model::Route) -> plan::Route {
+        let mut compiled = plan::Route {
+            name: self.shared.text(&route.name),
+            features: RouteFeatures::empty(),
+            internal: route.internal,
+            prefix: self.shared.prefix(fixed_text(&route.matching).unwrap_or("/")),
+            children: (!route.children.is_empty()).then(|| Box::new(self.path_index(&route.children))),
+            program: self.program(&route.program),
+            try_files: route.try_files.as_ref().map(|try_files| self.try_files(try_files)),
+            files: self.static_files(&route.files),
+            action: self.action(&route.action),
+            settings: self.settings(route),
+        };
+        compiled.features = features(&compiled);
+        compiled
+    }
+
+    /// The index of one level: a site's routes or the children of a route.
+    pub(crate) fn path_index(&mut self, routes: &'m [model::RouteId]) -> PathIndex {
+        let (mut exact, mut prefixes, mut patterns) = (ByteMap::default(), Vec::new(), Vec::new());
+        for &id in routes {
+            let ix = self.route_ix(id);
+            let Some(route) = self.model.routes.get(ix.at()) else { continue };
+            match &route.matching {
+                model::RouteMatch::Exact(path) => {
+                    exact.entry(path.as_bytes().into()).or_insert(ix);
+                }
+                model::RouteMatch::Prefix { path, stop, auto_redirect } => prefixes.push(Prefix {
+                    path: path.as_bytes().into(),
+                    route: ix,
+                    stop: *stop,
+                    auto_redirect: *auto_redirect,
+                }),
+                model::RouteMatch::Regex(pattern) => {
+                    let compiled = self.at(route.origin, |cx| cx.pattern(pattern));
+                    patterns.push((compiled, ix));
+                }
+                model::RouteMatch::Named(_) | model::RouteMatch::Referred => {}
+            }
+        }
+        PathIndex::new(exact, prefixes, patterns)
+    }
+
+    fn settings(&mut self, route: &'m model::Route) -> Arc<plan::RouteSettings> {
+        let settings = plan::RouteSettings {
+            limit_req: self.limit_req(&route.limit_req),
+            limit_conn: self.limit_conn(&route.limit_conn),
+            access: self.access(&route.access),
+            real_ip: route.real_ip.as_ref().map(|rules| self.real_ip(rules)),
+            error_pages: self.error_pages(&route.error_pages),
+            recursive_error_pages: route.recursive_error_pages,
+            response_edits: self.response_edits(&route.response_edits),
+            expires: route.expires.as_ref().map(|expires| self.expires(expires)),
+            gzip: route.gzip.as_ref().map(|gzip| self.gzip(gzip)),
+            access_logs: self.access_logs(&route.access_logs),
+            error_logs: match &route.error_logs {
+                Some(logs) => self.error_logs(logs),
+                None => self.plan.process.error_logs.clone(),
+            },
+            log_not_found: route.log_not_found,
+            body: match self.shared.body.find(&route.body) {
+                Some(known) => known,
+                None => self.shared.body.keep(&route.body, route.body.clone()),
+            },
+            client: self.client_settings(&route.client),
+            limit_rate: route.limit_rate,
+            limit_rate_after: route.limit_rate_after,
+            chunked: route.chunked,
+            resolver: match &route.resolver {
+                Some(resolver) => Some(self.resolver(resolver)),
+                None => self.plan.resolver.clone(),
+            },
+        };
+        let key = settings_key(&settings);
+        self.shared.settings.entry(key).or_insert_with(|| Arc::new(settings)).clone()
+    }
+
+    pub(crate) fn client_settings(
+        &mut self,
+        settings: &'m Arc<weir_expr::settings::ClientSettings>,
+    ) -> Arc<weir_expr::settings::ClientSettings> {
+        match self.shared.client.find(settings) {
+            Some(known) => known,
+            None => self.shared.client.keep(settings, settings.clone()),
+        }
+    }
+
+    fn limit_req(&mut self, limits: &'m Vec<model::LimitReq>) -> Arc<[plan::LimitReq]> {
+        if let Some(known) = self.shared.limit_req.find(limits) {
+            return known;
+        }
+        let compiled = limits.iter().map(|limit| plan::LimitReq {
+            zone: self.req_zone_ix(&limit.zone),
+            burst: limit.burst,
+            delay: limit.delay,
+            status: limit.status,
+            log_level: limit.log_level,
+            dry_run: limit.dry_run,
+        });
+        let compiled = compiled.collect();
+        self.shared.limit_req.keep(limits, compiled)
+    }
+
+    pub(crate) fn limit_conn(&mut self, limits: &'m Vec<model::LimitConn>) -> Arc<[plan::LimitConn]> {
+        if let Some(known) = self.shared.limit_conn.find(limits) {
+            return known;
+        }
+        let compiled = limits.iter().map(|limit| plan::LimitConn {
+            zone: self.conn_zone_ix(&limit.zone),
+            limit: limit.limit,
+            status: limit.status,
+            log_level: limit.log_level,
+            dry_run: limit.dry_run,
+        });
+        let compiled = compiled.collect();
+        self.shared.limit_conn.keep(limits, compiled)
+    }
+
+    fn error_pages(&mut self, pages: &'m Vec<model::ErrorPage>) -> Arc<plan::ErrorPages> {
+        if let Some(known) = self.shared.error_pages.find(pages) {
+            return known;
+        }
+        let compiled = pages.iter().map(|page| {
+            let target = match &page.target {
+                model::ErrorTarget::Uri(uri) => plan::ErrorTarget::Uri(self.template(uri)),
+                model::ErrorTarget::Named(route) => plan::ErrorTarget::Named(self.route_ix(*route)),
+                model::ErrorTarget::Redirect(to) => plan::ErrorTarget::Redirect(self.template(to)),
+                model::ErrorTarget::RawFile(path) => {
+                    let content = self.file("error-page::unreadable-file", "the error page", path);
+                    plan::ErrorTarget::Raw(content.unwrap_or_default())
+                }
+            };
+            (page.statuses.clone(), plan::ErrorPage { answer: page.answer, target })
+        });
+        let compiled = Arc::new(plan::ErrorPages::new(compiled.collect()));
+        self.shared.error_pages.keep(pages, compiled)
+    }
+
+    fn response_edits(&mut self, edits: &'m Vec<model::HeaderEdit>) -> Arc<[plan::HeaderEdit]> {
+        if let Some(known) = self.shared.response_edits.find(edits) {
+            return known;
+        }
+        let compiled = edits.iter().map(|edit| self.header_edit(edit)).collect();
+        self.shared.response_edits.keep(edits, compiled)
+    }
+
+    fn expires(&mut self, expires: &'m model::Expires) -> Arc<plan::Expires> {
+        if let Some(known) = self.shared.expires.find(expires) {
+            return known;
+        }
+        let compiled = match expires {
+            model::Expires::After(seconds) => plan::Expires::After(*seconds),
+            model::Expires::AfterModified(seconds) => plan::Expires::AfterModified(*seconds),
+            model::Expires::Daily(second) => plan::Expires::Daily(*second),
+            model::Expires::Epoch => plan::Expires::Epoch,
+            model::Expires::Max => plan::Expires::Max,
+            model::Expires::Template(template) => plan::Expires::Template(self.template(template)),
+        };
+        self.shared.expires.keep(expires, Arc::new(compiled))
+    }
+
+    fn gzip(&mut self, gzip: &'m Arc<weir_expr::settings::GzipSettings>) -> Arc<plan::Gzip> {
+        if let Some(known) = self.shared.gzip.find(gzip) {
+            return known;
+        }
+        let disable = gzip.disable.iter().map(|source| self.text_pattern(source)).collect();
+        self.shared.gzip.keep(gzip, Arc::new(plan::Gzip::new(gzip.clone(), disable)))
+    }
+}
+
+fn settings_key(settings: &plan::RouteSettings) -> crate::share::SettingsKey {
+    fn place<T: ?Sized>(value: &Arc<T>) -> usize {
+        Arc::as_ptr(value).cast::<()>() as usize
+    }
+    fn maybe<T: ?Sized>(value: Option<&Arc<T>>) -> usize {
+        value.map_or(0, place)
+    }
+    let places = [
+        place(&settings.limit_req),
+        place(&settings.limit_conn),
+        place(&settings.access),
+        maybe(settings.real_ip.as_ref()),
+        place(&settings.error_pages),
+        place(&settings.response_edits),
+        maybe(settings.expires.as_ref()),
+        maybe(settings.gzip.as_ref()),
+        place(&settings.access_logs),
+        place(&settings.error_logs),
+        place(&settings.body),
+        place(&settings.client),
+        maybe(settings.resolver.as_ref()),
+    ];
+    let rates = [settings.limit_rate.unwrap_or(u64::MAX), settings.limit_rate_after];
+    (places, rates, [settings.recursive_error_pages, settings.log_not_found, settings.chunked])
+}
+
+fn features(route: &plan::Route) -> RouteFeatures {
+    let settings = &route.settings;
+    let wanted = [
+        (RouteFeatures::PROGRAM, route.program.is_some()),
+        (RouteFeatures::ACCESS_RULES, !settings.access.rules.is_empty()),
+        (RouteFeatures::BASIC_AUTH, settings.access.basic.is_some()),
+        (RouteFeatures::LIMIT_REQ, !settings.limit_req.is_empty()),
+        (RouteFeatures::LIMIT_CONN, !settings.limit_conn.is_empty()),
+        (RouteFeatures::REAL_IP, settings.real_ip.is_some()),
+        (RouteFeatures::TRY_FILES, route.try_files.is_some()),
+        (RouteFeatures::RESPONSE_EDITS, !settings.response_edits.is_empty()),
+        (RouteFeatures::EXPIRES, settings.expires.is_some()),
+        (RouteFeatures::GZIP, settings.gzip.is_some()),
+        (RouteFeatures::ACCESS_LOG, !settings.access_logs.is_empty()),
+        (RouteFeatures::ERROR_PAGES, !settings.error_pages.is_empty()),
+        (RouteFeatures::INTERNAL, route.internal),
+        (RouteFeatures::LIMIT_RATE, settings.limit_rate.is_some()),
+        (RouteFeatures::CHILDREN, route.children.is_some()),
+        (RouteFeatures::PLAIN_STATIC, is_plain_static(route)),
+        (RouteFeatures::PLAIN_PROXY, is_plain_proxy(&route.action)),
+    ];
+    wanted.into_iter().filter(|feature| feature.1).map(|feature| feature.0).collect()
+}
+
+fn is_plain_static(route: &plan::Route) -> bool {
+    let files = &route.files;
+    matches!(route.action, plan::Action::Static)
+        && files.root.as_literal().is_some()
+        && !files.alias
+        && files.listing.is_none()
+        && files.precompressed.is_none()
+        && files.symlinks == plan::Symlinks::Follow
+}
+
+fn is_plain_proxy(action: &plan::Action) -> bool {
+    let plan::Action::Proxy(proxy) = action else { return false };
+    matches!(proxy.target, plan::ProxyTarget::Pool(_))
+        && matches!(proxy.uri, plan::UpstreamUri::Pass)
+        && proxy.method.is_none()
+        && proxy.body.is_none()
+        && proxy.bind.is_none()
+        && proxy.pass_request_headers
+        && proxy.pass_request_body
+}
+
+/// The routes below these, themselves included.
+pub(crate) fn descend(model: &model::Model, roots: &[model::RouteId], visit: &mut impl FnMut(RouteIx)) {
+    for id in roots {
+        let Some(route) = model.routes.get(id.0 as usize) else { continue };
+        visit(RouteIx(id.0));
+        descend(model, &route.children, visit);
+    }
+}

@@ -1,0 +1,53 @@
+//! TCP services.
+
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::SiteId;
+
+use crate::context::Cx;
+use crate::listener::manner;
+
+impl<'m> Cx<'m> {
+    pub(crate) fn tcp_service(&mut self, service: &'m model::TcpService) -> plan::TcpService {
+        plan::TcpService {
+            id: SiteId::from_name(&service.name),
+            name: service.name.as_str().into(),
+            action: match &service.action {
+                model::TcpAction::Proxy(proxy) => plan::TcpAction::Proxy(self.tcp_proxy(proxy)),
+                model::TcpAction::Respond(text) => plan::TcpAction::Respond(self.template(text)),
+            },
+            access: self.access(&service.access),
+            limit_conn: self.limit_conn(&service.limit_conn),
+            real_ip: service.real_ip.as_ref().map(|rules| self.real_ip(rules)),
+            access_logs: self.access_logs(&service.access_logs),
+            error_logs: match &service.error_logs {
+                Some(logs) => self.error_logs(logs),
+                None => self.plan.process.error_logs.clone(),
+            },
+            manner: manner(service.manner),
+            handshake_timeout: service.handshake_timeout,
+            tcp_nodelay: service.tcp_nodelay,
+            max_connections: service.max_connections,
+            socket_keepalive: service.socket_keepalive,
+        }
+    }
+
+    fn tcp_proxy(&mut self, proxy: &'m model::TcpProxy) -> plan::TcpProxy {
+        plan::TcpProxy {
+            target: self.proxy_target(&proxy.target),
+            connect_timeout: proxy.connect_timeout,
+            idle_timeout: proxy.idle_timeout,
+            client_timeout: proxy.client_timeout,
+            server_timeout: proxy.server_timeout,
+            tunnel_timeout: proxy.tunnel_timeout,
+            half_closed_timeout: proxy.half_closed_timeout,
+            buffer: proxy.buffer,
+            retry: proxy.retry.clone(),
+            send_proxy: proxy.send_proxy,
+            tls: proxy.tls.as_ref().map(|tls| self.upstream_tls(tls)),
+            bind: self.optional_template(proxy.bind.as_ref()),
+            limit_rate: proxy.limit_rate,
+            socket_keepalive: proxy.socket_keepalive,
+        }
+    }
+}

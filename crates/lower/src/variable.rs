@@ -1,0 +1,54 @@
+//! User variables.
+
+use weir_model as model;
+use weir_plan as plan;
+use weir_plan::{MapParts, MapTable, NetMap};
+
+use crate::context::Cx;
+
+impl<'m> Cx<'m> {
+    pub(crate) fn variable(&mut self, variable: &'m model::Variable) -> plan::Variable {
+        let definition = match &variable.definition {
+            model::Definition::Assigned => plan::Definition::Assigned,
+            model::Definition::Map(table) => plan::Definition::Map(Box::new(self.map_table(table))),
+            model::Definition::Geo { source, networks, default } => {
+                let values: Vec<plan::Template> =
+                    networks.iter().map(|(_, value)| self.template(value)).collect();
+                let nets = (0u32..).zip(networks).map(|(at, (net, _))| (*net, at));
+                plan::Definition::Geo {
+                    source: self.optional_template(source.as_ref()),
+                    // Of one network named twice the later value stands, as in nginx.
+                    networks: NetMap::new(nets, false),
+                    values: values.into(),
+                    default: self.template(default),
+                }
+            }
+            model::Definition::Split { key, shares } => plan::Definition::Split {
+                key: self.template(key),
+                shares: shares.iter().map(|(bound, value)| (*bound, self.template(value))).collect(),
+            },
+        };
+        plan::Variable { name: variable.name.as_str().into(), definition }
+    }
+
+    fn map_table(&mut self, table: &'m model::MapTable) -> MapTable {
+        let mut entries = |list: &[(String, model::Template)]| -> Vec<(String, plan::Template)> {
+            list.iter().map(|(key, value)| (key.clone(), self.template(value))).collect()
+        };
+        let (exact, suffixes, prefixes) =
+            (entries(&table.exact), entries(&table.suffixes), entries(&table.prefixes));
+        let patterns =
+            table.patterns.iter().map(|(pattern, value)| (self.pattern(pattern), self.template(value)));
+        let patterns = patterns.collect();
+        MapTable::new(MapParts {
+            source: self.template(&table.source),
+            exact,
+            suffixes,
+            prefixes,
+            patterns,
+            default: self.template(&table.default),
+            hostnames: table.hostnames,
+            volatile: table.volatile,
+        })
+    }
+}
