@@ -10,3 +10,10 @@
 pub mod count;
 pub mod log;
 pub mod prometheus;
+
+pub use count::{
+    AttemptEnd, AttemptTimes, BackCells, BackKey, Counter, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
+};
+pub use log::{
+    BufferOptions, ErrorLog, HubOptions, Level, LogBuffer, LogClock, LogHub, LogTarget, Stamp, TargetSpec,
+};

@@ -12,7 +12,7 @@ mod registry;
 mod worker;
 
 pub use cell::{Average, Counter, Gauge, Rate};
-pub use front_back::{AttemptEnd, AttemptTimes, BackCells, FrontCells, status_class};
+pub use front_back::{AttemptEnd, AttemptTimes, BackCells, FrontCells, TlsCells, status_class};
 pub use histogram::{Distribution, Histogram, PROMETHEUS_BOUNDS_US};
 pub use registry::{BackKey, FrontKey, Registry};
 pub use worker::WorkerCells;
