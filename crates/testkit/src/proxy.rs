@@ -31,6 +31,18 @@ pub enum Io {
 }
 
 impl Io {
+    /// The driver that this machine can run: where io_uring is refused (containers, hardened kernels), `Auto` for `Uring`.
+    ///
+    /// Said on standard error, so that a log shows which tests ran on the fallback.
+    #[must_use]
+    pub fn possible(self) -> Self {
+        if self == Self::Uring && !uring_works() {
+            eprintln!("io_uring is refused here: this test runs on what Weir falls back to");
+            return Self::Auto;
+        }
+        self
+    }
+
     /// The word for `--io`.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -40,6 +52,12 @@ impl Io {
             Self::Epoll => "epoll",
         }
     }
+}
+
+/// True if the kernel sets up a ring for this process.
+fn uring_works() -> bool {
+    static WORKS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *WORKS.get_or_init(|| io_uring::IoUring::new(2).is_ok())
 }
 
 /// The language of the configuration text.
@@ -105,7 +123,7 @@ impl Proxy {
     /// With this I/O driver.
     #[must_use]
     pub fn io(mut self, io: Io) -> Self {
-        self.io = io;
+        self.io = io.possible();
         self
     }
 

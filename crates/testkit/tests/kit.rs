@@ -184,13 +184,17 @@ fn load_counts_whom_it_met_and_what_failed() {
 
 #[test]
 fn namespaces_are_joined() {
-    match netns::Namespaces::joined(&["172.20.110.1/24"], &["172.20.110.23/24", "172.20.110.28/24"]) {
-        Ok(pair) => {
-            let (code, text) = programs::run(pair.front("ip", &["route", "get", "172.20.110.28"]));
-            assert!(code == 0 && text.contains("weir0"), "{text}");
-            let (_, text) = programs::run(pair.back("ip", &["-brief", "address"]));
-            assert!(text.contains("172.20.110.23/24"), "{text}");
-        }
-        Err(why) => eprintln!("not tried here: {why}"),
-    }
+    let back = ["172.20.110.23/24", "172.20.110.28/24"];
+    netns::isolated("namespaces_are_joined", &["172.20.110.1/24"], &back, |back| {
+        let listen = "daemon off; error_log stderr; pid /dev/null; events {} http { access_log off; \
+            server { listen 172.20.110.28:80; return 200 far; } }";
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("nginx.conf");
+        std::fs::write(&file, listen).unwrap();
+        let server = back.command("/usr/sbin/nginx", &["-e", "stderr", "-c", &file.to_string_lossy()]);
+        let _server = programs::server(server);
+        let far = std::net::SocketAddr::from(([172, 20, 110, 28], 80));
+        let mut client = weir_testkit::eventually("the far side to listen", || Client::try_connect(far).ok());
+        client.get("/").expect_body("far");
+    });
 }
