@@ -186,7 +186,7 @@ fn load_counts_whom_it_met_and_what_failed() {
 fn namespaces_are_joined() {
     let back = ["172.20.110.23/24", "172.20.110.28/24"];
     netns::isolated("namespaces_are_joined", &["172.20.110.1/24"], &back, |back| {
-        let listen = "daemon off; error_log stderr; pid /dev/null; events {} http { access_log off; \
+        let listen = "daemon off; master_process off; error_log stderr; pid /dev/null; events {} http { access_log off; \
             server { listen 172.20.110.28:80; return 200 far; } }";
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("nginx.conf");
