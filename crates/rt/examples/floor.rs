@@ -113,7 +113,8 @@ async fn forward(stream: Stream, upstream: SocketAddr, pool: Rc<RefCell<Vec<Stre
         let mut left = (head + content_length(&answer[..head])).saturating_sub(answer.len());
         while left > 0 {
             if answer.len() < MEDIUM {
-                if let Some(n) = server.try_read_up_to(&mut answer, (LARGE - answer.len()).min(left))? {
+                let room = (LARGE - answer.len()).min(left);
+                if let Some(n) = server.try_read_up_to(&mut answer, room)? {
                     if n == 0 {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }

@@ -59,6 +59,7 @@
 mod addr;
 mod buf;
 mod clock;
+mod conn;
 mod connect;
 mod fd;
 mod file;
@@ -68,17 +69,26 @@ mod reactor;
 mod runtime;
 mod stream;
 mod timer;
+mod tls;
 mod uring;
 mod worker;
 
 pub use addr::PeerAddr;
 pub use buf::{Buf, LARGE, MEDIUM, SMALL, pool_free_bytes, set_pool_limits};
+pub use conn::Conn;
 pub use connect::{ConnectOptions, connect, connect_unix};
 pub use file::pread_into;
 pub use listen::{ListenOptions, Listener, listen_addr, listen_tcp, listen_unix, probe};
 pub use mailbox::{Receiver, Sender, mailbox};
 pub use runtime::{
-    Driver, IoChoice, Runtime, RuntimeConfig, UringFlags, now, spawn, task_panics, unix_now, yield_now,
+    Driver, IoChoice, PanicHook, Runtime, RuntimeConfig, UringFlags, now, spawn, task_panics, unix_now,
+    yield_now,
 };
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, sleep, sleep_until, timeout};
+pub use tls::{
+    AcceptError, CertInfo, CertKey, ClientAuth, ClientAuthMode, ClientCert, ClientHello, ClientTls,
+    ClientTlsConfig, Resolved, ServerTls, ServerTlsConfig, ServerVerify, SessionCache, Tickets,
+    TlsConfigError, TlsStream, TlsVersion, cert_names, is_truncated, openssl_name, resolve_groups,
+    resolve_suites, resolve_suites13, usable_suites,
+};

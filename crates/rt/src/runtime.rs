@@ -34,6 +34,9 @@ pub enum IoChoice {
     Epoll,
 }
 
+/// What is called with the message of a task's panic.
+pub type PanicHook = Box<dyn Fn(&str)>;
+
 /// Settings of a [`Runtime`].
 pub struct RuntimeConfig {
     /// The driver.
@@ -45,7 +48,7 @@ pub struct RuntimeConfig {
     /// Bytes of each of them.
     pub ring_buffer_len: usize,
     /// Called with the message of each panic of a spawned task.
-    pub on_panic: Option<Box<dyn Fn(&str)>>,
+    pub on_panic: Option<PanicHook>,
 }
 
 impl Default for RuntimeConfig {

@@ -315,7 +315,7 @@ impl Stream {
     /// is kept for the next read, and the wait goes on. Dropping the future is free.
     pub async fn peer_closed(&self) -> PeerClosed {
         match &self.inner.side {
-            Side::Ring(recv) => loop {
+            Side::Ring(recv) => {
                 poll_fn(|cx| self.poll_ring(&mut recv.borrow_mut(), cx)).await;
                 if let Recv::Ended(kind, errno) = &*recv.borrow() {
                     return match (kind, errno) {
@@ -326,11 +326,12 @@ impl Stream {
                 }
                 // Data waits to be read: only the hang-up can be watched for now.
                 let hangup = PollMask::new(self.inner.fd.clone(), libc::POLLRDHUP);
-                if let Ok(wait) = InFlight::push(&self.inner.worker, hangup) {
-                    let _ = wait.await;
+                match InFlight::push(&self.inner.worker, hangup) {
+                    Ok(wait) => drop(wait.await),
+                    Err(error) => return PeerClosed::Failed(error),
                 }
-                return self.closed_how();
-            },
+                self.closed_how()
+            }
             Side::Epoll(token) => {
                 poll_fn(|cx| self.poll_reactor(*token, HANGUP, cx)).await;
                 self.closed_how()

@@ -19,9 +19,12 @@ use compio_executor::Executor;
 
 use crate::clock::Clock;
 use crate::reactor::Reactor;
+use crate::runtime::PanicHook;
 use crate::timer::Wheel;
 use crate::uring::Ring;
 
+/// One per thread, so its size is of no matter.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Drive {
     Uring(Ring),
     Epoll(Reactor),
@@ -34,7 +37,7 @@ pub(crate) struct Worker {
     pub(crate) wheel: RefCell<Wheel>,
     pub(crate) notify: Arc<Notify>,
     pub(crate) panics: Cell<u64>,
-    pub(crate) on_panic: Option<Box<dyn Fn(&str)>>,
+    pub(crate) on_panic: Option<PanicHook>,
     fired: RefCell<Vec<Waker>>,
 }
 
@@ -53,7 +56,7 @@ impl Worker {
         drive: Drive,
         exec: Executor,
         notify: Arc<Notify>,
-        on_panic: Option<Box<dyn Fn(&str)>>,
+        on_panic: Option<PanicHook>,
     ) -> Self {
         Self {
             drive,

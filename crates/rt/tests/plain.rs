@@ -1,5 +1,7 @@
 //! Sockets, timers and mailboxes, the same on both drivers.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::cell::{Cell, RefCell};

@@ -1,5 +1,5 @@
 //! What the test files share: both drivers, deadlines, connected pairs.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::future::Future;
 use std::io;

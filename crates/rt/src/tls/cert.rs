@@ -1,0 +1,254 @@
+//! Certificates and keys: reading PEM, choosing by name, naming a client.
+//!
+//! Owns: `CertStore` (certificate choice by server name and key type), certificate facts for logs and headers.
+//! Never: reads a file. Driven by: `server`, `client`, front ends (`cert_names`).
+//! Why ECDSA first where a client supports both: its signature costs a third of RSA's.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+use rustls::server::ResolvesServerCert;
+use rustls::sign::CertifiedKey;
+use rustls::{SignatureAlgorithm, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
+
+use super::error::TlsConfigError;
+
+/// All certificates of a PEM text, in order. Other blocks are skipped.
+pub(crate) fn read_certs(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
+    let certs = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsConfigError::BadPem(format!("{error:?}")))?;
+    if certs.is_empty() { Err(TlsConfigError::NoCertificate) } else { Ok(certs) }
+}
+
+fn read_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
+    use rustls_pki_types::pem::Error;
+    match PrivateKeyDer::from_pem_slice(pem) {
+        Ok(key) => Ok(key),
+        Err(Error::NoItemsFound) => {
+            let encrypted = pem.windows(9).any(|window| window == b"ENCRYPTED");
+            Err(if encrypted { TlsConfigError::EncryptedKey } else { TlsConfigError::NoKey })
+        }
+        Err(error) => Err(TlsConfigError::BadPem(format!("{error:?}"))),
+    }
+}
+
+/// Chain and key from PEM, checked to belong together.
+pub(crate) fn read_pair(
+    provider: &CryptoProvider,
+    chain: &[u8],
+    key: &[u8],
+) -> Result<CertifiedKey, TlsConfigError> {
+    let certs = read_certs(chain)?;
+    if let Err(error) = X509Certificate::from_der(&certs[0]) {
+        return Err(TlsConfigError::BadCertificate(error.to_string()));
+    }
+    let key = provider
+        .key_provider
+        .load_private_key(read_key(key)?)
+        .map_err(|error| TlsConfigError::BadKey(error.to_string()))?;
+    let pair = CertifiedKey::new(certs, key);
+    match pair.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(pair),
+        Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) => {
+            Err(TlsConfigError::KeyMismatch)
+        }
+        Err(error) => Err(TlsConfigError::BadCertificate(error.to_string())),
+    }
+}
+
+/// The DNS names that the first certificate of a PEM text is for: subject alternative names, or the common name
+/// where there are none. For configurations that name no host beside the certificate.
+pub fn cert_names(pem: &[u8]) -> Result<Vec<String>, TlsConfigError> {
+    let certs = read_certs(pem)?;
+    let (_, cert) = X509Certificate::from_der(&certs[0])
+        .map_err(|error| TlsConfigError::BadCertificate(error.to_string()))?;
+    let alternative = cert.subject_alternative_name().ok().flatten();
+    let mut names: Vec<String> = alternative
+        .map(|extension| &extension.value.general_names)
+        .into_iter()
+        .flatten()
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        let common = cert.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+        names.extend(common.map(str::to_ascii_lowercase));
+    }
+    Ok(names)
+}
+
+/// Certificates by name: exact, then the longest wildcard, then the default (those added first).
+#[derive(Default)]
+pub(crate) struct CertStore {
+    exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// Keyed by what follows the star, with its dot: `.example.org`.
+    wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    default: Vec<Arc<CertifiedKey>>,
+    /// Refuse clients that ask for a name that is not here, instead of using the default.
+    pub(crate) strict: bool,
+}
+
+impl CertStore {
+    /// Adds a pair under its names; without names it joins the default.
+    pub(crate) fn add(&mut self, pair: Arc<CertifiedKey>, names: &[String], is_default: bool) {
+        for name in names {
+            let name = name.trim_end_matches('.').to_ascii_lowercase();
+            let list = if let Some(suffix) = name.strip_prefix('*') {
+                self.wildcard.entry(suffix.to_owned()).or_default()
+            } else if let Some(bare) = name.strip_prefix('.') {
+                // nginx's `.example.org`: the name itself and everything below.
+                self.exact.entry(bare.to_owned()).or_default().push(pair.clone());
+                self.wildcard.entry(name).or_default()
+            } else {
+                self.exact.entry(name).or_default()
+            };
+            list.push(pair.clone());
+        }
+        if is_default {
+            self.default.push(pair);
+        }
+    }
+
+    fn candidates(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
+        let Some(name) = name else {
+            return &self.default;
+        };
+        let name = name.to_ascii_lowercase();
+        if let Some(list) = self.exact.get(&name) {
+            return list;
+        }
+        if !self.wildcard.is_empty() {
+            let dots = name.match_indices('.').map(|(at, _)| &name[at..]);
+            for suffix in dots {
+                if let Some(list) = self.wildcard.get(suffix) {
+                    return list;
+                }
+            }
+        }
+        if self.strict { &[] } else { &self.default }
+    }
+}
+
+fn pick(list: &[Arc<CertifiedKey>], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+    let usable = |pair: &&Arc<CertifiedKey>| pair.key.choose_scheme(schemes).is_some();
+    let ecdsa = list.iter().find(|pair| pair.key.algorithm() == SignatureAlgorithm::ECDSA && usable(pair));
+    ecdsa.or_else(|| list.iter().find(usable)).or_else(|| list.first()).cloned()
+}
+
+impl ResolvesServerCert for CertStore {
+    fn resolve(&self, hello: rustls::server::ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        pick(self.candidates(hello.server_name()), hello.signature_schemes())
+    }
+}
+
+impl fmt::Debug for CertStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CertStore({} names)", self.exact.len() + self.wildcard.len())
+    }
+}
+
+/// The certificate that a client showed, and what became of its verification.
+#[derive(Debug, Clone)]
+pub struct ClientCert {
+    /// The certificate, DER.
+    pub der: Vec<u8>,
+    /// Why it does not verify, if it does not.
+    pub failure: Option<String>,
+}
+
+impl ClientCert {
+    /// Facts of the certificate; `None` if it cannot be parsed.
+    pub fn info(&self) -> Option<CertInfo> {
+        CertInfo::from_der(&self.der)
+    }
+}
+
+/// Facts of a certificate, for logs, variables and headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertInfo {
+    /// The subject, as RFC 2253 writes it (`CN=a,O=b`, last element first).
+    pub subject: String,
+    /// The issuer, likewise.
+    pub issuer: String,
+    /// The serial number, upper-case hexadecimal.
+    pub serial: String,
+    /// Start of validity, seconds since 1970.
+    pub not_before: i64,
+    /// End of validity, seconds since 1970.
+    pub not_after: i64,
+    /// SHA-1 of the DER form, lower-case hexadecimal (as nginx's `$ssl_client_fingerprint`).
+    pub sha1: String,
+}
+
+impl CertInfo {
+    /// Reads a DER certificate.
+    pub fn from_der(der: &[u8]) -> Option<Self> {
+        let (_, cert) = X509Certificate::from_der(der).ok()?;
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, der);
+        Some(Self {
+            subject: rfc2253(cert.subject()),
+            issuer: rfc2253(cert.issuer()),
+            serial: hex(cert.raw_serial(), b"0123456789ABCDEF"),
+            not_before: cert.validity().not_before.timestamp(),
+            not_after: cert.validity().not_after.timestamp(),
+            sha1: hex(digest.as_ref(), b"0123456789abcdef"),
+        })
+    }
+}
+
+fn hex(bytes: &[u8], digits: &[u8; 16]) -> String {
+    bytes
+        .iter()
+        .flat_map(|&b| [digits[usize::from(b >> 4)], digits[usize::from(b & 15)]])
+        .map(char::from)
+        .collect()
+}
+
+fn rfc2253(name: &X509Name<'_>) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for attribute in name.iter_attributes() {
+        let oid = attribute.attr_type().to_id_string();
+        let short = match oid.as_str() {
+            "2.5.4.3" => "CN",
+            "2.5.4.6" => "C",
+            "2.5.4.7" => "L",
+            "2.5.4.8" => "ST",
+            "2.5.4.9" => "street",
+            "2.5.4.10" => "O",
+            "2.5.4.11" => "OU",
+            "2.5.4.5" => "serialNumber",
+            "1.2.840.113549.1.9.1" => "emailAddress",
+            "0.9.2342.19200300.100.1.25" => "DC",
+            "0.9.2342.19200300.100.1.1" => "UID",
+            other => other,
+        };
+        let value = attribute.as_str().map_or_else(
+            |_| format!("#{}", hex(attribute.attr_value().data, b"0123456789ABCDEF")),
+            escape_value,
+        );
+        parts.push(format!("{short}={value}"));
+    }
+    parts.reverse();
+    parts.join(",")
+}
+
+fn escape_value(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let last = value.chars().count().saturating_sub(1);
+    for (i, c) in value.chars().enumerate() {
+        let edge = (i == 0 && matches!(c, ' ' | '#')) || (i == last && c == ' ');
+        if edge || matches!(c, ',' | '+' | '"' | '\\' | '<' | '>' | ';') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

@@ -1,0 +1,173 @@
+//! The client's side: TLS to upstreams.
+//!
+//! Owns: `ClientTls`, with the sessions it may resume.
+//! Never: decides whether to verify; the configuration says so.
+//! Driven by: `engine`'s upstream pools.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{Resumption, UnbufferedClientConnection, WebPkiServerVerifier};
+use rustls_pki_types::ServerName;
+
+use super::cert::read_pair;
+use super::error::{AcceptError, TlsConfigError};
+use super::server::{CertKey, provider_for};
+use super::session::Session;
+use super::stream::TlsStream;
+use super::suites::TlsVersion;
+use super::verify::{AnyServer, TrustedServer, read_crls, read_roots};
+use crate::buf::Buf;
+use crate::stream::Stream;
+
+/// How a server's certificate is verified.
+#[derive(Debug, Clone, Default)]
+pub enum ServerVerify {
+    /// Not at all (nginx's and HAProxy's default).
+    #[default]
+    Off,
+    /// Against these authorities.
+    Ca {
+        /// Trusted authorities, or trusted server certificates themselves, PEM.
+        ca_pem: Vec<u8>,
+        /// Revocation lists, PEM.
+        crl_pem: Option<Vec<u8>>,
+        /// Whether the certificate must be for the server's name.
+        check_name: bool,
+    },
+}
+
+/// Settings of a TLS client.
+#[derive(Clone)]
+pub struct ClientTlsConfig {
+    /// Verification of the server.
+    pub verify: ServerVerify,
+    /// Send the server's name (RFC 6066, 3).
+    pub send_name: bool,
+    /// Own certificate, if the server asks for one (its names are not used).
+    pub certificate: Option<CertKey>,
+    /// Application protocols to offer.
+    pub alpn: Vec<Vec<u8>>,
+    /// Sessions kept for resumption; 0 for none.
+    pub sessions: usize,
+    /// Lowest version.
+    pub min_version: TlsVersion,
+    /// Highest version.
+    pub max_version: TlsVersion,
+    /// OpenSSL names of the TLS 1.2 suites; `None`: all.
+    pub suites12: Option<Vec<String>>,
+    /// Names of the TLS 1.3 suites; `None`: all.
+    pub suites13: Option<Vec<String>>,
+}
+
+impl Default for ClientTlsConfig {
+    fn default() -> Self {
+        Self {
+            verify: ServerVerify::Off,
+            send_name: true,
+            certificate: None,
+            alpn: Vec::new(),
+            sessions: 256,
+            min_version: TlsVersion::Tls12,
+            max_version: TlsVersion::Tls13,
+            suites12: None,
+            suites13: None,
+        }
+    }
+}
+
+/// A TLS client's configuration, ready for use. Clones share it and its sessions.
+#[derive(Clone)]
+pub struct ClientTls {
+    config: Arc<ClientConfig>,
+}
+
+impl std::fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ClientTls")
+    }
+}
+
+impl ClientTls {
+    /// Checks and builds.
+    pub fn new(config: ClientTlsConfig) -> Result<Self, TlsConfigError> {
+        let (provider, versions) = provider_for(
+            config.suites12.as_deref(),
+            config.suites13.as_deref(),
+            None,
+            (config.min_version, config.max_version),
+        )?;
+        let verifier: Arc<dyn ServerCertVerifier> = match &config.verify {
+            ServerVerify::Off => Arc::new(AnyServer { provider: provider.clone() }),
+            ServerVerify::Ca { ca_pem, crl_pem, check_name } => {
+                let (roots, trusted) = read_roots(ca_pem)?;
+                let crls = read_crls(crl_pem.as_deref())?;
+                let mut builder =
+                    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+                if !crls.is_empty() {
+                    builder = builder.with_crls(crls).only_check_end_entity_revocation();
+                }
+                let inner =
+                    builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
+                Arc::new(TrustedServer {
+                    provider: provider.clone(),
+                    inner,
+                    trusted,
+                    check_name: *check_name,
+                })
+            }
+        };
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&versions)
+            .map_err(|error| TlsConfigError::Other(error.to_string()))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut built = match &config.certificate {
+            None => builder.with_no_client_auth(),
+            Some(pair) => {
+                let loaded = read_pair(&provider, &pair.chain_pem, &pair.key_pem)?;
+                let only = rustls::sign::SingleCertAndKey::from(loaded);
+                builder.with_client_cert_resolver(Arc::new(only))
+            }
+        };
+        built.alpn_protocols = config.alpn;
+        built.enable_sni = config.send_name;
+        built.resumption = match config.sessions {
+            0 => Resumption::disabled(),
+            sessions => Resumption::in_memory_sessions(sessions),
+        };
+        Ok(Self { config: Arc::new(built) })
+    }
+
+    /// Performs the handshake with the server called `name` (a host name, or an IP address). A name that cannot be
+    /// one is only an error when the certificate must match it. Has no time limit of its own.
+    pub async fn connect(&self, stream: Stream, name: &str) -> io::Result<TlsStream> {
+        let name = name.trim_start_matches('[').trim_end_matches([']', '.']);
+        let name = ServerName::try_from(name.to_owned())
+            .or_else(|_| ServerName::try_from(placeholder(name)))
+            .map_err(io::Error::other)?;
+        let connection =
+            UnbufferedClientConnection::new(self.config.clone(), name).map_err(io::Error::other)?;
+        let tls = TlsStream::new(stream, Session::client(connection), Buf::new(), None);
+        match tls.handshake().await {
+            Ok(()) => Ok(tls),
+            Err(AcceptError::Io(error)) => Err(error),
+            Err(AcceptError::Closed { .. }) => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server closed the connection in the TLS handshake",
+            )),
+            Err(other) => Err(io::Error::new(io::ErrorKind::InvalidData, other.to_string())),
+        }
+    }
+}
+
+/// A name that stands for one that is no host name (`my_pool`, a unix path): it matches no certificate, and keeps
+/// the sessions of different pools apart.
+fn placeholder(name: &str) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    format!("x{:016x}.invalid", hasher.finish())
+}

@@ -1,0 +1,129 @@
+//! Errors of TLS, by operation.
+//!
+//! Owns: what can be wrong with a configuration, and how a handshake can fail.
+//! Never: wraps a type of rustls; its messages are kept as text.
+//! Driven by: the rest of `tls`.
+
+use std::fmt;
+use std::io;
+
+use crate::buf::Buf;
+use crate::stream::Stream;
+
+/// What is wrong with a TLS configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TlsConfigError {
+    /// The PEM text holds no certificate.
+    NoCertificate,
+    /// The PEM text holds no private key.
+    NoKey,
+    /// The private key is encrypted, and no passphrase can be asked for.
+    EncryptedKey,
+    /// The text is not valid PEM.
+    BadPem(String),
+    /// A certificate cannot be read.
+    BadCertificate(String),
+    /// The private key cannot be read, or is of an unsupported kind.
+    BadKey(String),
+    /// The private key does not belong to the first certificate of the chain.
+    KeyMismatch,
+    /// A certificate authority's certificate or a revocation list cannot be used.
+    BadAuthority(String),
+    /// No cipher suite is left that is supported here.
+    NoUsableSuite,
+    /// No key exchange group is left that is supported here.
+    NoUsableGroup,
+    /// The protocol versions and cipher suites exclude each other.
+    NoUsableVersion,
+    /// A server without any certificate, which does not refuse all handshakes either.
+    NoCertificates,
+    /// Ticket keys must be of 48 or 80 bytes.
+    BadTicketKey(usize),
+    /// Anything else the TLS library refuses.
+    Other(String),
+}
+
+impl fmt::Display for TlsConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCertificate => f.write_str("no certificate in the PEM text"),
+            Self::NoKey => f.write_str("no private key in the PEM text"),
+            Self::EncryptedKey => f.write_str("the private key is encrypted"),
+            Self::BadPem(why) => write!(f, "not valid PEM: {why}"),
+            Self::BadCertificate(why) => write!(f, "unreadable certificate: {why}"),
+            Self::BadKey(why) => write!(f, "unusable private key: {why}"),
+            Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
+            Self::BadAuthority(why) => write!(f, "unusable certificate authority: {why}"),
+            Self::NoUsableSuite => f.write_str("none of the cipher suites is supported"),
+            Self::NoUsableGroup => f.write_str("none of the key exchange groups is supported"),
+            Self::NoUsableVersion => f.write_str("no protocol version is left with these cipher suites"),
+            Self::NoCertificates => f.write_str("a TLS server needs a certificate"),
+            Self::BadTicketKey(len) => write!(f, "a ticket key of {len} bytes (48 or 80 are needed)"),
+            Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for TlsConfigError {}
+
+/// How a server's handshake failed.
+#[derive(Debug)]
+pub enum AcceptError {
+    /// The connection failed.
+    Io(io::Error),
+    /// The peer closed before the handshake ended; `received` tells whether it had sent anything.
+    Closed {
+        /// Whether any byte had arrived.
+        received: bool,
+    },
+    /// The peer speaks plain HTTP. Stream and first bytes come back, so that it can be told.
+    PlainHttp(Stream, Buf),
+    /// The peer's bytes are neither TLS nor HTTP.
+    NotTls,
+    /// No configuration for the name that the client asked for.
+    Rejected,
+    /// The handshake failed; an alert was sent. The text is for logs.
+    Handshake(String),
+}
+
+impl fmt::Display for AcceptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Closed { .. } => f.write_str("peer closed connection in SSL handshake"),
+            Self::PlainHttp(..) => f.write_str("client sent plain HTTP request to HTTPS port"),
+            Self::NotTls => f.write_str("the client does not speak TLS"),
+            Self::Rejected => f.write_str("handshake rejected"),
+            Self::Handshake(why) => write!(f, "SSL handshake failed: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for AcceptError {}
+
+impl From<io::Error> for AcceptError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The peer closed the connection without close_notify: what was read may be cut (RFC 8446, 6.1).
+#[derive(Debug)]
+struct Truncated;
+
+impl fmt::Display for Truncated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the TLS stream ended without close_notify")
+    }
+}
+
+impl std::error::Error for Truncated {}
+
+pub(crate) fn truncated() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, Truncated)
+}
+
+/// Whether a read failed because the peer closed a TLS connection without saying that its data was complete.
+pub fn is_truncated(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Truncated>())
+}

@@ -1,0 +1,29 @@
+//! TLS 1.2 and 1.3 for both roles, on rustls and aws-lc-rs.
+//!
+//! Owns: configuration (certificates, suites, tickets, verification) and encrypted streams.
+//! Never: shows a type of rustls; reads a file (PEM comes as bytes); keeps time (handshake timeouts are the caller's).
+//! Driven by: `engine`, which builds [`ServerTls`] and [`ClientTls`] once per configuration.
+//! Why rustls' unbuffered API, in `session` alone: it encrypts into buffers of ours, and an idle connection holds none.
+//! The API is gone from the main branch of rustls, so nothing outside `session` may depend on it.
+
+mod cert;
+mod client;
+mod error;
+mod hello;
+mod server;
+mod session;
+mod stream;
+mod suites;
+mod tickets;
+mod verify;
+
+pub use cert::{CertInfo, ClientCert, cert_names};
+pub use client::{ClientTls, ClientTlsConfig, ServerVerify};
+pub use error::{AcceptError, TlsConfigError, is_truncated};
+pub use hello::ClientHello;
+pub use server::{CertKey, ClientAuth, ClientAuthMode, ServerTls, ServerTlsConfig};
+pub use stream::TlsStream;
+pub use suites::{
+    Resolved, TlsVersion, openssl_name, resolve_groups, resolve_suites, resolve_suites13, usable_suites,
+};
+pub use tickets::{SessionCache, Tickets};

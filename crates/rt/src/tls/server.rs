@@ -1,0 +1,280 @@
+//! The server's side: configuration and handshake.
+//!
+//! Owns: `ServerTls`, made once per configuration and shared by all workers.
+//! Never: touches ticket keys or stored sessions beyond using them (they outlive it).
+//! Driven by: `engine`, which accepts with it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{
+    NoClientAuth, NoServerSessionStorage, UnbufferedServerConnection, WebPkiClientVerifier,
+};
+
+use super::cert::{CertStore, read_pair};
+use super::error::{AcceptError, TlsConfigError};
+use super::hello::{ClientHello, Peek, peek};
+use super::session::Session;
+use super::stream::TlsStream;
+use super::suites::{TlsVersion, groups_for, suites_for};
+use super::tickets::{Scoped, SessionCache, Tickets};
+use super::verify::{LenientClient, read_crls, read_roots};
+use crate::buf::{Buf, LARGE, SMALL};
+use crate::stream::Stream;
+
+/// A certificate chain with its key, and the names it serves.
+#[derive(Clone)]
+pub struct CertKey {
+    /// The chain, PEM, own certificate first.
+    pub chain_pem: Vec<u8>,
+    /// The private key, PEM (PKCS#8, PKCS#1 or SEC1).
+    pub key_pem: Vec<u8>,
+    /// Server names: exact, `*.example.org`, or `.example.org` (the name and all below).
+    pub names: Vec<String>,
+    /// Serves clients that ask for no name, or for one that is nobody's. Several defaults of different key types may
+    /// stand side by side.
+    pub default: bool,
+}
+
+/// What is asked of clients about certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientAuthMode {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A certificate is asked for; a bad or missing one is reported ([`TlsStream::client_cert`]), never refused.
+    Report,
+    /// A certificate is asked for; a missing one is accepted, a bad one fails the handshake.
+    Optional,
+    /// The handshake fails without a good certificate.
+    Required,
+}
+
+/// Verification of client certificates.
+#[derive(Debug, Clone, Default)]
+pub struct ClientAuth {
+    /// What is asked for.
+    pub mode: ClientAuthMode,
+    /// Trusted authorities, PEM.
+    pub ca_pem: Vec<u8>,
+    /// Revocation lists, PEM.
+    pub crl_pem: Option<Vec<u8>>,
+}
+
+/// Settings of a TLS server.
+#[derive(Clone)]
+pub struct ServerTlsConfig {
+    /// Certificates. For one name, certificates of several key types may be given; ECDSA is preferred.
+    pub certificates: Vec<CertKey>,
+    /// Lowest version.
+    pub min_version: TlsVersion,
+    /// Highest version.
+    pub max_version: TlsVersion,
+    /// OpenSSL names of the TLS 1.2 suites, in order of preference (see `resolve_suites`); `None`: all.
+    pub suites12: Option<Vec<String>>,
+    /// Names of the TLS 1.3 suites; `None`: all.
+    pub suites13: Option<Vec<String>>,
+    /// Key exchange groups (see `resolve_groups`); `None`: X25519, P-256, P-384.
+    pub groups: Option<Vec<String>>,
+    /// The order of the server's suites decides, not the client's.
+    pub prefer_server_order: bool,
+    /// Application protocols, in order of preference; empty: the extension is ignored.
+    pub alpn: Vec<Vec<u8>>,
+    /// Ticket keys; `None`: no tickets.
+    pub tickets: Option<Tickets>,
+    /// Stored sessions; `None`: none.
+    pub session_cache: Option<SessionCache>,
+    /// Client certificates.
+    pub client_auth: ClientAuth,
+    /// Refuse every handshake (`ssl_reject_handshake`); certificates are not needed then.
+    pub reject_handshake: bool,
+    /// Refuse clients that ask for a name of no certificate, instead of using a default.
+    pub strict_names: bool,
+}
+
+impl Default for ServerTlsConfig {
+    fn default() -> Self {
+        Self {
+            certificates: Vec::new(),
+            min_version: TlsVersion::Tls12,
+            max_version: TlsVersion::Tls13,
+            suites12: None,
+            suites13: None,
+            groups: None,
+            prefer_server_order: false,
+            alpn: Vec::new(),
+            tickets: None,
+            session_cache: None,
+            client_auth: ClientAuth::default(),
+            reject_handshake: false,
+            strict_names: false,
+        }
+    }
+}
+
+/// A TLS server's configuration, ready for use. Clones share it; any thread may use it.
+#[derive(Clone)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+    /// Verifies client certificates where the handshake does not.
+    client_check: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServerTls")
+    }
+}
+
+/// The provider with the chosen suites and groups, and the versions that are left.
+pub(crate) fn provider_for(
+    suites12: Option<&[String]>,
+    suites13: Option<&[String]>,
+    groups: Option<&[String]>,
+    versions: (TlsVersion, TlsVersion),
+) -> Result<(Arc<CryptoProvider>, Vec<&'static rustls::SupportedProtocolVersion>), TlsConfigError> {
+    let cipher_suites = suites_for(suites12, suites13);
+    if cipher_suites.is_empty() {
+        return Err(TlsConfigError::NoUsableSuite);
+    }
+    let kx_groups = groups_for(groups);
+    if kx_groups.is_empty() {
+        return Err(TlsConfigError::NoUsableGroup);
+    }
+    let offered =
+        [(TlsVersion::Tls13, &rustls::version::TLS13), (TlsVersion::Tls12, &rustls::version::TLS12)];
+    let usable: Vec<_> = offered
+        .into_iter()
+        .filter(|(version, _)| (versions.0..=versions.1).contains(version))
+        .filter(|(_, version)| cipher_suites.iter().any(|suite| suite.version().version == version.version))
+        .map(|(_, version)| version)
+        .collect();
+    if usable.is_empty() {
+        return Err(TlsConfigError::NoUsableVersion);
+    }
+    let provider =
+        CryptoProvider { cipher_suites, kx_groups, ..rustls::crypto::aws_lc_rs::default_provider() };
+    Ok((Arc::new(provider), usable))
+}
+
+fn client_verifier(
+    provider: &Arc<CryptoProvider>,
+    auth: &ClientAuth,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsConfigError> {
+    if auth.mode == ClientAuthMode::Off {
+        return Ok(None);
+    }
+    let (roots, _) = read_roots(&auth.ca_pem)?;
+    let crls = read_crls(auth.crl_pem.as_deref())?;
+    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    if !crls.is_empty() {
+        builder = builder.with_crls(crls).only_check_end_entity_revocation();
+    }
+    if auth.mode != ClientAuthMode::Required {
+        builder = builder.allow_unauthenticated();
+    }
+    builder.build().map(Some).map_err(|error| TlsConfigError::BadAuthority(error.to_string()))
+}
+
+/// A number that differs between policies about client certificates.
+fn scope_of(auth: &ClientAuth) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (auth.mode as u8).hash(&mut hasher);
+    auth.ca_pem.hash(&mut hasher);
+    auth.crl_pem.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl ServerTls {
+    /// Checks and builds. Certificates and keys are parsed here, so that a mistake shows before it is used.
+    pub fn new(config: ServerTlsConfig) -> Result<Self, TlsConfigError> {
+        let (provider, versions) = provider_for(
+            config.suites12.as_deref(),
+            config.suites13.as_deref(),
+            config.groups.as_deref(),
+            (config.min_version, config.max_version),
+        )?;
+        let mut store = CertStore::default();
+        store.strict = config.strict_names;
+        if !config.reject_handshake {
+            if config.certificates.is_empty() {
+                return Err(TlsConfigError::NoCertificates);
+            }
+            let any_default = config.certificates.iter().any(|pair| pair.default);
+            for (i, pair) in config.certificates.iter().enumerate() {
+                let loaded = Arc::new(read_pair(&provider, &pair.chain_pem, &pair.key_pem)?);
+                let is_default = pair.default || (!any_default && i == 0) || pair.names.is_empty();
+                store.add(loaded, &pair.names, is_default);
+            }
+        }
+        let check = client_verifier(&provider, &config.client_auth)?;
+        let verifier: Arc<dyn ClientCertVerifier> = match (&check, config.client_auth.mode) {
+            (None, _) => Arc::new(NoClientAuth),
+            (Some(strict), ClientAuthMode::Report) => {
+                Arc::new(LenientClient { provider: provider.clone(), strict: strict.clone() })
+            }
+            (Some(strict), _) => strict.clone(),
+        };
+        let mut built = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(|error| TlsConfigError::Other(error.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(store));
+        built.ignore_client_order = config.prefer_server_order;
+        built.alpn_protocols = config.alpn;
+        let scope = scope_of(&config.client_auth);
+        if let Some(tickets) = config.tickets {
+            built.ticketer = Arc::new(Scoped { scope, inner: tickets.0 });
+        } else if config.session_cache.is_none() {
+            built.send_tls13_tickets = 0;
+        }
+        built.session_storage = match config.session_cache {
+            Some(cache) => Arc::new(Scoped { scope, inner: cache.0 }),
+            None => Arc::new(NoServerSessionStorage {}),
+        };
+        Ok(Self { config: Arc::new(built), client_check: check })
+    }
+
+    /// Performs the handshake. Has no time limit of its own.
+    pub async fn accept(&self, stream: Stream) -> Result<TlsStream, AcceptError> {
+        Self::accept_with(stream, |_| Some(self.clone())).await
+    }
+
+    /// As [`ServerTls::accept`], with the configuration chosen by what the client asks for; `None` refuses.
+    pub async fn accept_with(
+        stream: Stream,
+        select: impl FnOnce(&ClientHello) -> Option<ServerTls>,
+    ) -> Result<TlsStream, AcceptError> {
+        let mut incoming = Buf::new();
+        let hello = loop {
+            let limit = if incoming.len() < SMALL { SMALL } else { LARGE };
+            match stream.read_up_to(&mut incoming, limit).await {
+                Ok(0) => return Err(AcceptError::Closed { received: !incoming.is_empty() }),
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            match peek(&incoming) {
+                Peek::Hello(hello) => break hello,
+                Peek::Incomplete => {}
+                Peek::PlainHttp => return Err(AcceptError::PlainHttp(stream, incoming)),
+                Peek::NotTls => return Err(AcceptError::NotTls),
+            }
+        };
+        let Some(tls) = select(&hello) else {
+            // Alert unrecognized_name, fatal, in a record of its own (RFC 6066, 3).
+            let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, 112]);
+            return Err(AcceptError::Rejected);
+        };
+        let connection = UnbufferedServerConnection::new(tls.config.clone())
+            .map_err(|error| AcceptError::Handshake(error.to_string()))?;
+        let tls_stream = TlsStream::new(stream, Session::server(connection), incoming, hello.server_name);
+        tls_stream.handshake().await?;
+        if let Some(check) = &tls.client_check {
+            tls_stream.check_client(&**check);
+        }
+        Ok(tls_stream)
+    }
+}

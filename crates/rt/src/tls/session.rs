@@ -1,0 +1,233 @@
+//! The one module that calls rustls' unbuffered API.
+//!
+//! Owns: the translation of its states into three verbs: feed ciphertext, encrypt, close.
+//! Never: reads or writes a socket; keeps a buffer.
+//! Driven by: `stream`.
+//! Why a trait of our own: rustls is pinned to 0.23 for this API; whatever replaces it has to offer these verbs.
+
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
+};
+use rustls::{CommonState, Error};
+
+use crate::buf::Buf;
+
+/// Plaintext bytes of one record (RFC 8446, 5.1).
+const RECORD: usize = 16 * 1024;
+/// More than any record adds: header, explicit nonce, content type, tag.
+const OVERHEAD: usize = 64;
+
+/// The buffers of one connection, lent to each call: always the same ones, and `incoming` changed only at its end.
+pub(crate) struct Io<'a> {
+    /// Ciphertext received; whole records are consumed.
+    pub(crate) incoming: &'a mut Buf,
+    /// Plaintext received; appended to.
+    pub(crate) plain: &'a mut Buf,
+    /// Ciphertext to send; appended to.
+    pub(crate) out: &'a mut Buf,
+}
+
+/// One side of a TLS connection, without its buffers.
+pub(crate) trait TlsSession {
+    /// Processes the whole records of `io.incoming`. On an error the alert for the peer is in `io.out`.
+    fn feed(&mut self, io: &mut Io<'_>) -> Result<(), Error>;
+
+    /// Appends records that carry `plain` to `io.out`. Only after the handshake.
+    fn encrypt(&mut self, plain: &[u8], io: &mut Io<'_>) -> Result<(), Error>;
+
+    /// Appends close_notify to `io.out`.
+    fn close(&mut self, io: &mut Io<'_>) -> Result<(), Error>;
+
+    /// Whether the peer's close_notify was processed.
+    fn peer_closed(&self) -> bool;
+
+    /// What was negotiated.
+    fn facts(&self) -> &CommonState;
+}
+
+/// A session of either role.
+pub(crate) struct Session {
+    side: Side,
+    peer_closed: bool,
+}
+
+enum Side {
+    Server(Box<UnbufferedServerConnection>),
+    Client(Box<UnbufferedClientConnection>),
+}
+
+/// What to do once all that has to come first is done.
+enum Goal<'a> {
+    Nothing,
+    Encrypt(&'a [u8]),
+    Close,
+}
+
+impl Session {
+    pub(crate) fn server(connection: UnbufferedServerConnection) -> Self {
+        Self { side: Side::Server(Box::new(connection)), peer_closed: false }
+    }
+
+    pub(crate) fn client(connection: UnbufferedClientConnection) -> Self {
+        Self { side: Side::Client(Box::new(connection)), peer_closed: false }
+    }
+
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.side, Side::Server(_))
+    }
+
+    fn run(&mut self, io: &mut Io<'_>, goal: &Goal<'_>) -> Result<(), Error> {
+        let result = self.step(io, goal);
+        if result.is_err() {
+            // The alert is still to be encoded; the states behind it only repeat the error. The buffer must be the
+            // same one: the library remembers places in it.
+            let _ = self.step(io, &Goal::Nothing);
+        }
+        result
+    }
+
+    fn step(&mut self, io: &mut Io<'_>, goal: &Goal<'_>) -> Result<(), Error> {
+        match &mut self.side {
+            Side::Server(connection) => drive(&mut **connection, io, goal, &mut self.peer_closed),
+            Side::Client(connection) => drive(&mut **connection, io, goal, &mut self.peer_closed),
+        }
+    }
+}
+
+impl TlsSession for Session {
+    fn feed(&mut self, io: &mut Io<'_>) -> Result<(), Error> {
+        self.run(io, &Goal::Nothing)
+    }
+
+    fn encrypt(&mut self, plain: &[u8], io: &mut Io<'_>) -> Result<(), Error> {
+        self.run(io, &Goal::Encrypt(plain))
+    }
+
+    fn close(&mut self, io: &mut Io<'_>) -> Result<(), Error> {
+        self.run(io, &Goal::Close)
+    }
+
+    fn peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    fn facts(&self) -> &CommonState {
+        match &self.side {
+            Side::Server(connection) => connection,
+            Side::Client(connection) => connection,
+        }
+    }
+}
+
+/// What both roles have in common.
+trait Process {
+    type Data;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+}
+
+impl Process for UnbufferedServerConnection {
+    type Data = ServerConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
+    }
+}
+
+impl Process for UnbufferedClientConnection {
+    type Data = ClientConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
+    }
+}
+
+/// Steps through the states until nothing more can be done with what has arrived, then pursues the goal.
+fn drive<C: Process>(
+    connection: &mut C,
+    io: &mut Io<'_>,
+    goal: &Goal<'_>,
+    peer_closed: &mut bool,
+) -> Result<(), Error> {
+    loop {
+        let UnbufferedStatus { mut discard, state, .. } = connection.process(io.incoming);
+        let mut done = false;
+        let mut failure = None;
+        match state {
+            Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                while let Some(record) = traffic.next_record() {
+                    let record = record?;
+                    discard += record.discard;
+                    io.plain.extend(record.payload);
+                }
+            }
+            Ok(ConnectionState::EncodeTlsData(mut data)) => failure = encode(&mut data, io.out).err(),
+            // Whatever is in `out` is sent before anything else is, so it counts as transmitted.
+            Ok(ConnectionState::TransmitTlsData(transmit)) => transmit.done(),
+            Ok(ConnectionState::PeerClosed) => *peer_closed = true,
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                done = true;
+                failure = match goal {
+                    Goal::Nothing => None,
+                    Goal::Encrypt(plain) => encrypt(&mut traffic, plain, io.out).err(),
+                    Goal::Close => {
+                        io.out.reserve(RECORD / 16);
+                        match traffic.queue_close_notify(io.out.spare_mut()) {
+                            Ok(n) => {
+                                io.out.commit(n);
+                                None
+                            }
+                            Err(error) => Some(refused(&error)),
+                        }
+                    }
+                };
+            }
+            // Not reachable: early data is never offered, so the library itself skips what a client sends.
+            Ok(ConnectionState::ReadEarlyData(_)) => failure = Some(Error::General("early data".into())),
+            Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) | Ok(_) => {
+                done = true;
+                if !matches!(goal, Goal::Nothing) {
+                    failure = Some(Error::HandshakeNotComplete);
+                }
+            }
+            Err(error) => failure = Some(error),
+        }
+        io.incoming.consume(discard);
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        if done {
+            return Ok(());
+        }
+    }
+}
+
+fn encode<Data>(data: &mut EncodeTlsData<'_, Data>, out: &mut Buf) -> Result<(), Error> {
+    loop {
+        match data.encode(out.spare_mut()) {
+            Ok(n) => {
+                out.commit(n);
+                return Ok(());
+            }
+            Err(EncodeError::InsufficientSize(short)) => out.reserve(short.required_size),
+            Err(EncodeError::AlreadyEncoded) => return Ok(()),
+        }
+    }
+}
+
+fn encrypt<Data>(traffic: &mut WriteTraffic<'_, Data>, plain: &[u8], out: &mut Buf) -> Result<(), Error> {
+    out.reserve(plain.len() + plain.len().div_ceil(RECORD).max(1) * OVERHEAD);
+    let n = traffic.encrypt(plain, out.spare_mut()).map_err(|error| refused(&error))?;
+    out.commit(n);
+    Ok(())
+}
+
+fn refused(error: &EncryptError) -> Error {
+    match error {
+        EncryptError::EncryptExhausted => Error::EncryptError,
+        // The space was computed from above; not reachable.
+        EncryptError::InsufficientSize(_) => Error::General("record space".into()),
+    }
+}

@@ -1,0 +1,548 @@
+//! An encrypted stream: a socket, a TLS session, and no buffers while idle.
+//!
+//! Owns: the order of reads, writes and close_notify on one connection.
+//! Never: holds a buffer between two requests; mixes the records of two writes.
+//! Driven by: connection tasks, through `Conn` or directly.
+//! Why writes go in groups of 48 KB: three records and what they add fit the largest pooled buffer, and the
+//! ciphertext is still in the cache when the kernel copies it.
+//!
+//! ```text
+//!   socket --> incoming (ciphertext) --session--> plain --> reader
+//!   writer --session--> out (ciphertext) --> socket        out also collects tickets, alerts, key updates
+//! ```
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{HandshakeKind, ProtocolVersion};
+
+use super::cert::ClientCert;
+use super::error::{AcceptError, truncated};
+use super::session::{Io, Session, TlsSession};
+use super::suites::{TlsVersion, name_of};
+use super::verify::check_client;
+use crate::buf::{Buf, LARGE, MEDIUM, SMALL};
+use crate::stream::{PeerClosed, Stream};
+
+/// Plaintext bytes encrypted and sent at a time.
+const GROUP: usize = 48 * 1024;
+
+/// An encrypted connection. Clones are handles on the same connection.
+#[derive(Clone)]
+pub struct TlsStream {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    stream: Stream,
+    state: RefCell<State>,
+    server_name: Option<Box<str>>,
+}
+
+struct State {
+    session: Session,
+    incoming: Buf,
+    plain: Buf,
+    out: Buf,
+    /// The last receive filled its buffer: more is likely to come, in bulk.
+    bulk: bool,
+    /// A write is being awaited, or was dropped half-way: nothing else may be sent.
+    writing: bool,
+    closed: bool,
+    /// The socket's end was read, or the session failed: what every later read says.
+    end: Option<End>,
+    client_failure: Option<Box<str>>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Truncated,
+    Failed,
+}
+
+impl State {
+    fn with_io<T>(&mut self, run: impl FnOnce(&mut Session, &mut Io<'_>) -> T) -> T {
+        let mut io = Io { incoming: &mut self.incoming, plain: &mut self.plain, out: &mut self.out };
+        run(&mut self.session, &mut io)
+    }
+
+    /// Gives back what holds nothing.
+    fn shrink(&mut self) {
+        for buf in [&mut self.incoming, &mut self.plain, &mut self.out] {
+            if buf.is_empty() {
+                buf.release();
+            }
+        }
+    }
+
+    fn handshaking(&self) -> bool {
+        self.session.facts().is_handshaking()
+    }
+
+    /// How much ciphertext to ask for: a small head first, the whole of a record begun, or bulk.
+    fn receive_limit(&self) -> usize {
+        if self.bulk {
+            return LARGE - self.incoming.len().min(LARGE - SMALL);
+        }
+        match self.incoming.get(3..5) {
+            Some(len) => {
+                let record = 5 + (usize::from(len[0]) << 8 | usize::from(len[1]));
+                record.saturating_sub(self.incoming.len()).max(1)
+            }
+            None => SMALL,
+        }
+    }
+}
+
+fn invalid(error: &rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+impl TlsStream {
+    pub(crate) fn new(stream: Stream, session: Session, incoming: Buf, server_name: Option<String>) -> Self {
+        let state = State {
+            session,
+            incoming,
+            plain: Buf::new(),
+            out: Buf::new(),
+            bulk: false,
+            writing: false,
+            closed: false,
+            end: None,
+            client_failure: None,
+        };
+        let server_name = server_name.map(String::into_boxed_str);
+        Self { inner: Rc::new(Inner { stream, state: RefCell::new(state), server_name }) }
+    }
+
+    /// Drives the handshake to its end.
+    pub(crate) async fn handshake(&self) -> Result<(), AcceptError> {
+        let stream = &self.inner.stream;
+        let mut received = false;
+        loop {
+            let (result, out, done) = {
+                let mut state = self.inner.state.borrow_mut();
+                let result = state.with_io(|session, io| session.feed(io));
+                let done = !state.handshaking();
+                // A TLS 1.3 server's tickets travel with its first data, or when the connection falls idle. For
+                // everything else the peer is waiting.
+                let version = state.session.facts().protocol_version();
+                let tickets = state.session.is_server() && version == Some(ProtocolVersion::TLSv1_3);
+                let keep = done && result.is_ok() && tickets;
+                let out = if keep { Buf::new() } else { state.out.take() };
+                (result, out, done)
+            };
+            if !out.is_empty() {
+                if result.is_err() {
+                    let _ = stream.try_write(&out);
+                } else {
+                    stream.write_all(out).await.0?;
+                }
+            }
+            if let Err(error) = result {
+                self.inner.state.borrow_mut().end = Some(End::Failed);
+                return Err(AcceptError::Handshake(error.to_string()));
+            }
+            if done {
+                self.inner.state.borrow_mut().shrink();
+                return Ok(());
+            }
+            stream.readable().await;
+            let mut state = self.inner.state.borrow_mut();
+            if state.incoming.len() >= LARGE {
+                state.end = Some(End::Failed);
+                return Err(AcceptError::Handshake("the handshake is too large".into()));
+            }
+            match stream.try_read_up_to(&mut state.incoming, SMALL)? {
+                Some(0) => {
+                    state.end = Some(End::Truncated);
+                    return Err(AcceptError::Closed { received });
+                }
+                Some(_) => received = true,
+                None => {}
+            }
+        }
+    }
+
+    pub(crate) fn check_client(&self, verifier: &dyn ClientCertVerifier) {
+        let mut state = self.inner.state.borrow_mut();
+        let chain = state.session.facts().peer_certificates();
+        let failure = chain.and_then(|chain| check_client(verifier, chain));
+        state.client_failure = failure.map(String::into_boxed_str);
+    }
+
+    /// The socket under the encryption, for its options and addresses. Reading or writing it breaks the connection.
+    pub fn stream(&self) -> &Stream {
+        &self.inner.stream
+    }
+
+    // ---- facts ----
+
+    /// The negotiated application protocol.
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.inner.state.borrow().session.facts().alpn_protocol().map(<[u8]>::to_vec)
+    }
+
+    /// Whether `protocol` was negotiated.
+    pub fn alpn_is(&self, protocol: &[u8]) -> bool {
+        self.inner.state.borrow().session.facts().alpn_protocol() == Some(protocol)
+    }
+
+    /// The name the client asked for, in lower case (server side only).
+    pub fn server_name(&self) -> Option<&str> {
+        self.inner.server_name.as_deref()
+    }
+
+    /// The protocol version.
+    pub fn version(&self) -> TlsVersion {
+        match self.inner.state.borrow().session.facts().protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => TlsVersion::Tls12,
+            _ => TlsVersion::Tls13,
+        }
+    }
+
+    /// The cipher suite, as OpenSSL names it.
+    pub fn cipher(&self) -> &'static str {
+        let state = self.inner.state.borrow();
+        state.session.facts().negotiated_cipher_suite().map_or("(none)", |suite| name_of(suite.suite()))
+    }
+
+    /// The key exchange group, as the library names it (none for a resumed TLS 1.2 session).
+    pub fn group(&self) -> Option<String> {
+        let state = self.inner.state.borrow();
+        let group = state.session.facts().negotiated_key_exchange_group()?;
+        group.name().as_str().map(str::to_owned)
+    }
+
+    /// Whether an earlier session was resumed.
+    pub fn resumed(&self) -> bool {
+        self.inner.state.borrow().session.facts().handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The client's certificate and its verification, if one was asked for and shown (server side); on the client
+    /// side the server's.
+    pub fn client_cert(&self) -> Option<ClientCert> {
+        let state = self.inner.state.borrow();
+        let first = state.session.facts().peer_certificates()?.first()?;
+        Some(ClientCert { der: first.to_vec(), failure: state.client_failure.as_deref().map(str::to_owned) })
+    }
+
+    // ---- reading ----
+
+    /// Ready when a read may yield something without waiting for the socket.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        {
+            let mut state = self.inner.state.borrow_mut();
+            if !state.plain.is_empty() || state.end.is_some() || state.session.peer_closed() {
+                return Poll::Ready(());
+            }
+            if !state.out.is_empty() {
+                self.flush_now(&mut state);
+            }
+        }
+        self.inner.stream.poll_readable(cx)
+    }
+
+    /// Waits until a read may yield something. Holds no buffer, unless a record has arrived in part.
+    pub async fn readable(&self) {
+        poll_fn(|cx| self.poll_readable(cx)).await;
+    }
+
+    /// As [`Stream::read`]: `Ok(0)` is the peer's close_notify; an end without it is an error that `is_truncated` knows.
+    pub async fn read(&self, buf: &mut Buf) -> io::Result<usize> {
+        self.read_up_to(buf, MEDIUM).await
+    }
+
+    /// As [`Stream::read_up_to`].
+    pub async fn read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<usize> {
+        loop {
+            self.readable().await;
+            if let Some(read) = self.try_read_up_to(buf, limit)? {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// As [`Stream::try_read`].
+    pub fn try_read(&self, buf: &mut Buf) -> io::Result<Option<usize>> {
+        let limit = if buf.spare() == 0 { LARGE } else { buf.spare() };
+        self.try_read_up_to(buf, limit)
+    }
+
+    /// As [`Stream::try_read_up_to`].
+    pub fn try_read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
+        let mut state = self.inner.state.borrow_mut();
+        loop {
+            if !state.plain.is_empty() {
+                return Ok(Some(deliver(&mut state.plain, buf, limit)));
+            }
+            if state.session.peer_closed() {
+                return Ok(Some(0));
+            }
+            match state.end {
+                Some(End::Truncated) => return Err(truncated()),
+                Some(End::Failed) => return Err(io::ErrorKind::InvalidData.into()),
+                None => {}
+            }
+            if !self.receive(&mut state)? {
+                state.shrink();
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes what the socket has and decrypts it; false when the socket has nothing.
+    fn receive(&self, state: &mut State) -> io::Result<bool> {
+        let limit = state.receive_limit();
+        match self.inner.stream.try_read_up_to(&mut state.incoming, limit)? {
+            None => return Ok(false),
+            Some(0) => {
+                state.end = Some(End::Truncated);
+                state.shrink();
+                return Ok(true);
+            }
+            Some(read) => state.bulk = read >= limit && read >= SMALL,
+        }
+        let result = state.with_io(|session, io| session.feed(io));
+        if !state.out.is_empty() && result.is_err() {
+            self.flush_now(state);
+        }
+        if let Err(error) = result {
+            state.end = Some(End::Failed);
+            state.shrink();
+            return Err(invalid(&error));
+        }
+        if state.incoming.is_empty() {
+            state.incoming.release();
+        }
+        Ok(true)
+    }
+
+    /// Sends what is pending as far as the socket takes it; a failure shows at the next write.
+    fn flush_now(&self, state: &mut State) {
+        if state.writing {
+            return;
+        }
+        while !state.out.is_empty() {
+            match self.inner.stream.try_write(&state.out) {
+                Ok(Some(sent)) => state.out.consume(sent),
+                _ => return,
+            }
+        }
+        state.out.release();
+    }
+
+    /// As [`Stream::peer_closed`].
+    pub async fn peer_closed(&self) -> PeerClosed {
+        loop {
+            {
+                let state = self.inner.state.borrow();
+                if state.session.peer_closed() || matches!(state.end, Some(End::Truncated)) {
+                    return PeerClosed::Finished;
+                }
+                if state.plain.len() >= MEDIUM || matches!(state.end, Some(End::Failed)) {
+                    // Enough is waiting to be read: from here only the socket is watched.
+                    break;
+                }
+            }
+            poll_fn(|cx| self.inner.stream.poll_readable(cx)).await;
+            let mut state = self.inner.state.borrow_mut();
+            match self.receive(&mut state) {
+                Ok(true) => {}
+                Ok(false) => state.shrink(),
+                Err(error) => return PeerClosed::Failed(error),
+            }
+        }
+        self.inner.stream.peer_closed().await
+    }
+
+    // ---- writing ----
+
+    /// Waits until a write may make progress.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.inner.stream.writable().await
+    }
+
+    /// Encrypts a group and takes all that is to be sent; marks the connection as writing.
+    fn begin_write(&self, plain: &[u8]) -> io::Result<Buf> {
+        let mut state = self.inner.state.borrow_mut();
+        if state.writing || state.closed {
+            return Err(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "an earlier write was cut, or closed the stream",
+            ));
+        }
+        state.with_io(|session, io| session.encrypt(plain, io)).map_err(|error| invalid(&error))?;
+        state.writing = true;
+        Ok(state.out.take())
+    }
+
+    async fn send_group(&self, plain: &[u8]) -> io::Result<()> {
+        let out = self.begin_write(plain)?;
+        let (result, _) = self.inner.stream.write_all(out).await;
+        result?;
+        self.inner.state.borrow_mut().writing = false;
+        Ok(())
+    }
+
+    /// As [`Stream::write_all`].
+    pub async fn write_all(&self, mut buf: Buf) -> (io::Result<()>, Buf) {
+        while !buf.is_empty() {
+            let group = buf.len().min(GROUP);
+            if let Err(error) = self.send_group(&buf[..group]).await {
+                return (Err(error), buf);
+            }
+            buf.consume(group);
+        }
+        (Ok(()), buf)
+    }
+
+    /// As [`Stream::write_slice`].
+    pub async fn write_slice(&self, bytes: &[u8]) -> io::Result<()> {
+        for group in bytes.chunks(GROUP) {
+            self.send_group(group).await?;
+        }
+        Ok(())
+    }
+
+    /// As [`Stream::write_vectored`]; pieces are gathered, so that small ones share a record.
+    pub async fn write_vectored(&self, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let mut gathered = Buf::new();
+        for piece in pieces.iter() {
+            let mut piece: &[u8] = piece;
+            while !piece.is_empty() {
+                let room = piece.len().min(GROUP - gathered.len());
+                gathered.extend(&piece[..room]);
+                piece = &piece[room..];
+                if gathered.len() == GROUP {
+                    self.send_group(&gathered).await?;
+                    gathered.clear();
+                }
+            }
+        }
+        if gathered.is_empty() { Ok(()) } else { self.send_group(&gathered).await }
+    }
+
+    /// As [`Stream::try_write`]; a part of the ciphertext may be left to later calls, but counts as written.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let mut state = self.inner.state.borrow_mut();
+        if state.writing || state.closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if !self.flush_out(&mut state)? {
+            return Ok(None);
+        }
+        let len = bytes.len().min(MEDIUM);
+        state.with_io(|session, io| session.encrypt(&bytes[..len], io)).map_err(|error| invalid(&error))?;
+        self.flush_out(&mut state)?;
+        Ok(Some(len))
+    }
+
+    fn flush_out(&self, state: &mut State) -> io::Result<bool> {
+        while !state.out.is_empty() {
+            match self.inner.stream.try_write(&state.out)? {
+                Some(sent) => state.out.consume(sent),
+                None => return Ok(false),
+            }
+        }
+        state.out.release();
+        Ok(true)
+    }
+
+    /// Sends whatever `try_write` or the handshake left behind.
+    pub async fn flush(&self) -> io::Result<()> {
+        loop {
+            {
+                let mut state = self.inner.state.borrow_mut();
+                if state.writing || self.flush_out(&mut state)? {
+                    return Ok(());
+                }
+            }
+            self.inner.stream.writable().await?;
+        }
+    }
+
+    /// As [`Stream::send_file`], through memory.
+    pub async fn send_file(&self, file: &std::fs::File, mut offset: u64, len: u64) -> io::Result<u64> {
+        let (start, end) = (offset, offset.saturating_add(len));
+        let mut plain = Buf::new();
+        while offset < end {
+            let want = (end - offset).min(GROUP as u64) as usize;
+            plain.clear();
+            let read = crate::file::pread_into(file, offset, &mut plain, want)?;
+            if read == 0 {
+                break;
+            }
+            self.send_group(&plain).await?;
+            offset += read as u64;
+        }
+        Ok(offset - start)
+    }
+
+    /// Sends close_notify, then FIN.
+    pub async fn shutdown_write(&self) -> io::Result<()> {
+        let out = {
+            let mut state = self.inner.state.borrow_mut();
+            if state.closed {
+                return Ok(());
+            }
+            if state.writing {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            state.closed = true;
+            // A session that cannot even be closed gets the FIN alone.
+            let _ = state.with_io(|session, io| session.close(io));
+            state.out.take()
+        };
+        if !out.is_empty() {
+            self.inner.stream.write_all(out).await.0?;
+        }
+        self.inner.stream.shutdown_write()
+    }
+
+    /// Closes with RST and without close_notify.
+    pub fn abort(self) {
+        self.inner.state.borrow_mut().closed = true;
+        self.inner.stream.clone().abort();
+    }
+}
+
+/// Moves or copies plaintext to the reader.
+fn deliver(plain: &mut Buf, buf: &mut Buf, limit: usize) -> usize {
+    let n = plain.len().min(limit);
+    if buf.is_empty() && n == plain.len() {
+        buf.release();
+        *buf = plain.take();
+    } else {
+        buf.extend(&plain[..n]);
+        plain.consume(n);
+        if plain.is_empty() {
+            plain.release();
+        }
+    }
+    n
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        let spoiled = state.closed || state.writing || matches!(state.end, Some(End::Failed));
+        if spoiled || state.handshaking() {
+            return;
+        }
+        // Once, without waiting: whoever needs it delivered awaits `shutdown_write`.
+        if state.with_io(|session, io| session.close(io)).is_ok() && !state.out.is_empty() {
+            let _ = self.stream.try_write(&state.out);
+        }
+    }
+}
+
+impl std::fmt::Debug for TlsStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TlsStream").field(&self.inner.stream).finish()
+    }
+}
