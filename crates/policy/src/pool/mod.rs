@@ -15,6 +15,8 @@
 mod choose;
 mod config;
 mod lease;
+mod members;
+mod method;
 mod queue;
 #[cfg(test)]
 mod queue_tests;

@@ -1,0 +1,198 @@
+//! Who may be chosen, as one worker sees it.
+//!
+//! Owns: the view of each endpoint's standing, tables over those that are up, this worker's counts.
+//! Never: chooses.
+//! Driven by: `Pool`, which refreshes it when an endpoint's state changed; the methods, which ask `judge`.
+//! Why: availability is judged in one place, so that every method agrees on it.
+
+use std::sync::Arc;
+
+use super::EndpointIndex;
+use super::config::{BackupUse, Balance, Placement, PoolConfig};
+use super::lease::Lease;
+use super::selection::Selection;
+use super::shared::{EndpointLoad, PoolShared, Standing};
+use super::table::{NearRing, RoundMap, Spread, common_divisor};
+use crate::time::{Millis, millis};
+
+/// While any endpoint of a pool can ramp up, weights are multiplied by this, so that weight one has steps to climb.
+pub(super) const RAMP_STEPS: u64 = 64;
+
+/// Everything that judging an endpoint needs.
+#[derive(Debug)]
+pub(super) struct Members {
+    pub(super) config: Arc<PoolConfig>,
+    pub(super) shared: Arc<PoolShared>,
+    pub(super) loads: Box<[Arc<EndpointLoad>]>,
+    pub(super) view: Box<[View]>,
+    pub(super) epoch: u64,
+}
+
+/// What a worker last saw of an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    pub(super) standing: Standing,
+    pub(super) weight: u32,
+    pub(super) up_since: Millis,
+}
+
+/// Lookup tables over the endpoints that are up; rebuilt with the view.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    /// The tier that `ring` and `map` were built for.
+    pub(super) tier: usize,
+    /// For the random methods, by tier.
+    pub(super) spread: [Spread; 2],
+    pub(super) ring: NearRing,
+    pub(super) map: RoundMap,
+}
+
+/// Whether an endpoint may be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Free,
+    Tried,
+    Unavailable,
+    Full,
+}
+
+impl Tables {
+    pub(super) fn refill(&mut self, members: &Members) {
+        let config = &members.config;
+        let tier = usize::from(!members.any_up(0));
+        self.tier = tier;
+        match config.balance {
+            Balance::Random(_) => {
+                for (tier, spread) in self.spread.iter_mut().enumerate() {
+                    spread.refill(members.up(tier).map(|i| (i, members.view[i as usize].weight)));
+                }
+            }
+            Balance::Ring(_) => {
+                let point = |i: u32| (i, config.endpoints[i as usize].id, members.view[i as usize].weight);
+                self.ring.refill(members.up(tier).map(point));
+            }
+            Balance::Map(_) | Balance::StaticRoundRobin => {
+                let up: Vec<_> = members.up(tier).map(|i| (i, members.view[i as usize].weight)).collect();
+                let divisor = common_divisor(config.endpoints.iter().map(|e| e.weight));
+                self.map.refill(&up, divisor);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Members {
+    /// The endpoints of a tier that are up; one only, where the first backup takes all.
+    pub(super) fn up(&self, tier: usize) -> impl Iterator<Item = u32> + '_ {
+        let first_only = tier == 1 && self.config.options.backups == BackupUse::FirstWhenDown;
+        let most = if first_only { 1 } else { usize::MAX };
+        let tier = &self.config.tiers[tier];
+        tier.iter().copied().filter(|&i| self.view[i as usize].standing == Standing::Up).take(most)
+    }
+
+    pub(super) fn any_up(&self, tier: usize) -> bool {
+        self.up(tier).next().is_some()
+    }
+
+    pub(super) fn any_full(&self, now: Millis, tier: Option<usize>) -> bool {
+        let nothing_tried = Selection::default();
+        let full = |tier| self.up(tier).any(|i| self.judge(i, now, &nothing_tried) == Verdict::Full);
+        tier.map_or_else(|| full(0) || full(1), full)
+    }
+
+    pub(super) fn failed(&self, index: u32, now: Millis) -> bool {
+        let at = index as usize;
+        self.loads[at].failed(self.config.endpoints[at].max_fails, self.config.fail_timeouts[at], now)
+    }
+
+    pub(super) fn judge(&self, index: u32, now: Millis, selection: &Selection) -> Verdict {
+        let at = index as usize;
+        let endpoint = &self.config.endpoints[at];
+        if selection.tried.contains(EndpointIndex(index)) {
+            Verdict::Tried
+        } else if self.view[at].standing != Standing::Up || (!self.config.lone() && self.failed(index, now)) {
+            Verdict::Unavailable
+        } else if endpoint.max_conns > 0
+            && (self.loads[at].in_flight() >= endpoint.max_conns || self.others_wait(index, selection))
+        {
+            Verdict::Full
+        } else {
+            Verdict::Free
+        }
+    }
+
+    /// A bound that holds for the process, so that there is a queue for it.
+    pub(super) fn bounded(&self, index: u32) -> bool {
+        self.config.options.counts == Placement::Process
+            && self.config.endpoints[index as usize].max_conns > 0
+    }
+
+    /// Those who wait come before newcomers.
+    pub(super) fn others_wait(&self, index: u32, selection: &Selection) -> bool {
+        let member = &self.shared.members()[index as usize];
+        let waiting = || self.shared.queue().someone_for_any() || member.waiting() > 0;
+        !selection.queued && self.bounded(index) && waiting()
+    }
+
+    pub(super) fn free<'a>(
+        &'a self,
+        tier: usize,
+        now: Millis,
+        selection: &'a Selection,
+    ) -> impl Iterator<Item = u32> + Clone + 'a {
+        let first_only = tier == 1 && self.config.options.backups == BackupUse::FirstWhenDown;
+        let only = if first_only { self.up(1).next() } else { None };
+        let wanted = move |&i: &u32| !first_only || Some(i) == only;
+        let tier = self.config.tiers[tier].iter().copied();
+        tier.filter(wanted).filter(move |&i| self.judge(i, now, selection) == Verdict::Free)
+    }
+
+    pub(super) fn in_flight(&self, index: u32) -> u64 {
+        u64::from(self.loads[index as usize].in_flight())
+    }
+
+    pub(super) fn weight(&self, index: u32) -> u64 {
+        u64::from(self.view[index as usize].weight)
+    }
+
+    /// The weight for one smooth turn: less what failures took, of which one comes back; growing after a slow start.
+    pub(super) fn turn_weight(&self, index: u32, now: Millis) -> i64 {
+        let load = &self.loads[index as usize];
+        let penalty = load.penalty();
+        if penalty > 0 {
+            load.forgive_one();
+        }
+        let weight = self.weight(index).saturating_sub(u64::from(penalty));
+        i64::try_from(self.ramped(index, weight, now)).unwrap_or(i64::MAX)
+    }
+
+    pub(super) fn ramped(&self, index: u32, weight: u64, now: Millis) -> u64 {
+        if !self.config.ramps {
+            return weight;
+        }
+        let full = millis(self.config.endpoints[index as usize].slow_start);
+        let since = self.view[index as usize].up_since;
+        let gone = if since == Millis(0) { full } else { now.since(since) };
+        let steps = weight * RAMP_STEPS;
+        if gone >= full { steps } else { (steps.saturating_mul(gone) / full).max(1) }
+    }
+
+    pub(super) fn lease(&self, index: u32, now: Millis) -> Option<Lease> {
+        let at = index as usize;
+        let (endpoint, load) = (&self.config.endpoints[at], &self.loads[at]);
+        if !load.enter(endpoint.max_conns) {
+            return None;
+        }
+        let lease = Lease {
+            index: EndpointIndex(index),
+            key: endpoint.key,
+            load: Arc::clone(load),
+            weight: self.view[at].weight,
+            max_fails: endpoint.max_fails,
+            lone: self.config.lone(),
+            queue: self.bounded(index).then(|| Arc::clone(self.shared.queue())),
+        };
+        let won = lease.lone || load.begin_window(endpoint.max_fails, self.config.fail_timeouts[at], now);
+        won.then_some(lease)
+    }
+}
