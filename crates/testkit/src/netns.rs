@@ -6,8 +6,11 @@
 //! Why: a thread of a running test cannot enter a user namespace, so the test starts itself anew inside; there all of
 //! this kit works as it is.
 
+use crate::client::Client;
+use crate::deadline::Deadline;
 use crate::process::Process;
 use crate::programs;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -83,6 +86,42 @@ impl Back {
         command.args(["-t", &self.holder.pid().to_string(), "-n", "--", program]).args(arguments);
         command
     }
+
+    /// Debian's nginx on the far side, answering everything with `body` and its address in `X-Origin`; ready when this returns.
+    ///
+    /// # Panics
+    /// When it is not installed, or does not listen before the deadline.
+    #[must_use]
+    #[track_caller]
+    pub fn web_server(&self, address: SocketAddr, body: &str) -> WebServer {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let place = dir.path().display();
+        // As root of a user namespace there is nobody else to become, nor anybody's directory to write to.
+        let paths: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .iter()
+            .map(|kind| format!("{kind}_temp_path {place}/{kind};\n"))
+            .collect();
+        let text = format!(
+            "daemon off; user root root; pid {place}/pid; error_log stderr; events {{}}\n\
+             http {{ access_log off; {paths}\
+             server {{ listen {address}; add_header X-Origin {address}; location / {{ return 200 '{body}'; }} }} }}"
+        );
+        let file = dir.path().join("nginx.conf");
+        std::fs::write(&file, text).expect("the directory can be written");
+        let file = file.display().to_string();
+        let process = programs::server(self.command("/usr/sbin/nginx", &["-e", "stderr", "-c", &file]));
+        let deadline = Deadline::standard();
+        while Client::try_connect(address).is_err() {
+            assert!(deadline.look_again(), "nginx at {address} is not reached:\n{}", process.printed());
+        }
+        WebServer { _process: process, _dir: dir }
+    }
+}
+
+/// A web server on the far side. Dropping it ends it.
+pub struct WebServer {
+    _process: Process,
+    _dir: tempfile::TempDir,
 }
 
 type Side<'a> = dyn Fn(&str, &[&str]) -> Command + 'a;

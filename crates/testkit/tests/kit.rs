@@ -186,15 +186,8 @@ fn load_counts_whom_it_met_and_what_failed() {
 fn namespaces_are_joined() {
     let back = ["172.20.110.23/24", "172.20.110.28/24"];
     netns::isolated("namespaces_are_joined", &["172.20.110.1/24"], &back, |back| {
-        let listen = "daemon off; master_process off; error_log stderr; pid /dev/null; events {} http { access_log off; \
-            server { listen 172.20.110.28:80; return 200 far; } }";
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("nginx.conf");
-        std::fs::write(&file, listen).unwrap();
-        let server = back.command("/usr/sbin/nginx", &["-e", "stderr", "-c", &file.to_string_lossy()]);
-        let _server = programs::server(server);
         let far = std::net::SocketAddr::from(([172, 20, 110, 28], 80));
-        let mut client = weir_testkit::eventually("the far side to listen", || Client::try_connect(far).ok());
-        client.get("/").expect_body("far");
+        let _server = back.web_server(far, "far");
+        Client::connect(far).get("/").expect_header("X-Origin", "172.20.110.28:80").expect_body("far");
     });
 }
