@@ -27,16 +27,6 @@ pub struct ConnectionOptions {
 /// Most unknown fields that a Connection field may name: each is compared with every field of the head.
 pub(crate) const MAX_NOMINATED: usize = 32;
 
-/// Fields that never go further. `Trailer` is not among them: RFC 9110 §6.6.2 has it announce what follows to anybody,
-/// and trailers are forwarded.
-const ALWAYS: u128 = HeaderId::Connection.bit()
-    | HeaderId::KeepAlive.bit()
-    | HeaderId::ProxyConnection.bit()
-    | HeaderId::Te.bit()
-    | HeaderId::TransferEncoding.bit()
-    | HeaderId::Upgrade.bit()
-    | HeaderId::Http2Settings.bit();
-
 /// Fields that Connection can not name away: they belong to every recipient, or frame and route the message.
 const NEVER: u128 = HeaderId::Host.bit()
     | HeaderId::ContentLength.bit()
@@ -53,19 +43,35 @@ impl ConnectionOptions {
     }
 }
 
-/// Reads Connection and marks what ends here.
+/// Reads Connection and marks the fields that it names. Those that always end here are marked already.
 #[inline]
 pub(crate) fn analyse(table: &mut FieldTable, buf: &[u8]) -> ConnectionOptions {
-    if !table.view(buf).has_any(ALWAYS) {
+    let headers = table.view(buf);
+    if !headers.has(HeaderId::Connection) {
         return ConnectionOptions::default();
     }
+    if !headers.repeats(HeaderId::Connection) {
+        let value = headers.value(HeaderId::Connection).unwrap_or_default();
+        if value.eq_ignore_ascii_case(b"keep-alive") {
+            return ConnectionOptions { keep_alive: true, ..ConnectionOptions::default() };
+        }
+        if value.eq_ignore_ascii_case(b"close") {
+            return ConnectionOptions { close: true, ..ConnectionOptions::default() };
+        }
+    }
+    mark_nominated(table, buf)
+}
+
+fn mark_nominated(table: &mut FieldTable, buf: &[u8]) -> ConnectionOptions {
     let nominated = options(table, buf);
-    let known = (nominated.known & !NEVER) | ALWAYS;
+    let known = nominated.known & !NEVER;
     let unknown = &nominated.unknown[..nominated.count.min(MAX_NOMINATED)];
-    table.mark_hop_by_hop(buf, |id, name| {
-        known & id.bit() != 0
-            || (id == HeaderId::Unknown && unknown.iter().any(|other| other.eq_ignore_ascii_case(name)))
-    });
+    if known != 0 || !unknown.is_empty() {
+        table.mark_hop_by_hop(buf, |id, name| {
+            known & id.bit() != 0
+                || (id == HeaderId::Unknown && unknown.iter().any(|other| other.eq_ignore_ascii_case(name)))
+        });
+    }
     nominated.options
 }
 

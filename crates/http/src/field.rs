@@ -58,6 +58,16 @@ impl Field {
     }
 }
 
+/// Fields that never go further. `Trailer` is not among them: RFC 9110 §6.6.2 has it announce what follows to anybody,
+/// and trailers are forwarded.
+pub(crate) const HOP_BY_HOP: u128 = HeaderId::Connection.bit()
+    | HeaderId::KeepAlive.bit()
+    | HeaderId::ProxyConnection.bit()
+    | HeaderId::Te.bit()
+    | HeaderId::TransferEncoding.bit()
+    | HeaderId::Upgrade.bit()
+    | HeaderId::Http2Settings.bit();
+
 /// The fields of one head, or of one trailer section.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldTable {
@@ -73,8 +83,10 @@ impl FieldTable {
         self.repeated = 0;
     }
 
-    pub(crate) fn push(&mut self, field: Field) {
+    #[inline]
+    pub(crate) fn push(&mut self, mut field: Field) {
         let bit = field.id.bit();
+        field.hop_by_hop = bit & HOP_BY_HOP != 0;
         self.repeated |= self.present & bit;
         self.present |= bit;
         self.fields.push(field);

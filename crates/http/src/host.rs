@@ -7,6 +7,8 @@
 
 use std::net::Ipv6Addr;
 
+use crate::scan::is_host_byte;
+
 /// A host and perhaps a port, borrowed from where it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority<'a> {
@@ -71,15 +73,6 @@ fn is_reg_name(text: &[u8]) -> bool {
         rest = tail;
     }
     !text.is_empty()
-}
-
-/// Unreserved and sub-delims of RFC 3986, less the comma: `a,b` is two hosts to anybody who joins fields into lists.
-fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'='
-        )
 }
 
 /// The value of a hexadecimal digit.

@@ -170,14 +170,22 @@ fn check_cut_line(start: usize, end: usize, rules: &HeadRules) -> Result<(), Lin
 /// anybody reads the field.
 #[inline]
 pub(crate) fn parse_line(buf: &[u8], start: usize) -> Result<Line, LineError> {
-    let colon = scan::token_end(buf, start);
-    if colon == buf.len() {
-        return Ok(Line::Cut);
-    }
-    if buf[colon] != b':' || colon == start {
-        return other_line(buf, start, colon);
-    }
-    let id = HeaderId::of(&buf[start..colon]);
+    // What is up to the colon is most often a known name, and then it is a token.
+    let near = scan::near_colon(buf, start).map(|colon| (colon, HeaderId::of(&buf[start..colon])));
+    let (colon, id) = match near {
+        Some((colon, id)) if id != HeaderId::Unknown => (colon, id),
+        _ => {
+            let colon = scan::token_end(buf, start);
+            if colon == buf.len() {
+                return Ok(Line::Cut);
+            }
+            if buf[colon] != b':' || colon == start {
+                return other_line(buf, start, colon);
+            }
+            // A known name is longer than the near look, or there is no room behind it to look in words.
+            (colon, if near.is_some() { HeaderId::Unknown } else { HeaderId::of(&buf[start..colon]) })
+        }
+    };
     let mut value = colon + 1;
     while buf.get(value).copied().is_some_and(scan::is_ows) {
         value += 1;

@@ -4,7 +4,10 @@
 //! has (RFC 9112 §3, §5, §6.3).
 //! Never: copies the head, answers it, or looks at the body.
 //! Driven by: `wire`, with a buffer that grows; read by `engine` through [`Request`].
-//! Why: measured by `examples/parse_heads.rs` under callgrind against `httparse`; see there.
+//! Why: an own parser, because `httparse` takes what is refused here (a bare LF, no Host, two lengths) and starts anew
+//! when more bytes come. By callgrind (`examples/parse_heads.rs`), in instructions a head: a browser's 6,900 against
+//! 4,000, `wrk`'s 1,400 against 730, an answer of nginx 3,700 against 2,100; but the smaller figures leave out what
+//! has to follow: numbering the names, checking host and lengths, marking what ends here. With those, they are equal.
 //!
 //! Calling order: [`RequestHead::parse`] with the whole buffer, each time more bytes have come, until it says
 //! [`Parsed::Whole`]; then [`RequestHead::view`] as long as the same bytes stand at the start of a buffer (they may
@@ -339,8 +342,7 @@ impl<'a> Request<'a> {
     }
 
     /// The target in origin-form (or `*`), not decoded: `$request_uri` without scheme and authority. An absolute-form
-    /// target without a path but with a query (`http://a?b`) gives `?b`; use [`Request::path`] and
-    /// [`Request::query`] to write it.
+    /// target without a path but with a query (`http://a?b`) gives `?b`; [`Request::put_origin_target`] gives `/?b`.
     #[must_use]
     pub fn origin_target(&self) -> &'a [u8] {
         let target = &self.head.target;
@@ -348,6 +350,15 @@ impl<'a> Request<'a> {
             TargetForm::Absolute if target.path.start == target.whole.end => b"/",
             TargetForm::Absolute => &self.buf[target.path.start..target.whole.end],
             _ => self.target(),
+        }
+    }
+
+    /// Appends the target in origin-form, as it is to be sent on: [`Request::path`] and [`Request::query`].
+    pub fn put_origin_target(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.path());
+        if let Some(query) = self.query() {
+            out.push(b'?');
+            out.extend_from_slice(query);
         }
     }
 

@@ -7,6 +7,7 @@
 const TOKEN: u8 = 1;
 const TARGET: u8 = 2;
 const PLAIN_NAME: u8 = 4;
+const HOST: u8 = 8;
 
 const CLASS: [u8; 256] = {
     let mut table = [0; 256];
@@ -36,6 +37,27 @@ const CLASS: [u8; 256] = {
             )
         {
             table[byte] |= TOKEN;
+        }
+        // Unreserved and sub-delims of RFC 3986, less the comma.
+        if b.is_ascii_alphanumeric()
+            || matches!(
+                b,
+                b'-' | b'.'
+                    | b'_'
+                    | b'~'
+                    | b'!'
+                    | b'$'
+                    | b'&'
+                    | b'\''
+                    | b'('
+                    | b')'
+                    | b'*'
+                    | b'+'
+                    | b';'
+                    | b'='
+            )
+        {
+            table[byte] |= HOST;
         }
         // Bytes of 0x80 and above are no URI characters, but browsers' address bars and old links send them and
         // every server in use takes them. '#' would be a fragment, which has no place in a request.
@@ -71,6 +93,26 @@ pub fn is_field_value(value: &[u8]) -> bool {
     value_end(value, 0) == value.len()
 }
 
+/// Whether `byte` may stand in a registered name: RFC 3986 §3.2.2, but no comma: `a,b` is two hosts to anybody who joins
+/// fields into lists.
+pub(crate) fn is_host_byte(byte: u8) -> bool {
+    CLASS[usize::from(byte)] & HOST != 0
+}
+
+/// The first colon within the next 32 bytes from `at`. Names are rarely longer; those are found byte by byte.
+#[inline]
+pub(crate) fn near_colon(buf: &[u8], at: usize) -> Option<usize> {
+    const COLONS: u64 = ONES * b':' as u64;
+    for step in 0..4 {
+        let word = u64::from_le_bytes(*buf.get(at + step * 8..)?.first_chunk()?) ^ COLONS;
+        let hits = word.wrapping_sub(ONES) & !word & TOPS;
+        if hits != 0 {
+            return Some(at + step * 8 + (hits.trailing_zeros() / 8) as usize);
+        }
+    }
+    None
+}
+
 /// The first position from `at` whose byte is no token byte, or the length.
 pub(crate) fn token_end(buf: &[u8], at: usize) -> usize {
     run(buf, at, TOKEN)
@@ -101,6 +143,13 @@ pub(crate) fn value_end(buf: &[u8], at: usize) -> usize {
 /// The first byte below 0x20 or equal to 0x7f.
 fn control(buf: &[u8], at: usize) -> usize {
     let mut pos = at;
+    // Values of some length: a shape that compiles to vector instructions.
+    while let Some(block) = buf[pos..].first_chunk::<16>() {
+        if block.iter().fold(false, |found, &b| found | (b < 0x20) | (b == 0x7f)) {
+            break;
+        }
+        pos += 16;
+    }
     while let Some(eight) = buf[pos..].first_chunk::<8>() {
         let hits = controls_in(u64::from_le_bytes(*eight));
         if hits != 0 {
@@ -111,11 +160,14 @@ fn control(buf: &[u8], at: usize) -> usize {
     buf[pos..].iter().position(|&b| b < 0x20 || b == 0x7f).map_or(buf.len(), |n| pos + n)
 }
 
+/// A one in each byte of a word.
+const ONES: u64 = u64::MAX / 255;
+/// The top bit of each byte of a word.
+const TOPS: u64 = ONES << 7;
+
 /// Marks controls with the top bit of their byte. Bytes above the lowest mark may be marked wrongly (a borrow runs
 /// upwards), the lowest mark is exact.
 const fn controls_in(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    const TOPS: u64 = ONES << 7;
     let below_space = word.wrapping_sub(ONES * 0x20) & !word;
     let delete = word ^ (ONES * 0x7f);
     let is_delete = delete.wrapping_sub(ONES) & !delete;

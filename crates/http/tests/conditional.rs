@@ -9,7 +9,7 @@ use weir_http::{HeadRules, HeaderId, Headers, HttpDate, Method, RequestHead, coo
 fn with<T>(fields: &str, test: impl FnOnce(Headers<'_>) -> T) -> T {
     let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let mut head = RequestHead::new();
-    head.parse(text.as_bytes(), &HeadRules::default()).unwrap();
+    head.parse(text.as_bytes(), &HeadRules::default()).expect("a good head");
     test(head.view(text.as_bytes()).headers())
 }
 

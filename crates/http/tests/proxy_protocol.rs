@@ -18,7 +18,11 @@ fn check(bytes: &[u8]) -> Result<Option<(Proxied, usize)>, ProxyError> {
 }
 
 fn inet(source: &str, destination: &str, datagram: bool) -> Proxied {
-    Proxied::Inet { source: source.parse().unwrap(), destination: destination.parse().unwrap(), datagram }
+    Proxied::Inet {
+        source: source.parse().expect("an address"),
+        destination: destination.parse().expect("an address"),
+        datagram,
+    }
 }
 
 #[test]

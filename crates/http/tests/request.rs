@@ -222,6 +222,9 @@ fn forms_of_the_target() {
         let request = head.view(&buf);
         assert_eq!(request.path(), path.as_bytes());
         assert_eq!(request.query(), query.map(str::as_bytes));
+        let mut out = Vec::new();
+        request.put_origin_target(&mut out);
+        assert_eq!(out, query.map_or(path.to_owned(), |query| format!("{path}?{query}")).as_bytes());
     }
 
     let (head, buf) = ok("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
