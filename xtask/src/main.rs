@@ -10,6 +10,7 @@ mod build;
 mod demo;
 mod deny;
 mod deps;
+mod fuzz;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,8 @@ enum Chore {
     Deny,
     /// Checks what the compiler does not: headers, sizes, who imports whom
     Tidy,
+    /// Feeds spoiled input to every parser for a while
+    FuzzSmoke(fuzz::Options),
     /// Starts three web servers and a load balancer, sends load, shows what came of it
     Demo(demo::Options),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Chore::Deps(options) => deps::run(&options),
         Chore::Deny => deny::run(),
         Chore::Tidy => tidy::run(),
+        Chore::FuzzSmoke(options) => fuzz::run(&options),
         Chore::Demo(options) => demo::run(&options),
     };
     match done {

@@ -1,0 +1,136 @@
+//! The parsers, and good input for each.
+//!
+//! Owns: which words go to which parser.
+//! Never: states properties: those stand beside the parsers, in `weir_http::fuzzing` and its kin.
+//! Driven by: `fuzz`.
+
+use weir_testkit::hostile;
+
+/// One parser. `run` panics where a property does not hold.
+pub(super) struct Target {
+    pub(super) name: &'static str,
+    pub(super) corpus: Vec<Vec<u8>>,
+    pub(super) run: fn(&[u8]),
+}
+
+/// Every parser there is.
+pub(super) fn all() -> Vec<Target> {
+    let http =
+        weir_http::fuzzing::TARGETS.iter().map(|&(name, run)| Target { name, corpus: http(name), run });
+    http.collect()
+}
+
+fn http(name: &str) -> Vec<Vec<u8>> {
+    let words: Vec<&[u8]> = match name {
+        "http_request_head" => requests(),
+        "http_response_head" | "http_cgi_head" => answers(),
+        "http_chunked" => CHUNKS.iter().map(|c| c.as_bytes()).collect(),
+        "http_fastcgi" => FASTCGI.to_vec(),
+        "http_proxy_protocol" => PROXY_HEADERS.to_vec(),
+        "http_uri" => URIS.iter().map(|u| u.as_bytes()).collect(),
+        "http_date" => DATES.iter().map(|d| d.as_bytes()).collect(),
+        "http_range" => RANGES.iter().map(|r| r.as_bytes()).collect(),
+        // A parser that is new here meets a little of everything.
+        _ => VALUES
+            .iter()
+            .chain(URIS)
+            .chain(RANGES)
+            .chain(DATES)
+            .map(|v| v.as_bytes())
+            .chain(requests())
+            .collect(),
+    };
+    // Most targets read how to cut the input from its first bytes: all at once, and piecemeal.
+    let cuts: [&[u8]; 4] = [b"", b"\x00", b"\x1f", b"\x05\x40"];
+    cuts.iter().flat_map(|cut| words.iter().map(move |word| [*cut, word].concat())).collect()
+}
+
+fn requests() -> Vec<&'static [u8]> {
+    let bad = [hostile::BAD_REQUESTS, hostile::BAD_CHUNKS].concat();
+    REQUESTS.iter().map(|r| r.as_bytes()).chain(bad.iter().map(|r| r.bytes)).collect()
+}
+
+fn answers() -> Vec<&'static [u8]> {
+    let bad = [hostile::MALFORMED_ANSWERS, hostile::CUT_BODIES].concat();
+    ANSWERS.iter().map(|a| a.as_bytes()).chain(bad.iter().map(|a| a.bytes)).collect()
+}
+
+const REQUESTS: &[&str] = &[
+    "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    "GET /a/b?c=d&e HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    "GET http://a.example:8080/x HTTP/1.1\r\nHost: a.example:8080\r\nAccept: */*\r\nCookie: a=b; c=d\r\n\r\n",
+    "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n",
+    "OPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\nTE: trailers\r\n\r\n5;a=\"b\"\r\nhello\r\n0\r\nx: y\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello",
+    "GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\nSec-WebSocket-Key: AAAA\r\n\r\n",
+];
+
+const ANSWERS: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.0 302 \r\nLocation: /x\r\nSet-Cookie: a=b; Path=/\r\nSet-Cookie: c=d\r\n\r\n",
+    "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-1/10\r\nETag: W/\"a\"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\nno",
+    "Content-Type: text/plain\nLocation: /x\n\nok",
+];
+
+const CHUNKS: &[&str] = &[
+    "5\r\nhello\r\n0\r\n\r\n",
+    "1;a=b\r\nx\r\nA;\"q\\\"\"\r\n0123456789\r\n0;last\r\nX-T: v\r\nY: z\r\n\r\n",
+    "00000000000000010\r\n0123456789abcdef\r\n000\r\n\r\nGET / HTTP/1.1\r\n",
+    "ffffffffffffffff\r\n",
+];
+
+const FASTCGI: &[&[u8]] = &[
+    b"\x01\x06\x00\x01\x00\x14\x04\x00Status: 200 OK\r\n\r\nok\0\0\0\0\x01\x03\x00\x01\x00\x08\x00\x00\0\0\0\0\0\0\0\0",
+    b"\x01\x07\x00\x01\x00\x05\x03\x00oops\n\0\0\0\x01\x06\x00\x01\x00\x00\x00\x00\x01\x03\x00\x01\x00\x08\x00\x00\0\0\0\x01\0\0\0\0",
+    b"\x0e\x01CONTENT_LENGTH0\x0f\x80\x00\x00\x05SCRIPT_FILENAMEhello",
+];
+
+const PROXY_HEADERS: &[&[u8]] = &[
+    b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\nGET / HTTP/1.1\r\n",
+    b"PROXY TCP6 2001:db8::1 2001:db8::2 56324 443\r\n",
+    b"PROXY UNKNOWN\r\n",
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb",
+    b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00",
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x13\xc0\x00\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb\x04\x00\x04abcd",
+];
+
+const URIS: &[&str] = &[
+    "/a/b/../c/./d//e?f=g#h",
+    "/%41%2f%2e%2e/%7euser/%e2%82%ac",
+    "/../../etc/passwd",
+    "/a;b=c/d?x=%00&y",
+    "*",
+    "http://user@host:80/p",
+];
+
+const DATES: &[&str] = &[
+    "Sun, 06 Nov 1994 08:49:37 GMT",
+    "Sunday, 06-Nov-94 08:49:37 GMT",
+    "Sun Nov  6 08:49:37 1994",
+    "Thu, 29 Feb 2024 23:59:60 GMT",
+];
+
+const RANGES: &[&str] = &[
+    "bytes=0-499",
+    "bytes=-500",
+    "bytes=9500-",
+    "bytes=0-0,-1",
+    "bytes=500-600,601-999",
+    "\x10\x00bytes=0-1, 2-3 ,4-",
+    "items=0-1",
+];
+
+const VALUES: &[&str] = &[
+    "text/html;level=1;q=0.5, */*;q=0.1, gzip, br;q=0",
+    "a=b; c=\"d\"; __Host-x=y",
+    "W/\"abc\", \"def\", *",
+    "Basic dXNlcjpwYXNzd29yZA==",
+    "for=192.0.2.60;proto=http;by=\"[2001:db8::1]:80\", for=unknown",
+    "192.0.2.1, 2001:db8::1, unknown",
+    "close, keep-alive, upgrade",
+    "a.example:8080",
+    "[::1]:443",
+];
