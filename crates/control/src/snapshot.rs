@@ -169,6 +169,10 @@ pub struct Front {
     pub bytes_in: u64,
     /// Bytes sent: `bout`.
     pub bytes_out: u64,
+    /// Bytes passed on to endpoints (`reqbout`), and received from them (`resbin`).
+    pub passed_on: u64,
+    #[allow(missing_docs)]
+    pub passed_back: u64,
     /// Requests in all: `req_tot`.
     pub requests: u64,
     /// Requests by version, 1 to 3: `h1req` …
@@ -228,6 +232,10 @@ pub struct Back {
     pub bytes_in: u64,
     /// Bytes received from endpoints (`bout`).
     pub bytes_out: u64,
+    /// Bytes received from clients for it (`reqbin`), and sent to them from it (`resbout`).
+    pub taken: u64,
+    #[allow(missing_docs)]
+    pub given: u64,
     /// Requests denied by a rule of the pool: `dreq`.
     pub denied_requests: u64,
     /// Responses denied by a rule: `dresp`.

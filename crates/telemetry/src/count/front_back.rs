@@ -34,6 +34,10 @@ pub struct FrontCells {
     pub bytes_in: Counter,
     /// Bytes sent.
     pub bytes_out: Counter,
+    /// Bytes passed on to endpoints.
+    pub passed_on: Counter,
+    /// Bytes received from endpoints.
+    pub passed_back: Counter,
     /// Requests by version of HTTP, 1 to 3; index 3: not HTTP.
     pub requests_by_version: [Counter; 4],
     /// Requests a second.
@@ -120,6 +124,8 @@ impl FrontCells {
         front.total += self.opened.value();
         front.bytes_in += self.bytes_in.value();
         front.bytes_out += self.bytes_out.value();
+        front.passed_on += self.passed_on.value();
+        front.passed_back += self.passed_back.value();
         for (sum, cell) in front.requests_by_version.iter_mut().zip(&self.requests_by_version) {
             *sum += cell.value();
         }
@@ -199,6 +205,10 @@ pub struct BackCells {
     pub bytes_in: Counter,
     /// Bytes received from it.
     pub bytes_out: Counter,
+    /// Bytes received from clients for it.
+    pub taken: Counter,
+    /// Bytes sent to clients from it.
+    pub given: Counter,
     /// Requests denied by a rule.
     pub denied_requests: Counter,
     /// Responses denied by a rule.
@@ -284,6 +294,8 @@ impl BackCells {
         back.queued_peak += self.queued.peak();
         back.bytes_in += self.bytes_in.value();
         back.bytes_out += self.bytes_out.value();
+        back.taken += self.taken.value();
+        back.given += self.given.value();
         back.denied_requests += self.denied_requests.value();
         back.denied_responses += self.denied_responses.value();
         back.connect_errors += self.connect_errors.value();
