@@ -1,0 +1,389 @@
+//! `bind` lines as listeners.
+//!
+//! Owns: addresses, socket options, TLS identities of a frontend's listeners.
+//! Never: decides what is served there.
+
+use std::path::PathBuf;
+
+use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::ClientVerify;
+use weir_model::{Address, ListenerTls, NamePattern, SocketOptions, TlsIdentity};
+
+use super::parameters::Parameters;
+use super::tls;
+use crate::Files;
+use crate::draft::{Global, Proxy};
+use crate::findings::Findings;
+use crate::read::{Line, Word};
+use crate::table::{BIND, CRT_LIST};
+use crate::values::address::parse_list;
+use crate::values::{Address as Written, Host, Port};
+
+/// A listener before what it serves is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub(crate) name: Option<String>,
+    pub(crate) text: String,
+    pub(crate) span: Span,
+    pub(crate) address: Address,
+    pub(crate) socket: SocketOptions,
+    pub(crate) proxy_protocol: bool,
+    pub(crate) tls: Option<ListenerTls>,
+    pub(crate) http2: bool,
+    pub(crate) max_connections: Option<u64>,
+}
+
+impl Bound {
+    /// The port, if it has one.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self.address {
+            Address::Tcp(address) => Some(address.port()),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
+/// Reads binds of one frontend.
+pub(crate) struct Binder<'a> {
+    pub(crate) global: &'a Global,
+    pub(crate) proxy: &'a Proxy,
+    pub(crate) files: &'a dyn Files,
+    pub(crate) base: Option<PathBuf>,
+    pub(crate) findings: &'a mut Findings,
+}
+
+/// More ports in one range are no listeners but a mistake.
+const MOST_PORTS: u32 = 2_000;
+
+impl Binder<'_> {
+    /// All listeners of the frontend.
+    pub(crate) fn all(&mut self) -> Vec<Bound> {
+        let proxy = self.proxy;
+        proxy.binds.iter().flat_map(|line| self.line(line)).collect()
+    }
+
+    fn line(&mut self, line: &Line) -> Vec<Bound> {
+        let Some(word) = line.word(1) else { return Vec::new() };
+        let mut parameters = Parameters::default();
+        parameters.read(line.from(2), BIND, "bind", self.findings);
+        let tls = parameters.has("ssl").then(|| self.tls(&parameters, line.span())).flatten();
+        if !parameters.has("ssl")
+            && let Some(word) = parameters.value("crt")
+        {
+            self.findings.ignored(
+                word.span,
+                "a certificate without `ssl` is not used: this listener speaks plain text",
+            );
+        }
+        let http2 = self.http2(&parameters);
+        let max_connections = parameters
+            .read_value("maxconn", self.findings, |text| text.parse::<u64>().map_err(|e| e.to_string()));
+        let name = parameters.value("name").map(|word| word.text.clone());
+        let mut bound = Vec::new();
+        for address in parse_list(word.as_str()) {
+            let Some(written) = self.findings.value(word, |_| address) else { continue };
+            for (address, text) in self.addresses(word, written, &parameters) {
+                let socket = self.socket(&parameters, &address);
+                bound.push(Bound {
+                    name: name.clone(),
+                    text,
+                    span: word.span,
+                    address,
+                    socket,
+                    proxy_protocol: parameters.has("accept-proxy") || parameters.has("accept-nproxy"),
+                    tls: tls.clone(),
+                    http2,
+                    max_connections: max_connections.filter(|n| *n > 0),
+                });
+            }
+        }
+        bound
+    }
+
+    fn addresses(
+        &mut self,
+        word: &Word,
+        written: Written,
+        parameters: &Parameters,
+    ) -> Vec<(Address, String)> {
+        let Written { mut host, port } = written;
+        if host == Host::Any && parameters.has("v4v6") {
+            host = Host::Ip(std::net::Ipv6Addr::UNSPECIFIED.into());
+        }
+        match &host {
+            Host::Unix(path) => return vec![(Address::Unix(path.into()), path.clone())],
+            Host::Abstract(name) => {
+                return vec![(Address::Unix(format!("@{name}").into()), format!("abns@{name}"))];
+            }
+            Host::Fd(_) => {
+                self.findings.not_built(
+                    word.span,
+                    "bind fd@",
+                    "descriptors handed over by a parent are not taken",
+                );
+                return Vec::new();
+            }
+            Host::Other(scheme) => {
+                self.findings.not_built(word.span, &format!("bind {scheme}@"), "it decides what is served");
+                return Vec::new();
+            }
+            Host::Any | Host::Ip(_) | Host::Name(..) => {}
+        }
+        let ip = host.ip();
+        if let (Host::Name(name, _), None) = (&host, ip) {
+            let title = format!("`{name}` is a name; listeners are bound by address");
+            self.findings.push(Diagnostic::error("haproxy::bad-value", title).at(word.span));
+            return Vec::new();
+        }
+        let (Some(ip), Some((from, to))) = (ip, self.ports(word, port)) else { return Vec::new() };
+        (from..=to)
+            .map(|port| {
+                let at = std::net::SocketAddr::new(ip, port);
+                (Address::Tcp(at), at.to_string())
+            })
+            .collect()
+    }
+
+    fn ports(&mut self, word: &Word, port: Port) -> Option<(u16, u16)> {
+        match port {
+            Port::One(port) if port > 0 => Some((port, port)),
+            Port::Range(from, to) if from > 0 && u32::from(to - from) < MOST_PORTS => Some((from, to)),
+            Port::Range(..) => {
+                self.findings.bad_value(
+                    word,
+                    format!("a range of ports starts above 0 and holds at most {MOST_PORTS}"),
+                );
+                None
+            }
+            Port::None | Port::One(_) => {
+                self.findings.bad_value(word, "a port is missing: write ADDRESS:PORT");
+                None
+            }
+            Port::Offset(_) => {
+                self.findings.bad_value(word, "a port to listen on cannot be an offset");
+                None
+            }
+        }
+    }
+
+    fn socket(&mut self, parameters: &Parameters, address: &Address) -> SocketOptions {
+        let v6 = matches!(address, Address::Tcp(address) if address.is_ipv6());
+        let mode = parameters.read_value("mode", self.findings, |text| {
+            u32::from_str_radix(text, 8).map_err(|_| format!("`{text}` is no octal mode"))
+        });
+        let backlog = parameters.read_value("backlog", self.findings, |text| {
+            text.parse().map_err(|_| format!("`{text}` is no number"))
+        });
+        let text = |name: &str| parameters.value(name).map(|word| word.text.clone());
+        let unix = matches!(address, Address::Unix(_));
+        let common = |name: &str| self.unix_bind(name).filter(|_| unix);
+        SocketOptions {
+            backlog: backlog.or(self.proxy.settings.backlog),
+            // HAProxy leaves it to the system, where an IPv6 wildcard takes IPv4 too; `v4v6` says the same.
+            ipv6_only: v6.then(|| parameters.has("v6only")),
+            reuse_port: false,
+            fast_open: parameters.has("tfo").then_some(256),
+            deferred: parameters.has("defer-accept"),
+            free_bind: parameters.has("transparent"),
+            device: text("interface"),
+            mode: mode.or_else(|| common("mode").and_then(|text| u32::from_str_radix(&text, 8).ok())),
+            owner: text("user").or_else(|| text("uid")).or_else(|| common("user")).or_else(|| common("uid")),
+            group: text("group")
+                .or_else(|| text("gid"))
+                .or_else(|| common("group"))
+                .or_else(|| common("gid")),
+            ..SocketOptions::default()
+        }
+    }
+
+    fn unix_bind(&self, name: &str) -> Option<String> {
+        let words = &self.global.unix_bind;
+        let at = words.iter().position(|word| word.as_str() == name)?;
+        words.get(at + 1).map(|word| word.text.clone())
+    }
+
+    /// HTTP/2 was asked for; said, until it is built.
+    fn http2(&mut self, parameters: &Parameters) -> bool {
+        let asked = [("alpn", "h2"), ("proto", "h2")];
+        let word = asked.iter().find_map(|(name, protocol)| {
+            parameters.value(name).filter(|word| word.text.split(',').any(|p| p == *protocol))
+        });
+        if let Some(word) = word {
+            self.findings.push(
+                Diagnostic::warning(
+                    "haproxy::http2",
+                    "HTTP/2 is not built yet: this listener offers HTTP/1.1",
+                )
+                .at(word.span),
+            );
+        }
+        if let Some(word) =
+            parameters.value("proto").filter(|word| !matches!(word.as_str(), "h1" | "h2" | "none"))
+        {
+            self.findings.not_built(word.span, &format!("proto {}", word.text), "it decides what is served");
+        }
+        word.is_some()
+    }
+
+    /// `ssl-default-bind-options` as parameters, and the words of another default.
+    fn defaults(&mut self) -> Parameters {
+        let mut parameters = Parameters::default();
+        if let Some(line) = self.global.ssl_defaults.get("ssl-default-bind-options") {
+            parameters.read(line.from(1), BIND, "ssl-default-bind-options", self.findings);
+        }
+        parameters
+    }
+
+    fn default_word(&self, name: &str) -> Option<&Word> {
+        self.global.ssl_defaults.get(&format!("ssl-default-bind-{name}")).and_then(|line| line.word(1))
+    }
+
+    fn tls(&mut self, parameters: &Parameters, span: Span) -> Option<ListenerTls> {
+        let defaults = self.defaults();
+        let base = self.global.crt_base.clone().or_else(|| self.base.clone());
+        let mut certificates = Vec::new();
+        for word in parameters.values("default-crt").chain(parameters.values("crt")) {
+            certificates.extend(tls::certificates(word, base.as_ref(), self.files, self.findings));
+        }
+        let mut identity = self.identity(parameters, &defaults, span);
+        let mut by_name = Vec::new();
+        for word in parameters.values("crt-list") {
+            self.crt_list(word, &identity, &mut certificates, &mut by_name);
+        }
+        if certificates.is_empty() && by_name.is_empty() {
+            if !parameters.has("crt") && !parameters.has("crt-list") {
+                let found =
+                    Diagnostic::error("haproxy::no-certificate", "`ssl` needs a certificate").at(span);
+                self.findings.push(found.help("name one with `crt FILE`"));
+            }
+            return None;
+        }
+        identity.certificates = certificates;
+        identity.select_by_certificate_names = true;
+        let strict =
+            parameters.has("strict-sni") || parameters.has("force-strict-sni") || defaults.has("strict-sni");
+        Some(ListenerTls {
+            default: identity,
+            by_name,
+            strict_sni: strict,
+            tickets: !parameters.has("no-tls-tickets") && !defaults.has("no-tls-tickets"),
+            session_cache: 20_000,
+            session_timeout: 300,
+        })
+    }
+
+    /// All of an identity but its certificates.
+    fn identity(&mut self, own: &Parameters, defaults: &Parameters, span: Span) -> TlsIdentity {
+        let ciphers = own.value("ciphers").or_else(|| self.default_word("ciphers")).cloned();
+        let suites13 = own.value("ciphersuites").or_else(|| self.default_word("ciphersuites")).cloned();
+        let curves = own
+            .value("curves")
+            .or_else(|| own.value("ecdhe"))
+            .or_else(|| self.default_word("curves"))
+            .cloned();
+        let ca = own.value("ca-file").or_else(|| own.value("ca-verify-file")).cloned();
+        let base = self.global.ca_base.clone().or_else(|| self.base.clone());
+        let alpn = own
+            .value("alpn")
+            .map(|word| word.text.split(',').filter(|p| *p != "h2").map(str::to_owned).collect());
+        TlsIdentity {
+            versions: tls::versions(&[defaults, own], span, self.findings),
+            suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
+            suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
+            curves: curves.map_or_else(Vec::new, |word| word.text.split(':').map(str::to_owned).collect()),
+            verify: self.verify(own, ca.as_ref()),
+            client_ca: ca.map(|word| tls::path(word.as_str(), base.as_ref())),
+            client_crl: own.value("crl-file").map(|word| tls::path(word.as_str(), base.as_ref())),
+            alpn: alpn.unwrap_or_default(),
+            ..TlsIdentity::default()
+        }
+    }
+
+    fn verify(&mut self, own: &Parameters, ca: Option<&Word>) -> ClientVerify {
+        let Some(word) = own.value("verify") else { return ClientVerify::Off };
+        let verify = match word.as_str() {
+            "none" => ClientVerify::Off,
+            "optional" => ClientVerify::Optional,
+            "required" => ClientVerify::Required,
+            _ => {
+                self.findings.bad_choice(word, "policy", &["none", "optional", "required"]);
+                ClientVerify::Required
+            }
+        };
+        if verify != ClientVerify::Off && ca.is_none() {
+            let found = Diagnostic::error(
+                "haproxy::missing-argument",
+                "verifying clients needs the CAs they come from",
+            );
+            self.findings.push(found.at(word.span).help("name them with `ca-file FILE`"));
+        }
+        verify
+    }
+
+    /// A file of lines `CERTIFICATE [options] NAME …`; names begin with `*` for wildcards and `!` for exceptions.
+    fn crt_list(
+        &mut self,
+        word: &Word,
+        identity: &TlsIdentity,
+        certificates: &mut Vec<weir_model::Certificate>,
+        by_name: &mut Vec<(Vec<NamePattern>, TlsIdentity)>,
+    ) {
+        let path = tls::path(word.as_str(), self.base.as_ref());
+        let text = match self.files.read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => {
+                let title = format!("cannot read `{}`: {error}", path.display());
+                self.findings.push(Diagnostic::error("haproxy::unreadable", title).at(word.span));
+                return;
+            }
+        };
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (head, names) = match line.split_once('[') {
+                Some((file, rest)) => {
+                    let (options, names) = rest.split_once(']').unwrap_or((rest, ""));
+                    self.crt_list_options(word, options);
+                    (file.trim(), names.trim())
+                }
+                None => line.split_once(char::is_whitespace).unwrap_or((line, "")),
+            };
+            let base = self.global.crt_base.clone().or_else(|| self.base.clone());
+            let file = Word { text: head.to_owned(), span: word.span };
+            let found = tls::certificates(&file, base.as_ref(), self.files, self.findings);
+            let names: Vec<NamePattern> = names.split_whitespace().filter_map(name_pattern).collect();
+            if names.is_empty() {
+                certificates.extend(found);
+            } else {
+                by_name.push((names, TlsIdentity { certificates: found.clone(), ..identity.clone() }));
+                if certificates.is_empty() {
+                    certificates.extend(found);
+                }
+            }
+        }
+    }
+
+    fn crt_list_options(&mut self, word: &Word, options: &str) {
+        let options = options.trim();
+        if options.is_empty() {
+            return;
+        }
+        let known = options.split_whitespace().any(|option| CRT_LIST.contains(&option));
+        let decides = options.split_whitespace().any(|option| matches!(option, "verify" | "ca-file"));
+        let what = format!("options of a crt-list (`{options}`)");
+        if decides || !known {
+            self.findings.not_built(word.span, &what, "they decide who gets in");
+        } else {
+            self.findings.tuning(word.span, &what, "the `bind` line's own options hold");
+        }
+    }
+}
+
+fn name_pattern(text: &str) -> Option<NamePattern> {
+    if text.starts_with('!') {
+        return None;
+    }
+    let text = text.to_ascii_lowercase();
+    Some(match text.strip_prefix("*.") {
+        Some(suffix) => NamePattern::Suffix(suffix.to_owned()),
+        None => NamePattern::Exact(text),
+    })
+}

@@ -1,0 +1,477 @@
+//! ACLs and conditions: words after `if` and `unless`, named and anonymous.
+//!
+//! Owns: their grammar, flags and ways to compare; each becomes a [`Condition`].
+//! Never: decides what a rule does.
+//! Driven by: `rules` and everything else that ends in `if …`.
+//! Why: an ACL is one test of one sample against patterns; lines of one name are alternatives; a condition is
+//! alternatives (`or`, `||`) of terms that must all hold.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use weir_diag::Span;
+use weir_model::{BasicAuth, Condition, Password, Pattern, Subject, Template, Test, Users, Var, Words};
+
+use super::sample::{self, Sample, header_name};
+use super::scope::{Problem, Scope};
+use crate::findings::Findings;
+use crate::read::{Line, Word};
+use crate::table::{Fetch, Matching, acl_word, predefined};
+
+/// The named ACLs of one proxy, built once.
+pub(crate) struct Acls {
+    all: BTreeMap<String, Result<Condition, Problem>>,
+}
+
+impl Acls {
+    /// Builds those of the scope's proxy. Malformed ones are reported here, used or not; unbuilt ones where used.
+    pub(crate) fn build(scope: &Scope<'_>, findings: &mut Findings) -> Self {
+        let mut all: BTreeMap<String, Result<Condition, Problem>> = BTreeMap::new();
+        for line in &scope.proxy.settings.acls {
+            let built = acl_line(line, scope);
+            let built = match built {
+                Err(problem @ (Problem::Bad(_) | Problem::Unknown(..))) => {
+                    problem.report(line.span(), findings);
+                    Err(Problem::Reported)
+                }
+                other => other,
+            };
+            let name = line.text(1).to_owned();
+            let joined = match (all.remove(&name), built) {
+                (Some(Err(problem)), _) | (_, Err(problem)) => Err(problem),
+                (None, Ok(condition)) => Ok(condition),
+                (Some(Ok(Condition::Any(mut any))), Ok(condition)) => {
+                    any.push(condition);
+                    Ok(Condition::Any(any))
+                }
+                (Some(Ok(first)), Ok(condition)) => Ok(Condition::Any(vec![first, condition])),
+            };
+            all.insert(name, joined);
+        }
+        Self { all }
+    }
+
+    fn named(&self, word: &Word, scope: &Scope<'_>) -> Result<Condition, Problem> {
+        if let Some(found) = self.all.get(&word.text) {
+            return found.clone();
+        }
+        if let Some(words) = predefined(word.as_str()) {
+            let words: Vec<Word> =
+                words.iter().map(|text| Word { text: (*text).into(), span: word.span }).collect();
+            return test(&words, scope);
+        }
+        let near = weir_diag::nearest(&word.text, self.all.keys().map(String::as_str));
+        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        Err(Problem::Bad(format!("no ACL is named `{}`{near}", word.text)))
+    }
+}
+
+fn acl_line(line: &Line, scope: &Scope<'_>) -> Result<Condition, Problem> {
+    test(line.from(2), scope)
+}
+
+/// Builds what follows `if` or `unless`; `words` begins with that word. `None` where it cannot be built (reported).
+pub(crate) fn clause(
+    words: &[Word],
+    acls: &Acls,
+    scope: &Scope<'_>,
+    findings: &mut Findings,
+) -> Option<Condition> {
+    let (first, rest) = words.split_first()?;
+    let span = rest.last().map_or(first.span, |last| first.span.to(last.span));
+    if rest.is_empty() {
+        Problem::Bad(format!("a condition is missing after `{}`", first.text)).report(span, findings);
+        return None;
+    }
+    match alternatives(rest, acls, scope) {
+        Ok(condition) if first.as_str() == "unless" => Some(Condition::Not(Box::new(condition))),
+        Ok(condition) => Some(condition),
+        Err((problem, at)) => {
+            problem.report(at, findings);
+            None
+        }
+    }
+}
+
+fn alternatives(words: &[Word], acls: &Acls, scope: &Scope<'_>) -> Result<Condition, (Problem, Span)> {
+    let mut any = Vec::new();
+    let mut all = Vec::new();
+    let mut negated = false;
+    let mut at = 0;
+    let bad = |text: &str, word: &Word| (Problem::Bad(text.into()), word.span);
+    while let Some(word) = words.get(at) {
+        at += 1;
+        if matches!(word.as_str(), "or" | "||") {
+            if all.is_empty() || negated {
+                return Err(bad("a condition is missing before this", word));
+            }
+            any.push(joined(std::mem::take(&mut all), Condition::All));
+            continue;
+        }
+        let (text, bangs) = strip_bangs(word.as_str());
+        negated ^= bangs % 2 == 1;
+        if text.is_empty() {
+            continue;
+        }
+        let condition = if text == "{" {
+            let length = words[at..].iter().position(|word| word.as_str() == "}");
+            let Some(length) = length else { return Err(bad("this `{` is never closed", word)) };
+            let inner = &words[at..at + length];
+            at += length + 1;
+            let span = inner.last().map_or(word.span, |last| word.span.to(last.span));
+            test(inner, scope).map_err(|problem| (problem, span))?
+        } else {
+            let word = Word { text: text.to_owned(), span: word.span };
+            acls.named(&word, scope).map_err(|problem| (problem, word.span))?
+        };
+        all.push(if negated { Condition::Not(Box::new(condition)) } else { condition });
+        negated = false;
+    }
+    if let Some(last) = words.last().filter(|_| all.is_empty() || negated) {
+        return Err(bad("a condition is missing after this", last));
+    }
+    any.push(joined(all, Condition::All));
+    Ok(joined(any, Condition::Any))
+}
+
+fn strip_bangs(text: &str) -> (&str, usize) {
+    let rest = text.trim_start_matches('!');
+    (rest, text.len() - rest.len())
+}
+
+fn joined(mut conditions: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
+    match conditions.len() {
+        1 => conditions.remove(0),
+        _ => join(conditions),
+    }
+}
+
+/// Flags and patterns of one ACL.
+#[derive(Default)]
+struct Flags {
+    ignore_case: bool,
+    matching: Option<Matching>,
+    patterns: Vec<Word>,
+}
+
+/// One ACL without its name: an expression, flags, patterns.
+fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
+    let Some((first, rest)) = words.split_first() else {
+        return Err(Problem::Bad("this ACL tests nothing".into()));
+    };
+    let mut sample = sample::parse(first.as_str()).map_err(Problem::Bad)?;
+    let mut matching = None;
+    if let Some(word) = acl_word(&sample.fetch.name) {
+        sample.fetch.name = word.fetch.into();
+        matching = Some(word.matching);
+    }
+    let flags = flags(rest, scope)?;
+    let kind = sample::kind(&sample)?;
+    let matching = flags.matching.or(matching).unwrap_or(match kind {
+        Fetch::Bool => Matching::Bool,
+        Fetch::Number => Matching::Number,
+        Fetch::Address => Matching::Address,
+        Fetch::Text | Fetch::Method | Fetch::NotYet => Matching::Equals,
+    });
+    if sample.fetch.name == "var" && flags.matching.is_none() {
+        return Err(Problem::Bad("a test of `var` says how it compares: `-m str` or another method".into()));
+    }
+    compare(&sample, kind, matching, &flags, first.span, scope)
+}
+
+fn flags(words: &[Word], scope: &Scope<'_>) -> Result<Flags, Problem> {
+    let mut flags = Flags::default();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let value = words.get(at + 1);
+        match (word.as_str(), value) {
+            ("-i", _) => flags.ignore_case = true,
+            ("-n", _) => {}
+            ("-m", Some(value)) => {
+                let matching = Matching::named(value.as_str());
+                let names: Vec<&str> = Matching::names().collect();
+                let unknown = || {
+                    Problem::Bad(format!(
+                        "`{}` is no way to compare; those are {}",
+                        value.text,
+                        names.join(", ")
+                    ))
+                };
+                flags.matching = Some(matching.ok_or_else(unknown)?);
+                at += 1;
+            }
+            ("-f", Some(value)) => {
+                pattern_file(value, scope, &mut flags.patterns)?;
+                at += 1;
+            }
+            ("-u" | "-m" | "-f", None) => {
+                return Err(Problem::Bad(format!("`{}` lacks its value", word.text)));
+            }
+            ("-u", Some(_)) => at += 1,
+            ("-M", _) => return Err(Problem::NotBuilt("-M".into())),
+            ("--", _) => {
+                at += 1;
+                break;
+            }
+            (text, _)
+                if text.starts_with('-')
+                    && text.len() > 1
+                    && !text[1..].starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                return Err(Problem::Bad(format!(
+                    "`{text}` is no flag of an ACL; write `--` before such a pattern"
+                )));
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    flags.patterns.extend(words.get(at..).unwrap_or_default().iter().cloned());
+    Ok(flags)
+}
+
+fn pattern_file(path: &Word, scope: &Scope<'_>, patterns: &mut Vec<Word>) -> Result<(), Problem> {
+    let bytes = scope.files.read(std::path::Path::new(path.as_str()));
+    let bytes = bytes.map_err(|error| Problem::Bad(format!("cannot read `{}`: {error}", path.text)))?;
+    for line in String::from_utf8_lossy(&bytes).lines() {
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with('#') {
+            patterns.push(Word { text: line.to_owned(), span: path.span });
+        }
+    }
+    Ok(())
+}
+
+/// One sample against patterns.
+fn compare(
+    sample: &Sample,
+    kind: Fetch,
+    matching: Matching,
+    flags: &Flags,
+    span: Span,
+    scope: &Scope<'_>,
+) -> Result<Condition, Problem> {
+    if kind == Fetch::Bool && matching == Matching::Bool {
+        return boolean(sample, flags, span, scope);
+    }
+    if sample.fetch.name == "http_auth_group" {
+        let users = users(sample.argument(), Some(&flags.patterns), scope)?;
+        return Ok(Condition::User(BasicAuth { realm: Template::literal(""), users, origin: Some(span) }));
+    }
+    if let Some(special) = special(sample, matching, flags)? {
+        return Ok(special);
+    }
+    if flags.patterns.is_empty() && matching != Matching::Found && matching != Matching::Bool {
+        // As in HAProxy: nothing equals no pattern.
+        return Ok(Condition::Always(false));
+    }
+    let subject = subject(sample, scope)?;
+    let words = |flags: &Flags| Words {
+        any_of: flags.patterns.iter().map(|word| Template::literal(word.text.clone())).collect(),
+        ignore_case: flags.ignore_case,
+    };
+    let test = match matching {
+        Matching::Found => Test::Present,
+        Matching::Equals => Test::Equals(words(flags)),
+        Matching::Begins => Test::Begins(words(flags)),
+        Matching::Ends => Test::Ends(words(flags)),
+        Matching::Contains => Test::Contains(words(flags)),
+        Matching::Segment => Test::Segment(words(flags)),
+        Matching::Label => Test::Label(words(flags)),
+        Matching::Pattern => {
+            Test::Matches(flags.patterns.iter().map(|word| pattern(word, flags.ignore_case)).collect())
+        }
+        Matching::Address => Test::In(networks(&flags.patterns)?),
+        Matching::Number => Test::Number(ranges(&flags.patterns)?),
+        Matching::Length => Test::Length(ranges(&flags.patterns)?),
+        Matching::Bool => Test::Number(vec![(i64::MIN, -1), (1, i64::MAX)]),
+        Matching::Binary => return Err(Problem::NotBuilt("-m bin".into())),
+    };
+    Ok(Condition::Test { subject, test })
+}
+
+/// A pattern of an ACL or a rule.
+pub(crate) fn pattern(word: &Word, ignore_case: bool) -> Pattern {
+    Pattern { source: word.text.clone(), ignore_case, origin: Some(word.span) }
+}
+
+fn subject(sample: &Sample, scope: &Scope<'_>) -> Result<Subject, Problem> {
+    let name = sample.fetch.name.as_str();
+    let all = sample.converters.is_empty() && sample.fetch.arguments.len() == 1;
+    let field = |split| header_name(sample.argument()).map(|name| (name, split));
+    match name {
+        "hdr" | "req.hdr" | "req.hdr_ip" | "hdr_ip" | "hdr_val" | "req.hdr_val" | "req.fhdr"
+            if all && !scope.response =>
+        {
+            let (name, split) = field(name != "req.fhdr")?;
+            Ok(Subject::RequestHeader { name, split })
+        }
+        "res.hdr" | "shdr" | "res.fhdr" if all && scope.response => {
+            let (name, split) = field(name != "res.fhdr")?;
+            Ok(Subject::ResponseHeader { name, split })
+        }
+        "res.hdr" | "shdr" | "res.fhdr" | "status" | "res.hdr_cnt" if !scope.response => {
+            Err(Problem::Bad(format!("`{name}` looks at a response, and there is none yet in this rule")))
+        }
+        _ => Ok(Subject::Value(sample::template(sample, scope)?)),
+    }
+}
+
+/// Fetches that are true or false.
+fn boolean(sample: &Sample, flags: &Flags, span: Span, scope: &Scope<'_>) -> Result<Condition, Problem> {
+    let words = |flags: &Flags| flags.patterns.iter().map(|word| word.text.clone()).collect::<Vec<_>>();
+    let wanted = match words(flags).iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] | ["1" | "true" | "yes" | "on"] => true,
+        ["0" | "false" | "no" | "off"] => false,
+        _ => {
+            return Err(Problem::Bad(format!(
+                "`{}` is true or false and takes no such pattern",
+                sample.fetch.name
+            )));
+        }
+    };
+    let negated = sample.converters.iter().filter(|call| call.name == "not").count() % 2 == 1;
+    let condition = truth(sample, span, scope)?;
+    Ok(if wanted != negated { condition } else { Condition::Not(Box::new(condition)) })
+}
+
+fn truth(sample: &Sample, span: Span, scope: &Scope<'_>) -> Result<Condition, Problem> {
+    let equals = |var: Var, text: &str| Condition::Test {
+        subject: Subject::Value(Template::var(var)),
+        test: Test::Equals(Words { any_of: vec![Template::literal(text)], ignore_case: false }),
+    };
+    let present = |var: Var| Condition::Not(Box::new(equals(var, "")));
+    Ok(match sample.fetch.name.as_str() {
+        "always_true" | "req.proto_http" | "req_proto_http" | "wait_end" => Condition::Always(true),
+        "always_false" | "ssl_fc_has_early" => Condition::Always(false),
+        "bool" => Condition::Always(matches!(sample.argument(), "1" | "true" | "yes" | "on")),
+        "ssl_fc" => equals(Var::HttpsOn, "on"),
+        "ssl_fc_has_sni" => present(Var::TlsServerName),
+        "ssl_fc_is_resumed" => equals(Var::TlsResumed, "r"),
+        "ssl_c_used" | "ssl_fc_has_crt" => present(Var::TlsClientCert),
+        "fc_rcvd_proxy" => present(Var::ProxyProtocolAddr),
+        "http_first_req" => equals(Var::ConnectionRequests, "1"),
+        "http_auth" => Condition::User(BasicAuth {
+            realm: Template::literal(""),
+            users: users(sample.argument(), None, scope)?,
+            origin: Some(span),
+        }),
+        name => return Err(Problem::NotBuilt(name.to_owned())),
+    })
+}
+
+/// The users of a userlist, or of some of its groups.
+fn users(list: &str, groups: Option<&[Word]>, scope: &Scope<'_>) -> Result<Users, Problem> {
+    let Some(found) = scope.draft.userlists.get(list) else {
+        return Err(Problem::Bad(format!("no userlist is named `{list}`")));
+    };
+    let belongs = |name: &str, of: &[String]| {
+        groups.is_none_or(|groups| {
+            groups.iter().any(|group| {
+                of.contains(&group.text)
+                    || found
+                        .groups
+                        .iter()
+                        .any(|(g, users)| *g == group.text && users.iter().any(|u| u == name))
+            })
+        })
+    };
+    let users = found.users.iter().filter(|(name, _, _, of)| belongs(name, of));
+    let users = users.map(|(name, password, hashed, _)| {
+        let password = password.clone();
+        (name.clone(), if *hashed { Password::Crypt(password) } else { Password::Plain(password) })
+    });
+    Ok(Users::List(users.collect()))
+}
+
+/// Fetches whose test has a form of its own.
+fn special(sample: &Sample, matching: Matching, flags: &Flags) -> Result<Option<Condition>, Problem> {
+    let value = |var: Var, test: Test| Condition::Test { subject: Subject::Value(Template::var(var)), test };
+    match sample.fetch.name.as_str() {
+        "req.ver" | "req_ver" if matching == Matching::Equals => {
+            let any_of =
+                flags.patterns.iter().map(|word| Template::literal(format!("HTTP/{}", word.text))).collect();
+            Ok(Some(value(Var::Protocol, Test::Equals(Words { any_of, ignore_case: false }))))
+        }
+        "hdr_cnt" | "req.hdr_cnt" | "req.fhdr_cnt" | "res.hdr_cnt" if matching == Matching::Number => {
+            header_count(sample, &ranges(&flags.patterns)?).map(Some)
+        }
+        "ssl_c_verify" if matching == Matching::Number => match ranges(&flags.patterns)?.as_slice() {
+            [(0, 0)] => {
+                let ok = ["SUCCESS", "NONE"].map(Template::literal).to_vec();
+                Ok(Some(value(Var::TlsClientVerify, Test::Equals(Words { any_of: ok, ignore_case: false }))))
+            }
+            _ => Err(Problem::NotBuilt("ssl_c_verify with codes other than 0".into())),
+        },
+        "method" if matching == Matching::Equals => {
+            let any_of = flags.patterns.iter().map(|word| Template::literal(word.text.clone())).collect();
+            Ok(Some(value(Var::Method, Test::Equals(Words { any_of, ignore_case: flags.ignore_case }))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Counts of fields: whether there is one is all that can be asked.
+fn header_count(sample: &Sample, ranges: &[(i64, i64)]) -> Result<Condition, Problem> {
+    let name = header_name(sample.argument())?;
+    let split = sample.fetch.name != "req.fhdr_cnt";
+    let subject = match sample.fetch.name.starts_with("res") {
+        true => Subject::ResponseHeader { name, split },
+        false => Subject::RequestHeader { name, split },
+    };
+    let holds = |n: i64| ranges.iter().any(|&(from, to)| from <= n && n <= to);
+    let present = Condition::Test { subject, test: Test::Present };
+    match (holds(0), holds(1), holds(i64::MAX)) {
+        (true, false, false) => Ok(Condition::Not(Box::new(present))),
+        (false, true, true) => Ok(present),
+        (true, true, true) => Ok(Condition::Always(true)),
+        _ => Err(Problem::NotBuilt("counting fields beyond none or some".into())),
+    }
+}
+
+/// Networks: addresses with or without a prefix length or mask.
+fn networks(patterns: &[Word]) -> Result<Vec<IpNet>, Problem> {
+    patterns.iter().map(|word| network(word.as_str()).map_err(Problem::Bad)).collect()
+}
+
+/// One network.
+pub(crate) fn network(text: &str) -> Result<IpNet, String> {
+    let bad = || format!("`{text}` is no network; those look like 10.0.0.0/8 or 2001:db8::/32");
+    let Some((address, length)) = text.split_once('/') else {
+        return text.parse::<std::net::IpAddr>().map(IpNet::from).map_err(|_| bad());
+    };
+    let address: std::net::IpAddr = address.parse().map_err(|_| bad())?;
+    if let Ok(length) = length.parse::<u8>() {
+        return IpNet::new(address, length).map(|net| net.trunc()).map_err(|_| bad());
+    }
+    let mask: std::net::IpAddr = length.parse().map_err(|_| bad())?;
+    IpNet::with_netmask(address, mask).map(|net| net.trunc()).map_err(|_| bad())
+}
+
+/// Numbers: `80`, `80:90`, `gt 5` and its kin; ranges are inclusive.
+fn ranges(patterns: &[Word]) -> Result<Vec<(i64, i64)>, Problem> {
+    let number = |text: &str| text.parse::<i64>().map_err(|_| Problem::Bad(format!("`{text}` is no number")));
+    let mut all = Vec::new();
+    let mut operator = "eq";
+    for word in patterns {
+        if matches!(word.as_str(), "eq" | "ge" | "gt" | "le" | "lt") {
+            operator = word.as_str();
+            continue;
+        }
+        if let Some((from, to)) = word.text.split_once(':') {
+            let from = if from.is_empty() { i64::MIN } else { number(from)? };
+            let to = if to.is_empty() { i64::MAX } else { number(to)? };
+            all.push((from, to));
+            continue;
+        }
+        let n = number(word.as_str())?;
+        all.push(match operator {
+            "ge" => (n, i64::MAX),
+            "gt" => (n.saturating_add(1), i64::MAX),
+            "le" => (i64::MIN, n),
+            "lt" => (i64::MIN, n.saturating_sub(1)),
+            _ => (n, n),
+        });
+    }
+    Ok(all)
+}

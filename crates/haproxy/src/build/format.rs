@@ -1,0 +1,323 @@
+//! Log-format texts: `%ci`, `%{+Q}r`, `%[expr]`, `%%` (configuration manual 8.2.6), as templates.
+//!
+//! Owns: their grammar, and which variable each tag is.
+//! Never: knows where lines go; `logs` does.
+//! Driven by: `logs` for log lines, `rules` for values of fields, paths, redirects.
+
+use weir_diag::Span;
+use weir_expr::{Count, Filter, Piece, Timer};
+use weir_model::{Template, Var};
+
+use super::sample;
+use super::scope::{Problem, Scope};
+use crate::findings::Findings;
+
+/// What a log line knows besides the exchange.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogScope {
+    /// `%f`: the frontend's name.
+    pub(crate) frontend: String,
+    /// What follows the name in `%ft` for TLS: a literal, or a variable where listeners differ.
+    pub(crate) tls_mark: Template,
+    /// `%b`, where the exchange does not say.
+    pub(crate) backend: Option<String>,
+    /// `%s`, where the exchange does not say (`<STATS>`).
+    pub(crate) server: Option<String>,
+    /// Captured request fields.
+    pub(crate) request_captures: u16,
+    /// Captured response fields.
+    pub(crate) response_captures: u16,
+}
+
+/// User variables that log lines read; see [`super::logs::define`].
+pub(crate) const BACKEND_OR_FRONTEND: &str = "haproxy.backend";
+/// The server's name, or `<NOSRV>`.
+pub(crate) const SERVER_OR_NONE: &str = "haproxy.server";
+/// `~` over TLS.
+pub(crate) const TLS_MARK: &str = "haproxy.tls_mark";
+
+/// Reads a text. With `log`, empty values become `-` and repeated spaces one, as in HAProxy's lines.
+pub(crate) struct Formatter<'a, 'f> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) log: Option<&'a LogScope>,
+    /// `\1` … `\9` stand for the groups of the rule's pattern.
+    pub(crate) groups: bool,
+    pub(crate) span: Span,
+    pub(crate) findings: &'f mut Findings,
+}
+
+#[derive(Clone, Copy, Default)]
+struct TagFlags {
+    quote: bool,
+}
+
+impl Formatter<'_, '_> {
+    /// The template of a text; `None` if it cannot be had (reported).
+    pub(crate) fn template(&mut self, text: &str) -> Option<Template> {
+        let mut template = Template::default();
+        let mut failed = false;
+        // Flags of `%{+Q}o` hold for all that follows.
+        let mut global = TagFlags::default();
+        let mut rest = text;
+        while let Some(at) = rest.find(['%', '\\']) {
+            self.literal(&mut template, &rest[..at]);
+            let (mark, after) = rest[at..].split_at(1);
+            if mark == "\\" {
+                rest = self.backslash(&mut template, after);
+                continue;
+            }
+            match self.tag(after, &mut global) {
+                Ok((pieces, after)) => {
+                    self.append(&mut template, pieces);
+                    rest = after;
+                }
+                Err(problem) => {
+                    problem.report(self.span, self.findings);
+                    failed = true;
+                    rest = after;
+                }
+            }
+        }
+        self.literal(&mut template, rest);
+        (!failed).then_some(template)
+    }
+
+    fn append(&self, template: &mut Template, pieces: Vec<Piece<String>>) {
+        for piece in pieces {
+            match piece {
+                Piece::Literal(text) => template.push_literal(&text),
+                var => template.pieces.push(var),
+            }
+        }
+    }
+
+    /// Text as it is; in log lines a space after a space is left out.
+    fn literal(&self, template: &mut Template, text: &str) {
+        let spaced = match template.pieces.last() {
+            None => true,
+            Some(Piece::Literal(last)) => last.ends_with(' '),
+            Some(_) => false,
+        };
+        let text = if self.log.is_some() && spaced { text.trim_start_matches(' ') } else { text };
+        template.push_literal(text);
+    }
+
+    fn backslash<'t>(&self, template: &mut Template, after: &'t str) -> &'t str {
+        let group = after.bytes().next().filter(|b| self.groups && b.is_ascii_digit());
+        match group {
+            Some(digit) => {
+                template.push_var(Var::Capture(digit - b'0'));
+                &after[1..]
+            }
+            None => {
+                template.push_literal("\\");
+                after
+            }
+        }
+    }
+
+    /// One tag after its `%`; gives the rest of the text too.
+    fn tag<'t>(
+        &self,
+        after: &'t str,
+        global: &mut TagFlags,
+    ) -> Result<(Vec<Piece<String>>, &'t str), Problem> {
+        if let Some(rest) = after.strip_prefix('%') {
+            return Ok((vec![Piece::Literal("%".into())], rest));
+        }
+        let mut rest = after;
+        let mut flags = *global;
+        if let Some(inner) = rest.strip_prefix('{') {
+            let Some((words, tail)) = inner.split_once('}') else {
+                return Err(Problem::Bad("a `%{` is never closed".into()));
+            };
+            for word in words.split(',') {
+                match word.trim() {
+                    "+Q" => flags.quote = true,
+                    "-Q" => flags.quote = false,
+                    _ => {}
+                }
+            }
+            rest = tail;
+        }
+        // `%(name)…` names an item for structured encodings, which are not used.
+        if let Some(inner) = rest.strip_prefix('(')
+            && let Some((_, tail)) = inner.split_once(')')
+        {
+            rest = tail;
+        }
+        if let Some(inner) = rest.strip_prefix('[') {
+            let end = closing(inner).ok_or_else(|| Problem::Bad("a `%[` is never closed".into()))?;
+            let value = self.expression(inner[..end].trim())?;
+            return Ok((self.finish(value.pieces, flags), &inner[end + 1..]));
+        }
+        let length = tag_length(rest);
+        let (name, rest) = rest.split_at(length);
+        if name == "o" {
+            *global = flags;
+            return Ok((Vec::new(), rest));
+        }
+        match self.named(name)? {
+            Some(pieces) => Ok((self.finish(pieces, flags), rest)),
+            None => Err(Problem::Bad(format!(
+                "`%{name}` is no tag of a log format; write `%%` for the character itself"
+            ))),
+        }
+    }
+
+    fn expression(&self, text: &str) -> Result<Template, Problem> {
+        let parsed = sample::parse(text).map_err(Problem::Bad)?;
+        let scope = Scope { response: self.scope.response || self.log.is_some(), ..self.scope };
+        // A log line is written at the end and can look at both sides.
+        let scope = if self.log.is_some() && !parsed.fetch.name.starts_with("res.") {
+            Scope { response: false, ..scope }
+        } else {
+            scope
+        };
+        sample::template(&parsed, &scope)
+    }
+
+    fn finish(&self, pieces: Vec<Piece<String>>, flags: TagFlags) -> Vec<Piece<String>> {
+        let one = pieces.len() == 1;
+        let mut out = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            out.push(match piece {
+                Piece::Var(var, mut filters) => {
+                    if flags.quote && one {
+                        filters.push(Filter::Quote);
+                    } else if self.log.is_some() && one {
+                        filters.push(Filter::DashIfEmpty);
+                    }
+                    Piece::Var(var, filters)
+                }
+                literal => literal,
+            });
+        }
+        if flags.quote && !one && !out.is_empty() {
+            out.insert(0, Piece::Literal("\"".into()));
+            out.push(Piece::Literal("\"".into()));
+        }
+        out
+    }
+
+    /// The pieces of a named tag; `None` if there is no such tag.
+    fn named(&self, name: &str) -> Result<Option<Vec<Piece<String>>>, Problem> {
+        let empty = LogScope::default();
+        let log = self.log.unwrap_or(&empty);
+        let literal = |text: &str| Ok(Some(Template::literal(text).pieces));
+        let captured = |count: u16, var: fn(u16) -> Var| {
+            let mut template = Template::default();
+            for slot in 0..count {
+                template.push_literal(if slot == 0 { "{" } else { "|" });
+                template.push_var(var(slot));
+            }
+            template.push_literal(if count > 0 { "}" } else { "" });
+            Ok(Some(template.pieces))
+        };
+        let var = match name {
+            "ci" => Var::ClientAddr,
+            "cp" => Var::ClientPort,
+            "fi" => Var::ServerAddr,
+            "fp" => Var::ServerPort,
+            "f" if self.log.is_some() => return literal(&log.frontend),
+            "ft" if self.log.is_some() => {
+                let mut pieces = Template::literal(log.frontend.clone()).pieces;
+                pieces.extend(log.tls_mark.pieces.iter().cloned());
+                return Ok(Some(pieces));
+            }
+            "f" | "ft" => Var::SiteLabel,
+            "b" => match &log.backend {
+                Some(name) => return literal(name),
+                None => Var::User(BACKEND_OR_FRONTEND.into()),
+            },
+            "s" => match &log.server {
+                Some(name) => return literal(name),
+                None => Var::User(SERVER_OR_NONE.into()),
+            },
+            "t" => Var::AcceptDate,
+            "tr" | "trl" | "trg" => Var::RequestDate,
+            "T" | "Tl" => Var::TimeLocal,
+            "Ts" | "ms" => Var::TimeSeconds,
+            "Th" => Var::Timer(Timer::Handshake),
+            "Ti" => Var::Timer(Timer::Idle),
+            "TR" => Var::Timer(Timer::Request),
+            "Tq" => Var::Timer(Timer::Query),
+            "Tw" => Var::Timer(Timer::Queue),
+            "Tc" => Var::Timer(Timer::Connect),
+            "Tr" => Var::Timer(Timer::Response),
+            "Td" => Var::Timer(Timer::Data),
+            "Ta" => Var::Timer(Timer::Active),
+            "Tt" => Var::Timer(Timer::Total),
+            "Tu" => Var::Timer(Timer::User),
+            "ST" => Var::Status,
+            "B" => Var::BytesSent,
+            "U" => Var::RequestLength,
+            "ts" | "tsc" => Var::TerminationState,
+            "ac" => Var::Count(Count::Process),
+            "fc" => Var::Count(Count::Site),
+            "bc" => Var::Count(Count::Pool),
+            "sc" => Var::Count(Count::Endpoint),
+            "rc" => Var::Count(Count::Retries),
+            "bq" => Var::Count(Count::PoolQueue),
+            "sq" => Var::Count(Count::EndpointQueue),
+            "r" => Var::RequestLine,
+            "HM" => Var::Method,
+            "HP" => Var::RawPath,
+            "HPO" => Var::RawPath,
+            "HU" => Var::Target,
+            "HQ" => {
+                return Ok(Some(vec![
+                    Piece::Var(Var::IsArgs, Vec::new()),
+                    Piece::Var(Var::Query, Vec::new()),
+                ]));
+            }
+            "HV" => Var::Protocol,
+            "H" => Var::Hostname,
+            "pid" => Var::Pid,
+            "ID" => Var::RequestId,
+            "rt" => Var::ConnectionSerial,
+            "sslc" => Var::TlsCipher,
+            "sslv" => Var::TlsProtocol,
+            "hr" => return captured(log.request_captures, Var::CapturedRequestHeader),
+            "hs" => return captured(log.response_captures, Var::CapturedResponseHeader),
+            "hrl" | "hsl" | "CC" | "CS" => return literal("-"),
+            "bi" | "bp" | "si" | "sp" | "lc" | "OG" => return literal("-"),
+            _ => return Ok(None),
+        };
+        Ok(Some(vec![Piece::Var(var, Vec::new())]))
+    }
+}
+
+/// Where the bracket of `%[` closes; quotes and parentheses may hold brackets.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            ('(', None) => depth += 1,
+            (')', None) => depth = depth.saturating_sub(1),
+            (']', None) if depth == 0 => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+const TAGS: &[&str] = &[
+    "hrl", "hsl", "HPO", "tsc", "trl", "trg", "sslc", "sslv", "pid", "ci", "cp", "fi", "fp", "ft", "f", "b",
+    "s", "bi", "bp", "si", "sp", "tr", "ts", "t", "Tl", "Ts", "Th", "Ti", "TR", "Tq", "Tw", "Tc", "Tr", "Td",
+    "Ta", "Tt", "Tu", "T", "ST", "B", "U", "ac", "fc", "bc", "sc", "rc", "rt", "r", "bq", "sq", "HM", "HP",
+    "HU", "HQ", "HV", "H", "ID", "lc", "ms", "hr", "hs", "CC", "CS", "OG", "o",
+];
+
+/// A tag's name is the run of letters after it; where that is no tag, the longest one that begins it.
+fn tag_length(text: &str) -> usize {
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let run = &text[..letters];
+    if TAGS.contains(&run) {
+        return letters;
+    }
+    letters
+}

@@ -1,0 +1,252 @@
+//! Where log lines go, and what they look like.
+//!
+//! Owns: targets, HAProxy's own formats, the user variables those read.
+//! Never: writes a line.
+//! Why: HAProxy's traffic lines have the level `info`; a target that asks for `notice` or worse gets events only, and
+//! becomes an error log.
+
+use std::sync::Arc;
+
+use weir_diag::Span;
+use weir_expr::settings::{LogEscape, LogLevel};
+use weir_model::{
+    AccessLog, Condition, Definition, ErrorLog, LogTarget as Target, MapTable, Model, Subject, SyslogServer,
+    Template, Test, Var, Variable,
+};
+
+use super::format::{BACKEND_OR_FRONTEND, Formatter, LogScope, SERVER_OR_NONE, TLS_MARK};
+use super::scope::Scope;
+use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy};
+use crate::findings::Findings;
+use crate::values::{Host, Port, address};
+
+const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
+const CLF: &str = "%{+Q}o %{-Q}ci - - [%trg] %r %ST %B \"\" \"\" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc %ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl";
+const TCP: &str = "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";
+/// `option httpslog` adds errors of the two TLS layers, which are 0 for whatever gets this far.
+const HTTPS_TAIL: &str = " 0/0/0/0/%[ssl_fc_is_resumed_number] %[ssl_fc_sni]/%sslv/%sslc";
+
+/// Syslog severities 0–7 as error-log levels.
+const LEVELS: [LogLevel; 8] = [
+    LogLevel::Emerg,
+    LogLevel::Alert,
+    LogLevel::Crit,
+    LogLevel::Error,
+    LogLevel::Warn,
+    LogLevel::Notice,
+    LogLevel::Info,
+    LogLevel::Debug,
+];
+const INFO: u8 = 6;
+
+/// A target with its level, once it is known where it is; `None` where nothing can be sent (reported).
+fn target(log: &LogTarget, tag: &str, global: &Global, findings: &mut Findings) -> Option<Target> {
+    let word = &log.address;
+    match word.as_str() {
+        "stdout" | "fd@1" => return Some(Target::Stdout),
+        "stderr" | "fd@2" => return Some(Target::Stderr),
+        text if text.starts_with("ring@") || text.starts_with("backend@") || text.starts_with("fd@") => {
+            findings.tuning(word.span, text, "log lines meant for it go nowhere");
+            return None;
+        }
+        _ => {}
+    }
+    let text =
+        word.text.strip_prefix("udp@").or_else(|| word.text.strip_prefix("udp4@")).unwrap_or(word.as_str());
+    let parsed =
+        findings.value(&crate::read::Word { text: text.to_owned(), span: word.span }, address::parse)?;
+    let port = match parsed.port {
+        Port::One(port) => port,
+        _ => 514,
+    };
+    let server = match parsed.host {
+        Host::Any => SyslogServer::Udp((std::net::Ipv4Addr::LOCALHOST, port).into()),
+        Host::Ip(ip) => SyslogServer::Udp((ip, port).into()),
+        Host::Name(name, _) => SyslogServer::Name(name, port),
+        Host::Unix(path) => SyslogServer::Unix(path.into()),
+        Host::Abstract(name) => SyslogServer::Unix(format!("@{name}").into()),
+        Host::Fd(_) | Host::Other(_) => {
+            findings.tuning(word.span, word.as_str(), "log lines meant for it go nowhere");
+            return None;
+        }
+    };
+    let min_severity = LEVELS[usize::from(log.min_level.min(7))];
+    Some(Target::Syslog {
+        server,
+        facility: log.facility.clone(),
+        severity: LogLevel::Info,
+        tag: tag.to_owned(),
+        no_hostname: !global.send_hostname,
+        max_length: log.max_length,
+        min_severity,
+    })
+}
+
+/// The process's error logs: every target of `global`.
+pub(crate) fn error_logs(
+    targets: &[LogTarget],
+    tag: &str,
+    global: &Global,
+    findings: &mut Findings,
+) -> Vec<ErrorLog> {
+    let mut logs: Vec<ErrorLog> = Vec::new();
+    for log in targets {
+        let level = LEVELS[usize::from(log.level.min(7))];
+        let Some(mut target) = target(log, tag, global, findings) else { continue };
+        if let Target::Syslog { severity, .. } = &mut target {
+            *severity = LogLevel::Notice;
+        }
+        let log = ErrorLog { target, level };
+        if !logs.contains(&log) {
+            logs.push(log);
+        }
+    }
+    logs
+}
+
+/// The tag of a proxy's lines.
+pub(crate) fn tag(proxy: Option<&Proxy>, global: &Global) -> String {
+    let own = proxy.and_then(|proxy| proxy.settings.log_tag.clone());
+    own.or_else(|| global.log_tag.clone()).unwrap_or_else(|| "haproxy".into())
+}
+
+/// All targets of a proxy: its own, and the process's under `log global`.
+pub(crate) fn targets<'a>(proxy: &'a Proxy, global: &'a Global) -> impl Iterator<Item = &'a LogTarget> {
+    let global = global.logs.iter().filter(|_| proxy.settings.logs.global);
+    global.chain(&proxy.settings.logs.own)
+}
+
+/// The access logs of a frontend.
+pub(crate) fn access_logs(scope: &Scope<'_>, log: &LogScope, findings: &mut Findings) -> Vec<AccessLog> {
+    let (proxy, global) = (scope.proxy, &scope.draft.global);
+    let tag = tag(Some(proxy), global);
+    let wanted: Vec<&LogTarget> = targets(proxy, global).filter(|log| log.level >= INFO).collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let Some(format) = line_format(scope, log, findings) else { return Vec::new() };
+    let format = Arc::new(format);
+    let only = only(proxy);
+    let mut logs: Vec<AccessLog> = Vec::new();
+    for one in wanted {
+        let Some(target) = target(one, &tag, global, findings) else { continue };
+        let log = AccessLog {
+            target,
+            format: format.clone(),
+            escape: LogEscape::None,
+            condition: None,
+            only: only.clone(),
+            buffer: None,
+            flush: None,
+            gzip: None,
+        };
+        if !logs.contains(&log) {
+            logs.push(log);
+        }
+    }
+    logs
+}
+
+/// `option dontlog-normal`, and `monitor-uri`, whose requests are never logged.
+fn only(proxy: &Proxy) -> Option<Condition> {
+    let mut all = Vec::new();
+    if proxy.settings.flag("dontlog-normal") {
+        let subject = Subject::Value(Template::var(Var::Status));
+        all.push(Condition::Test { subject, test: Test::Number(vec![(i64::MIN, 0), (400, i64::MAX)]) });
+    }
+    if let Some(uri) = proxy.settings.monitor_uri.as_ref().filter(|_| is_http(proxy)) {
+        all.push(Condition::Not(Box::new(super::rules::target_is(uri))));
+    }
+    match all.len() {
+        0 => None,
+        1 => all.pop(),
+        _ => Some(Condition::All(all)),
+    }
+}
+
+/// True for proxies in mode http.
+pub(crate) fn is_http(proxy: &Proxy) -> bool {
+    proxy.settings.mode.as_ref().is_some_and(|mode| mode.value == Mode::Http)
+}
+
+fn line_format(scope: &Scope<'_>, log: &LogScope, findings: &mut Findings) -> Option<Template> {
+    let proxy = scope.proxy;
+    let at = proxy.settings.log_format.as_ref();
+    let span = at.map_or(proxy.name.span, |at| at.span);
+    let http = is_http(proxy);
+    let format = at.map(|at| &at.value);
+    let text = match format {
+        None => format!("Connect from %ci:%cp to %fi:%fp (%f/{})", if http { "HTTP" } else { "TCP" }),
+        Some(LogFormat::Tcp) => TCP.into(),
+        Some(LogFormat::Http | LogFormat::Clf | LogFormat::Https) if !http => {
+            findings.ignored(
+                span,
+                "a TCP proxy has no requests to log; its lines have the form of `option tcplog`",
+            );
+            TCP.into()
+        }
+        Some(LogFormat::Http) => HTTP.into(),
+        Some(LogFormat::Clf) => CLF.into(),
+        Some(LogFormat::Https) => return https(scope, log, span, findings),
+        Some(LogFormat::Custom(word)) => word.text.clone(),
+    };
+    Formatter { scope: *scope, log: Some(log), groups: false, span, findings }.template(&text)
+}
+
+fn https(scope: &Scope<'_>, log: &LogScope, span: Span, findings: &mut Findings) -> Option<Template> {
+    let tail = HTTPS_TAIL.replace("%[ssl_fc_is_resumed_number]", "0");
+    Formatter { scope: *scope, log: Some(log), groups: false, span, findings }
+        .template(&format!("{HTTP}{tail}"))
+}
+
+/// What log lines know of a frontend. `tls` tells for each of its listeners whether it speaks TLS.
+pub(crate) fn log_scope(proxy: &Proxy, tls: &[bool]) -> LogScope {
+    let tls_mark = match (tls.contains(&true), tls.contains(&false)) {
+        (false, _) => Template::default(),
+        (true, false) => Template::literal("~"),
+        (true, true) => Template::var(Var::User(TLS_MARK.into())),
+    };
+    let count = |what: &str| {
+        let captures = proxy.captures.iter().filter(|line| line.text(1) == what).count();
+        u16::try_from(captures).unwrap_or(u16::MAX)
+    };
+    LogScope {
+        frontend: proxy.name.text.clone(),
+        tls_mark,
+        backend: None,
+        server: None,
+        request_captures: count("request"),
+        response_captures: count("response"),
+    }
+}
+
+/// Defines the variables that HAProxy's lines read, where they are read.
+pub(crate) fn define(name: &str, model: &mut Model) -> bool {
+    let (source, from, to, default) = match name {
+        BACKEND_OR_FRONTEND => {
+            (Var::PoolName, "", Template::var(Var::SiteLabel), Template::var(Var::PoolName))
+        }
+        SERVER_OR_NONE => {
+            (Var::EndpointName, "", Template::literal("<NOSRV>"), Template::var(Var::EndpointName))
+        }
+        TLS_MARK => (Var::HttpsOn, "on", Template::literal("~"), Template::default()),
+        _ => return false,
+    };
+    let table = MapTable {
+        source: Template::var(source),
+        exact: vec![(from.to_owned(), to)],
+        suffixes: Vec::new(),
+        prefixes: Vec::new(),
+        patterns: Vec::new(),
+        default,
+        hostnames: false,
+        // The pool and endpoint are not known yet when a rule might read these.
+        volatile: true,
+    };
+    model.variables.push(Variable {
+        name: name.to_owned(),
+        origin: None,
+        definition: Definition::Map(table),
+    });
+    true
+}

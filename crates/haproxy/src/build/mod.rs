@@ -1,0 +1,51 @@
+//! A draft into a model.
+//!
+//! Owns: the order in which its parts are made, and names shared by them.
+//! Never: reads a line of text.
+//! Driven by: `load`.
+
+pub(crate) mod bind;
+pub(crate) mod check;
+pub(crate) mod condition;
+pub(crate) mod format;
+pub(crate) mod logs;
+pub(crate) mod parameters;
+pub(crate) mod pool;
+mod process;
+mod proxies;
+mod route;
+pub(crate) mod rules;
+pub(crate) mod sample;
+pub(crate) mod scope;
+pub(crate) mod server;
+mod tcp;
+pub(crate) mod tls;
+mod variables;
+
+use std::path::PathBuf;
+
+use weir_diag::Sources;
+use weir_model::Model;
+
+use crate::Files;
+use crate::draft::Draft;
+use crate::findings::Findings;
+use crate::read::env::Env;
+
+/// Makes the model.
+pub(crate) fn build(
+    draft: &Draft,
+    env: &Env,
+    files: &dyn Files,
+    sources: &Sources,
+    findings: &mut Findings,
+) -> Model {
+    let base = draft.global.base.clone().or_else(|| {
+        let span = draft.global.base_is_config?;
+        sources.name(span.source).parent().map(PathBuf::from)
+    });
+    let mut model = Model { process: process::process(draft, findings), ..Model::default() };
+    proxies::proxies(draft, env, files, base, &mut model, findings);
+    variables::define_all(&mut model);
+    model
+}

@@ -1,0 +1,326 @@
+//! Backends as pools: balance, persistence, kept connections, queue.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weir_diag::Diagnostic;
+use weir_model::{
+    Balance, HashFunction, Pool, Queue, Resolver, Reuse, Sticky, StickyMode, Template, UpstreamKeepalive, Var,
+};
+
+use super::check::checks;
+use super::sample;
+use super::scope::{Problem, Scope};
+use super::server::{Built, Servers};
+use crate::draft::{Connection, Resolvers, ServerLine};
+use crate::findings::Findings;
+use crate::read::{Line, Prefix, Word};
+use crate::take::proxy::twice;
+use crate::values::{Host, Port, address};
+
+/// A kept connection serves until it is idle for this long, as `pool-purge-delay` has it by default.
+const PURGE: Duration = Duration::from_secs(5);
+/// HAProxy bounds idle connections by descriptors only; so many a worker are as good as no bound.
+const IDLE: u32 = 1024;
+
+/// Builds the pool of a backend. `None` if it has no server.
+pub(crate) fn pool(
+    scope: Scope<'_>,
+    base: Option<PathBuf>,
+    client_ports: &[u16],
+    findings: &mut Findings,
+) -> Option<Pool> {
+    let proxy = scope.proxy;
+    let checks = checks(proxy, findings);
+    let mut lines: Vec<ServerLine> = proxy.servers.clone();
+    if let (Some(place), true) = (&proxy.dispatch, lines.is_empty()) {
+        let word = |text: &str| Word { text: text.into(), span: place.span };
+        let words = vec![word("server"), word("dispatch"), place.clone()];
+        lines.push(ServerLine {
+            line: Line { prefix: Prefix::Plain, words, unindented: false },
+            defaults: Vec::new(),
+            template: None,
+        });
+    }
+    let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
+    let built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
+    if built.is_empty() {
+        return None;
+    }
+    same_names(&built, findings);
+    let settings = &proxy.settings;
+    let queues = built.iter().any(|one| one.endpoint.max_connections.is_some());
+    let queue_time = settings.timeout("queue").or_else(|| settings.timeout("connect"));
+    Some(Pool {
+        name: proxy.name.text.clone(),
+        origin: Some(proxy.name.span),
+        balance: balance(&scope, findings),
+        keepalive: keepalive(&scope, &built),
+        shared: true,
+        queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
+        sticky: settings.cookie.as_ref().and_then(|line| sticky(line, settings.redispatch, findings)),
+        resolver: resolver(&scope, &built, findings),
+        implicit: false,
+        endpoints: built.into_iter().map(|one| one.endpoint).collect(),
+    })
+}
+
+fn same_names(built: &[Built], findings: &mut Findings) {
+    let mut seen: std::collections::BTreeMap<&str, weir_diag::Span> = std::collections::BTreeMap::new();
+    for one in built {
+        let Some(span) = one.endpoint.origin else { continue };
+        if let Some(first) = seen.insert(&one.endpoint.name, span) {
+            twice(&Word { text: one.endpoint.name.clone(), span }, first, "server", findings);
+        }
+    }
+}
+
+fn keepalive(scope: &Scope<'_>, built: &[Built]) -> UpstreamKeepalive {
+    let settings = &scope.proxy.settings;
+    let kept = settings.connection.is_none_or(|mode| mode == Connection::Keep);
+    let least = built.iter().filter_map(|one| one.idle).min();
+    UpstreamKeepalive {
+        idle: if kept { least.unwrap_or(IDLE) } else { 0 },
+        requests: built.iter().filter_map(|one| one.reuse).min().map(|times| times.saturating_add(1)),
+        time: None,
+        timeout: built.iter().filter_map(|one| one.purge).min().unwrap_or(PURGE),
+        reuse: match settings.http_reuse.as_ref().map(|reuse| reuse.value.as_str()) {
+            Some("never") => Reuse::Never,
+            Some("aggressive") => Reuse::Aggressive,
+            Some("always") => Reuse::Always,
+            _ => Reuse::Safe,
+        },
+    }
+}
+
+/// `balance ALGORITHM …` with `hash-type`.
+fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
+    let Some(line) = &scope.proxy.settings.balance else { return Balance::RoundRobin };
+    let Some(word) = line.word(1) else { return Balance::RoundRobin };
+    let name = word.text.split_once('(').map_or(word.as_str(), |(name, _)| name);
+    let key = match name {
+        "roundrobin" => return Balance::RoundRobin,
+        "static-rr" => return Balance::StaticRoundRobin,
+        "leastconn" => return Balance::LeastConnections,
+        "first" => return Balance::First,
+        "random" => return Balance::Random { two: !word.text.ends_with("(1)") },
+        "source" => Template::var(Var::ClientAddrBinary),
+        "uri" => uri_key(line, findings),
+        "url_param" => param_key(line, findings),
+        "hdr" => header_key(word, line, findings),
+        "hash" => expression_key(scope, line, findings),
+        "rdp-cookie" | "log-hash" | "sticky" => {
+            findings.not_built(word.span, &format!("balance {name}"), "it decides which server answers");
+            return Balance::RoundRobin;
+        }
+        _ => {
+            let known = [
+                "roundrobin",
+                "static-rr",
+                "leastconn",
+                "first",
+                "random",
+                "source",
+                "uri",
+                "url_param",
+                "hdr",
+                "hash",
+            ];
+            findings.bad_choice(word, "balance algorithm", &known);
+            return Balance::RoundRobin;
+        }
+    };
+    let (consistent, function, avalanche) = hash_type(scope, findings);
+    Balance::KeyHash { key, consistent, function, avalanche }
+}
+
+fn uri_key(line: &Line, findings: &mut Findings) -> Template {
+    let mut template = Template::var(Var::RawPath);
+    let mut words = line.from(2).iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "whole" => {
+                template.push_var(Var::IsArgs);
+                template.push_var(Var::Query);
+            }
+            "path-only" => {}
+            "len" | "depth" => {
+                words.next();
+                findings.not_built(
+                    word.span,
+                    &format!("balance uri {}", word.text),
+                    "it decides which server answers",
+                );
+            }
+            _ => findings.bad_choice(word, "word of `balance uri`", &["whole", "path-only", "len", "depth"]),
+        }
+    }
+    template
+}
+
+fn param_key(line: &Line, findings: &mut Findings) -> Template {
+    let Some(name) = line.word(2) else {
+        findings.missing(line, "the name of a parameter");
+        return Template::default();
+    };
+    if let Some(word) = line.word(3) {
+        findings.not_built(word.span, "balance url_param … check_post", "it decides which server answers");
+    }
+    Template::var(Var::Arg(name.text.clone()))
+}
+
+fn header_key(word: &Word, line: &Line, findings: &mut Findings) -> Template {
+    let name = word
+        .text
+        .strip_prefix("hdr(")
+        .and_then(|rest| rest.strip_suffix(')'))
+        .filter(|name| !name.is_empty());
+    let Some(name) = name else {
+        findings.bad_value(word, "write `hdr(NAME)`");
+        return Template::default();
+    };
+    if let Some(word) = line.word(2) {
+        findings.not_built(word.span, "balance hdr … use_domain_only", "it decides which server answers");
+    }
+    Template::var(Var::Header(name.to_ascii_lowercase()))
+}
+
+fn expression_key(scope: &Scope<'_>, line: &Line, findings: &mut Findings) -> Template {
+    let Some(word) = line.word(2) else {
+        findings.missing(line, "an expression");
+        return Template::default();
+    };
+    let parsed = sample::parse(word.as_str()).map_err(Problem::Bad);
+    let value = parsed.and_then(|sample| sample::template(&sample, scope));
+    value.map_err(|problem| problem.report(word.span, findings)).unwrap_or_default()
+}
+
+fn hash_type(scope: &Scope<'_>, findings: &mut Findings) -> (bool, HashFunction, bool) {
+    let Some(line) = &scope.proxy.settings.hash_type else { return (false, HashFunction::Sdbm, false) };
+    let mut result = (false, HashFunction::Sdbm, false);
+    for word in line.from(1) {
+        match word.as_str() {
+            "consistent" => result.0 = true,
+            "map-based" => result.0 = false,
+            "sdbm" => result.1 = HashFunction::Sdbm,
+            "djb2" => result.1 = HashFunction::Djb2,
+            "crc32" => result.1 = HashFunction::Crc32,
+            "wt6" => result.1 = HashFunction::Wt6,
+            "none" => result.1 = HashFunction::None,
+            "avalanche" => result.2 = true,
+            _ => {
+                let known = ["consistent", "map-based", "sdbm", "djb2", "wt6", "crc32", "none", "avalanche"];
+                findings.bad_choice(word, "word of `hash-type`", &known);
+            }
+        }
+    }
+    result
+}
+
+/// `cookie NAME rewrite|insert|prefix …`.
+fn sticky(line: &Line, redispatch: bool, findings: &mut Findings) -> Option<Sticky> {
+    let name = line.word(1)?;
+    let mut mode = None;
+    let mut sticky = Sticky {
+        cookie: name.text.clone(),
+        mode: StickyMode::Insert,
+        indirect: false,
+        no_cache: false,
+        post_only: false,
+        http_only: false,
+        secure: false,
+        domains: Vec::new(),
+        attributes: Vec::new(),
+        redispatch,
+    };
+    let mut words = line.from(2).iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "rewrite" => mode = Some(StickyMode::Rewrite),
+            "insert" => mode = Some(StickyMode::Insert),
+            "prefix" => mode = Some(StickyMode::Prefix),
+            "indirect" => sticky.indirect = true,
+            "nocache" => sticky.no_cache = true,
+            "postonly" => sticky.post_only = true,
+            "httponly" => sticky.http_only = true,
+            "secure" => sticky.secure = true,
+            "domain" => sticky.domains.extend(words.next().map(|word| word.text.clone())),
+            "attr" => sticky.attributes.extend(words.next().map(|word| word.text.clone())),
+            "preserve" => findings.tuning(word.span, "cookie preserve", "the cookie is always Weir's to set"),
+            "maxidle" | "maxlife" => {
+                words.next();
+                findings.not_built(
+                    word.span,
+                    &format!("cookie {}", word.text),
+                    "it decides how long clients are kept",
+                );
+            }
+            "dynamic" => {
+                findings.not_built(word.span, "cookie dynamic", "computed values decide which server answers")
+            }
+            _ => {
+                let known = [
+                    "rewrite", "insert", "prefix", "indirect", "nocache", "postonly", "preserve", "httponly",
+                    "secure", "domain", "attr", "maxidle", "maxlife", "dynamic",
+                ];
+                findings.bad_choice(word, "word of `cookie`", &known);
+            }
+        }
+    }
+    match mode {
+        Some(mode) => Some(Sticky { mode, ..sticky }),
+        None => {
+            // HAProxy only looks at the cookie then; nothing sets it.
+            findings.not_built(line.span(), "cookie without a mode", "write `insert`, `rewrite` or `prefix`");
+            None
+        }
+    }
+}
+
+fn resolver(scope: &Scope<'_>, built: &[Built], findings: &mut Findings) -> Option<Resolver> {
+    let word = built.iter().find_map(|one| one.resolvers.as_ref())?;
+    let Some(found) = scope.draft.resolvers.get(&word.text) else {
+        if word.as_str() == "default" {
+            return Some(resolver_of(&Resolvers::default(), findings));
+        }
+        let near = scope.draft.resolvers.keys().map(String::as_str);
+        let title = format!("no resolvers section is named `{}`", word.text);
+        findings.push(
+            Diagnostic::error("haproxy::unknown-name", title)
+                .at(word.span)
+                .suggest(&word.text, word.span, near),
+        );
+        return None;
+    };
+    Some(resolver_of(found, findings))
+}
+
+fn resolver_of(found: &Resolvers, findings: &mut Findings) -> Resolver {
+    let mut resolver = Resolver {
+        servers: Vec::new(),
+        named_servers: Vec::new(),
+        valid: found.hold_valid,
+        timeout: found.timeout.unwrap_or(Duration::from_secs(1)) * 3,
+        ipv4: true,
+        ipv6: true,
+    };
+    for word in &found.servers {
+        let text = word
+            .text
+            .strip_prefix("udp@")
+            .or_else(|| word.text.strip_prefix("tcp@"))
+            .unwrap_or(word.as_str());
+        let word = Word { text: text.to_owned(), span: word.span };
+        let Some(written) = findings.value(&word, address::parse) else { continue };
+        let port = match written.port {
+            Port::One(port) => port,
+            _ => 53,
+        };
+        match written.host {
+            Host::Ip(ip) => resolver.servers.push((ip, port).into()),
+            Host::Name(name, _) => resolver.named_servers.push((name, port)),
+            _ => findings.bad_value(&word, "a name server has an address and a port"),
+        }
+    }
+    resolver
+}

@@ -1,0 +1,231 @@
+//! Frontends, backends and listens: listeners, sites, routes, pools, TCP services.
+//!
+//! Owns: which proxy refers to which, and the model nodes each becomes.
+//! Never: reads rules; `rules` does.
+//! Why: a backend becomes one pool, and one route for each frontend that enters it, because logs, captures and error
+//! pages are the frontend's while the rest is the backend's.
+//!
+//! ```text
+//! frontend  → site.program      tcp rules, monitor-uri, http-request rules, response edits
+//!           → fallback.program  stats, redirects, use_backend → Enter(route of the pair)
+//! backend   → pool
+//!           → route of the pair: http-request rules, stats, redirects, forwardfor; action: proxy to the pool
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use weir_diag::Diagnostic;
+use weir_model::{Address, Listener, Model, Service};
+
+use super::bind::{Binder, Bound};
+use super::scope::Scope;
+use super::{pool, route, tcp};
+use crate::Files;
+use crate::draft::{Draft, Mode, Proxy, RuleList};
+use crate::findings::Findings;
+use crate::read::Word;
+use crate::read::env::Env;
+
+/// What building proxies shares.
+pub(crate) struct Context<'a> {
+    pub(crate) draft: &'a Draft,
+    pub(crate) env: &'a Env,
+    pub(crate) files: &'a dyn Files,
+    pub(crate) base: Option<PathBuf>,
+    pub(crate) model: &'a mut Model,
+    pub(crate) findings: &'a mut Findings,
+    /// Backends that have a pool.
+    pub(crate) pools: BTreeSet<String>,
+}
+
+impl<'a> Context<'a> {
+    /// The surroundings of a proxy's expressions.
+    pub(crate) fn scope(&self, proxy: &'a Proxy) -> Scope<'a> {
+        Scope { draft: self.draft, proxy, env: self.env, files: self.files, response: false }
+    }
+
+    /// The backend or listen of a name; an unknown one is reported.
+    pub(crate) fn backend(&mut self, word: &Word) -> Option<&'a Proxy> {
+        let draft = self.draft;
+        let found =
+            draft.proxies.iter().find(|proxy| proxy.kind.is_backend() && proxy.name.text == word.text);
+        if found.is_none() {
+            let names =
+                draft.proxies.iter().filter(|proxy| proxy.kind.is_backend()).map(|proxy| proxy.name.as_str());
+            let title = format!("no backend is named `{}`", word.text);
+            let found = Diagnostic::error("haproxy::unknown-name", title).at(word.span);
+            self.findings.push(found.suggest(&word.text, word.span, names));
+        }
+        found
+    }
+}
+
+/// The mode of a proxy.
+pub(crate) fn mode(proxy: &Proxy) -> Mode {
+    proxy.settings.mode.as_ref().map_or(Mode::Tcp, |mode| mode.value)
+}
+
+/// Builds all proxies.
+pub(crate) fn proxies(
+    draft: &Draft,
+    env: &Env,
+    files: &dyn Files,
+    base: Option<PathBuf>,
+    model: &mut Model,
+    findings: &mut Findings,
+) {
+    let mut context = Context { draft, env, files, base, model, findings, pools: BTreeSet::new() };
+    let bound: BTreeMap<usize, Vec<Bound>> = binds(&mut context);
+    backends(&mut context, &bound);
+    for (index, proxy) in draft.proxies.iter().enumerate() {
+        let Some(bound) = bound.get(&index) else { continue };
+        if proxy.settings.disabled {
+            context
+                .findings
+                .ignored(proxy.name.span, format!("`{}` is disabled and does not listen", proxy.name.text));
+            continue;
+        }
+        timeouts(proxy, context.findings);
+        let tls: Vec<bool> = bound.iter().map(|bound| bound.tls.is_some()).collect();
+        let service = match mode(proxy) {
+            Mode::Http => {
+                let site = route::site(&mut context, proxy, &tls);
+                Service::Http { sites: vec![site], default: site }
+            }
+            Mode::Tcp => match tcp::service(&mut context, proxy, &tls) {
+                Some(id) => Service::Tcp(id),
+                None => continue,
+            },
+        };
+        listeners(&mut context, proxy, bound, &service);
+    }
+}
+
+/// Addresses of all frontends, by the proxy's place.
+fn binds(context: &mut Context<'_>) -> BTreeMap<usize, Vec<Bound>> {
+    let mut all = BTreeMap::new();
+    for (index, proxy) in
+        context.draft.proxies.iter().enumerate().filter(|(_, proxy)| proxy.kind.is_frontend())
+    {
+        let (global, files, base) = (&context.draft.global, context.files, context.base.clone());
+        let bound = Binder { global, proxy, files, base, findings: context.findings }.all();
+        if proxy.binds.is_empty() {
+            let kind = proxy.kind.name();
+            context.findings.ignored(
+                proxy.name.span,
+                format!("{kind} `{}` has no `bind` and takes no connections", proxy.name.text),
+            );
+        }
+        all.insert(index, bound);
+    }
+    all
+}
+
+/// Every backend's pool.
+fn backends(context: &mut Context<'_>, bound: &BTreeMap<usize, Vec<Bound>>) {
+    let draft = context.draft;
+    for proxy in draft.proxies.iter().filter(|proxy| proxy.kind.is_backend()) {
+        let ports = client_ports(draft, bound, proxy);
+        let scope = context.scope(proxy);
+        if let Some(pool) = pool::pool(scope, context.base.clone(), &ports, context.findings) {
+            // The second of two backends with one name was reported.
+            if context.pools.insert(pool.name.clone()) {
+                context.model.pools.push(pool);
+            }
+        }
+        if !proxy.kind.is_frontend() {
+            timeouts(proxy, context.findings);
+        }
+    }
+}
+
+/// Ports of the frontends that may enter a backend.
+fn client_ports(draft: &Draft, bound: &BTreeMap<usize, Vec<Bound>>, backend: &Proxy) -> Vec<u16> {
+    let enters = |proxy: &Proxy| {
+        let own = proxy.kind.is_backend() && proxy.name.text == backend.name.text;
+        let default =
+            proxy.settings.default_backend.as_ref().is_some_and(|word| word.text == backend.name.text);
+        let uses = proxy.settings.rules.iter().any(|rule| {
+            rule.list == RuleList::UseBackend
+                && (rule.line.text(rule.from) == backend.name.text || rule.line.text(rule.from).contains('%'))
+        });
+        own || default || uses
+    };
+    let mut ports: Vec<u16> = bound
+        .iter()
+        .filter(|(index, _)| draft.proxies.get(**index).is_some_and(enters))
+        .flat_map(|(_, bound)| bound.iter().filter_map(Bound::port))
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+/// Says, as HAProxy does, which times are not set; Weir's own hold then.
+fn timeouts(proxy: &Proxy, findings: &mut Findings) {
+    let mut missing = Vec::new();
+    if proxy.kind.is_frontend() && proxy.settings.timeout("client").is_none() {
+        missing.push("timeout client");
+    }
+    let serves = proxy.kind.is_backend() && !proxy.servers.is_empty();
+    for name in ["connect", "server"] {
+        if serves && proxy.settings.timeout(name).is_none() {
+            missing.push(if name == "connect" { "timeout connect" } else { "timeout server" });
+        }
+    }
+    if missing.is_empty() {
+        return;
+    }
+    let kind = proxy.kind.name();
+    let title = format!("{kind} `{}` sets no {}", proxy.name.text, crate::findings::list(&missing));
+    findings.push(
+        Diagnostic::warning("haproxy::missing-timeout", title)
+            .at(proxy.name.span)
+            .help("where HAProxy would wait for ever, Weir waits 60 seconds; set the times in `defaults`"),
+    );
+}
+
+fn listeners(context: &mut Context<'_>, proxy: &Proxy, bound: &[Bound], service: &Service) {
+    for one in bound {
+        let taken =
+            context.model.listeners.iter().find(|listener| same_address(&listener.address, &one.address));
+        if let Some(first) = taken {
+            let title = format!("{} is bound twice", one.text);
+            let found = Diagnostic::error("haproxy::same-address", title).at(one.span);
+            let first = first.origin.map(|origin| (origin, "first here"));
+            context.findings.push(match first {
+                Some((span, text)) => found.also(span, text),
+                None => found,
+            });
+            continue;
+        }
+        let name = one
+            .name
+            .clone()
+            .filter(|name| context.model.listeners.iter().all(|listener| listener.name != *name));
+        if let (Some(tls), true) = (&one.tls, matches!(service, Service::Tcp(_)))
+            && tls.default.alpn.iter().any(|protocol| protocol.starts_with("http/"))
+        {
+            context.findings.ignored(
+                one.span,
+                format!("`{}` is a TCP proxy: what ALPN agrees on is not read", proxy.name.text),
+            );
+        }
+        context.model.listeners.push(Listener {
+            name: name.unwrap_or_else(|| one.text.clone()),
+            origin: Some(one.span),
+            address: one.address.clone(),
+            socket: one.socket.clone(),
+            proxy_protocol: one.proxy_protocol,
+            tls: one.tls.clone(),
+            http2: one.http2,
+            max_connections: one.max_connections,
+            service: service.clone(),
+        });
+    }
+}
+
+fn same_address(a: &Address, b: &Address) -> bool {
+    a == b
+}

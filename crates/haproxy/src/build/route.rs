@@ -1,0 +1,645 @@
+//! HTTP frontends as sites, and pairs of frontend and backend as routes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_expr::settings::{
+    BodySettings, ClientSettings, GzipProxied, GzipSettings, KeepAliveMode, RetrySettings, UpstreamSettings,
+};
+use weir_model::{
+    Access, AccessLog, Action, Condition, EditKind, ErrorPage, ErrorTarget, HeaderEdit, IfModifiedSince,
+    Manner, Op, Proxy as ProxyAction, ProxyTarget, Route, RouteId, RouteMatch, Site, SiteId, StaticFiles,
+    StatsPage, Subject, Symlinks, Template, Test, UpstreamUri, Var, Words,
+};
+
+use super::condition::{Acls, network};
+use super::format::{Formatter, LogScope};
+use super::logs::{access_logs, log_scope};
+use super::proxies::{Context, mode};
+use super::rules::{Deed, Read, Reader, deny, program, standard, target_begins, target_is};
+use crate::draft::{AddressHeader, Connection, ErrorAnswer, Mode, Proxy, RuleList};
+use crate::read::Word;
+
+/// Where no time is set, this holds.
+pub(crate) const UNSET: Duration = Duration::from_secs(60);
+
+/// What is made for one frontend and shared by its routes.
+struct Front<'a> {
+    proxy: &'a Proxy,
+    acls: Acls,
+    client: Arc<ClientSettings>,
+    body: Arc<BodySettings>,
+    log: LogScope,
+    logs: Arc<Vec<AccessLog>>,
+    captures: u16,
+    metrics: Option<RouteId>,
+    /// Routes already made for backends by name.
+    routes: Vec<(String, RouteId)>,
+}
+
+/// Builds the site of a frontend or listen in mode http.
+pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]) -> SiteId {
+    let scope = context.scope(proxy);
+    let log = log_scope(proxy, tls);
+    let logs = Arc::new(access_logs(&scope, &log, context.findings));
+    let acls = Acls::build(&scope, context.findings);
+    let client = Arc::new(client_settings(proxy));
+    let body = Arc::new(body_settings(proxy));
+    let captures = log.request_captures;
+    let mut front = Front {
+        proxy,
+        acls,
+        client: client.clone(),
+        body,
+        log,
+        logs,
+        captures,
+        metrics: None,
+        routes: Vec::new(),
+    };
+    let fallback =
+        context.model.add_route(front.route(proxy.name.text.clone(), proxy, Action::Respond(standard(503))));
+    let site_program = front.site_program(context);
+    let program = front.switching(context);
+    let own = proxy.kind.is_backend().then(|| front.action(context, proxy)).flatten();
+    front.finish_fallback(context, fallback, program, own);
+    let site = Site {
+        name: proxy.name.text.clone(),
+        origin: Some(proxy.name.span),
+        names: Vec::new(),
+        client,
+        program: site_program,
+        routes: Vec::new(),
+        fallback,
+        keepalive_mode: match proxy.settings.connection {
+            None | Some(Connection::Keep) => KeepAliveMode::Keep,
+            Some(Connection::ServerClose) => KeepAliveMode::ServerClose,
+            Some(Connection::Close) => KeepAliveMode::Close,
+        },
+        manner: Manner::Haproxy,
+        server_header: None,
+        max_connections: proxy.settings.maxconn,
+        server_name_in_redirect: false,
+        port_in_redirect: false,
+        absolute_redirect: false,
+        log_empty_connections: !proxy.settings.flag("dontlognull"),
+    };
+    context.model.add_site(site)
+}
+
+impl<'a> Front<'a> {
+    fn reader<'f>(
+        acls: &'f Acls,
+        captures: &'f mut u16,
+        context: &'f mut Context<'a>,
+        proxy: &'a Proxy,
+    ) -> Reader<'f, 'f>
+    where
+        'a: 'f,
+    {
+        let settings = &proxy.settings;
+        let tarpit = settings.timeout("tarpit").or_else(|| settings.timeout("connect")).unwrap_or(UNSET);
+        let tarpit = u64::try_from(tarpit.as_millis()).unwrap_or(u64::MAX);
+        Reader { scope: context.scope(proxy), acls, tarpit, captures, findings: context.findings }
+    }
+
+    /// One list of a proxy's rules as instructions.
+    fn list(
+        &mut self,
+        context: &mut Context<'a>,
+        proxy: &'a Proxy,
+        acls: Option<&Acls>,
+        list: RuleList,
+    ) -> Vec<Op> {
+        let response = matches!(list, RuleList::HttpResponse | RuleList::HttpAfterResponse);
+        let acls = acls.unwrap_or(&self.acls);
+        let read = Self::reader(acls, &mut self.captures, context, proxy).list(list, response);
+        self.program(context, proxy, read)
+    }
+
+    fn program(&mut self, context: &mut Context<'a>, proxy: &'a Proxy, read: Vec<Read>) -> Vec<Op> {
+        if read.iter().any(|rule| matches!(rule.deed, Deed::Metrics)) && self.metrics.is_none() {
+            let route = self.route(format!("{}: metrics", self.proxy.name.text), self.proxy, Action::Metrics);
+            self.metrics = Some(context.model.add_route(route));
+        }
+        let metrics = self.metrics;
+        // Without a route no rule asks for one.
+        let mut enter = || metrics.map_or_else(|| deny(503), Op::Enter);
+        program(read, &mut enter, context.findings, proxy.name.span)
+    }
+
+    /// What runs before `use_backend`.
+    fn site_program(&mut self, context: &mut Context<'a>) -> Vec<Op> {
+        let proxy = self.proxy;
+        let mut ops = capture_ops(proxy);
+        ops.extend(self.list(context, proxy, None, RuleList::TcpConnection));
+        ops.extend(self.list(context, proxy, None, RuleList::TcpContent));
+        ops.extend(self.monitor(context));
+        ops.extend(self.list(context, proxy, None, RuleList::Block));
+        let edits = self.response_ops(context, proxy);
+        // Rules that answer end the program, so edits of responses are noted first.
+        ops.extend(edits);
+        ops.extend(self.list(context, proxy, None, RuleList::HttpRequest));
+        ops
+    }
+
+    /// `http-response` and `http-after-response` rules of the frontend.
+    fn response_ops(&mut self, context: &mut Context<'a>, proxy: &'a Proxy) -> Vec<Op> {
+        let edits = response_edits(self, context, proxy, None);
+        edits.into_iter().map(Op::EditResponse).collect()
+    }
+
+    /// `monitor-uri`: 503 where `monitor fail` says so, else 200.
+    fn monitor(&mut self, context: &mut Context<'a>) -> Vec<Op> {
+        let proxy = self.proxy;
+        let Some(uri) = &proxy.settings.monitor_uri else { return Vec::new() };
+        let fails =
+            Self::reader(&self.acls, &mut self.captures, context, proxy).list(RuleList::MonitorFail, false);
+        let mut then: Vec<Op> = fails
+            .into_iter()
+            .filter_map(|rule| rule.condition)
+            .map(|condition| Op::When { condition, then: vec![deny(503)], otherwise: Vec::new() })
+            .collect();
+        then.push(deny(200));
+        vec![Op::When { condition: target_is(uri), then, otherwise: Vec::new() }]
+    }
+
+    /// Statistics, redirects and `use_backend` of the frontend.
+    fn switching(&mut self, context: &mut Context<'a>) -> Vec<Op> {
+        let proxy = self.proxy;
+        let mut ops = self.stats(context, proxy, None);
+        ops.extend(self.list(context, proxy, None, RuleList::Redirect));
+        let rules: Vec<_> =
+            proxy.settings.rules.iter().filter(|rule| rule.list == RuleList::UseBackend).collect();
+        for rule in rules {
+            let words = rule.line.from(rule.from);
+            let Some((name, tail)) = words.split_first() else { continue };
+            let Some(condition) =
+                Self::reader(&self.acls, &mut self.captures, context, proxy).condition(tail)
+            else {
+                continue;
+            };
+            let then = if name.text.contains('%') {
+                self.computed(context, name)
+            } else {
+                self.enter(context, name)
+            };
+            match condition {
+                None => ops.extend(then),
+                Some(condition) => ops.push(Op::When { condition, then, otherwise: Vec::new() }),
+            }
+        }
+        if let Some(name) = &proxy.settings.default_backend {
+            ops.extend(self.enter(context, name));
+        }
+        ops
+    }
+
+    fn enter(&mut self, context: &mut Context<'a>, name: &Word) -> Vec<Op> {
+        let Some(backend) = context.backend(name) else { return Vec::new() };
+        self.pair(context, backend, name).map(Op::Enter).into_iter().collect()
+    }
+
+    /// `use_backend %[…]`: each backend's name is compared; where none is, the next rule follows.
+    fn computed(&mut self, context: &mut Context<'a>, name: &Word) -> Vec<Op> {
+        let scope = context.scope(self.proxy);
+        let mut formatter =
+            Formatter { scope, log: None, groups: false, span: name.span, findings: context.findings };
+        let Some(value) = formatter.template(name.as_str()) else { return Vec::new() };
+        let backends =
+            context.draft.proxies.iter().filter(|proxy| proxy.kind.is_backend() && mode(proxy) == Mode::Http);
+        let mut ops = Vec::new();
+        for backend in backends {
+            let Some(route) = self.pair(context, backend, name) else { continue };
+            let any_of = vec![Template::literal(backend.name.text.clone())];
+            let test = Test::Equals(Words { any_of, ignore_case: false });
+            let condition = Condition::Test { subject: Subject::Value(value.clone()), test };
+            ops.push(Op::When { condition, then: vec![Op::Enter(route)], otherwise: Vec::new() });
+        }
+        ops
+    }
+
+    /// The route of this frontend and a backend.
+    fn pair(&mut self, context: &mut Context<'a>, backend: &'a Proxy, word: &Word) -> Option<RouteId> {
+        if let Some((_, id)) = self.routes.iter().find(|(name, _)| *name == backend.name.text) {
+            return Some(*id);
+        }
+        if mode(backend) != Mode::Http {
+            let title = format!(
+                "`{}` is a TCP backend and `{}` an HTTP frontend",
+                backend.name.text, self.proxy.name.text
+            );
+            let found = weir_diag::Diagnostic::error("haproxy::other-mode", title).at(word.span);
+            context
+                .findings
+                .push(found.also(backend.name.span, "the backend").help("write `mode http` in both"));
+            return None;
+        }
+        let action = self.action(context, backend);
+        let route = self.route(
+            backend.name.text.clone(),
+            backend,
+            action.unwrap_or_else(|| Action::Respond(standard(503))),
+        );
+        let id = context.model.add_route(route);
+        self.routes.push((backend.name.text.clone(), id));
+        let scope = context.scope(backend);
+        let acls = Acls::build(&scope, context.findings);
+        let mut ops = self.list(context, backend, Some(&acls), RuleList::Block);
+        ops.extend(self.list(context, backend, Some(&acls), RuleList::TcpContent));
+        ops.extend(self.list(context, backend, Some(&acls), RuleList::HttpRequest));
+        ops.extend(self.stats(context, backend, Some(&acls)));
+        ops.extend(self.list(context, backend, Some(&acls), RuleList::Redirect));
+        ops.extend(self.added_fields(context, backend));
+        let edits = response_edits(self, context, backend, Some(&acls));
+        if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
+            route.program = ops;
+            route.response_edits = Arc::new(edits);
+        }
+        Some(id)
+    }
+
+    /// The frontend's own route once all is known; a listen's proxies to its own servers.
+    fn finish_fallback(
+        &mut self,
+        context: &mut Context<'a>,
+        id: RouteId,
+        mut program: Vec<Op>,
+        own: Option<Action>,
+    ) {
+        if own.is_some() {
+            program.extend(self.added_fields(context, self.proxy));
+        }
+        if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
+            route.program = program;
+            if let Some(action) = own {
+                route.action = action;
+            }
+        }
+    }
+
+    /// Statistics of a proxy: a route of their own, entered by path.
+    fn stats(&mut self, context: &mut Context<'a>, proxy: &'a Proxy, acls: Option<&Acls>) -> Vec<Op> {
+        let stats = &proxy.settings.stats;
+        let Some(span) = stats.enabled else { return Vec::new() };
+        let global = &context.draft.global;
+        let uri = stats.uri.clone().unwrap_or_else(|| "/haproxy?stats".into());
+        let node = stats
+            .node
+            .clone()
+            .map(|node| if node.is_empty() { global.node.clone().unwrap_or_default() } else { node });
+        let words = |text: &String| {
+            if text.is_empty() { global.description.clone().unwrap_or_default() } else { text.clone() }
+        };
+        let page = StatsPage {
+            uri: uri.clone(),
+            hide_version: stats.hide_version,
+            realm: stats.realm.clone().unwrap_or_else(|| "HAProxy Statistics".into()),
+            users: stats.users.clone(),
+            refresh: stats.refresh,
+            show_legends: stats.show_legends,
+            description: stats.description.as_ref().map(words),
+            node,
+            scope: stats.scope.clone(),
+            origin: Some(span),
+        };
+        let mut route =
+            self.route(format!("{}: stats", proxy.name.text), proxy, Action::Stats(Arc::new(page)));
+        let log = LogScope {
+            backend: Some(proxy.name.text.clone()),
+            server: Some("<STATS>".into()),
+            ..self.log.clone()
+        };
+        let scope = context.scope(self.proxy);
+        // The format was found good when the frontend's own logs were made; only names differ here.
+        let mut quiet = crate::findings::Findings::default();
+        route.access_logs = Arc::new(access_logs(&scope, &log, &mut quiet));
+        route.program = self.list(context, proxy, acls, RuleList::StatsRequest);
+        let id = context.model.add_route(route);
+        vec![Op::When { condition: target_begins(&uri), then: vec![Op::Enter(id)], otherwise: Vec::new() }]
+    }
+
+    /// Fields that options add to requests, of the frontend or the backend.
+    fn added_fields(&self, context: &mut Context<'a>, backend: &'a Proxy) -> Vec<Op> {
+        let (front, back) = (&self.proxy.settings, &backend.settings);
+        let mut ops = Vec::new();
+        let add = |name: &str, value: Template| HeaderEdit {
+            kind: EditKind::Add,
+            name: name.to_owned(),
+            value,
+            skip_empty: true,
+            statuses: Vec::new(),
+            condition: None,
+        };
+        if let Some(word) = &front.unique_id_header {
+            let kind = EditKind::Set;
+            ops.push(Op::EditRequest(HeaderEdit {
+                kind,
+                ..add(word.as_str(), Template::var(Var::RequestId))
+            }));
+        }
+        for (header, var) in [
+            (back.forwardfor.as_ref().or(front.forwardfor.as_ref()), Var::ClientAddr),
+            (back.originalto.as_ref().or(front.originalto.as_ref()), Var::ServerAddr),
+        ] {
+            let Some(header) = header else { continue };
+            let edit = Op::EditRequest(add(&header.name, Template::var(var.clone())));
+            match address_condition(header, var, context) {
+                None => ops.push(edit),
+                Some(condition) => ops.push(Op::When { condition, then: vec![edit], otherwise: Vec::new() }),
+            }
+        }
+        if back.forwarded {
+            let mut value = Template::literal("proto=");
+            value.push_var(Var::Scheme);
+            value.push_literal(";for=");
+            value.push_var(Var::ClientAddr);
+            ops.push(Op::EditRequest(add("Forwarded", value)));
+        }
+        ops
+    }
+
+    /// The proxy action of a backend; `None` if it has no servers.
+    fn action(&self, context: &Context<'a>, backend: &Proxy) -> Option<Action> {
+        if !context.pools.contains(&backend.name.text) {
+            return None;
+        }
+        Some(Action::Proxy(Arc::new(ProxyAction {
+            target: ProxyTarget::Pool(backend.name.text.clone()),
+            tls: None,
+            host: String::new(),
+            uri: UpstreamUri::Pass,
+            method: None,
+            http_1_1: true,
+            request_headers: Arc::default(),
+            pass_request_headers: true,
+            pass_request_body: true,
+            body: None,
+            settings: Arc::new(upstream_settings(self.proxy, backend)),
+            hide_headers: Arc::default(),
+            redirects: Arc::default(),
+            cookie_rewrites: Arc::default(),
+            ignore_headers: Arc::default(),
+            accel: false,
+            bind: local_address(backend),
+        })))
+    }
+
+    /// A route with this frontend's client side and a proxy's own side.
+    fn route(&self, name: String, proxy: &Proxy, action: Action) -> Route {
+        Route {
+            name,
+            origin: Some(proxy.name.span),
+            matching: RouteMatch::Referred,
+            children: Vec::new(),
+            internal: false,
+            program: Vec::new(),
+            limit_req: Arc::default(),
+            limit_conn: Arc::default(),
+            access: Arc::new(Access::default()),
+            real_ip: None,
+            try_files: None,
+            files: Arc::new(no_files()),
+            action,
+            error_pages: Arc::new(error_pages(self.proxy, proxy)),
+            recursive_error_pages: false,
+            response_edits: Arc::default(),
+            expires: None,
+            gzip: gzip(self.proxy, proxy),
+            access_logs: self.logs.clone(),
+            error_logs: None,
+            log_not_found: false,
+            body: self.body.clone(),
+            client: self.client.clone(),
+            limit_rate: None,
+            limit_rate_after: 0,
+            chunked: true,
+            resolver: None,
+        }
+    }
+}
+
+fn response_edits<'a>(
+    front: &mut Front<'a>,
+    context: &mut Context<'a>,
+    proxy: &'a Proxy,
+    acls: Option<&Acls>,
+) -> Vec<HeaderEdit> {
+    let mut edits = Vec::new();
+    for list in [RuleList::HttpResponse, RuleList::HttpAfterResponse] {
+        let ops = front.list(context, proxy, acls, list);
+        collect_edits(ops, None, &mut edits, context, proxy);
+    }
+    edits
+}
+
+/// Response rules are a list of edits with conditions; what follows an `allow` gets its negation.
+fn collect_edits(
+    ops: Vec<Op>,
+    outer: Option<&Condition>,
+    edits: &mut Vec<HeaderEdit>,
+    context: &mut Context<'_>,
+    proxy: &Proxy,
+) {
+    let both = |inner: Condition| match outer {
+        None => inner,
+        Some(outer) => Condition::All(vec![outer.clone(), inner]),
+    };
+    for op in ops {
+        match op {
+            Op::EditResponse(edit) => {
+                edits.push(HeaderEdit { condition: outer.cloned().or(edit.condition.clone()), ..edit })
+            }
+            Op::When { condition, then, otherwise } => {
+                collect_edits(then, Some(&both(condition.clone())), edits, context, proxy);
+                collect_edits(
+                    otherwise,
+                    Some(&both(Condition::Not(Box::new(condition)))),
+                    edits,
+                    context,
+                    proxy,
+                );
+            }
+            _ => context.findings.not_built(
+                proxy.name.span,
+                "this action in rules for responses",
+                "it decides what is answered",
+            ),
+        }
+    }
+}
+
+/// `capture request header` and `capture response header`.
+fn capture_ops(proxy: &Proxy) -> Vec<Op> {
+    let mut slots = (0u16, 0u16);
+    let mut ops = Vec::new();
+    for line in &proxy.captures {
+        let (name, length) = (line.text(3).to_ascii_lowercase(), line.text(5).parse().unwrap_or(0));
+        if line.text(1) == "request" {
+            ops.push(Op::CaptureRequestHeader { name, length, slot: slots.0 });
+            slots.0 += 1;
+        } else {
+            ops.push(Op::CaptureResponseHeader { name, length, slot: slots.1 });
+            slots.1 += 1;
+        }
+    }
+    ops
+}
+
+/// `except NET` and `if-none`.
+fn address_condition(header: &AddressHeader, var: Var, context: &mut Context<'_>) -> Option<Condition> {
+    let mut all = Vec::new();
+    if let Some(word) = &header.except
+        && let Some(net) = context.findings.value(word, network)
+    {
+        let inside =
+            Condition::Test { subject: Subject::Value(Template::var(var)), test: Test::In(vec![net]) };
+        all.push(Condition::Not(Box::new(inside)));
+    }
+    if header.if_none {
+        let subject = Subject::RequestHeader { name: header.name.to_ascii_lowercase(), split: false };
+        all.push(Condition::Not(Box::new(Condition::Test { subject, test: Test::Present })));
+    }
+    match all.len() {
+        0 => None,
+        1 => all.pop(),
+        _ => Some(Condition::All(all)),
+    }
+}
+
+/// The local address of `source ADDRESS`.
+pub(crate) fn local_address(backend: &Proxy) -> Option<Template> {
+    let word = backend.settings.source.as_ref()?.word(1)?;
+    let address = crate::values::address::parse(word.as_str()).ok()?;
+    address.host.ip().filter(|ip| !ip.is_unspecified()).map(|ip| Template::literal(ip.to_string()))
+}
+
+fn client_settings(proxy: &Proxy) -> ClientSettings {
+    let settings = &proxy.settings;
+    let client = settings.timeout("client").unwrap_or(UNSET);
+    let header = settings.timeout("http-request").unwrap_or(client);
+    ClientSettings {
+        header_timeout: header,
+        // tune.bufsize less tune.maxrewrite bounds a head in HAProxy.
+        max_request_line: 15 << 10,
+        max_header_line: 15 << 10,
+        max_headers: 15 << 10,
+        max_header_count: 101,
+        keepalive_timeout: Some(settings.timeout("http-keep-alive").unwrap_or(header)),
+        keepalive_header: None,
+        keepalive_requests: None,
+        keepalive_time: None,
+        send_timeout: client,
+        drop_underscores: settings.flag("drop-odd-names"),
+        ignore_invalid_headers: false,
+        merge_slashes: false,
+        ..ClientSettings::default()
+    }
+}
+
+fn body_settings(proxy: &Proxy) -> BodySettings {
+    BodySettings {
+        max_size: None,
+        timeout: proxy.settings.timeout("client").unwrap_or(UNSET),
+        temp_path: "/var/lib/haproxy/body".into(),
+        ..BodySettings::default()
+    }
+}
+
+/// Times and retries towards a backend's servers.
+fn upstream_settings(front: &Proxy, backend: &Proxy) -> UpstreamSettings {
+    let settings = &backend.settings;
+    let server = settings.timeout("server").unwrap_or(UNSET);
+    UpstreamSettings {
+        connect_timeout: settings.timeout("connect").unwrap_or(UNSET),
+        send_timeout: server,
+        read_timeout: server,
+        tunnel_timeout: settings.timeout("tunnel"),
+        buffering: true,
+        request_buffering: settings.flag("http-buffer-request") || front.settings.flag("http-buffer-request"),
+        max_response_head: 15 << 10,
+        buffer_bytes: 32 << 10,
+        temp_path: "/var/lib/haproxy/proxy".into(),
+        retry: retry(backend),
+        socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
+        ..UpstreamSettings::default()
+    }
+}
+
+/// `retries`, `retry-on` and `option redispatch`.
+pub(crate) fn retry(backend: &Proxy) -> RetrySettings {
+    let settings = &backend.settings;
+    let retries = settings.retries.unwrap_or(3);
+    let mut retry = RetrySettings {
+        on_error: true,
+        on_timeout: true,
+        on_invalid_response: false,
+        on_status: Vec::new(),
+        non_idempotent: false,
+        tries: u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1),
+        timeout: None,
+        same_endpoint: !settings.redispatch,
+    };
+    for word in &settings.retry_on {
+        match word.as_str() {
+            "none" => return RetrySettings { tries: 1, ..retry },
+            "junk-response" | "empty-response" => retry.on_invalid_response = true,
+            "all-retryable-errors" => {
+                retry.on_invalid_response = true;
+                retry.on_status.extend([500, 502, 503, 504]);
+            }
+            status => retry.on_status.extend(status.parse::<u16>().ok()),
+        }
+    }
+    retry
+}
+
+/// Pages of the backend, and those of the frontend for other statuses.
+fn error_pages(front: &Proxy, proxy: &Proxy) -> Vec<ErrorPage> {
+    let mut answers = front.settings.errors.clone();
+    answers.extend(proxy.settings.errors.clone());
+    let page = |(status, answer): (u16, ErrorAnswer)| {
+        let (answer, target) = match answer {
+            ErrorAnswer::File(path) => (None, ErrorTarget::RawFile(path)),
+            ErrorAnswer::Redirect(place, code) => {
+                (Some(Some(code)), ErrorTarget::Redirect(Template::literal(place)))
+            }
+        };
+        ErrorPage { statuses: vec![status], answer, target }
+    };
+    answers.into_iter().map(page).collect()
+}
+
+fn gzip(front: &Proxy, proxy: &Proxy) -> Option<Arc<GzipSettings>> {
+    let found = [&proxy.settings.compression, &front.settings.compression].into_iter().find(|c| c.gzip)?;
+    let types = if found.types.is_empty() { vec!["*".to_owned()] } else { found.types.clone() };
+    Some(Arc::new(GzipSettings {
+        level: 1,
+        min_length: found.min_size,
+        types,
+        vary: true,
+        http_1_0: false,
+        proxied: vec![GzipProxied::Any],
+        disable: Vec::new(),
+    }))
+}
+
+/// HAProxy serves no files.
+fn no_files() -> StaticFiles {
+    StaticFiles {
+        root: Template::default(),
+        alias: false,
+        index: Vec::new(),
+        listing: None,
+        types: Arc::default(),
+        default_type: "text/html".into(),
+        charset: None,
+        charset_types: Arc::default(),
+        etag: false,
+        if_modified_since: IfModifiedSince::Off,
+        max_ranges: Some(0),
+        precompressed: None,
+        sendfile: false,
+        symlinks: Symlinks::Refuse,
+    }
+}

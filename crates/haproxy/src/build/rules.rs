@@ -1,0 +1,572 @@
+//! Rules as programs: `http-request`, `http-response`, `redirect`, `use_backend` and their kin.
+//!
+//! Owns: what each action becomes, and how `allow` ends a list.
+//! Never: compiles conditions; `condition` does.
+//! Driven by: `proxies`, list by list in the order HAProxy runs them.
+//! Why: `allow` ends its own list only, while later lists still run; so what follows it stands in its `otherwise`.
+
+use weir_diag::Span;
+use weir_model::{
+    Condition, EditKind, HeaderEdit, Op, Pattern, Respond, RespondBody, Subject, TargetPart, Template, Test,
+    Var, Words,
+};
+
+use super::condition::{Acls, clause};
+use super::format::Formatter;
+use super::sample;
+use super::scope::{Problem, Scope};
+use crate::draft::{Rule, RuleList};
+use crate::findings::Findings;
+use crate::read::Word;
+
+/// What a rule does once its condition holds.
+pub(crate) enum Deed {
+    /// These instructions.
+    Ops(Vec<Op>),
+    /// Ends the list.
+    Allow,
+    /// Another route, by the name of a service.
+    Metrics,
+}
+
+/// A rule read: its condition, its deed.
+pub(crate) struct Read {
+    pub(crate) condition: Option<Condition>,
+    pub(crate) deed: Deed,
+}
+
+/// Lists longer in `allow` than this nest too deeply to be programs.
+const MOST_ALLOWS: usize = 128;
+
+/// Reads rules in a scope.
+pub(crate) struct Reader<'a, 'f> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) acls: &'a Acls,
+    /// Milliseconds a tarpit holds.
+    pub(crate) tarpit: u64,
+    /// Slots of captures given so far.
+    pub(crate) captures: &'f mut u16,
+    pub(crate) findings: &'f mut Findings,
+}
+
+/// The target of the request is exactly this text.
+pub(crate) fn target_is(text: &str) -> Condition {
+    let words = Words { any_of: vec![Template::literal(text)], ignore_case: false };
+    Condition::Test { subject: Subject::Value(Template::var(Var::Target)), test: Test::Equals(words) }
+}
+
+/// The target of the request begins with this text.
+pub(crate) fn target_begins(text: &str) -> Condition {
+    let words = Words { any_of: vec![Template::literal(text)], ignore_case: false };
+    Condition::Test { subject: Subject::Value(Template::var(Var::Target)), test: Test::Begins(words) }
+}
+
+/// Rules into instructions. `metrics` is the route that answers with metrics, made when first asked for.
+pub(crate) fn program(
+    rules: Vec<Read>,
+    metrics: &mut dyn FnMut() -> Op,
+    findings: &mut Findings,
+    span: Span,
+) -> Vec<Op> {
+    let allows = rules.iter().filter(|rule| matches!(rule.deed, Deed::Allow)).count();
+    if allows > MOST_ALLOWS {
+        findings.not_built(span, &format!("{allows} rules that allow"), "at most 128 may stand in one list");
+        return Vec::new();
+    }
+    let mut after: Vec<Op> = Vec::new();
+    for rule in rules.into_iter().rev() {
+        let then = match rule.deed {
+            Deed::Allow => {
+                let otherwise = std::mem::take(&mut after);
+                after = match rule.condition {
+                    None => Vec::new(),
+                    Some(condition) => vec![Op::When { condition, then: Vec::new(), otherwise }],
+                };
+                continue;
+            }
+            Deed::Ops(ops) => ops,
+            Deed::Metrics => vec![metrics()],
+        };
+        let mut ops = match rule.condition {
+            None => then,
+            Some(condition) => vec![Op::When { condition, then, otherwise: Vec::new() }],
+        };
+        ops.append(&mut after);
+        after = ops;
+    }
+    after
+}
+
+/// A rule's words before `if` or `unless`, from the `least`-th on, and from there on.
+fn split(words: &[Word], least: usize) -> (&[Word], &[Word]) {
+    let at = words.iter().skip(least).position(|word| matches!(word.as_str(), "if" | "unless"));
+    words.split_at(at.map_or(words.len(), |at| at + least))
+}
+
+impl<'a> Reader<'a, '_> {
+    /// Reads the rules of one list; those that fail are reported and left out.
+    pub(crate) fn list(&mut self, list: RuleList, response: bool) -> Vec<Read> {
+        self.scope.response = response;
+        let rules = &self.scope.proxy.settings.rules;
+        rules.iter().filter(|rule| rule.list == list).filter_map(|rule| self.rule(rule)).collect()
+    }
+
+    fn rule(&mut self, rule: &Rule) -> Option<Read> {
+        let words = rule.line.from(rule.from);
+        let span = rule.line.span();
+        match rule.list {
+            RuleList::Redirect => self.redirect(words, span),
+            RuleList::Block | RuleList::MonitorFail => {
+                let condition = self.condition(words)?;
+                Some(Read { condition, deed: Deed::Ops(vec![deny(403)]) })
+            }
+            _ => self.action(words, span),
+        }
+    }
+
+    /// The condition in words that are empty or begin with `if` or `unless`. `None` where it failed.
+    pub(crate) fn condition(&mut self, words: &[Word]) -> Option<Option<Condition>> {
+        match words.first() {
+            None => Some(None),
+            Some(first) if matches!(first.as_str(), "if" | "unless") => {
+                clause(words, self.acls, &self.scope, self.findings).map(Some)
+            }
+            Some(first) => {
+                self.findings
+                    .bad_value(first, format!("`if` or `unless` is expected here, not `{}`", first.text));
+                None
+            }
+        }
+    }
+
+    fn template(&mut self, word: &Word, groups: bool) -> Option<Template> {
+        let scope = self.scope;
+        Formatter { scope, log: None, groups, span: word.span, findings: self.findings }
+            .template(word.as_str())
+    }
+
+    /// `ACTION ARGUMENTS … [if …]`.
+    fn action(&mut self, words: &[Word], span: Span) -> Option<Read> {
+        let (first, rest) = words.split_first()?;
+        let name = first.text.split_once('(').map_or(first.as_str(), |(name, _)| name);
+        let fixed = match name {
+            "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" => 2,
+            "replace-header" | "replace-value" => 3,
+            "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
+            | "use-service" | "set-var" | "set-var-fmt" | "capture" => 1,
+            _ => 0,
+        };
+        let (arguments, tail) = match name {
+            "deny" | "tarpit" | "return" => self.answer_words(rest),
+            "redirect" => return self.redirect(rest, span),
+            _ => split(rest, fixed),
+        };
+        if arguments.len() < fixed {
+            let title =
+                format!("`{name}` needs {fixed} {}", if fixed == 1 { "argument" } else { "arguments" });
+            self.findings.push(weir_diag::Diagnostic::error("haproxy::missing-argument", title).at(span));
+            return None;
+        }
+        let deed = self.deed(name, first, arguments, span);
+        let condition = self.condition(tail);
+        Some(Read { condition: condition?, deed: deed? })
+    }
+
+    fn deed(&mut self, name: &str, first: &Word, arguments: &[Word], span: Span) -> Option<Deed> {
+        let ops = match name {
+            "allow" | "accept" => return self.no_more(arguments).then_some(Deed::Allow),
+            "deny" => vec![Op::Respond(self.answer(arguments, 403)?)],
+            "tarpit" => vec![Op::Tarpit { millis: self.tarpit, respond: self.answer(arguments, 500)? }],
+            "return" => vec![Op::Respond(self.answer(arguments, 200)?)],
+            "auth" => vec![Op::Respond(self.challenge(arguments)?)],
+            "reject" | "silent-drop" => vec![Op::Close],
+            "set-header" | "add-header" | "del-header" | "replace-header" | "replace-value" => {
+                vec![self.edit(name, arguments)?]
+            }
+            "set-path" => vec![Op::SetPath(self.template(&arguments[0], false)?)],
+            "set-query" => vec![Op::SetQuery(self.template(&arguments[0], false)?)],
+            "set-uri" | "set-pathq" => vec![Op::SetTarget(self.template(&arguments[0], false)?)],
+            "set-method" => vec![Op::SetMethod(self.template(&arguments[0], false)?)],
+            "replace-path" => vec![self.replace(TargetPart::Path, arguments)?],
+            "replace-pathq" => vec![self.replace(TargetPart::PathAndQuery, arguments)?],
+            "replace-uri" => vec![self.replace(TargetPart::Target, arguments)?],
+            "set-var" | "set-var-fmt" | "unset-var" => vec![self.set(name, first, arguments)?],
+            "capture" => return self.capture(arguments).map(Deed::Ops),
+            "use-service" if arguments[0].as_str() == "prometheus-exporter" => return Some(Deed::Metrics),
+            "use-service" => {
+                self.findings.not_built(
+                    span,
+                    &format!("use-service {}", arguments[0].text),
+                    "it decides what is answered",
+                );
+                return None;
+            }
+            _ => {
+                self.findings.not_built(span, name, "it decides what happens to the exchange");
+                return None;
+            }
+        };
+        Some(Deed::Ops(ops))
+    }
+
+    fn no_more(&mut self, arguments: &[Word]) -> bool {
+        if let Some(extra) = arguments.first() {
+            self.findings
+                .bad_value(extra, format!("`if` or `unless` is expected here, not `{}`", extra.text));
+        }
+        arguments.is_empty()
+    }
+
+    fn edit(&mut self, name: &str, arguments: &[Word]) -> Option<Op> {
+        let field = &arguments[0];
+        if !is_token(field.as_str()) {
+            self.findings.bad_value(field, format!("`{}` is no name of a header field", field.text));
+            return None;
+        }
+        let (kind, value) = match name {
+            "del-header" => {
+                let method = arguments.get(2).filter(|_| arguments[1].as_str() == "-m");
+                if let Some(method) = method.filter(|method| method.as_str() != "str") {
+                    self.findings.not_built(method.span, "del-header -m", "only whole names can be deleted");
+                    return None;
+                }
+                (EditKind::Remove, Template::default())
+            }
+            "set-header" => (EditKind::Set, self.template(&arguments[1], false)?),
+            "add-header" => (EditKind::Add, self.template(&arguments[1], false)?),
+            _ => {
+                let pattern = whole(&arguments[1]);
+                (
+                    EditKind::Replace { pattern, each: name == "replace-value" },
+                    self.template(&arguments[2], true)?,
+                )
+            }
+        };
+        let edit = HeaderEdit {
+            kind,
+            name: field.text.clone(),
+            value,
+            skip_empty: false,
+            statuses: Vec::new(),
+            condition: None,
+        };
+        Some(if self.scope.response { Op::EditResponse(edit) } else { Op::EditRequest(edit) })
+    }
+
+    fn replace(&mut self, part: TargetPart, arguments: &[Word]) -> Option<Op> {
+        Some(Op::ReplaceTarget {
+            part,
+            pattern: whole(&arguments[0]),
+            with: self.template(&arguments[1], true)?,
+        })
+    }
+
+    fn set(&mut self, name: &str, first: &Word, arguments: &[Word]) -> Option<Op> {
+        let inner = first.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("");
+        // `set-var(txn.a,ifexists)`: conditions of setting come after the name.
+        let (variable, conditions) =
+            inner.split_once(',').map_or((inner, None), |(name, rest)| (name, Some(rest)));
+        if conditions.is_some() {
+            self.findings.not_built(
+                first.span,
+                "set-var with a condition",
+                "the variable can decide what happens",
+            );
+            return None;
+        }
+        if self.scope.response {
+            self.findings.not_built(
+                first.span,
+                "variables set by responses",
+                "the variable can decide what is answered",
+            );
+            return None;
+        }
+        let value = match (sample::variable(variable), name) {
+            (Err(problem), _) => Err(problem),
+            (Ok(_), "unset-var") => Ok(Template::default()),
+            (Ok(_), "set-var-fmt") => self.template(&arguments[0], false).ok_or(Problem::Reported),
+            (Ok(_), _) => sample::parse(arguments[0].as_str())
+                .map_err(Problem::Bad)
+                .and_then(|sample| sample::template(&sample, &self.scope)),
+        };
+        match value {
+            Ok(value) => Some(Op::Set { variable: variable.to_owned(), value }),
+            Err(problem) => {
+                problem.report(arguments.first().map_or(first.span, |word| word.span), self.findings);
+                None
+            }
+        }
+    }
+
+    /// `http-request capture req.hdr(NAME) len N`; other values are logged as `-`.
+    fn capture(&mut self, arguments: &[Word]) -> Option<Vec<Op>> {
+        let field = sample::parse(arguments[0].as_str()).ok().filter(|sample| {
+            matches!(sample.fetch.name.as_str(), "hdr" | "req.hdr" | "req.fhdr" | "res.hdr" | "res.fhdr")
+                && sample.converters.is_empty()
+        });
+        let length = arguments.iter().position(|word| word.as_str() == "len");
+        let length = length.and_then(|at| arguments.get(at + 1)?.text.parse::<usize>().ok());
+        match (field, length) {
+            (Some(field), Some(length)) if !self.scope.response && field.fetch.name.contains("hdr") => {
+                let slot = *self.captures;
+                *self.captures += 1;
+                Some(vec![Op::CaptureRequestHeader {
+                    name: field.argument().to_ascii_lowercase(),
+                    length,
+                    slot,
+                }])
+            }
+            _ => {
+                self.findings.tuning(
+                    arguments[0].span,
+                    "this capture",
+                    "only request fields are captured by rules",
+                );
+                Some(Vec::new())
+            }
+        }
+    }
+
+    fn challenge(&mut self, arguments: &[Word]) -> Option<Respond> {
+        let realm = match arguments {
+            [] => "Private".to_owned(),
+            [key, realm] if key.as_str() == "realm" => realm.text.clone(),
+            [first, ..] => {
+                self.findings.bad_value(first, "`realm` and its text are expected here");
+                return None;
+            }
+        };
+        let value = format!("Basic realm=\"{}\"", realm.replace('\\', "\\\\").replace('"', "\\\""));
+        let mut respond = standard(401);
+        respond.headers.push(("WWW-Authenticate".into(), Template::literal(value)));
+        Some(respond)
+    }
+
+    /// The words of an answer: pairs of keys and values, up to the first word that is none.
+    fn answer_words<'w>(&self, words: &'w [Word]) -> (&'w [Word], &'w [Word]) {
+        let mut at = 0;
+        while let Some(word) = words.get(at) {
+            at += match word.as_str() {
+                "if" | "unless" => break,
+                "hdr" => 3,
+                "default-errorfiles" => 1,
+                _ => 2,
+            };
+        }
+        words.split_at(at.min(words.len()))
+    }
+
+    /// `status N content-type T string S hdr N V …`.
+    fn answer(&mut self, words: &[Word], status: u16) -> Option<Respond> {
+        let mut respond = standard(status);
+        let mut words = words.iter();
+        while let Some(key) = words.next() {
+            if key.as_str() == "default-errorfiles" {
+                continue;
+            }
+            let Some(value) = words.next() else {
+                self.findings.bad_value(key, format!("`{}` lacks its value", key.text));
+                return None;
+            };
+            match key.as_str() {
+                "status" | "deny_status" => {
+                    respond.status = self.findings.value(value, |text| match text.parse::<u16>() {
+                        Ok(status @ 200..=599) => Ok(status),
+                        _ => Err(format!("`{text}` is no status; those are 200 to 599")),
+                    })?;
+                }
+                "content-type" => respond.content_type = Some(Template::literal(value.text.clone())),
+                "string" => respond.body = RespondBody::Text(Template::literal(value.text.clone())),
+                "lf-string" => respond.body = RespondBody::Text(self.template(value, false)?),
+                "file" => respond.body = RespondBody::File(value.text.clone().into()),
+                "hdr" => {
+                    let template = self.template(words.next()?, false)?;
+                    respond.headers.push((value.text.clone(), template));
+                }
+                "errorfile" | "errorfiles" | "lf-file" => {
+                    self.findings.not_built(
+                        key.span,
+                        &key.text,
+                        "it decides what is answered; `file` and `string` are built",
+                    );
+                    return None;
+                }
+                _ => {
+                    let known = [
+                        "status",
+                        "content-type",
+                        "string",
+                        "lf-string",
+                        "file",
+                        "hdr",
+                        "errorfile",
+                        "errorfiles",
+                        "lf-file",
+                    ];
+                    self.findings.bad_choice(key, "word of an answer", &known);
+                    return None;
+                }
+            }
+        }
+        respond.error_pages = matches!(respond.body, RespondBody::Standard);
+        if respond.status == 200 && matches!(respond.body, RespondBody::Standard) {
+            respond.body = RespondBody::Text(Template::default());
+        }
+        Some(respond)
+    }
+
+    /// `location|prefix|scheme VALUE code N OPTIONS [if …]`.
+    fn redirect(&mut self, words: &[Word], span: Span) -> Option<Read> {
+        let (arguments, tail) = split(words, 0);
+        let mut redirect = Redirect::default();
+        let mut iter = arguments.iter();
+        while let Some(key) = iter.next() {
+            match key.as_str() {
+                "drop-query" => redirect.drop_query = true,
+                "keep-query" => redirect.keep_query = true,
+                "ignore-empty" => redirect.ignore_empty = true,
+                "append-slash" => {
+                    self.findings.not_built(key.span, "append-slash", "it decides where clients are sent");
+                    return None;
+                }
+                "location" | "prefix" | "scheme" | "code" | "set-cookie" | "set-cookie-fmt"
+                | "clear-cookie" => {
+                    let Some(value) = iter.next() else {
+                        self.findings.bad_value(key, format!("`{}` lacks its value", key.text));
+                        return None;
+                    };
+                    self.redirect_word(&mut redirect, key, value)?;
+                }
+                _ => {
+                    let known = [
+                        "location",
+                        "prefix",
+                        "scheme",
+                        "code",
+                        "drop-query",
+                        "append-slash",
+                        "ignore-empty",
+                        "set-cookie",
+                        "clear-cookie",
+                    ];
+                    self.findings.bad_choice(key, "word of a redirect", &known);
+                    return None;
+                }
+            }
+        }
+        let Some(location) = redirect.location(self, span) else {
+            self.findings.push(
+                weir_diag::Diagnostic::error(
+                    "haproxy::missing-argument",
+                    "a redirect needs `location`, `prefix` or `scheme`",
+                )
+                .at(span),
+            );
+            return None;
+        };
+        let mut respond = standard(redirect.code.unwrap_or(302));
+        respond.error_pages = false;
+        respond.body = RespondBody::Redirect(location);
+        respond.headers = redirect.cookies;
+        let condition = self.condition(tail)?;
+        Some(Read { condition, deed: Deed::Ops(vec![Op::Respond(respond)]) })
+    }
+
+    fn redirect_word(&mut self, redirect: &mut Redirect, key: &Word, value: &Word) -> Option<()> {
+        match key.as_str() {
+            "code" => match value.text.parse::<u16>() {
+                Ok(code @ (301 | 302 | 303 | 307 | 308)) => redirect.code = Some(code),
+                _ => {
+                    self.findings.bad_value(value, "a redirect's code is 301, 302, 303, 307 or 308");
+                    return None;
+                }
+            },
+            "set-cookie" | "set-cookie-fmt" => {
+                let mut cookie = self.template(value, false)?;
+                cookie.push_literal("; path=/;");
+                redirect.cookies.push(("Set-Cookie".into(), cookie));
+            }
+            "clear-cookie" => {
+                let name = value.text.split('=').next().unwrap_or("");
+                let cookie = format!("{name}=; path=/; Max-Age=0;");
+                redirect.cookies.push(("Set-Cookie".into(), Template::literal(cookie)));
+            }
+            kind => redirect.target = Some((kind.to_owned(), self.template(value, false)?)),
+        }
+        Some(())
+    }
+}
+
+#[derive(Default)]
+struct Redirect {
+    target: Option<(String, Template)>,
+    code: Option<u16>,
+    drop_query: bool,
+    keep_query: bool,
+    ignore_empty: bool,
+    cookies: Vec<(String, Template)>,
+}
+
+impl Redirect {
+    /// What `Location` says.
+    fn location(&self, reader: &mut Reader<'_, '_>, span: Span) -> Option<Template> {
+        let (kind, value) = self.target.as_ref()?;
+        let mut location = match kind.as_str() {
+            "prefix" if value.as_literal() == Some("/") => Template::default(),
+            "scheme" => {
+                let mut location = value.clone();
+                location.push_literal("://");
+                location.push_var(Var::Header("host".into()));
+                location
+            }
+            _ => value.clone(),
+        };
+        if kind == "location" {
+            if self.keep_query || self.ignore_empty {
+                reader.findings.tuning(
+                    span,
+                    "keep-query and ignore-empty",
+                    "the location is sent as written",
+                );
+            }
+            return Some(location);
+        }
+        location.push_var(Var::RawPath);
+        if !self.drop_query {
+            location.push_var(Var::IsArgs);
+            location.push_var(Var::Query);
+        }
+        Some(location)
+    }
+}
+
+/// The standard page of a status.
+pub(crate) fn standard(status: u16) -> Respond {
+    Respond {
+        status,
+        body: RespondBody::Standard,
+        content_type: None,
+        headers: Vec::new(),
+        error_pages: true,
+    }
+}
+
+/// Refuses.
+pub(crate) fn deny(status: u16) -> Op {
+    Op::Respond(standard(status))
+}
+
+/// HAProxy replaces the whole text by the substitute wherever the pattern matches; the model replaces what matched.
+fn whole(word: &Word) -> Pattern {
+    let source = word.as_str();
+    let covers = (source.starts_with('^') && source.ends_with('$') && !source.contains('|'))
+        || matches!(source, "(.*)" | ".*" | "^(.*)" | "(.*)$");
+    let source = if covers { source.to_owned() } else { format!("^.*?(?:{source}).*$") };
+    Pattern { source, ignore_case: false, origin: Some(word.span) }
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}

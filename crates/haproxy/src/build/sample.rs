@@ -1,0 +1,303 @@
+//! Sample expressions: `req.hdr(host),lower` and their kin, as templates.
+//!
+//! Owns: their grammar, and which variable a fetch is.
+//! Never: decides how a value compares; `condition` does.
+//! Why: a fetch that cannot be had exactly is an error, never a near miss, because conditions decide who gets in.
+
+use weir_expr::{Count, Filter, Piece};
+use weir_model::{Template, Var};
+
+use super::scope::{Problem, Scope};
+use crate::table::{Converter, Fetch, converter, fetch, fetch_names};
+
+/// A name with arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) arguments: Vec<String>,
+}
+
+/// A fetch and what its value goes through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) fetch: Call,
+    pub(crate) converters: Vec<Call>,
+}
+
+impl Sample {
+    /// The first argument of the fetch; empty where there is none.
+    pub(crate) fn argument(&self) -> &str {
+        self.fetch.arguments.first().map_or("", String::as_str)
+    }
+}
+
+/// Reads an expression.
+pub(crate) fn parse(text: &str) -> Result<Sample, String> {
+    let mut rest = text;
+    let fetch = parse_call(&mut rest)?;
+    let mut converters = Vec::new();
+    while !rest.is_empty() {
+        rest = rest.strip_prefix(',').ok_or_else(|| format!("unexpected `{rest}` in `{text}`"))?;
+        converters.push(parse_call(&mut rest)?);
+    }
+    Ok(Sample { fetch, converters })
+}
+
+fn parse_call(rest: &mut &str) -> Result<Call, String> {
+    let end = rest.find(['(', ',', ')']).unwrap_or(rest.len());
+    let (name, after) = rest.split_at(end);
+    if name.trim().is_empty() {
+        return Err("a name is missing in this expression".into());
+    }
+    *rest = after;
+    let mut arguments = Vec::new();
+    if let Some(inner) = after.strip_prefix('(') {
+        let used =
+            parse_arguments(inner, &mut arguments).ok_or_else(|| format!("`{name}(` is never closed"))?;
+        *rest = &inner[used..];
+    }
+    Ok(Call { name: name.trim().to_owned(), arguments })
+}
+
+/// Reads arguments up to the closing parenthesis; gives the bytes used. Quotes hold commas and parentheses.
+fn parse_arguments(text: &str, arguments: &mut Vec<String>) -> Option<usize> {
+    let mut current = String::new();
+    let mut quote = None;
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match (c, quote) {
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            ('\\', q) if q != Some('\'') => match chars.next() {
+                Some((_, next @ (',' | ')' | '(' | '\\' | '"' | '\'' | ' '))) => current.push(next),
+                Some((_, next)) => current.extend(['\\', next]),
+                None => return None,
+            },
+            (',', None) => arguments.push(std::mem::take(&mut current)),
+            (')', None) => {
+                if !(current.is_empty() && arguments.is_empty()) {
+                    arguments.push(current);
+                }
+                return Some(at + 1);
+            }
+            (c, _) => current.push(c),
+        }
+    }
+    None
+}
+
+/// The kind of value of a whole expression; an unknown name is a problem.
+pub(crate) fn kind(sample: &Sample) -> Result<Fetch, Problem> {
+    for call in &sample.converters {
+        match converter(&call.name) {
+            Some(Converter::Built) => {}
+            Some(Converter::NotYet) => return Err(Problem::NotBuilt(format!("converter {}", call.name))),
+            None => return Err(Problem::Unknown("converter", call.name.clone())),
+        }
+    }
+    match fetch(&sample.fetch.name) {
+        None => Err(Problem::Unknown("fetch", sample.fetch.name.clone())),
+        Some(Fetch::NotYet) => Err(Problem::NotBuilt(sample.fetch.name.clone())),
+        Some(_) if !sample.converters.is_empty() => Ok(Fetch::Text),
+        Some(kind) => Ok(kind),
+    }
+}
+
+/// The nearest known fetch.
+pub(crate) fn nearest_fetch(name: &str) -> Option<&'static str> {
+    weir_diag::nearest(name, fetch_names())
+}
+
+/// An expression as a template.
+pub(crate) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
+    kind(sample)?;
+    if let Some(var) = host_part(sample) {
+        return with_filters(Template::var(var), &sample.converters[1..]);
+    }
+    with_filters(base(sample, scope)?, &sample.converters)
+}
+
+/// The host or port of the Host field, cut out the usual ways.
+fn host_part(sample: &Sample) -> Option<Var> {
+    let is_host = matches!(sample.fetch.name.as_str(), "hdr" | "req.hdr" | "req.fhdr")
+        && sample.argument().eq_ignore_ascii_case("host")
+        && sample.fetch.arguments.len() == 1;
+    let first = sample.converters.first().filter(|_| is_host)?;
+    let arguments: Vec<&str> = first.arguments.iter().map(String::as_str).collect();
+    match (first.name.as_str(), arguments.as_slice()) {
+        ("host_only", []) | ("field", ["1", ":"]) => Some(Var::Host),
+        ("port_only", []) | ("field", ["2", ":"]) => Some(Var::HostPort),
+        _ => None,
+    }
+}
+
+fn with_filters(mut template: Template, converters: &[Call]) -> Result<Template, Problem> {
+    for call in converters {
+        let filter = match call.name.as_str() {
+            "lower" => Filter::Lower,
+            "upper" => Filter::Upper,
+            "url_enc" => Filter::UrlEncode,
+            "url_dec" => Filter::UrlDecode,
+            "str" => continue,
+            name => return Err(Problem::NotBuilt(format!("converter {name} here"))),
+        };
+        for piece in &mut template.pieces {
+            match (piece, filter) {
+                (Piece::Var(_, filters), filter) => filters.push(filter),
+                (Piece::Literal(text), Filter::Lower) => text.make_ascii_lowercase(),
+                (Piece::Literal(text), Filter::Upper) => text.make_ascii_uppercase(),
+                (Piece::Literal(_), _) => {
+                    return Err(Problem::NotBuilt(format!("converter {} of a text", call.name)));
+                }
+            }
+        }
+    }
+    Ok(template)
+}
+
+/// What a fetch gives before converters. Truth values are `1` or empty.
+fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
+    let name = sample.fetch.name.as_str();
+    let argument = sample.argument();
+    let joined = |vars: &[Var]| {
+        let mut template = Template::default();
+        vars.iter().for_each(|var| template.push_var(var.clone()));
+        Ok(template)
+    };
+    let literal = |text: &str| Ok(Template::literal(text));
+    let var = match name {
+        "path" => Var::RawPath,
+        "pathq" => return joined(&[Var::RawPath, Var::IsArgs, Var::Query]),
+        "query" => Var::Query,
+        "url" | "capture.req.uri" => Var::Target,
+        "base" => return joined(&[Var::Header("host".into()), Var::RawPath]),
+        "baseq" => return joined(&[Var::Header("host".into()), Var::RawPath, Var::IsArgs, Var::Query]),
+        "method" | "capture.req.method" => Var::Method,
+        "capture.req.ver" => Var::Protocol,
+        "src" | "fc_src" => Var::ClientAddr,
+        "src_port" | "fc_src_port" => Var::ClientPort,
+        "dst" | "fc_dst" => Var::ServerAddr,
+        "dst_port" | "fc_dst_port" => Var::ServerPort,
+        "ssl_fc_sni" => Var::TlsServerName,
+        "ssl_fc_alpn" => Var::TlsAlpn,
+        "ssl_fc_cipher" => Var::TlsCipher,
+        "ssl_fc_protocol" => Var::TlsProtocol,
+        "hostname" => Var::Hostname,
+        "unique-id" => Var::RequestId,
+        "fe_name" => Var::SiteLabel,
+        "be_name" => Var::PoolName,
+        "srv_name" => Var::EndpointName,
+        "http_auth_user" => Var::RemoteUser,
+        "req.body" => Var::RequestBody,
+        "status" => Var::Status,
+        "fe_conn" if argument.is_empty() || argument == scope.proxy.name.text => Var::Count(Count::Site),
+        "be_conn" if argument.is_empty() && scope.proxy.kind.is_backend() => Var::Count(Count::Pool),
+        "be_conn" if argument == scope.proxy.name.text && scope.proxy.kind.is_backend() => {
+            Var::Count(Count::Pool)
+        }
+        "cook" | "cookie" | "req.cook" if !argument.is_empty() => Var::Cookie(argument.to_owned()),
+        "urlp" | "url_param" | "urlp_val" if sample.fetch.arguments.len() == 1 => {
+            Var::Arg(argument.to_owned())
+        }
+        "hdr" | "req.hdr" | "req.fhdr" | "hdr_ip" | "req.hdr_ip" | "hdr_val" | "req.hdr_val"
+            if scope.response =>
+        {
+            return Err(Problem::NotBuilt(format!("{name} in a rule for responses")));
+        }
+        "hdr" | "req.hdr" | "hdr_ip" | "req.hdr_ip" | "hdr_val" | "req.hdr_val" => {
+            return request_header(sample);
+        }
+        // A whole line, so commas inside it stay; of several lines HAProxy takes the last, which can differ.
+        "req.fhdr" if sample.fetch.arguments.len() == 1 => Var::Header(argument.to_ascii_lowercase()),
+        "res.hdr" | "shdr" => Var::ResponseHeaderNth(header_name(argument)?, nth(sample)?),
+        "capture.req.hdr" => Var::CapturedRequestHeader(index(argument)?),
+        "capture.res.hdr" => Var::CapturedResponseHeader(index(argument)?),
+        "var" => Var::User(variable(argument)?),
+        "str" | "int" | "ipv4" | "ipv6" => return literal(argument),
+        "env" => return literal(scope.env.value(argument).unwrap_or("")),
+        "bool" => return literal(if matches!(argument, "1" | "true" | "yes" | "on") { "1" } else { "0" }),
+        "always_true" | "wait_end" | "req.proto_http" | "req_proto_http" => return literal("1"),
+        "always_false" => return literal("0"),
+        _ => return Err(Problem::NotBuilt(format!("{name} as a value"))),
+    };
+    Ok(Template::var(var))
+}
+
+fn request_header(sample: &Sample) -> Result<Template, Problem> {
+    let name = header_name(sample.argument())?;
+    // Host, User-Agent, Referer and their kin hold commas that part nothing; HAProxy too takes Host whole in practice.
+    let var = if name == "host" && sample.fetch.arguments.len() == 1 {
+        Var::Header(name)
+    } else {
+        Var::HeaderNth(name, nth(sample)?)
+    };
+    Ok(Template::var(var))
+}
+
+/// A field's name in lower case; a fetch without one speaks of any field, which no rule can mean.
+pub(crate) fn header_name(argument: &str) -> Result<String, Problem> {
+    if argument.is_empty() {
+        return Err(Problem::Bad("the name of a header field is missing".into()));
+    }
+    Ok(argument.to_ascii_lowercase())
+}
+
+/// The occurrence asked for; without one, the last.
+fn nth(sample: &Sample) -> Result<i16, Problem> {
+    match sample.fetch.arguments.get(1) {
+        None => Ok(-1),
+        Some(text) => {
+            text.parse().map_err(|_| Problem::Bad(format!("`{text}` is no number of an occurrence")))
+        }
+    }
+}
+
+fn index(argument: &str) -> Result<u16, Problem> {
+    argument.parse().map_err(|_| Problem::Bad(format!("`{argument}` is no number of a capture")))
+}
+
+/// A variable's name with a scope that an exchange can hold.
+pub(crate) fn variable(name: &str) -> Result<String, Problem> {
+    match name.split_once('.') {
+        Some(("txn" | "req", rest)) if is_variable(rest) => Ok(name.to_owned()),
+        Some((scope @ ("proc" | "sess" | "res" | "check" | "psess" | "pcheck"), rest))
+            if is_variable(rest) =>
+        {
+            Err(Problem::NotBuilt(format!("variables of the scope {scope}")))
+        }
+        _ => Err(Problem::Bad(format!("`{name}` is no variable; those are `txn.NAME` and `req.NAME`"))),
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> String {
+        match parse(text) {
+            Err(cause) => format!("! {cause}"),
+            Ok(sample) => {
+                let show = |call: &Call| format!("{}{:?}", call.name, call.arguments);
+                let converters: Vec<_> = sample.converters.iter().map(show).collect();
+                format!("{} {}", show(&sample.fetch), converters.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn expressions_are_read() {
+        assert_eq!(check("src"), "src[] ");
+        assert_eq!(check("req.hdr(host),lower"), "req.hdr[\"host\"] lower[]");
+        assert_eq!(check("hdr(host),field(1,:),lower"), "hdr[\"host\"] field[\"1\", \":\"] lower[]");
+        assert_eq!(check("path,regsub('(a,b)',c)"), "path[] regsub[\"(a,b)\", \"c\"]");
+        assert_eq!(check(r"path,regsub(a\,b,c)"), "path[] regsub[\"a,b\", \"c\"]");
+        assert_eq!(check("str()"), "str[] ");
+        for bad in ["", "hdr(host", "hdr(host)x", ",lower", "path,", "(a)"] {
+            assert!(check(bad).starts_with('!'), "{bad}");
+        }
+    }
+}

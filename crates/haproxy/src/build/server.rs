@@ -1,0 +1,294 @@
+//! `server` lines as endpoints.
+//!
+//! Owns: addresses, weights, limits, TLS and checks of endpoints.
+//! Never: resolves a name.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::ProxyProtocol;
+use weir_model::{Endpoint, EndpointAddress, HealthCheck, Template, UpstreamTls, Var};
+
+use super::check::Checks;
+use super::parameters::Parameters;
+use super::scope::{Problem, Scope};
+use super::{sample, tls};
+use crate::draft::ServerLine;
+use crate::findings::Findings;
+use crate::read::Word;
+use crate::table::SERVER;
+use crate::values::{Host, Port, address, time};
+
+/// Reads the servers of one backend.
+pub(crate) struct Servers<'a> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) base: Option<PathBuf>,
+    /// Ports that clients come to, for servers without a port of their own.
+    pub(crate) client_ports: &'a [u16],
+    pub(crate) checks: &'a Checks,
+    pub(crate) findings: &'a mut Findings,
+}
+
+/// An endpoint, and what of its parameters the pool must know.
+pub(crate) struct Built {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) idle: Option<u32>,
+    pub(crate) reuse: Option<u64>,
+    pub(crate) purge: Option<Duration>,
+    pub(crate) resolvers: Option<Word>,
+}
+
+impl Servers<'_> {
+    /// One line; `None` if its address cannot be had (reported).
+    pub(crate) fn line(&mut self, server: &ServerLine) -> Option<Built> {
+        let line = &server.line;
+        let (name, place) = (line.word(1)?, line.word(2)?);
+        let mut parameters = Parameters::default();
+        for defaults in &server.defaults {
+            parameters.read(defaults.from(1), SERVER, "default-server", self.findings);
+        }
+        parameters.read(line.from(3), SERVER, "server", self.findings);
+        let address = self.address(place, &parameters, server.template.is_some())?;
+        let tls = self.tls(&parameters, &address, line.span());
+        let endpoint = Endpoint {
+            name: name.text.clone(),
+            origin: Some(line.span()),
+            weight: self.number(&parameters, "weight", 0..=256).unwrap_or(1),
+            max_connections: self.number(&parameters, "maxconn", 0..=u32::MAX.into()).filter(|n| *n > 0),
+            max_queue: self.number(&parameters, "maxqueue", 0..=u32::MAX.into()).filter(|n| *n > 0),
+            max_fails: 0,
+            fail_timeout: Duration::from_secs(10),
+            backup: parameters.is_on("backup", &["no-backup"]),
+            down: parameters.is_on("disabled", &["enabled"]),
+            slow_start: self.time(&parameters, "slowstart"),
+            send_proxy: self.send_proxy(&parameters),
+            check: self.check(&parameters, tls.as_ref()),
+            cookie: parameters.value("cookie").map(|word| word.text.clone()),
+            resolve: parameters.has("resolvers"),
+            id: self.number(&parameters, "id", 1..=u32::MAX.into()),
+            address,
+            tls,
+        };
+        self.said(&parameters);
+        Some(Built {
+            endpoint,
+            idle: self.number(&parameters, "pool-max-conn", 0..=u32::MAX.into()),
+            reuse: self.number(&parameters, "max-reuse", 0..=u32::MAX.into()).map(u64::from),
+            purge: self.time(&parameters, "pool-purge-delay"),
+            resolvers: parameters.value("resolvers").cloned(),
+        })
+    }
+
+    fn number(
+        &mut self,
+        parameters: &Parameters,
+        name: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Option<u32> {
+        // `pool-max-conn -1` and `max-reuse -1` mean no limit, which is what is said by nothing.
+        if parameters.value(name).is_some_and(|word| word.as_str() == "-1") {
+            return None;
+        }
+        let number =
+            parameters.read_value(name, self.findings, |text| crate::values::size::count(text, range));
+        number.and_then(|n| u32::try_from(n).ok())
+    }
+
+    fn time(&mut self, parameters: &Parameters, name: &str) -> Option<Duration> {
+        parameters.read_value(name, self.findings, time::millis)
+    }
+
+    /// Parameters whose use depends on others, said once.
+    fn said(&mut self, parameters: &Parameters) {
+        if let Some(word) = parameters.value("proto").filter(|word| !matches!(word.as_str(), "h1" | "none")) {
+            self.findings.push(
+                Diagnostic::warning(
+                    "haproxy::http2",
+                    format!("`proto {}` is not built: servers are spoken HTTP/1.1 to", word.text),
+                )
+                .at(word.span),
+            );
+        }
+    }
+
+    fn address(&mut self, place: &Word, _: &Parameters, template: bool) -> Option<EndpointAddress> {
+        let written = self.findings.value(place, address::parse)?;
+        match written.host {
+            Host::Unix(path) => return Some(EndpointAddress::Unix(path.into())),
+            Host::Abstract(name) => return Some(EndpointAddress::Unix(format!("@{name}").into())),
+            Host::Fd(_) | Host::Other(_) => {
+                self.findings.not_built(place.span, &place.text, "it decides which server answers");
+                return None;
+            }
+            Host::Any => {
+                self.findings.not_built(
+                    place.span,
+                    "a server at any address",
+                    "it would connect to where the client meant to go",
+                );
+                return None;
+            }
+            Host::Ip(_) | Host::Name(..) => {}
+        }
+        let port = self.port(place, written.port)?;
+        Some(match written.host {
+            Host::Ip(ip) if ip.is_unspecified() => {
+                self.findings.not_built(
+                    place.span,
+                    "a server at any address",
+                    "it would connect to where the client meant to go",
+                );
+                return None;
+            }
+            Host::Ip(ip) => EndpointAddress::Ip((ip, port).into()),
+            Host::Name(host, _) => EndpointAddress::Name { host, port, all_addresses: template },
+            Host::Any | Host::Unix(_) | Host::Abstract(_) | Host::Fd(_) | Host::Other(_) => return None,
+        })
+    }
+
+    /// The port to connect to; without one, that which clients came to, where there is only one such.
+    fn port(&mut self, place: &Word, port: Port) -> Option<u16> {
+        let offset = match port {
+            Port::One(port) => return Some(port),
+            Port::None => 0,
+            Port::Offset(offset) => offset,
+            Port::Range(..) => {
+                self.findings.bad_value(place, "a server has one port");
+                return None;
+            }
+        };
+        if let [port] = self.client_ports {
+            if let Ok(port) = u16::try_from(i32::from(*port) + offset) {
+                return Some(port);
+            }
+            self.findings.bad_value(place, "this offset leads to no port");
+            return None;
+        }
+        let why = "clients may come to several ports, and each would have to be kept; name the port";
+        self.findings.not_built(place.span, "a server without a port of its own", why);
+        None
+    }
+
+    fn send_proxy(&mut self, parameters: &Parameters) -> Option<ProxyProtocol> {
+        let v2 = ["send-proxy-v2", "send-proxy-v2-ssl", "send-proxy-v2-ssl-cn"];
+        let off = ["no-send-proxy", "no-send-proxy-v2", "no-send-proxy-v2-ssl", "no-send-proxy-v2-ssl-cn"];
+        if v2.iter().any(|name| parameters.is_on(name, &off)) {
+            return Some(ProxyProtocol::V2);
+        }
+        parameters.is_on("send-proxy", &off).then_some(ProxyProtocol::V1)
+    }
+
+    fn tls(&mut self, parameters: &Parameters, address: &EndpointAddress, span: Span) -> Option<UpstreamTls> {
+        parameters.is_on("ssl", &["no-ssl"]).then(|| self.any_tls(parameters, address, span))
+    }
+
+    fn any_tls(&mut self, parameters: &Parameters, address: &EndpointAddress, span: Span) -> UpstreamTls {
+        let global = &self.scope.draft.global;
+        let mut defaults = Parameters::default();
+        if let Some(line) = global.ssl_defaults.get("ssl-default-server-options") {
+            defaults.read(line.from(1), SERVER, "ssl-default-server-options", self.findings);
+        }
+        let base = global.ca_base.clone().or_else(|| self.base.clone());
+        let verify = match parameters.value("verify") {
+            None => !global.no_server_verify,
+            Some(word) => match word.as_str() {
+                "none" => false,
+                "required" => true,
+                _ => {
+                    self.findings.bad_choice(word, "policy", &["none", "required"]);
+                    true
+                }
+            },
+        };
+        let ciphers = parameters.value("ciphers").cloned();
+        let ciphers = ciphers.or_else(|| {
+            global.ssl_defaults.get("ssl-default-server-ciphers").and_then(|line| line.word(1).cloned())
+        });
+        let sni = self.sni(parameters);
+        let host = match address {
+            EndpointAddress::Name { host, .. } => Some(Template::literal(host.clone())),
+            _ => None,
+        };
+        let verify_host = parameters.value("verifyhost").map(|word| Template::literal(word.text.clone()));
+        let certificate = parameters.value("crt").map(|word| {
+            let base = global.crt_base.clone().or_else(|| self.base.clone());
+            tls::certificate(tls::path(word.as_str(), base.as_ref()), word.span, self.scope.files)
+        });
+        let ca = parameters.value("ca-file").filter(|word| word.as_str() != "@system-ca");
+        UpstreamTls {
+            verify,
+            ca: ca.map(|word| tls::path(word.as_str(), base.as_ref())),
+            crl: parameters.value("crl-file").map(|word| tls::path(word.as_str(), base.as_ref())),
+            send_name: sni.is_some(),
+            name: verify_host.filter(|_| sni.is_none()).or(sni).or(host),
+            certificate,
+            versions: tls::versions(&[&defaults, parameters], span, self.findings),
+            suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
+            session_reuse: parameters.has("ssl-reuse") || !parameters.has("no-ssl-reuse"),
+            alpn: parameters.value("alpn").map_or_else(Vec::new, |word| {
+                word.text.split(',').filter(|p| *p != "h2").map(str::to_owned).collect()
+            }),
+        }
+    }
+
+    fn sni(&mut self, parameters: &Parameters) -> Option<Template> {
+        if parameters.has("sni-auto") {
+            return Some(Template::var(Var::Host));
+        }
+        let word = parameters.value("sni")?;
+        let parsed = sample::parse(word.as_str()).map_err(Problem::Bad);
+        let value = parsed.and_then(|sample| match (sample.fetch.name.as_str(), sample.argument()) {
+            // The Host field as a name: without its port, which no SNI carries.
+            ("hdr" | "req.hdr", host) if host.eq_ignore_ascii_case("host") => Ok(Template::var(Var::Host)),
+            _ => sample::template(&sample, &self.scope),
+        });
+        value.map_err(|problem| problem.report(word.span, self.findings)).ok()
+    }
+
+    fn check(&mut self, parameters: &Parameters, tls: Option<&UpstreamTls>) -> Option<HealthCheck> {
+        if !parameters.is_on("check", &["no-check"]) {
+            return None;
+        }
+        let interval = self.time(parameters, "inter").unwrap_or(Duration::from_secs(2));
+        if interval.is_zero() {
+            let word = parameters.value("inter").cloned();
+            word.inspect(|word| self.findings.bad_value(word, "the time between checks is above 0"));
+        }
+        let with_tls = parameters.is_on("check-ssl", &["no-check-ssl"]) || self.checks.tls;
+        // As in HAProxy: checks speak TLS where the server does, unless they are sent elsewhere.
+        let elsewhere = parameters.has("port") || parameters.has("addr");
+        let tls = match tls {
+            Some(tls) if with_tls || !elsewhere => Some(tls.clone()),
+            None if with_tls => Some(UpstreamTls { session_reuse: true, ..UpstreamTls::default() }),
+            _ => None,
+        };
+        let named = parameters.value("check-sni").map(|word| Template::literal(word.text.clone()));
+        let tls = tls.map(|tls| match named {
+            Some(name) => UpstreamTls { send_name: true, name: Some(name), ..tls },
+            None => tls,
+        });
+        let address = parameters.read_value("addr", self.findings, |text| {
+            text.parse().map_err(|_| format!("`{text}` is no address"))
+        });
+        let port = self
+            .number(parameters, "port", 1..=65_535)
+            .and_then(|n| u16::try_from(n).ok())
+            .or(self.checks.port);
+        let sends = parameters.is_on("check-send-proxy", &["no-check-send-proxy"])
+            || (!elsewhere && self.send_proxy(parameters).is_some());
+        Some(HealthCheck {
+            probe: self.checks.probe.clone(),
+            interval: interval.max(Duration::from_millis(1)),
+            fast_interval: self.time(parameters, "fastinter"),
+            down_interval: self.time(parameters, "downinter"),
+            timeout: self.checks.timeout,
+            rise: self.number(parameters, "rise", 1..=i32::MAX as u64).unwrap_or(2),
+            fall: self.number(parameters, "fall", 1..=i32::MAX as u64).unwrap_or(3),
+            port,
+            address,
+            tls,
+            send_proxy: sends,
+        })
+    }
+}

@@ -1,0 +1,291 @@
+//! TLS words: versions, suites, certificates.
+//!
+//! Owns: OpenSSL's cipher strings as lists of the suites Weir speaks, version bounds, where certificates lie.
+//! Never: reads a key.
+//! Why: rustls speaks TLS 1.2 with ECDHE and AEAD only. A list of which something usable remains is a warning where
+//! something was named and lost; one of which nothing remains is an error.
+
+use std::path::{Path, PathBuf};
+
+use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::TlsVersion;
+use weir_model::Certificate;
+
+use super::parameters::Parameters;
+use crate::Files;
+use crate::findings::Findings;
+use crate::read::Word;
+
+/// TLS 1.2 suites that Weir speaks, by OpenSSL's names, with the words of cipher strings that mean them.
+const SUITES: &[(&str, &str, &[&str])] = &[
+    (
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        &["ECDSA", "aECDSA", "AES", "AES256", "AESGCM", "SHA384"],
+    ),
+    (
+        "ECDHE-RSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        &["aRSA", "RSA-AUTH", "AES", "AES256", "AESGCM", "SHA384"],
+    ),
+    (
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        &["ECDSA", "aECDSA", "CHACHA20"],
+    ),
+    (
+        "ECDHE-RSA-CHACHA20-POLY1305",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        &["aRSA", "RSA-AUTH", "CHACHA20"],
+    ),
+    (
+        "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        &["ECDSA", "aECDSA", "AES", "AES128", "AESGCM", "SHA256"],
+    ),
+    (
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        &["aRSA", "RSA-AUTH", "AES", "AES128", "AESGCM", "SHA256"],
+    ),
+];
+
+/// Words that every one of these suites is.
+const ALL_OF: &[&str] = &[
+    "ALL",
+    "HIGH",
+    "DEFAULT",
+    "COMPLEMENTOFDEFAULT",
+    "ECDHE",
+    "EECDH",
+    "kECDHE",
+    "kEECDH",
+    "TLSv1.2",
+    "SECURE",
+    "FIPS",
+];
+
+const SUITES13: &[&str] =
+    &["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
+
+fn means(word: &str) -> Vec<usize> {
+    let one = |part: &str| -> Vec<usize> {
+        (0..SUITES.len())
+            .filter(|&at| {
+                let (name, iana, words) = SUITES[at];
+                name == part || iana == part || ALL_OF.contains(&part) || words.contains(&part)
+            })
+            .collect()
+    };
+    let mut parts = word.split('+').map(one);
+    let first = parts.next().unwrap_or_default();
+    parts.fold(first, |both, part| both.into_iter().filter(|at| part.contains(at)).collect())
+}
+
+/// Suites of a cipher string, in order. Empty only if nothing usable was named (reported).
+pub(crate) fn suites(word: &Word, findings: &mut Findings) -> Vec<String> {
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut banned: Vec<usize> = Vec::new();
+    let mut lost: Vec<&str> = Vec::new();
+    for item in word.text.split([':', ',', ' ']).filter(|item| !item.is_empty()) {
+        let (mark, name) = match item.as_bytes()[0] {
+            mark @ (b'!' | b'-' | b'+') => (mark, &item[1..]),
+            b'@' => continue,
+            _ => (b' ', item),
+        };
+        let named = means(name);
+        match mark {
+            b'!' => {
+                chosen.retain(|at| !named.contains(at));
+                banned.extend(named);
+            }
+            b'-' => chosen.retain(|at| !named.contains(at)),
+            b'+' => {
+                let (back, front): (Vec<usize>, Vec<usize>) =
+                    chosen.iter().partition(|at| named.contains(at));
+                chosen = front.into_iter().chain(back).collect();
+            }
+            _ => {
+                if named.is_empty() && !SUITES13.contains(&name) {
+                    lost.push(name);
+                }
+                let new: Vec<usize> =
+                    named.into_iter().filter(|at| !chosen.contains(at) && !banned.contains(at)).collect();
+                chosen.extend(new);
+            }
+        }
+    }
+    let names: Vec<&str> = SUITES.iter().map(|&(name, ..)| name).collect();
+    if chosen.is_empty() {
+        findings.push(
+            Diagnostic::error("haproxy::no-suite-left", "none of these TLS 1.2 suites is spoken here")
+                .at(word.span)
+                .help("suites without forward secrecy or without AEAD (static RSA, CBC, such as AES256-SHA) are never spoken")
+                .help(format!("those that are: {}", names.join(", "))),
+        );
+    } else if !lost.is_empty() {
+        let (few, more) =
+            (lost.iter().take(4).copied().collect::<Vec<_>>().join(", "), lost.len().saturating_sub(4));
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        findings.push(
+            Diagnostic::warning(
+                "haproxy::suites-left-out",
+                format!("TLS 1.2 suites that are not spoken are left out: {few}{more}"),
+            )
+            .at(word.span),
+        );
+    }
+    chosen.into_iter().map(|at| SUITES[at].0.to_owned()).collect()
+}
+
+/// TLS 1.3 suites of a list, in order.
+pub(crate) fn suites13(word: &Word, findings: &mut Findings) -> Vec<String> {
+    let named: Vec<&str> = word.text.split(':').filter(|name| !name.is_empty()).collect();
+    let chosen: Vec<String> =
+        named.iter().filter(|name| SUITES13.contains(name)).map(|name| (*name).to_owned()).collect();
+    if chosen.is_empty() {
+        findings.push(
+            Diagnostic::error("haproxy::no-suite-left", "none of these TLS 1.3 suites is spoken here")
+                .at(word.span)
+                .help(format!("those that are: {}", SUITES13.join(", "))),
+        );
+    }
+    chosen
+}
+
+/// Versions that parameters leave, after those of defaults. Empty: none is left (reported).
+pub(crate) fn versions(all: &[&Parameters], at: Span, findings: &mut Findings) -> Vec<TlsVersion> {
+    let mut versions = vec![TlsVersion::V1_2, TlsVersion::V1_3];
+    // The last source that speaks of versions decides: a bind's own words stand before defaults.
+    for parameters in all {
+        let old = |name: &str| parameters.span(name);
+        let mut own = vec![TlsVersion::V1_2, TlsVersion::V1_3];
+        let mut spoken = false;
+        if let Some(word) = parameters.value("ssl-min-ver") {
+            spoken = true;
+            let least = bound(word, findings);
+            own.retain(|version| least.is_none_or(|least| *version >= least));
+            if matches!(word.as_str(), "TLSv1.0" | "TLSv1.1" | "SSLv3") {
+                let title = format!("{} is never spoken; TLS 1.2 is the oldest", word.text);
+                findings.push(Diagnostic::warning("haproxy::old-tls", title).at(word.span));
+            }
+        }
+        if let Some(word) = parameters.value("ssl-max-ver") {
+            spoken = true;
+            match word.as_str() {
+                "SSLv3" | "TLSv1.0" | "TLSv1.1" => own.clear(),
+                _ => {
+                    let most = bound(word, findings);
+                    own.retain(|version| most.is_none_or(|most| *version <= most));
+                }
+            }
+        }
+        for (name, version) in [("no-tlsv12", TlsVersion::V1_2), ("no-tlsv13", TlsVersion::V1_3)] {
+            spoken |= old(name).is_some();
+            own.retain(|v| old(name).is_none() || *v != version);
+        }
+        for (name, version) in [("force-tlsv12", TlsVersion::V1_2), ("force-tlsv13", TlsVersion::V1_3)] {
+            spoken |= old(name).is_some();
+            own.retain(|v| old(name).is_none() || *v == version);
+        }
+        if spoken {
+            versions = own;
+        }
+    }
+    if versions.is_empty() {
+        findings
+            .push(Diagnostic::error("haproxy::no-version-left", "no TLS version is left to speak").at(at));
+    }
+    versions
+}
+
+fn bound(word: &Word, findings: &mut Findings) -> Option<TlsVersion> {
+    match word.as_str() {
+        "TLSv1.2" => Some(TlsVersion::V1_2),
+        "TLSv1.3" => Some(TlsVersion::V1_3),
+        "SSLv3" | "TLSv1.0" | "TLSv1.1" => None,
+        _ => {
+            findings.bad_choice(word, "TLS version", &["TLSv1.0", "TLSv1.1", "TLSv1.2", "TLSv1.3"]);
+            None
+        }
+    }
+}
+
+/// A path, after the folder that relative ones start in.
+pub(crate) fn path(text: &str, base: Option<&PathBuf>) -> PathBuf {
+    match base {
+        Some(base) if !text.starts_with('/') => base.join(text),
+        _ => text.into(),
+    }
+}
+
+/// The certificates of `crt`: a file, or every one of a folder.
+pub(crate) fn certificates(
+    word: &Word,
+    base: Option<&PathBuf>,
+    files: &dyn Files,
+    findings: &mut Findings,
+) -> Vec<Certificate> {
+    if word.text.starts_with('@') {
+        findings.not_built(
+            word.span,
+            "crt @store/name",
+            "crt-store sections are not built; name the file itself",
+        );
+        return Vec::new();
+    }
+    let path = path(word.as_str(), base);
+    let Ok(mut inside) = files.list(&path) else { return vec![certificate(path, word.span, files)] };
+    inside.retain(|file| is_certificate(file));
+    inside.sort();
+    if inside.is_empty() {
+        findings.push(
+            Diagnostic::error("haproxy::no-certificate", "this folder holds no certificate").at(word.span),
+        );
+    }
+    inside.into_iter().map(|file| certificate(file, word.span, files)).collect()
+}
+
+/// HAProxy skips files beside certificates by their extensions, and hidden ones.
+fn is_certificate(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    let skipped = ["key", "ocsp", "issuer", "sctl", "dh"];
+    !name.starts_with('.') && !path.extension().is_some_and(|ext| skipped.iter().any(|skip| ext == *skip))
+}
+
+/// A PEM file with its key in it, or beside it as `NAME.key`.
+pub(crate) fn certificate(chain: PathBuf, span: Span, files: &dyn Files) -> Certificate {
+    let beside = PathBuf::from(format!("{}.key", chain.display()));
+    let holds_key = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains("PRIVATE KEY-----");
+    let key = match files.read(&chain).map(holds_key) {
+        Ok(false) if files.read(&beside).is_ok() => beside,
+        _ => chain.clone(),
+    };
+    Certificate { chain, key, origin: Some(span) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_diag::SourceId;
+
+    fn check(text: &str) -> (String, Vec<&'static str>) {
+        let mut findings = Findings::default();
+        let word = Word { text: text.into(), span: Span { source: SourceId(0), start: 0, end: 0 } };
+        let suites = suites(&word, &mut findings).join(" ");
+        (suites, findings.all.iter().map(|d| d.code).collect())
+    }
+
+    #[test]
+    fn cipher_strings_become_lists() {
+        assert_eq!(check("ECDHE-RSA-AES256-GCM-SHA384"), ("ECDHE-RSA-AES256-GCM-SHA384".into(), vec![]));
+        assert_eq!(check("AES256-SHA").1, ["haproxy::no-suite-left"]);
+        assert_eq!(check("AES256-SHA:ECDHE-RSA-AES128-GCM-SHA256").1, ["haproxy::suites-left-out"]);
+        assert_eq!(
+            check("ECDHE+AESGCM:!aRSA").0,
+            "ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-ECDSA-AES128-GCM-SHA256"
+        );
+        assert_eq!(check("HIGH:!aNULL:!MD5").0.split(' ').count(), 6);
+        assert_eq!(check("kEECDH+aRSA+AES128").0, "ECDHE-RSA-AES128-GCM-SHA256");
+    }
+}

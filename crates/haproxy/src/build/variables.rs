@@ -1,0 +1,105 @@
+//! Definitions of the user variables that a model mentions.
+
+use std::collections::BTreeSet;
+
+use weir_model::{
+    Condition, Definition, HeaderEdit, Model, Op, Respond, RespondBody, Subject, Template, Test, Var,
+    Variable,
+};
+
+use super::logs;
+
+/// Defines every variable that is read or set anywhere and not defined yet.
+pub(crate) fn define_all(model: &mut Model) {
+    let mut names = Names::default();
+    for site in &model.sites {
+        names.ops(&site.program);
+    }
+    for route in &model.routes {
+        names.ops(&route.program);
+        route.response_edits.iter().for_each(|edit| names.edit(edit));
+        for log in route.access_logs.iter() {
+            names.template(&log.format);
+            log.only.iter().for_each(|only| names.condition(only));
+        }
+    }
+    for service in &model.tcp {
+        service.access_logs.iter().for_each(|log| names.template(&log.format));
+    }
+    for name in names.all {
+        if !logs::define(&name, model) {
+            model.variables.push(Variable { name, origin: None, definition: Definition::Assigned });
+        }
+    }
+}
+
+#[derive(Default)]
+struct Names {
+    all: BTreeSet<String>,
+}
+
+impl Names {
+    fn template(&mut self, template: &Template) {
+        for var in template.vars() {
+            if let Var::User(name) = var {
+                self.all.insert(name.clone());
+            }
+        }
+    }
+
+    fn ops(&mut self, ops: &[Op]) {
+        for op in ops {
+            match op {
+                Op::When { condition, then, otherwise } => {
+                    self.condition(condition);
+                    self.ops(then);
+                    self.ops(otherwise);
+                }
+                Op::Set { variable, value } => {
+                    self.all.insert(variable.clone());
+                    self.template(value);
+                }
+                Op::SetPath(value) | Op::SetQuery(value) | Op::SetTarget(value) | Op::SetMethod(value) => {
+                    self.template(value)
+                }
+                Op::Rewrite { replacement: value, .. } | Op::ReplaceTarget { with: value, .. } => {
+                    self.template(value)
+                }
+                Op::EditRequest(edit) | Op::EditResponse(edit) => self.edit(edit),
+                Op::Respond(respond) | Op::Tarpit { respond, .. } => self.respond(respond),
+                _ => {}
+            }
+        }
+    }
+
+    fn edit(&mut self, edit: &HeaderEdit) {
+        self.template(&edit.value);
+        edit.condition.iter().for_each(|condition| self.condition(condition));
+    }
+
+    fn respond(&mut self, respond: &Respond) {
+        respond.headers.iter().for_each(|(_, value)| self.template(value));
+        if let RespondBody::Text(text) | RespondBody::Redirect(text) = &respond.body {
+            self.template(text);
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition) {
+        match condition {
+            Condition::Test { subject, test } => {
+                if let Subject::Value(value) = subject {
+                    self.template(value);
+                }
+                if let Test::Equals(words) | Test::Begins(words) | Test::Ends(words) | Test::Contains(words) =
+                    test
+                {
+                    words.any_of.iter().for_each(|word| self.template(word));
+                }
+            }
+            Condition::Not(inner) => self.condition(inner),
+            Condition::All(all) | Condition::Any(all) => all.iter().for_each(|one| self.condition(one)),
+            Condition::Truthy(value) => self.template(value),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Sections taken in, before they become a model.
+//!
+//! Owns: what each section says once its words are understood, `defaults` already handed down.
+//! Never: refers to the model; names are still names, conditions still words.
+//! Driven by: `take` fills it, `build` reads it.
+//! Why: a `defaults` may stand anywhere and speaks to later sections only, ACLs and rules may name what comes later;
+//! so lines are taken in first, and made into a model when all are known.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weir_diag::Span;
+
+use crate::read::{Line, Word};
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct At<T> {
+    /// The value.
+    pub(crate) value: T,
+    /// Where.
+    pub(crate) span: Span,
+}
+
+impl<T> At<T> {
+    /// A value written here.
+    pub(crate) fn new(value: T, span: Span) -> Self {
+        Self { value, span }
+    }
+}
+
+/// The configuration, taken in.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    /// All `global` sections together.
+    pub(crate) global: Global,
+    /// Frontends, backends and listens, in order.
+    pub(crate) proxies: Vec<Proxy>,
+    /// Sections of users by name.
+    pub(crate) userlists: BTreeMap<String, Userlist>,
+    /// Sections of name servers by name.
+    pub(crate) resolvers: BTreeMap<String, Resolvers>,
+    /// Sections of error pages by name.
+    pub(crate) http_errors: BTreeMap<String, BTreeMap<u16, ErrorAnswer>>,
+}
+
+/// `global`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Global {
+    pub(crate) maxconn: Option<At<u64>>,
+    pub(crate) ulimit: Option<At<u64>>,
+    pub(crate) nbthread: Option<At<u64>>,
+    pub(crate) user: Option<At<String>>,
+    pub(crate) group: Option<At<String>>,
+    pub(crate) chroot: Option<PathBuf>,
+    pub(crate) daemon: bool,
+    pub(crate) pidfile: Option<PathBuf>,
+    pub(crate) logs: Vec<LogTarget>,
+    pub(crate) log_tag: Option<String>,
+    pub(crate) send_hostname: bool,
+    pub(crate) description: Option<String>,
+    pub(crate) node: Option<String>,
+    pub(crate) hard_stop_after: Option<Duration>,
+    pub(crate) ca_base: Option<PathBuf>,
+    pub(crate) crt_base: Option<PathBuf>,
+    /// `ssl-default-…` lines by keyword; the last counts.
+    pub(crate) ssl_defaults: BTreeMap<String, Line>,
+    /// `ssl-server-verify none`.
+    pub(crate) no_server_verify: bool,
+    /// Relative paths start here (`default-path origin`).
+    pub(crate) base: Option<PathBuf>,
+    /// Relative paths start beside the configuration (`default-path config`), written here.
+    pub(crate) base_is_config: Option<Span>,
+    /// `unix-bind` words.
+    pub(crate) unix_bind: Vec<Word>,
+}
+
+/// One target of `log`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogTarget {
+    pub(crate) address: Word,
+    pub(crate) max_length: usize,
+    pub(crate) facility: String,
+    /// Index into syslog's severities: 0 `emerg` to 7 `debug`.
+    pub(crate) level: u8,
+    pub(crate) min_level: u8,
+}
+
+/// Where a proxy's lines go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Logs {
+    /// `log global`.
+    pub(crate) global: bool,
+    /// Its own.
+    pub(crate) own: Vec<LogTarget>,
+}
+
+/// What a proxy's lines look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// `option tcplog`.
+    Tcp,
+    /// `option httplog`.
+    Http,
+    /// `option httplog clf`.
+    Clf,
+    /// `option httpslog`.
+    Https,
+    /// `log-format`.
+    Custom(Word),
+}
+
+/// `mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Bytes.
+    Tcp,
+    /// Requests.
+    Http,
+}
+
+/// What becomes of connections after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Connection {
+    /// Kept on both sides.
+    Keep,
+    /// Closed towards servers.
+    ServerClose,
+    /// Closed on both sides.
+    Close,
+}
+
+/// `option forwardfor` and `option originalto`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AddressHeader {
+    pub(crate) name: String,
+    pub(crate) except: Option<Word>,
+    pub(crate) if_none: bool,
+}
+
+/// An answer for a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorAnswer {
+    /// A complete response in a file.
+    File(PathBuf),
+    /// A redirect to a place, with a status.
+    Redirect(String, u16),
+}
+
+/// The statistics page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stats {
+    pub(crate) enabled: Option<Span>,
+    pub(crate) uri: Option<String>,
+    pub(crate) realm: Option<String>,
+    pub(crate) users: Vec<(String, String)>,
+    pub(crate) hide_version: bool,
+    pub(crate) refresh: Option<u64>,
+    pub(crate) scope: Vec<String>,
+    pub(crate) show_legends: bool,
+    pub(crate) description: Option<String>,
+    pub(crate) node: Option<String>,
+}
+
+/// `compression …`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compression {
+    pub(crate) gzip: bool,
+    pub(crate) types: Vec<String>,
+    pub(crate) offload: bool,
+    pub(crate) min_size: u64,
+}
+
+/// Which kind of health check was asked for last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// `option httpchk` with its words.
+    Http(Vec<Word>),
+    /// `option tcp-check`.
+    Tcp,
+}
+
+/// What `defaults` hands down to later proxies.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) mode: Option<At<Mode>>,
+    /// By the word after `timeout`.
+    pub(crate) timeouts: BTreeMap<&'static str, At<Duration>>,
+    pub(crate) maxconn: Option<u64>,
+    pub(crate) backlog: Option<u32>,
+    pub(crate) retries: Option<u64>,
+    pub(crate) retry_on: Vec<Word>,
+    pub(crate) redispatch: bool,
+    pub(crate) connection: Option<Connection>,
+    pub(crate) logs: Logs,
+    pub(crate) log_format: Option<At<LogFormat>>,
+    pub(crate) log_tag: Option<String>,
+    pub(crate) forwardfor: Option<AddressHeader>,
+    pub(crate) originalto: Option<AddressHeader>,
+    pub(crate) forwarded: bool,
+    pub(crate) balance: Option<Line>,
+    pub(crate) hash_type: Option<Line>,
+    pub(crate) check: Option<Check>,
+    pub(crate) http_check: Vec<Line>,
+    pub(crate) tcp_check: Vec<Line>,
+    pub(crate) cookie: Option<Line>,
+    pub(crate) default_backend: Option<Word>,
+    pub(crate) errors: BTreeMap<u16, ErrorAnswer>,
+    pub(crate) errorfiles: Vec<Line>,
+    pub(crate) monitor_uri: Option<String>,
+    pub(crate) stats: Stats,
+    pub(crate) default_server: Vec<Line>,
+    pub(crate) compression: Compression,
+    pub(crate) http_reuse: Option<At<String>>,
+    pub(crate) source: Option<Line>,
+    pub(crate) unique_id_header: Option<Word>,
+    pub(crate) disabled: bool,
+    /// Options that are only on or off, by name.
+    pub(crate) flags: BTreeMap<String, bool>,
+    pub(crate) acls: Vec<Line>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+impl Settings {
+    /// An option that is only on or off.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.flags.get(name).copied().unwrap_or(false)
+    }
+
+    /// A time.
+    pub(crate) fn timeout(&self, name: &str) -> Option<Duration> {
+        self.timeouts.get(name).map(|time| time.value)
+    }
+}
+
+/// What a proxy section is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProxyKind {
+    /// `defaults`.
+    Defaults,
+    /// `frontend`.
+    Frontend,
+    /// `backend`.
+    Backend,
+    /// `listen`.
+    Listen,
+}
+
+impl ProxyKind {
+    /// It takes connections in.
+    pub(crate) fn is_frontend(self) -> bool {
+        matches!(self, ProxyKind::Frontend | ProxyKind::Listen)
+    }
+
+    /// It sends them on.
+    pub(crate) fn is_backend(self) -> bool {
+        matches!(self, ProxyKind::Backend | ProxyKind::Listen)
+    }
+
+    /// The word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ProxyKind::Defaults => "defaults",
+            ProxyKind::Frontend => "frontend",
+            ProxyKind::Backend => "backend",
+            ProxyKind::Listen => "listen",
+        }
+    }
+}
+
+/// A `defaults`, `frontend`, `backend` or `listen` section.
+#[derive(Clone, Debug)]
+pub(crate) struct Proxy {
+    pub(crate) kind: ProxyKind,
+    pub(crate) name: Word,
+    pub(crate) settings: Settings,
+    /// `bind` lines; for the old form, one made of the section's own line.
+    pub(crate) binds: Vec<Line>,
+    pub(crate) servers: Vec<ServerLine>,
+    pub(crate) description: Option<String>,
+    /// Request and response fields kept for the log, in order.
+    pub(crate) captures: Vec<Line>,
+    /// A filter that only names what is built otherwise was seen.
+    pub(crate) dispatch: Option<Word>,
+}
+
+/// A `server` line with the `default-server` lines that hold for it.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerLine {
+    pub(crate) line: Line,
+    pub(crate) defaults: Vec<Line>,
+    /// From `server-template`: how many, and the address is the fourth word.
+    pub(crate) template: Option<u32>,
+}
+
+/// Lists of rules of a proxy, in the order they are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuleList {
+    TcpConnection,
+    TcpContent,
+    Block,
+    HttpRequest,
+    StatsRequest,
+    Redirect,
+    UseBackend,
+    HttpResponse,
+    HttpAfterResponse,
+    MonitorFail,
+}
+
+/// One rule: its list, and its line. Where the action begins, differs by list; see `build::rules`.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    pub(crate) list: RuleList,
+    pub(crate) line: Line,
+    /// Index of the first word of the action (`http-request deny …`: 1).
+    pub(crate) from: usize,
+}
+
+/// `userlist`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Userlist {
+    /// Name, password, whether it is a crypt(3) text, groups.
+    pub(crate) users: Vec<(String, String, bool, Vec<String>)>,
+    /// Groups with the users they name.
+    pub(crate) groups: Vec<(String, Vec<String>)>,
+}
+
+/// `resolvers`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Resolvers {
+    pub(crate) servers: Vec<Word>,
+    pub(crate) system: bool,
+    pub(crate) hold_valid: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+}

@@ -1,0 +1,45 @@
+//! The environment a configuration is read in.
+//!
+//! Owns: names and values, and what `setenv`, `presetenv`, `unsetenv` and `resetenv` do to them while reading.
+//! Never: touches the process's own environment; the binary hands it in.
+//! Driven by: `read`.
+
+use std::collections::BTreeMap;
+
+/// Names and values. HAProxy changes them while it reads (`setenv`), so later lines see earlier changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Env {
+    all: BTreeMap<String, String>,
+}
+
+impl Env {
+    /// An environment of these.
+    pub(crate) fn new(all: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { all: all.into_iter().collect() }
+    }
+
+    /// The value, if the name is set.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.all.get(name).map(String::as_str)
+    }
+
+    /// `setenv`.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.all.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// `presetenv`: only where it is not set yet.
+    pub(crate) fn preset(&mut self, name: &str, value: &str) {
+        self.all.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+
+    /// `unsetenv`.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.all.remove(name);
+    }
+
+    /// `resetenv`: keeps only these.
+    pub(crate) fn keep_only(&mut self, names: &[&str]) {
+        self.all.retain(|name, _| names.contains(&name.as_str()));
+    }
+}

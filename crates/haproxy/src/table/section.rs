@@ -1,0 +1,65 @@
+//! Sections by name.
+
+/// A kind of section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum SectionKind {
+    /// Process-wide settings.
+    Global,
+    /// Settings that later proxies start from.
+    Defaults,
+    /// Takes connections in.
+    Frontend,
+    /// Sends them on.
+    Backend,
+    /// Both in one.
+    Listen,
+    /// Users and groups.
+    Userlist,
+    /// Name servers.
+    Resolvers,
+    /// Error pages under a name.
+    HttpErrors,
+    /// A section that is known and does nothing here.
+    Idle(&'static str),
+    /// A section that is known, decides what is served, and is not built.
+    Missing(&'static str),
+}
+
+const ALL: &[(&str, SectionKind)] = &[
+    ("global", SectionKind::Global),
+    ("defaults", SectionKind::Defaults),
+    ("frontend", SectionKind::Frontend),
+    ("backend", SectionKind::Backend),
+    ("listen", SectionKind::Listen),
+    ("userlist", SectionKind::Userlist),
+    ("resolvers", SectionKind::Resolvers),
+    ("http-errors", SectionKind::HttpErrors),
+    ("peers", SectionKind::Idle("peers")),
+    ("ring", SectionKind::Idle("ring")),
+    ("program", SectionKind::Idle("program")),
+    ("cache", SectionKind::Idle("cache")),
+    ("mailers", SectionKind::Idle("mailers")),
+    ("traces", SectionKind::Idle("traces")),
+    ("log-profile", SectionKind::Idle("log-profile")),
+    ("crt-store", SectionKind::Missing("crt-store")),
+    ("log-forward", SectionKind::Missing("log-forward")),
+    ("fcgi-app", SectionKind::Missing("fcgi-app")),
+    ("acme", SectionKind::Missing("acme")),
+];
+
+impl SectionKind {
+    /// The kind a word opens.
+    pub(crate) fn named(word: &str) -> Option<SectionKind> {
+        ALL.iter().find(|(name, _)| *name == word).map(|&(_, kind)| kind)
+    }
+
+    /// The word that opens it.
+    pub(crate) fn name(self) -> &'static str {
+        ALL.iter().find(|(_, kind)| *kind == self).map_or("", |&(name, _)| name)
+    }
+
+    /// All words that open sections.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|&(name, _)| name)
+    }
+}

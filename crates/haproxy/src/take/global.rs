@@ -1,0 +1,166 @@
+//! `global`.
+
+use crate::draft::{At, Global};
+use crate::findings::Findings;
+use crate::table::Call;
+use crate::take::proxy::log_target;
+use crate::values::{size, time};
+
+fn count(call: &Call<'_>, range: std::ops::RangeInclusive<u64>, findings: &mut Findings) -> Option<At<u64>> {
+    let word = call.arguments.first()?;
+    findings.value(word, |text| size::count(text, range)).map(|value| At::new(value, call.line.span()))
+}
+
+fn text(call: &Call<'_>) -> At<String> {
+    At::new(call.text(0).to_owned(), call.line.span())
+}
+
+/// `maxconn`; 0 means: as many as there can be.
+pub(crate) fn maxconn(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    global.maxconn = count(call, 0..=i32::MAX as u64, findings).filter(|n| n.value > 0);
+}
+
+/// `ulimit-n`.
+pub(crate) fn ulimit(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    global.ulimit = count(call, 0..=i32::MAX as u64, findings).filter(|n| n.value > 0);
+}
+
+/// `nbthread`.
+pub(crate) fn nbthread(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    global.nbthread = count(call, 1..=4096, findings);
+}
+
+/// `nbproc`: removed in 2.5; its number becomes that of threads.
+pub(crate) fn nbproc(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    let number = count(call, 1..=4096, findings);
+    if let Some(number) = number {
+        findings.push(
+            weir_diag::Diagnostic::warning("haproxy::removed", "`nbproc` was removed from HAProxy in 2.5")
+                .at(number.span)
+                .help("write `nbthread` today"),
+        );
+        if number.value > 1 {
+            global.nbthread.get_or_insert(number);
+        }
+    }
+}
+
+/// `user` and `uid`.
+pub(crate) fn user(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.user = Some(text(call));
+}
+
+/// `group` and `gid`.
+pub(crate) fn group(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.group = Some(text(call));
+}
+
+/// `chroot`.
+pub(crate) fn chroot(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.chroot = Some(call.text(0).into());
+}
+
+/// `daemon`.
+pub(crate) fn daemon(global: &mut Global, _: &Call<'_>, _: &mut Findings) {
+    global.daemon = true;
+}
+
+/// `pidfile`.
+pub(crate) fn pidfile(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.pidfile = Some(call.text(0).into());
+}
+
+/// `log`.
+pub(crate) fn log(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    if call.line.prefix == crate::read::Prefix::No {
+        global.logs.clear();
+    } else if call.text(0) == "global" {
+        findings.bad_value(&call.arguments[0], "`log global` refers to this section, from others");
+    } else if let Some(target) = log_target(call, findings) {
+        global.logs.push(target);
+    }
+}
+
+/// `log-tag`.
+pub(crate) fn log_tag(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.log_tag = Some(call.text(0).to_owned());
+}
+
+/// `log-send-hostname`.
+pub(crate) fn log_send_hostname(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    global.send_hostname = true;
+    if let Some(word) = call.arguments.first() {
+        findings.tuning(word.span, "log-send-hostname with a name", "the machine's own name is sent");
+    }
+}
+
+/// `stats socket`: HAProxy's run-time commands are not built.
+pub(crate) fn stats_socket(_: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    findings.tuning(
+        call.line.span(),
+        "stats socket",
+        "HAProxy's run-time commands are not built; use Weir's admin API",
+    );
+}
+
+/// `description`.
+pub(crate) fn description(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.description = Some(call.joined());
+}
+
+/// `node`.
+pub(crate) fn node(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.node = Some(call.text(0).to_owned());
+}
+
+/// `hard-stop-after`.
+pub(crate) fn hard_stop_after(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    global.hard_stop_after = findings.value(&call.arguments[0], time::millis);
+}
+
+/// `ca-base`.
+pub(crate) fn ca_base(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.ca_base = Some(call.text(0).into());
+}
+
+/// `crt-base`.
+pub(crate) fn crt_base(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.crt_base = Some(call.text(0).into());
+}
+
+/// `default-path`.
+pub(crate) fn default_path(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    match call.text(0) {
+        "current" => {}
+        "config" | "parent" => global.base_is_config = Some(call.line.span()),
+        "origin" if call.arguments.len() == 2 => global.base = Some(call.text(1).into()),
+        _ => findings.bad_choice(
+            &call.arguments[0],
+            "place for relative paths",
+            &["current", "config", "parent", "origin"],
+        ),
+    }
+}
+
+/// `ssl-default-…`.
+pub(crate) fn ssl_default(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.ssl_defaults.insert(call.keyword.name.to_owned(), call.line.clone());
+}
+
+/// `ssl-server-verify`.
+pub(crate) fn ssl_server_verify(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    match call.text(0) {
+        "none" => global.no_server_verify = true,
+        "required" => global.no_server_verify = false,
+        _ => findings.bad_choice(&call.arguments[0], "policy", &["none", "required"]),
+    }
+}
+
+/// `unix-bind`.
+pub(crate) fn unix_bind(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    if let Some(prefix) = call.arguments.iter().position(|word| word.as_str() == "prefix") {
+        let span = call.arguments[prefix].span;
+        findings.not_built(span, "unix-bind prefix", "it decides where sockets are");
+    }
+    global.unix_bind = call.arguments.to_vec();
+}

@@ -1,0 +1,376 @@
+//! Keywords of proxies that belong to no family.
+
+use weir_diag::Diagnostic;
+
+use crate::draft::{At, ErrorAnswer, LogFormat, LogTarget, Mode, Proxy, ProxyKind, ServerLine};
+use crate::findings::Findings;
+use crate::read::{Line, Prefix, Word};
+use crate::table::Call;
+use crate::values::size;
+
+const FACILITIES: &[&str] = &[
+    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp",
+    "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
+    "local7",
+];
+const LEVELS: &[&str] = &["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
+
+/// `mode`.
+pub(crate) fn mode(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let word = &call.arguments[0];
+    let mode = match word.as_str() {
+        "http" => Mode::Http,
+        "tcp" => Mode::Tcp,
+        "health" | "log" | "spop" | "haterm" => {
+            return findings.not_built(
+                word.span,
+                &format!("mode {}", word.text),
+                "it decides what is served",
+            );
+        }
+        _ => return findings.bad_choice(word, "mode", &["http", "tcp", "log", "spop"]),
+    };
+    proxy.settings.mode = Some(At::new(mode, call.line.span()));
+}
+
+/// `bind`.
+pub(crate) fn bind(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.binds.push(call.line.clone());
+}
+
+/// `maxconn`; 0 means: the global one.
+pub(crate) fn maxconn(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let number = findings.value(&call.arguments[0], |text| size::count(text, 0..=i32::MAX as u64));
+    proxy.settings.maxconn = number.filter(|n| *n > 0);
+}
+
+/// `backlog`.
+pub(crate) fn backlog(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let number = findings.value(&call.arguments[0], |text| size::count(text, 0..=i32::MAX as u64));
+    proxy.settings.backlog = number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+}
+
+/// `retries`.
+pub(crate) fn retries(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    proxy.settings.retries = findings.value(&call.arguments[0], |text| size::count(text, 0..=1_000));
+}
+
+/// `retry-on`.
+pub(crate) fn retry_on(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.retry_on = call.arguments.to_vec();
+}
+
+/// `default_backend`.
+pub(crate) fn default_backend(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.default_backend = Some(call.arguments[0].clone());
+}
+
+/// `balance`.
+pub(crate) fn balance(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.balance = Some(call.line.clone());
+}
+
+/// `hash-type`.
+pub(crate) fn hash_type(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.hash_type = Some(call.line.clone());
+}
+
+/// `server`.
+pub(crate) fn server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    let defaults = proxy.settings.default_server.clone();
+    proxy.servers.push(ServerLine { line: call.line.clone(), defaults, template: None });
+}
+
+/// `default-server`.
+pub(crate) fn default_server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.default_server.push(call.line.clone());
+}
+
+/// `server-template PREFIX N|FROM-TO ADDRESS …` becomes that many servers.
+pub(crate) fn server_template(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let word = &call.arguments[1];
+    let bounds = match word.text.split_once('-') {
+        Some((from, to)) => (from.parse::<u32>(), to.parse::<u32>()),
+        None => (Ok(1), word.text.parse::<u32>()),
+    };
+    let (Ok(from), Ok(to)) = bounds else {
+        findings.bad_value(word, format!("`{}` is neither a number nor a range", word.text));
+        return;
+    };
+    if from > to || to - from >= 10_000 {
+        findings.bad_value(word, "the range is empty or over 10,000 servers");
+        return;
+    }
+    for number in from..=to {
+        let name = Word { text: format!("{}{number}", call.text(0)), span: call.arguments[0].span };
+        let mut words = vec![call.line.keyword().clone(), name];
+        words.extend(call.arguments[2..].iter().cloned());
+        let line = Line { words, ..call.line.clone() };
+        let defaults = proxy.settings.default_server.clone();
+        proxy.servers.push(ServerLine { line, defaults, template: Some(number) });
+    }
+}
+
+/// `dispatch`.
+pub(crate) fn dispatch(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.dispatch = Some(call.arguments[0].clone());
+}
+
+/// `cookie`.
+pub(crate) fn cookie(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.cookie = Some(call.line.clone());
+}
+
+/// `log`: `log global`, `no log`, or a target.
+pub(crate) fn log(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let logs = &mut proxy.settings.logs;
+    if call.line.prefix == Prefix::No {
+        logs.global = false;
+        logs.own.clear();
+    } else if call.text(0) == "global" && call.arguments.len() == 1 {
+        logs.global = true;
+    } else if let Some(target) = log_target(call, findings) {
+        logs.own.push(target);
+    }
+}
+
+/// `ADDRESS [len N] [format F] [sample S] [profile P] FACILITY [LEVEL [MINLEVEL]]`.
+pub(crate) fn log_target(call: &Call<'_>, findings: &mut Findings) -> Option<LogTarget> {
+    let address = call.arguments.first()?.clone();
+    let mut max_length = 1024;
+    let mut at = 1;
+    loop {
+        let Some(word) = call.arguments.get(at) else {
+            findings.missing(call.line, "a facility");
+            return None;
+        };
+        let value = call.arguments.get(at + 1);
+        match (word.as_str(), value) {
+            ("len", Some(value)) => {
+                let length = findings.value(value, |text| size::count(text, 80..=65_535))?;
+                max_length = usize::try_from(length).unwrap_or(1024);
+            }
+            ("format", Some(value)) => log_form(value, findings),
+            ("sample", Some(value)) => findings.tuning(value.span, "log sample", "every line is sent"),
+            ("profile", Some(value)) => {
+                findings.tuning(value.span, "log profile", "lines have the proxy's own format")
+            }
+            _ => break,
+        }
+        at += 2;
+    }
+    let facility = call.arguments.get(at)?;
+    if !FACILITIES.contains(&facility.as_str()) {
+        findings.bad_choice(facility, "log facility", FACILITIES);
+        return None;
+    }
+    let level = log_level(call.arguments.get(at + 1), 7, findings)?;
+    let min_level = log_level(call.arguments.get(at + 2), 0, findings)?;
+    Some(LogTarget { address, max_length, facility: facility.text.clone(), level, min_level })
+}
+
+fn log_form(word: &Word, findings: &mut Findings) {
+    match word.as_str() {
+        "rfc3164" | "local" | "raw" | "short" | "timed" | "iso" | "priority" => {}
+        "rfc5424" => findings.tuning(word.span, "format rfc5424", "lines are sent as RFC 3164"),
+        _ => findings.bad_choice(
+            word,
+            "log format",
+            &["rfc3164", "rfc5424", "local", "raw", "short", "timed", "iso", "priority"],
+        ),
+    }
+}
+
+fn log_level(word: Option<&Word>, default: u8, findings: &mut Findings) -> Option<u8> {
+    let Some(word) = word else { return Some(default) };
+    match LEVELS.iter().position(|level| *level == word.text) {
+        Some(level) => u8::try_from(level).ok(),
+        None => {
+            findings.bad_choice(word, "log level", LEVELS);
+            None
+        }
+    }
+}
+
+/// `log-format`.
+pub(crate) fn log_format(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    let format = LogFormat::Custom(call.arguments[0].clone());
+    proxy.settings.log_format = Some(At::new(format, call.line.span()));
+}
+
+/// `log-tag`.
+pub(crate) fn log_tag(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.log_tag = Some(call.text(0).to_owned());
+}
+
+/// `unique-id-format`: identifiers are Weir's own, whatever the format.
+pub(crate) fn unique_id_format(_: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    findings.tuning(call.line.span(), "unique-id-format", "identifiers are 32 random hexadecimal digits");
+}
+
+/// `unique-id-header`.
+pub(crate) fn unique_id_header(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.unique_id_header = Some(call.arguments[0].clone());
+}
+
+const ERROR_STATUSES: &[u16] = &[
+    200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504,
+];
+
+/// A status that can have a page.
+pub(crate) fn error_status(text: &str) -> Result<u16, String> {
+    match text.parse::<u16>() {
+        Ok(status) if ERROR_STATUSES.contains(&status) => Ok(status),
+        _ => Err(format!("status {text} has no page; those are {ERROR_STATUSES:?}")),
+    }
+}
+
+/// `errorfile`.
+pub(crate) fn errorfile(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    if let Some(status) = findings.value(&call.arguments[0], error_status) {
+        proxy.settings.errors.insert(status, ErrorAnswer::File(call.text(1).into()));
+    }
+}
+
+/// `errorfiles NAME [STATUS …]`: looked up once all sections are known.
+pub(crate) fn errorfiles(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.errorfiles.push(call.line.clone());
+}
+
+/// `errorloc`, `errorloc302`, `errorloc303`.
+pub(crate) fn errorloc(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let code = if call.keyword.name == "errorloc303" { 303 } else { 302 };
+    if let Some(status) = findings.value(&call.arguments[0], error_status) {
+        proxy.settings.errors.insert(status, ErrorAnswer::Redirect(call.text(1).to_owned(), code));
+    }
+}
+
+/// `http-error status N errorfile FILE`; other forms are not built.
+pub(crate) fn http_error(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let words: Vec<&str> = call.arguments.iter().map(Word::as_str).collect();
+    match words.as_slice() {
+        ["status", _, "errorfile", file] => {
+            if let Some(status) = findings.value(&call.arguments[1], error_status) {
+                proxy.settings.errors.insert(status, ErrorAnswer::File((*file).into()));
+            }
+        }
+        _ => findings.not_built(
+            call.line.span(),
+            "http-error",
+            "only `status N errorfile FILE` is; use `errorfile`",
+        ),
+    }
+}
+
+/// `monitor-uri`.
+pub(crate) fn monitor_uri(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.monitor_uri = Some(call.text(0).to_owned());
+}
+
+/// `compression …`.
+pub(crate) fn compression(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let compression = &mut proxy.settings.compression;
+    match call.keyword.name {
+        "compression algo" | "compression algo-res" => {
+            for word in call.arguments {
+                match word.as_str() {
+                    "gzip" => compression.gzip = true,
+                    "identity" => {}
+                    "deflate" | "raw-deflate" => findings.tuning(
+                        word.span,
+                        "compression by deflate",
+                        "answers are compressed by gzip only",
+                    ),
+                    _ => findings.bad_choice(
+                        word,
+                        "algorithm",
+                        &["gzip", "identity", "deflate", "raw-deflate"],
+                    ),
+                }
+            }
+        }
+        "compression type" | "compression type-res" => {
+            compression.types.extend(call.arguments.iter().map(|word| word.text.to_ascii_lowercase()));
+        }
+        "compression offload" => compression.offload = true,
+        "compression minsize-res" => {
+            compression.min_size = findings.value(&call.arguments[0], size::parse).unwrap_or(0);
+        }
+        _ => match call.text(0) {
+            "response" => {}
+            "request" | "both" => {
+                findings.tuning(call.line.span(), "compression of requests", "requests are sent as they come")
+            }
+            _ => findings.bad_choice(&call.arguments[0], "direction", &["request", "response", "both"]),
+        },
+    }
+}
+
+/// `http-reuse`.
+pub(crate) fn http_reuse(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    const POLICIES: &[&str] = &["never", "safe", "aggressive", "always"];
+    if POLICIES.contains(&call.text(0)) {
+        proxy.settings.http_reuse = Some(At::new(call.text(0).to_owned(), call.line.span()));
+    } else {
+        findings.bad_choice(&call.arguments[0], "policy", POLICIES);
+    }
+}
+
+/// `source`.
+pub(crate) fn source(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    if let Some(word) = call.arguments.iter().find(|word| word.as_str() == "usesrc") {
+        findings.not_built(word.span, "source … usesrc", "it decides who the server sees");
+        return;
+    }
+    proxy.settings.source = Some(call.line.clone());
+}
+
+/// `description`.
+pub(crate) fn description(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.description = Some(call.joined());
+}
+
+/// `disabled`.
+pub(crate) fn disabled(proxy: &mut Proxy, _: &Call<'_>, _: &mut Findings) {
+    proxy.settings.disabled = true;
+}
+
+/// `enabled`.
+pub(crate) fn enabled(proxy: &mut Proxy, _: &Call<'_>, _: &mut Findings) {
+    proxy.settings.disabled = false;
+}
+
+/// `filter`: those that name what is built otherwise, or only observe, are accepted.
+pub(crate) fn filter(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let word = &call.arguments[0];
+    match word.as_str() {
+        "compression" | "comp-req" | "comp-res" => {}
+        "cache" => findings.tuning(
+            call.line.span(),
+            "filter cache",
+            "answers come from servers; there is no cache yet",
+        ),
+        "trace" | "opentracing" | "otel" => {
+            findings.tuning(call.line.span(), "filter for tracing", "nothing is traced")
+        }
+        "bwlim-in" | "bwlim-out" => {
+            findings.tuning(call.line.span(), "filter for bandwidth", "bandwidth is not limited")
+        }
+        "spoe" | "fcgi-app" => findings.not_built(call.line.span(), "filter", "it decides what is answered"),
+        _ => findings.bad_choice(
+            word,
+            "filter",
+            &["compression", "cache", "trace", "spoe", "fcgi-app", "bwlim-in", "bwlim-out"],
+        ),
+    }
+    debug_assert!(proxy.kind != ProxyKind::Defaults, "filters do not stand in defaults");
+}
+
+/// Reports that a name was written twice.
+pub(crate) fn twice(word: &Word, first: weir_diag::Span, what: &str, findings: &mut Findings) {
+    findings.push(
+        Diagnostic::error("haproxy::same-name", format!("{what} `{}` is named twice", word.text))
+            .at(word.span)
+            .also(first, "first here"),
+    );
+}

@@ -1,0 +1,88 @@
+//! Goldens: one file per case holds the input, the model and the diagnostics. `UPDATE_EXPECT=1` rewrites them.
+//!
+//! A case's input may hold further files behind lines `%% NAME`; the first, without a name, is `haproxy.cfg`.
+
+use std::path::{Path, PathBuf};
+
+use weir_haproxy::{Loaded, Memory, Options, load};
+
+const MODEL: &str = "==== model\n";
+const FINDINGS: &str = "==== diagnostics\n";
+
+fn read_case(input: &str) -> Loaded {
+    let mut files = Memory::default();
+    let mut name = "haproxy.cfg".to_owned();
+    let mut text = String::new();
+    for line in input.split_inclusive('\n') {
+        match line.strip_prefix("%% ") {
+            Some(next) => {
+                files = files
+                    .with(std::mem::replace(&mut name, next.trim().to_owned()), std::mem::take(&mut text));
+            }
+            None => text.push_str(line),
+        }
+    }
+    files = files.with(name, text);
+    let options = Options { env: vec![("FE_PORT".into(), "8080".into()), ("HOME".into(), "/root".into())] };
+    load(&files, &["haproxy.cfg".into()], &options)
+}
+
+fn render(input: &str) -> String {
+    let loaded = read_case(input);
+    let model = serde_norway::to_string(&loaded.model).expect("every model prints");
+    let mut out = format!("{input}{MODEL}{}{FINDINGS}", without_defaults(&model));
+    for diagnostic in &loaded.diagnostics {
+        out += &weir_diag::render_terminal(diagnostic, &loaded.sources, false);
+    }
+    out
+}
+
+/// Leaves out lines that say nothing (`null`, empty lists and maps, `false`), so that cases can be read.
+fn without_defaults(yaml: &str) -> String {
+    let quiet = |line: &&str| {
+        let line = line.trim_end();
+        !(line.ends_with(": null")
+            || line.ends_with(": []")
+            || line.ends_with(": {}")
+            || line.ends_with(": false"))
+            || line.trim_start().starts_with("- ")
+    };
+    yaml.lines().filter(quiet).map(|line| format!("{line}\n")).collect()
+}
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("the goldens").map(|e| e.expect("an entry").path()).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn goldens() {
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let mut failed = Vec::new();
+    for path in cases() {
+        let kept = std::fs::read_to_string(&path).expect("a golden");
+        let input = kept.split(MODEL).next().expect("an input");
+        let now = render(input);
+        if now == kept {
+            continue;
+        }
+        if update {
+            std::fs::write(&path, now).expect("a golden is written");
+        } else {
+            let differs = now.lines().zip(kept.lines()).position(|(a, b)| a != b);
+            let at = differs.unwrap_or_else(|| now.lines().count().min(kept.lines().count()));
+            let line = |text: &str| text.lines().nth(at).unwrap_or("(end)").to_owned();
+            failed.push(format!(
+                "{}:{}\n  kept: {}\n  now:  {}",
+                path.display(),
+                at + 1,
+                line(&kept),
+                line(&now)
+            ));
+        }
+    }
+    assert!(failed.is_empty(), "run with UPDATE_EXPECT=1 and read the difference:\n{}", failed.join("\n"));
+}
