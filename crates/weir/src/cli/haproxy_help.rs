@@ -1,0 +1,40 @@
+//! What `haproxy -v`, `-vv` and `-h` print. Scripts read the third word of the first line.
+
+/// First lines.
+pub(super) const VERSION: &str = concat!(
+    "HAProxy version 3.4.0-weir",
+    env!("CARGO_PKG_VERSION"),
+    " - Weir in HAProxy's manner\nStatus: this is Weir ",
+    env!("CARGO_PKG_VERSION"),
+    ", which reads haproxy.cfg."
+);
+
+/// What `-vv` adds.
+pub(super) const BUILD: &str = "\
+Feature list : +EPOLL +GETADDRINFO +NS -LUA -OPENSSL +OPENSSL_AWSLC -PCRE +PCRE2 +PRCTL +SYSTEMD +THREAD
+Built with multi-threading support.
+Built with rustls on aws-lc-rs: TLSv1.2 TLSv1.3, SNI.
+Available multiplexer protocols :
+         h1 : mode=HTTP side=FE|BE
+  <default> : mode=TCP  side=FE|BE";
+
+/// Flags.
+pub(super) const USAGE: &str = "\
+Usage : haproxy [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]
+        [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]
+        -v displays version ; -vv shows what is built in.
+        -f reads this file, or all *.cfg files of this folder in order; may be repeated.
+        -c only checks the configuration and exits.
+        -V says what it does ; -q says nothing.
+        -D goes to the background ; -db never does.
+        -W master-worker mode: HUP reloads as USR2 does.
+        -Ws the same in the foreground, with systemd's notifications.
+        -C changes to <dir> before loading files.
+        -n sets the maximum total number of connections.
+        -m limits the memory for connections (in MB).
+        -p writes the process id to this file.
+        -L sets the local peer name.
+        -sf/-st [pid ]* finishes/terminates old processes once our ports are bound.
+        -x, -S, -N, -dM, -de, -dp, -dS, -dG, -dR, -dL, -dr, -dV, -dW, -dD, -dK are taken
+        for compatibility; of these only -dW (fail if any warning is emitted) does anything.
+";

@@ -1,0 +1,47 @@
+//! What `nginx -v`, `-V` and `-h` print. Scripts read the first line and look for `--with-…` words.
+
+/// First line, as scripts parse it: `nginx/` and a version number.
+pub(super) const VERSION: &str =
+    concat!("nginx version: nginx/1.31.0 (Weir ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Flags.
+pub(super) const HELP: &str = "\
+Usage: nginx [-?hvVtTq] [-s signal] [-p prefix]
+             [-e filename] [-c filename] [-g directives]
+
+Options:
+  -?,-h         : this help
+  -v            : show version and exit
+  -V            : show version and what is built in, then exit
+  -t            : test configuration and exit
+  -T            : test configuration, dump it and exit
+  -q            : suppress non-error messages during configuration testing
+  -s signal     : send signal to a running process: stop, quit, reopen, reload
+  -p prefix     : set prefix path (default: /usr/share/nginx/)
+  -e filename   : set error log file (default: stderr)
+  -c filename   : set configuration file (default: /etc/nginx/nginx.conf)
+  -g directives : set global directives out of configuration file
+
+";
+
+/// What is built in, in the words of nginx's configure flags; only what Weir really does.
+pub(super) fn build_facts() -> String {
+    let paths = [
+        "--prefix=/usr/share/nginx",
+        "--conf-path=/etc/nginx/nginx.conf",
+        "--http-log-path=/var/log/nginx/access.log",
+        "--error-log-path=stderr",
+        "--pid-path=/run/nginx.pid",
+    ];
+    let modules = [
+        "--with-threads",
+        "--with-http_ssl_module",
+        "--with-http_stub_status_module",
+        "--with-http_realip_module",
+        "--with-stream",
+        "--with-stream_ssl_module",
+        "--with-stream_realip_module",
+    ];
+    let all: Vec<_> = paths.into_iter().chain(modules).collect();
+    format!("built with rustls on aws-lc-rs\nTLS SNI support enabled\nconfigure arguments: {}", all.join(" "))
+}

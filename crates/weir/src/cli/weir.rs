@@ -1,0 +1,180 @@
+//! `weir …`: our own command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::{check, explain, reload};
+use crate::launch::{Io, Launch, Manner, Sourcing};
+use crate::life;
+use crate::plane::Start;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir check /etc/nginx/nginx.conf      every mistake at once, with line, column, cause and remedy
+  weir run -c haproxy.cfg               serve it in the foreground; Ctrl-C lets exchanges finish
+  weir reload --pid /run/nginx.pid      read it again, cut nothing, and say whether it was taken
+  weir explain nginx.conf | less        what the file means, with every default filled in
+  ln -s $(which weir) /usr/sbin/nginx   be nginx (or haproxy): same flags, signals, units, logrotate
+
+FILE is an nginx.conf or a haproxy.cfg; which of them, its content tells.";
+
+const RUN_HELP: &str = "\
+Signals:
+  HUP    reload: a broken file changes nothing, and the log says why
+  USR1   open log files again
+  QUIT   take no new connections, end when the last exchange is done (or at the file's own limit)
+  TERM   the same within 10 seconds; a second one ends at once. INT (Ctrl-C) does what TERM does.
+
+Examples:
+  weir run -c nginx.conf
+  weir run -c haproxy.cfg --workers 2 --io epoll
+  weir run -c nginx.conf --pid /run/weir.pid --daemon";
+
+/// A load balancer, reverse proxy and web server that runs the nginx.conf or haproxy.cfg you already have.
+#[derive(Parser)]
+#[command(name = "weir", version, after_help = EXAMPLES, arg_required_else_help = true)]
+struct Weir {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve what a configuration says.
+    #[command(after_help = RUN_HELP)]
+    Run(Run),
+    /// Show every mistake in a configuration. Exits 0 if it can run, 1 if not.
+    Check(Check),
+    /// Print what a configuration means, as YAML with secrets redacted.
+    Explain(Explain),
+    /// Make a running server read its configuration again, and say whether it was taken.
+    Reload(Reload),
+    /// Print the version.
+    Version,
+    /// Be nginx: `weir nginx -h` lists its flags. A link called `nginx` does the same.
+    #[command(disable_help_flag = true)]
+    Nginx {
+        /// nginx's own flags.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<OsString>,
+    },
+    /// Be HAProxy: `weir haproxy -h` lists its flags. A link called `haproxy` does the same.
+    #[command(disable_help_flag = true)]
+    Haproxy {
+        /// HAProxy's own flags.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<OsString>,
+    },
+}
+
+#[derive(Args)]
+struct Run {
+    /// The configuration: an nginx.conf or a haproxy.cfg.
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// How sockets are driven: `auto` takes io_uring where the system allows it, else epoll.
+    #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
+    io: IoWord,
+    /// Worker threads, instead of what the file says.
+    #[arg(long, value_name = "N")]
+    workers: Option<u16>,
+    /// Where to write the process id, instead of what the file says.
+    #[arg(long, value_name = "FILE")]
+    pid: Option<PathBuf>,
+    /// Go to the background; exits 0 once the ports are bound.
+    #[arg(long)]
+    daemon: bool,
+    /// Folder that relative paths of an nginx.conf start from.
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum IoWord {
+    Auto,
+    Uring,
+    Epoll,
+}
+
+#[derive(Args)]
+struct Check {
+    /// The configuration.
+    file: PathBuf,
+    /// For people, or one JSON object for each finding.
+    #[arg(long, value_enum, default_value = "terminal")]
+    format: check::Format,
+    /// Folder that relative paths of an nginx.conf start from.
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Explain {
+    /// The configuration.
+    file: PathBuf,
+    /// What will run instead of what was meant.
+    #[arg(long)]
+    plan: bool,
+    /// Folder that relative paths of an nginx.conf start from.
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Reload {
+    /// The pid file of the server.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pid: Option<PathBuf>,
+    /// Its configuration, which names the pid file.
+    #[arg(short, long, value_name = "FILE", required_unless_present = "pid")]
+    config: Option<PathBuf>,
+}
+
+/// Obeys.
+pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
+    match Weir::parse_from(arguments).command {
+        Command::Run(run) => life::start::start(launch(run), start),
+        Command::Check(check) => check::run(&launch_of(check.file, check.prefix), check.format),
+        Command::Explain(explain) => explain::run(&launch_of(explain.file, explain.prefix), explain.plan),
+        Command::Reload(reload) => reload::run(reload.pid, reload.config),
+        Command::Version => {
+            println!("weir {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        // `cli::run` has looked at the first word before, so these are here for the help text.
+        Command::Nginx { flags } => super::nginx::run(&super::words(&flags), start),
+        Command::Haproxy { flags } => super::haproxy::run(&super::words(&flags), start),
+    }
+}
+
+/// A launch for looking at one file.
+pub(super) fn launch_of(file: PathBuf, prefix: Option<PathBuf>) -> Launch {
+    Launch::new(Manner::Weir, Sourcing { paths: vec![file], prefix, ..Sourcing::default() })
+}
+
+fn launch(run: Run) -> Launch {
+    let mut launch = launch_of(run.config, run.prefix);
+    launch.daemon = Some(run.daemon);
+    launch.io = match run.io {
+        IoWord::Auto => Io::Auto,
+        IoWord::Uring => Io::Uring,
+        IoWord::Epoll => Io::Epoll,
+    };
+    launch.workers = run.workers;
+    launch.pid_file = run.pid;
+    launch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Weir::command().debug_assert();
+    }
+}

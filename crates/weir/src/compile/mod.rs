@@ -1,0 +1,112 @@
+//! From a launch to a plan: read, understand, lower.
+//!
+//! Owns: [`Compiled`], the choice of front end, what the command line adds to a model.
+//! Never: opens a file or looks up a name by itself; the [`store::Store`] does.
+//! Driven by: `cli` (check, explain), `life::master` (start, reload), `keeper::plane` (the same again from a parcel).
+
+pub(crate) mod front;
+pub(crate) mod resolve;
+pub(crate) mod store;
+pub(crate) mod wire;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use weir_diag::{Diagnostic, Sources, has_errors};
+use weir_model::{Model, Workers};
+use weir_plan::Plan;
+
+use crate::launch::Launch;
+use crate::report;
+use store::Store;
+
+/// What came of a configuration.
+pub(crate) struct Compiled {
+    /// What it means; present even if there are errors.
+    pub(crate) model: Model,
+    /// What will run, if there are no errors and it was asked for.
+    pub(crate) plan: Option<Plan>,
+    /// Every finding, in order.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The texts they mark.
+    pub(crate) sources: Sources,
+}
+
+impl Compiled {
+    /// Whether it can run.
+    pub(crate) fn is_ok(&self) -> bool {
+        !has_errors(&self.diagnostics)
+    }
+
+    /// Model and plan, or why there is none, on few lines.
+    pub(crate) fn into_runnable(self) -> Result<(Arc<Model>, Arc<Plan>), String> {
+        match self.plan {
+            Some(plan) if !has_errors(&self.diagnostics) => Ok((Arc::new(self.model), Arc::new(plan))),
+            _ => {
+                let errors = self.diagnostics.iter().filter(|d| d.severity == weir_diag::Severity::Error);
+                let lines: Vec<_> = errors.map(|found| report::one_line(found, &self.sources)).collect();
+                Err(lines.join("\n"))
+            }
+        }
+    }
+}
+
+/// Reads and understands; no plan is made.
+pub(crate) fn understand(launch: &Launch, store: &Store) -> Compiled {
+    let dialect = launch.sourcing.dialect.unwrap_or_else(|| front::tell_apart(&launch.main_path(), store));
+    let mut compiled = front::load(&launch.sourcing, dialect, store);
+    add_overrides(&mut compiled.model, launch);
+    compiled
+}
+
+/// Reads, understands and lowers.
+pub(crate) fn compile(launch: &Launch, store: &Store) -> Compiled {
+    let mut compiled = understand(launch, store);
+    if compiled.is_ok() {
+        front::lower(&mut compiled, store);
+    }
+    compiled
+}
+
+/// Compiles; if names were asked for, looks them all up at once with `look_up` and compiles again.
+///
+/// The two passes cost milliseconds, and make the time of name look-ups one bound for all of them.
+pub(crate) fn compile_resolved(
+    launch: &Launch,
+    store: &Store,
+    look_up: impl FnOnce(&Model, &[String]) -> BTreeMap<String, Vec<IpAddr>>,
+) -> Compiled {
+    let compiled = compile(launch, store);
+    let names = store.unresolved();
+    if names.is_empty() {
+        return compiled;
+    }
+    store.learn(look_up(&compiled.model, &names));
+    compile(launch, store)
+}
+
+/// What the command line says about the process stands above the text.
+fn add_overrides(model: &mut Model, launch: &Launch) {
+    let process = &mut model.process;
+    if let Some(workers) = launch.workers {
+        process.workers = Workers::Count(workers.max(1));
+    }
+    if let Some(path) = &launch.pid_file {
+        process.pid_file = Some(path.clone());
+    }
+    if let Some(daemon) = launch.daemon {
+        process.daemon = daemon;
+    }
+    process.max_connections = launch.max_connections.or(process.max_connections);
+    process.memory_budget = launch.memory.or(process.memory_budget);
+}
+
+/// The number of worker threads that a model asks for on this machine.
+pub(crate) fn worker_count(model: &Model) -> usize {
+    match model.process.workers {
+        Workers::Count(count) => usize::from(count.max(1)),
+        // Respects the affinity mask and the CPU bandwidth of the control group.
+        Workers::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    }
+}

@@ -1,0 +1,138 @@
+//! What the command line asked for, whichever program's flags it was written in.
+//!
+//! Owns: [`Launch`] and its parts. Plain data: the keeper sends it to the data plane as it is.
+//! Never: reads a file.
+//! Driven by: `cli` writes it; `life` and `compile` read it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Whose contract is kept: flags, signals, messages, exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Manner {
+    /// `weir run`.
+    Weir,
+    /// `weir nginx`, or a link called `nginx`.
+    Nginx,
+    /// `weir haproxy`, or a link called `haproxy`.
+    Haproxy,
+}
+
+/// The language of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Dialect {
+    /// nginx.conf.
+    Nginx,
+    /// haproxy.cfg.
+    Haproxy,
+}
+
+/// Which driver the data plane's sockets use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Io {
+    /// io_uring; epoll where it is refused.
+    #[default]
+    Auto,
+    /// io_uring or nothing.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+impl std::str::FromStr for Io {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "auto" => Ok(Self::Auto),
+            "uring" => Ok(Self::Uring),
+            "epoll" => Ok(Self::Epoll),
+            other => Err(format!("`{other}` is not one of auto, uring, epoll")),
+        }
+    }
+}
+
+/// Where the configuration is, and what the command line adds to it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Sourcing {
+    /// Files, and (HAProxy) folders, in order.
+    pub(crate) paths: Vec<PathBuf>,
+    /// nginx `-p`.
+    pub(crate) prefix: Option<PathBuf>,
+    /// nginx `-g`.
+    pub(crate) globals: Option<String>,
+    /// nginx `-e`.
+    pub(crate) error_log: Option<PathBuf>,
+    /// The language, where the command line tells; else the text tells.
+    pub(crate) dialect: Option<Dialect>,
+}
+
+/// What becomes of the processes named by HAProxy's `-sf` and `-st` once our ports are bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum OldOnes {
+    /// They finish what they have (`-sf`, USR1).
+    #[default]
+    Finish,
+    /// They end at once (`-st`, TERM).
+    Terminate,
+}
+
+/// One start of the server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    /// Whose contract is kept.
+    pub(crate) manner: Manner,
+    /// The configuration.
+    pub(crate) sourcing: Sourcing,
+    /// Overrides what the configuration says about detaching.
+    pub(crate) daemon: Option<bool>,
+    /// HAProxy's `-W` or `-Ws`: HUP reloads as well.
+    pub(crate) master_worker: bool,
+    /// Overrides the configuration's pid file.
+    pub(crate) pid_file: Option<PathBuf>,
+    /// HAProxy's `-sf`, `-st`.
+    pub(crate) old_pids: Vec<i32>,
+    /// What becomes of them.
+    pub(crate) old_ones: OldOnes,
+    /// Driver.
+    pub(crate) io: Io,
+    /// Overrides the number of workers.
+    pub(crate) workers: Option<u16>,
+    /// HAProxy's `-n`.
+    pub(crate) max_connections: Option<u64>,
+    /// HAProxy's `-m`, in bytes.
+    pub(crate) memory: Option<u64>,
+    /// Say nothing but errors.
+    pub(crate) quiet: bool,
+}
+
+impl Launch {
+    /// A start in the foreground with nothing overridden.
+    pub(crate) fn new(manner: Manner, sourcing: Sourcing) -> Self {
+        Self {
+            manner,
+            sourcing,
+            daemon: None,
+            master_worker: false,
+            pid_file: None,
+            old_pids: Vec::new(),
+            old_ones: OldOnes::default(),
+            io: io_from_environment(),
+            workers: None,
+            max_connections: None,
+            memory: None,
+            quiet: false,
+        }
+    }
+
+    /// The file that messages name.
+    pub(crate) fn main_path(&self) -> PathBuf {
+        self.sourcing.paths.first().cloned().unwrap_or_default()
+    }
+}
+
+/// `WEIR_IO`, for command lines that have no flag for it.
+fn io_from_environment() -> Io {
+    std::env::var("WEIR_IO").ok().and_then(|word| word.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,44 @@
+//! The binary's own parts: command line, life of the process, the joint between front ends and data plane.
+//!
+//! Owns: `main`'s work, in modules that tests can reach.
+//! Never: carries traffic; the data plane is given to [`main_with`].
+//! Driven by: `main.rs`.
+//!
+//! # Map
+//!
+//! | module | what |
+//! |---|---|
+//! | `cli` | command lines of weir, nginx and haproxy |
+//! | `launch` | what they ask for, as data |
+//! | `compile` | texts → model → plan, recorded so that it can be repeated without rights |
+//! | `life` | start, signals, sockets, logs, pid file, reload, end |
+//! | `keeper` | the split into a parent with rights and a data plane without |
+//! | [`plane`] | the seam to the data plane |
+//! | `report` | findings and log lines in each program's own form |
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod compile;
+mod keeper;
+mod launch;
+mod life;
+pub mod plane;
+mod report;
+mod role;
+
+use std::process::ExitCode;
+
+use role::Role;
+
+/// The whole program, around the data plane that `start` makes.
+pub fn main_with(start: plane::Start) -> ExitCode {
+    match Role::of_this_process() {
+        Role::Front | Role::Daemon => cli::run(start),
+        Role::Plane => keeper::plane::run(start),
+        Role::Resolver => match compile::resolve::helper() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+    }
+}

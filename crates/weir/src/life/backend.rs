@@ -1,0 +1,63 @@
+//! The data plane as the master sees it, wherever it lives.
+//!
+//! Owns: [`Backend`], with what it is told and what it tells.
+//! Never: binds, logs, reads a signal.
+//! Driven by: `life::master`. Implemented by `life::local` (same process) and `keeper::child` (another one).
+//! Why: one life cycle serves both; an application that takes a while never stops signals from being taken.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_model::Model;
+use weir_plan::Plan;
+
+use super::logs::LogFiles;
+use super::sockets::Sockets;
+use crate::compile::store::Answers;
+
+/// A configuration that compiled, with all it needs.
+pub(crate) struct Candidate {
+    pub(crate) generation: u64,
+    pub(crate) workers: usize,
+    pub(crate) model: Arc<Model>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) answers: Answers,
+    pub(crate) sockets: Sockets,
+    pub(crate) logs: LogFiles,
+}
+
+/// What a backend tells.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// This generation serves.
+    Applied(u64),
+    /// It does not; what served before still does.
+    Refused(u64, String),
+    /// All is done; there is nothing left to wait for.
+    Ended,
+    /// Something that operators must see.
+    Alert(String),
+    /// Something that is good to know.
+    Notice(String),
+}
+
+/// A data plane.
+pub(crate) trait Backend {
+    /// Begins to change over; `Applied` or `Refused` follows.
+    fn apply(&mut self, candidate: Candidate);
+    /// Writes to other log files from now on.
+    fn reopen(&mut self, logs: &LogFiles);
+    /// Ends when all is done, or at the deadline; `Ended` follows.
+    fn drain(&mut self, deadline: Option<Duration>);
+    /// Ends now; `Ended` follows.
+    fn stop(&mut self);
+    /// A line about what is going on follows as a `Notice`.
+    fn status(&mut self);
+    /// Readable when an event may be there.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+    /// When `next_event` wants to be called even if nothing is readable.
+    fn wake_at(&self) -> Option<Instant>;
+    /// The next event. Call it until `None` whenever `fd` is readable, `wake_at` has come or a child has ended.
+    fn next_event(&mut self) -> Option<Event>;
+}

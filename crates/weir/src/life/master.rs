@@ -1,0 +1,371 @@
+//! The loop that the process lives in.
+//!
+//! Owns: what is in force (sockets, logs, pid file, generation), and what is being tried.
+//! Never: blocks for long: the data plane is told and tells later, so signals are always taken.
+//! Driven by: signals, `weir reload`, the backend's events.
+//!
+//! ```text
+//!   begin ──→ trying 1 ──Applied──→ serving ⇄ trying n ──→ ending ──Ended──→ exit
+//!                └─Refused──→ exit 1        (Refused: as before)
+//! ```
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags, poll};
+use weir_diag::{Diagnostic, Sources};
+use weir_expr::settings::LogLevel;
+use weir_model::Model;
+
+use super::backend::{Backend, Candidate, Event};
+use super::control::{Asker, Control};
+use super::daemon::Ready;
+use super::error_log::ErrorLog;
+use super::logs::LogFiles;
+use super::notify::Notify;
+use super::pid_file::PidFile;
+use super::privileges::Identity;
+use super::reload::{self, Prepared};
+use super::signals::{Order, Signals, order_of};
+use super::sockets::{Change, SocketTable};
+use crate::launch::{Launch, Manner, OldOnes};
+use crate::report;
+
+/// What connections get at `weir run`'s TERM and INT, unless the configuration gives less.
+const BRIEF: Duration = Duration::from_secs(10);
+
+/// See the module.
+pub(crate) struct Master {
+    launch: Launch,
+    signals: Signals,
+    backend: Box<dyn Backend>,
+    kept_apart: bool,
+    table: SocketTable,
+    model: Arc<Model>,
+    logs: LogFiles,
+    error_log: ErrorLog,
+    pid_file: Option<PidFile>,
+    notify: Notify,
+    control: Control,
+    ready: Option<Ready>,
+    generation: u64,
+    trying: Option<Trying>,
+    asked_again: VecDeque<Option<Asker>>,
+    ending: bool,
+    exit: u8,
+}
+
+/// A configuration that the data plane was told to take.
+struct Trying {
+    generation: u64,
+    change: Change,
+    model: Arc<Model>,
+    logs: LogFiles,
+    warnings: usize,
+    text: String,
+    asker: Option<Asker>,
+}
+
+impl Master {
+    pub(crate) fn new(
+        launch: Launch,
+        signals: Signals,
+        backend: Box<dyn Backend>,
+        identity: Option<Identity>,
+        table: SocketTable,
+    ) -> Self {
+        Self {
+            error_log: ErrorLog::early(launch.manner),
+            launch,
+            signals,
+            backend,
+            kept_apart: identity.is_some(),
+            table,
+            model: Arc::default(),
+            logs: LogFiles::default(),
+            pid_file: None,
+            notify: Notify::from_environment(),
+            control: Control::listen(),
+            ready: None,
+            generation: 0,
+            trying: None,
+            asked_again: VecDeque::new(),
+            ending: false,
+            exit: 0,
+        }
+    }
+
+    /// Applies the first configuration.
+    pub(crate) fn begin(
+        &mut self,
+        candidate: Candidate,
+        change: Change,
+        ready: Option<Ready>,
+        warnings: usize,
+    ) {
+        self.ready = ready;
+        self.attempt(Prepared { candidate, change }, warnings, String::new(), None);
+    }
+
+    /// Lives until the end.
+    pub(crate) fn run(mut self) -> ExitCode {
+        loop {
+            self.wait();
+            while let Some(signal) = self.signals.next() {
+                self.take_order(order_of(&self.launch, signal), signal);
+            }
+            while let Some(asker) = self.control.next() {
+                self.reload(Some(asker));
+            }
+            while let Some(event) = self.backend.next_event() {
+                if self.take_event(event) {
+                    return ExitCode::from(self.exit);
+                }
+            }
+            self.reload_for_the_next();
+        }
+    }
+
+    fn wait(&self) {
+        let limit = self.backend.wake_at().map(|at| at.saturating_duration_since(Instant::now()));
+        let limit = limit.and_then(|limit| limit.try_into().ok());
+        let fds = [Some(self.signals.as_fd()), self.backend.fd(), self.control.fd()];
+        let mut fds: Vec<_> =
+            fds.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        // An interrupted wait is a wait that ended: everything is looked at anyway.
+        let _ = poll(&mut fds, limit.as_ref());
+    }
+
+    fn take_order(&mut self, order: Order, signal: Signal) {
+        if order != Order::Child {
+            self.error_log.line(LogLevel::Notice, &format!("signal {} ({signal}) received", signal as i32));
+        }
+        match order {
+            Order::Child => {}
+            Order::Reload => self.reload(None),
+            Order::Reopen => self.reopen(),
+            Order::Drain => self.drain(self.model.process.shutdown_timeout),
+            Order::DrainBriefly if self.ending => self.stop(signal),
+            Order::DrainBriefly => {
+                self.drain(Some(self.model.process.shutdown_timeout.map_or(BRIEF, |limit| limit.min(BRIEF))));
+            }
+            Order::Stop => self.stop(signal),
+            Order::Status => self.backend.status(),
+            Order::Later(what) => self.error_log.line(LogLevel::Error, what),
+        }
+    }
+
+    /// True when it is over.
+    fn take_event(&mut self, event: Event) -> bool {
+        match event {
+            Event::Applied(generation) => {
+                if let Some(tried) = self.trying.take_if(|trying| trying.generation == generation) {
+                    return self.applied(tried).is_err();
+                }
+            }
+            Event::Refused(generation, reason) => {
+                if let Some(tried) = self.trying.take_if(|trying| trying.generation == generation) {
+                    return self.refused(tried, &reason);
+                }
+            }
+            Event::Alert(text) => self.error_log.line(LogLevel::Alert, &text),
+            Event::Notice(text) => self.error_log.line(LogLevel::Notice, &text),
+            Event::Ended => return true,
+        }
+        false
+    }
+
+    fn attempt(&mut self, prepared: Prepared, warnings: usize, text: String, asker: Option<Asker>) {
+        let Prepared { candidate, change } = prepared;
+        self.trying = Some(Trying {
+            generation: candidate.generation,
+            change,
+            model: Arc::clone(&candidate.model),
+            logs: candidate.logs.clone(),
+            warnings,
+            text,
+            asker,
+        });
+        self.generation = candidate.generation;
+        self.backend.apply(candidate);
+    }
+
+    fn applied(&mut self, tried: Trying) -> Result<(), ()> {
+        let first = tried.generation == 1;
+        self.table.commit(tried.change);
+        self.model = tried.model;
+        self.logs = tried.logs;
+        self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
+        if first {
+            return self.opened();
+        }
+        let text = match tried.warnings {
+            0 => format!("configuration {} is in force", tried.generation),
+            n => format!("configuration {} is in force, with {n} warnings", tried.generation),
+        };
+        self.error_log.line(LogLevel::Notice, &text);
+        self.notify.reloaded(None);
+        if let Some(asker) = tried.asker {
+            asker.answer(true, &format!("{}{text}\n", tried.text));
+        }
+        Ok(())
+    }
+
+    /// The first configuration serves: the world may know.
+    fn opened(&mut self) -> Result<(), ()> {
+        if let Err(reason) = self.write_pid_file() {
+            self.fail(&reason);
+            return Err(());
+        }
+        self.ask_old_ones();
+        let shape = if self.kept_apart { ", kept by a process that stays root" } else { "" };
+        self.error_log.line(LogLevel::Notice, &format!("weir {} serves{shape}", env!("CARGO_PKG_VERSION")));
+        self.notify.ready();
+        if let Some(ready) = self.ready.take()
+            && let Err(error) = ready.tell(self.error_file().as_deref())
+        {
+            self.error_log.line(LogLevel::Alert, &format!("the starting process cannot be told: {error}"));
+        }
+        Ok(())
+    }
+
+    /// The file that standard error goes on in once detached.
+    fn error_file(&self) -> Option<Arc<std::fs::File>> {
+        self.model.process.error_logs.iter().find_map(|log| match &log.target {
+            weir_model::LogTarget::File(path) => self.logs.file(path),
+            _ => None,
+        })
+    }
+
+    fn write_pid_file(&mut self) -> Result<(), String> {
+        let Some(path) = self.model.process.pid_file.clone() else { return Ok(()) };
+        match PidFile::write(&path) {
+            Ok(file) => self.pid_file = Some(file),
+            Err(error) => {
+                let text = format!("the pid file {} cannot be written: {error}", path.display());
+                // `weir run` in a terminal often uses a file written for a service; a pid file asked for by flag counts.
+                if self.launch.manner != Manner::Weir || self.launch.pid_file.is_some() {
+                    return Err(text);
+                }
+                self.error_log.line(LogLevel::Warn, &text);
+            }
+        }
+        Ok(())
+    }
+
+    /// HAProxy's `-sf` and `-st`.
+    fn ask_old_ones(&self) {
+        let signal = match self.launch.old_ones {
+            OldOnes::Finish => Signal::SIGUSR1,
+            OldOnes::Terminate => Signal::SIGTERM,
+        };
+        for &pid in self.launch.old_pids.iter().filter(|&&pid| pid > 1) {
+            // One that is gone already needs no asking.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+
+    /// True when it is over: the first configuration could not be served.
+    fn refused(&mut self, tried: Trying, reason: &str) -> bool {
+        if tried.generation == 1 && !self.ending {
+            self.fail(reason);
+            return true;
+        }
+        self.refuse(tried.text, reason, tried.asker);
+        false
+    }
+
+    fn fail(&mut self, reason: &str) {
+        for line in reason.lines() {
+            let found = Diagnostic::error("process::start", line);
+            report::print(self.launch.manner, &[found], &Sources::default(), false);
+        }
+        self.exit = 1;
+    }
+
+    fn refuse(&mut self, text: String, reason: &str, asker: Option<Asker>) {
+        for line in reason.lines() {
+            self.error_log.line(LogLevel::Emerg, line);
+        }
+        self.error_log.line(LogLevel::Error, "the new configuration is refused; the one before serves on");
+        self.notify.reloaded(Some(reason.lines().next().unwrap_or("it has errors")));
+        if let Some(asker) = asker {
+            let reason: String = reason.lines().map(|line| format!("error: {line}\n")).collect();
+            asker.answer(false, &(text + &reason));
+        }
+    }
+
+    fn reload(&mut self, asker: Option<Asker>) {
+        if self.ending {
+            return asker.into_iter().for_each(|asker| asker.answer(false, "error: it is ending\n"));
+        }
+        if self.trying.is_some() {
+            return self.asked_again.push_back(asker);
+        }
+        self.notify.reloading();
+        self.error_log.line(LogLevel::Notice, "reconfiguring");
+        let outcome = reload::prepare(&self.launch, &self.table, &self.model, self.generation + 1);
+        self.error_log.diagnostics(&outcome.findings, &outcome.sources);
+        let render = |found| report::render(Manner::Weir, found, &outcome.sources);
+        let text: String = outcome.findings.iter().map(render).collect();
+        let warnings = outcome.findings.len();
+        match outcome.prepared {
+            Some(prepared) => self.attempt(prepared, warnings, text, asker),
+            None => self.refuse(text, "", asker),
+        }
+    }
+
+    /// Whoever asked while another reload was under way gets one of their own: the files may have changed since that
+    /// one read them. Signals among them count as one.
+    fn reload_for_the_next(&mut self) {
+        while self.trying.is_none()
+            && let Some(asker) = self.asked_again.pop_front()
+        {
+            if asker.is_none() {
+                self.asked_again.retain(Option::is_some);
+            }
+            self.reload(asker);
+        }
+    }
+
+    fn reopen(&mut self) {
+        for found in self.logs.reopen() {
+            self.error_log.line(LogLevel::Alert, &found.title);
+        }
+        self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
+        self.error_log.line(LogLevel::Notice, "logs are open again");
+        self.backend.reopen(&self.logs);
+    }
+
+    fn drain(&mut self, deadline: Option<Duration>) {
+        if self.ending {
+            return;
+        }
+        self.end();
+        self.backend.drain(deadline);
+    }
+
+    fn stop(&mut self, signal: Signal) {
+        self.end();
+        // HAProxy's master reports the signal that ended it; its unit counts 143 as success.
+        if self.launch.manner == Manner::Haproxy && self.launch.master_worker {
+            self.exit = 128 + signal as u8;
+        }
+        self.backend.stop();
+    }
+
+    fn end(&mut self) {
+        if self.ending {
+            return;
+        }
+        self.ending = true;
+        self.notify.stopping();
+        self.trying = None;
+        self.table.close();
+    }
+}

@@ -1,0 +1,200 @@
+//! From a launch to a running master.
+//!
+//! Owns: the order of a start: read, raise limits, bind, open logs, choose the shape, apply.
+//! Never: prints success before ports are bound.
+//! Driven by: `cli`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use weir_diag::{Diagnostic, Severity, Sources, has_errors};
+use weir_model::Model;
+
+use super::backend::{Backend, Candidate};
+use super::daemon::{self, Ready};
+use super::limits::{OpenFiles, raise_open_files};
+use super::local::Local;
+use super::logs::LogFiles;
+use super::master::Master;
+use super::privileges::{self, Identity};
+use super::signals::Signals;
+use super::sockets::{self, Contention, SocketTable};
+use crate::compile::resolve::{BUDGET, resolve_all};
+use crate::compile::store::{Answers, Store};
+use crate::compile::{self, Compiled};
+use crate::keeper::child::Keeper;
+use crate::keeper::resolver::resolve_as;
+use crate::launch::{Launch, Manner};
+use crate::plane::{Options, Start};
+use crate::report;
+use crate::role::{self, Role};
+
+/// At a restart the process before may still be closing its ports.
+const PORT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// HAProxy's exit code for a configuration without errors and without listeners.
+const NOTHING_TO_DO: u8 = 2;
+
+/// Why a start did not come about; it is printed already.
+pub(crate) struct Failed(u8);
+
+/// Starts, and serves until told to end.
+pub(crate) fn start(launch: Launch, parts: Start) -> ExitCode {
+    match try_start(launch, parts) {
+        Ok(code) => code,
+        Err(Failed(code)) => ExitCode::from(code),
+    }
+}
+
+fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
+    let manner = launch.manner;
+    // Before any thread: names may be looked up in threads soon.
+    let signals = Signals::take().map_err(|error| say(manner, &format!("cannot take signals: {error}")))?;
+    let detached = Role::of_this_process() == Role::Daemon;
+    let ready = match detached {
+        true => Some(Ready::begin().map_err(|error| say(manner, &format!("cannot detach: {error}")))?),
+        false => None,
+    };
+    let (compiled, answers) = read(&launch);
+    if !detached && compiled.is_ok() && compiled.model.process.daemon {
+        return daemon::detach().map_err(|error| say(manner, &format!("cannot detach: {error}")));
+    }
+    if detached {
+        let shown = std::env::args().next().unwrap_or_default();
+        role::name_process(shown.rsplit('/').next().unwrap_or("weir"));
+    }
+    serve(launch, parts, signals, ready, compiled, answers)
+}
+
+fn serve(
+    launch: Launch,
+    parts: Start,
+    signals: Signals,
+    ready: Option<Ready>,
+    mut compiled: Compiled,
+    answers: Answers,
+) -> Result<ExitCode, Failed> {
+    let manner = launch.manner;
+    if compiled.is_ok() && manner == Manner::Haproxy && nothing_to_do(&compiled.model) {
+        return Err(say_nothing_to_do(&launch));
+    }
+    let open_files = raise_open_files(compiled.model.process.open_files);
+    compiled.diagnostics.extend(open_files_warning(&compiled.model, open_files));
+    compiled.diagnostics.extend(user_warning(&compiled.model, manner));
+    report::print(manner, &compiled.diagnostics, &compiled.sources, launch.quiet);
+    let sources = std::mem::take(&mut compiled.sources);
+    let fail = |findings: Vec<Diagnostic>| {
+        report::print(manner, &findings, &sources, false);
+        Failed(1)
+    };
+    let warnings = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Warning).count();
+    let (model, plan) = compiled.into_runnable().map_err(|_| Failed(1))?;
+    let identity = privileges::wanted(&model.process).map_err(|found| fail(vec![found]))?;
+    let wanted = sockets::wanted(&model, manner);
+    let workers = compile::worker_count(&model);
+    let table = SocketTable::default();
+    let contention = match launch.old_pids.is_empty() {
+        true => Contention::Wait(PORT_PATIENCE),
+        false => Contention::Share,
+    };
+    let change = table.prepare(&wanted, workers, contention).map_err(fail)?;
+    let (logs, failures) = LogFiles::open(&model);
+    if has_errors(&failures) {
+        return Err(fail(failures));
+    }
+    let sockets = table.listing(&wanted, &change);
+    let candidate = Candidate { generation: 1, workers, model, plan, answers, sockets, logs };
+    let backend = backend(&launch, parts, identity.as_ref(), open_files, &candidate.model)
+        .map_err(|error| say(manner, &error))?;
+    let mut master = Master::new(launch, signals, backend, identity, table);
+    master.begin(candidate, change, ready, warnings);
+    Ok(master.run())
+}
+
+/// Reads the configuration as the process that was started: names are looked up here, too, unless this is root with
+/// somebody else to be.
+pub(crate) fn read(launch: &Launch) -> (Compiled, Answers) {
+    let store = Store::disk();
+    let compiled = compile::compile_resolved(launch, &store, look_up);
+    (compiled, store.into_answers())
+}
+
+fn look_up(model: &Model, names: &[String]) -> std::collections::BTreeMap<String, Vec<std::net::IpAddr>> {
+    match privileges::wanted(&model.process) {
+        Ok(Some(Identity { uid, gid, .. })) => resolve_as(uid, gid, names),
+        _ => resolve_all(names, BUDGET),
+    }
+}
+
+fn backend(
+    launch: &Launch,
+    parts: Start,
+    identity: Option<&Identity>,
+    open_files: OpenFiles,
+    model: &Model,
+) -> Result<Box<dyn Backend>, String> {
+    let open_files = open_files.effective;
+    if let Some(identity) = identity {
+        return Ok(Box::new(Keeper::new(launch.clone(), identity.clone(), open_files)));
+    }
+    if let Some(folder) = &model.process.working_directory {
+        std::env::set_current_dir(folder)
+            .map_err(|error| format!("cannot enter {}: {error}", folder.display()))?;
+    }
+    let options = Options { io: launch.io, open_files };
+    let local = Local::new(parts, options).map_err(|error| format!("cannot start: {error}"))?;
+    Ok(Box::new(local))
+}
+
+/// Neither a listener nor an admin address.
+pub(crate) fn nothing_to_do(model: &Model) -> bool {
+    model.listeners.is_empty() && model.process.admin.is_empty()
+}
+
+pub(crate) fn say_nothing_to_do(launch: &Launch) -> Failed {
+    if !launch.quiet {
+        eprintln!(
+            "Configuration file has no error but will not start (no listener) => exit({NOTHING_TO_DO})."
+        );
+    }
+    Failed(NOTHING_TO_DO)
+}
+
+impl Failed {
+    pub(crate) fn code(self) -> ExitCode {
+        ExitCode::from(self.0)
+    }
+}
+
+fn say(manner: Manner, text: &str) -> Failed {
+    let found = Diagnostic::error("process::start", text);
+    report::print(manner, &[found], &Sources::default(), false);
+    Failed(1)
+}
+
+fn open_files_warning(model: &Model, got: OpenFiles) -> Option<Diagnostic> {
+    let wanted = got.wanted_more?;
+    let title = format!(
+        "{wanted} open files were asked for and {} are granted; {} are used",
+        got.effective, got.effective
+    );
+    let found = Diagnostic::warning("process::open-files", title)
+        .help("raise the limit of whoever starts this: LimitNOFILE= in a systemd unit, or ulimit -n as root");
+    Some(match model.process.open_files_origin {
+        Some(span) => found.at(span),
+        None => found,
+    })
+}
+
+/// nginx says the same, in about these words.
+fn user_warning(model: &Model, manner: Manner) -> Option<Diagnostic> {
+    let user = model.process.user.as_ref()?;
+    if nix::unistd::Uid::effective().is_root() || manner == Manner::Haproxy {
+        return None;
+    }
+    let span = user.origin?;
+    Some(
+        Diagnostic::warning("process::user-ignored", "only root can become another user; `user` is ignored")
+            .at(span),
+    )
+}
