@@ -211,41 +211,73 @@ fn pcre_message(text: &str) -> String {
     text.rsplit_once(": ").map_or(text, |(_, message)| message).to_owned()
 }
 
-/// True if both engines accept such a text but may read it differently: set operations and nested sets in brackets,
-/// `\<`, `\>`, `\b{`, `\v`, and `{,n}`, which PCRE takes literally.
+/// True if both engines accept such a text but may read it differently: possessive and doubled quantifiers, set
+/// operations and nested sets in brackets, `\<`, `\>`, `\b{`, `\v`, and `{,n}`, which PCRE takes literally.
 fn reads_differently(source: &str) -> bool {
     let bytes = source.as_bytes();
-    let mut set_start = None;
+    let mut quantified = Quantified::No;
     let mut at = 0;
-    while at < bytes.len() {
+    while let Some(&byte) = bytes.get(at) {
         let rest = &bytes[at..];
-        if rest[0] == b'\\' {
-            if matches!(rest.get(1), Some(b'<' | b'>' | b'v'))
-                || rest.starts_with(b"\\b{")
-                || rest.starts_with(b"\\B{")
-            {
-                return true;
+        let before = std::mem::replace(&mut quantified, Quantified::No);
+        at += match byte {
+            b'\\' if escape_differs(rest) => return true,
+            b'\\' => 2,
+            b'[' => match set_length(rest) {
+                Some(length) => length,
+                None => return true,
+            },
+            // Recursion to PCRE, a flag to the other.
+            b'(' if rest.starts_with(b"(?R") => return true,
+            b'(' if rest.get(1) == Some(&b'?') => 2,
+            b'{' if rest.get(1) == Some(&b',') || before != Quantified::No => return true,
+            b'?' if before == Quantified::Greedy => {
+                quantified = Quantified::Lazy;
+                1
             }
-            at += 2;
-            continue;
-        }
-        match set_start {
-            None if rest.starts_with(b"{,") => return true,
-            None if rest[0] == b'[' => {
-                at += usize::from(rest.get(1) == Some(&b'^'));
-                set_start = Some(at + 1);
+            b'*' | b'+' | b'?' if before != Quantified::No => return true,
+            b'*' | b'+' | b'?' | b'}' => {
+                quantified = Quantified::Greedy;
+                1
             }
-            None => {}
+            _ => 1,
+        };
+    }
+    false
+}
+
+/// What stands directly before a byte of a pattern.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quantified {
+    No,
+    Greedy,
+    Lazy,
+}
+
+fn escape_differs(rest: &[u8]) -> bool {
+    matches!(rest.get(1), Some(b'<' | b'>' | b'v')) || rest.starts_with(b"\\b{") || rest.starts_with(b"\\B{")
+}
+
+/// Bytes of the set in brackets that `rest` begins with; `None` if the engines read it differently.
+fn set_length(rest: &[u8]) -> Option<usize> {
+    let first = if rest.get(1) == Some(&b'^') { 2 } else { 1 };
+    let mut at = first;
+    while let Some(&byte) = rest.get(at) {
+        let here = &rest[at..];
+        match byte {
             // A `]` that comes first is a member.
-            Some(start) if rest[0] == b']' && at != start => set_start = None,
-            Some(_) if rest.starts_with(b"[:") => at += 1,
-            Some(_) if rest[0] == b'[' => return true,
-            Some(_) if [&b"&&"[..], b"--", b"~~"].iter().any(|sign| rest.starts_with(sign)) => return true,
-            Some(_) => {}
+            b']' if at > first => return Some(at + 1),
+            b'\\' if matches!(here.get(1), Some(b'v')) => return None,
+            b'\\' => at += 1,
+            b'[' if here.get(1) == Some(&b':') => at += 1,
+            b'[' => return None,
+            _ if [&b"&&"[..], b"--", b"~~"].iter().any(|sign| here.starts_with(sign)) => return None,
+            _ => {}
         }
         at += 1;
     }
-    false
+    // Not closed: both engines refuse it.
+    Some(rest.len())
 }
 
 impl fmt::Display for Pattern {

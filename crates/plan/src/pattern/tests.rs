@@ -1,1 +1,126 @@
-//! Tests.
+use super::*;
+
+fn compile(source: &str) -> Pattern {
+    let slot = |name: &str| name.strip_prefix('v').and_then(|number| number.parse().ok()).map(Slot);
+    Pattern::new(source, false, slot).unwrap()
+}
+
+fn groups(source: &str, subject: &str) -> Option<Vec<String>> {
+    let captures = compile(source).matches(subject.as_bytes())?;
+    let text = |group| String::from_utf8(captures.text(group, subject.as_bytes()).to_vec()).unwrap();
+    Some((0..captures.len()).map(text).collect())
+}
+
+#[test]
+fn captures_are_ranges_of_the_subject() {
+    assert_eq!(
+        groups("^/a/(.*)/(x)?$", "/a/b/c/"),
+        Some(vec!["/a/b/c/".into(), "b/c".into(), String::new()])
+    );
+    assert_eq!(groups("^/a", "/b"), None);
+    let captures = compile("b(x)?").matches(b"abc").unwrap();
+    assert_eq!(captures.range(0), Some(1..2));
+    assert_eq!(captures.range(1), None, "a group that took no part");
+    assert_eq!(captures.range(9), None, "a group that is not there");
+}
+
+#[test]
+fn more_groups_than_nine_are_kept() {
+    let all = groups("(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)(k)", "abcdefghijk").unwrap();
+    assert_eq!(all.len(), 12);
+    assert_eq!(all[11], "k");
+}
+
+#[test]
+fn named_groups_give_slots_in_both_engines() {
+    for source in ["^(?<v1>a)(?P<other>b)(?<v3>c)", "^(?<v1>a)(?<other>b)(?<v3>c)(?!d)"] {
+        assert_eq!(compile(source).named(), [(1, Slot(1)), (3, Slot(3))], "{source}");
+    }
+    assert!(compile("^(?<v1>a)").is_linear());
+}
+
+#[test]
+fn what_only_pcre_has_goes_there() {
+    for source in [
+        r"^/(?!api)",
+        r"(a)\1",
+        r"a++b",
+        r"a{2}+b",
+        r"a?+b",
+        r"(?>a)b",
+        r"\Aa\Z",
+        r"\Qa.b\E",
+        r"a\Kb",
+        r"[[a]",
+        r"x{,3}",
+        r"\v",
+    ] {
+        assert!(!compile(source).is_linear(), "{source}");
+    }
+    for source in [
+        r"\.(jpe?g|png)$",
+        r"^/(?:a|b)/[^/\[]+$",
+        r"[\w.-]+",
+        r"[[:alpha:]]",
+        r"[]a]",
+        r"(?i)x",
+        r"a{2,3}\/",
+        r"a+?b*?c??d{2}?",
+        r"(?:a+)+",
+    ] {
+        assert!(compile(source).is_linear(), "{source}");
+    }
+}
+
+#[test]
+fn pcre_captures_and_looks_around() {
+    assert_eq!(groups(r"^/(?!api/)(\w+)", "/images/x"), Some(vec!["/images".into(), "images".into()]));
+    assert_eq!(groups(r"^/(?!api/)(\w+)", "/api/x"), None);
+    assert_eq!(groups(r"(\w)\1", "abccd"), Some(vec!["cc".into(), "c".into()]));
+}
+
+#[test]
+fn bytes_not_characters() {
+    assert!(compile("^.$").is_match(b"\xff"));
+    assert!(!compile("^.$").is_match("ä".as_bytes()), "two bytes");
+    assert!(compile("ä").is_match("ä".as_bytes()));
+    assert!(compile("[ä]x").is_match(b"\xa4x"), "a set of the two bytes of ä");
+    assert!(!compile(r"^\w+$").is_match("ä".as_bytes()));
+}
+
+#[test]
+fn case_is_ignored_where_asked_for() {
+    let pattern = Pattern::new(r"\.PHP$", true, |_| None).unwrap();
+    assert!(pattern.is_match(b"/index.php"));
+    assert!(!compile(r"\.PHP$").is_match(b"/index.php"));
+    let pcre = Pattern::new(r"(?<!x)\.PHP$", true, |_| None).unwrap();
+    assert!(pcre.is_match(b"/page.php") && !pcre.is_match(b"/x.php"));
+}
+
+#[test]
+fn errors_tell_place_and_cause() {
+    let error = Pattern::new("^/(a|b", false, |_| None).unwrap_err();
+    assert_eq!(error.offset, Some(6));
+    assert!(error.message.contains("closing parenthesis"), "{}", error.message);
+    let error = Pattern::new("a**", false, |_| None).unwrap_err();
+    assert!(error.offset.is_some_and(|at| at <= 3), "{error:?}");
+    assert!(error.message.contains("quantifier"), "{}", error.message);
+}
+
+#[test]
+fn a_hostile_subject_does_not_stall_pcre() {
+    let pattern = compile(r"^(a+)+(?!b)c$");
+    let subject = vec![b'a'; 5000];
+    let start = std::time::Instant::now();
+    assert!(!pattern.is_match(&subject));
+    assert!(start.elapsed() < std::time::Duration::from_secs(2));
+}
+
+#[test]
+fn later_matches_are_found_from_a_byte() {
+    for source in ["a.", "a.(?!x)"] {
+        let pattern = compile(source);
+        assert_eq!(pattern.matches_from(b"abac", 1).unwrap().range(0), Some(2..4), "{source}");
+        assert_eq!(pattern.matches_from(b"abac", 9), None, "{source}");
+    }
+}
