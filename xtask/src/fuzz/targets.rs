@@ -17,8 +17,38 @@ pub(super) struct Target {
 pub(super) fn all() -> Vec<Target> {
     let http =
         weir_http::fuzzing::TARGETS.iter().map(|&(name, run)| Target { name, corpus: http(name), run });
-    http.collect()
+    let mut all: Vec<Target> = http.collect();
+    all.push(Target {
+        name: "haproxy_cfg",
+        corpus: texts(HAPROXY, ".cfg"),
+        run: weir_haproxy::fuzzing::config,
+    });
+    all
 }
+
+/// The words given, and this repository's own examples whose names end so.
+fn texts(words: &[&str], ending: &str) -> Vec<Vec<u8>> {
+    let mut texts: Vec<Vec<u8>> = words.iter().map(|w| w.as_bytes().to_vec()).collect();
+    for folder in ["elb", "demo"] {
+        let entries = std::fs::read_dir(crate::build::root().join("examples").join(folder));
+        let paths = entries.into_iter().flatten().flatten().map(|e| e.path());
+        let mut paths: Vec<_> = paths.filter(|p| p.to_string_lossy().ends_with(ending)).collect();
+        // Directories come in any order, and a seed must name the run.
+        paths.sort();
+        texts.extend(paths.iter().filter_map(|p| std::fs::read(p).ok()));
+    }
+    texts
+}
+
+const HAPROXY: &[&str] = &[
+    "global\n  maxconn 1000\n  log 127.0.0.1:514 local0 info\ndefaults\n  mode http\n  timeout client 10s\n  timeout connect 5000\n",
+    "frontend f\n  bind :80,:443 ssl crt /etc/x.pem alpn h2,http/1.1\n  acl api path_beg -i /api /v1\n  http-request deny deny_status 429 if api !{ src 10.0.0.0/8 }\n  http-request set-header X-A %[src,ipmask(24)]\\ b\n  use_backend %[req.hdr(host),lower] if { path -m reg ^/(a|b)+$ }\n  default_backend b\n",
+    "backend b\n  balance uri whole depth 3\n  option httpchk GET /health HTTP/1.1\\r\\nHost:\\ a\n  cookie S insert indirect nocache\n  server s1 192.0.2.1:8080 check inter 2s weight 10 cookie a\n  server s2 \"${HOST}\":80 backup ssl verify none\n  server-template w 1-3 web.local:80 check\n",
+    "listen stats *:1936\n stats enable\n stats uri /\n stats auth u:p\n",
+    ".if defined(X)\nglobal\n daemon\n.else\ndefaults\n retries 3\n.endif\n",
+    "userlist u\n user a password $5$x\npeers p\n peer a 127.0.0.1:1024\nresolvers r\n nameserver d 127.0.0.1:53\n",
+    "frontend f\n bind 0.0.0.0:80\n redirect prefix https://x if { hdr(a) b }\n log-format \"%ci:%cp [%tr] %{+Q}r %ST %[capture.req.hdr(0)]\"\n",
+];
 
 fn http(name: &str) -> Vec<Vec<u8>> {
     let words: Vec<&[u8]> = match name {
