@@ -1,2 +1,299 @@
-//! placeholder
+//! The data plane: workers, connections, exchanges, actions.
+//!
+//! Owns: everything that carries traffic.
+//! Never: knows the model or a configuration language, binds sockets, reads certificates from disk; it is given a
+//! plan, sockets and log files.
+//! Driven by: the binary, through [`Engine`].
+//! Why: a plan is swapped under live traffic; see LIFECYCLE.md beside this crate's manifest.
+
 #![forbid(unsafe_code)]
+
+mod accept;
+mod access;
+mod action;
+mod count;
+mod edit;
+mod eval;
+mod exchange;
+mod fields;
+mod filter;
+mod handshake;
+mod health;
+mod http;
+mod limits;
+mod log;
+mod logs;
+mod prepared;
+mod race;
+mod respond;
+mod shared;
+mod snapshot;
+mod tcp;
+mod upstream;
+mod worker;
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use weir_control::ListenerId;
+use weir_control::snapshot::Snapshot;
+use weir_plan::{Plan, StatsPage};
+pub use weir_rt::IoChoice;
+
+use prepared::Prepared;
+use shared::Shared;
+use worker::{Handle, Order, SocketKey};
+
+pub use logs::{LogFile, LogFiles};
+
+/// The nginx whose language is read; `$nginx_version`.
+pub const NGINX_LANGUAGE: &str = "1.31.0";
+
+/// Pages that are rendered from figures, outside the data plane.
+pub trait Pages: Send + Sync {
+    /// Answers a request for HAProxy's statistics page.
+    fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
+
+    /// Prometheus exposition.
+    fn metrics(&self, snapshot: &Snapshot) -> Page;
+}
+
+/// A request for a page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRequest<'a> {
+    /// Path with query, as received.
+    pub target: &'a [u8],
+    /// Value of the Authorization field.
+    pub authorization: Option<&'a [u8]>,
+}
+
+/// A rendered page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Status.
+    pub status: u16,
+    /// Fields, Content-Type among them.
+    pub headers: Vec<(&'static str, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+/// What an engine is started with.
+pub struct EngineOptions {
+    /// Driver of the workers' sockets.
+    pub io: IoChoice,
+    /// Pages that are rendered outside.
+    pub pages: Arc<dyn Pages>,
+    /// Log files that were opened with other rights; the rest is opened by path.
+    pub logs: LogFiles,
+}
+
+/// A listening socket, named so that it is known again.
+pub struct Socket {
+    /// The listener it belongs to.
+    pub listener: ListenerId,
+    /// Unique in the process; the same socket has the same id in all plans.
+    pub id: u64,
+    /// The socket. The engine works on duplicates.
+    pub fd: Arc<OwnedFd>,
+}
+
+/// The data plane.
+pub struct Engine {
+    shared: Arc<Shared>,
+    prepared: Arc<Prepared>,
+    active: Vec<Handle>,
+    /// Workers that serve what they have and accept nothing. They are the first to be asked when more are wanted.
+    resting: Vec<Handle>,
+    sockets: HashMap<SocketKey, (Arc<OwnedFd>, usize)>,
+    health: health::Checks,
+    started: Instant,
+}
+
+impl Engine {
+    /// Starts workers that serve a plan on these sockets.
+    ///
+    /// # Errors
+    /// One line: what of the plan cannot be used, or what the system refused.
+    pub fn start(plan: Arc<Plan>, workers: usize, sockets: Vec<Socket>, options: EngineOptions) -> Result<Self, String> {
+        let shared = Arc::new(Shared::new(options, &plan).map_err(|error| format!("cannot start: {error}"))?);
+        shared.set_limits(&plan);
+        let prepared = Arc::new(Prepared::new(&shared, plan)?);
+        let health = health::Checks::start(&shared, &prepared)?;
+        let mut engine = Self {
+            shared,
+            prepared,
+            active: Vec::new(),
+            resting: Vec::new(),
+            sockets: HashMap::new(),
+            health,
+            started: Instant::now(),
+        };
+        engine.resize(workers.max(1))?;
+        engine.install(sockets)?;
+        Ok(engine)
+    }
+
+    /// Serves another plan from the next request of each connection on. Cuts nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::start`]; nothing has changed then.
+    pub fn swap(&mut self, plan: Arc<Plan>, workers: usize, sockets: Vec<Socket>) -> Result<(), String> {
+        self.prepared = Arc::new(Prepared::new(&self.shared, plan)?);
+        self.shared.set_limits(&self.prepared.plan);
+        self.shared.reloads.fetch_add(1, Ordering::Relaxed);
+        self.health.follow(&self.shared, &self.prepared)?;
+        self.resize(workers.max(1))?;
+        self.install(sockets)?;
+        count::forget_unknown(&self.shared, &self.prepared.plan);
+        Ok(())
+    }
+
+    /// Writes to these log files from now on; without any, files are opened by path again.
+    pub fn reopen_logs(&self, files: LogFiles) {
+        for worker in self.active.iter().chain(&self.resting) {
+            let _ = worker.orders.send(Order::ReopenLogs);
+        }
+        self.shared.logs.reopen(files);
+    }
+
+    /// Accepts what is queued, lets exchanges finish, closes idle connections; returns when none is left or the
+    /// deadline has passed. True if none was left.
+    pub fn drain(&mut self, deadline: Option<Duration>) -> bool {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        for worker in self.active.iter().chain(&self.resting) {
+            let _ = worker.orders.send(Order::Drain);
+        }
+        self.sockets.clear();
+        let end = deadline.map(|time| Instant::now() + time);
+        let all_ended = |engine: &Self| {
+            engine.active.iter().chain(&engine.resting).all(|worker| worker.thread.is_finished())
+        };
+        while !all_ended(self) {
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        true
+    }
+
+    /// Cuts everything and ends the workers.
+    pub fn stop(&mut self) {
+        let workers: Vec<Handle> = self.active.drain(..).chain(self.resting.drain(..)).collect();
+        for worker in &workers {
+            let _ = worker.orders.send(Order::Stop);
+        }
+        for worker in workers {
+            let _ = worker.thread.join();
+        }
+        self.sockets.clear();
+    }
+
+    /// A handle that ends the workers from another thread while this one drains.
+    pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
+        let orders: Vec<_> = self.active.iter().chain(&self.resting).map(|worker| worker.orders.clone()).collect();
+        move || {
+            for worker in &orders {
+                let _ = worker.send(Order::Stop);
+            }
+        }
+    }
+
+    /// Figures of the whole process.
+    pub fn snapshot(&self) -> Snapshot {
+        snapshot::take(&self.shared, &self.prepared.plan, self.active.len(), self.started)
+    }
+
+    /// Panics in the next request of the first worker: for tests of what a panic costs.
+    pub fn inject_panic(&self) {
+        if let Some(worker) = self.active.first() {
+            let _ = worker.orders.send(Order::InjectPanic);
+        }
+    }
+
+    /// Makes it `count` active workers. Workers beyond that rest until their connections have ended.
+    fn resize(&mut self, count: usize) -> Result<(), String> {
+        self.resting.retain(|worker| !worker.thread.is_finished());
+        while self.active.len() > count {
+            if let Some(worker) = self.active.pop() {
+                self.resting.push(worker);
+            }
+        }
+        while self.active.len() < count {
+            // One that rests is woken rather than a further one started, so that threads never pile up.
+            let worker = match self.resting.pop() {
+                Some(worker) => worker,
+                None => worker::start(self.active.len() as u16, self.shared.clone(), self.prepared.clone())
+                    .map_err(|error| format!("cannot start a worker: {error}"))?,
+            };
+            self.active.push(worker);
+        }
+        Ok(())
+    }
+
+    /// Hands the prepared plan and the sockets to all workers, and waits until they have taken them up.
+    fn install(&mut self, sockets: Vec<Socket>) -> Result<(), String> {
+        let workers = self.active.len();
+        let now: HashMap<SocketKey, (Arc<OwnedFd>, usize)> = assign(sockets, workers);
+        let (done, is_done) = mpsc::channel();
+        let closing: Vec<SocketKey> = self.sockets.keys().filter(|key| !now.contains_key(key)).copied().collect();
+        // What goes away is let go of here first, so that the workers' descriptors are the last ones.
+        let before: HashMap<SocketKey, usize> = self.sockets.drain().map(|(key, (_, at))| (key, at)).collect();
+        let mut waiting = 0;
+        for (at, worker) in self.active.iter().chain(&self.resting).enumerate() {
+            let held: Vec<SocketKey> = now.iter().filter(|(_, (_, owner))| *owner == at).map(|(key, _)| *key).collect();
+            let mut opened = Vec::new();
+            for key in held.iter().filter(|key| before.get(key) != Some(&at)) {
+                let fd = now[key].0.try_clone().map_err(|error| format!("cannot hand a socket to a worker: {error}"))?;
+                opened.push((*key, fd));
+            }
+            let order = Order::Install {
+                prepared: self.prepared.clone(),
+                opened,
+                held,
+                closing: closing.clone(),
+                done: done.clone(),
+            };
+            waiting += usize::from(worker.orders.send(order).is_ok());
+        }
+        for worker in &self.resting {
+            let _ = worker.orders.send(Order::Drain);
+        }
+        drop(done);
+        for _ in 0..waiting {
+            if is_done.recv().is_err() {
+                break;
+            }
+        }
+        self.sockets = now;
+        Ok(())
+    }
+}
+
+/// Spreads sockets over workers: the n-th socket of a listener goes to worker n, and round again if there are more.
+fn assign(sockets: Vec<Socket>, workers: usize) -> HashMap<SocketKey, (Arc<OwnedFd>, usize)> {
+    let mut seen: HashMap<ListenerId, usize> = HashMap::new();
+    let mut assigned = HashMap::new();
+    for socket in sockets {
+        let nth = seen.entry(socket.listener).or_default();
+        let key = SocketKey { listener: socket.listener, id: socket.id };
+        assigned.insert(key, (socket.fd, *nth % workers));
+        *nth += 1;
+    }
+    assigned
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A plain connection.
+pub(crate) fn plain(stream: weir_rt::Stream) -> weir_wire::Conn {
+    weir_wire::Conn::Plain(stream)
+}

@@ -1,2 +1,29 @@
-//! placeholder
+//! HTTP/1 connections in both roles.
+//!
+//! Owns: receiving heads and bodies into pooled buffers, sending heads and bodies with the right framing, timeouts of
+//! both.
+//! Never: routes, retries, or decides what a message means; `engine` and `loadgen` do.
+//! Driven by: the engine's exchanges (server role towards clients, client role towards endpoints).
+//! Why: the two directions of a connection are two values ([`Incoming`], [`Outgoing`]) on handles of one socket, so
+//! that an answer can be sent while the request is still arriving, without a lock or a third party.
+//!
+//! ```text
+//!   socket ──> Incoming { input, BodyReader } ──> pieces of payload
+//!   socket <── Outgoing { output, framing }   <── head, pieces of payload, end
+//! ```
+
 #![forbid(unsafe_code)]
+
+mod client;
+mod error;
+mod receive;
+mod send;
+mod server;
+
+pub use client::{ClientConnection, ResponseFailure};
+pub use error::{ReceiveError, SendError};
+pub use receive::{Incoming, Step};
+pub use send::{Outgoing, SendFraming};
+pub use server::{HeadFailure, ServerConnection};
+
+pub use weir_rt::Conn;

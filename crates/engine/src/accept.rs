@@ -1,0 +1,161 @@
+//! Accepting connections and settling what comes before the protocol: PROXY header, TLS.
+//!
+//! Owns: one accept loop a listening socket, the limits on connections, the closing of sockets without a reset.
+//! Never: reads a request.
+//! Driven by: the worker, which starts and ends loops by difference when a plan is installed.
+//! Why: a socket that closes while connections are queued on it resets them, so what goes away for good is accepted
+//! from until it is empty.
+
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_plan::Service;
+use weir_rt::{Listener, PeerAddr, Stream, Timer};
+
+use crate::exchange::Client;
+use crate::race::{Either, Signal, race};
+use crate::worker::{Admission, SocketKey, Worker};
+
+/// Pause after an accept that failed for want of descriptors or memory.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// One listening socket being accepted from.
+pub(crate) struct AcceptLoop {
+    key: SocketKey,
+    listener: Listener,
+    stop: Signal,
+    idle: Signal,
+    running: Cell<bool>,
+}
+
+impl AcceptLoop {
+    /// Begins to accept.
+    ///
+    /// # Errors
+    /// The socket cannot be used.
+    pub(crate) fn start(worker: &Rc<Worker>, key: SocketKey, fd: OwnedFd) -> std::io::Result<Rc<Self>> {
+        let accept = Rc::new(Self {
+            key,
+            listener: Listener::from_fd(fd)?,
+            stop: Signal::default(),
+            idle: Signal::default(),
+            running: Cell::new(true),
+        });
+        weir_rt::spawn(accept.clone().run(worker.clone()));
+        Ok(accept)
+    }
+
+    /// Ends accepting. With `closing`, what is queued is accepted first.
+    pub(crate) async fn end(&self, worker: &Rc<Worker>, closing: bool) {
+        self.stop.set();
+        if self.running.get() {
+            self.idle.wait().await;
+        }
+        if let Some((stream, peer)) = self.listener.stop().await {
+            self.admit(worker, stream, peer);
+        }
+        while closing {
+            match self.listener.try_accept() {
+                Ok(Some((stream, peer))) => self.admit(worker, stream, peer),
+                Ok(None) | Err(_) => break,
+            }
+        }
+    }
+
+    async fn run(self: Rc<Self>, worker: Rc<Worker>) {
+        while !self.stop.is_set() {
+            if self.is_full(&worker) {
+                // A connection that ends, or a limit that a new plan raised, lets it go on.
+                let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
+                continue;
+            }
+            match race(self.stop.wait(), self.listener.accept()).await {
+                Either::Left(()) => break,
+                Either::Right(Ok((stream, peer))) => self.admit(&worker, stream, peer),
+                Either::Right(Err(error)) => {
+                    worker.shared.log_process_error(&format!("accept failed: {error}"));
+                    let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
+                }
+            }
+        }
+        self.running.set(false);
+        self.idle.set();
+    }
+
+    /// Whether a limit on connections is reached: new ones wait in the accept queue.
+    fn is_full(&self, worker: &Rc<Worker>) -> bool {
+        let Some((installed, ix, _)) = worker.for_listener(self.key.listener) else { return false };
+        let plan = &installed.plan;
+        let of_worker = plan.process.connections_per_worker.is_some_and(|most| worker.connection_count() as u64 >= most);
+        of_worker || worker.shared.is_full(plan, plan.listener(ix))
+    }
+
+    fn admit(&self, worker: &Rc<Worker>, stream: Stream, peer: PeerAddr) {
+        let admission = worker.enter(self.key.listener);
+        let guard = worker.shared.count_connection(self.key.listener);
+        let worker = worker.clone();
+        let id = self.key.listener;
+        weir_rt::spawn(async move {
+            let held = (admission, guard);
+            serve(&worker, stream, peer, id, &held.0).await;
+            drop(held);
+        });
+    }
+}
+
+async fn serve(
+    worker: &Rc<Worker>,
+    stream: Stream,
+    peer: PeerAddr,
+    id: weir_control::ListenerId,
+    _admission: &Admission,
+) {
+    let Some((installed, ix, _)) = worker.for_listener(id) else { return };
+    let listener = installed.plan.listener(ix);
+    let Ok(local) = stream.local_addr() else { return };
+    let timer = Timer::new();
+    let mut client = Client::new(worker, peer, local, id);
+    let tcp = match &listener.service {
+        Service::Http(hosts) => {
+            let site = installed.plan.site(hosts.default_value());
+            if site.client.tcp_nodelay {
+                let _ = stream.set_nodelay(true);
+            }
+            None
+        }
+        Service::Tcp(tcp) => {
+            if installed.plan.tcp_service(*tcp).tcp_nodelay {
+                let _ = stream.set_nodelay(true);
+            }
+            Some(*tcp)
+        }
+    };
+    let (proxied, has_tls) = (listener.proxy_protocol, listener.tls.is_some());
+    let mut ahead = weir_rt::Buf::new();
+    if proxied || has_tls {
+        let settled = Box::pin(crate::handshake::settle(worker, &installed, ix, stream, &timer, &mut client, &mut ahead));
+        let Some(conn) = settled.await else { return };
+        drop(installed);
+        start(worker, conn, client, timer, ahead, tcp).await;
+    } else {
+        drop(installed);
+        start(worker, crate::plain(stream), client, timer, ahead, tcp).await;
+    }
+}
+
+async fn start(
+    worker: &Rc<Worker>,
+    conn: weir_wire::Conn,
+    client: Client,
+    timer: Timer,
+    ahead: weir_rt::Buf,
+    tcp: Option<weir_plan::TcpIx>,
+) {
+    let client = Rc::new(client);
+    match tcp {
+        None => crate::http::connection::serve(worker, conn, client, timer, ahead).await,
+        Some(_) => Box::pin(crate::tcp::serve(worker, conn, client, timer, ahead)).await,
+    }
+}

@@ -1,0 +1,696 @@
+//! The proxy action: HTTP/1 to an endpoint of a pool.
+//!
+//! Owns: attempts, the forwarding of heads and bodies both ways, what a failure means to the client.
+//! Never: chooses endpoints (`upstream::picker`), frames (`wire`), or decides on retries (`policy::retry`).
+//! Driven by: the walk.
+//!
+//! ```text
+//!   body in ── pick ── connect ── send ── head ──┬─ 1xx: forwarded, next head
+//!     ^          ^_______failed, may retry_______|─ 101: tunnel
+//!                                                └─ final: body out, connection kept
+//! ```
+
+use std::time::Duration;
+
+use weir_http::{Framing, HeadRules, HeaderId, UnusualNames};
+use weir_plan::{Proxy, Reuse};
+use weir_policy::idle::History;
+use weir_policy::retry::{Failure, Retry};
+use weir_rt::{LARGE, Timer};
+use weir_telemetry::AttemptEnd;
+use weir_wire::{ClientConnection, ReceiveError, ResponseFailure, SendError, SendFraming, Step};
+
+use super::upstream_head::{self, Asked, UpstreamBody};
+use crate::count::Attempting;
+use crate::exchange::walk::Next;
+use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
+use crate::fields::Fields;
+use crate::race::{Either, race};
+use crate::upstream::{
+    ConnectFailure, ConnectSettings, IdleKey, Kept, Picked, Picker, Refusal, open, resolve,
+};
+use crate::worker::Installed;
+use crate::{log, respond};
+
+/// Why an attempt gave no answer.
+struct Failed {
+    failure: Failure,
+    /// Bytes of the request may have reached the endpoint.
+    sent: bool,
+    why: String,
+}
+
+/// An attempt that cannot be made up for by another endpoint.
+enum Stop {
+    /// The endpoint failed; another may be tried.
+    Endpoint(Failed),
+    /// The client went away or sent nonsense: answer with this status, if anything.
+    Client(u16),
+    /// Our own fault.
+    Own(String),
+}
+
+impl From<Failed> for Stop {
+    fn from(failed: Failed) -> Self {
+        Self::Endpoint(failed)
+    }
+}
+
+/// What an attempt knows beside the exchange.
+struct Attempt<'a> {
+    installed: &'a Installed,
+    proxy: &'a Proxy,
+    target: &'a [u8],
+    body: UpstreamBody,
+    asked: Asked,
+    /// The body comes from the client while it is sent.
+    streaming: bool,
+    tls_name: String,
+    timer: &'a Timer,
+}
+
+/// A connection with an answer's head on it.
+struct Answered {
+    conn: Box<ClientConnection>,
+    key: IdleKey,
+    history: History,
+}
+
+/// Proxies a request.
+pub(crate) async fn serve<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    proxy: &Proxy,
+) -> Next {
+    if intake::declared_too_large(exchange) {
+        return Next::Status(413);
+    }
+    let resolved = match resolve(exchange, installed, &proxy.target).await {
+        Ok(resolved) => resolved,
+        Err((status, why)) => {
+            log::upstream_error(exchange, &why);
+            return Next::Status(status);
+        }
+    };
+    let asked = upstream_head::asks(exchange, proxy);
+    let body = match take_body(exchange, down, proxy, asked).await {
+        Ok(body) => body,
+        Err(status) => return Next::Status(status),
+    };
+    let mut target = Vec::with_capacity(exchange.request.raw_path.len() + exchange.request.query.len() + 16);
+    upstream_head::target(exchange, proxy, resolved.path.as_deref(), &mut target);
+    let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
+    let timer = Timer::new();
+    let tls_name = resolved.host.unwrap_or_else(|| host_without_port(&proxy.host).to_owned());
+    let attempt = Attempt { installed, proxy, target: &target, body, asked, streaming, tls_name, timer: &timer };
+    let mut picker = Picker::new(exchange, resolved.destination, &proxy.settings.retry);
+    let mut fresh = false;
+    loop {
+        let picked = match picker.next(exchange, installed).await {
+            Ok(picked) => picked,
+            Err(Refusal { status, why }) => return refused(exchange, status, why),
+        };
+        let mut counted = exchange.worker.counters.attempt(picked.pool, picked.key, exchange.worker.now());
+        let outcome = try_once(exchange, down, &attempt, &picker, &picked, fresh).await;
+        fresh = false;
+        let replayable = !exchange.body.streamed;
+        let failed = match outcome {
+            Ok(answered) => {
+                let status = answered.conn.response().status();
+                if !picker.intercepts(exchange, installed, status, replayable) {
+                    return forward(exchange, down, &attempt, &mut picker, &picked, answered, counted).await;
+                }
+                note_status(exchange, status);
+                Failed { failure: Failure::Status(status), sent: true, why: format!("upstream answered {status}") }
+            }
+            Err(Stop::Client(status)) => {
+                counted.end(AttemptEnd::ClientGone, exchange);
+                return Next::Status(status);
+            }
+            Err(Stop::Own(why)) => {
+                log::server_error(exchange, &why);
+                return Next::Status(500);
+            }
+            Err(Stop::Endpoint(failed)) => failed,
+        };
+        counted.end(end_of(failed.failure), exchange);
+        let retry = picker.failed(exchange, installed, failed.failure, failed.sent, replayable);
+        note_failure(exchange, &failed, retry);
+        match retry {
+            Retry::No => return gave_up(exchange, failed.failure),
+            Retry::Fresh => fresh = true,
+            Retry::Same if exchange.site().manner == weir_plan::Manner::Haproxy => {
+                weir_rt::sleep(Duration::from_secs(1).min(proxy.settings.connect_timeout)).await;
+            }
+            Retry::Same | Retry::Next => {}
+        }
+    }
+}
+
+fn host_without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn refused(exchange: &mut Exchange, status: u16, why: &str) -> Next {
+    if exchange.ending == Ending::Normal {
+        exchange.ending = Ending::ServerAborted(Phase::Connect);
+    }
+    log::upstream_error(exchange, why);
+    Next::Status(status)
+}
+
+fn end_of(failure: Failure) -> AttemptEnd {
+    match failure {
+        Failure::Connect | Failure::ConnectTimeout => AttemptEnd::ConnectFailed,
+        Failure::Status(status) => AttemptEnd::Answered(status),
+        _ => AttemptEnd::ResponseFailed,
+    }
+}
+
+/// Keeps the record of a failed attempt for the log.
+fn note_failure(exchange: &mut Exchange, failed: &Failed, retry: Retry) {
+    if retry == Retry::Fresh {
+        // A lost race with an idle timeout is nobody's failure, and no attempt.
+        exchange.response.attempts.pop();
+        return;
+    }
+    let elapsed = exchange.elapsed();
+    if let Some(attempt) = exchange.response.attempts.last_mut() {
+        attempt.response = Some(elapsed);
+        if attempt.status == 0 {
+            attempt.status = failed.failure.status();
+        }
+    }
+    log::upstream_error(exchange, &failed.why);
+}
+
+fn gave_up(exchange: &mut Exchange, failure: Failure) -> Next {
+    exchange.ending = match failure {
+        Failure::Connect => Ending::ServerAborted(Phase::Connect),
+        Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),
+        Failure::Timeout => Ending::ServerTimeout(Phase::Headers),
+        Failure::InvalidHeader => Ending::Proxy(Phase::Headers),
+        _ => Ending::ServerAborted(Phase::Headers),
+    };
+    Next::Status(failure.status())
+}
+
+/// Takes the body in as the settings say, and tells how it goes on.
+async fn take_body<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    proxy: &Proxy,
+    asked: Asked,
+) -> Result<UpstreamBody, u16> {
+    if let Some(template) = &proxy.body {
+        let text = crate::eval::text(exchange, template);
+        exchange.body.clear();
+        let folder = exchange.route().settings.body.temp_path.clone();
+        exchange.body.keep(&text, usize::MAX, &folder).map_err(|_| 500_u16)?;
+        exchange.body.complete = true;
+        return Ok(UpstreamBody::Length(text.len() as u64));
+    }
+    if !exchange.request.has_body() || !proxy.pass_request_body {
+        return Ok(UpstreamBody::None);
+    }
+    // HTTP/1.0 has no chunked coding: the length must be known first.
+    let must_know = exchange.request.chunked && !proxy.http_1_1;
+    if !exchange.body.complete && !must_know && (!proxy.settings.request_buffering || asked.upgrade) {
+        return Ok(match exchange.request.content_length {
+            Some(length) if !exchange.request.chunked => UpstreamBody::Length(length),
+            _ => UpstreamBody::Chunked,
+        });
+    }
+    intake::buffer(exchange, down).await?;
+    if !exchange.request_trailers.is_empty() && proxy.http_1_1 {
+        return Ok(UpstreamBody::Chunked);
+    }
+    Ok(UpstreamBody::Length(exchange.body.buffered()))
+}
+
+/// One attempt: a connection, the request, the answer's head.
+async fn try_once<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempt: &Attempt<'_>,
+    picker: &Picker,
+    picked: &Picked,
+    fresh: bool,
+) -> Result<Answered, Stop> {
+    let began = exchange.worker.now();
+    let (mut conn, key, mut history, reused) = connection(exchange, attempt, picker, picked, fresh).await?;
+    let connected = exchange.worker.now().saturating_duration_since(began);
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.connect = Some(connected);
+    }
+    history.requests += 1;
+    let asked = Asked { close: attempt.asked.close, ..attempt.asked };
+    let mut head = exchange.worker.take_text();
+    let written = upstream_head::write(exchange, attempt.proxy, attempt.target, attempt.body, asked, &mut head);
+    conn.outgoing.reset_counts();
+    conn.outgoing.buffer().extend(&head);
+    exchange.worker.give_text(head);
+    written.map_err(|why| Stop::Own(why.to_owned()))?;
+    send_request(exchange, down, attempt, &mut conn, reused).await?;
+    let result = receive_head(exchange, down, attempt, &mut conn, reused).await;
+    let header = exchange.worker.now().saturating_duration_since(began);
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.sent = conn.outgoing.sent();
+        if result.is_ok() {
+            record.header = Some(header);
+        }
+    }
+    result?;
+    Ok(Answered { conn, key, history })
+}
+
+/// A kept connection, or a new one.
+async fn connection(
+    exchange: &mut Exchange,
+    attempt: &Attempt<'_>,
+    picker: &Picker,
+    picked: &Picked,
+    fresh: bool,
+) -> Result<(Box<ClientConnection>, IdleKey, History, bool), Stop> {
+    let endpoint = picker.endpoint(attempt.installed, picked);
+    let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(attempt.proxy.tls.as_ref());
+    let tls_name = match tls_use {
+        Some(tls) => match &tls.name {
+            Some(template) => String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned(),
+            None => attempt.tls_name.clone(),
+        },
+        None => String::new(),
+    };
+    let local = attempt.proxy.bind.as_ref().map(|template| crate::eval::text(exchange, template));
+    let key = IdleKey {
+        endpoint: picked.key,
+        tls: tls_use.map_or(0, |tls| crate::eval::hash(&(tls.config.0, &tls_name)) | 1),
+        local: local.as_ref().map_or(0, |local| crate::eval::hash(local) | 1),
+    };
+    let bounds = picker.keepalive(attempt.installed);
+    let proxy_header = endpoint.and_then(|endpoint| endpoint.send_proxy);
+    let may_reuse = !fresh && proxy_header.is_none() && !attempt.asked.upgrade && match bounds.reuse {
+        Reuse::Never => false,
+        Reuse::Always => true,
+        // The first request of a client goes on a connection of its own, unless it may be sent twice.
+        Reuse::Safe | Reuse::Aggressive => {
+            exchange.client.requests.get() > 1 || exchange.request.method.is_idempotent()
+        }
+    };
+    if may_reuse {
+        // A request that must not be sent twice gets a connection that was looked at first.
+        let careful = !exchange.request.method.is_idempotent();
+        while let Some(Kept { mut conn, history }) = exchange.worker.idle.take(&exchange.worker, picked.pool, &key) {
+            let quiet = conn.is_quiet() && !(careful && !matches!(conn.incoming.fill_ready(1), Ok(false)));
+            if quiet {
+                exchange.worker.counters.reused(picked.pool, picked.key);
+                return Ok((conn, key, history, true));
+            }
+        }
+    }
+    let settings = ConnectSettings {
+        timeout: attempt.proxy.settings.connect_timeout,
+        local: local.as_deref().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
+        keepalive: attempt.proxy.settings.socket_keepalive,
+        proxy: proxy_header.map(|version| (version, &*exchange.client, exchange.client_source())),
+        tls: tls_use
+            .and_then(|tls| Some((attempt.installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))),
+    };
+    exchange.worker.counters.connecting(picked.pool, picked.key);
+    match open(&picked.address, &settings, attempt.timer).await {
+        Ok(conn) => {
+            let history = History { opened: exchange.worker.millis(), requests: 0 };
+            Ok((Box::new(ClientConnection::new(conn)), key, history, false))
+        }
+        Err(ConnectFailure::Timeout) => Err(Stop::Endpoint(Failed {
+            failure: Failure::ConnectTimeout,
+            sent: false,
+            why: "upstream timed out while connecting".into(),
+        })),
+        Err(ConnectFailure::Failed(why)) => {
+            Err(Stop::Endpoint(Failed { failure: Failure::Connect, sent: false, why: format!("connect() failed: {why}") }))
+        }
+        Err(ConnectFailure::Resources(why)) => Err(Stop::Own(format!("cannot connect to an endpoint: {why}"))),
+    }
+}
+
+/// Sends what stands in the buffer, and the body.
+async fn send_request<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempt: &Attempt<'_>,
+    conn: &mut ClientConnection,
+    reused: bool,
+) -> Result<(), Stop> {
+    let (timer, timeout) = (attempt.timer, attempt.proxy.settings.send_timeout);
+    conn.outgoing.begin(match attempt.body {
+        UpstreamBody::None => SendFraming::None,
+        UpstreamBody::Length(length) => SendFraming::Length(length),
+        UpstreamBody::Chunked => SendFraming::Chunked,
+    });
+    let failed = |error: SendError| Failed {
+        failure: match error {
+            SendError::Timeout => Failure::Timeout,
+            _ if reused => Failure::StaleConnection,
+            _ => Failure::Io,
+        },
+        sent: true,
+        why: format!("sending to the upstream failed: {error}"),
+    };
+    if attempt.streaming {
+        return stream_body(exchange, down, attempt, conn, failed).await;
+    }
+    if attempt.body != UpstreamBody::None {
+        let mut offset = 0;
+        loop {
+            match exchange.body.piece(offset) {
+                Ok(BodyPiece::End) => break,
+                Ok(BodyPiece::Data(piece)) => {
+                    offset += piece.len() as u64;
+                    if let Err(error) = conn.outgoing.send(&piece, timer, timeout).await {
+                        // An endpoint that refuses a body early answers and closes: its answer counts.
+                        return if conn.incoming.fill_ready(LARGE).unwrap_or(false) {
+                            Ok(())
+                        } else {
+                            Err(failed(error).into())
+                        };
+                    }
+                }
+                Err(error) => return Err(Stop::Own(format!("cannot read a request body back: {error}"))),
+            }
+        }
+    }
+    let trailers = trailer_lines(&exchange.request_trailers);
+    conn.outgoing.finish(&trailers, timer, timeout).await.map_err(|error| failed(error).into())
+}
+
+fn trailer_lines(trailers: &Fields) -> Vec<u8> {
+    let mut lines = Vec::new();
+    if !trailers.is_empty() {
+        let mut head = weir_http::HeadWriter::resume(&mut lines);
+        for field in trailers.iter() {
+            let _ = head.field(field.name, field.value);
+        }
+    }
+    lines
+}
+
+/// Passes the body on as it arrives. An answer that comes early ends it.
+async fn stream_body<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempt: &Attempt<'_>,
+    conn: &mut ClientConnection,
+    failed: impl Fn(SendError) -> Failed,
+) -> Result<(), Stop> {
+    let (timer, timeout) = (attempt.timer, attempt.proxy.settings.send_timeout);
+    let most = exchange.route().settings.body.max_size;
+    conn.outgoing.flush(timer, timeout).await.map_err(&failed)?;
+    loop {
+        let io = conn.io().clone();
+        let piece = match race(down.body_piece(exchange), io.readable()).await {
+            Either::Left(piece) => piece,
+            Either::Right(()) => {
+                exchange.close_after = true;
+                return Ok(());
+            }
+        };
+        match piece {
+            Ok(Some(piece)) => {
+                let length = piece.len();
+                conn.outgoing.send(piece, timer, timeout).await.map_err(&failed)?;
+                exchange.body.count_streamed(length);
+                if most.is_some_and(|most| exchange.body.received() > most) {
+                    return Err(Stop::Client(413));
+                }
+                conn.outgoing.flush(timer, timeout).await.map_err(&failed)?;
+            }
+            Ok(None) => break,
+            Err(error) => {
+                let status = intake::failed(exchange, &error);
+                return Err(Stop::Client(status));
+            }
+        }
+    }
+    let mut trailers = std::mem::take(&mut exchange.request_trailers);
+    down.trailers(&mut trailers);
+    let lines = trailer_lines(&trailers);
+    exchange.request_trailers = trailers;
+    conn.outgoing.finish(&lines, timer, timeout).await.map_err(|error| failed(error).into())
+}
+
+/// What an upstream head may measure.
+fn response_rules(proxy: &Proxy) -> HeadRules {
+    let most = proxy.settings.max_response_head as usize;
+    HeadRules { first_line: most, field_line: most, head: most, fields: 1000, unusual_names: UnusualNames::Keep }
+}
+
+/// Waits for the final head. Interim ones are forwarded.
+async fn receive_head<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempt: &Attempt<'_>,
+    conn: &mut ClientConnection,
+    reused: bool,
+) -> Result<(), Stop> {
+    let rules = response_rules(attempt.proxy);
+    let timeout = attempt.proxy.settings.read_timeout;
+    let mut interims = 0;
+    loop {
+        let received = if attempt.proxy.settings.ignore_client_abort {
+            conn.receive_head(&rules, attempt.timer, timeout).await
+        } else {
+            match race(conn.receive_head(&rules, attempt.timer, timeout), down.gone()).await {
+                Either::Left(received) => received,
+                Either::Right(()) => {
+                    exchange.ending = Ending::ClientAborted(Phase::Headers);
+                    down.cut();
+                    return Err(Stop::Client(499));
+                }
+            }
+        };
+        if let Err(failure) = received {
+            return Err(head_failed(failure, reused && interims == 0).into());
+        }
+        let response = conn.response();
+        let status = response.status();
+        if status == 101 {
+            if attempt.asked.upgrade && response.is_tunnel(exchange.request.method) {
+                return Ok(());
+            }
+            return Err(malformed("upstream changed protocols unasked").into());
+        }
+        if !response.is_interim() {
+            return Ok(());
+        }
+        interims += 1;
+        if interims > 16 {
+            return Err(malformed("upstream sent too many interim responses").into());
+        }
+        let mut fields = Fields::default();
+        for (id, name, value) in response.headers().end_to_end() {
+            fields.push_known(id, name, value);
+        }
+        conn.skip_head();
+        if let Err(error) = down.interim(status, &fields).await {
+            respond::client_failed(exchange, down, &error);
+            return Err(Stop::Client(499));
+        }
+    }
+}
+
+fn malformed(why: &str) -> Failed {
+    Failed { failure: Failure::InvalidHeader, sent: true, why: why.to_owned() }
+}
+
+fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
+    let (failure, why) = match failure {
+        ResponseFailure::ClosedUnanswered if reused => {
+            (Failure::StaleConnection, "upstream closed a kept connection".to_owned())
+        }
+        ResponseFailure::ClosedUnanswered | ResponseFailure::Closed => {
+            (Failure::Io, "upstream prematurely closed connection while reading response header".to_owned())
+        }
+        ResponseFailure::Timeout => (Failure::Timeout, "upstream timed out while reading response header".to_owned()),
+        ResponseFailure::Malformed(error) => {
+            (Failure::InvalidHeader, format!("upstream sent an invalid response: {error}"))
+        }
+        ResponseFailure::Io(error) => (Failure::Io, format!("reading from the upstream failed: {error}")),
+    };
+    Failed { failure, sent: true, why }
+}
+
+fn note_status(exchange: &mut Exchange, status: u16) {
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.status = status;
+    }
+}
+
+/// Forwards an answer whose head has arrived.
+async fn forward<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempt: &Attempt<'_>,
+    picker: &mut Picker,
+    picked: &Picked,
+    answered: Answered,
+    mut counted: Attempting,
+) -> Next {
+    let Answered { mut conn, key, history } = answered;
+    let method = exchange.request.method;
+    let response = conn.response();
+    let status = response.status();
+    let reusable = response.reusable(method) && !attempt.asked.close;
+    note_status(exchange, status);
+    exchange.response.status = status;
+    exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
+    let _lease = LeaseEnd(picker.succeeded());
+    let endpoint = picker.endpoint(attempt.installed, picked);
+    super::rewrite::take_fields(exchange, attempt.proxy);
+    if let Some(endpoint) = endpoint {
+        super::sticky::set(exchange, attempt.installed, picked, endpoint);
+    }
+    if status == 101 {
+        counted.answered(status, exchange);
+        return super::tunnel::upgraded(exchange, down, attempt.proxy, conn, counted).await;
+    }
+    let framing = response_framing(&conn, method);
+    let redirected = super::rewrite::accelerated(exchange, attempt.installed, attempt.proxy);
+    let intercepted = attempt.proxy.settings.intercept_errors
+        && status >= 300
+        && exchange.route().settings.error_pages.find(status).is_some();
+    conn.begin_body(method);
+    if redirected.is_some() || intercepted {
+        // The body is not wanted; what little of it is here is read, so that the connection may be kept.
+        let whole = conn.incoming.rest_is_here() && drained(&mut conn);
+        if reusable && whole {
+            keep(exchange, attempt, picker, picked, key, Kept { conn, history });
+        }
+        counted.end(AttemptEnd::Answered(status), exchange);
+        exchange.response.fields.clear();
+        return redirected.unwrap_or(Next::Status(status));
+    }
+    let size = match framing {
+        Framing::Length(length) => BodySize::Known(length),
+        Framing::None if respond::is_bodiless(exchange) => BodySize::Bodiless,
+        Framing::None => BodySize::Known(0),
+        Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
+    };
+    respond::start(exchange, down, size);
+    let relayed = relay(exchange, down, attempt, &mut conn).await;
+    let elapsed = exchange.elapsed();
+    let received = conn.incoming.received();
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.response = Some(elapsed);
+        record.length = received;
+        record.received = received + conn.head_len_seen() as u64;
+    }
+    match relayed {
+        Ok(()) => {
+            if reusable && conn.incoming.is_done() && conn.is_quiet() && conn.outgoing.is_done() {
+                keep(exchange, attempt, picker, picked, key, Kept { conn, history });
+            }
+            counted.end(AttemptEnd::Answered(status), exchange);
+        }
+        Err(Relay::Client(error)) => {
+            respond::client_failed(exchange, down, &error);
+            counted.end(AttemptEnd::ClientGone, exchange);
+        }
+        Err(Relay::Endpoint(error)) => {
+            exchange.ending = match error {
+                ReceiveError::Timeout => Ending::ServerTimeout(Phase::Data),
+                _ => Ending::ServerAborted(Phase::Data),
+            };
+            log::upstream_error(exchange, &format!("upstream broke off its response: {error}"));
+            down.cut();
+            counted.end(AttemptEnd::Cut, exchange);
+        }
+    }
+    Next::Done
+}
+
+/// Says that the endpoint did well, when the answer is through.
+struct LeaseEnd(Option<weir_policy::pool::Lease>);
+
+impl Drop for LeaseEnd {
+    fn drop(&mut self) {
+        if let Some(lease) = self.0.take() {
+            lease.succeed();
+        }
+    }
+}
+
+fn response_framing(conn: &ClientConnection, method: weir_http::Method) -> Framing {
+    conn.response().framing(method)
+}
+
+fn drained(conn: &mut ClientConnection) -> bool {
+    loop {
+        match conn.incoming.step() {
+            Ok(Step::Piece(..)) => {}
+            Ok(Step::End) => return true,
+            Ok(Step::Wait) | Err(_) => return false,
+        }
+    }
+}
+
+fn keep(exchange: &Exchange, attempt: &Attempt<'_>, picker: &Picker, picked: &Picked, key: IdleKey, kept: Kept) {
+    let bounds = picker.keepalive(attempt.installed);
+    exchange.worker.idle.park(&exchange.worker, picked.pool, &bounds, key, kept);
+}
+
+/// Whose fault it is that a body was cut.
+enum Relay {
+    Client(SendError),
+    Endpoint(ReceiveError),
+}
+
+/// Carries the body to the client. What the endpoint has ready is gathered into one send; before waiting for more, what
+/// there is goes out, so that an answer that trickles is seen as it comes.
+async fn relay<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempt: &Attempt<'_>,
+    conn: &mut ClientConnection,
+) -> Result<(), Relay> {
+    let timeout = attempt.proxy.settings.read_timeout;
+    loop {
+        match conn.incoming.step().map_err(Relay::Endpoint)? {
+            Step::Piece(start, end) => {
+                let piece = conn.incoming.slice(start, end);
+                respond::data(exchange, down, piece).await.map_err(Relay::Client)?;
+            }
+            Step::End => break,
+            Step::Wait => {
+                respond::flush(exchange, down).await.map_err(Relay::Client)?;
+                let fill = conn.incoming.fill(attempt.timer, timeout, LARGE);
+                if attempt.proxy.settings.ignore_client_abort {
+                    fill.await.map_err(Relay::Endpoint)?;
+                    continue;
+                }
+                match race(fill, down.gone()).await {
+                    Either::Left(filled) => filled.map_err(Relay::Endpoint)?,
+                    Either::Right(()) => {
+                        let gone = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+                        return Err(Relay::Client(SendError::Io(gone)));
+                    }
+                }
+            }
+        }
+    }
+    let mut trailers = std::mem::take(&mut exchange.response.upstream_trailers);
+    if let Some(received) = conn.incoming.trailers() {
+        for (id, name, value) in received.headers().iter() {
+            if id != HeaderId::Connection {
+                trailers.push_known(id, name, value);
+            }
+        }
+    }
+    let ended = respond::end(exchange, down, &trailers).await.map_err(Relay::Client);
+    exchange.response.upstream_trailers = trailers;
+    ended
+}

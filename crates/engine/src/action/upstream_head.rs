@@ -1,0 +1,160 @@
+//! Writing the head of the request to an endpoint.
+//!
+//! Owns: target, fields and framing of the upstream request.
+//! Never: passes bytes on as received: everything is written anew in canonical form.
+//! Driven by: `action::proxy`, once an attempt.
+
+use weir_expr::settings::KeepAliveMode;
+use weir_http::{HeadWriter, HeaderId, Version, uri};
+use weir_plan::{HeadPiece, Proxy, UpstreamUri};
+
+use crate::eval::{apply, render, text, vars};
+use crate::exchange::Exchange;
+
+/// How the body goes to the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpstreamBody {
+    /// No body.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunked.
+    Chunked,
+}
+
+/// What the request asks of the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// An upgrade is passed on.
+    pub(crate) upgrade: bool,
+    /// `Connection: close` is sent.
+    pub(crate) close: bool,
+}
+
+/// What the head will ask of the connection.
+pub(crate) fn asks(exchange: &Exchange, proxy: &Proxy) -> Asked {
+    let mode = exchange.site().keepalive_mode;
+    let (mut upgrade, mut close) = (exchange.request.upgrade, mode != KeepAliveMode::Keep);
+    if let Some(connection) = &proxy.head.connection {
+        let value = text(exchange, connection);
+        let has = |word: &[u8]| value.split(|&b| b == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(word));
+        close |= has(b"close");
+        upgrade &= has(b"upgrade");
+        if let Some(value) = &proxy.head.upgrade {
+            upgrade &= !text(exchange, value).is_empty();
+        }
+    }
+    upgrade &= proxy.http_1_1;
+    Asked { upgrade, close: (close || !proxy.http_1_1) && !upgrade }
+}
+
+/// Appends the target of the upstream request.
+pub(crate) fn target(exchange: &Exchange, proxy: &Proxy, computed: Option<&[u8]>, out: &mut Vec<u8>) {
+    let request = &exchange.request;
+    if let Some(path) = computed {
+        return out.extend_from_slice(path);
+    }
+    match &proxy.uri {
+        UpstreamUri::Pass if request.path_is_raw => out.extend_from_slice(&request.raw_path),
+        UpstreamUri::Pass => uri::escape(uri::Escape::Uri, &request.path, out),
+        UpstreamUri::Replace(prefix) => {
+            out.extend_from_slice(prefix.as_bytes());
+            let rest = request.path.get(exchange.matched..).unwrap_or_default();
+            uri::escape(uri::Escape::Uri, rest, out);
+        }
+        UpstreamUri::Template(template) => return render(exchange, template, out),
+    }
+    if !request.query.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(&request.query);
+    }
+}
+
+/// Appends the head. `Err`: a value of the configuration cannot stand in a request.
+pub(crate) fn write(
+    exchange: &Exchange,
+    proxy: &Proxy,
+    target: &[u8],
+    body: UpstreamBody,
+    asked: Asked,
+    out: &mut Vec<u8>,
+) -> Result<(), &'static str> {
+    let request = &exchange.request;
+    let method = proxy.method.as_ref().map(|template| text(exchange, template));
+    let method = method.as_deref().unwrap_or(&request.method_text);
+    let version = if proxy.http_1_1 { Version::Http11 } else { Version::Http10 };
+    HeadWriter::request(out, method, target, version).map_err(|_| "the method or target is not valid")?;
+    let start = out.len();
+    for piece in &proxy.head.pieces {
+        match piece {
+            HeadPiece::Literal(bytes) => out.extend_from_slice(bytes),
+            HeadPiece::Var(var, filters) => {
+                let from = out.len();
+                vars::append(exchange, var, out);
+                apply(filters, out, from);
+                if !weir_http::scan::is_field_value(&out[from..]) {
+                    return Err("a computed header value holds control characters");
+                }
+            }
+            HeadPiece::Line(name, value) => {
+                let (line, from) = (out.len(), out.len() + name.len());
+                out.extend_from_slice(name);
+                render(exchange, value, out);
+                if out.len() == from {
+                    out.truncate(line);
+                } else if weir_http::scan::is_field_value(&out[from..]) {
+                    out.extend_from_slice(b"\r\n");
+                } else {
+                    return Err("a computed header value holds control characters");
+                }
+            }
+        }
+    }
+    debug_assert!(out.len() >= start);
+    let mut head = HeadWriter::resume(out);
+    let mut has_host = proxy.head.has_host;
+    if proxy.pass_request_headers {
+        for field in request.fields.iter() {
+            let own = match field.id {
+                HeaderId::ContentLength | HeaderId::Expect => true,
+                HeaderId::Upgrade | HeaderId::Connection | HeaderId::TransferEncoding => true,
+                HeaderId::Host => has_host,
+                _ => field.hop_by_hop,
+            };
+            if own || proxy.head.replaced.contains(field.id, field.name) {
+                continue;
+            }
+            has_host |= field.id == HeaderId::Host;
+            let _ = head.field(field.name, field.value);
+        }
+    }
+    if !has_host {
+        let host = if request.host.is_empty() { proxy.host.as_bytes() } else { &request.host };
+        let _ = head.known(HeaderId::Host, host);
+    }
+    match body {
+        UpstreamBody::None if request.fields.has(HeaderId::ContentLength) && proxy.pass_request_body => {
+            head.number(HeaderId::ContentLength, 0);
+        }
+        UpstreamBody::None => {}
+        UpstreamBody::Length(length) => head.number(HeaderId::ContentLength, length),
+        UpstreamBody::Chunked => drop(head.known(HeaderId::TransferEncoding, b"chunked")),
+    }
+    if asked.upgrade {
+        if let Some(protocol) = upgrade_value(exchange, proxy) {
+            let _ = head.known(HeaderId::Upgrade, &protocol);
+        }
+        let _ = head.known(HeaderId::Connection, b"upgrade");
+    } else if asked.close {
+        let _ = head.known(HeaderId::Connection, b"close");
+    }
+    head.end();
+    Ok(())
+}
+
+fn upgrade_value(exchange: &Exchange, proxy: &Proxy) -> Option<Vec<u8>> {
+    match &proxy.head.upgrade {
+        Some(template) => Some(text(exchange, template)),
+        None => exchange.request.fields.first(HeaderId::Upgrade).map(<[u8]>::to_vec),
+    }
+}

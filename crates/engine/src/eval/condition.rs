@@ -1,0 +1,97 @@
+//! Conditions: what `if`, ACLs and conditional edits ask.
+
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use weir_plan::{Condition, FileKind, Subject, Test};
+
+use crate::access;
+use crate::exchange::Exchange;
+
+/// Whether a condition holds. A pattern that matches leaves its groups in the exchange.
+pub(crate) fn holds(exchange: &mut Exchange, condition: &Condition) -> bool {
+    match condition {
+        Condition::Always(value) => *value,
+        Condition::Truthy(template) => is_truthy(&super::text(exchange, template)),
+        Condition::Test { subject, test } => tests(exchange, subject, test),
+        Condition::File { kind, path } => file(*kind, &super::text(exchange, path)),
+        Condition::User(auth) => access::user_matches(exchange, auth),
+        Condition::Not(inner) => !holds(exchange, inner),
+        Condition::All(all) => all.iter().all(|inner| holds(exchange, inner)),
+        Condition::Any(any) => any.iter().any(|inner| holds(exchange, inner)),
+    }
+}
+
+/// Neither empty nor `0`.
+pub(crate) fn is_truthy(value: &[u8]) -> bool {
+    !value.is_empty() && value != b"0"
+}
+
+fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> bool {
+    let (fields, name, split) = match subject {
+        Subject::Value(template) => {
+            let value = super::text(exchange, template);
+            return passes(exchange, &value, test);
+        }
+        Subject::RequestHeader { name, split } => (&exchange.request.fields, name, *split),
+        Subject::ResponseHeader { name, split } => (&exchange.response.fields, name, *split),
+    };
+    // Copied out, because a match changes the exchange; fields with tests are short.
+    let lines: Vec<Vec<u8>> =
+        fields.iter().filter(|field| name.is(field.id, field.name)).map(|field| field.value.to_vec()).collect();
+    if matches!(test, Test::Present) {
+        return !lines.is_empty();
+    }
+    lines.iter().any(|line| {
+        if split {
+            line.split(|&b| b == b',').any(|value| passes(exchange, value.trim_ascii(), test))
+        } else {
+            passes(exchange, line, test)
+        }
+    })
+}
+
+fn passes(exchange: &mut Exchange, value: &[u8], test: &Test) -> bool {
+    match test {
+        Test::Present => !value.is_empty(),
+        Test::Text(words) => {
+            words.fixed_holds(value)
+                || words.computed().iter().any(|word| words.holds(value, &super::text(exchange, word)))
+        }
+        Test::Matches(patterns) => patterns.iter().any(|pattern| match pattern.matches(value) {
+            Some(captures) => {
+                super::keep_match(exchange, pattern, &captures, value);
+                true
+            }
+            None => false,
+        }),
+        Test::In(networks) => address(value).is_some_and(|ip| networks.contains(ip)),
+        Test::Number(ranges) => number(value).is_some_and(|n| in_ranges(ranges, n)),
+        Test::Length(ranges) => in_ranges(ranges, value.len() as i64),
+    }
+}
+
+fn in_ranges(ranges: &[(i64, i64)], n: i64) -> bool {
+    ranges.iter().any(|&(low, high)| (low..=high).contains(&n))
+}
+
+fn number(value: &[u8]) -> Option<i64> {
+    std::str::from_utf8(value).ok()?.trim().parse().ok()
+}
+
+fn address(value: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(value).ok()?.trim().parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
+}
+
+fn file(kind: FileKind, path: &[u8]) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    let Ok(found) = path.metadata() else { return false };
+    match kind {
+        FileKind::File => found.is_file(),
+        FileKind::Directory => found.is_dir(),
+        FileKind::Any => true,
+        FileKind::Executable => found.permissions().mode() & 0o111 != 0,
+    }
+}

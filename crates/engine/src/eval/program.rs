@@ -1,0 +1,249 @@
+//! The rule program's interpreter.
+//!
+//! Owns: running instructions on one exchange.
+//! Never: waits or does I/O; what has to wait is handed back as a [`Verdict`].
+//! Driven by: `exchange::walk`, once for the site and once for each route entered.
+//! Why: programs only go forward, so every one ends; what goes back (route searches) is counted by the walk.
+
+use std::sync::Arc;
+
+use weir_plan::{BasicAuth, Op, Respond, RewriteFlag, RouteIx, TargetPart};
+
+use super::{condition, keep_match, render, text};
+use crate::exchange::Exchange;
+use crate::{access, edit};
+
+/// What a program came to.
+pub(crate) enum Verdict {
+    /// Go on with the route.
+    Go,
+    /// Answer.
+    Respond(Arc<Respond>),
+    /// Redirect the client.
+    Redirect {
+        /// 301 or 302.
+        status: u16,
+        /// Where to.
+        location: Vec<u8>,
+    },
+    /// Close without an answer.
+    Close,
+    /// Wait, then answer.
+    Tarpit(u64, Arc<Respond>),
+    /// Ask for credentials.
+    Unauthorized(Arc<BasicAuth>),
+    /// Go on with another route and its program.
+    Enter(RouteIx),
+    /// Internal error: a rewrite led to a path that cannot be.
+    Failed,
+}
+
+/// How a list of instructions ended.
+enum Flow {
+    Next,
+    Stop,
+    Done(Verdict),
+}
+
+/// Runs a program. `exchange.path_changed` says afterwards whether a route must be searched again.
+pub(crate) fn run(exchange: &mut Exchange, program: &[Op]) -> Verdict {
+    match run_list(exchange, program) {
+        Flow::Next | Flow::Stop => Verdict::Go,
+        Flow::Done(verdict) => verdict,
+    }
+}
+
+fn run_list(exchange: &mut Exchange, program: &[Op]) -> Flow {
+    for op in program {
+        match step(exchange, op) {
+            Flow::Next => {}
+            other => return other,
+        }
+    }
+    Flow::Next
+}
+
+fn step(exchange: &mut Exchange, op: &Op) -> Flow {
+    match op {
+        Op::When { condition, then, otherwise } => {
+            let branch = if condition::holds(exchange, condition) { then } else { otherwise };
+            return run_list(exchange, branch);
+        }
+        Op::Set { slot, value } => {
+            let value = text(exchange, value);
+            exchange.slots.set(*slot, &value);
+        }
+        Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
+        Op::Rewrite { pattern, replacement, keep_query, flag } => {
+            let subject = std::mem::take(&mut exchange.request.path);
+            let matched = pattern.matches(&subject);
+            if let Some(captures) = &matched {
+                keep_match(exchange, pattern, captures, &subject);
+            }
+            exchange.request.path = subject;
+            if matched.is_some() {
+                return rewrite(exchange, replacement, *keep_query, *flag);
+            }
+        }
+        Op::SetPath(value) => {
+            let value = text(exchange, value);
+            return set_target(exchange, value, None);
+        }
+        Op::SetQuery(value) => {
+            let value = text(exchange, value);
+            exchange.request.query = value;
+        }
+        Op::SetTarget(value) => {
+            let value = text(exchange, value);
+            let (path, query) = split_query(&value);
+            let (path, query) = (path.to_vec(), query.map(<[u8]>::to_vec));
+            return set_target(exchange, path, Some(query.unwrap_or_default()));
+        }
+        Op::SetMethod(value) => {
+            let value = text(exchange, value);
+            if weir_http::scan::is_token(&value) {
+                exchange.request.method = weir_http::Method::of(&value);
+                exchange.request.method_text = value;
+            }
+        }
+        Op::ReplaceTarget { part, pattern, with } => return replace_target(exchange, *part, pattern, with),
+        Op::EditRequest(edit) => edit::request(exchange, edit),
+        Op::EditResponse(edit) => exchange.response_edits.push(edit.clone()),
+        Op::Respond(respond) => return Flow::Done(Verdict::Respond(respond.clone())),
+        Op::Close => return Flow::Done(Verdict::Close),
+        Op::Tarpit { millis, respond } => return Flow::Done(Verdict::Tarpit(*millis, respond.clone())),
+        Op::RequireUser(auth) => {
+            if !access::user_matches(exchange, auth) {
+                return Flow::Done(Verdict::Unauthorized(auth.clone()));
+            }
+        }
+        Op::Adopt(route) => exchange.route = *route,
+        Op::Enter(route) => return Flow::Done(Verdict::Enter(*route)),
+        Op::Stop => return Flow::Stop,
+        Op::CaptureRequestHeader { name, length, slot } => {
+            let value = exchange.request.fields.iter().rfind(|field| name.is(field.id, field.name));
+            let value = value.map(|field| field.value[..field.value.len().min(*length)].into());
+            put(&mut exchange.captured.request, usize::from(*slot), value);
+        }
+        Op::CaptureResponseHeader { name, length, slot } => {
+            exchange.captured.wanted.push((name.lower.as_bytes().into(), *length, *slot));
+        }
+    }
+    Flow::Next
+}
+
+fn put(list: &mut Vec<Option<Box<[u8]>>>, at: usize, value: Option<Box<[u8]>>) {
+    if list.len() <= at {
+        list.resize(at + 1, None);
+    }
+    list[at] = value;
+}
+
+/// nginx's `rewrite` after a match.
+fn rewrite(
+    exchange: &mut Exchange,
+    replacement: &weir_plan::Template,
+    keep_query: bool,
+    flag: RewriteFlag,
+) -> Flow {
+    let mut target = render_replacement(exchange, replacement, flag);
+    match flag {
+        RewriteFlag::Redirect | RewriteFlag::Permanent => {
+            if keep_query && !exchange.request.query.is_empty() {
+                target.push(if target.contains(&b'?') { b'&' } else { b'?' });
+                target.extend_from_slice(&exchange.request.query);
+            }
+            let status = if flag == RewriteFlag::Permanent { 301 } else { 302 };
+            Flow::Done(Verdict::Redirect { status, location: target })
+        }
+        _ => {
+            let (path, query) = split_query(&target);
+            let mut query = query.unwrap_or_default().to_vec();
+            if keep_query && !exchange.request.query.is_empty() {
+                if !query.is_empty() {
+                    query.push(b'&');
+                }
+                query.extend_from_slice(&exchange.request.query);
+            }
+            exchange.request.path = path.to_vec();
+            if exchange.request.path.is_empty() {
+                return Flow::Done(Verdict::Failed);
+            }
+            exchange.request.query = query;
+            exchange.request.path_is_raw = false;
+            exchange.path_changed = flag != RewriteFlag::Break;
+            if flag == RewriteFlag::Continue { Flow::Next } else { Flow::Stop }
+        }
+    }
+}
+
+/// The replacement's text. Groups of the path hold decoded bytes: in a redirect they are escaped again.
+fn render_replacement(exchange: &Exchange, replacement: &weir_plan::Template, flag: RewriteFlag) -> Vec<u8> {
+    let redirects = matches!(flag, RewriteFlag::Redirect | RewriteFlag::Permanent);
+    let mut out = Vec::new();
+    for piece in &replacement.pieces {
+        match piece {
+            weir_plan::Piece::Var(weir_expr::Var::Capture(group), _) if redirects => {
+                let value = exchange.captures.group(usize::from(*group)).unwrap_or_default();
+                weir_http::uri::escape(weir_http::uri::Escape::Uri, value, &mut out);
+            }
+            piece => render(exchange, &weir_plan::Template { pieces: vec![piece.clone()] }, &mut out),
+        }
+    }
+    out
+}
+
+fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
+        None => (target, None),
+    }
+}
+
+/// Sets the path as received (HAProxy's meaning): it goes upstream as it is, and `path` follows it.
+fn set_target(exchange: &mut Exchange, raw_path: Vec<u8>, query: Option<Vec<u8>>) -> Flow {
+    if !raw_path.starts_with(b"/") && raw_path != b"*" {
+        return Flow::Done(Verdict::Failed);
+    }
+    if exchange.set_raw_path(&raw_path).is_err() {
+        return Flow::Done(Verdict::Failed);
+    }
+    if let Some(query) = query {
+        exchange.request.query = query;
+    }
+    Flow::Next
+}
+
+fn replace_target(
+    exchange: &mut Exchange,
+    part: TargetPart,
+    pattern: &weir_plan::Pattern,
+    with: &weir_plan::Template,
+) -> Flow {
+    let request = &exchange.request;
+    let mut subject = request.raw_path.clone();
+    if part != TargetPart::Path && !request.query.is_empty() {
+        subject.push(b'?');
+        subject.extend_from_slice(&request.query);
+    }
+    let Some(captures) = pattern.matches(&subject) else { return Flow::Next };
+    keep_match(exchange, pattern, &captures, &subject);
+    let whole = captures.range(0).unwrap_or(0..subject.len());
+    let mut replaced = subject[..whole.start].to_vec();
+    render(exchange, with, &mut replaced);
+    replaced.extend_from_slice(&subject[whole.end..]);
+    let (path, query) = split_query(&replaced);
+    let query = if part == TargetPart::Path { None } else { Some(query.unwrap_or_default().to_vec()) };
+    set_target(exchange, path.to_vec(), query)
+}
+
+/// A size with an optional unit (`512`, `10k`, `1m`); what is none counts as no limit.
+fn parse_size(value: &[u8]) -> u64 {
+    let text = std::str::from_utf8(value).unwrap_or_default().trim();
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().map_or(0, |n| n.saturating_mul(unit))
+}

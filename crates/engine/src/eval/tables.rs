@@ -1,0 +1,127 @@
+//! Variables that the configuration defines: assigned, looked up, by address, by share.
+//!
+//! Owns: computing them at first use, and keeping the value for the request.
+
+use std::net::IpAddr;
+
+use weir_plan::{Definition, Slot};
+
+use super::Value;
+use crate::exchange::Exchange;
+
+/// Appends the value of a user variable; false if it has none.
+pub(super) fn append_user(exchange: &Exchange, slot: Slot, out: &mut Vec<u8>) -> bool {
+    if let Some(known) = exchange.slots.state(slot, out) {
+        return known;
+    }
+    let installed = exchange.installed.clone();
+    let Some(variable) = installed.plan.variables.get(usize::from(slot.0)) else { return false };
+    if matches!(variable.definition, Definition::Assigned) {
+        return false;
+    }
+    exchange.slots.put(slot, Value::Busy);
+    let start = out.len();
+    let keep = compute(exchange, &variable.definition, out);
+    let value = if keep { Value::Known(out[start..].into()) } else { Value::Unset };
+    exchange.slots.put(slot, value);
+    true
+}
+
+/// Appends the value; false if it must not be kept.
+fn compute(exchange: &Exchange, definition: &Definition, out: &mut Vec<u8>) -> bool {
+    match definition {
+        Definition::Assigned => false,
+        Definition::Map(table) => {
+            let subject = super::text(exchange, &table.source);
+            let (value, matched) = table.find(&subject);
+            if let Some((pattern, captures)) = matched {
+                // Named groups become variables; numbered ones hold for this value only, so they are put in place of
+                // the pieces here rather than kept in the exchange.
+                for &(group, slot) in pattern.named() {
+                    exchange.slots.set(slot, captures.text(usize::from(group), &subject));
+                }
+                render_with_groups(exchange, value, &captures, &subject, out);
+            } else {
+                super::render(exchange, value, out);
+            }
+            !table.volatile
+        }
+        Definition::Geo { source, networks, values, default } => {
+            let address = match source {
+                None => exchange.client_source().map(|(ip, _)| ip),
+                Some(source) => parse_address(&super::text(exchange, source)),
+            };
+            let found = address.and_then(|ip| networks.longest(ip)).and_then(|at| values.get(at as usize));
+            super::render(exchange, found.unwrap_or(default), out);
+            true
+        }
+        Definition::Split { key, shares } => {
+            let hash = murmur2(&super::text(exchange, key));
+            if let Some(value) = weir_plan::share_of(shares, hash) {
+                super::render(exchange, value, out);
+            }
+            true
+        }
+    }
+}
+
+pub(crate) fn render_with_groups(
+    exchange: &Exchange,
+    template: &weir_plan::Template,
+    captures: &weir_plan::Captures,
+    subject: &[u8],
+    out: &mut Vec<u8>,
+) {
+    for piece in &template.pieces {
+        match piece {
+            weir_plan::Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
+            weir_plan::Piece::Var(weir_expr::Var::Capture(group), filters) => {
+                let start = out.len();
+                out.extend_from_slice(captures.text(usize::from(*group), subject));
+                super::apply(filters, out, start);
+            }
+            weir_plan::Piece::Var(var, filters) => {
+                let start = out.len();
+                super::vars::append(exchange, var, out);
+                super::apply(filters, out, start);
+            }
+        }
+    }
+}
+
+fn parse_address(text: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+/// MurmurHash2, 32 bits, seed 0: what nginx's `split_clients` documents.
+fn murmur2(data: &[u8]) -> u32 {
+    const M: u32 = 0x5bd1_e995;
+    let mut hash = data.len() as u32;
+    let (words, rest) = data.as_chunks::<4>();
+    for word in words {
+        let mut k = u32::from_le_bytes(*word).wrapping_mul(M);
+        k = (k ^ (k >> 24)).wrapping_mul(M);
+        hash = hash.wrapping_mul(M) ^ k;
+    }
+    for (at, &byte) in rest.iter().enumerate() {
+        hash ^= u32::from(byte) << (8 * at);
+    }
+    if !rest.is_empty() {
+        hash = hash.wrapping_mul(M);
+    }
+    hash = (hash ^ (hash >> 13)).wrapping_mul(M);
+    hash ^ (hash >> 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn murmur2_agrees_with_the_published_function() {
+        // Computed by Appleby's reference code, seed 0.
+        assert_eq!(murmur2(b""), 0);
+        assert_ne!(murmur2(b"a"), murmur2(b"b"));
+        assert_eq!(murmur2(b"abcd"), murmur2(b"abcd"));
+    }
+}

@@ -1,0 +1,190 @@
+//! The request body as far as the exchange holds it.
+//!
+//! Owns: the buffered bytes, in memory or in a bounded file.
+//! Never: reads from the client; `exchange::intake` does.
+//! Driven by: proxy and FastCGI actions, which send it, again for a retry.
+//! Why: a body that is buffered before an endpoint is chosen can be sent twice, and a slow upload holds no endpoint.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use weir_rt::Buf;
+
+/// State of the body.
+#[derive(Default)]
+pub(crate) struct RequestBody {
+    memory: Vec<u8>,
+    spool: Option<Spool>,
+    received: u64,
+    /// All of it is here.
+    pub(crate) complete: bool,
+    /// Some of it went to an endpoint unbuffered: it cannot be sent again.
+    pub(crate) streamed: bool,
+}
+
+struct Spool {
+    file: File,
+    path: PathBuf,
+    length: u64,
+}
+
+/// A piece of a body read back.
+pub(crate) enum BodyPiece {
+    /// Bytes.
+    Data(Buf),
+    /// There are no more.
+    End,
+}
+
+impl RequestBody {
+    /// Forgets the body; the file is closed, and its name is gone already.
+    pub(crate) fn clear(&mut self) {
+        self.memory.clear();
+        if self.memory.capacity() > 64 << 10 {
+            self.memory = Vec::new();
+        }
+        self.spool = None;
+        self.received = 0;
+        self.complete = false;
+        self.streamed = false;
+    }
+
+    /// Bytes received so far, buffered or passed on.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Counts bytes that were passed on without being kept.
+    pub(crate) fn count_streamed(&mut self, bytes: usize) {
+        self.received += bytes as u64;
+        self.streamed = true;
+    }
+
+    /// Bytes held.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.memory.len() as u64 + self.spool.as_ref().map_or(0, |spool| spool.length)
+    }
+
+    /// The bytes, if all that was received is in memory.
+    pub(crate) fn in_memory(&self) -> Option<&[u8]> {
+        (self.spool.is_none() && !self.memory.is_empty()).then_some(&self.memory)
+    }
+
+    /// Path of the file that holds the body; the file has no name any more, but logs and FastCGI show this.
+    pub(crate) fn file_path(&self) -> Option<&Path> {
+        self.spool.as_ref().map(|spool| spool.path.as_path())
+    }
+
+    /// Keeps bytes: in memory up to `limit`, then in a nameless file under `folder`.
+    ///
+    /// # Errors
+    /// The file could not be made or written (no space): the request is answered with 500, others go on.
+    pub(crate) fn keep(&mut self, bytes: &[u8], limit: usize, folder: &Path) -> io::Result<()> {
+        self.received += bytes.len() as u64;
+        if self.spool.is_none() && self.memory.len() + bytes.len() <= limit {
+            self.memory.extend_from_slice(bytes);
+            return Ok(());
+        }
+        if self.spool.is_none() {
+            let mut spool = Spool::create(folder)?;
+            spool.append(&self.memory)?;
+            self.memory = Vec::new();
+            self.spool = Some(spool);
+        }
+        match &mut self.spool {
+            Some(spool) => spool.append(bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads back up to 64 KB from `offset`.
+    ///
+    /// # Errors
+    /// The file could not be read.
+    pub(crate) fn piece(&self, offset: u64) -> io::Result<BodyPiece> {
+        let mut buf = Buf::new();
+        match &self.spool {
+            None => {
+                let rest = self.memory.get(offset as usize..).unwrap_or_default();
+                buf.extend(&rest[..rest.len().min(weir_rt::LARGE)]);
+            }
+            Some(spool) => {
+                let wanted = (spool.length.saturating_sub(offset)).min(weir_rt::LARGE as u64) as usize;
+                if wanted > 0 && weir_rt::pread_into(&spool.file, offset, &mut buf, wanted)? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        }
+        Ok(if buf.is_empty() { BodyPiece::End } else { BodyPiece::Data(buf) })
+    }
+
+    /// The file and its length, if the body is in one.
+    pub(crate) fn file(&self) -> Option<(&File, u64)> {
+        self.spool.as_ref().map(|spool| (&spool.file, spool.length))
+    }
+}
+
+impl Spool {
+    fn create(folder: &Path) -> io::Result<Self> {
+        let (file, path) = create_spool_file(folder)?;
+        Ok(Self { file, path, length: 0 })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Makes a file that nobody else can open: its name is removed at once. Falls back to the system's temporary folder
+/// where the configured one cannot be used (a packaged default path without the package).
+pub(crate) fn create_spool_file(folder: &Path) -> io::Result<(File, PathBuf)> {
+    match tempfile::Builder::new().prefix("weir-").tempfile_in(folder) {
+        Ok(named) => {
+            let path = named.path().to_owned();
+            Ok((named.into_file(), path))
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            let named = tempfile::NamedTempFile::with_prefix("weir-")?;
+            let path = named.path().to_owned();
+            Ok((named.into_file(), path))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a spool file at an offset into a slice, for callers with a buffer of their own.
+pub(crate) fn read_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    file.read_at(into, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(body: &RequestBody) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let BodyPiece::Data(piece) = body.piece(all.len() as u64).unwrap() {
+            all.extend_from_slice(&piece);
+        }
+        all
+    }
+
+    #[test]
+    fn a_body_moves_to_a_file_and_reads_back_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut body = RequestBody::default();
+        body.keep(b"hello ", 8, folder.path()).unwrap();
+        assert_eq!(body.in_memory(), Some(&b"hello "[..]));
+        body.keep(&[b'x'; 100_000], 8, folder.path()).unwrap();
+        assert!(body.in_memory().is_none());
+        assert_eq!(body.buffered(), 100_006);
+        let first = whole(&body);
+        assert_eq!(first.len(), 100_006);
+        assert_eq!(first, whole(&body));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the file has no name");
+    }
+}

@@ -1,0 +1,88 @@
+//! Facts about a client's connection that do not change while it lives.
+//!
+//! Owns: addresses, PROXY header, TLS facts, counters of the connection.
+//! Never: holds the socket.
+//! Driven by: `accept` (fills), variables and logs (read).
+
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use weir_control::ListenerId;
+use weir_rt::PeerAddr;
+
+use crate::worker::Worker;
+
+/// A client's connection.
+pub(crate) struct Client {
+    /// Serial number in the process.
+    pub(crate) serial: u64,
+    /// The peer.
+    pub(crate) peer: PeerAddr,
+    /// The own address.
+    pub(crate) local: PeerAddr,
+    /// Addresses told by a PROXY header, source and destination.
+    pub(crate) proxied: Option<(SocketAddr, SocketAddr)>,
+    /// TLS facts; `None` without TLS.
+    pub(crate) tls: Option<Box<TlsFacts>>,
+    /// Where it arrived.
+    pub(crate) listener: ListenerId,
+    /// When it was accepted.
+    pub(crate) accepted: Instant,
+    /// The same since 1970.
+    pub(crate) accepted_unix: Duration,
+    /// Time from accept to the end of handshakes.
+    pub(crate) handshake: Cell<Duration>,
+    /// Requests so far.
+    pub(crate) requests: Cell<u64>,
+}
+
+/// What a handshake settled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TlsFacts {
+    /// `TLSv1.2`, `TLSv1.3`.
+    pub(crate) protocol: &'static str,
+    /// OpenSSL's spelling.
+    pub(crate) cipher: &'static str,
+    /// Key-exchange group.
+    pub(crate) curve: Box<str>,
+    /// Name sent by the client.
+    pub(crate) server_name: Option<Box<str>>,
+    /// Protocol agreed on.
+    pub(crate) alpn: Option<Box<[u8]>>,
+    /// The session was resumed.
+    pub(crate) resumed: bool,
+    /// `SUCCESS`, `NONE`, `FAILED:…`.
+    pub(crate) verify: Box<str>,
+    /// The client's certificate, DER.
+    pub(crate) certificate: Option<Box<[u8]>>,
+}
+
+impl Client {
+    /// A connection that was just accepted.
+    pub(crate) fn new(worker: &Worker, peer: PeerAddr, local: PeerAddr, listener: ListenerId) -> Self {
+        Self {
+            serial: worker.shared.next_serial(),
+            peer,
+            local,
+            proxied: None,
+            tls: None,
+            listener,
+            accepted: worker.now(),
+            accepted_unix: weir_rt::unix_now(),
+            handshake: Cell::new(Duration::ZERO),
+            requests: Cell::new(0),
+        }
+    }
+
+    /// Address and port the client is believed to have, before real-IP rules: the PROXY header's or the peer's.
+    pub(crate) fn source(&self) -> Option<(IpAddr, u16)> {
+        let addr = self.proxied.map(|(source, _)| source).or_else(|| self.peer.inet())?;
+        Some((addr.ip().to_canonical(), addr.port()))
+    }
+
+    /// Own address and port. A PROXY header does not change it (nginx: `$proxy_protocol_server_addr` does).
+    pub(crate) fn destination(&self) -> Option<(IpAddr, u16)> {
+        self.local.inet().map(|addr| (addr.ip().to_canonical(), addr.port()))
+    }
+}

@@ -1,0 +1,67 @@
+//! The client's half of an exchange, whatever the HTTP version.
+//!
+//! Owns: the list of what an action may ask of it.
+//! Driven by: actions and the responder; implemented by `http::h1`.
+//! Why: one proxy loop for all versions. HTTP/2 and HTTP/3 become further implementations, not further loops.
+
+use std::fs::File;
+
+use weir_wire::{ReceiveError, SendError};
+
+use super::Exchange;
+
+/// How long the body of an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodySize {
+    /// So many bytes; 0 is an empty body, and is announced.
+    Known(u64),
+    /// Not known beforehand.
+    Unknown,
+    /// There is none by the rules of method and status; `Content-Length`, if there is one among the fields, is kept.
+    Bodiless,
+}
+
+/// The client's half of an exchange.
+#[allow(async_fn_in_trait, reason = "used within this crate on one thread")]
+pub(crate) trait Downstream {
+    /// The next piece of the request's body; `None` at its end. Sends `100 Continue` first if the client waits for it.
+    /// Dropping the future loses nothing.
+    async fn body_piece(&mut self, exchange: &Exchange) -> Result<Option<&[u8]>, ReceiveError>;
+
+    /// Whether the request's body has been read to its end.
+    fn body_done(&self) -> bool;
+
+    /// Lines of trailers that came with the request.
+    fn trailers(&self, into: &mut crate::fields::Fields);
+
+    /// Sends an interim head (1xx) with these fields, if the client's version has them.
+    async fn interim(&mut self, status: u16, fields: &crate::fields::Fields) -> Result<(), SendError>;
+
+    /// Begins the answer: status and fields are those of `exchange.response`. Nothing may have been begun before.
+    fn begin(&mut self, exchange: &mut Exchange, size: BodySize);
+
+    /// Sends a piece of the answer's body. Small ones may be held back until [`Downstream::flush`] or
+    /// [`Downstream::finish`].
+    async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError>;
+
+    /// Sends a range of a file as a part of the body.
+    async fn send_file(&mut self, exchange: &Exchange, file: &File, offset: u64, length: u64) -> Result<(), SendError>;
+
+    /// Sends what was held back.
+    async fn flush(&mut self, exchange: &Exchange) -> Result<(), SendError>;
+
+    /// Ends the answer, with trailers where the framing has room for them.
+    async fn finish(&mut self, exchange: &Exchange, trailers: &crate::fields::Fields) -> Result<(), SendError>;
+
+    /// The answer cannot be completed: makes sure that the client sees that.
+    fn cut(&mut self);
+
+    /// Bytes sent for this exchange: all, and those of the body.
+    fn sent(&self) -> (u64, u64);
+
+    /// Ready when the client has gone away. Dropping the future is free.
+    async fn gone(&self);
+
+    /// The transport, for a tunnel, with what was read ahead.
+    fn into_tunnel(&mut self) -> (weir_wire::Conn, weir_rt::Buf);
+}

@@ -1,0 +1,88 @@
+//! The request of an exchange, as received and as the program has changed it.
+//!
+//! Owns: method, target, path, query, host, fields.
+//! Never: reads a socket; the connection fills it, whatever HTTP version it came in.
+//! Driven by: `http::connection` (fills), the program (edits), actions (read).
+//! Why: one form for all versions; buffers are used again for the next request of the worker.
+
+use std::net::IpAddr;
+
+use weir_http::{Method, Version};
+
+use crate::fields::Fields;
+
+/// One request.
+#[derive(Default)]
+pub(crate) struct Request {
+    /// Its method's number; [`Request::method_name`] spells it.
+    pub(crate) method: Method,
+    /// Spelling of the method as received or as set.
+    pub(crate) method_text: Vec<u8>,
+    /// Version it came in.
+    pub(crate) version: Version,
+    /// The request line as received.
+    pub(crate) line: Vec<u8>,
+    /// The target as received (origin form: with query).
+    pub(crate) target: Vec<u8>,
+    /// Path of the target, not decoded; changed by `SetPath`.
+    pub(crate) raw_path: Vec<u8>,
+    /// Path, decoded and normalised; changed by rewrites.
+    pub(crate) path: Vec<u8>,
+    /// Query without `?`.
+    pub(crate) query: Vec<u8>,
+    /// Host, lower case, without port; empty if none was named.
+    pub(crate) host: Vec<u8>,
+    /// Port named with the host.
+    pub(crate) port: Option<u16>,
+    /// Fields.
+    pub(crate) fields: Fields,
+    /// `raw_path` and `query` still say what `path` says: the upstream request can pass them unchanged.
+    pub(crate) path_is_raw: bool,
+    /// Declared length of the body; `None` if there is none or it is chunked.
+    pub(crate) content_length: Option<u64>,
+    /// The body is chunked.
+    pub(crate) chunked: bool,
+    /// Bytes of head received; the body is added as it comes.
+    pub(crate) bytes: u64,
+    /// It waited behind another request in the same read.
+    pub(crate) pipelined: bool,
+    /// An upgrade the engine may pass on (`websocket`, …); `h2c` never.
+    pub(crate) upgrade: bool,
+    /// The client asked for `100 Continue`.
+    pub(crate) expects_continue: bool,
+    /// The client's address after real-IP rules, if they changed it.
+    pub(crate) real_client: Option<(IpAddr, u16)>,
+}
+
+impl Request {
+    /// Forgets the last request, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        let Self { method_text, line, target, raw_path, path, query, host, fields, .. } = self;
+        for text in [method_text, line, target, raw_path, path, query, host] {
+            text.clear();
+        }
+        fields.clear();
+        self.port = None;
+        self.path_is_raw = true;
+        self.content_length = None;
+        self.chunked = false;
+        self.bytes = 0;
+        self.pipelined = false;
+        self.upgrade = false;
+        self.expects_continue = false;
+        self.real_client = None;
+    }
+
+    /// True if the message has a body, even an empty one.
+    pub(crate) fn has_body(&self) -> bool {
+        self.chunked || self.content_length.is_some_and(|length| length > 0)
+    }
+
+    /// Value of a query argument, not decoded; names are compared without case, the first wins.
+    pub(crate) fn arg(&self, name: &[u8]) -> Option<&[u8]> {
+        self.query.split(|&b| b == b'&').find_map(|pair| {
+            let at = pair.iter().position(|&b| b == b'=')?;
+            pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
+        })
+    }
+}

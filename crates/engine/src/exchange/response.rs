@@ -1,0 +1,94 @@
+//! What is known of the answer and of the attempts behind it.
+//!
+//! Owns: status, fields to send, counts of bytes, records of attempts.
+//! Never: writes to a socket.
+//! Driven by: actions (fill), the responder (sends), logs and variables (read).
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::fields::Fields;
+
+/// The answer.
+#[derive(Default)]
+pub(crate) struct Response {
+    /// Status sent or to be sent; 0 before there is one.
+    pub(crate) status: u16,
+    /// Fields as sent.
+    pub(crate) fields: Fields,
+    /// All bytes sent to the client.
+    pub(crate) bytes_sent: u64,
+    /// Bytes of body sent to the client.
+    pub(crate) body_bytes_sent: u64,
+    /// The head is on its way: nothing else can be answered any more.
+    pub(crate) head_sent: bool,
+    /// The whole answer was sent.
+    pub(crate) complete: bool,
+    /// Bytes before compression, where the body was compressed.
+    pub(crate) uncompressed: Option<u64>,
+    /// Fields of the last upstream answer, as received.
+    pub(crate) upstream_fields: Fields,
+    /// Trailers of the last upstream answer.
+    pub(crate) upstream_trailers: Fields,
+    /// One record an attempt, in order.
+    pub(crate) attempts: Vec<Attempt>,
+}
+
+/// One attempt at an endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    /// Address as text (`127.0.0.1:80`, `unix:/run/a.sock`), or the pool's name where no endpoint could be chosen.
+    pub(crate) address: Rc<str>,
+    /// Name of the endpoint.
+    pub(crate) endpoint: Rc<str>,
+    /// Status of its answer; 0 if there was none (502, 504 are written by the engine).
+    pub(crate) status: u16,
+    /// Time to connect; `None` if it did not.
+    pub(crate) connect: Option<Duration>,
+    /// Time to the answer's head.
+    pub(crate) header: Option<Duration>,
+    /// Time to its end.
+    pub(crate) response: Option<Duration>,
+    /// Bytes of body.
+    pub(crate) length: u64,
+    /// Bytes sent to it.
+    pub(crate) sent: u64,
+    /// Bytes received from it.
+    pub(crate) received: u64,
+    /// Begins a new group: an internal redirect lies between this attempt and the one before (`:` in logs).
+    pub(crate) new_group: bool,
+}
+
+impl Attempt {
+    /// An attempt that has not begun.
+    pub(crate) fn new(address: Rc<str>, endpoint: Rc<str>) -> Self {
+        Self {
+            address,
+            endpoint,
+            status: 0,
+            connect: None,
+            header: None,
+            response: None,
+            length: 0,
+            sent: 0,
+            received: 0,
+            new_group: false,
+        }
+    }
+}
+
+impl Response {
+    /// Forgets the last answer, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.status = 0;
+        self.fields.clear();
+        self.bytes_sent = 0;
+        self.body_bytes_sent = 0;
+        self.head_sent = false;
+        self.complete = false;
+        self.uncompressed = None;
+        self.upstream_fields.clear();
+        self.upstream_trailers.clear();
+        self.attempts.clear();
+    }
+}

@@ -1,0 +1,325 @@
+//! An exchange's way through the plan.
+//!
+//! Owns: the order site program → route → route program → limits → access → try_files → action, internal redirects,
+//! error pages, and the bound on going back.
+//! Never: knows how an action answers.
+//! Driven by: `http::connection`, once a request.
+
+use std::sync::Arc;
+
+use weir_plan::{Action, ErrorTarget, Respond, RouteFeatures, RouteIx, TryLast};
+
+use super::{Downstream, Ending, Exchange, Phase};
+use crate::eval::program::{self, Verdict};
+use crate::eval::{keep_match, render, text};
+use crate::worker::Installed;
+use crate::{access, action, edit, respond};
+
+/// Internal redirects, route searches and error pages of one exchange, all together (nginx: 10).
+const MAX_REDIRECTS: u8 = 10;
+
+/// What comes next for an exchange.
+pub(crate) enum Next {
+    /// It was answered, or cut.
+    Done,
+    /// Answer with this status; error pages apply.
+    Status(u16),
+    /// Answer with this.
+    Respond(Arc<Respond>),
+    /// Redirect the client.
+    Redirect {
+        /// Status.
+        status: u16,
+        /// Where to, as written.
+        location: Vec<u8>,
+    },
+    /// Go on as if this target had been asked for.
+    Internal(Vec<u8>),
+    /// Go on with a named route; path and method stay.
+    Named(RouteIx),
+    /// Close the connection without an answer.
+    Close,
+}
+
+/// Takes an exchange through the plan until it is answered.
+pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
+    let installed = exchange.installed.clone();
+    let mut next = enter_site(exchange, down, &installed).await;
+    loop {
+        next = match next {
+            Next::Done => return,
+            Next::Close => {
+                exchange.ending = Ending::Proxy(Phase::Request);
+                exchange.response.status = if exchange.response.status == 0 { 444 } else { exchange.response.status };
+                down.cut();
+                return;
+            }
+            Next::Status(status) => status_or_page(exchange, down, &installed, status).await,
+            Next::Respond(respond) => fixed(exchange, down, &installed, &respond).await,
+            Next::Redirect { status, location } => {
+                respond::redirect(exchange, down, status, &location).await;
+                Next::Done
+            }
+            Next::Internal(target) => internal_redirect(exchange, down, &installed, &target).await,
+            Next::Named(route) => {
+                if spent(exchange) {
+                    Next::Status(500)
+                } else {
+                    exchange.internal = true;
+                    exchange.path_changed = false;
+                    exchange.route = route;
+                    enter_route(exchange, down, &installed).await
+                }
+            }
+        }
+    }
+}
+
+/// Counts a step back; true if there were too many.
+fn spent(exchange: &mut Exchange) -> bool {
+    exchange.redirects += 1;
+    exchange.redirects > MAX_REDIRECTS
+}
+
+async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    let site = installed.plan.site(exchange.site);
+    exchange.route = site.fallback;
+    let settings = &installed.plan.route(site.fallback).settings;
+    if let Some(rules) = &settings.real_ip {
+        access::real_ip(exchange, rules);
+    }
+    if let Some(program) = &site.program {
+        match program::run(exchange, program) {
+            Verdict::Go => {}
+            other => return verdict(exchange, down, installed, other).await,
+        }
+    }
+    search(exchange, down, installed).await
+}
+
+/// Searches the route of the current path, and enters it.
+async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    exchange.path_changed = false;
+    let site = installed.plan.site(exchange.site);
+    let found = installed.plan.find(site, &exchange.request.path);
+    exchange.route = found.route;
+    exchange.matched = found.matched_len;
+    if found.redirect_slash {
+        let mut location = Vec::new();
+        weir_http::uri::escape(weir_http::uri::Escape::Uri, &exchange.request.path, &mut location);
+        location.push(b'/');
+        if !exchange.request.query.is_empty() {
+            location.push(b'?');
+            location.extend_from_slice(&exchange.request.query);
+        }
+        return Next::Redirect { status: 301, location };
+    }
+    if !found.matches.is_empty() {
+        let path = exchange.request.path.clone();
+        for (pattern, captures) in &found.matches {
+            keep_match(exchange, pattern, captures, &path);
+        }
+    }
+    if installed.plan.route(exchange.route).internal && !exchange.internal {
+        return Next::Status(404);
+    }
+    Box::pin(enter_route(exchange, down, installed)).await
+}
+
+/// The current route from its program on.
+async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    let route = installed.plan.route(exchange.route);
+    if let Some(program) = &route.program {
+        match program::run(exchange, program) {
+            Verdict::Go => {}
+            other => return Box::pin(verdict(exchange, down, installed, other)).await,
+        }
+        if exchange.path_changed {
+            if spent(exchange) {
+                return Next::Status(500);
+            }
+            return search(exchange, down, installed).await;
+        }
+    }
+    // `Adopt` may have changed the route.
+    let route = installed.plan.route(exchange.route);
+    if route.features.intersects(RouteFeatures::BEFORE_ACTION) {
+        if let Some(next) = before_action(exchange, installed).await {
+            return next;
+        }
+    }
+    act(exchange, down, installed).await
+}
+
+async fn verdict<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    verdict: Verdict,
+) -> Next {
+    match verdict {
+        Verdict::Go => Next::Status(500),
+        Verdict::Respond(respond) => Next::Respond(respond),
+        Verdict::Redirect { status, location } => Next::Redirect { status, location },
+        Verdict::Close => Next::Close,
+        Verdict::Failed => Next::Status(500),
+        Verdict::Tarpit(millis, respond) => {
+            let wait = std::time::Duration::from_millis(millis);
+            let deadline = exchange.now() + wait;
+            let _ = weir_rt::timeout(deadline, down.gone()).await;
+            exchange.ending = Ending::Proxy(Phase::Request);
+            Next::Respond(respond)
+        }
+        Verdict::Unauthorized(auth) => {
+            access::challenge(exchange, &auth);
+            Next::Status(401)
+        }
+        Verdict::Enter(route) => {
+            if spent(exchange) {
+                return Next::Status(500);
+            }
+            exchange.route = route;
+            enter_route(exchange, down, installed).await
+        }
+    }
+}
+
+/// Real address, limits, access, candidates. `None`: go on with the action.
+async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
+    let route = installed.plan.route(exchange.route);
+    let settings = &route.settings;
+    if let Some(rules) = &settings.real_ip {
+        access::real_ip(exchange, rules);
+    }
+    if route.features.intersects(RouteFeatures::LIMIT_REQ | RouteFeatures::LIMIT_CONN) {
+        match crate::limits::check(exchange, installed).await {
+            Ok(()) => {}
+            Err(status) => return Some(Next::Status(status)),
+        }
+    }
+    if route.features.intersects(RouteFeatures::ACCESS_RULES | RouteFeatures::BASIC_AUTH)
+        && let Some(status) = access::check(exchange, &settings.access)
+    {
+        return Some(Next::Status(status));
+    }
+    let tries = route.try_files.as_ref()?;
+    if let Some(found) = action::files::first_candidate(exchange, tries) {
+        exchange.request.path = found;
+        exchange.request.path_is_raw = false;
+        return None;
+    }
+    Some(match &tries.last {
+        TryLast::Status(status) => Next::Status(*status),
+        TryLast::Named(route) => Next::Named(*route),
+        TryLast::Uri(target) => Next::Internal(text(exchange, target)),
+    })
+}
+
+async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    let route = installed.plan.route(exchange.route);
+    match &route.action {
+        Action::Static => action::files::serve(exchange, down, installed).await,
+        Action::Proxy(proxy) => Box::pin(action::proxy::serve(exchange, down, installed, proxy)).await,
+        Action::FastCgi(fastcgi) => Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await,
+        Action::Respond(respond) => Next::Respond(respond.clone()),
+        Action::StubStatus => action::status::stub(exchange, down).await,
+        Action::Stats(page) => action::status::stats(exchange, down, page).await,
+        Action::Metrics => action::status::metrics(exchange, down).await,
+    }
+}
+
+async fn fixed<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    respond: &Respond,
+) -> Next {
+    if respond.error_pages
+        && respond.status >= 300
+        && let Some(next) = error_page(exchange, installed, respond.status)
+    {
+        return next;
+    }
+    respond::fixed(exchange, down, respond).await;
+    Next::Done
+}
+
+async fn status_or_page<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    status: u16,
+) -> Next {
+    if exchange.response.head_sent {
+        down.cut();
+        return Next::Done;
+    }
+    if let Some(next) = error_page(exchange, installed, status) {
+        return next;
+    }
+    respond::status(exchange, down, status).await;
+    Next::Done
+}
+
+/// The page of the current route for a status.
+fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Option<Next> {
+    let settings = &installed.plan.route(exchange.route).settings;
+    if exchange.in_error_page && !settings.recursive_error_pages {
+        return None;
+    }
+    let page = settings.error_pages.find(status)?;
+    if spent(exchange) {
+        return None;
+    }
+    exchange.in_error_page = true;
+    exchange.status_override = match page.answer {
+        None => Some(status),
+        Some(None) => None,
+        Some(Some(answer)) => Some(answer),
+    };
+    Some(match &page.target {
+        ErrorTarget::Uri(target) => {
+            let target = text(exchange, target);
+            edit::as_get(exchange);
+            Next::Internal(target)
+        }
+        ErrorTarget::Named(route) => Next::Named(*route),
+        ErrorTarget::Redirect(location) => {
+            let mut to = Vec::new();
+            render(exchange, location, &mut to);
+            let answer = exchange.status_override.take().filter(|status| (300..400).contains(status));
+            Next::Redirect { status: answer.unwrap_or(302), location: to }
+        }
+        ErrorTarget::Raw(bytes) => {
+            exchange.status_override = Some(status);
+            Next::Respond(respond::raw(status, bytes))
+        }
+    })
+}
+
+async fn internal_redirect<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    target: &[u8],
+) -> Next {
+    if spent(exchange) {
+        return Next::Status(500);
+    }
+    if let Some(last) = exchange.response.attempts.last_mut() {
+        last.new_group = false;
+    }
+    let (path, query) = match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
+        None => (target, None),
+    };
+    if !path.starts_with(b"/") {
+        return Next::Status(500);
+    }
+    exchange.request.path = path.to_vec();
+    exchange.request.query = query.unwrap_or_default().to_vec();
+    exchange.request.path_is_raw = false;
+    exchange.internal = true;
+    // A site's program does not run again; its routes are searched with the new path.
+    search(exchange, down, installed).await
+}

@@ -1,0 +1,243 @@
+//! Header fields of one message, owned.
+//!
+//! Owns: the bytes of names and values, and the list of lines.
+//! Never: parses or writes HTTP; the parser fills it, the writer reads it.
+//! Driven by: the exchange, for requests (as received, then edited) and responses (to be sent).
+//! Why: a head is some hundred bytes; one copy into an arena that is used again frees the receive buffer at once and
+//! makes edits safe, for about 20 ns.
+
+use weir_http::HeaderId;
+
+/// An ordered multiset of field lines.
+#[derive(Default, Clone)]
+pub struct Fields {
+    bytes: Vec<u8>,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Copy)]
+struct Line {
+    id: HeaderId,
+    name: (u32, u32),
+    value: (u32, u32),
+    hop: bool,
+}
+
+/// One field line.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    /// Its number, if the name is known.
+    pub id: HeaderId,
+    /// Name as received or as to be written.
+    pub name: &'a [u8],
+    /// Value without surrounding white space.
+    pub value: &'a [u8],
+    /// It ends at this hop (RFC 9110 §7.6.1).
+    pub hop_by_hop: bool,
+}
+
+/// A field name to look for: by number if known, else by spelling.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldName<'a> {
+    id: HeaderId,
+    name: &'a [u8],
+}
+
+impl<'a> FieldName<'a> {
+    /// Looks the number up.
+    pub fn new(name: &'a [u8]) -> Self {
+        Self { id: HeaderId::of(name), name }
+    }
+}
+
+impl From<HeaderId> for FieldName<'static> {
+    fn from(id: HeaderId) -> Self {
+        Self { id, name: id.name().as_bytes() }
+    }
+}
+
+impl FieldName<'_> {
+    /// It is the Cookie field, whose lines are joined by `; `.
+    pub fn is_cookie(&self) -> bool {
+        self.id == HeaderId::Cookie
+    }
+
+    fn is(&self, id: HeaderId, name: &[u8]) -> bool {
+        self.id == id && (id != HeaderId::Unknown || name.eq_ignore_ascii_case(self.name))
+    }
+}
+
+impl Fields {
+    /// Forgets everything, keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.lines.clear();
+    }
+
+    /// True if there is no line.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Bytes of memory held, for deciding whether to keep it.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// Takes all lines of a parsed head over, with one copy of its bytes.
+    pub fn load(&mut self, head: &[u8], headers: weir_http::Headers<'_>) {
+        self.clear();
+        self.bytes.extend_from_slice(head);
+        let place = |text: &[u8]| {
+            // Both are slices of `head`.
+            let start = (text.as_ptr() as usize - head.as_ptr() as usize) as u32;
+            (start, start + text.len() as u32)
+        };
+        self.lines.extend(headers.fields().iter().map(|field| Line {
+            id: field.id,
+            name: place(field.name(head)),
+            value: place(field.value(head)),
+            hop: field.is_hop_by_hop(),
+        }));
+    }
+
+    /// Appends a line whose name's number is known already.
+    pub fn push_known(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
+        let name = self.store(name);
+        let value = self.store(value);
+        self.lines.push(Line { id, name, value, hop: false });
+    }
+
+    /// Appends a line.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.push_known(HeaderId::of(name), name, value);
+    }
+
+    /// Appends a line in the spelling of its number.
+    pub fn push_id(&mut self, id: HeaderId, value: &[u8]) {
+        self.push_known(id, id.name().as_bytes(), value);
+    }
+
+    /// Replaces all lines of a name by one.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.remove(FieldName::new(name));
+        self.push(name, value);
+    }
+
+    /// Removes all lines of a name; true if there was one.
+    pub fn remove<'n>(&mut self, name: impl Into<FieldName<'n>>) -> bool {
+        let name = name.into();
+        let bytes = &self.bytes;
+        let before = self.lines.len();
+        self.lines.retain(|line| !name.is(line.id, slice(bytes, line.name)));
+        self.lines.len() != before
+    }
+
+    /// Keeps the lines that pass.
+    pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
+        let bytes = &self.bytes;
+        self.lines.retain(|line| keep(field(bytes, line)));
+    }
+
+    /// All lines in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Field<'_>> + Clone {
+        self.lines.iter().map(|line| field(&self.bytes, line))
+    }
+
+    /// Values of a name in order.
+    pub fn all<'n>(&self, name: impl Into<FieldName<'n>>) -> impl Iterator<Item = &[u8]> + Clone {
+        let name = name.into();
+        let id = name.id;
+        // The spelling is compared only for names without a number; collecting it here would allocate.
+        let spelled = if id == HeaderId::Unknown { name.name.to_vec() } else { Vec::new() };
+        self.lines
+            .iter()
+            .filter(move |line| {
+                line.id == id
+                    && (id != HeaderId::Unknown || slice(&self.bytes, line.name).eq_ignore_ascii_case(&spelled))
+            })
+            .map(|line| slice(&self.bytes, line.value))
+    }
+
+    /// First value of a name.
+    pub fn first<'n>(&self, name: impl Into<FieldName<'n>>) -> Option<&[u8]> {
+        let name = name.into();
+        let line = self.lines.iter().find(|line| name.is(line.id, slice(&self.bytes, line.name)))?;
+        Some(slice(&self.bytes, line.value))
+    }
+
+    /// True if a name is present.
+    pub fn has<'n>(&self, name: impl Into<FieldName<'n>>) -> bool {
+        self.first(name).is_some()
+    }
+
+    /// Appends all values of a name to `out`, joined; false if there is none.
+    pub fn join<'n>(&self, name: impl Into<FieldName<'n>>, separator: &[u8], out: &mut Vec<u8>) -> bool {
+        let name = name.into();
+        let mut found = false;
+        for line in self.lines.iter().filter(|line| name.is(line.id, slice(&self.bytes, line.name))) {
+            if found {
+                out.extend_from_slice(separator);
+            }
+            out.extend_from_slice(slice(&self.bytes, line.value));
+            found = true;
+        }
+        found
+    }
+
+    /// Rewrites each value of a name; `None` leaves it.
+    pub fn rewrite<'n>(&mut self, name: impl Into<FieldName<'n>>, mut change: impl FnMut(&[u8]) -> Option<Vec<u8>>) {
+        let name = name.into();
+        for at in 0..self.lines.len() {
+            let line = self.lines[at];
+            if !name.is(line.id, slice(&self.bytes, line.name)) {
+                continue;
+            }
+            if let Some(value) = change(slice(&self.bytes, line.value)) {
+                self.lines[at].value = self.store(&value);
+            }
+        }
+    }
+
+    fn store(&mut self, text: &[u8]) -> (u32, u32) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(text);
+        (start, self.bytes.len() as u32)
+    }
+}
+
+fn slice(bytes: &[u8], range: (u32, u32)) -> &[u8] {
+    &bytes[range.0 as usize..range.1 as usize]
+}
+
+fn field<'a>(bytes: &'a [u8], line: &Line) -> Field<'a> {
+    Field {
+        id: line.id,
+        name: slice(bytes, line.name),
+        value: slice(bytes, line.value),
+        hop_by_hop: line.hop,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_order_and_edits_hold() {
+        let mut fields = Fields::default();
+        fields.push(b"X-A", b"1");
+        fields.push(b"Host", b"a");
+        fields.push(b"x-a", b"2");
+        let mut joined = Vec::new();
+        assert!(fields.join(FieldName::new(b"X-a"), b", ", &mut joined));
+        assert_eq!(joined, b"1, 2");
+        assert_eq!(fields.first(HeaderId::Host), Some(&b"a"[..]));
+        fields.set(b"X-A", b"3");
+        assert_eq!(fields.all(FieldName::new(b"x-a")).collect::<Vec<_>>(), [b"3"]);
+        assert!(fields.remove(HeaderId::Host));
+        assert!(!fields.has(HeaderId::Host));
+        fields.rewrite(FieldName::new(b"x-a"), |old| Some([old, b"!"].concat()));
+        assert_eq!(fields.first(FieldName::new(b"X-A")), Some(&b"3!"[..]));
+    }
+}

@@ -1,0 +1,139 @@
+//! What comes before the protocol: the PROXY header, the TLS handshake.
+//!
+//! Owns: both, with their time limit.
+//! Never: speaks HTTP, but for the one answer to a client that speaks it where TLS is due.
+//! Driven by: `accept`.
+//! Why: a future of its own, boxed and gone before the first request, so that idle connections stay small.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_http::proxy_protocol::{self, Header};
+use weir_plan::{ListenerIx, Service};
+use weir_rt::{AcceptError, Buf, SMALL, Stream, Timer, TlsStream};
+use weir_wire::Conn;
+
+use crate::exchange::{Client, TlsFacts};
+use crate::worker::{Installed, Worker};
+
+/// Settles what comes first. `None`: the connection is done with. `ahead` holds what was read beyond it.
+pub(crate) async fn settle(
+    worker: &Rc<Worker>,
+    installed: &Rc<Installed>,
+    ix: ListenerIx,
+    stream: Stream,
+    timer: &Timer,
+    client: &mut Client,
+    ahead: &mut Buf,
+) -> Option<Conn> {
+    let listener = installed.plan.listener(ix);
+    let time = match &listener.service {
+        Service::Http(hosts) => installed.plan.site(hosts.default_value()).client.header_timeout,
+        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).handshake_timeout,
+    };
+    timer.arm(time);
+    if listener.proxy_protocol {
+        timer.run(proxy_header(&stream, client, ahead)).await.ok()??;
+    }
+    let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
+    let configs = &installed.prepared.server_tls[ix.at()];
+    let select = |hello: &weir_rt::ClientHello| {
+        let found = tls.by_name.lookup(hello.server_name().unwrap_or_default().as_bytes());
+        if found.is_default && tls.strict_sni && !installed.plan.tls_identity(found.value).select_by_certificate_names {
+            return None;
+        }
+        configs.get(found.value.at())?.clone()
+    };
+    let accepted = timer.run(weir_rt::ServerTls::accept_after(stream, ahead.take(), select)).await;
+    match accepted {
+        Ok(Ok(stream)) => {
+            client.handshake.set(worker.now().saturating_duration_since(client.accepted));
+            client.tls = Some(Box::new(facts(&stream)));
+            worker.counters.handshake(client.listener, stream.resumed());
+            Some(Conn::Tls(stream))
+        }
+        Ok(Err(error)) => {
+            worker.counters.handshake_failed(client.listener);
+            failed(worker, installed, ix, client, timer, error).await;
+            None
+        }
+        Err(_) => {
+            worker.counters.handshake_failed(client.listener);
+            None
+        }
+    }
+}
+
+/// Reads a PROXY header; `None` if there is none, or a broken one.
+async fn proxy_header(stream: &Stream, client: &mut Client, ahead: &mut Buf) -> Option<()> {
+    loop {
+        match proxy_protocol::parse(ahead) {
+            Ok(Some((header, length))) => {
+                ahead.consume(length);
+                if let Header::Proxied { source, destination } = header {
+                    client.proxied = Some((source, destination));
+                }
+                return Some(());
+            }
+            Ok(None) => {}
+            Err(_) => return None,
+        }
+        match stream.read_up_to(ahead, SMALL).await {
+            Ok(read) if read > 0 => {}
+            _ => return None,
+        }
+    }
+}
+
+fn facts(stream: &TlsStream) -> TlsFacts {
+    let (verify, certificate) = match stream.client_cert() {
+        None => ("NONE".to_owned(), None),
+        Some(cert) => match cert.failure {
+            None => ("SUCCESS".to_owned(), Some(cert.der.into())),
+            Some(why) => (format!("FAILED:{why}"), Some(cert.der.into())),
+        },
+    };
+    TlsFacts {
+        protocol: stream.version().name(),
+        cipher: stream.cipher(),
+        curve: stream.group().map(Into::into).unwrap_or_default(),
+        server_name: stream.server_name().map(Into::into),
+        alpn: stream.alpn().map(Into::into),
+        resumed: stream.resumed(),
+        verify: verify.into(),
+        certificate,
+    }
+}
+
+/// Logs a handshake that failed; tells a client that speaks plain HTTP so.
+async fn failed(
+    worker: &Rc<Worker>,
+    installed: &Rc<Installed>,
+    ix: ListenerIx,
+    client: &Client,
+    timer: &Timer,
+    error: AcceptError,
+) {
+    let Service::Http(hosts) = &installed.plan.listener(ix).service else { return };
+    let text = error.to_string();
+    if let AcceptError::PlainHttp(stream, _) = error {
+        let name = installed.plan.site(hosts.default_value()).server_header.as_deref().unwrap_or("weir");
+        let body = format!(
+            "<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>\r\n<body>\r\n\
+             <center><h1>400 Bad Request</h1></center>\r\n<center>The plain HTTP request was sent to HTTPS port\
+             </center>\r\n<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
+        );
+        let head = format!(
+            "HTTP/1.1 400 Bad Request\r\nServer: {name}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n",
+            body.len()
+        );
+        let mut answer = Buf::new();
+        answer.extend(head.as_bytes());
+        answer.extend(body.as_bytes());
+        timer.arm(Duration::from_secs(5));
+        let _ = timer.run(stream.write_all(answer)).await;
+        let _ = stream.shutdown_write();
+    }
+    worker.shared.logs.connection(weir_telemetry::Level::Info, client.serial, &text);
+}

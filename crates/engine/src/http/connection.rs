@@ -1,0 +1,263 @@
+//! An HTTP/1 connection from its first byte to its close.
+//!
+//! Owns: waiting for requests, turning heads into exchanges, keep-alive, the answers to what is no request.
+//! Never: routes or answers requests; `exchange::walk` does.
+//! Driven by: `accept`.
+//! Why: while a connection is idle it holds neither buffer nor plan nor exchange; all of that lives in [`one`], whose
+//! future exists only while a request does.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_http::{HeadRules, RequestError, TargetForm, UnusualNames};
+use weir_plan::{Service, SiteIx};
+use weir_expr::settings::ClientSettings;
+use weir_rt::{Buf, Timer};
+use weir_wire::{Conn, HeadFailure, ServerConnection};
+
+use super::h1::H1;
+use crate::exchange::{Client, Ending, Exchange, Phase, walk};
+use crate::race::{Either, race};
+use crate::worker::{Installed, Worker};
+use crate::{log, respond};
+
+/// Most bytes of an unread request body that are read and dropped to keep a connection.
+const MAX_SKIPPED: u64 = 1 << 20;
+
+/// Serves a connection until it closes.
+pub(crate) async fn serve(worker: &Rc<Worker>, conn: Conn, client: Rc<Client>, timer: Timer, ahead: Buf) {
+    let mut h1 = H1::new(ServerConnection::with_input(conn, ahead), timer);
+    let mut wait = first_wait(worker, &client);
+    let mut ended = worker.now();
+    loop {
+        if !h1.conn.has_input() {
+            let waiting = worker.counters.waiting();
+            let arrived = race(h1.conn.wait(&h1.timer, wait), worker.draining.wait()).await;
+            drop(waiting);
+            match arrived {
+                Either::Left(true) => {}
+                Either::Left(false) => return,
+                // A request may be on its way: what has arrived is served, with `Connection: close`.
+                Either::Right(()) if h1.conn.incoming.fill_ready(weir_rt::MEDIUM).unwrap_or(false) => {}
+                Either::Right(()) => return,
+            }
+        }
+        let idle = worker.now().saturating_duration_since(ended);
+        match Box::pin(one(worker, &mut h1, &client, idle)).await {
+            Some(keep) => wait = keep,
+            None => return,
+        }
+        ended = worker.now();
+    }
+}
+
+/// How long the first request may take to begin.
+fn first_wait(worker: &Rc<Worker>, client: &Client) -> Duration {
+    let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return Duration::ZERO };
+    match &installed.plan.listener(ix).service {
+        Service::Http(hosts) => installed.plan.site(hosts.default_value()).client.header_timeout,
+        Service::Tcp(_) => Duration::ZERO,
+    }
+}
+
+/// One request. `Some(how long to wait for the next)` if the connection stays open.
+async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Duration) -> Option<Duration> {
+    let (installed, ix, last) = worker.for_listener(client.listener)?;
+    let Service::Http(hosts) = &installed.plan.listener(ix).service else { return None };
+    let default = hosts.default_value();
+    let settings = installed.plan.site(default).client.clone();
+    let mut exchange = worker.take_exchange(installed.clone(), client.clone());
+    exchange.site = default;
+    exchange.route = installed.plan.site(default).fallback;
+    exchange.times.idle = idle;
+    let reading = worker.counters.reading();
+    let rules = head_rules(&settings);
+    let received = h1.conn.receive_head(&rules, &h1.timer, settings.header_timeout).await;
+    drop(reading);
+    if let Err(failure) = received {
+        refuse(h1, &mut exchange, failure).await;
+        end(worker, exchange);
+        return None;
+    }
+    exchange.times.head = Some(exchange.elapsed());
+    client.requests.set(client.requests.get() + 1);
+    exchange.close_after |= last || worker.draining.is_set();
+    let writing = worker.counters.writing();
+    match take_request(&mut exchange, h1, hosts, &settings) {
+        Ok(()) => {
+            assert!(!worker.takes_injected_panic(), "a test asked for this panic");
+            h1.begin_exchange(&exchange);
+            walk::run(&mut exchange, h1).await;
+        }
+        Err(status) => {
+            h1.conn.begin_body();
+            exchange.close_after = true;
+            exchange.ending = Ending::Proxy(Phase::Request);
+            respond::status(&mut exchange, h1, status).await;
+        }
+    }
+    drop(writing);
+    let keep = after(&mut exchange, h1).await;
+    end(worker, exchange);
+    keep
+}
+
+/// Whether and how the connection goes on after an answer.
+async fn after(exchange: &mut Exchange, h1: &mut H1) -> Option<Duration> {
+    (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
+    let settings = exchange.route().settings.client.clone();
+    if h1.is_cut() {
+        return None;
+    }
+    let mut keeps = h1.keeps_alive();
+    if keeps && !h1.conn.incoming.is_done() {
+        keeps = h1.conn.skip_body(MAX_SKIPPED, &h1.timer, settings.lingering_timeout).await;
+    }
+    if !keeps {
+        if !h1.conn.incoming.is_done() || h1.conn.has_input() {
+            h1.conn.linger(&h1.timer, settings.lingering_time, settings.lingering_timeout).await;
+        }
+        return None;
+    }
+    settings.keepalive_timeout
+}
+
+fn end(worker: &Rc<Worker>, mut exchange: Box<Exchange>) {
+    log::exchange_ended(&mut exchange);
+    worker.give_exchange(exchange);
+}
+
+/// What a head may measure under these settings.
+pub(crate) fn head_rules(settings: &ClientSettings) -> HeadRules {
+    HeadRules {
+        first_line: settings.max_request_line as usize,
+        field_line: settings.max_header_line as usize,
+        head: (settings.max_headers + settings.max_request_line) as usize,
+        fields: settings.max_header_count as usize,
+        unusual_names: match (settings.ignore_invalid_headers, settings.drop_underscores) {
+            (false, false) => UnusualNames::Keep,
+            (_, false) => UnusualNames::DropExceptUnderscores,
+            (_, true) => UnusualNames::Drop,
+        },
+    }
+}
+
+/// Turns the head into the exchange's request, and finds the site. `Err`: the status to refuse it with.
+fn take_request(
+    exchange: &mut Exchange,
+    h1: &mut H1,
+    hosts: &weir_plan::HostIndex,
+    settings: &ClientSettings,
+) -> Result<(), u16> {
+    let head_len = h1.conn.head_len();
+    let pipelined = h1.was_pipelined();
+    let head = h1.conn.head_bytes();
+    let view = h1.conn.request();
+    let request = &mut exchange.request;
+    request.method = view.method();
+    request.method_text.extend_from_slice(view.method_text());
+    request.version = view.version();
+    request.line.extend_from_slice(view.line());
+    request.target.extend_from_slice(view.origin_target());
+    if let Some(query) = view.query() {
+        request.query.extend_from_slice(query);
+    }
+    request.bytes = head_len as u64;
+    request.pipelined = pipelined;
+    request.content_length = view.framing().length().filter(|_| view.framing() != weir_http::Framing::None);
+    request.chunked = view.framing() == weir_http::Framing::Chunked;
+    request.upgrade = view.upgrade().is_some();
+    request.expects_continue = view.expects_continue();
+    request.fields.load(head, view.headers());
+    if let Some(authority) = view.authority() {
+        request.host.extend(authority.host.iter().map(u8::to_ascii_lowercase));
+        if request.host.last() == Some(&b'.') {
+            request.host.pop();
+        }
+        request.port = authority.port;
+    }
+    let absolute = view.target_form() == TargetForm::Absolute;
+    if absolute && let Some(authority) = view.authority_text() {
+        // RFC 9112 §3.2.2: the target's authority replaces the Host field, for everyone behind as well.
+        let authority = authority.to_vec();
+        request.fields.set(b"Host", &authority);
+    }
+    h1.client_keeps_alive(view_keeps_alive(&h1.conn));
+    let (method, unknown_expectation) = (exchange.request.method, h1.conn.request().expects_unknown());
+    find_site(exchange, hosts);
+    if method == weir_http::Method::Connect {
+        return Err(405);
+    }
+    if unknown_expectation {
+        return Err(417);
+    }
+    let raw = h1.conn.request().path().to_vec();
+    if exchange.set_raw_path(&raw).is_err() {
+        return Err(400);
+    }
+    h1.conn.begin_body();
+    let _ = settings;
+    Ok(())
+}
+
+fn view_keeps_alive(conn: &ServerConnection) -> bool {
+    conn.request().keep_alive()
+}
+
+fn find_site(exchange: &mut Exchange, hosts: &weir_plan::HostIndex) {
+    if hosts.is_trivial() {
+        return;
+    }
+    let host = std::mem::take(&mut exchange.request.host);
+    let found = hosts.lookup(&host);
+    let site: SiteIx = found.value;
+    if let Some((pattern, captures)) = &found.matched {
+        crate::eval::keep_match(exchange, pattern, captures, &host);
+    }
+    exchange.request.host = host;
+    exchange.site = site;
+    exchange.route = exchange.installed.plan.site(site).fallback;
+}
+
+/// Answers what is no request, where an answer is due.
+async fn refuse(h1: &mut H1, exchange: &mut Exchange, failure: HeadFailure) {
+    exchange.close_after = true;
+    let status = match failure {
+        HeadFailure::Idle => {
+            h1.set_cut();
+            return exchange.response.status = 0;
+        }
+        HeadFailure::Closed | HeadFailure::Io(_) => {
+            exchange.ending = Ending::ClientAborted(Phase::Request);
+            exchange.response.status = 400;
+            h1.set_cut();
+            return;
+        }
+        HeadFailure::Timeout => {
+            exchange.ending = Ending::ClientTimeout(Phase::Request);
+            408
+        }
+        HeadFailure::Refused(error) => {
+            exchange.ending = Ending::Proxy(Phase::Request);
+            note_refusal(exchange, h1, error);
+            error.status()
+        }
+    };
+    h1.abandon_input();
+    respond::status(exchange, h1, status).await;
+    let settings: Rc<Installed> = exchange.installed.clone();
+    let client = settings.plan.site(exchange.site).client.clone();
+    (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
+    if !h1.is_cut() {
+        h1.conn.linger(&h1.timer, client.lingering_time.min(Duration::from_secs(2)), client.lingering_timeout).await;
+    }
+}
+
+/// Keeps the first line for the log, as far as it came.
+fn note_refusal(exchange: &mut Exchange, h1: &H1, error: RequestError) {
+    let input = h1.conn.incoming.pending();
+    let end = input.iter().position(|&b| b == b'\r' || b == b'\n').unwrap_or(input.len()).min(256);
+    exchange.request.line.extend_from_slice(&input[..end]);
+    exchange.request.bytes = input.len() as u64;
+    log::client_error(exchange, &format!("client sent a bad request: {error}"));
+}

@@ -1,0 +1,312 @@
+//! The client's half of an exchange over HTTP/1.
+//!
+//! Owns: framing and keep-alive of answers, `100 Continue`, the writing of response heads.
+//! Never: decides what is answered.
+//! Driven by: actions and the responder, through [`Downstream`].
+
+use std::fs::File;
+use std::time::Duration;
+
+use weir_http::{HeadWriter, HeaderId, Method, Phrases, Version};
+use weir_policy::limit::{BodyRate, BodyRateConfig};
+use weir_rt::{Buf, PeerClosed, Timer};
+use weir_wire::{Conn, ReceiveError, SendError, SendFraming, ServerConnection};
+
+use crate::exchange::{BodySize, Downstream, Exchange};
+use crate::fields::Fields;
+
+/// The client's half over HTTP/1.
+pub(crate) struct H1 {
+    /// The connection.
+    pub(crate) conn: ServerConnection,
+    /// Its timer.
+    pub(crate) timer: Timer,
+    version: Version,
+    method: Method,
+    client_keeps: bool,
+    keeps: bool,
+    continue_due: bool,
+    cut: bool,
+    rate: Option<BodyRate>,
+    answers: u64,
+}
+
+impl H1 {
+    pub(crate) fn new(conn: ServerConnection, timer: Timer) -> Self {
+        Self {
+            conn,
+            timer,
+            version: Version::Http11,
+            method: Method::Get,
+            client_keeps: false,
+            keeps: false,
+            continue_due: false,
+            cut: false,
+            rate: None,
+            answers: 0,
+        }
+    }
+
+    /// Begins the exchange whose request was just taken.
+    pub(crate) fn begin_exchange(&mut self, exchange: &Exchange) {
+        self.version = exchange.request.version;
+        self.method = exchange.request.method;
+        self.continue_due = exchange.request.expects_continue;
+        self.rate = None;
+        self.conn.outgoing.reset_counts();
+    }
+
+    /// Whether the request came while an answer was being made.
+    pub(crate) fn was_pipelined(&self) -> bool {
+        self.answers > 0 && self.conn.head_was_waiting()
+    }
+
+    /// Says whether the client keeps the connection.
+    pub(crate) fn client_keeps_alive(&mut self, keeps: bool) {
+        self.client_keeps = keeps;
+        self.keeps = false;
+    }
+
+    /// Whether the connection can carry another request, as far as the answer is concerned.
+    pub(crate) fn keeps_alive(&self) -> bool {
+        self.keeps && !self.cut
+    }
+
+    /// The connection is not to be used any more.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Closes without another word.
+    pub(crate) fn set_cut(&mut self) {
+        self.cut = true;
+    }
+
+    /// What arrived is no request: nothing of it is read as one.
+    pub(crate) fn abandon_input(&mut self) {
+        self.conn.incoming.begin(weir_http::Framing::None);
+        self.client_keeps = false;
+        self.keeps = false;
+        self.conn.outgoing.reset_counts();
+    }
+
+    /// Bytes sent: all, and those of the body.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.conn.outgoing.sent(), self.conn.outgoing.payload())
+    }
+
+    fn send_timeout(exchange: &Exchange) -> Duration {
+        exchange.route().settings.client.send_timeout
+    }
+
+    /// The framing of the answer, and whether the connection stays open after it.
+    fn framing(&self, exchange: &Exchange, size: BodySize) -> (SendFraming, bool) {
+        let settings = &exchange.route().settings;
+        let client = &settings.client;
+        let age = exchange.now().saturating_duration_since(exchange.client.accepted);
+        let mut keeps = self.client_keeps
+            && !exchange.close_after
+            && client.keepalive_timeout.is_some()
+            && client.keepalive_requests.is_none_or(|most| exchange.client.requests.get() < most)
+            && client.keepalive_time.is_none_or(|most| age < most)
+            && !exchange.worker.draining.is_set();
+        let framing = match size {
+            BodySize::Bodiless => SendFraming::None,
+            BodySize::Known(length) => SendFraming::Length(length),
+            BodySize::Unknown if self.version >= Version::Http11 && settings.chunked => SendFraming::Chunked,
+            BodySize::Unknown => {
+                keeps = false;
+                SendFraming::UntilClose
+            }
+        };
+        (framing, keeps)
+    }
+
+    async fn read_piece(&mut self, timeout: Duration, exchange: &Exchange) -> Result<bool, ReceiveError> {
+        // The minimum rate counts only the time that the client is the one delaying: here.
+        let min_rate = exchange.route().settings.body.min_rate;
+        if min_rate == 0 {
+            self.conn.incoming.fill(&self.timer, timeout, weir_rt::LARGE).await?;
+            return Ok(true);
+        }
+        let rate = self.rate.get_or_insert_with(|| {
+            BodyRate::new(BodyRateConfig { bytes_per_second: min_rate, ..BodyRateConfig::default() })
+        });
+        let before = self.conn.incoming.pending().len();
+        rate.wait(exchange.worker.millis());
+        let limit = rate.poll_timeout().map(|at| exchange.worker.shared.instant(at));
+        let patience = limit.map_or(timeout, |at| timeout.min(at.saturating_duration_since(exchange.now())));
+        let filled = self.conn.incoming.fill(&self.timer, patience, weir_rt::LARGE).await;
+        let now = exchange.worker.millis();
+        rate.receive(now, self.conn.incoming.pending().len().saturating_sub(before));
+        rate.pause(now);
+        match filled {
+            Err(ReceiveError::Timeout) if patience < timeout && !rate.too_slow(now) => Ok(true),
+            other => other.map(|()| true),
+        }
+    }
+}
+
+/// Appends a response head over HTTP/1: status line, fields, framing, connection.
+fn write_head(
+    exchange: &Exchange,
+    out: &mut Vec<u8>,
+    version: Version,
+    framing: SendFraming,
+    size: BodySize,
+    keeps: bool,
+    client_keeps: bool,
+) {
+    let response = &exchange.response;
+    let mut head = HeadWriter::response(out, response.status, Phrases::default());
+    let mut has_date = false;
+    for field in response.fields.iter() {
+        has_date |= field.id == HeaderId::Date;
+        // Framing is this hop's own; a bodiless answer may still say how long the body would have been.
+        let framing_field = match field.id {
+            HeaderId::TransferEncoding => true,
+            HeaderId::ContentLength => size != BodySize::Bodiless,
+            _ => false,
+        };
+        if !framing_field {
+            // A value that a variable brought in may hold what must not stand there: the field is left out then.
+            let _ = head.field(field.name, field.value);
+        }
+    }
+    match framing {
+        SendFraming::Length(length) => head.number(HeaderId::ContentLength, length),
+        SendFraming::Chunked => drop(head.known(HeaderId::TransferEncoding, b"chunked")),
+        SendFraming::None | SendFraming::UntilClose => {}
+    }
+    if response.status == 101 {
+        let _ = head.known(HeaderId::Connection, b"upgrade");
+    } else if !keeps {
+        let _ = head.known(HeaderId::Connection, b"close");
+    } else if version < Version::Http11 && client_keeps {
+        let _ = head.known(HeaderId::Connection, b"keep-alive");
+    }
+    if keeps && let Some(time) = exchange.route().settings.client.keepalive_header {
+        let text = format!("timeout={}", time.as_secs());
+        let _ = head.known(HeaderId::KeepAlive, text.as_bytes());
+    }
+    if !has_date {
+        exchange.worker.date_line(out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+impl Downstream for H1 {
+    async fn body_piece(&mut self, exchange: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
+        let timeout = exchange.route().settings.body.timeout;
+        if self.continue_due && !self.conn.incoming.is_done() {
+            self.continue_due = false;
+            if self.conn.incoming.pending().is_empty() {
+                self.conn.outgoing.buffer().extend(b"HTTP/1.1 100 Continue\r\n\r\n");
+                let flushed = self.conn.outgoing.flush(&self.timer, Self::send_timeout(exchange)).await;
+                flushed.map_err(|_| ReceiveError::Closed)?;
+            }
+        }
+        loop {
+            match self.conn.incoming.step()? {
+                weir_wire::Step::Piece(start, end) => return Ok(Some(self.conn.incoming.slice(start, end))),
+                weir_wire::Step::End => return Ok(None),
+                weir_wire::Step::Wait => {
+                    self.read_piece(timeout, exchange).await?;
+                }
+            }
+        }
+    }
+
+    fn body_done(&self) -> bool {
+        self.conn.incoming.is_done()
+    }
+
+    fn trailers(&self, into: &mut Fields) {
+        if let Some(trailers) = self.conn.incoming.trailers() {
+            for (id, name, value) in trailers.headers().iter() {
+                into.push_known(id, name, value);
+            }
+        }
+    }
+
+    async fn interim(&mut self, status: u16, fields: &Fields) -> Result<(), SendError> {
+        // RFC 9110 §15.2: never to HTTP/1.0.
+        if self.version < Version::Http11 {
+            return Ok(());
+        }
+        if status == 100 {
+            if !std::mem::take(&mut self.continue_due) {
+                return Ok(());
+            }
+        }
+        let mut text = Vec::with_capacity(128);
+        let mut head = HeadWriter::response(&mut text, status, Phrases::default());
+        for field in fields.iter().filter(|field| !field.hop_by_hop) {
+            let _ = head.field(field.name, field.value);
+        }
+        head.end();
+        self.conn.outgoing.buffer().extend(&text);
+        self.conn.outgoing.flush(&self.timer, Duration::from_secs(60)).await
+    }
+
+    fn begin(&mut self, exchange: &mut Exchange, size: BodySize) {
+        let (framing, keeps) = self.framing(exchange, size);
+        // An unread body that is waited for (100-continue) will not come; where the next request begins is unknown.
+        let keeps = keeps && !(self.continue_due && !self.conn.incoming.is_done());
+        self.keeps = keeps;
+        self.answers += 1;
+        let mut text = exchange.worker.take_text();
+        write_head(exchange, &mut text, self.version, framing, size, keeps, self.client_keeps);
+        self.conn.outgoing.buffer().extend(&text);
+        exchange.worker.give_text(text);
+        self.conn.outgoing.begin(framing);
+        exchange.response.head_sent = true;
+    }
+
+    async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {
+        self.conn.outgoing.send(data, &self.timer, Self::send_timeout(exchange)).await
+    }
+
+    async fn send_file(&mut self, exchange: &Exchange, file: &File, offset: u64, length: u64) -> Result<(), SendError> {
+        let timeout = Self::send_timeout(exchange);
+        self.conn.outgoing.send_file(file, offset, length, &self.timer, timeout).await
+    }
+
+    async fn flush(&mut self, exchange: &Exchange) -> Result<(), SendError> {
+        self.conn.outgoing.flush(&self.timer, Self::send_timeout(exchange)).await
+    }
+
+    async fn finish(&mut self, exchange: &Exchange, trailers: &Fields) -> Result<(), SendError> {
+        let mut lines = Vec::new();
+        if !trailers.is_empty() {
+            let mut writer = HeadWriter::resume(&mut lines);
+            for field in trailers.iter() {
+                let _ = writer.field(field.name, field.value);
+            }
+        }
+        self.conn.outgoing.finish(&lines, &self.timer, Self::send_timeout(exchange)).await
+    }
+
+    fn cut(&mut self) {
+        self.cut = true;
+        self.keeps = false;
+    }
+
+    fn sent(&self) -> (u64, u64) {
+        self.counts()
+    }
+
+    async fn gone(&self) {
+        // A client that only ended its sending side still waits for the answer (RFC 9112 §9.5 allows it).
+        match self.conn.io().peer_closed().await {
+            PeerClosed::Failed(_) => {}
+            PeerClosed::Finished => std::future::pending().await,
+        }
+    }
+
+    fn into_tunnel(&mut self) -> (Conn, Buf) {
+        self.keeps = false;
+        self.cut = true;
+        (self.conn.io().clone(), self.conn.incoming.take_pending())
+    }
+}

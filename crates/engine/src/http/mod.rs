@@ -1,0 +1,4 @@
+//! HTTP on the client's side.
+
+pub(crate) mod connection;
+pub(crate) mod h1;

@@ -1,0 +1,178 @@
+//! What is made once for a plan and shared by all workers.
+//!
+//! Owns: TLS configurations, state of pools and zones.
+//! Never: changes after it was made.
+//! Driven by: [`crate::Engine`], before a plan is handed to any worker; a plan for which this fails changes nothing.
+
+use std::sync::Arc;
+
+use weir_expr::settings::{ClientVerify, TlsVersion};
+use weir_plan::{Certificate, Plan, TlsIdentity, UpstreamTls};
+use weir_policy::limit::{ConnZone, RateZone};
+use weir_policy::pool::PoolShared;
+use weir_rt::{
+    CertKey, ClientAuth, ClientAuthMode, ClientTls, ClientTlsConfig, ServerTls, ServerTlsConfig, ServerVerify,
+    SessionCache,
+};
+
+use crate::shared::Shared;
+
+/// Debian's bundle of the authorities that the system trusts.
+const SYSTEM_CAS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// What is made once for a plan.
+pub(crate) struct Prepared {
+    /// The plan.
+    pub(crate) plan: Arc<Plan>,
+    /// State of its pools, by index.
+    pub(crate) pools: Vec<Arc<PoolShared>>,
+    /// Its zones of request rates, by index.
+    pub(crate) rates: Vec<Arc<RateZone>>,
+    /// Its zones of concurrency, by index.
+    pub(crate) conns: Vec<Arc<ConnZone>>,
+    /// TLS of listeners, by listener and identity.
+    pub(crate) server_tls: Vec<Vec<Option<ServerTls>>>,
+    /// TLS towards endpoints, by index.
+    pub(crate) client_tls: Vec<ClientTls>,
+    /// Its log targets.
+    pub(crate) logs: crate::logs::Targets,
+}
+
+impl Prepared {
+    /// Prepares a plan.
+    ///
+    /// # Errors
+    /// One line that says what cannot be used, and where it was read.
+    pub(crate) fn new(shared: &Shared, plan: Arc<Plan>) -> Result<Self, String> {
+        let server_tls = plan
+            .listeners
+            .iter()
+            .map(|listener| match &listener.tls {
+                None => Ok(Vec::new()),
+                Some(tls) => {
+                    let used: std::collections::HashSet<_> =
+                        tls.by_name.values().chain([tls.by_name.default_value()]).collect();
+                    let cache = (tls.session_cache > 0).then(|| SessionCache::new(tls.session_cache));
+                    (0..plan.tls.len())
+                        .map(|at| {
+                            if !used.contains(&weir_plan::TlsIx(at as u32)) {
+                                return Ok(None);
+                            }
+                            let tickets = shared.tickets.clone().filter(|_| tls.tickets);
+                            server(&plan.tls[at], tickets, cache.clone(), tls.strict_sni).map(Some)
+                        })
+                        .collect()
+                }
+            })
+            .collect::<Result<Vec<Vec<_>>, String>>()?;
+        let client_tls = plan.upstream_tls.iter().map(client).collect::<Result<Vec<_>, String>>()?;
+        let logs = shared.logs.targets_for(&plan)?;
+        Ok(Self {
+            pools: shared.pools_for(&plan),
+            rates: shared.rates_for(&plan),
+            conns: shared.conns_for(&plan),
+            server_tls,
+            client_tls,
+            logs,
+            plan,
+        })
+    }
+}
+
+fn pair(certificate: &Certificate) -> CertKey {
+    CertKey {
+        chain_pem: certificate.chain.bytes.to_vec(),
+        key_pem: certificate.key.reveal().to_vec(),
+        names: Vec::new(),
+        default: false,
+    }
+}
+
+fn version(version: TlsVersion) -> weir_rt::TlsVersion {
+    match version {
+        TlsVersion::V1_2 => weir_rt::TlsVersion::Tls12,
+        TlsVersion::V1_3 => weir_rt::TlsVersion::Tls13,
+    }
+}
+
+fn bounds(versions: &[TlsVersion]) -> (weir_rt::TlsVersion, weir_rt::TlsVersion) {
+    let least = versions.iter().min().copied().unwrap_or(TlsVersion::V1_2);
+    let most = versions.iter().max().copied().unwrap_or(TlsVersion::V1_3);
+    (version(least), version(most))
+}
+
+fn listed(names: &[String]) -> Option<Vec<String>> {
+    (!names.is_empty()).then(|| names.to_vec())
+}
+
+fn server(
+    identity: &TlsIdentity,
+    tickets: Option<weir_rt::Tickets>,
+    session_cache: Option<SessionCache>,
+    strict: bool,
+) -> Result<ServerTls, String> {
+    let (min_version, max_version) = bounds(&identity.versions);
+    let config = ServerTlsConfig {
+        certificates: certificates(identity),
+        min_version,
+        max_version,
+        suites12: listed(&identity.suites),
+        suites13: listed(&identity.suites13),
+        groups: listed(&identity.curves),
+        alpn: identity.alpn.iter().map(|protocol| protocol.clone().into_bytes()).collect(),
+        tickets,
+        session_cache,
+        client_auth: ClientAuth {
+            mode: match identity.verify {
+                ClientVerify::Off => ClientAuthMode::Off,
+                // What failed to verify is answered by HTTP (400), not by a broken handshake, as nginx does.
+                ClientVerify::Optional | ClientVerify::Required => ClientAuthMode::Report,
+            },
+            ca_pem: identity.client_ca.as_ref().map_or_else(Vec::new, |pem| pem.bytes.to_vec()),
+            crl_pem: identity.client_crl.as_ref().map(|pem| pem.bytes.to_vec()),
+        },
+        reject_handshake: identity.reject,
+        strict_names: strict && identity.select_by_certificate_names,
+        ..ServerTlsConfig::default()
+    };
+    ServerTls::new(config).map_err(|error| {
+        let path = identity.certificates.first().map(|first| first.chain.path.display().to_string());
+        format!("cannot use the certificate {}: {error}", path.unwrap_or_else(|| "(none)".into()))
+    })
+}
+
+fn certificates(identity: &TlsIdentity) -> Vec<CertKey> {
+    let pairs = identity.certificates.iter().map(pair);
+    if !identity.select_by_certificate_names {
+        return pairs.collect();
+    }
+    pairs
+        .enumerate()
+        .map(|(at, pair)| CertKey { names: weir_rt::cert_names(&pair.chain_pem).unwrap_or_default(), default: at == 0, ..pair })
+        .collect()
+}
+
+fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
+    let (min_version, max_version) = bounds(&tls.versions);
+    let verify = if tls.verify {
+        let ca_pem = match &tls.ca {
+            Some(ca) => ca.bytes.to_vec(),
+            None => std::fs::read(SYSTEM_CAS).map_err(|error| format!("cannot read {SYSTEM_CAS}: {error}"))?,
+        };
+        let crl_pem = tls.crl.as_ref().map(|pem| pem.bytes.to_vec());
+        ServerVerify::Ca { ca_pem, crl_pem, check_name: true }
+    } else {
+        ServerVerify::Off
+    };
+    let config = ClientTlsConfig {
+        verify,
+        certificate: tls.certificate.as_ref().map(pair),
+        alpn: tls.alpn.iter().map(|protocol| protocol.clone().into_bytes()).collect(),
+        sessions: if tls.session_reuse { 256 } else { 0 },
+        min_version,
+        max_version,
+        suites12: listed(&tls.suites),
+        ..ClientTlsConfig::default()
+    };
+    ClientTls::new(config).map_err(|error| format!("cannot use the TLS settings towards an endpoint: {error}"))
+}

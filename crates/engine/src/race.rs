@@ -1,0 +1,127 @@
+//! Two futures, the first that ends; and a flag that many tasks of one thread wait for.
+//!
+//! Why: the two things that a connection waits on beside its peer; a select macro would be a dependency for twenty lines.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
+
+/// Which of two futures ended first.
+pub(crate) enum Either<A, B> {
+    /// The first, also if both were ready.
+    Left(A),
+    /// The second.
+    Right(B),
+}
+
+/// Runs two futures until one ends; the other is dropped.
+pub(crate) async fn race<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> Either<A, B> {
+    let mut a = pin!(a);
+    let mut b = pin!(b);
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = a.as_mut().poll(cx) {
+            return Poll::Ready(Either::Left(done));
+        }
+        b.as_mut().poll(cx).map(Either::Right)
+    })
+    .await
+}
+
+/// A flag of one thread. Waiting costs a slot, not an allocation.
+#[derive(Default)]
+pub(crate) struct Signal {
+    set: Cell<bool>,
+    waiting: RefCell<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    wakers: Vec<Option<Waker>>,
+    free: Vec<usize>,
+}
+
+impl Signal {
+    /// Whether it is set.
+    pub(crate) fn is_set(&self) -> bool {
+        self.set.get()
+    }
+
+    /// Sets it, and wakes all who wait.
+    pub(crate) fn set(&self) {
+        self.set.set(true);
+        self.wake_all();
+    }
+
+    /// Takes it back.
+    pub(crate) fn clear(&self) {
+        self.set.set(false);
+    }
+
+    /// Wakes all who wait, so that they look again, without setting it.
+    pub(crate) fn wake_all(&self) {
+        let wakers: Vec<Waker> = {
+            let mut waiting = self.waiting.borrow_mut();
+            waiting.wakers.iter_mut().filter_map(Option::take).collect()
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ready when it is set.
+    pub(crate) async fn wait(&self) {
+        let mut place = Place { signal: self, at: None };
+        poll_fn(|cx| {
+            if self.set.get() {
+                return Poll::Ready(());
+            }
+            place.put(cx.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Ready at the next [`Signal::wake_all`] or [`Signal::set`].
+    pub(crate) async fn next(&self) {
+        let mut place = Place { signal: self, at: None };
+        poll_fn(|cx| {
+            let woken = place.at.is_some_and(|at| self.waiting.borrow().wakers[at].is_none());
+            if self.set.get() || woken {
+                return Poll::Ready(());
+            }
+            place.put(cx.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+struct Place<'a> {
+    signal: &'a Signal,
+    at: Option<usize>,
+}
+
+impl Place<'_> {
+    fn put(&mut self, waker: &Waker) {
+        let waiting = &mut *self.signal.waiting.borrow_mut();
+        let at = *self.at.get_or_insert_with(|| {
+            waiting.free.pop().unwrap_or_else(|| {
+                waiting.wakers.push(None);
+                waiting.wakers.len() - 1
+            })
+        });
+        match &mut waiting.wakers[at] {
+            Some(known) if known.will_wake(waker) => {}
+            slot => *slot = Some(waker.clone()),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            let waiting = &mut *self.signal.waiting.borrow_mut();
+            waiting.wakers[at] = None;
+            waiting.free.push(at);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Making answers: fixed texts, standard pages, redirects, and the way of every body to the client.
+//!
+//! Owns: the fields every answer of ours has, edits of responses, compression, rate limits.
+//! Never: frames or sends; [`Downstream`] does.
+//! Driven by: the walk and all actions.
+//! Why: whatever an action sends goes through [`start`], [`data`] and [`end`], so that edits, compression and limits
+//! hold for all of them alike.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_http::{HeaderId, Method};
+use weir_plan::{Manner, Respond, RespondBody, RouteFeatures};
+use weir_wire::SendError;
+
+use crate::eval::{render, text};
+use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
+use crate::fields::Fields;
+use crate::{edit, filter};
+
+/// Begins an answer whose status and fields are in `exchange.response`: applies the route's edits and compression.
+pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: BodySize) {
+    if let Some(status) = exchange.status_override.take() {
+        exchange.response.status = status;
+    }
+    let size = match size {
+        _ if is_bodiless(exchange) => {
+            if let BodySize::Known(length) = size
+                && !matches!(exchange.response.status, 100..200 | 204 | 304)
+                && !exchange.response.fields.has(HeaderId::ContentLength)
+            {
+                let mut digits = itoa::Buffer::new();
+                exchange.response.fields.push_id(HeaderId::ContentLength, digits.format(length).as_bytes());
+            }
+            BodySize::Bodiless
+        }
+        size => size,
+    };
+    if let Some(server) = &exchange.site().server_header {
+        let server = server.clone();
+        exchange.response.fields.remove(HeaderId::Server);
+        exchange.response.fields.push_id(HeaderId::Server, server.as_bytes());
+    }
+    let features = exchange.route().features;
+    let size = if features.contains(RouteFeatures::GZIP) { filter::begin(exchange, size) } else { size };
+    if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS) || !exchange.response_edits.is_empty()
+    {
+        edit::response(exchange);
+    }
+    edit::capture_response(exchange);
+    down.begin(exchange, size);
+}
+
+/// Whether the rules of method and status leave no room for a body.
+pub(crate) fn is_bodiless(exchange: &Exchange) -> bool {
+    exchange.request.method == Method::Head || matches!(exchange.response.status, 100..200 | 204 | 304)
+}
+
+/// Sends a piece of the body.
+///
+/// # Errors
+/// The client is gone or too slow: the exchange is over.
+pub(crate) async fn data<D: Downstream>(exchange: &mut Exchange, down: &mut D, piece: &[u8]) -> Result<(), SendError> {
+    if is_bodiless(exchange) {
+        return Ok(());
+    }
+    if let Some(mut encoder) = exchange.encoder.take() {
+        let encoded = encoder.encode(piece);
+        let sent = send_paced(exchange, down, encoded).await;
+        exchange.encoder = Some(encoder);
+        return sent;
+    }
+    send_paced(exchange, down, piece).await
+}
+
+/// Ends the body.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) async fn end<D: Downstream>(exchange: &mut Exchange, down: &mut D, trailers: &Fields) -> Result<(), SendError> {
+    if let Some(mut encoder) = exchange.encoder.take() {
+        let rest = encoder.finish();
+        send_paced(exchange, down, rest).await?;
+        exchange.response.uncompressed = Some(encoder.taken());
+    }
+    down.finish(exchange, trailers).await?;
+    exchange.response.complete = true;
+    Ok(())
+}
+
+/// Sends what is held back, for answers that trickle.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) async fn flush<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Result<(), SendError> {
+    if let Some(mut encoder) = exchange.encoder.take() {
+        let pending = encoder.flush();
+        let sent = send_paced(exchange, down, pending).await;
+        exchange.encoder = Some(encoder);
+        sent?;
+    }
+    down.flush(exchange).await
+}
+
+/// The rate limit that holds now, in bytes a second.
+pub(crate) fn rate_limit(exchange: &Exchange) -> Option<u64> {
+    exchange.limit_rate.or(exchange.route().settings.limit_rate).filter(|&rate| rate > 0)
+}
+
+async fn send_paced<D: Downstream>(exchange: &mut Exchange, down: &mut D, piece: &[u8]) -> Result<(), SendError> {
+    let Some(rate) = rate_limit(exchange) else { return down.send(exchange, piece).await };
+    let began = *exchange.body_began.get_or_insert(exchange.worker.now());
+    // Tenths of a second of data at a time, so that the stream is even.
+    let step = (rate / 10).clamp(1, weir_rt::LARGE as u64) as usize;
+    for part in piece.chunks(step) {
+        down.send(exchange, part).await?;
+        let free = exchange.route().settings.limit_rate_after;
+        let limited = down.sent().1.saturating_sub(free);
+        let due = began + Duration::from_secs_f64(limited as f64 / rate as f64);
+        if due > weir_rt::now() {
+            down.flush(exchange).await?;
+            weir_rt::sleep_until(due).await;
+        }
+    }
+    Ok(())
+}
+
+/// Notes that the client did not take the answer.
+pub(crate) fn client_failed<D: Downstream>(exchange: &mut Exchange, down: &mut D, error: &SendError) {
+    exchange.ending = match error {
+        SendError::Timeout => Ending::ClientTimeout(Phase::Data),
+        _ => Ending::ClientAborted(Phase::Data),
+    };
+    down.cut();
+}
+
+/// Sends a whole answer from memory.
+pub(crate) async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, body: &[u8]) {
+    start(exchange, down, BodySize::Known(body.len() as u64));
+    let sent = async {
+        data(exchange, down, body).await?;
+        end(exchange, down, &Fields::default()).await
+    };
+    if let Err(error) = sent.await {
+        client_failed(exchange, down, &error);
+    }
+}
+
+/// Answers with the standard page of a status.
+pub(crate) async fn status<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16) {
+    begin_answer(exchange, status);
+    if matches!(status, 204 | 304) {
+        return whole(exchange, down, b"").await;
+    }
+    // Edits that are kept across error answers: the challenge of 401, the location of redirects.
+    let page = standard_page(exchange, exchange.status_override.unwrap_or(status));
+    exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
+    if exchange.site().manner == Manner::Haproxy {
+        exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
+    }
+    if status == 400 || status == 408 || status == 413 || status == 414 || status == 431 {
+        exchange.close_after |= !down.body_done() || status != 413;
+    }
+    whole(exchange, down, &page).await;
+}
+
+/// Forgets what an action had prepared, but what an answer to the client must still say.
+fn begin_answer(exchange: &mut Exchange, status: u16) {
+    let keep_challenge = status == 401;
+    exchange.response.status = status;
+    exchange.response.fields.retain(|field| keep_challenge && field.id == HeaderId::WwwAuthenticate);
+    exchange.encoder = None;
+    if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
+        exchange.ending = Ending::Local;
+    }
+}
+
+/// The page of a status in the manner of the site.
+fn standard_page(exchange: &Exchange, status: u16) -> Vec<u8> {
+    let reason = weir_http::Phrases::default().reason(status);
+    let page = match exchange.site().manner {
+        Manner::Nginx => {
+            let name = exchange.site().server_header.as_deref().unwrap_or("weir");
+            format!(
+                "<html>\r\n<head><title>{status} {reason}</title></head>\r\n<body>\r\n<center><h1>{status} {reason}</h1>\
+                 </center>\r\n<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
+            )
+        }
+        Manner::Haproxy => {
+            let words = explanation(status);
+            format!("<html><body><h1>{status} {reason}</h1>\n{words}\n</body></html>\n")
+        }
+    };
+    page.into_bytes()
+}
+
+/// One sentence for a person who meets the status.
+fn explanation(status: u16) -> &'static str {
+    match status {
+        400 => "What your browser sent is not a valid request.",
+        401 => "A user name and a password are asked for.",
+        403 => "The rules of this site forbid this request.",
+        404 => "There is nothing here.",
+        408 => "The request did not arrive in time.",
+        413 => "The request is too large.",
+        429 => "Too many requests in a short time.",
+        500 => "An error happened here.",
+        502 => "The server behind gave no valid answer.",
+        503 => "No server can take this request now.",
+        504 => "The server behind did not answer in time.",
+        _ => "",
+    }
+}
+
+/// Redirects the client. A relative location is made absolute as the site says.
+pub(crate) async fn redirect<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16, location: &[u8]) {
+    begin_answer(exchange, status);
+    let location = absolute(exchange, location);
+    exchange.response.fields.push_id(HeaderId::Location, &location);
+    if exchange.site().manner == Manner::Haproxy {
+        exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
+        return whole(exchange, down, b"").await;
+    }
+    let page = standard_page(exchange, status);
+    exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
+    whole(exchange, down, &page).await;
+}
+
+/// The location as it is sent: absolute if the site asks for it.
+fn absolute<'l>(exchange: &Exchange, location: &'l [u8]) -> Cow<'l, [u8]> {
+    let site = exchange.site();
+    if !location.starts_with(b"/") || !site.absolute_redirect || site.manner == Manner::Haproxy {
+        return Cow::Borrowed(location);
+    }
+    let secure = exchange.client.tls.is_some();
+    let host = if site.server_name_in_redirect { site.name.as_bytes() } else { exchange.host() };
+    let mut out = Vec::with_capacity(location.len() + host.len() + 16);
+    out.extend_from_slice(if secure { b"https://" } else { b"http://" });
+    out.extend_from_slice(host);
+    let default = if secure { 443 } else { 80 };
+    if site.port_in_redirect
+        && let Some((_, port)) = exchange.client.destination()
+        && port != default
+    {
+        out.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    out.extend_from_slice(location);
+    Cow::Owned(out)
+}
+
+/// Sends an answer that the configuration made.
+pub(crate) async fn fixed<D: Downstream>(exchange: &mut Exchange, down: &mut D, respond: &Respond) {
+    if let RespondBody::Redirect(location) = &respond.body {
+        let location = text(exchange, location);
+        add_fields(exchange, respond);
+        return redirect_with(exchange, down, respond.status, &location).await;
+    }
+    let body: Cow<'_, [u8]> = match &respond.body {
+        RespondBody::Text(template) => Cow::Owned(text(exchange, template)),
+        RespondBody::Bytes(bytes) => Cow::Borrowed(bytes),
+        RespondBody::Standard | RespondBody::Redirect(_) => {
+            if respond.headers.is_empty() {
+                return status(exchange, down, respond.status).await;
+            }
+            begin_answer(exchange, respond.status);
+            add_fields(exchange, respond);
+            let page = standard_page(exchange, respond.status);
+            exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
+            return whole(exchange, down, &page).await;
+        }
+    };
+    begin_answer(exchange, respond.status);
+    let mut content_type = Vec::new();
+    match &respond.content_type {
+        Some(template) => render(exchange, template, &mut content_type),
+        None => content_type.extend_from_slice(exchange.route().files.types.of(&exchange.request.path).as_bytes()),
+    }
+    if !content_type.is_empty() {
+        exchange.response.fields.push_id(HeaderId::ContentType, &content_type);
+    }
+    add_fields(exchange, respond);
+    whole(exchange, down, &body).await;
+}
+
+async fn redirect_with<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16, location: &[u8]) {
+    let added: Vec<(Vec<u8>, Vec<u8>)> =
+        exchange.response.fields.iter().map(|field| (field.name.to_vec(), field.value.to_vec())).collect();
+    begin_answer(exchange, status);
+    for (name, value) in added {
+        exchange.response.fields.push(&name, &value);
+    }
+    let location = absolute(exchange, location).into_owned();
+    exchange.response.fields.push_id(HeaderId::Location, &location);
+    let page = if exchange.site().manner == Manner::Haproxy { Vec::new() } else { standard_page(exchange, status) };
+    if !page.is_empty() {
+        exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
+    }
+    whole(exchange, down, &page).await;
+}
+
+fn add_fields(exchange: &mut Exchange, respond: &Respond) {
+    for (name, value) in &respond.headers {
+        let value = text(exchange, value);
+        exchange.response.fields.push_known(name.id, name.name.as_bytes(), &value);
+    }
+}
+
+/// An answer from the text of a whole HTTP response (HAProxy `errorfile`): its fields and body are sent as ours.
+pub(crate) fn raw(status: u16, bytes: &[u8]) -> Arc<Respond> {
+    let (head, body) = match memchr::memmem::find(bytes, b"\r\n\r\n") {
+        Some(at) => (&bytes[..at], &bytes[at + 4..]),
+        None => match memchr::memmem::find(bytes, b"\n\n") {
+            Some(at) => (&bytes[..at], &bytes[at + 2..]),
+            None => (&b""[..], bytes),
+        },
+    };
+    let mut respond = Respond {
+        status,
+        body: RespondBody::Bytes(body.into()),
+        content_type: Some(weir_plan::Template::default()),
+        headers: Vec::new(),
+        error_pages: false,
+    };
+    for line in String::from_utf8_lossy(head).lines().skip(1) {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        let framing = ["content-length", "transfer-encoding", "connection"];
+        if !framing.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+            respond
+                .headers
+                .push((weir_plan::HeaderName::new(name.trim()), weir_plan::Template::literal(value.trim())));
+        }
+    }
+    Arc::new(respond)
+}

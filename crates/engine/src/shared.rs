@@ -1,0 +1,229 @@
+//! What all workers share.
+//!
+//! Owns: the process's clock origin, limits on connections, zones and pool states under their stable names, counters,
+//! logs.
+//! Never: is locked on the hot path: workers read atomics, and ask the tables only when a plan is installed.
+//! Driven by: [`crate::Engine`].
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use weir_control::{ListenerId, PoolId};
+use weir_plan::{Listener, Plan};
+use weir_policy::Millis;
+use weir_policy::limit::{ConnZone, Quota, QuotaGuard, RateZone};
+use weir_policy::pool::PoolShared;
+use weir_rt::{IoChoice, RuntimeConfig};
+use weir_telemetry::Registry;
+
+use crate::{EngineOptions, Pages};
+
+/// What all workers share.
+pub(crate) struct Shared {
+    /// Name of the machine.
+    pub(crate) hostname: String,
+    /// Counters.
+    pub(crate) registry: Registry,
+    /// Log targets.
+    pub(crate) logs: crate::logs::Logs,
+    /// Pages that are rendered outside the engine.
+    pub(crate) pages: Arc<dyn Pages>,
+    /// TLS ticket keys, kept over all plans.
+    pub(crate) tickets: Option<weir_rt::Tickets>,
+    /// When the engine started.
+    pub(crate) started_unix: u64,
+    /// Draining.
+    pub(crate) stopping: AtomicBool,
+    /// Plans installed after the first, and plans refused.
+    pub(crate) reloads: AtomicU64,
+    io: IoChoice,
+    origin: Instant,
+    seed: u64,
+    serial: AtomicU64,
+    connections: Arc<Quota>,
+    state: Mutex<State>,
+}
+
+/// State under stable names.
+#[derive(Default)]
+struct State {
+    pools: HashMap<PoolId, Arc<PoolShared>>,
+    rates: HashMap<Box<str>, (Zone, Arc<RateZone>)>,
+    conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
+    listeners: HashMap<ListenerId, Arc<Quota>>,
+}
+
+/// What must stay the same for a zone to keep its state.
+#[derive(PartialEq, Eq, Clone)]
+struct Zone {
+    key: weir_plan::Template,
+    size: u64,
+}
+
+/// A client connection that is counted while this lives.
+pub(crate) struct ConnectionGuard {
+    _process: Option<QuotaGuard>,
+    _listener: Option<QuotaGuard>,
+}
+
+impl Shared {
+    /// For a process that starts.
+    pub(crate) fn new(options: EngineOptions, plan: &Plan) -> std::io::Result<Self> {
+        let mut seed = [0; 8];
+        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
+        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Ok(Self {
+            hostname,
+            registry: Registry::new(),
+            logs: crate::logs::Logs::start(options.logs, plan)?,
+            pages: options.pages,
+            tickets: weir_rt::Tickets::new().ok(),
+            started_unix: unix_seconds(),
+            stopping: AtomicBool::new(false),
+            reloads: AtomicU64::new(0),
+            io: options.io,
+            // Zero means "never" in policies.
+            origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),
+            seed: u64::from_le_bytes(seed),
+            serial: AtomicU64::new(0),
+            connections: Arc::new(Quota::new(u64::MAX)),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Settings of a worker's runtime.
+    pub(crate) fn runtime_config(self: &Arc<Self>) -> RuntimeConfig {
+        let shared = self.clone();
+        RuntimeConfig {
+            io: self.io,
+            on_panic: Some(Box::new(move |message: &str| {
+                shared.log_process_error(&format!("a connection's task panicked and was closed: {message}"));
+            })),
+            ..RuntimeConfig::default()
+        }
+    }
+
+    /// A seed for choices; not for secrets.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The number of the next connection.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// An instant for policies.
+    pub(crate) fn millis(&self, at: Instant) -> Millis {
+        Millis(at.saturating_duration_since(self.origin).as_millis() as u64)
+    }
+
+    /// The instant that a policy named.
+    pub(crate) fn instant(&self, at: Millis) -> Instant {
+        self.origin + Duration::from_millis(at.0)
+    }
+
+    /// Writes a line about no particular request to the error log.
+    pub(crate) fn log_process_error(&self, message: &str) {
+        self.logs.process_error(message);
+    }
+
+    /// Whether a limit on client connections is reached.
+    pub(crate) fn is_full(&self, plan: &Plan, listener: &Listener) -> bool {
+        if plan.process.max_connections.is_some() && self.connections.full() {
+            return true;
+        }
+        listener.max_connections.is_some()
+            && self.state().listeners.get(&listener.id).is_some_and(|quota| quota.full())
+    }
+
+    /// Client connections of the process.
+    pub(crate) fn connections(&self) -> u64 {
+        self.connections.used()
+    }
+
+    /// Counts a client connection.
+    pub(crate) fn count_connection(&self, listener: ListenerId) -> ConnectionGuard {
+        // Limits are looked at before accepting; what was accepted is served, so counting never refuses.
+        let listener = self.state().listeners.get(&listener).cloned();
+        ConnectionGuard {
+            _process: self.connections.enter(1),
+            _listener: listener.and_then(|quota| quota.enter(1)),
+        }
+    }
+
+    /// State of the plan's pools, taken over by name.
+    pub(crate) fn pools_for(&self, plan: &Plan) -> Vec<Arc<PoolShared>> {
+        let mut state = self.state();
+        let pools: Vec<_> = plan
+            .pools
+            .iter()
+            .map(|pool| {
+                let old = state.pools.get(&pool.id).map(|old| &**old);
+                (pool.id, Arc::new(PoolShared::new(&pool.config, old)))
+            })
+            .collect();
+        state.pools = pools.iter().cloned().collect();
+        pools.into_iter().map(|(_, shared)| shared).collect()
+    }
+
+    /// Zones of request rates, taken over by name as long as key and size stay.
+    pub(crate) fn rates_for(&self, plan: &Plan) -> Vec<Arc<RateZone>> {
+        let second = Duration::from_secs(1000);
+        let mut state = self.state();
+        let zones: Vec<_> = plan
+            .req_zones
+            .iter()
+            .map(|zone| {
+                let same = Zone { key: zone.key.clone(), size: zone.size };
+                let old = state.rates.get(&zone.name).filter(|(old, _)| *old == same);
+                let made = match old {
+                    Some((_, old)) => old.retuned(zone.rate_milli, second),
+                    None => RateZone::new(zone.size as usize, zone.rate_milli, second, self.seed),
+                };
+                (zone.name.clone(), (same, Arc::new(made)))
+            })
+            .collect();
+        state.rates = zones.iter().cloned().collect();
+        zones.into_iter().map(|(_, (_, zone))| zone).collect()
+    }
+
+    /// Zones of concurrency, taken over by name as long as key and size stay.
+    pub(crate) fn conns_for(&self, plan: &Plan) -> Vec<Arc<ConnZone>> {
+        let mut state = self.state();
+        let zones: Vec<_> = plan
+            .conn_zones
+            .iter()
+            .map(|zone| {
+                let same = Zone { key: zone.key.clone(), size: zone.size };
+                let old = state.conns.get(&zone.name).filter(|(old, _)| *old == same).map(|(_, old)| old.clone());
+                let made = old.unwrap_or_else(|| Arc::new(ConnZone::new(zone.size as usize, self.seed)));
+                (zone.name.clone(), (same, made))
+            })
+            .collect();
+        state.conns = zones.iter().cloned().collect();
+        zones.into_iter().map(|(_, (_, zone))| zone).collect()
+    }
+
+    /// Sets the limits that a plan names.
+    pub(crate) fn set_limits(&self, plan: &Plan) {
+        self.connections.set_most(plan.process.max_connections.unwrap_or(u64::MAX));
+        let mut state = self.state();
+        state.listeners.retain(|id, _| plan.listeners.iter().any(|listener| listener.id == *id));
+        for listener in &plan.listeners {
+            let most = listener.max_connections.unwrap_or(u64::MAX);
+            state.listeners.entry(listener.id).or_insert_with(|| Arc::new(Quota::new(most))).set_most(most);
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,126 @@
+//! Opening a connection to an endpoint: TCP or unix, PROXY header, TLS.
+//!
+//! Owns: the steps and their common time limit.
+//! Driven by: attempts of HTTP, FastCGI and TCP services.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use weir_expr::settings::ProxyProtocol;
+use weir_plan::Address;
+use weir_rt::{Buf, ClientTls, ConnectOptions, Keepalive, Stream, Timer};
+use weir_wire::Conn;
+
+use crate::exchange::Client;
+
+/// How a connection is opened.
+pub(crate) struct ConnectSettings<'a> {
+    /// For all steps together.
+    pub(crate) timeout: Duration,
+    /// Local address.
+    pub(crate) local: Option<IpAddr>,
+    /// Send TCP keep-alive probes.
+    pub(crate) keepalive: bool,
+    /// PROXY header sent first, about this client.
+    pub(crate) proxy: Option<(ProxyProtocol, &'a Client, Option<(IpAddr, u16)>)>,
+    /// TLS and the name to verify.
+    pub(crate) tls: Option<(&'a ClientTls, &'a str)>,
+}
+
+/// Why a connection could not be opened.
+#[derive(Debug)]
+pub(crate) enum ConnectFailure {
+    /// Refused, unreachable, or the TLS handshake failed; the text is for the log.
+    Failed(String),
+    /// Not in time.
+    Timeout,
+    /// This process has no descriptor or port left: not the endpoint's fault.
+    Resources(String),
+}
+
+/// Opens a connection.
+///
+/// # Errors
+/// See [`ConnectFailure`].
+pub(crate) async fn open(
+    address: &Address,
+    settings: &ConnectSettings<'_>,
+    timer: &Timer,
+) -> Result<Conn, ConnectFailure> {
+    timer.arm(settings.timeout);
+    let steps = async {
+        let stream = connect(address, settings).await.map_err(sort)?;
+        if let Some((version, client, source)) = settings.proxy {
+            send_proxy_header(&stream, version, client, source).await.map_err(sort)?;
+        }
+        match settings.tls {
+            None => Ok(Conn::Plain(stream)),
+            Some((tls, name)) => match tls.connect(stream, name).await {
+                Ok(stream) => Ok(Conn::Tls(stream)),
+                Err(error) => Err(ConnectFailure::Failed(format!("TLS handshake failed: {error}"))),
+            },
+        }
+    };
+    // Boxed: a handshake's future is large, and most requests find a kept connection.
+    timer.run(Box::pin(steps)).await.unwrap_or(Err(ConnectFailure::Timeout))
+}
+
+async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::Result<Stream> {
+    match address {
+        Address::Tcp(to) => {
+            let options = ConnectOptions {
+                source: settings.local.map(|ip| SocketAddr::new(ip, 0)),
+                nodelay: true,
+                keepalive: settings.keepalive.then(|| Keepalive { enabled: true, ..Keepalive::default() }),
+                ..ConnectOptions::default()
+            };
+            weir_rt::connect(*to, &options).await
+        }
+        Address::Unix(path) => weir_rt::connect_unix(Path::new(path)).await,
+    }
+}
+
+fn sort(error: std::io::Error) -> ConnectFailure {
+    // EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL.
+    match error.raw_os_error() {
+        Some(23 | 24 | 105 | 12 | 99) => ConnectFailure::Resources(error.to_string()),
+        _ => ConnectFailure::Failed(error.to_string()),
+    }
+}
+
+async fn send_proxy_header(
+    stream: &Stream,
+    version: ProxyProtocol,
+    client: &Client,
+    source: Option<(IpAddr, u16)>,
+) -> std::io::Result<()> {
+    use weir_http::proxy_protocol as pp;
+    let source = source.map(|(ip, port)| SocketAddr::new(ip, port));
+    let destination = client.destination().map(|(ip, port)| SocketAddr::new(ip, port));
+    let mut text = Vec::with_capacity(128);
+    let pair = source.zip(destination);
+    match version {
+        ProxyProtocol::V1 => pp::write_v1(&mut text, pair),
+        ProxyProtocol::V2 => pp::write_v2(&mut text, pair),
+    }
+    stream.write_all(Buf::from(&text[..])).await.0
+}
+
+/// The local address that a template came to: an address without port, or nothing.
+pub(crate) fn local_address(text: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_descriptors_is_not_the_endpoints_fault() {
+        assert!(matches!(sort(std::io::Error::from_raw_os_error(24)), ConnectFailure::Resources(_)));
+        assert!(matches!(sort(std::io::Error::from_raw_os_error(111)), ConnectFailure::Failed(_)));
+        assert_eq!(local_address(b"127.0.0.2"), Some("127.0.0.2".parse().unwrap()));
+        assert_eq!(local_address(b""), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! Connections to endpoints that wait for their next request.
+//!
+//! Owns: those of one worker, by pool and endpoint, within the bounds of the pool.
+//! Never: watches them: one that its endpoint closed is found out when it is used ([`weir_policy::retry`] makes that
+//! no failure), or when its time is over.
+//! Driven by: attempts (park, take), a sweep while there are any.
+//! Why: watching each would cost a ring entry a connection, and a look before each use a system call a request.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_control::{EndpointKey, PoolId};
+use weir_plan::{Plan, UpstreamKeepalive};
+use weir_policy::idle::{History, IdleConfig, IdlePool, Parked};
+use weir_wire::ClientConnection;
+
+use crate::worker::Worker;
+
+/// What must be equal for a connection to serve another request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct IdleKey {
+    /// Endpoint.
+    pub(crate) endpoint: EndpointKey,
+    /// Hash of the TLS name and configuration; 0 without TLS.
+    pub(crate) tls: u64,
+    /// Hash of the local address asked for; 0 for none.
+    pub(crate) local: u64,
+}
+
+/// A connection with its history.
+pub(crate) struct Kept {
+    /// The connection.
+    pub(crate) conn: Box<ClientConnection>,
+    /// Its history.
+    pub(crate) history: History,
+}
+
+/// Kept connections of a worker.
+#[derive(Default)]
+pub(crate) struct IdleConnections {
+    pools: RefCell<HashMap<PoolId, IdlePool<IdleKey, Box<ClientConnection>>>>,
+    sweeping: Cell<bool>,
+}
+
+impl IdleConnections {
+    /// The connection for a key that was used last.
+    pub(crate) fn take(&self, worker: &Worker, pool: PoolId, key: &IdleKey) -> Option<Kept> {
+        let mut pools = self.pools.borrow_mut();
+        let (conn, history) = pools.get_mut(&pool)?.take(worker.millis(), key)?;
+        Some(Kept { conn, history })
+    }
+
+    /// Keeps a connection, if the pool's bounds allow.
+    pub(crate) fn park(
+        &self,
+        worker: &Rc<Worker>,
+        pool: PoolId,
+        bounds: &UpstreamKeepalive,
+        key: IdleKey,
+        mut kept: Kept,
+    ) {
+        if bounds.idle == 0 || worker.draining.is_set() {
+            return;
+        }
+        kept.conn.incoming.release();
+        kept.conn.outgoing.release();
+        let mut pools = self.pools.borrow_mut();
+        let pool = pools.entry(pool).or_insert_with(|| IdlePool::new(config(bounds)));
+        match pool.park(worker.millis(), key, kept.conn, kept.history) {
+            Parked::Kept(_) => {}
+            Parked::Replaced(_, closed) | Parked::Refused(closed) => drop(closed),
+        }
+        drop(pools);
+        if !self.sweeping.replace(true) {
+            weir_rt::spawn(sweep(worker.clone()));
+        }
+    }
+
+    /// Closes the connections of pools and endpoints that a plan no longer has, and takes up new bounds.
+    pub(crate) fn keep_only(&self, plan: &Plan) {
+        let mut pools = self.pools.borrow_mut();
+        pools.retain(|id, _| plan.pools.iter().any(|pool| pool.id == *id));
+        for pool in &plan.pools {
+            if let Some(idle) = pools.get_mut(&pool.id) {
+                idle.reconfigure(config(&pool.keepalive));
+                while idle.overfull() {
+                    drop(idle.evict());
+                }
+            }
+        }
+    }
+
+    /// Connections kept now.
+    pub(crate) fn len(&self) -> usize {
+        self.pools.borrow().values().map(IdlePool::len).sum()
+    }
+
+    /// Closes all.
+    pub(crate) fn clear(&self) {
+        self.pools.borrow_mut().clear();
+    }
+}
+
+fn config(bounds: &UpstreamKeepalive) -> IdleConfig {
+    IdleConfig {
+        most: bounds.idle as usize,
+        requests: bounds.requests.unwrap_or(0),
+        age: bounds.time.unwrap_or_default(),
+        idle: bounds.timeout,
+    }
+}
+
+/// Closes what is too old or was closed by its endpoint, once a second while anything is kept.
+async fn sweep(worker: Rc<Worker>) {
+    while worker.idle.len() > 0 {
+        weir_rt::sleep(Duration::from_secs(1)).await;
+        let now = worker.millis();
+        let mut pools = worker.idle.pools.borrow_mut();
+        for pool in pools.values_mut() {
+            while let Some(old) = pool.expire(now) {
+                drop(old);
+            }
+        }
+        drop(pools);
+        if worker.draining.is_set() {
+            worker.idle.clear();
+        }
+    }
+    worker.idle.sweeping.set(false);
+}

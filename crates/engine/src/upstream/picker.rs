@@ -1,0 +1,325 @@
+//! Choosing an endpoint, attempt after attempt.
+//!
+//! Owns: what one exchange remembers of its attempts, the wait for a slot, the verdict on failures.
+//! Driven by: actions: `next`, then `succeeded` or `failed`.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_control::{EndpointKey, PoolId};
+use weir_expr::settings::RetrySettings;
+use weir_plan::{Address, BalanceKey, Endpoint, Manner, Pool, PoolIx, UpstreamKeepalive};
+use weir_policy::Millis;
+use weir_policy::pool::{Choice, EndpointIndex, Key, Lease, Selection, Turnover};
+use weir_policy::retry::{Facts, Failure, Redispatch, Retry, RetryOn, RetryPolicy};
+
+use super::target::{Destination, Named};
+use crate::exchange::{Attempt, Ending, Exchange, Phase};
+use crate::race::{Either, race};
+use crate::worker::Installed;
+
+/// An exchange's attempts.
+pub(crate) struct Picker {
+    destination: Destination,
+    selection: Selection,
+    lease: Option<Lease>,
+    policy: RetryPolicy,
+    attempts: u32,
+    named_at: usize,
+    began: Millis,
+    same: bool,
+}
+
+/// An endpoint that was picked.
+pub(crate) struct Picked {
+    /// Its pool's id, for kept connections.
+    pub(crate) pool: PoolId,
+    /// Its key.
+    pub(crate) key: EndpointKey,
+    /// Where it is.
+    pub(crate) address: Address,
+    /// Its place in its pool, if it is one of the plan's.
+    pub(crate) place: Option<(PoolIx, usize)>,
+}
+
+/// No endpoint.
+pub(crate) struct Refusal {
+    /// Status to answer with.
+    pub(crate) status: u16,
+    /// For the log.
+    pub(crate) why: &'static str,
+}
+
+impl Picker {
+    /// Attempts that have not begun.
+    pub(crate) fn new(exchange: &Exchange, destination: Destination, settings: &RetrySettings) -> Self {
+        Self {
+            destination,
+            selection: Selection::default(),
+            lease: None,
+            policy: policy(settings, exchange.site().manner),
+            attempts: 0,
+            named_at: 0,
+            began: exchange.worker.millis(),
+            same: false,
+        }
+    }
+
+    /// Attempts so far.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Settings for kept connections.
+    pub(crate) fn keepalive<'p>(&self, installed: &'p Installed) -> std::borrow::Cow<'p, UpstreamKeepalive> {
+        match &self.destination {
+            Destination::Pool(pool) => std::borrow::Cow::Borrowed(&installed.plan.pool(*pool).keepalive),
+            // Targets that requests name are countless: few connections, for a short time.
+            Destination::Addresses(_) => std::borrow::Cow::Owned(UpstreamKeepalive {
+                idle: 0,
+                requests: None,
+                time: None,
+                timeout: Duration::from_secs(5),
+                reuse: weir_plan::Reuse::Never,
+            }),
+        }
+    }
+
+    /// The endpoint for the next attempt.
+    ///
+    /// # Errors
+    /// None can be used.
+    pub(crate) async fn next(&mut self, exchange: &mut Exchange, installed: &Installed) -> Result<Picked, Refusal> {
+        self.attempts += 1;
+        let group = exchange.redirects > 0 && self.attempts == 1 && !exchange.response.attempts.is_empty();
+        let picked = match &self.destination {
+            Destination::Pool(pool) => {
+                let pool = *pool;
+                exchange.pool = Some(pool);
+                self.next_of_pool(exchange, installed, pool).await?
+            }
+            Destination::Addresses(named) => {
+                let picked = self.next_named(named)?;
+                note(exchange, &picked.address, &named.host);
+                picked
+            }
+        };
+        if let Some(last) = exchange.response.attempts.last_mut() {
+            last.new_group = group;
+        }
+        Ok(picked)
+    }
+
+    fn next_named(&self, named: &Named) -> Result<Picked, Refusal> {
+        let address = named.addresses.get(self.named_at % named.addresses.len().max(1));
+        let address = address.ok_or(Refusal { status: 502, why: "no address" })?.clone();
+        Ok(Picked { pool: named.pool_id(), key: named.endpoint_key(&address), address, place: None })
+    }
+
+    async fn next_of_pool(
+        &mut self,
+        exchange: &mut Exchange,
+        installed: &Installed,
+        ix: PoolIx,
+    ) -> Result<Picked, Refusal> {
+        let pool = installed.plan.pool(ix);
+        let at = match (&self.lease, self.same) {
+            (Some(lease), true) => lease.index(),
+            _ => {
+                self.lease = None;
+                let lease = self.choose(exchange, installed, ix, pool).await?;
+                let at = lease.index();
+                self.lease = Some(lease);
+                at
+            }
+        };
+        self.same = false;
+        let endpoint = &pool.endpoints[at.0 as usize];
+        let Some(address) = &endpoint.address else {
+            return Err(Refusal { status: 502, why: "the endpoint's name did not resolve" });
+        };
+        note(exchange, address, &endpoint.name);
+        Ok(Picked {
+            pool: pool.id,
+            key: endpoint.key,
+            address: address.clone(),
+            place: Some((ix, at.0 as usize)),
+        })
+    }
+
+    async fn choose(
+        &mut self,
+        exchange: &mut Exchange,
+        installed: &Installed,
+        ix: PoolIx,
+        pool: &Pool,
+    ) -> Result<Lease, Refusal> {
+        if self.attempts == 1
+            && let Some(at) = crate::action::sticky::wanted(exchange, pool)
+        {
+            let now = exchange.worker.millis();
+            let taken = installed.pools[ix.at()].borrow_mut().take(EndpointIndex(at as u32), now, &mut self.selection);
+            if let Some(lease) = taken {
+                return Ok(lease);
+            }
+        }
+        let key_text = match &pool.key {
+            BalanceKey::Text(template) => crate::eval::text(exchange, template),
+            _ => Vec::new(),
+        };
+        let client: Option<IpAddr> = exchange.client_source().map(|(ip, _)| ip);
+        let key = match &pool.key {
+            BalanceKey::None => Key::None,
+            BalanceKey::Client => client.map_or(Key::None, Key::Client),
+            BalanceKey::Text(_) => Key::Bytes(&key_text),
+        };
+        let choose = |selection: &mut Selection| {
+            installed.pools[ix.at()].borrow_mut().choose(exchange.worker.millis(), key, selection)
+        };
+        match choose(&mut self.selection) {
+            Choice::Endpoint(lease) => Ok(lease),
+            Choice::NoneLive => Err(self.none_live(exchange)),
+            Choice::AllBusy { wanted } => {
+                let Some(queue) = &pool.queue else { return Err(self.none_live(exchange)) };
+                let most = queue.max.map_or(0, |most| most as usize);
+                let shared = installed.prepared.pools[ix.at()].clone();
+                let began = exchange.worker.now();
+                let Some(mut place) = shared.join(wanted.map(|at| at.0 as usize), most) else {
+                    return Err(Refusal { status: 503, why: "the queue is full" });
+                };
+                let position = place.position() as u32;
+                let deadline = began + queue.timeout;
+                let lease = loop {
+                    match race(&mut place, weir_rt::sleep_until(deadline)).await {
+                        Either::Right(()) => {
+                            exchange.ending = Ending::ServerTimeout(Phase::Queue);
+                            return Err(Refusal { status: 503, why: "waited too long in the queue" });
+                        }
+                        Either::Left(_) => match choose(&mut self.selection) {
+                            Choice::Endpoint(lease) => {
+                                place.seated();
+                                break lease;
+                            }
+                            Choice::NoneLive => return Err(self.none_live(exchange)),
+                            Choice::AllBusy { .. } => place.again(),
+                        },
+                    }
+                };
+                exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(began));
+                exchange.times.queue_position = position;
+                Ok(lease)
+            }
+        }
+    }
+
+    fn none_live(&self, exchange: &Exchange) -> Refusal {
+        match exchange.site().manner {
+            Manner::Nginx => Refusal { status: 502, why: "no live upstreams" },
+            Manner::Haproxy => Refusal { status: 503, why: "no server is available" },
+        }
+    }
+
+    fn facts(&self, exchange: &Exchange, installed: &Installed, sent: bool, replayable: bool) -> Facts {
+        let endpoints = match &self.destination {
+            Destination::Pool(pool) => installed.plan.pool(*pool).config.attempts(),
+            Destination::Addresses(named) => named.addresses.len() as u32,
+        };
+        Facts {
+            idempotent: exchange.request.method.is_idempotent(),
+            sent,
+            replayable,
+            answering: exchange.response.head_sent,
+            attempts: self.attempts,
+            endpoints,
+            began: self.began,
+        }
+    }
+
+    /// Whether an answer of this status is to be treated as a failure that is tried again.
+    pub(crate) fn intercepts(&self, exchange: &Exchange, installed: &Installed, status: u16, replayable: bool) -> bool {
+        status >= 400
+            && self.policy.intercepts(
+                status,
+                exchange.worker.millis(),
+                &self.facts(exchange, installed, true, replayable),
+            )
+    }
+
+    /// What follows a failed attempt. Counts the failure against the endpoint where it counts.
+    pub(crate) fn failed(
+        &mut self,
+        exchange: &Exchange,
+        installed: &Installed,
+        failure: Failure,
+        sent: bool,
+        replayable: bool,
+    ) -> Retry {
+        let now = exchange.worker.millis();
+        let facts = self.facts(exchange, installed, sent, replayable);
+        let retry = self.policy.decide(failure, now, &facts);
+        if let Destination::Addresses(_) = &self.destination {
+            self.named_at += 1;
+            return retry;
+        }
+        match retry {
+            Retry::Same | Retry::Fresh => {
+                self.same = true;
+                self.attempts -= u32::from(retry == Retry::Fresh);
+            }
+            Retry::Next | Retry::No => {
+                if let Some(lease) = self.lease.take()
+                    && failure.counts()
+                    && lease.fail(now) == Turnover::Disabled
+                {
+                    crate::log::endpoint_disabled(exchange);
+                }
+            }
+        }
+        retry
+    }
+
+    /// The endpoint answered as it should. Its slot is free again when the picker is dropped.
+    pub(crate) fn succeeded(&mut self) -> Option<Lease> {
+        self.lease.take()
+    }
+
+    /// The endpoint that was picked last.
+    pub(crate) fn endpoint<'p>(&self, installed: &'p Installed, picked: &Picked) -> Option<&'p Endpoint> {
+        let (pool, at) = picked.place?;
+        installed.plan.pool(pool).endpoints.get(at)
+    }
+}
+
+/// Begins the record of an attempt.
+fn note(exchange: &mut Exchange, address: &Address, name: &str) {
+    let address: Rc<str> = address.to_string().into();
+    let endpoint: Rc<str> = if *name == *address { address.clone() } else { name.into() };
+    exchange.response.attempts.push(Attempt::new(address, endpoint));
+}
+
+/// The settings of a route as a policy.
+pub(crate) fn policy(settings: &RetrySettings, manner: Manner) -> RetryPolicy {
+    let mut on = RetryOn::empty();
+    on.set(RetryOn::ERROR, settings.on_error);
+    on.set(RetryOn::TIMEOUT, settings.on_timeout);
+    on.set(RetryOn::INVALID_HEADER, settings.on_invalid_response);
+    on.set(RetryOn::NON_IDEMPOTENT, settings.non_idempotent);
+    for status in &settings.on_status {
+        on |= RetryOn::for_status(*status).unwrap_or(RetryOn::empty());
+    }
+    if manner == Manner::Haproxy && settings.on_error {
+        // HAProxy's default retries failures to connect, whatever the method.
+        on |= RetryOn::CONNECT;
+    }
+    RetryPolicy {
+        on,
+        attempts: settings.tries,
+        timeout: settings.timeout.unwrap_or_default(),
+        redispatch: match (manner, settings.same_endpoint) {
+            (_, true) => Redispatch::Never,
+            (Manner::Haproxy, false) => Redispatch::Last,
+            (Manner::Nginx, false) => Redispatch::Always,
+        },
+    }
+}

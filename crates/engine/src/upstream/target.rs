@@ -1,0 +1,149 @@
+//! From an action's target to something that can be connected to.
+//!
+//! Owns: reading computed targets (`scheme://host:port/path`).
+//! Driven by: proxy and FastCGI actions.
+
+use std::net::{IpAddr, SocketAddr};
+
+use weir_control::{EndpointKey, PoolId};
+use weir_plan::{Address, PoolIx, ProxyTarget, Template};
+
+use crate::eval::text;
+use crate::exchange::Exchange;
+use crate::worker::Installed;
+
+/// To whom.
+pub(crate) enum Destination {
+    /// A pool of the plan.
+    Pool(PoolIx),
+    /// One or several addresses that the request itself named.
+    Addresses(Box<Named>),
+}
+
+/// A destination that the request named.
+pub(crate) struct Named {
+    /// `host:port` as named; what logs and `$proxy_host` show.
+    pub(crate) host: String,
+    /// Addresses in order.
+    pub(crate) addresses: Vec<Address>,
+}
+
+impl Named {
+    /// Under which kept connections are kept.
+    pub(crate) fn pool_id(&self) -> PoolId {
+        PoolId::from_name(&format!("computed:{}", self.host))
+    }
+
+    /// The key of an address.
+    pub(crate) fn endpoint_key(&self, address: &Address) -> EndpointKey {
+        EndpointKey::of(self.pool_id(), &address.to_string())
+    }
+}
+
+/// A target that was found out.
+pub(crate) struct Resolved {
+    /// To whom.
+    pub(crate) destination: Destination,
+    /// Over TLS; `None`: the action says.
+    pub(crate) secure: Option<bool>,
+    /// Path (and query) that a computed target carries.
+    pub(crate) path: Option<Vec<u8>>,
+    /// Host for the name in TLS and `$proxy_host`.
+    pub(crate) host: Option<String>,
+}
+
+/// Finds out the target. `Err`: the text for the log; the status is 500 for a malformed target, 502 for a name that
+/// does not resolve.
+pub(crate) async fn resolve(
+    exchange: &Exchange,
+    installed: &Installed,
+    target: &ProxyTarget,
+) -> Result<Resolved, (u16, String)> {
+    match target {
+        ProxyTarget::Pool(pool) => {
+            Ok(Resolved { destination: Destination::Pool(*pool), secure: None, path: None, host: None })
+        }
+        ProxyTarget::Computed(template) => computed(exchange, installed, template).await,
+    }
+}
+
+async fn computed(exchange: &Exchange, installed: &Installed, template: &Template) -> Result<Resolved, (u16, String)> {
+    let value = text(exchange, template);
+    let value = String::from_utf8(value).map_err(|_| (500, "the proxy target is not text".to_owned()))?;
+    let (secure, rest) = if let Some(rest) = value.strip_prefix("https://") {
+        (Some(true), rest)
+    } else if let Some(rest) = value.strip_prefix("http://") {
+        (Some(false), rest)
+    } else if value.contains("://") {
+        return Err((500, format!("invalid URL prefix in \"{value}\"")));
+    } else {
+        (None, &*value)
+    };
+    if let Some(unix) = rest.strip_prefix("unix:") {
+        // `unix:/path/of/socket:/uri`
+        let (socket, path) = unix.split_once(':').unwrap_or((unix, ""));
+        let named = Named { host: format!("unix:{socket}"), addresses: vec![Address::Unix(socket.into())] };
+        return Ok(Resolved {
+            destination: Destination::Addresses(Box::new(named)),
+            secure,
+            path: (!path.is_empty()).then(|| path.as_bytes().to_vec()),
+            host: Some("localhost".into()),
+        });
+    }
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, path) = rest.split_at(end);
+    if host.is_empty() {
+        return Err((500, format!("no host in proxy target \"{value}\"")));
+    }
+    let path = (!path.is_empty()).then(|| if path.starts_with('?') { format!("/{path}") } else { path.to_owned() });
+    let path = path.map(String::into_bytes);
+    if let Some(pool) = installed.plan.pool_by_name(host) {
+        return Ok(Resolved { destination: Destination::Pool(pool), secure, path, host: Some(host.to_owned()) });
+    }
+    let default = if secure == Some(true) { 443 } else { 80 };
+    let (name, port) = split_port(host, default).ok_or_else(|| (500, format!("invalid port in \"{value}\"")))?;
+    let addresses = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(ip) => vec![Address::Tcp(SocketAddr::new(ip, port))],
+        Err(_) => {
+            let route = &exchange.route().settings;
+            let resolver = route.resolver.as_deref().or(installed.plan.resolver.as_deref());
+            let found = crate::resolve::lookup(&exchange.worker, resolver, name).await;
+            let ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
+            ips.into_iter().map(|ip| Address::Tcp(SocketAddr::new(ip, port))).collect()
+        }
+    };
+    let named = Named { host: host.to_owned(), addresses };
+    Ok(Resolved {
+        destination: Destination::Addresses(Box::new(named)),
+        secure,
+        path,
+        host: Some(name.to_owned()),
+    })
+}
+
+fn split_port(host: &str, default: u16) -> Option<(&str, u16)> {
+    let after_bracket = host.rfind(']').unwrap_or(0);
+    match host[after_bracket..].rfind(':') {
+        Some(at) => {
+            let at = after_bracket + at;
+            let port = &host[at + 1..];
+            Some((&host[..at], port.parse().ok().filter(|&port| port > 0)?))
+        }
+        None => Some((host, default)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_split_off() {
+        assert_eq!(split_port("a", 80), Some(("a", 80)));
+        assert_eq!(split_port("a:81", 80), Some(("a", 81)));
+        assert_eq!(split_port("[::1]", 443), Some(("[::1]", 443)));
+        assert_eq!(split_port("[::1]:8443", 443), Some(("[::1]", 8443)));
+        assert_eq!(split_port("a:0", 80), None);
+        assert_eq!(split_port("a:x", 80), None);
+    }
+}

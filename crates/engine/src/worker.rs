@@ -1,0 +1,407 @@
+//! One worker: a thread, its runtime, its plan.
+//!
+//! Owns: what all connections of the thread share: the installed plan, kept upstream connections, the file cache,
+//! exchanges to use again, clocks in text.
+//! Never: shares anything mutable with another worker but what [`Shared`] holds in atomics.
+//! Driven by: [`crate::Engine`], through orders in a mailbox.
+//! Why: a thread a core and nothing contended between them; see LIFECYCLE.md for how orders are carried out.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_control::ListenerId;
+use weir_plan::{ListenerIx, Plan};
+use weir_policy::pool::Pool;
+use weir_rt::{Receiver, Sender};
+
+use crate::accept::AcceptLoop;
+use crate::exchange::{Client, Exchange};
+use crate::logs::WorkerLogs;
+use crate::prepared::Prepared;
+use crate::race::Signal;
+use crate::shared::Shared;
+
+/// Exchanges kept for the next requests.
+const KEPT_EXCHANGES: usize = 256;
+
+/// Names one listening socket: its listener, and which of the process's sockets it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SocketKey {
+    /// The listener.
+    pub(crate) listener: ListenerId,
+    /// Unique in the process.
+    pub(crate) id: u64,
+}
+
+/// An order to a worker.
+pub(crate) enum Order {
+    /// Run this plan with these sockets, from the next request of each connection on.
+    Install {
+        /// The plan with what was made for it.
+        prepared: Arc<Prepared>,
+        /// Sockets that were not this worker's before.
+        opened: Vec<(SocketKey, OwnedFd)>,
+        /// All sockets that are this worker's now; others are given up.
+        held: Vec<SocketKey>,
+        /// Of those given up, the ones that close for good: accepted from until empty.
+        closing: Vec<SocketKey>,
+        /// Told when it is done.
+        done: std::sync::mpsc::Sender<()>,
+    },
+    /// Open log files anew.
+    ReopenLogs,
+    /// Accept nothing more and end when all connections have ended.
+    Drain,
+    /// Cut everything and end.
+    Stop,
+    /// Panic in the next request: a test's order.
+    InjectPanic,
+}
+
+/// A plan as one worker runs it.
+pub(crate) struct Installed {
+    /// The plan.
+    pub(crate) plan: Arc<Plan>,
+    /// What the process made for it.
+    pub(crate) prepared: Arc<Prepared>,
+    /// Choosing endpoints, by pool.
+    pub(crate) pools: Vec<RefCell<Pool>>,
+    listeners: HashMap<ListenerId, ListenerIx>,
+}
+
+impl Installed {
+    fn new(prepared: Arc<Prepared>, before: Option<&Installed>, seed: u64) -> Self {
+        let plan = prepared.plan.clone();
+        let pools = plan.pools.iter().zip(&prepared.pools).map(|(pool, shared)| {
+            let old = before.and_then(|before| {
+                let at = before.plan.pools.iter().position(|old| old.id == pool.id)?;
+                before.pools.get(at)
+            });
+            RefCell::new(match old {
+                Some(old) => old.borrow().reconfigured(pool.config.clone(), shared.clone()),
+                None => Pool::new(pool.config.clone(), shared.clone(), seed),
+            })
+        });
+        let listeners =
+            plan.listeners.iter().enumerate().map(|(at, listener)| (listener.id, ListenerIx(at as u32))).collect();
+        Self { pools: pools.collect(), listeners, plan: plan.clone(), prepared }
+    }
+
+    /// A listener by its stable id; `None` if this plan has none.
+    pub(crate) fn listener(&self, id: ListenerId) -> Option<ListenerIx> {
+        if let [only] = self.plan.listeners.as_slice() {
+            return (only.id == id).then_some(ListenerIx(0));
+        }
+        self.listeners.get(&id).copied()
+    }
+}
+
+/// What all connections of a worker share.
+pub(crate) struct Worker {
+    /// Which worker it is.
+    pub(crate) id: u16,
+    /// What all workers share.
+    pub(crate) shared: Arc<Shared>,
+    /// Set when no more than what is there is to be served: idle connections close, answers say `close`.
+    pub(crate) draining: Signal,
+    /// Told when a connection ended: accepting may go on, a drain may be complete.
+    pub(crate) ended: Signal,
+    /// Kept connections to endpoints.
+    pub(crate) idle: crate::upstream::IdleConnections,
+    /// Files held in memory.
+    pub(crate) files: crate::action::files::FileCache,
+    /// Log lines on their way.
+    pub(crate) logs: WorkerLogs,
+    /// Counters of this worker.
+    pub(crate) counters: crate::count::Counters,
+    installed: RefCell<Rc<Installed>>,
+    /// Plans of listeners that are gone, for the connections that came in through them.
+    retired: RefCell<HashMap<ListenerId, (Rc<Installed>, usize)>>,
+    connections: RefCell<HashMap<ListenerId, usize>>,
+    total: Cell<usize>,
+    loops: RefCell<HashMap<SocketKey, Rc<AcceptLoop>>>,
+    exchanges: RefCell<Vec<Box<Exchange>>>,
+    random: Cell<u64>,
+    clock: RefCell<crate::logs::Clock>,
+    panic_next: Cell<bool>,
+    text: RefCell<Vec<u8>>,
+}
+
+impl Worker {
+    fn new(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> Self {
+        let seed = shared.seed().wrapping_add(u64::from(id) << 32) | 1;
+        Self {
+            id,
+            draining: Signal::default(),
+            ended: Signal::default(),
+            idle: crate::upstream::IdleConnections::default(),
+            files: crate::action::files::FileCache::default(),
+            logs: WorkerLogs::default(),
+            counters: crate::count::Counters::new(&shared, id),
+            installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),
+            retired: RefCell::default(),
+            connections: RefCell::default(),
+            total: Cell::new(0),
+            loops: RefCell::default(),
+            exchanges: RefCell::default(),
+            random: Cell::new(seed),
+            clock: RefCell::default(),
+            panic_next: Cell::new(false),
+            text: RefCell::default(),
+            shared,
+        }
+    }
+
+    /// The newest plan.
+    pub(crate) fn installed(&self) -> Rc<Installed> {
+        self.installed.borrow().clone()
+    }
+
+    /// The plan and listener for a connection's next request: the newest plan, or the last that had its listener.
+    /// The flag says that the listener is gone: this request is the connection's last.
+    pub(crate) fn for_listener(&self, id: ListenerId) -> Option<(Rc<Installed>, ListenerIx, bool)> {
+        let newest = self.installed();
+        if let Some(ix) = newest.listener(id) {
+            return Some((newest, ix, false));
+        }
+        let retired = self.retired.borrow();
+        let (installed, _) = retired.get(&id)?;
+        let ix = installed.listener(id)?;
+        Some((installed.clone(), ix, true))
+    }
+
+    /// The time of this wake-up.
+    pub(crate) fn now(&self) -> Instant {
+        weir_rt::now()
+    }
+
+    /// The time of this wake-up for policies: milliseconds of a clock that all workers share.
+    pub(crate) fn millis(&self) -> weir_policy::Millis {
+        self.shared.millis(self.now())
+    }
+
+    /// A random number (xorshift64*): for choices and names, not for secrets.
+    pub(crate) fn random(&self) -> u64 {
+        let mut x = self.random.get();
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random.set(x);
+        x.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// An exchange for a request, on memory that was used before if there is any.
+    pub(crate) fn take_exchange(self: &Rc<Self>, installed: Rc<Installed>, client: Rc<Client>) -> Box<Exchange> {
+        match self.exchanges.borrow_mut().pop() {
+            Some(mut exchange) => {
+                exchange.restart(installed, client);
+                exchange
+            }
+            None => Box::new(Exchange::new(self.clone(), installed, client)),
+        }
+    }
+
+    /// Takes an exchange back. It holds on to its last plan until it is used again, so only few are kept.
+    pub(crate) fn give_exchange(self: &Rc<Self>, mut exchange: Box<Exchange>) {
+        let mut kept = self.exchanges.borrow_mut();
+        if kept.len() < KEPT_EXCHANGES {
+            exchange.guards.clear();
+            exchange.body.clear();
+            kept.push(exchange);
+        }
+    }
+
+    /// Appends `$time_local`.
+    pub(crate) fn time_local(&self, out: &mut Vec<u8>) {
+        self.clock.borrow_mut().local(weir_rt::unix_now(), out);
+    }
+
+    /// Appends `$time_iso8601`.
+    pub(crate) fn time_iso8601(&self, out: &mut Vec<u8>) {
+        self.clock.borrow_mut().iso8601(weir_rt::unix_now(), out);
+    }
+
+    /// Appends HAProxy's date of a time.
+    pub(crate) fn haproxy_date(&self, at: Duration, out: &mut Vec<u8>) {
+        self.clock.borrow_mut().haproxy(at, out);
+    }
+
+    /// A buffer for a head; give it back.
+    pub(crate) fn take_text(&self) -> Vec<u8> {
+        let mut text = self.text.take();
+        text.clear();
+        text
+    }
+
+    /// See [`Worker::take_text`].
+    pub(crate) fn give_text(&self, text: Vec<u8>) {
+        if text.capacity() <= 64 << 10 {
+            self.text.replace(text);
+        }
+    }
+
+    /// Appends the Date line.
+    pub(crate) fn date_line(&self, out: &mut Vec<u8>) {
+        self.clock.borrow_mut().date_line(weir_rt::unix_now(), out);
+    }
+
+    /// Name of the machine.
+    pub(crate) fn hostname(&self) -> &str {
+        &self.shared.hostname
+    }
+
+    /// Connections of this worker.
+    pub(crate) fn connection_count(&self) -> usize {
+        self.total.get()
+    }
+
+    /// Counts a connection in.
+    pub(crate) fn enter(self: &Rc<Self>, listener: ListenerId) -> Admission {
+        self.total.set(self.total.get() + 1);
+        *self.connections.borrow_mut().entry(listener).or_default() += 1;
+        Admission { worker: self.clone(), listener }
+    }
+
+    /// A test asked for a panic; asked once.
+    pub(crate) fn takes_injected_panic(&self) -> bool {
+        self.panic_next.replace(false)
+    }
+
+    fn leave(&self, listener: ListenerId) {
+        self.total.set(self.total.get().saturating_sub(1));
+        if let Some(count) = self.connections.borrow_mut().get_mut(&listener) {
+            *count = count.saturating_sub(1);
+        }
+        let mut retired = self.retired.borrow_mut();
+        if let Some((_, left)) = retired.get_mut(&listener) {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                retired.remove(&listener);
+            }
+        }
+        drop(retired);
+        self.ended.wake_all();
+    }
+
+    fn install(self: &Rc<Self>, prepared: Arc<Prepared>) {
+        let before = self.installed();
+        let now = Rc::new(Installed::new(prepared, Some(&before), self.random.get()));
+        for listener in &before.plan.listeners {
+            let left = self.connections.borrow().get(&listener.id).copied().unwrap_or(0);
+            if now.listener(listener.id).is_none() && left > 0 {
+                self.retired.borrow_mut().entry(listener.id).or_insert_with(|| (before.clone(), left));
+            }
+        }
+        self.retired.borrow_mut().retain(|id, _| now.listener(*id).is_none());
+        self.idle.keep_only(&now.plan);
+        // Exchanges that wait to be used again would hold the old plan.
+        self.exchanges.borrow_mut().clear();
+        *self.installed.borrow_mut() = now;
+    }
+
+    async fn change_sockets(
+        self: &Rc<Self>,
+        opened: Vec<(SocketKey, OwnedFd)>,
+        held: &[SocketKey],
+        closing: &[SocketKey],
+    ) {
+        let given_up: Vec<_> = {
+            let mut loops = self.loops.borrow_mut();
+            let keys: Vec<SocketKey> = loops.keys().filter(|key| !held.contains(key)).copied().collect();
+            keys.into_iter().filter_map(|key| Some((key, loops.remove(&key)?))).collect()
+        };
+        for (key, accept) in given_up {
+            accept.end(self, closing.contains(&key)).await;
+        }
+        for (key, fd) in opened {
+            match AcceptLoop::start(self, key, fd) {
+                Ok(accept) => drop(self.loops.borrow_mut().insert(key, accept)),
+                Err(error) => self.shared.log_process_error(&format!("cannot accept on a listener: {error}")),
+            }
+        }
+    }
+}
+
+/// A connection that is counted while this lives.
+pub(crate) struct Admission {
+    worker: Rc<Worker>,
+    listener: ListenerId,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.worker.leave(self.listener);
+    }
+}
+
+/// A worker's handle for the engine.
+pub(crate) struct Handle {
+    pub(crate) orders: Sender<Order>,
+    pub(crate) thread: std::thread::JoinHandle<()>,
+}
+
+/// Starts a worker's thread. It runs until it is told to drain or stop.
+pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> std::io::Result<Handle> {
+    let (orders, receiver) = weir_rt::mailbox();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let builder = std::thread::Builder::new().name(format!("weir-{id}"));
+    let thread = builder.spawn(move || {
+        let config = shared.runtime_config();
+        match weir_rt::Runtime::new(config) {
+            Ok(runtime) => {
+                let _ = ready.send(Ok((runtime.driver().to_string(), runtime.driver_note().to_owned())));
+                runtime.block_on(main(id, shared, prepared, receiver));
+            }
+            Err(error) => drop(ready.send(Err(error))),
+        }
+    })?;
+    match is_ready.recv() {
+        Ok(Ok(_)) => Ok(Handle { orders, thread }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(std::io::Error::other("a worker thread ended before it began")),
+    }
+}
+
+async fn main(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>, mut orders: Receiver<Order>) {
+    let worker = Rc::new(Worker::new(id, shared, prepared));
+    crate::logs::keep_flushing(&worker);
+    loop {
+        let order = if worker.draining.is_set() {
+            if worker.total.get() == 0 {
+                break;
+            }
+            match crate::race::race(orders.recv(), worker.ended.next()).await {
+                crate::race::Either::Left(order) => order,
+                crate::race::Either::Right(()) => continue,
+            }
+        } else {
+            orders.recv().await
+        };
+        match order {
+            None | Some(Order::Stop) => break,
+            Some(Order::Install { prepared, opened, held, closing, done }) => {
+                worker.draining.clear();
+                worker.install(prepared);
+                worker.change_sockets(opened, &held, &closing).await;
+                let _ = done.send(());
+            }
+            Some(Order::ReopenLogs) => worker.logs.flush(&worker),
+            Some(Order::Drain) => {
+                worker.change_sockets(Vec::new(), &[], &worker.loops_keys()).await;
+                worker.draining.set();
+            }
+            Some(Order::InjectPanic) => worker.panic_next.set(true),
+        }
+    }
+    worker.logs.flush(&worker);
+}
+
+impl Worker {
+    fn loops_keys(&self) -> Vec<SocketKey> {
+        self.loops.borrow().keys().copied().collect()
+    }
+}

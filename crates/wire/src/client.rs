@@ -1,0 +1,134 @@
+//! A connection to an endpoint.
+//!
+//! Owns: the state of the response head that is arriving, and the two directions.
+//! Never: chooses endpoints or retries.
+//! Driven by: `engine::upstream`, in the order: request, head (interim ones first), body, and again if reusable.
+
+use std::time::Duration;
+
+use weir_http::{HeadRules, Method, Parsed, Response, ResponseError, ResponseHead};
+use weir_rt::{LARGE, MEDIUM, Timer};
+
+use crate::{Conn, Incoming, Outgoing};
+
+/// A connection to an endpoint.
+pub struct ClientConnection {
+    /// Receiving.
+    pub incoming: Incoming,
+    /// Sending.
+    pub outgoing: Outgoing,
+    head: ResponseHead,
+    head_len: usize,
+    head_seen: usize,
+}
+
+/// No response head could be received.
+#[derive(Debug)]
+pub enum ResponseFailure {
+    /// The endpoint closed before a byte of an answer. On a kept connection this is a race, not a failure.
+    ClosedUnanswered,
+    /// It closed within the head.
+    Closed,
+    /// It was silent for too long.
+    Timeout,
+    /// It sent what is no HTTP/1 response.
+    Malformed(ResponseError),
+    /// The connection failed.
+    Io(std::io::Error),
+}
+
+impl ClientConnection {
+    /// A connection on a connected socket.
+    pub fn new(io: Conn) -> Self {
+        Self {
+            incoming: Incoming::new(io.clone()),
+            outgoing: Outgoing::new(io),
+            head: ResponseHead::new(),
+            head_len: 0,
+            head_seen: 0,
+        }
+    }
+
+    /// The transport.
+    pub fn io(&self) -> &Conn {
+        &self.incoming.io
+    }
+
+    /// Receives a response head; [`ClientConnection::response`] then shows it. `timeout` is between two reads.
+    ///
+    /// # Errors
+    /// See [`ResponseFailure`].
+    pub async fn receive_head(
+        &mut self,
+        rules: &HeadRules,
+        timer: &Timer,
+        timeout: Duration,
+    ) -> Result<(), ResponseFailure> {
+        self.incoming.release();
+        self.head.reset();
+        loop {
+            if !self.incoming.input.is_empty() {
+                match self.head.parse(&self.incoming.input, rules) {
+                    Ok(Parsed::Whole(length)) => {
+                        self.head_len = length;
+                        self.head_seen = length;
+                        return Ok(());
+                    }
+                    Ok(Parsed::NeedMore) => {}
+                    Err(error) => return Err(ResponseFailure::Malformed(error)),
+                }
+            }
+            timer.arm(timeout);
+            // A large first read takes a small answer whole, and the start of a large one.
+            let limit = if self.incoming.input.is_empty() { LARGE } else { MEDIUM };
+            match timer.run(self.incoming.io.read_up_to(&mut self.incoming.input, limit)).await {
+                Ok(Ok(0)) if self.incoming.input.is_empty() => return Err(ResponseFailure::ClosedUnanswered),
+                Ok(Ok(0)) => return Err(ResponseFailure::Closed),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) if self.incoming.input.is_empty() && is_reset(&error) => {
+                    return Err(ResponseFailure::ClosedUnanswered);
+                }
+                Ok(Err(error)) => return Err(ResponseFailure::Io(error)),
+                Err(_) => return Err(ResponseFailure::Timeout),
+            }
+        }
+    }
+
+    /// The response whose head was received. Valid until [`ClientConnection::begin_body`] or
+    /// [`ClientConnection::skip_head`].
+    pub fn response(&self) -> Response<'_> {
+        self.head.view(&self.incoming.input)
+    }
+
+    /// The bytes of the head that was received.
+    pub fn head_bytes(&self) -> &[u8] {
+        &self.incoming.input[..self.head_len]
+    }
+
+    /// Bytes of the last head, also once it was left behind.
+    pub fn head_len_seen(&self) -> usize {
+        self.head_seen
+    }
+
+    /// Leaves an interim head behind; the next head follows.
+    pub fn skip_head(&mut self) {
+        self.incoming.input.consume(std::mem::take(&mut self.head_len));
+    }
+
+    /// Leaves the head behind and begins its body.
+    pub fn begin_body(&mut self, request: Method) {
+        let framing = self.head.view(&self.incoming.input).framing(request);
+        self.incoming.input.consume(std::mem::take(&mut self.head_len));
+        self.incoming.begin(framing);
+    }
+
+    /// Whether nothing arrived that was not asked for: a kept connection with bytes in it must not be used.
+    pub fn is_quiet(&self) -> bool {
+        self.incoming.pending().is_empty()
+    }
+}
+
+fn is_reset(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind as K;
+    matches!(error.kind(), K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted)
+}

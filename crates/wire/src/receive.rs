@@ -1,0 +1,173 @@
+//! The receiving direction: bytes in, payload out.
+//!
+//! Owns: the input buffer and the place in the current body.
+//! Never: copies payload; pieces are slices of the input buffer, valid until the next call.
+//! Driven by: [`crate::ServerConnection`] and [`crate::ClientConnection`], which parse heads from the same buffer.
+
+use std::time::Duration;
+
+use weir_http::Framing;
+use weir_http::body::{BodyEvent, BodyReader, ChunkLimits, Trailers};
+use weir_rt::{Buf, LARGE, Timer};
+
+use crate::{Conn, ReceiveError};
+
+/// The receiving direction of a connection.
+pub struct Incoming {
+    pub(crate) io: Conn,
+    pub(crate) input: Buf,
+    reader: BodyReader,
+    /// Bytes at the front of `input` that were given out as the last piece.
+    given: usize,
+    received: u64,
+}
+
+impl Incoming {
+    pub(crate) fn new(io: Conn) -> Self {
+        Self {
+            io,
+            input: Buf::new(),
+            reader: BodyReader::new(Framing::None, ChunkLimits::default()),
+            given: 0,
+            received: 0,
+        }
+    }
+
+    /// Bytes that arrived and were not used yet.
+    pub fn pending(&self) -> &[u8] {
+        &self.input[self.given..]
+    }
+
+    /// Takes what arrived and was not used, for a tunnel.
+    pub fn take_pending(&mut self) -> Buf {
+        self.input.consume(std::mem::take(&mut self.given));
+        self.input.take()
+    }
+
+    /// Payload bytes of the current body so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Begins a body that starts at the front of the input.
+    pub fn begin(&mut self, framing: Framing) {
+        self.given = 0;
+        self.received = 0;
+        self.reader = BodyReader::new(framing, ChunkLimits::default());
+    }
+
+    /// Whether the current body has ended.
+    pub fn is_done(&self) -> bool {
+        self.reader.is_done()
+    }
+
+    /// Payload bytes still to come, where known.
+    pub fn remaining(&self) -> Option<u64> {
+        self.reader.remaining()
+    }
+
+    /// Trailers of a chunked body that has ended.
+    pub fn trailers(&self) -> Option<&Trailers> {
+        self.reader.trailers()
+    }
+
+    /// Whether all the rest of the body stands in the input already; then pieces come without waiting.
+    pub fn rest_is_here(&self) -> bool {
+        self.reader.is_done()
+            || self.reader.remaining().is_some_and(|left| left <= self.pending().len() as u64)
+    }
+
+    /// Bytes of a piece.
+    pub fn slice(&self, start: usize, end: usize) -> &[u8] {
+        &self.input[start..end]
+    }
+
+    /// The next piece, or `None` at the end of the body. Waits at most `timeout` between two reads.
+    ///
+    /// # Errors
+    /// The peer is silent, gone or sends what is no body. Dropping the future loses nothing.
+    pub async fn piece(&mut self, timer: &Timer, timeout: Duration) -> Result<Option<&[u8]>, ReceiveError> {
+        loop {
+            // Borrowed twice because a piece that is returned keeps `self` borrowed on the other paths too.
+            match self.step()? {
+                Step::Piece(start, end) => return Ok(Some(&self.input[start..end])),
+                Step::End => return Ok(None),
+                Step::Wait => self.fill(timer, timeout, LARGE).await?,
+            }
+        }
+    }
+
+    /// The next step without waiting, as offsets into the input ([`Incoming::slice`]): for callers that wait themselves.
+    ///
+    /// # Errors
+    /// The body is malformed.
+    pub fn step(&mut self) -> Result<Step, ReceiveError> {
+        self.input.consume(std::mem::take(&mut self.given));
+        Ok(match self.reader.next(&self.input)? {
+            BodyEvent::Data(range) => {
+                self.given = range.end;
+                self.received += range.len() as u64;
+                Step::Piece(range.start, range.end)
+            }
+            BodyEvent::NeedMore(used) => {
+                self.input.consume(used);
+                Step::Wait
+            }
+            BodyEvent::End(used) => {
+                self.input.consume(used);
+                Step::End
+            }
+        })
+    }
+
+    /// Reads more, at most `limit` bytes. Ends a body that is framed by the close.
+    ///
+    /// # Errors
+    /// As [`Incoming::piece`].
+    pub async fn fill(&mut self, timer: &Timer, timeout: Duration, limit: usize) -> Result<(), ReceiveError> {
+        if self.input.is_empty() {
+            // A buffer for what comes is taken from the pool once it has come.
+            self.input.release();
+        }
+        timer.arm(timeout);
+        let read = timer.run(self.io.read_up_to(&mut self.input, limit)).await??;
+        if read == 0 {
+            self.reader.close()?;
+        }
+        Ok(())
+    }
+
+    /// Reads what has arrived, without waiting; false if nothing has.
+    ///
+    /// # Errors
+    /// As [`Incoming::piece`].
+    pub fn fill_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
+        match self.io.try_read_up_to(&mut self.input, limit)? {
+            Some(0) => {
+                self.reader.close()?;
+                Ok(true)
+            }
+            Some(_) => Ok(true),
+            None => Ok(false),
+        }
+    }
+
+    /// Frees the buffer if nothing is in it, for a connection that goes idle.
+    pub fn release(&mut self) {
+        self.input.consume(std::mem::take(&mut self.given));
+        if self.input.is_empty() {
+            self.input.release();
+        }
+    }
+}
+
+/// A step through a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Payload stands between these offsets, until the next step.
+    Piece(usize, usize),
+    /// More has to arrive.
+    Wait,
+    /// The body has ended.
+    End,
+}

@@ -1,0 +1,265 @@
+//! The sending direction: heads and payload in, framed bytes out.
+//!
+//! Owns: the output buffer, and the rule that a body is as long as its head said, or the connection is cut.
+//! Never: writes a head by itself; callers write it into [`Outgoing::buffer`].
+//! Driven by: exchanges, in the order buffer, begin, send…, finish.
+//! Why: a head and a small body leave in one send through the ring; large pieces leave from where they are.
+
+use std::fs::File;
+use std::io::{IoSlice, Write as _};
+use std::time::Duration;
+
+use weir_rt::{Buf, LARGE, Timer};
+
+use crate::{Conn, SendError};
+
+/// Up to this many bytes are copied behind what is already in the output buffer.
+const JOIN: usize = 16 << 10;
+
+/// How a body is framed on its way out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SendFraming {
+    /// There is no body.
+    #[default]
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunked coding.
+    Chunked,
+    /// Up to the end of the connection.
+    UntilClose,
+}
+
+/// The sending direction of a connection.
+pub struct Outgoing {
+    pub(crate) io: Conn,
+    output: Buf,
+    framing: SendFraming,
+    sent: u64,
+    payload: u64,
+}
+
+impl Outgoing {
+    pub(crate) fn new(io: Conn) -> Self {
+        Self { io, output: Buf::new(), framing: SendFraming::None, sent: 0, payload: 0 }
+    }
+
+    /// Bytes sent or queued since the last [`Outgoing::reset_counts`], heads and framing included.
+    pub fn sent(&self) -> u64 {
+        self.sent + self.output.len() as u64
+    }
+
+    /// Payload bytes sent or queued.
+    pub fn payload(&self) -> u64 {
+        self.payload
+    }
+
+    /// Counts from zero again.
+    pub fn reset_counts(&mut self) {
+        // What is still queued belongs to the message before.
+        self.sent = 0u64.wrapping_sub(self.output.len() as u64);
+        self.payload = 0;
+    }
+
+    /// Where a head is written.
+    pub fn buffer(&mut self) -> &mut Buf {
+        &mut self.output
+    }
+
+    /// Says how the body that follows the head is framed.
+    pub fn begin(&mut self, framing: SendFraming) {
+        self.framing = framing;
+    }
+
+    /// Queues payload behind what is queued already, without sending.
+    ///
+    /// # Errors
+    /// More than the announced length.
+    pub fn queue(&mut self, data: &[u8]) -> Result<(), SendError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.count(data.len() as u64)?;
+        if self.framing == SendFraming::Chunked {
+            let _ = write!(self.output, "{:x}\r\n", data.len());
+            self.output.extend(data);
+            self.output.extend(b"\r\n");
+        } else {
+            self.output.extend(data);
+        }
+        Ok(())
+    }
+
+    /// Sends payload, with what is queued before it. Small pieces may stay queued until [`Outgoing::flush`] or
+    /// [`Outgoing::finish`].
+    ///
+    /// # Errors
+    /// The peer is gone or takes nothing for `timeout`; the message is then cut.
+    pub async fn send(&mut self, data: &[u8], timer: &Timer, timeout: Duration) -> Result<(), SendError> {
+        if self.output.len() + data.len() <= JOIN {
+            return self.queue(data);
+        }
+        self.count(data.len() as u64)?;
+        let chunked = self.framing == SendFraming::Chunked;
+        if chunked {
+            let _ = write!(self.output, "{:x}\r\n", data.len());
+        }
+        for piece in data.chunks(LARGE) {
+            let head = self.output.take();
+            self.write_pieces(&head, piece, timer, timeout).await?;
+            self.sent += (head.len() + piece.len()) as u64;
+            self.output = head;
+            self.output.clear();
+        }
+        if chunked {
+            self.output.extend(b"\r\n");
+        }
+        Ok(())
+    }
+
+    /// Writes two pieces directly, re-arming the timer with each success.
+    async fn write_pieces(
+        &self,
+        head: &[u8],
+        body: &[u8],
+        timer: &Timer,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        let mut done = 0;
+        while done < head.len() + body.len() {
+            let wrote = match &self.io {
+                Conn::Plain(stream) if done < head.len() => {
+                    stream.try_writev(&[IoSlice::new(&head[done..]), IoSlice::new(body)])?
+                }
+                // Encrypted bytes are copied into records anyway.
+                io if done < head.len() => io.try_write(&head[done..])?,
+                io => io.try_write(&body[done - head.len()..])?,
+            };
+            match wrote {
+                Some(n) => done += n,
+                None => {
+                    timer.arm(timeout);
+                    timer.run(self.io.writable()).await??;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends `length` bytes of a file from `offset`. The framing must be [`SendFraming::Length`] or `UntilClose`.
+    ///
+    /// # Errors
+    /// As [`Outgoing::send`]; also when the file is shorter than announced.
+    pub async fn send_file(
+        &mut self,
+        file: &File,
+        mut offset: u64,
+        length: u64,
+        timer: &Timer,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        self.count(length)?;
+        self.flush(timer, timeout).await?;
+        let end = offset + length;
+        while offset < end {
+            let before = offset;
+            let Conn::Plain(stream) = &self.io else {
+                // Encrypted bytes have to pass through user space: by pieces, so that each has its time.
+                let piece = (end - offset).min(LARGE as u64);
+                timer.arm(timeout);
+                let sent = timer.run(self.io.send_file(file, offset, piece)).await??;
+                if sent < piece {
+                    return Err(SendError::Length);
+                }
+                offset += sent;
+                self.sent += sent;
+                continue;
+            };
+            match stream.try_send_file(file, &mut offset, end - before)? {
+                Some(0) => return Err(SendError::Length),
+                Some(_) => self.sent += offset - before,
+                None => {
+                    timer.arm(timeout);
+                    timer.run(self.io.writable()).await??;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the body; `trailers` is the text of trailer lines, each ended by CRLF, for chunked bodies. Everything
+    /// queued is sent.
+    ///
+    /// # Errors
+    /// Fewer bytes than announced, or as [`Outgoing::send`].
+    pub async fn finish(
+        &mut self,
+        trailers: &[u8],
+        timer: &Timer,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        match self.framing {
+            SendFraming::Length(left) if left > 0 => return Err(SendError::Length),
+            SendFraming::Chunked => {
+                self.output.extend(b"0\r\n");
+                self.output.extend(trailers);
+                self.output.extend(b"\r\n");
+            }
+            _ => {}
+        }
+        self.framing = SendFraming::None;
+        self.flush(timer, timeout).await
+    }
+
+    /// Sends what is queued.
+    ///
+    /// # Errors
+    /// As [`Outgoing::send`].
+    pub async fn flush(&mut self, timer: &Timer, timeout: Duration) -> Result<(), SendError> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let output = self.output.take();
+        let length = output.len() as u64;
+        if output.len() > JOIN {
+            self.write_pieces(&output, &[], timer, timeout).await?;
+            self.output = output;
+            self.output.clear();
+        } else {
+            timer.arm(timeout);
+            let (result, output) = timer.run(self.io.write_all(output)).await?;
+            result?;
+            self.output = output;
+            self.output.clear();
+        }
+        self.sent += length;
+        Ok(())
+    }
+
+    /// Whether the last body was ended and everything is sent.
+    pub fn is_done(&self) -> bool {
+        self.output.is_empty() && self.framing == SendFraming::None
+    }
+
+    /// What is queued, not sent.
+    pub fn queued(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Frees the buffer, for a connection that goes idle.
+    pub fn release(&mut self) {
+        if self.output.is_empty() {
+            self.output.release();
+        }
+    }
+
+    fn count(&mut self, bytes: u64) -> Result<(), SendError> {
+        match &mut self.framing {
+            SendFraming::None => return Err(SendError::Length),
+            SendFraming::Length(left) => *left = left.checked_sub(bytes).ok_or(SendError::Length)?,
+            SendFraming::Chunked | SendFraming::UntilClose => {}
+        }
+        self.payload += bytes;
+        Ok(())
+    }
+}
