@@ -2,8 +2,9 @@
 //!
 //! Owns: decoding of `%XX`, resolving of `.` and `..`, merging of slashes.
 //! Driven by: `engine`, once a request, before the route is chosen.
-//! Why: most paths are plain already and are not copied. Compared with nginx 1.22 over 2,600 generated paths. Decoded bytes count as if they had been written openly
+//! Why: most paths are plain already and are not copied. Decoded bytes count as if they had been written openly
 //! (`%2e%2e%2f` climbs, `%2f` separates), as in nginx; only `%`, `#` and `?` lose their meaning by being escaped.
+//! Compared with nginx 1.22 over 2,600 generated paths.
 
 /// Why a path is refused, with 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
