@@ -1,2 +1,143 @@
-//! placeholder
+//! nginx.conf → model.
+//!
+//! Owns: the language of nginx's configuration: its words, their places, arguments, inheritance and defaults.
+//! Never: serves, compiles a pattern, opens a certificate; the data plane never sees a word of this crate.
+//! Driven by: the binary ([`load`] for `run`, `check`, `explain`; [`dump`] for `-T`; [`looks_like`] to tell languages
+//! apart), and the documentation ([`compatibility`]).
+//! Why: a file that nginx takes must run unchanged or say, with line and remedy, what of it does not run yet. A word
+//! that only tunes is a warning; one that decides who gets in, or what is answered, is an error until it is built.
+//!
+//! # Stages
+//!
+//! ```text
+//! bytes ─decode→ text ─lexer→ words ─tree→ blocks ─include→ one tree ─lower(table)→ model + diagnostics
+//! ```
+
 #![forbid(unsafe_code)]
+
+pub mod ciphers;
+mod decode;
+mod files;
+#[doc(hidden)]
+pub mod fuzzing;
+mod include;
+mod lexer;
+mod lower;
+mod table;
+mod tree;
+mod value;
+mod variables;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use weir_diag::{Diagnostic, SourceId, Sources, has_errors};
+use weir_model::Model;
+
+pub use files::{Disk, Files, Memory};
+pub use table::{Contexts, Row, Status, compatibility, words_in};
+
+/// What the command line and the machine say beside the file.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder that relative paths of data belong to (`-p`).
+    pub prefix: PathBuf,
+    /// Directives outside of the file (`-g`).
+    pub directives: Option<String>,
+    /// Error log until the file names one (`-e`); `stderr` for standard error.
+    pub error_log: Option<PathBuf>,
+    /// Access log where the file names none.
+    pub access_log: PathBuf,
+    /// Pid file where the file names none; `None`: none is written.
+    pub pid_file: Option<PathBuf>,
+    /// Ports below 1024 can be bound: a server without `listen` is reached at 80 instead of 8000.
+    pub privileged: bool,
+    /// Name of the machine, for `server_name $hostname`.
+    pub hostname: String,
+}
+
+impl Default for Options {
+    /// Debian's paths.
+    fn default() -> Self {
+        Self {
+            prefix: "/usr/share/nginx".into(),
+            directives: None,
+            error_log: None,
+            access_log: "/var/log/nginx/access.log".into(),
+            pid_file: Some("/run/nginx.pid".into()),
+            privileged: true,
+            hostname: "localhost".into(),
+        }
+    }
+}
+
+/// A configuration with everything that was found in it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What was understood. To be run only if no diagnostic is an error.
+    pub model: Model,
+    /// Findings in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The texts that spans point into.
+    pub sources: Sources,
+}
+
+impl Loaded {
+    /// True if this configuration must not run.
+    pub fn has_errors(&self) -> bool {
+        has_errors(&self.diagnostics)
+    }
+}
+
+/// Reads a configuration with everything it includes. Never fails: what is wrong is among the diagnostics.
+pub fn load(files: &dyn Files, path: &Path, options: &Options) -> Loaded {
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut reader = include::Reader::new(files, folder.clone());
+    let mut tree = Vec::new();
+    if let Some(text) = &options.directives {
+        // nginx ends what stands after `-g` by itself.
+        let ended = text.trim_end();
+        let ended = if ended.is_empty() || ended.ends_with([';', '}']) {
+            ended.to_owned()
+        } else {
+            format!("{ended};")
+        };
+        tree.append(&mut reader.text("-g", &ended));
+    }
+    tree.append(&mut reader.main(path));
+    let sources = std::mem::take(&mut reader.sources);
+    let mut diagnostics = reader.diagnostics;
+    let (model, found) = lower::Lowering::new(files, options, folder).run(&tree);
+    diagnostics.extend(found);
+    diagnostics
+        .sort_by_key(|found| found.primary.as_ref().map(|label| (label.span.source, label.span.start)));
+    Loaded { model, diagnostics, sources }
+}
+
+/// All texts of a configuration in the form of `nginx -T`.
+pub fn dump(loaded: &Loaded) -> String {
+    let mut out = String::new();
+    for id in loaded.sources.ids() {
+        let name = loaded.sources.name(id);
+        if name == Path::new("-g") {
+            continue;
+        }
+        let _ = writeln!(out, "# configuration file {}:", name.display());
+        out.push_str(&loaded.sources.text(id));
+        out.push('\n');
+    }
+    out
+}
+
+/// True if a text reads like nginx.conf: at its outermost level stands a word that nginx knows there, with `;` or `{`.
+pub fn looks_like(text: &str) -> bool {
+    let tree = tree::parse(text, SourceId(0), &mut Vec::new());
+    let known = |directive: &tree::Directive| {
+        // A word that swallowed whole lines is no directive: that is how files of other languages read.
+        let lines = text.get(directive.span.start as usize..directive.span.end as usize);
+        let lines = lines.map_or(0, |words| words.matches('\n').count());
+        let entry = table::named(directive.name()).iter().find(|entry| entry.contexts.has(Contexts::MAIN));
+        entry.is_some_and(|entry| entry.block == directive.block.is_some() && lines < 8)
+    };
+    tree.iter().any(known)
+}

@@ -1,0 +1,23 @@
+//! Doors for fuzz drivers.
+
+use std::path::Path;
+
+use crate::{Memory, Options, load, looks_like};
+
+/// Loads arbitrary bytes as a configuration and draws what was found. Must never panic.
+pub fn config(bytes: &[u8]) {
+    let path = Path::new("/etc/nginx/nginx.conf");
+    let mut files = Memory::with(path, bytes);
+    files.files.insert("/etc/nginx/other.conf".into(), bytes.to_vec());
+    let loaded = load(&files, path, &Options::default());
+    for found in &loaded.diagnostics {
+        let _ = weir_diag::render_terminal(found, &loaded.sources, false);
+    }
+    let _ = crate::dump(&loaded);
+    looks_like(&String::from_utf8_lossy(bytes));
+}
+
+/// Resolves an arbitrary cipher string.
+pub fn cipher_string(text: &str) {
+    let _ = crate::ciphers::select(text);
+}

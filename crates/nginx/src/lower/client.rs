@@ -1,0 +1,146 @@
+//! Words about client connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_diag::Diagnostic;
+use weir_model::Resolver;
+
+use super::args::{limit, on};
+use super::{Lowering, Scope};
+use crate::tree::Directive;
+use crate::value;
+
+/// `large_client_header_buffers number size`.
+pub(crate) fn large_header_buffers(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let (Some(number), Some(size)) = (value::number(d.arg(0)), value::size(d.arg(1))) else {
+        return lo.bad_value(d, 1, "a number and a size, such as `4 8k`");
+    };
+    let client = Arc::make_mut(&mut s.client);
+    client.max_request_line = size;
+    client.max_header_line = size;
+    client.max_headers = size.saturating_mul(number.max(1));
+}
+
+/// `keepalive_timeout time [header]`.
+pub(crate) fn keepalive_timeout(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let Some(timeout) = value::time(d.arg(0)) else { return lo.bad_value(d, 0, "a time such as `65s`") };
+    let header = match d.args.get(1).map(|word| value::time(&word.text)) {
+        Some(None) => return lo.bad_value(d, 1, "a time such as `60s`"),
+        Some(header) => header,
+        None => None,
+    };
+    let client = Arc::make_mut(&mut s.client);
+    client.keepalive_timeout = limit(timeout);
+    client.keepalive_header = header.and_then(limit);
+}
+
+/// `lingering_close on|off|always`.
+pub(crate) fn lingering_close(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    if d.arg(0) == "off" {
+        Arc::make_mut(&mut s.client).lingering_time = Duration::ZERO;
+    }
+}
+
+/// `limit_rate rate`, a number or a variable.
+pub(crate) fn limit_rate(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    if d.arg(0).contains('$') {
+        s.limit_rate_template = Some(lo.template(&d.args[0]));
+        s.limit_rate = None;
+        return;
+    }
+    let Some(rate) = value::offset(d.arg(0)) else { return lo.bad_value(d, 0, "a size such as `100k`") };
+    s.limit_rate = Some(rate).filter(|&rate| rate > 0);
+    s.limit_rate_template = None;
+}
+
+/// `limit_rate_after size`.
+pub(crate) fn limit_rate_after(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    match value::offset(d.arg(0)) {
+        Some(bytes) => s.limit_rate_after = bytes,
+        None if d.arg(0).contains('$') => {
+            let text = "`limit_rate_after` made of variables is not supported yet";
+            lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+        }
+        None => lo.bad_value(d, 0, "a size such as `500k`"),
+    }
+}
+
+/// `server_tokens on|off|build|string`.
+pub(crate) fn server_tokens(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let header = match d.arg(0) {
+        "on" | "build" => concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
+        "off" => "weir".to_owned(),
+        text if text.contains('$') => {
+            let text = "`server_tokens` made of variables is not supported yet";
+            lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+            return;
+        }
+        text => text.to_owned(),
+    };
+    Arc::make_mut(&mut s.site).server_header = Some(header).filter(|text| !text.is_empty());
+}
+
+/// `http2 on`: until it is built, a warning; the listener offers HTTP/1.1.
+pub(crate) fn http2(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    s.http2 = on(d);
+    if s.http2 {
+        warn_http2(lo, d.span);
+    }
+}
+
+/// Tells, once, that HTTP/2 is not spoken yet.
+pub(crate) fn warn_http2(lo: &mut Lowering<'_>, span: weir_diag::Span) {
+    const CODE: &str = "nginx::http2-not-built";
+    if lo.diagnostics.iter().any(|found| found.code == CODE) {
+        return;
+    }
+    lo.report(
+        Diagnostic::warning(CODE, "HTTP/2 is not built yet; this listener offers HTTP/1.1")
+            .at(span)
+            .help("clients that offer both take HTTP/1.1 by themselves; nothing needs to change"),
+    );
+}
+
+/// `resolver address … [valid=time] [ipv4=on|off] [ipv6=on|off] [status_zone=zone]`.
+pub(crate) fn resolver(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    s.resolver = parse_resolver(lo, d);
+    s.stale = true;
+}
+
+/// The same words wherever they stand; `None` if they are wrong, which was told.
+pub(crate) fn parse_resolver(lo: &mut Lowering<'_>, d: &Directive) -> Option<Resolver> {
+    let timeout = Duration::from_secs(30);
+    let (servers, named_servers) = (Vec::new(), Vec::new());
+    let mut out = Resolver { servers, named_servers, valid: None, timeout, ipv4: true, ipv6: true };
+    if d.arg(0) == "off" && d.args.len() == 1 {
+        return None;
+    }
+    for (n, word) in d.args.iter().enumerate() {
+        match word.text.split_once('=') {
+            Some(("valid", time)) => match value::time(time) {
+                Some(time) => out.valid = Some(time),
+                None => lo.bad_value(d, n, "`valid=` with a time such as `30s`"),
+            },
+            Some((family @ ("ipv4" | "ipv6"), flag)) => match value::flag(flag) {
+                Some(on) if family == "ipv4" => out.ipv4 = on,
+                Some(on) => out.ipv6 = on,
+                None => lo.bad_value(d, n, "`on` or `off` after `=`"),
+            },
+            Some(("status_zone", _)) => {}
+            Some(_) => lo.bad_value(d, n, "an address or `valid=`, `ipv4=`, `ipv6=`, `status_zone=`"),
+            None => name_server(lo, d, n, &mut out),
+        }
+    }
+    Some(out)
+}
+
+fn name_server(lo: &mut Lowering<'_>, d: &Directive, n: usize, out: &mut Resolver) {
+    match super::target::host_port(d.arg(n), 53) {
+        Some((host, port)) => match host.parse() {
+            Ok(address) => out.servers.push(std::net::SocketAddr::new(address, port)),
+            Err(_) => out.named_servers.push((host, port)),
+        },
+        None => lo.bad_value(d, n, "an address of a name server"),
+    }
+}

@@ -1,0 +1,32 @@
+//! The `http` block.
+
+use super::{Lowering, Scope, listeners, log, pool, server};
+use crate::table::{Contexts, Lower};
+use crate::tree::Directive;
+use crate::variables::Dialect;
+
+/// Lowers the block with everything inside it.
+pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
+    lo.dialect = Dialect::Http;
+    lo.declare(d.children());
+    log::begin_formats(lo);
+    let words = lo.admit(d.children(), Contexts::HTTP);
+    for word in &words {
+        if let Lower::Shared(f) = word.entry.lower {
+            f(lo, word.directive);
+        }
+    }
+    let root = lo.path("html").to_string_lossy().into_owned();
+    let access_log = log::default_access_log(lo);
+    let mut scope = Scope::defaults(&root, access_log).child(lo.next_level());
+    lo.apply(&words, &mut scope);
+    lo.model.resolver = scope.built.resolver.as_deref().cloned();
+    for word in words.iter().filter(|word| word.entry.name == "upstream") {
+        pool::lower(lo, word.directive);
+    }
+    let mut servers = Vec::new();
+    for word in words.iter().filter(|word| word.entry.name == "server") {
+        servers.push(server::lower(lo, &scope, word.directive));
+    }
+    listeners::lower(lo, &servers);
+}

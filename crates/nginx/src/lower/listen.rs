@@ -1,0 +1,279 @@
+//! `listen`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use weir_diag::{Diagnostic, Span};
+use weir_model::{Address, SocketOptions, TcpKeepalive};
+
+use super::target::split_port;
+use super::{Lowering, ServerParts};
+use crate::tree::Directive;
+use crate::value;
+use crate::variables::Dialect;
+
+/// One address of one server.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenSpec {
+    pub address: Address,
+    pub span: Span,
+    pub default_server: bool,
+    pub tls: bool,
+    pub http2: bool,
+    pub proxy_protocol: bool,
+    /// Socket options were written, which only one `listen` of an address may do.
+    pub has_options: bool,
+    pub socket: SocketOptions,
+}
+
+impl ListenSpec {
+    /// An address without parameters.
+    pub(crate) fn plain(address: Address, span: Span) -> Self {
+        Self {
+            address,
+            span,
+            default_server: false,
+            tls: false,
+            http2: false,
+            proxy_protocol: false,
+            has_options: false,
+            socket: SocketOptions::default(),
+        }
+    }
+}
+
+/// `listen address[:port] | port | unix:path [parameters]`.
+pub(crate) fn listen(lo: &mut Lowering<'_>, parts: &mut ServerParts, d: &Directive) {
+    let Some(addresses) = addresses(lo, d) else { return };
+    let mut spec = ListenSpec::plain(addresses[0].clone(), d.span);
+    for n in 1..d.args.len() {
+        match parameter(lo, d, n, &mut spec) {
+            Parameter::Fine => {}
+            // Nothing is bound for these; what they mean was told.
+            Parameter::Skip => return parts.skipped_listen = true,
+            Parameter::Wrong => return parts.skipped_listen = true,
+        }
+    }
+    for address in addresses {
+        if let Some(first) = parts.listens.iter().find(|known| known.address == address) {
+            let found =
+                Diagnostic::error("nginx::duplicate-listen", format!("`{}` is listened on twice", d.arg(0)));
+            lo.report(found.at(d.span).also(first.span, "first here"));
+            continue;
+        }
+        parts.listens.push(ListenSpec { address, ..spec.clone() });
+    }
+}
+
+/// All addresses that the first argument means; told if there is none.
+fn addresses(lo: &mut Lowering<'_>, d: &Directive) -> Option<Vec<Address>> {
+    let text = d.arg(0);
+    if let Some(path) = text.strip_prefix("unix:") {
+        if path.is_empty() {
+            lo.bad_value(d, 0, "a socket: a path must follow `unix:`");
+            return None;
+        }
+        return Some(vec![Address::Unix(path.into())]);
+    }
+    let found = tcp_addresses(lo, text);
+    if found.is_empty() {
+        lo.bad_value(d, 0, "an address: a port, `address:port`, `[v6]:port` or `unix:path`");
+        return None;
+    }
+    Some(found.into_iter().map(Address::Tcp).collect())
+}
+
+fn tcp_addresses(lo: &Lowering<'_>, text: &str) -> Vec<SocketAddr> {
+    const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let default = if lo.dialect == Dialect::Http { Some(80) } else { None };
+    if let Some(ports) = ports(text) {
+        return ports.map(|port| SocketAddr::new(ANY, port)).collect();
+    }
+    // A range of ports after an address.
+    if let Some((host, range)) = text.rsplit_once(':')
+        && range.contains('-')
+    {
+        let (Some(ports), Some(host)) = (ports(range), hosts(lo, host).first().copied()) else {
+            return Vec::new();
+        };
+        return ports.map(|port| SocketAddr::new(host, port)).collect();
+    }
+    match split_port(text) {
+        Some((host, port)) => match port.or(default) {
+            Some(port) => hosts(lo, host).into_iter().map(|host| SocketAddr::new(host, port)).collect(),
+            None => Vec::new(),
+        },
+        None => Vec::new(),
+    }
+}
+
+/// `80` or `8000-8010`.
+fn ports(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
+    let port = |text| value::number(text).and_then(|n| u16::try_from(n).ok()).filter(|&n| n > 0);
+    let (first, last) = match text.split_once('-') {
+        Some((first, last)) => (port(first)?, port(last)?),
+        None => (port(text)?, port(text)?),
+    };
+    (first <= last).then_some(first..=last)
+}
+
+/// Addresses of a host: literal, `*`, or looked up.
+fn hosts(lo: &Lowering<'_>, host: &str) -> Vec<IpAddr> {
+    if host == "*" {
+        return vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
+    }
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    match bare.parse::<IpAddr>() {
+        Ok(address) => vec![address],
+        Err(_) if bare.parse::<Ipv6Addr>().is_err() && bare.bytes().all(|b| b.is_ascii_digit()) => Vec::new(),
+        Err(_) => lo.files.resolve(bare),
+    }
+}
+
+enum Parameter {
+    Fine,
+    Skip,
+    Wrong,
+}
+
+fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, spec: &mut ListenSpec) -> Parameter {
+    let word = d.arg(n);
+    match word {
+        "default_server" | "default" if lo.dialect == Dialect::Http || word == "default_server" => {
+            spec.default_server = true;
+        }
+        "ssl" => spec.tls = true,
+        "proxy_protocol" => spec.proxy_protocol = true,
+        "http2" if lo.dialect == Dialect::Http => {
+            spec.http2 = true;
+            super::client::warn_http2(lo, d.arg_span(n));
+        }
+        "spdy" => {
+            let text = "`spdy` has no effect: nginx dropped it in 1.9.5";
+            lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.arg_span(n)));
+        }
+        "quic" => {
+            let text = "HTTP/3 is not built yet; this address is not listened on";
+            let found = Diagnostic::warning("nginx::http3-not-built", text).at(d.arg_span(n));
+            lo.report(found.help("clients use the server's `ssl` listener"));
+            return Parameter::Skip;
+        }
+        "udp" => {
+            let text = "UDP is not supported yet";
+            lo.report(Diagnostic::error("nginx::not-built", text).at(d.arg_span(n)));
+            return Parameter::Wrong;
+        }
+        _ => return socket_parameter(lo, d, n, spec),
+    }
+    Parameter::Fine
+}
+
+fn socket_parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, spec: &mut ListenSpec) -> Parameter {
+    spec.has_options = true;
+    let socket = &mut spec.socket;
+    let word = d.arg(n);
+    let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok());
+    let expected = match word.split_once('=') {
+        None => match word {
+            "bind" | "multipath" => None,
+            "deferred" => {
+                socket.deferred = true;
+                None
+            }
+            "reuseport" => {
+                socket.reuse_port = true;
+                None
+            }
+            _ => Some("a parameter of `listen`"),
+        },
+        Some(("backlog", text)) => {
+            // nginx takes -1 for the system's.
+            socket.backlog = number(text);
+            (socket.backlog.is_none() && text != "-1").then_some("`backlog=` with a number")
+        }
+        Some(("ipv6only", text)) => {
+            socket.ipv6_only = value::flag(text);
+            socket.ipv6_only.is_none().then_some("`ipv6only=on` or `ipv6only=off`")
+        }
+        Some(("rcvbuf", text)) => {
+            socket.receive_buffer = value::size(text);
+            socket.receive_buffer.is_none().then_some("`rcvbuf=` with a size")
+        }
+        Some(("sndbuf", text)) => {
+            socket.send_buffer = value::size(text);
+            socket.send_buffer.is_none().then_some("`sndbuf=` with a size")
+        }
+        Some(("fastopen", text)) => {
+            socket.fast_open = number(text);
+            socket.fast_open.is_none().then_some("`fastopen=` with a number")
+        }
+        Some(("so_keepalive", text)) => {
+            let parsed = keepalive(text);
+            socket.keepalive = parsed.unwrap_or_default();
+            parsed.is_none().then_some("`so_keepalive=on`, `off` or `idle:interval:count`")
+        }
+        Some(("setfib" | "accept_filter", _)) => {
+            let text = format!("`{word}` has no effect on Linux");
+            lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.arg_span(n)));
+            None
+        }
+        Some(_) => Some("a parameter of `listen`"),
+    };
+    match expected {
+        None => Parameter::Fine,
+        Some("a parameter of `listen`") => {
+            unknown_parameter(lo, d, n);
+            Parameter::Wrong
+        }
+        Some(expected) => {
+            lo.bad_value(d, n, expected);
+            Parameter::Wrong
+        }
+    }
+}
+
+fn unknown_parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize) {
+    const KNOWN: [&str; 18] = [
+        "default_server",
+        "ssl",
+        "http2",
+        "quic",
+        "proxy_protocol",
+        "bind",
+        "deferred",
+        "reuseport",
+        "backlog",
+        "ipv6only",
+        "rcvbuf",
+        "sndbuf",
+        "fastopen",
+        "so_keepalive",
+        "setfib",
+        "accept_filter",
+        "udp",
+        "multipath",
+    ];
+    let (word, span) = (d.arg(n), d.arg_span(n));
+    let text = format!("`{word}` is no parameter of `listen`");
+    lo.report(Diagnostic::error("nginx::bad-value", text).at(span).suggest(word, span, KNOWN));
+}
+
+/// `on`, `off`, or `[idle]:[interval]:[count]`. The inner `None`: off.
+fn keepalive(text: &str) -> Option<Option<TcpKeepalive>> {
+    match text {
+        "on" => return Some(Some(TcpKeepalive::default())),
+        "off" => return Some(None),
+        _ => {}
+    }
+    let mut parts = text.split(':');
+    let mut seconds = || match parts.next() {
+        None => None,
+        Some("") => Some(None),
+        Some(text) => value::seconds(text).and_then(|n| u32::try_from(n).ok()).map(Some),
+    };
+    let (idle, interval) = (seconds()?, seconds()?);
+    let count = match parts.next()? {
+        "" => None,
+        text => Some(value::number(text).and_then(|n| u32::try_from(n).ok())?),
+    };
+    parts.next().is_none().then_some(Some(TcpKeepalive { idle, interval, count }))
+}

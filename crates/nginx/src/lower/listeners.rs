@@ -1,0 +1,191 @@
+//! From the addresses of all servers to listeners.
+//!
+//! Owns: which server is an address's default, options written once, names claimed twice, identities by SNI.
+//! Driven by: the lowering of `http`, once all servers are known.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_diag::{Diagnostic, Span};
+use weir_model::{Address, Listener, ListenerTls, NamePattern, Service, SiteId, SocketOptions, TlsIdentity};
+
+use super::Lowering;
+use super::listen::ListenSpec;
+use super::scope::TlsScope;
+use super::server::Lowered;
+
+/// One address while servers are gathered.
+struct Gathered {
+    address: Address,
+    span: Span,
+    /// Servers in order, by their place in the list.
+    servers: Vec<usize>,
+    default: Option<(usize, Span)>,
+    tls: Option<Span>,
+    http2: bool,
+    proxy_protocol: bool,
+    socket: SocketOptions,
+    options: Option<Span>,
+}
+
+/// Makes the listeners of `http`.
+pub(crate) fn lower(lo: &mut Lowering<'_>, servers: &[Lowered]) {
+    for gathered in gather(lo, servers) {
+        let listener = listener(lo, servers, gathered);
+        lo.model.listeners.push(listener);
+    }
+}
+
+fn gather(lo: &mut Lowering<'_>, servers: &[Lowered]) -> Vec<Gathered> {
+    let mut all: Vec<Gathered> = Vec::new();
+    let mut by_address: HashMap<Address, usize> = HashMap::new();
+    for (n, server) in servers.iter().enumerate() {
+        for spec in &server.listens {
+            let at = *by_address.entry(spec.address.clone()).or_insert_with(|| {
+                all.push(Gathered {
+                    address: spec.address.clone(),
+                    span: spec.span,
+                    servers: Vec::new(),
+                    default: None,
+                    tls: None,
+                    http2: false,
+                    proxy_protocol: false,
+                    socket: SocketOptions::default(),
+                    options: None,
+                });
+                all.len() - 1
+            });
+            add(lo, &mut all[at], n, server, spec);
+        }
+    }
+    all
+}
+
+fn add(lo: &mut Lowering<'_>, gathered: &mut Gathered, n: usize, server: &Lowered, spec: &ListenSpec) {
+    gathered.servers.push(n);
+    if spec.tls || server.ssl_on {
+        gathered.tls.get_or_insert(spec.span);
+    }
+    gathered.http2 |= spec.http2 || server.http2;
+    gathered.proxy_protocol |= spec.proxy_protocol;
+    if spec.default_server {
+        match gathered.default {
+            None => gathered.default = Some((n, spec.span)),
+            Some((_, first)) => lo.report(
+                Diagnostic::error("nginx::two-defaults", "this address has two default servers")
+                    .at(spec.span)
+                    .also(first, "first here"),
+            ),
+        }
+    }
+    if spec.has_options {
+        match gathered.options {
+            None => {
+                gathered.options = Some(spec.span);
+                gathered.socket = spec.socket.clone();
+            }
+            Some(_) if gathered.socket == spec.socket => {}
+            Some(first) => lo.report(
+                Diagnostic::error(
+                    "nginx::duplicate-listen",
+                    "socket options of this address are written twice",
+                )
+                .at(spec.span)
+                .also(first, "first here")
+                .help("write them in one `listen` of the address; they hold for all its servers"),
+            ),
+        }
+    }
+}
+
+fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> Listener {
+    let default = gathered.default.map_or(gathered.servers[0], |(n, _)| n);
+    check_names(lo, servers, &gathered);
+    let tls = gathered.tls.and_then(|span| tls(lo, servers, &gathered, default, span));
+    let name = match &gathered.address {
+        Address::Tcp(address) => address.to_string(),
+        Address::Unix(path) => format!("unix:{}", path.display()),
+    };
+    let sites: Vec<SiteId> = gathered.servers.iter().map(|&n| servers[n].site).collect();
+    Listener {
+        name,
+        origin: Some(gathered.span),
+        address: gathered.address,
+        socket: gathered.socket,
+        proxy_protocol: gathered.proxy_protocol,
+        tls,
+        http2: gathered.http2,
+        max_connections: None,
+        service: Service::Http { sites, default: servers[default].site },
+    }
+}
+
+/// Warns of names that several servers of one address claim; the first has them.
+fn check_names(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: &Gathered) {
+    let mut seen: HashMap<&NamePattern, Option<Span>> = HashMap::new();
+    let mut found = Vec::new();
+    for &n in &gathered.servers {
+        let server = &servers[n];
+        for name in server.names.iter().filter(|name| !matches!(name, NamePattern::Regex(_))) {
+            match seen.get(name) {
+                None => {
+                    seen.insert(name, server.origin);
+                }
+                Some(first) => found.push((name.clone(), server.origin, *first)),
+            }
+        }
+    }
+    for (name, here, first) in found {
+        let name = match name {
+            NamePattern::Exact(name) | NamePattern::Prefix(name) | NamePattern::Suffix(name) => name,
+            NamePattern::Regex(pattern) => pattern.source,
+        };
+        let text = format!("several servers of this address are called `{name}`; the first one answers");
+        let mut warning = Diagnostic::warning("nginx::conflicting-name", text);
+        if let Some(span) = here {
+            warning = warning.at(span);
+        }
+        if let Some(span) = first {
+            warning = warning.also(span, "this one has the name");
+        }
+        lo.report(warning);
+    }
+}
+
+fn tls(
+    lo: &mut Lowering<'_>,
+    servers: &[Lowered],
+    gathered: &Gathered,
+    default: usize,
+    span: Span,
+) -> Option<ListenerTls> {
+    let settings: Arc<TlsScope> = servers[default].tls.clone();
+    let Some(identity) = super::tls::identity(lo, &settings) else {
+        lo.report(
+            Diagnostic::error(
+                "nginx::no-certificate",
+                "this address speaks TLS, but its default server has no certificate",
+            )
+            .at(span)
+            .help("add `ssl_certificate` and `ssl_certificate_key`, or `ssl_reject_handshake on`"),
+        );
+        return None;
+    };
+    let mut by_name: Vec<(Vec<NamePattern>, TlsIdentity)> = Vec::new();
+    for &n in gathered.servers.iter().filter(|&&n| !servers[n].names.is_empty()) {
+        // A server without a certificate answers with the default's, as in nginx.
+        if let Some(own) = super::tls::identity(lo, &servers[n].tls)
+            && (own != identity || n != default)
+        {
+            by_name.push((servers[n].names.clone(), own));
+        }
+    }
+    Some(ListenerTls {
+        default: identity,
+        by_name,
+        strict_sni: false,
+        tickets: settings.tickets,
+        session_cache: settings.session_cache,
+        session_timeout: settings.session_timeout,
+    })
+}

@@ -1,0 +1,322 @@
+//! Words about proxying, and the action they make.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_diag::{Diagnostic, Span};
+use weir_model::{
+    Action, CookieAttribute, CookieRewrite, Proxy, ProxyTarget, RedirectRewrite, Template, TextMatch,
+    UpstreamUri, Var,
+};
+
+use super::location::{ActionSpec, PlaceKind};
+use super::scope::{ProxyScope, RedirectSpec};
+use super::target::{Authority, authority};
+use super::{Lowering, Place, Scope};
+use crate::lexer::Word;
+use crate::tree::Directive;
+
+/// Finished request fields by the address of the list they were made of (kept alive beside) and the version.
+pub(crate) type FieldMemo =
+    HashMap<(usize, bool), (Arc<Vec<(String, Template)>>, Arc<Vec<(String, Template)>>)>;
+
+/// Response fields that nginx does not pass unless told to.
+const HIDDEN: [&str; 8] = [
+    "date",
+    "server",
+    "x-pad",
+    "x-accel-expires",
+    "x-accel-redirect",
+    "x-accel-limit-rate",
+    "x-accel-buffering",
+    "x-accel-charset",
+];
+
+/// What `proxy_pass` says.
+#[derive(Clone, Debug)]
+pub(crate) struct ProxySpec {
+    pub target: ProxyTarget,
+    /// TLS is, or may turn out to be, spoken.
+    pub tls: bool,
+    pub host: String,
+    /// The path part as written.
+    pub uri: Option<String>,
+    /// The URL as written, if it holds no variables.
+    pub url: Option<String>,
+}
+
+/// `proxy_pass URL`.
+pub(crate) fn pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    let text = d.arg(0);
+    let spec = if text.contains('$') { computed(lo, &d.args[0]) } else { fixed(lo, place, d, text) };
+    if let Some(spec) = spec {
+        place.set_action(lo, ActionSpec::Proxy(Arc::new(spec)), d.span);
+    }
+}
+
+fn computed(lo: &mut Lowering<'_>, word: &Word) -> Option<ProxySpec> {
+    let text = &word.text;
+    // A scheme that is not written may still come out of a variable.
+    let (http, https) = (starts(text, "http://"), starts(text, "https://"));
+    if !http && !https && !text.starts_with('$') {
+        bad_url(lo, word.span);
+        return None;
+    }
+    let target = ProxyTarget::Computed(lo.template(word));
+    Some(ProxySpec { target, tls: !http, host: String::new(), uri: None, url: None })
+}
+
+fn starts(text: &str, scheme: &str) -> bool {
+    text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+}
+
+fn bad_url(lo: &mut Lowering<'_>, span: Span) {
+    let found = Diagnostic::error(
+        "nginx::bad-url",
+        "`proxy_pass` needs a URL that begins with `http://` or `https://`",
+    );
+    lo.report(found.at(span));
+}
+
+fn fixed(lo: &mut Lowering<'_>, place: &Place, d: &Directive, text: &str) -> Option<ProxySpec> {
+    let tls = starts(text, "https://");
+    let rest = if tls {
+        &text[8..]
+    } else if starts(text, "http://") {
+        &text[7..]
+    } else {
+        bad_url(lo, d.arg_span(0));
+        return None;
+    };
+    let Some((authority, uri)) = authority(rest) else {
+        lo.bad_value(d, 0, "a URL with a host, such as `http://10.0.0.1:8080`");
+        return None;
+    };
+    let default_port = if tls { 443 } else { 80 };
+    let pool = lo.pool_of(&authority, Some(default_port), d.arg_span(0))?;
+    if uri.is_some() && !place.kind.takes_uri() {
+        lo.report(
+            Diagnostic::error(
+                "nginx::uri-not-allowed",
+                format!("`proxy_pass` cannot have a path {}", place.kind.words()),
+            )
+            .labelled(d.arg_span(0), "has a path")
+            .help("remove what follows the host, or use `rewrite … break` to change the path"),
+        );
+        return None;
+    }
+    Some(ProxySpec {
+        target: ProxyTarget::Pool(pool),
+        tls,
+        host: host_field(&authority, default_port),
+        uri: uri.map(|uri| if uri.starts_with('?') { format!("/{uri}") } else { uri.to_owned() }),
+        url: Some(text.to_owned()),
+    })
+}
+
+/// `$proxy_host`: the default port is left out; unix sockets are `localhost`.
+fn host_field(authority: &Authority, default_port: u16) -> String {
+    match authority {
+        Authority::Unix(_) => "localhost".into(),
+        Authority::Host { host, port } => {
+            let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            match port {
+                Some(port) if *port != default_port => format!("{host}:{port}"),
+                _ => host,
+            }
+        }
+    }
+}
+
+/// The finished action.
+pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, place: &Place, spec: &ProxySpec) -> Action {
+    let proxy = &*s.proxy;
+    let uri = match &spec.uri {
+        Some(uri) => UpstreamUri::Replace(uri.clone()),
+        None => UpstreamUri::Pass,
+    };
+    Action::Proxy(Arc::new(Proxy {
+        target: spec.target.clone(),
+        tls: spec.tls.then(|| super::upstream_tls::finish(lo, &proxy.tls)),
+        host: spec.host.clone(),
+        uri,
+        method: proxy.method.clone(),
+        http_1_1: proxy.http_1_1,
+        request_headers: request_fields(lo, proxy),
+        pass_request_headers: proxy.pass_request_headers,
+        pass_request_body: proxy.pass_request_body,
+        body: proxy.body.clone(),
+        settings: proxy.settings.clone(),
+        hide_headers: hidden(&HIDDEN, proxy.hide.items(), proxy.pass.items()),
+        redirects: redirects(lo, proxy, place, spec),
+        cookie_rewrites: proxy.cookies.items().clone(),
+        ignore_headers: proxy.ignore.items().clone(),
+        accel: true,
+        bind: proxy.bind.clone(),
+    }))
+}
+
+/// Fields not passed: those hidden by default and by the file, without those passed by the file.
+pub(crate) fn hidden(default: &[&str], hide: &[String], pass: &[String]) -> Arc<Vec<String>> {
+    let all = default.iter().map(|name| (*name).to_owned()).chain(hide.iter().cloned());
+    let mut out: Vec<String> = all.filter(|name| !pass.contains(name)).collect();
+    out.sort_unstable();
+    out.dedup();
+    Arc::new(out)
+}
+
+/// The fields written, and nginx's own for those that are not.
+fn request_fields(lo: &mut Lowering<'_>, proxy: &ProxyScope) -> Arc<Vec<(String, Template)>> {
+    let written = proxy.headers.items();
+    let key = (Arc::as_ptr(written) as usize, proxy.http_1_1);
+    if let Some((_, fields)) = lo.fields.get(&key) {
+        return fields.clone();
+    }
+    let has = |name: &str| written.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    let mut fields = Vec::new();
+    if !has("host") {
+        fields.push(("Host".to_owned(), Template::var(Var::ProxyHost)));
+    }
+    if !has("connection") {
+        let value = if proxy.http_1_1 { "" } else { "close" };
+        fields.push(("Connection".to_owned(), Template::literal(value)));
+    }
+    fields.extend(written.iter().cloned());
+    let fields = Arc::new(fields);
+    lo.fields.insert(key, (written.clone(), fields.clone()));
+    fields
+}
+
+/// `proxy_set_header name value`.
+pub(crate) fn set_header(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    if !super::headers::is_field_name(d.arg(0)) {
+        return lo.bad_value(d, 0, "a field name");
+    }
+    let field = (d.arg(0).to_owned(), lo.template(&d.args[1]));
+    let level = s.level;
+    s.proxy_mut().headers.push(level, field);
+}
+
+/// `proxy_http_version`; 2 is met by 1.1.
+pub(crate) fn http_version(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    if d.arg(0).starts_with('2') {
+        let text = "HTTP/2 towards upstreams is not built yet; HTTP/1.1 is spoken";
+        lo.report(Diagnostic::warning("nginx::http2-not-built", text).at(d.span));
+    }
+    s.proxy_mut().http_1_1 = d.arg(0) != "1.0";
+}
+
+/// `proxy_bind address [transparent] | off`.
+pub(crate) fn bind(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    if let Some(bind) = parse_bind(lo, d) {
+        s.proxy_mut().bind = bind;
+    }
+}
+
+/// The address of `proxy_bind`; `None` if it is wrong, which was told.
+pub(crate) fn parse_bind(lo: &mut Lowering<'_>, d: &Directive) -> Option<Option<Template>> {
+    if d.args.len() == 2 {
+        if d.arg(1) != "transparent" {
+            lo.bad_value(d, 1, "`transparent`");
+            return None;
+        }
+        let text = "binding to addresses of other machines (`transparent`) is not supported yet";
+        lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+        return None;
+    }
+    Some((d.arg(0) != "off").then(|| lo.template(&d.args[0])))
+}
+
+/// Text to look for: a prefix, or a pattern after `~` or `~*`.
+fn text_match(lo: &mut Lowering<'_>, word: &Word) -> TextMatch {
+    match word.text.strip_prefix('~') {
+        Some(pattern) => match pattern.strip_prefix('*') {
+            Some(pattern) => TextMatch::Regex(lo.pattern(pattern, true, word)),
+            None => TextMatch::Regex(lo.pattern(pattern, false, word)),
+        },
+        None => TextMatch::Prefix(lo.template(word)),
+    }
+}
+
+/// `proxy_redirect off | default | from to`.
+pub(crate) fn redirect(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let level = s.level;
+    let spec = match (d.args.len(), d.arg(0)) {
+        (1, "off") => {
+            let proxy = s.proxy_mut();
+            proxy.redirects.clear(level);
+            proxy.redirects_off = true;
+            return;
+        }
+        (1, "default") => RedirectSpec::Default(d.span),
+        (1, _) => return lo.bad_value(d, 0, "`off`, `default`, or followed by a replacement"),
+        _ => RedirectSpec::Rewrite(RedirectRewrite {
+            from: text_match(lo, &d.args[0]),
+            to: lo.template(&d.args[1]),
+        }),
+    };
+    let proxy = s.proxy_mut();
+    proxy.redirects.push(level, spec);
+    proxy.redirects_off = false;
+}
+
+/// Rewrites of `Location`; without any word the default holds, which undoes what `proxy_pass` did to the path.
+fn redirects(
+    lo: &mut Lowering<'_>,
+    proxy: &ProxyScope,
+    place: &Place,
+    spec: &ProxySpec,
+) -> Arc<Vec<RedirectRewrite>> {
+    let written = proxy.redirects.items();
+    if written.is_empty() {
+        let default = if proxy.redirects_off { None } else { default_redirect(place, spec) };
+        return Arc::new(default.into_iter().collect());
+    }
+    let mut out = Vec::with_capacity(written.len());
+    for redirect in written.iter() {
+        match redirect {
+            RedirectSpec::Rewrite(rewrite) => out.push(rewrite.clone()),
+            RedirectSpec::Default(span) => match default_redirect(place, spec) {
+                Some(rewrite) => out.push(rewrite),
+                None => lo.report(
+                    Diagnostic::error(
+                        "nginx::redirect-default",
+                        "`proxy_redirect default` needs a `proxy_pass` without variables",
+                    )
+                    .at(*span),
+                ),
+            },
+        }
+    }
+    Arc::new(out)
+}
+
+fn default_redirect(place: &Place, spec: &ProxySpec) -> Option<RedirectRewrite> {
+    let url = spec.url.as_ref()?;
+    let (from, to) = match (&spec.uri, &place.kind) {
+        (Some(_), PlaceKind::Prefix(path) | PlaceKind::Exact(path)) => (url.clone(), path.clone()),
+        _ => (format!("{url}/"), "/".to_owned()),
+    };
+    Some(RedirectRewrite { from: TextMatch::Prefix(Template::literal(from)), to: Template::literal(to) })
+}
+
+pub(crate) fn cookie_domain(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    cookie(lo, s, d, CookieAttribute::Domain);
+}
+
+pub(crate) fn cookie_path(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    cookie(lo, s, d, CookieAttribute::Path);
+}
+
+/// `proxy_cookie_domain off | from to`. Both attributes share one list, so each is begun at its level by either.
+fn cookie(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive, attribute: CookieAttribute) {
+    let level = s.level;
+    if d.args.len() == 1 {
+        if d.arg(0) != "off" {
+            return lo.bad_value(d, 0, "`off`, or followed by a replacement");
+        }
+        return s.proxy_mut().cookies.begin(level);
+    }
+    let rewrite = CookieRewrite { attribute, from: text_match(lo, &d.args[0]), to: lo.template(&d.args[1]) };
+    s.proxy_mut().cookies.push(level, rewrite);
+}

@@ -1,0 +1,430 @@
+//! Settings that inner blocks inherit.
+//!
+//! Owns: the fields, and nginx's two rules of inheritance: a plain setting holds until it is written again further
+//! in; a list holds only where none of its words is written at the level itself.
+//! Never: reports, or resolves a name.
+//! Driven by: the entries of [`crate::table`], then [`super::location`], which reads a finished scope.
+//! Why: groups are shared by `Arc` until one changes, since 100,000 locations are a normal size.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_diag::Span;
+use weir_model::settings::{
+    BodySettings, ClientSettings, ClientVerify, GzipSettings, LogLevel, TlsVersion, UpstreamSettings,
+};
+use weir_model::{
+    Access, AccessLog, AccessRule, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam, HeaderEdit,
+    LimitConn, LimitReq, Listing, ListingFormat, RealIp, RealIpSource, RedirectRewrite, Resolver,
+    StaticFiles, Template, UpstreamTls, Who,
+};
+
+/// Names one block, so that a list knows whether it was begun in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Level(pub u32);
+
+/// A list that is inherited as a whole or not at all.
+#[derive(Clone, Debug)]
+pub(crate) struct List<T> {
+    items: Arc<Vec<T>>,
+    level: Level,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { items: Arc::new(Vec::new()), level: Level::default() }
+    }
+}
+
+impl<T: Clone> List<T> {
+    /// Adds an item; what was inherited goes.
+    pub(crate) fn push(&mut self, level: Level, item: T) {
+        self.begin(level);
+        Arc::make_mut(&mut self.items).push(item);
+    }
+
+    /// Drops what was inherited, so that the list is this level's even if it stays empty.
+    pub(crate) fn begin(&mut self, level: Level) {
+        if self.level != level {
+            *self = Self { items: Arc::new(Vec::new()), level };
+        }
+    }
+
+    /// Empties the list for this level and the inner ones.
+    pub(crate) fn clear(&mut self, level: Level) {
+        *self = Self { items: Arc::new(Vec::new()), level };
+    }
+
+    /// The items in order.
+    pub(crate) fn items(&self) -> &Arc<Vec<T>> {
+        &self.items
+    }
+}
+
+/// An error page whose name is looked up once the server is known.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorPageSpec {
+    pub statuses: Vec<u16>,
+    pub answer: Option<Option<u16>>,
+    pub target: String,
+    pub span: Span,
+}
+
+/// What `limit_req` and `limit_conn` say beside the zone.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitManner {
+    pub status: u16,
+    pub log_level: LogLevel,
+    pub dry_run: bool,
+}
+
+impl Default for LimitManner {
+    fn default() -> Self {
+        Self { status: 503, log_level: LogLevel::Error, dry_run: false }
+    }
+}
+
+/// Settings of a whole site that nginx lets stand further in as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SiteSettings {
+    pub server_header: Option<String>,
+    pub server_name_in_redirect: bool,
+    pub port_in_redirect: bool,
+    pub absolute_redirect: bool,
+}
+
+impl Default for SiteSettings {
+    fn default() -> Self {
+        Self {
+            server_header: Some(concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned()),
+            server_name_in_redirect: false,
+            port_in_redirect: true,
+            absolute_redirect: true,
+        }
+    }
+}
+
+/// One `proxy_redirect`.
+#[derive(Clone, Debug)]
+pub(crate) enum RedirectSpec {
+    Default(Span),
+    Rewrite(RedirectRewrite),
+}
+
+/// TLS towards upstreams.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UpstreamTlsScope {
+    pub tls: UpstreamTls,
+    pub certificate: Option<(String, Span)>,
+    pub key: Option<String>,
+}
+
+/// Settings of `proxy_*`.
+#[derive(Clone, Debug)]
+pub(crate) struct ProxyScope {
+    pub settings: Arc<UpstreamSettings>,
+    pub headers: List<(String, Template)>,
+    pub hide: List<String>,
+    pub pass: List<String>,
+    pub ignore: List<String>,
+    pub redirects: List<RedirectSpec>,
+    /// `proxy_redirect off` was written at the level of `redirects`.
+    pub redirects_off: bool,
+    pub cookies: List<CookieRewrite>,
+    pub http_1_1: bool,
+    pub method: Option<Template>,
+    pub body: Option<Template>,
+    pub pass_request_headers: bool,
+    pub pass_request_body: bool,
+    pub bind: Option<Template>,
+    pub tls: Arc<UpstreamTlsScope>,
+}
+
+impl Default for ProxyScope {
+    fn default() -> Self {
+        let tls = UpstreamTls { session_reuse: true, ..UpstreamTls::default() };
+        Self {
+            settings: Arc::default(),
+            headers: List::default(),
+            hide: List::default(),
+            pass: List::default(),
+            ignore: List::default(),
+            redirects: List::default(),
+            redirects_off: false,
+            cookies: List::default(),
+            http_1_1: true,
+            method: None,
+            body: None,
+            pass_request_headers: true,
+            pass_request_body: true,
+            bind: None,
+            tls: Arc::new(UpstreamTlsScope { tls, ..UpstreamTlsScope::default() }),
+        }
+    }
+}
+
+/// Settings of `fastcgi_*`.
+#[derive(Clone, Debug)]
+pub(crate) struct FastCgiScope {
+    pub settings: Arc<UpstreamSettings>,
+    pub params: List<FastCgiParam>,
+    pub hide: List<String>,
+    pub pass: List<String>,
+    pub ignore: List<String>,
+    pub index: Option<String>,
+    pub split: Option<weir_model::Pattern>,
+    pub pass_request_headers: bool,
+    pub pass_request_body: bool,
+    pub keep_connection: bool,
+}
+
+impl Default for FastCgiScope {
+    fn default() -> Self {
+        let settings =
+            UpstreamSettings { temp_path: "/var/lib/nginx/fastcgi".into(), ..UpstreamSettings::default() };
+        Self {
+            settings: Arc::new(settings),
+            params: List::default(),
+            hide: List::default(),
+            pass: List::default(),
+            ignore: List::default(),
+            index: None,
+            split: None,
+            pass_request_headers: true,
+            pass_request_body: true,
+            keep_connection: false,
+        }
+    }
+}
+
+/// Settings of `ssl_*`.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsScope {
+    pub certificates: List<(String, Span)>,
+    pub keys: List<(String, Span)>,
+    pub versions: Option<Vec<TlsVersion>>,
+    pub suites: Vec<String>,
+    pub suites13: Vec<String>,
+    pub curves: Vec<String>,
+    pub verify: ClientVerify,
+    pub client_ca: Option<String>,
+    pub trusted_ca: Option<String>,
+    pub client_crl: Option<String>,
+    pub reject: bool,
+    pub tickets: bool,
+    pub session_cache: usize,
+    pub session_timeout: u64,
+    pub record_size: Option<u64>,
+}
+
+impl Default for TlsScope {
+    fn default() -> Self {
+        Self {
+            certificates: List::default(),
+            keys: List::default(),
+            versions: None,
+            suites: Vec::new(),
+            suites13: Vec::new(),
+            curves: Vec::new(),
+            verify: ClientVerify::Off,
+            client_ca: None,
+            trusted_ca: None,
+            client_crl: None,
+            reject: false,
+            tickets: true,
+            session_cache: 0,
+            session_timeout: 300,
+            record_size: None,
+        }
+    }
+}
+
+impl TlsScope {
+    /// Pairs certificates with keys as they were written.
+    pub(crate) fn pairs(&self, path: impl Fn(&str) -> std::path::PathBuf) -> Vec<Certificate> {
+        self.certificates
+            .items()
+            .iter()
+            .zip(self.keys.items().iter())
+            .map(|((chain, span), (key, _))| Certificate {
+                chain: path(chain),
+                key: path(key),
+                origin: Some(*span),
+            })
+            .collect()
+    }
+}
+
+/// What is computed from several settings, kept while none of them changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Built {
+    pub access: Arc<Access>,
+    pub limit_req: Arc<Vec<LimitReq>>,
+    pub limit_conn: Arc<Vec<LimitConn>>,
+    pub real_ip: Option<Arc<RealIp>>,
+    pub resolver: Option<Arc<Resolver>>,
+    pub error_logs: Option<Arc<Vec<ErrorLog>>>,
+}
+
+/// Everything that a location inherits.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub level: Level,
+    pub client: Arc<ClientSettings>,
+    pub body: Arc<BodySettings>,
+    pub files: Arc<StaticFiles>,
+    pub index_level: Level,
+    pub types_level: Level,
+    /// Parts of the listing, inherited even while it is off.
+    pub listing: Listing,
+    pub http2: bool,
+    /// `ssl on` was written: all listeners of the server speak TLS.
+    pub ssl_on: bool,
+    pub site: Arc<SiteSettings>,
+    pub error_pages: List<ErrorPageSpec>,
+    pub recursive_error_pages: bool,
+    pub add_headers: List<HeaderEdit>,
+    pub expires: Option<Arc<Expires>>,
+    pub gzip_on: bool,
+    pub gzip: Arc<GzipSettings>,
+    pub access_logs: List<AccessLog>,
+    pub error_logs: List<ErrorLog>,
+    pub log_not_found: bool,
+    pub limit_req: List<LimitReq>,
+    pub limit_req_manner: LimitManner,
+    pub limit_conn: List<LimitConn>,
+    pub limit_conn_manner: LimitManner,
+    pub access_rules: List<AccessRule>,
+    pub realm: Option<(Template, Span)>,
+    pub user_file: Option<Template>,
+    pub satisfy_any: bool,
+    pub real_ip_from: List<Who>,
+    pub real_ip_source: RealIpSource,
+    pub real_ip_recursive: bool,
+    pub limit_rate: Option<u64>,
+    pub limit_rate_template: Option<Template>,
+    pub limit_rate_after: u64,
+    pub chunked: bool,
+    pub resolver: Option<Resolver>,
+    pub resolver_timeout: Duration,
+    pub proxy: Arc<ProxyScope>,
+    pub fastcgi: Arc<FastCgiScope>,
+    pub tls: Arc<TlsScope>,
+    /// A setting that `built` depends on was written at this level.
+    pub stale: bool,
+    pub built: Built,
+}
+
+impl Scope {
+    /// The scope of a block inside this one's.
+    pub(crate) fn child(&self, level: Level) -> Self {
+        Self { level, stale: false, ..self.clone() }
+    }
+
+    /// Computes what depends on several settings; to be called once all words of the level were read.
+    pub(crate) fn finish(&mut self) {
+        if !std::mem::take(&mut self.stale) {
+            return;
+        }
+        self.built.access = Arc::new(self.access());
+        self.built.limit_req = Arc::new(self.limit_req.items().iter().map(|l| self.req(l)).collect());
+        self.built.limit_conn = Arc::new(self.limit_conn.items().iter().map(|l| self.conn(l)).collect());
+        self.built.real_ip = (!self.real_ip_from.items().is_empty()).then(|| Arc::new(self.real_ip()));
+        let timeout = self.resolver_timeout;
+        self.built.resolver = self.resolver.clone().map(|r| Arc::new(Resolver { timeout, ..r }));
+        let logs = self.error_logs.items();
+        self.built.error_logs = (!logs.is_empty()).then(|| logs.clone());
+    }
+
+    fn access(&self) -> Access {
+        let basic = match (&self.realm, &self.user_file) {
+            (Some((realm, span)), Some(file)) => Some(weir_model::BasicAuth {
+                realm: realm.clone(),
+                users: weir_model::Users::File(file.clone()),
+                origin: Some(*span),
+            }),
+            _ => None,
+        };
+        Access { rules: self.access_rules.items().to_vec(), basic, any: self.satisfy_any }
+    }
+
+    fn req(&self, limit: &LimitReq) -> LimitReq {
+        let LimitManner { status, log_level, dry_run } = self.limit_req_manner;
+        LimitReq { status, log_level, dry_run, ..limit.clone() }
+    }
+
+    fn conn(&self, limit: &LimitConn) -> LimitConn {
+        let LimitManner { status, log_level, dry_run } = self.limit_conn_manner;
+        LimitConn { status, log_level, dry_run, ..limit.clone() }
+    }
+
+    fn real_ip(&self) -> RealIp {
+        RealIp {
+            from: self.real_ip_from.items().to_vec(),
+            source: self.real_ip_source.clone(),
+            recursive: self.real_ip_recursive,
+        }
+    }
+
+    /// The outermost scope: nginx's defaults, with files under `root`.
+    pub(crate) fn defaults(root: &str, access_log: AccessLog) -> Self {
+        let mut access_logs = List::default();
+        access_logs.push(Level::default(), access_log);
+        Self {
+            level: Level::default(),
+            client: Arc::default(),
+            body: Arc::default(),
+            files: Arc::new(super::files::defaults(root)),
+            index_level: Level::default(),
+            types_level: Level::default(),
+            listing: Listing { format: ListingFormat::Html, exact_size: true, local_time: false },
+            http2: false,
+            ssl_on: false,
+            site: Arc::default(),
+            error_pages: List::default(),
+            recursive_error_pages: false,
+            add_headers: List::default(),
+            expires: None,
+            gzip_on: false,
+            gzip: Arc::new(default_gzip()),
+            access_logs,
+            error_logs: List::default(),
+            log_not_found: true,
+            limit_req: List::default(),
+            limit_req_manner: LimitManner::default(),
+            limit_conn: List::default(),
+            limit_conn_manner: LimitManner::default(),
+            access_rules: List::default(),
+            realm: None,
+            user_file: None,
+            satisfy_any: false,
+            real_ip_from: List::default(),
+            real_ip_source: RealIpSource::Header("x-real-ip".into()),
+            real_ip_recursive: false,
+            limit_rate: None,
+            limit_rate_template: None,
+            limit_rate_after: 0,
+            chunked: true,
+            resolver: None,
+            resolver_timeout: Duration::from_secs(30),
+            proxy: Arc::default(),
+            fastcgi: Arc::default(),
+            tls: Arc::default(),
+            stale: false,
+            built: Built::default(),
+        }
+    }
+}
+
+/// nginx's defaults of `gzip_*`.
+fn default_gzip() -> GzipSettings {
+    GzipSettings {
+        level: 1,
+        min_length: 20,
+        types: vec!["text/html".into()],
+        vary: false,
+        http_1_0: false,
+        proxied: Vec::new(),
+        disable: Vec::new(),
+    }
+}

@@ -1,0 +1,289 @@
+//! Words about TLS with clients.
+
+use std::sync::Arc;
+
+use weir_diag::{Diagnostic, Span};
+use weir_model::TlsIdentity;
+use weir_model::settings::{ClientVerify, TlsVersion};
+
+use super::args::on;
+use super::scope::{Level, TlsScope};
+use super::{Lowering, Scope};
+use crate::ciphers::{Protocol, group, protocol, select};
+use crate::tree::Directive;
+use crate::value;
+
+/// `ssl on`, which nginx dropped in 1.25.1, and many files still have.
+pub(crate) fn ssl_on(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    s.ssl_on = on(d);
+    if s.ssl_on {
+        lo.report(
+            Diagnostic::warning(
+                "nginx::ssl-on",
+                "`ssl on` is an old word; all listeners of the server speak TLS",
+            )
+            .at(d.span)
+            .help("write `listen 443 ssl;` instead"),
+        );
+    }
+}
+
+pub(crate) fn certificate(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let level = s.level;
+    add_certificate(lo, s.tls_mut(), level, d);
+}
+
+pub(crate) fn certificate_key(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let level = s.level;
+    add_key(lo, s.tls_mut(), level, d);
+}
+
+pub(crate) fn protocols(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    set_protocols(lo, s.tls_mut(), d);
+}
+
+pub(crate) fn ciphers(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    set_ciphers(lo, s.tls_mut(), d);
+}
+
+pub(crate) fn curves(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    set_curves(lo, s.tls_mut(), d);
+}
+
+pub(crate) fn verify_client(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    set_verify(lo, s.tls_mut(), d);
+}
+
+pub(crate) fn session_cache(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    set_session_cache(lo, s.tls_mut(), d);
+}
+
+pub(crate) fn session_timeout(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    s.tls_mut().session_timeout = value::seconds(d.arg(0)).unwrap_or_default();
+}
+
+pub(crate) fn conf_command(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    set_conf_command(lo, s.tls_mut(), d);
+}
+
+/// True if a file of `ssl_certificate` or its key is one that Weir can read.
+fn readable_name(lo: &mut Lowering<'_>, d: &Directive) -> bool {
+    let text = d.arg(0);
+    let problem = if text.contains('$') {
+        "certificates named by variables are not supported yet"
+    } else if text.starts_with("engine:") || text.starts_with("store:") {
+        "keys in engines and stores are not supported; Weir reads PEM files"
+    } else if text.starts_with("data:") {
+        "certificates in variables are not supported yet"
+    } else {
+        return true;
+    };
+    lo.report(Diagnostic::error("nginx::not-built", problem).at(d.arg_span(0)));
+    false
+}
+
+pub(crate) fn add_certificate(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
+    if readable_name(lo, d) {
+        tls.certificates.push(level, (d.arg(0).to_owned(), d.span));
+    }
+}
+
+pub(crate) fn add_key(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
+    if readable_name(lo, d) {
+        tls.keys.push(level, (d.arg(0).to_owned(), d.span));
+    }
+}
+
+/// Versions of a list that Weir speaks; `None` if none is left, which was told.
+pub(crate) fn usable_versions(lo: &mut Lowering<'_>, d: &Directive) -> Option<Vec<TlsVersion>> {
+    let mut versions = Vec::new();
+    let mut refused = Vec::new();
+    for (n, word) in d.args.iter().enumerate() {
+        match protocol(&word.text) {
+            Protocol::Usable(version) => versions.push(version),
+            Protocol::Refused => refused.push(word),
+            Protocol::Unknown => {
+                lo.bad_value(d, n, "one of `TLSv1.2`, `TLSv1.3` (or the old `TLSv1`, `TLSv1.1`, `SSLv3`)");
+                return None;
+            }
+        }
+    }
+    versions.sort_unstable();
+    versions.dedup();
+    let names: Vec<String> = refused.iter().map(|word| format!("`{}`", word.text)).collect();
+    let names = names.join(", ");
+    let span = refused.first().map_or(d.span, |word| word.span);
+    if versions.is_empty() {
+        let text = format!("no protocol is left: {names} are too weak, and Weir does not speak them");
+        let found = Diagnostic::error("nginx::no-protocol-left", text).at(span);
+        lo.report(found.help("write `TLSv1.2 TLSv1.3`"));
+        return None;
+    }
+    if !refused.is_empty() {
+        let text = format!("{names} will not be spoken: RFC 8996 forbids these versions");
+        let found = Diagnostic::warning("nginx::weak-protocol", text).at(span);
+        lo.report(found.help("clients that know TLS 1.2 or 1.3 are not affected"));
+    }
+    Some(versions)
+}
+
+pub(crate) fn set_protocols(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    if let Some(versions) = usable_versions(lo, d) {
+        tls.versions = Some(versions);
+    }
+}
+
+/// "Nothing is left of this cipher string."
+pub(crate) fn no_suite_left(lo: &mut Lowering<'_>, d: &Directive) {
+    let text = format!("no cipher suite is left of `{}`", d.arg(0));
+    lo.report(
+        Diagnostic::error("nginx::no-suite-left", text)
+            .at(d.arg_span(0))
+            .help("Weir speaks ECDHE with AES-GCM or ChaCha20-Poly1305; static RSA, DHE and CBC suites are refused")
+            .help("write `ECDHE+AESGCM:ECDHE+CHACHA20`, or leave the word out"),
+    );
+}
+
+pub(crate) fn set_ciphers(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    let selection = select(d.arg(0));
+    for word in &selection.unknown {
+        let text = format!("`{word}` names no cipher; OpenSSL ignores such words, and so does Weir");
+        lo.report(Diagnostic::warning("nginx::unknown-cipher", text).at(d.arg_span(0)));
+    }
+    if selection.suites.is_empty() && selection.suites13.is_empty() {
+        return no_suite_left(lo, d);
+    }
+    if !selection.dropped.is_empty() {
+        let some: Vec<&str> = selection.dropped.iter().copied().take(3).collect();
+        let more = selection.dropped.len() - some.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!("some suites will not be offered: {}{more}", some.join(", "));
+        let found = Diagnostic::warning("nginx::weak-suite", text).at(d.arg_span(0));
+        lo.report(found.help(format!("what remains for TLS 1.2: {}", selection.suites.join(":"))));
+    }
+    tls.suites = selection.suites;
+}
+
+pub(crate) fn set_curves(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    if d.arg(0) == "auto" {
+        return tls.curves.clear();
+    }
+    let names: Vec<&str> = d.arg(0).split(':').collect();
+    let curves: Vec<String> = names.iter().filter_map(|name| group(name)).map(String::from).collect();
+    if curves.is_empty() {
+        let text = format!("no key-exchange group is left of `{}`", d.arg(0));
+        let found = Diagnostic::error("nginx::no-curve-left", text).at(d.arg_span(0));
+        return lo.report(found.help("Weir has X25519MLKEM768, X25519, prime256v1 and secp384r1"));
+    }
+    if curves.len() < names.len() {
+        let text = "some key-exchange groups will not be offered";
+        let found = Diagnostic::warning("nginx::unknown-curve", text).at(d.arg_span(0));
+        lo.report(found.help(format!("what remains: {}", curves.join(":"))));
+    }
+    tls.curves = curves;
+}
+
+pub(crate) fn set_verify(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    tls.verify = match d.arg(0) {
+        "on" => ClientVerify::Required,
+        "optional" => ClientVerify::Optional,
+        "off" => ClientVerify::Off,
+        _ => {
+            let text = "client certificates of unknown CAs (`optional_no_ca`) are not supported yet";
+            return lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+        }
+    };
+}
+
+/// `ssl_session_cache off | none | builtin[:n] | shared:name:size`. nginx counts about 4,000 sessions a megabyte.
+pub(crate) fn set_session_cache(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    let mut sessions = 0;
+    for (n, word) in d.args.iter().enumerate() {
+        let mut parts = word.text.split(':');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("off" | "none"), None, ..) => {}
+            (Some("builtin"), None, ..) => sessions += 20_480,
+            (Some("builtin"), Some(count), None, _) => match value::number(count) {
+                Some(count) => sessions += count.min(1 << 20) as usize,
+                None => return lo.bad_value(d, n, "`builtin:` with a number"),
+            },
+            (Some("shared"), Some(name), Some(size), None) if !name.is_empty() => match value::size(size) {
+                Some(size) => sessions += (size / 256).min(1 << 22) as usize,
+                None => return lo.bad_value(d, n, "`shared:name:size`"),
+            },
+            _ => return lo.bad_value(d, n, "`off`, `none`, `builtin` or `shared:name:size`"),
+        }
+    }
+    tls.session_cache = sessions;
+}
+
+/// `ssl_conf_command name value`.
+pub(crate) fn set_conf_command(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    match d.arg(0) {
+        "Ciphersuites" => {
+            let selection = select(d.arg(1));
+            if selection.suites13.is_empty() {
+                return lo.bad_value(d, 1, "a list of TLS 1.3 suites that Weir has");
+            }
+            tls.suites13 = selection.suites13;
+        }
+        "Options" => {
+            let text = format!("the OpenSSL options `{}` have no effect", d.arg(1));
+            lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.span));
+        }
+        name => {
+            let text = format!("`ssl_conf_command {name}` is not supported: Weir uses no OpenSSL");
+            lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+        }
+    }
+}
+
+/// The identity that a scope comes to. `None` if there is no certificate and handshakes are not refused.
+pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>) -> Option<TlsIdentity> {
+    let (certificates, keys) = (tls.certificates.items().len(), tls.keys.items().len());
+    if certificates > keys
+        && let Some((name, span)) = tls.certificates.items().get(keys).cloned()
+    {
+        no_key(lo, &name, span);
+    }
+    let certificates = tls.pairs(|path| lo.conf_path(path));
+    if certificates.is_empty() && !tls.reject {
+        return None;
+    }
+    Some(TlsIdentity {
+        certificates,
+        select_by_certificate_names: false,
+        versions: tls.versions.clone().unwrap_or_else(|| vec![TlsVersion::V1_2, TlsVersion::V1_3]),
+        suites: tls.suites.clone(),
+        suites13: tls.suites13.clone(),
+        curves: tls.curves.clone(),
+        verify: tls.verify,
+        client_ca: client_ca(lo, tls),
+        client_crl: tls.client_crl.as_ref().map(|path| lo.conf_path(path)),
+        reject: tls.reject,
+        alpn: Vec::new(),
+        record_size: tls.record_size,
+    })
+}
+
+fn no_key(lo: &mut Lowering<'_>, name: &str, span: Span) {
+    let text = format!("the certificate `{name}` has no `ssl_certificate_key`");
+    if lo.diagnostics.iter().all(|d| d.title != text) {
+        lo.report(Diagnostic::error("nginx::no-key", text).at(span));
+    }
+}
+
+/// CAs of client certificates: those sent to clients, else those only trusted.
+fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Option<std::path::PathBuf> {
+    if tls.verify == ClientVerify::Off {
+        return None;
+    }
+    let ca = tls.client_ca.as_ref().or(tls.trusted_ca.as_ref());
+    if ca.is_none() {
+        let text = "`ssl_verify_client` needs `ssl_client_certificate`, the CAs of client certificates";
+        if lo.diagnostics.iter().all(|d| d.title != text) {
+            lo.report(Diagnostic::error("nginx::no-client-ca", text));
+        }
+    }
+    ca.map(|path| lo.conf_path(path))
+}

@@ -1,0 +1,21 @@
+//! Words about response fields (nginx.org, ngx_http_headers_module).
+
+use super::entry::Kind::Text;
+use super::entry::places::{HSL, HSLI};
+use super::entry::{Entry, MANY};
+use crate::lower::headers;
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new("add_header", HSLI, (2, 3), "", "Adds a response field.").repeats().scope(headers::add_header),
+    Entry::new("expires", HSLI, (1, 2), "off", "Sends `Expires` and `Cache-Control`.")
+        .scope(headers::expires),
+    Entry::new("add_trailer", HSLI, (2, 3), "", "Adds a response trailer.")
+        .repeats()
+        .not_yet("response trailers of its own are not built"),
+    Entry::one("add_header_inherit", HSLI, Text, "on", "Whether response fields are inherited.")
+        .not_yet("only nginx's default, inheritance as a whole, is built"),
+    Entry::one("add_trailer_inherit", HSLI, Text, "on", "Whether response trailers are inherited.")
+        .not_yet("response trailers of its own are not built"),
+    Entry::new("early_hints", HSL, (1, MANY), "", "Passes 103 answers on.")
+        .tuning("interim answers are always passed on to clients that can take them"),
+];

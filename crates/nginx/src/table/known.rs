@@ -1,0 +1,219 @@
+//! Words known by name only: modules of which nothing is built.
+//!
+//! Owns: their names, contexts, and whether one decides something (an error) or merely helps (a warning).
+//! Why: a word that nginx or a well-known module has must never be called unknown, and one that decides who gets in,
+//! or what is answered, must never pass in silence.
+
+use std::sync::LazyLock;
+
+use super::entry::places::{E, H, HS, HSL, HSLI, L, LI, M, S, SL, T, TS, TSRV, TU, U};
+use super::entry::{Contexts, Entry, MANY, Status};
+
+/// Words of one module that share a fate.
+struct Family {
+    module: &'static str,
+    contexts: Contexts,
+    status: Status,
+    why: &'static str,
+    prefix: &'static str,
+    /// Names without the prefix, separated by blanks.
+    names: &'static str,
+    block: bool,
+}
+
+const fn deciding(
+    module: &'static str,
+    contexts: Contexts,
+    why: &'static str,
+    names: &'static str,
+) -> Family {
+    Family { module, contexts, status: Status::NotYet, why, prefix: "", names, block: false }
+}
+
+const fn helping(module: &'static str, contexts: Contexts, why: &'static str, names: &'static str) -> Family {
+    Family { module, contexts, status: Status::TuningOnly, why, prefix: "", names, block: false }
+}
+
+impl Family {
+    const fn prefixed(mut self, prefix: &'static str) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    const fn blocks(mut self) -> Self {
+        self.block = true;
+        self
+    }
+}
+
+const GATEWAY: &str = "bind socket_keepalive connect_timeout send_timeout read_timeout buffer_size next_upstream next_upstream_tries next_upstream_timeout pass_header hide_header ignore_headers intercept_errors";
+const GATEWAY_CACHED: &str = "store store_access buffering request_buffering ignore_client_abort pass_request_headers pass_request_body buffers busy_buffers_size force_ranges limit_rate cache cache_key cache_bypass no_cache cache_valid cache_min_uses cache_max_range_offset cache_use_stale cache_methods cache_lock cache_lock_timeout cache_lock_age cache_revalidate cache_background_update temp_path max_temp_file_size temp_file_write_size param cache_purge";
+const GATEWAY_TLS: &str = "ssl_session_reuse ssl_protocols ssl_ciphers ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_trusted_certificate ssl_crl ssl_certificate ssl_certificate_key ssl_password_file ssl_conf_command ssl_key_log ssl_certificate_cache bind_dynamic";
+const IDLE: &str = "it has no effect without its `…_pass`, which is not built";
+const LUA: &str = "Lua is not built";
+const MAIL: Contexts = Contexts::MAIL.and(Contexts::MAIL_SERVER);
+
+const FAMILIES: &[Family] = &[
+    deciding("uwsgi", LI, "uwsgi is not built", "uwsgi_pass"),
+    helping("uwsgi", HSL, IDLE, GATEWAY).prefixed("uwsgi_"),
+    helping("uwsgi", HSL, IDLE, GATEWAY_CACHED).prefixed("uwsgi_"),
+    helping("uwsgi", HSL, IDLE, GATEWAY_TLS).prefixed("uwsgi_"),
+    helping("uwsgi", HSL, IDLE, "modifier1 modifier2 string").prefixed("uwsgi_"),
+    helping("uwsgi", H, IDLE, "uwsgi_cache_path"),
+    deciding("scgi", LI, "SCGI is not built", "scgi_pass"),
+    helping("scgi", HSL, IDLE, GATEWAY).prefixed("scgi_"),
+    helping("scgi", HSL, IDLE, GATEWAY_CACHED).prefixed("scgi_"),
+    helping("scgi", H, IDLE, "scgi_cache_path"),
+    deciding("grpc", LI, "gRPC needs HTTP/2, which is not built yet", "grpc_pass"),
+    helping("grpc", HSL, IDLE, GATEWAY).prefixed("grpc_"),
+    helping("grpc", HSL, IDLE, GATEWAY_TLS).prefixed("grpc_"),
+    helping("grpc", HSL, IDLE, "grpc_set_header"),
+    deciding("memcached", LI, "memcached is not built", "memcached_pass"),
+    helping("memcached", HSL, IDLE, GATEWAY).prefixed("memcached_"),
+    helping("memcached", HSL, IDLE, "memcached_gzip_flag"),
+    deciding("tunnel", LI, "CONNECT tunnels are not built", "tunnel_pass"),
+    helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
+    deciding("ssi", HSLI, "server-side includes are not built", "ssi"),
+    helping("ssi", HSL, "server-side includes are not built", "ssi_silent_errors ssi_ignore_recycled_buffers ssi_min_file_chunk ssi_value_length ssi_types ssi_last_modified"),
+    deciding("sub", HSL, "replacing text in answers is not built", "sub_filter"),
+    helping("sub", HSL, "replacing text in answers is not built", "sub_filter_types sub_filter_once sub_filter_last_modified"),
+    deciding("addition", HSL, "joining answers is not built", "add_before_body add_after_body"),
+    helping("addition", HSL, "joining answers is not built", "addition_types"),
+    deciding("userid", HSL, "user-id cookies are not built", "userid"),
+    helping("userid", HSL, "user-id cookies are not built", "userid_service userid_name userid_domain userid_path userid_expires userid_flags userid_p3p userid_mark"),
+    helping("slice", HSL, "caching is not built yet; whole answers are fetched", "slice"),
+    deciding("dav", HSL, "DAV methods are not built", "dav_methods dav_ext_methods"),
+    helping("dav", HSL, "DAV methods are not built", "create_full_put_path min_delete_depth dav_access"),
+    deciding("mirror", HSL, "requests are not mirrored", "mirror"),
+    helping("mirror", HSL, "requests are not mirrored", "mirror_request_body"),
+    deciding("empty_gif", L, "the built-in image is not built", "empty_gif"),
+    deciding("browser", HSL, "telling browsers apart is not built", "modern_browser ancient_browser modern_browser_value ancient_browser_value"),
+    deciding("secure_link", HSL, "signed links are not built", "secure_link secure_link_md5 secure_link_secret"),
+    helping("referer", SL, "Weir sizes its tables by itself", "referer_hash_max_size referer_hash_bucket_size"),
+    deciding("flv", L, "seeking in videos is not built", "flv mp4"),
+    helping("mp4", HSL, "seeking in videos is not built", "mp4_buffer_size mp4_max_buffer_size mp4_start_key_frame mp4_limit_rate mp4_limit_rate_after"),
+    deciding("post_action", HSLI, "subrequests are not built", "post_action"),
+    deciding("internal_redirect", HSL, "this kind of redirect is not built; `try_files` or `rewrite` is near", "internal_redirect"),
+    deciding("hls, f4f", L, "streaming of videos is not built", "hls f4f"),
+    helping("hls, f4f", HSL, "streaming of videos is not built", "hls_buffers hls_forward_args hls_fragment hls_mp4_buffer_size hls_mp4_max_buffer_size f4f_buffer_size"),
+    deciding("geoip", H, "GeoIP is not built", "geoip_country geoip_city geoip_org"),
+    helping("geoip", H, "GeoIP is not built", "geoip_proxy geoip_proxy_recursive"),
+    deciding("geoip2", H.and(T), "GeoIP2 is not built", "geoip2").blocks(),
+    helping("geoip2", H, "GeoIP2 is not built", "geoip2_proxy geoip2_proxy_recursive"),
+    deciding("image_filter", L, "image filters are not built", "image_filter"),
+    helping("image_filter", HSL, "image filters are not built", "image_filter_buffer image_filter_interlace image_filter_jpeg_quality image_filter_sharpen image_filter_transparency image_filter_webp_quality"),
+    deciding("xslt", L, "XSLT is not built", "xslt_stylesheet xml_entities"),
+    helping("xslt", HSL, "XSLT is not built", "xslt_last_modified xslt_param xslt_string_param xslt_types"),
+    deciding("perl", H.and(LI), "Perl is not built", "perl perl_set"),
+    helping("perl", H, "Perl is not built", "perl_modules perl_require"),
+    deciding("num_map", H.and(T), "num_map is not built; `map` with patterns is near", "num_map").blocks(),
+    deciding("auth_jwt", HSL, "JWT authentication is not built", "auth_jwt auth_jwt_claim_set auth_jwt_header_set auth_jwt_key_file auth_jwt_key_request auth_jwt_require auth_jwt_type auth_require"),
+    helping("auth_jwt", HSL, "JWT authentication is not built", "auth_jwt_key_cache auth_jwt_leeway"),
+    deciding("auth_oidc", HSL, "OpenID Connect is not built", "auth_oidc"),
+    deciding("auth_oidc", H, "OpenID Connect is not built", "oidc_provider").blocks(),
+    deciding("keyval", H.and(T), "the key-value store is not built", "keyval keyval_zone"),
+    deciding("api", L, "NGINX Plus's API is not built", "api status status_format upstream_conf"),
+    helping("api", HSL, "NGINX Plus's API is not built", "status_zone"),
+    helping("api", TS.and(U).and(TU), "NGINX Plus's API is not built", "status_zone"),
+    deciding("health_check", LI, "active health checks are not built for nginx files", "health_check"),
+    deciding("health_check", TSRV, "active health checks are not built for nginx files", "health_check"),
+    helping("health_check", TS, "active health checks are not built for nginx files", "health_check_timeout"),
+    deciding("health_check", H.and(T), "active health checks are not built for nginx files", "match").blocks(),
+    deciding("session_log", HSL, "session logs are not built", "session_log session_log_zone session_log_format"),
+    helping("zone_sync", TS, "clusters are not built", "zone_sync zone_sync_server zone_sync_buffers zone_sync_connect_retry_interval zone_sync_connect_timeout zone_sync_interval zone_sync_recv_buffer_size zone_sync_ssl zone_sync_ssl_certificate zone_sync_ssl_certificate_key zone_sync_ssl_ciphers zone_sync_ssl_conf_command zone_sync_ssl_crl zone_sync_ssl_name zone_sync_ssl_password_file zone_sync_ssl_protocols zone_sync_ssl_server_name zone_sync_ssl_trusted_certificate zone_sync_ssl_verify zone_sync_ssl_verify_depth zone_sync_timeout"),
+    helping("mgmt", M, "Weir needs no licence", "mgmt").blocks(),
+    deciding("mqtt", TS, "MQTT is not built", "mqtt mqtt_preread mqtt_set_connect"),
+    helping("mqtt", TS, "MQTT is not built", "mqtt_buffers mqtt_rewrite_buffer_size"),
+    deciding("proxy_protocol_vendor", TS, "vendors' PROXY fields are not built", "proxy_protocol_tlv"),
+    deciding("google_perftools", M, "profiles by this module are not built", "google_perftools_profiles"),
+    deciding("otel", H, "tracing is not built", "otel_exporter").blocks(),
+    helping("otel", HSL, "tracing is not built", "otel_service_name otel_trace otel_trace_context otel_span_name otel_span_attr otel_resource_attr"),
+    deciding("acme", H, "ACME is not built; renew by certbot and reload", "acme_issuer").blocks(),
+    deciding("acme", HS, "ACME is not built; renew by certbot and reload", "acme_certificate"),
+    helping("acme", H, "ACME is not built", "acme_shared_zone"),
+    // njs.
+    deciding("njs", HSL, "njs is not built", "js_content js_body_filter js_header_filter js_access js_periodic"),
+    deciding("njs", HSL.and(TS), "njs is not built", "js_set js_import js_var js_preload_object"),
+    deciding("njs", TS, "njs is not built", "js_access js_filter js_preread"),
+    helping("njs", HSL.and(TS), "njs is not built", "js_include js_path js_engine js_context_reuse js_context_reuse_max_size js_fetch_buffer_size js_fetch_ciphers js_fetch_keepalive js_fetch_keepalive_requests js_fetch_keepalive_time js_fetch_keepalive_timeout js_fetch_max_response_buffer_size js_fetch_protocols js_fetch_timeout js_fetch_trusted_certificate js_fetch_verify js_fetch_verify_depth js_fetch_proxy js_shared_dict_zone"),
+    // Lua.
+    deciding("lua", HSLI, LUA, "rewrite_by_lua rewrite_by_lua_file access_by_lua access_by_lua_file content_by_lua content_by_lua_file header_filter_by_lua header_filter_by_lua_file body_filter_by_lua body_filter_by_lua_file log_by_lua log_by_lua_file set_by_lua set_by_lua_file precontent_by_lua_file"),
+    deciding("lua", HSLI, LUA, "rewrite_by_lua_block access_by_lua_block content_by_lua_block header_filter_by_lua_block body_filter_by_lua_block log_by_lua_block set_by_lua_block precontent_by_lua_block").blocks(),
+    deciding("lua", HS, LUA, "server_rewrite_by_lua_file ssl_client_hello_by_lua_file ssl_certificate_by_lua_file"),
+    deciding("lua", HS.and(TS), LUA, "server_rewrite_by_lua_block ssl_client_hello_by_lua_block ssl_certificate_by_lua_block").blocks(),
+    deciding("lua", H.and(T), LUA, "init_by_lua init_by_lua_file init_worker_by_lua init_worker_by_lua_file exit_worker_by_lua_file ssl_session_store_by_lua_file ssl_session_fetch_by_lua_file"),
+    deciding("lua", H.and(T), LUA, "init_by_lua_block init_worker_by_lua_block exit_worker_by_lua_block ssl_session_store_by_lua_block ssl_session_fetch_by_lua_block").blocks(),
+    deciding("lua", U.and(TU), LUA, "balancer_by_lua_file"),
+    deciding("lua", U.and(TU), LUA, "balancer_by_lua_block").blocks(),
+    deciding("lua", TSRV, LUA, "content_by_lua_block preread_by_lua_block log_by_lua_block").blocks(),
+    helping("lua", H.and(T), LUA, "lua_package_path lua_package_cpath lua_shared_dict lua_load_resty_core lua_thread_cache_max_entries lua_max_running_timers lua_max_pending_timers lua_capture_error_log lua_sa_restart lua_regex_cache_max_entries lua_regex_match_limit rewrite_by_lua_no_postpone access_by_lua_no_postpone lua_malloc_trim lua_worker_thread_vm_pool_size"),
+    helping("lua", HSLI.and(TS), LUA, "lua_code_cache lua_need_request_body lua_transform_underscores_in_response_headers lua_socket_log_errors lua_socket_keepalive_timeout lua_socket_connect_timeout lua_socket_send_timeout lua_socket_send_lowat lua_socket_buffer_size lua_socket_pool_size lua_socket_read_timeout lua_http10_buffering lua_check_client_abort lua_use_default_type lua_ssl_protocols lua_ssl_ciphers lua_ssl_verify_depth lua_ssl_trusted_certificate lua_ssl_crl lua_ssl_conf_command"),
+    // Other well-known modules.
+    helping("brotli", HSLI, "Brotli is not built; gzip is", "brotli brotli_comp_level brotli_types brotli_min_length brotli_buffers brotli_window brotli_static"),
+    helping("zstd", HSLI, "Zstandard is not built; gzip is", "zstd zstd_comp_level zstd_types zstd_min_length zstd_buffers zstd_static zstd_dict_file"),
+    deciding("headers_more", HSLI, "headers-more is not built; `add_header`, `proxy_set_header` and `proxy_hide_header` are", "more_set_headers more_clear_headers more_set_input_headers more_clear_input_headers"),
+    deciding("echo", HSLI, "the echo module is not built; `return` is near", "echo echo_duplicate echo_flush echo_sleep echo_location echo_exec echo_before_body echo_after_body echo_read_request_body"),
+    deciding("fancyindex", HSLI, "fancyindex is not built; `autoindex` is", "fancyindex"),
+    helping("fancyindex", HSLI, "fancyindex is not built; `autoindex` is", "fancyindex_exact_size fancyindex_name_length fancyindex_localtime fancyindex_header fancyindex_footer fancyindex_css_href fancyindex_default_sort fancyindex_ignore fancyindex_time_format"),
+    deciding("modsecurity", HSLI, "ModSecurity is not built", "modsecurity modsecurity_rules modsecurity_rules_file modsecurity_rules_remote modsecurity_transaction_id"),
+    deciding("naxsi", HSLI, "naxsi is not built", "SecRulesEnabled SecRulesDisabled LearningMode DeniedUrl CheckRule MainRule BasicRule"),
+    deciding("auth_pam", HSLI, "PAM authentication is not built", "auth_pam auth_pam_service_name"),
+    deciding("auth_ldap", HSLI, "LDAP authentication is not built", "auth_ldap auth_ldap_servers"),
+    deciding("upload", HSLI, "the upload module is not built", "upload_pass upload_store"),
+    helping("upload_progress", HSLI, "upload progress is not built", "upload_progress track_uploads report_uploads"),
+    helping("vts", HSL, "the vts module is not built; `/metrics` has its figures", "vhost_traffic_status vhost_traffic_status_zone vhost_traffic_status_filter_by_host vhost_traffic_status_filter_by_set_key"),
+    deciding("vts", L, "the vts module is not built; `/metrics` has its figures", "vhost_traffic_status_display vhost_traffic_status_display_format"),
+    deciding("rtmp", M, "RTMP is not built", "rtmp").blocks(),
+    deciding("set_misc", HSLI, "the set-misc module is not built", "set_escape_uri set_unescape_uri set_md5 set_sha1 set_random set_if_empty set_encode_base64 set_decode_base64 set_hmac_sha1 set_quote_sql_str encrypted_session_key"),
+    deciding("subs", HSLI, "replacing text in answers is not built", "subs_filter"),
+    helping("subs", HSLI, "replacing text in answers is not built", "subs_filter_types subs_filter_bypass"),
+    deciding("passenger", HSLI, "Passenger is not built; proxy to it with `proxy_pass`", "passenger_enabled passenger_base_uri passenger_app_root"),
+    helping("passenger", HSLI, "Passenger is not built", "passenger_root passenger_ruby passenger_min_instances passenger_max_pool_size rails_env passenger_app_env passenger_user"),
+    helping("pagespeed", HSLI, "PageSpeed is not built", "pagespeed"),
+    deciding("spnego", HSLI, "Kerberos authentication is not built", "auth_gss auth_gss_realm auth_gss_keytab auth_gss_service_name"),
+    helping("opentracing", HSL, "tracing is not built", "opentracing opentracing_tag opentracing_load_tracer opentracing_propagate_context opentracing_operation_name opentracing_trace_locations"),
+    helping("spdy", HS, "nginx dropped SPDY in 1.9.5", "spdy_chunk_size spdy_headers_comp"),
+    helping("devpoll", E, "it is no method of Linux", "devpoll_events devpoll_changes kqueue_events kqueue_changes eventport_events rtsig_signo rtsig_overflow_events rtsig_overflow_test rtsig_overflow_threshold"),
+    helping("other", HSL, "Weir treats it by itself", "optimize_server_names satisfy_any open_file_cache_retest"),
+    helping("other", S, "Weir treats it by itself", "restrict_host_names"),
+    // mail: the block itself is an error; its words are only known.
+    deciding("mail", MAIL, "mail proxying is not built", "listen server_name protocol timeout error_log resolver resolver_timeout max_errors max_commands ssl starttls pop3_capabilities pop3_auth imap_client_buffer imap_capabilities imap_auth smtp_client_buffer smtp_greeting_delay smtp_capabilities smtp_auth auth_http auth_http_timeout auth_http_header auth_http_pass_client_cert proxy proxy_buffer proxy_timeout proxy_pass_error_message xclient proxy_smtp_auth proxy_protocol set_real_ip_from"),
+    deciding("mail", Contexts::MAIL, "mail proxying is not built", "server").blocks(),
+];
+
+static ENTRIES: LazyLock<Vec<(&'static str, Entry)>> = LazyLock::new(|| {
+    let mut out = Vec::new();
+    for family in FAMILIES {
+        for name in family.names.split(' ') {
+            out.push((family.module, entry(family, name)));
+        }
+    }
+    out
+});
+
+fn entry(family: &Family, name: &'static str) -> Entry {
+    // Once in the life of a process, for a table that lives as long.
+    let name = if family.prefix.is_empty() { name } else { format!("{}{name}", family.prefix).leak() };
+    Entry {
+        status: family.status,
+        why: family.why,
+        block: family.block,
+        repeats: true,
+        ..Entry::new(name, family.contexts, (0, MANY), default_of(name), "")
+    }
+}
+
+/// Words whose value `off` asks for nothing.
+fn default_of(name: &str) -> &'static str {
+    match name {
+        "ssi" | "userid" | "dav_methods" | "mirror" | "slice" | "brotli" | "zstd" | "auth_jwt"
+        | "auth_oidc" | "modsecurity" | "fancyindex" | "auth_pam" | "auth_gss" | "pagespeed"
+        | "passenger_enabled" | "image_filter" | "otel_trace" | "opentracing" => "off",
+        _ => "",
+    }
+}
+
+/// All of them with their modules.
+pub(super) fn entries() -> &'static [(&'static str, Entry)] {
+    &ENTRIES
+}

@@ -1,0 +1,123 @@
+//! The directives of nginx, each declared once.
+//!
+//! Owns: names, contexts, arguments, defaults, documentation lines, and what Weir does with each word.
+//! Never: lowers by itself; an entry names the function that does.
+//! Driven by: [`crate::lower`] looks words up; [`compatibility`] feeds the documentation.
+//! Why: reference, suggestions, checks and the compatibility table cannot drift apart if they are one table.
+
+mod access;
+mod core;
+mod entry;
+mod events;
+mod fastcgi;
+mod files;
+mod gzip;
+mod headers;
+mod http;
+mod known;
+mod log;
+mod proxy;
+mod rewrite;
+mod stream;
+mod tls;
+mod upstream;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+pub use entry::{Contexts, Status};
+pub(crate) use entry::{Entry, Kind, Lower};
+
+/// One line of the compatibility table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Module or file of the table.
+    pub module: &'static str,
+    /// The word.
+    pub name: &'static str,
+    /// Where it may stand, in words.
+    pub contexts: String,
+    /// Its default as nginx documents it; empty if none.
+    pub default: &'static str,
+    /// What Weir does with it.
+    pub status: Status,
+    /// What it is for, or why it does not do what it does in nginx.
+    pub note: &'static str,
+}
+
+/// Every directive that Weir knows, in the order of the tables.
+pub fn compatibility() -> Vec<Row> {
+    all()
+        .map(|(module, entry)| Row {
+            module,
+            name: entry.name,
+            contexts: entry.contexts.to_string(),
+            default: entry.default,
+            status: entry.status,
+            note: if entry.why.is_empty() { entry.doc } else { entry.why },
+        })
+        .collect()
+}
+
+fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
+    let written: [(&'static str, &'static [Entry]); 14] = [
+        ("core", core::ENTRIES),
+        ("events", events::ENTRIES),
+        ("http core", http::ENTRIES),
+        ("static files", files::ENTRIES),
+        ("rewrite", rewrite::ENTRIES),
+        ("access and limits", access::ENTRIES),
+        ("headers", headers::ENTRIES),
+        ("logs", log::ENTRIES),
+        ("gzip", gzip::ENTRIES),
+        ("proxy", proxy::ENTRIES),
+        ("fastcgi", fastcgi::ENTRIES),
+        ("upstream", upstream::ENTRIES),
+        ("ssl", tls::ENTRIES),
+        ("stream", stream::ENTRIES),
+    ];
+    let written = written.into_iter().flat_map(|(module, entries)| entries.iter().map(move |e| (module, e)));
+    written.chain(known::entries().iter().map(|(module, entry)| (*module, entry)))
+}
+
+static BY_NAME: LazyLock<HashMap<&'static str, Vec<&'static Entry>>> = LazyLock::new(|| {
+    let mut map: HashMap<&'static str, Vec<&'static Entry>> = HashMap::new();
+    for (_, entry) in all() {
+        map.entry(entry.name).or_default().push(entry);
+    }
+    map
+});
+
+/// All entries of a name; one word may mean different things in different contexts.
+pub(crate) fn named(name: &str) -> &'static [&'static Entry] {
+    BY_NAME.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// The words that may stand in a context, for suggestions and completion.
+pub fn words_in(context: Contexts) -> impl Iterator<Item = &'static str> {
+    all().map(|(_, entry)| entry).filter(move |e| e.contexts.has(context)).map(|entry| entry.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_is_declared_twice_in_a_context() {
+        for (name, entries) in BY_NAME.iter() {
+            for (n, entry) in entries.iter().enumerate() {
+                for other in &entries[n + 1..] {
+                    assert!(!entry.contexts.overlaps(other.contexts), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_word_is_explained() {
+        for row in compatibility() {
+            assert!(!row.note.is_empty(), "{}", row.name);
+            assert!(!row.contexts.is_empty(), "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! nginx's variables, as Weir's.
+//!
+//! Owns: the names of built-in variables of `http` and `stream`, and the syntax of `$name` in text.
+//! Never: knows which variables a file defines; the caller says so.
+//! Driven by: [`crate::lower::Lowering::template`].
+
+use weir_model::Var;
+
+/// What a built-in name stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Builtin {
+    /// A variable.
+    Var(Var),
+    /// Always this text: features that Weir has not, whose absence nginx spells so.
+    Text(&'static str),
+    /// nginx has it, Weir not yet.
+    NotYet,
+}
+
+/// The dialect of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Dialect {
+    #[default]
+    Http,
+    Stream,
+}
+
+/// Names that stand for a variable without parts, in both dialects unless a note says otherwise.
+const COMMON: &[(&str, Var)] = &[
+    ("binary_remote_addr", Var::ClientAddrBinary),
+    ("bytes_sent", Var::BytesSent),
+    ("connection", Var::ConnectionSerial),
+    ("hostname", Var::Hostname),
+    ("msec", Var::TimeSeconds),
+    ("nginx_version", Var::NginxVersion),
+    ("pid", Var::Pid),
+    ("proxy_protocol_addr", Var::ProxyProtocolAddr),
+    ("proxy_protocol_port", Var::ProxyProtocolPort),
+    ("proxy_protocol_server_addr", Var::ProxyProtocolServerAddr),
+    ("proxy_protocol_server_port", Var::ProxyProtocolServerPort),
+    ("realip_remote_addr", Var::PeerAddr),
+    ("realip_remote_port", Var::PeerPort),
+    ("remote_addr", Var::ClientAddr),
+    ("remote_port", Var::ClientPort),
+    ("server_addr", Var::ServerAddr),
+    ("server_port", Var::ServerPort),
+    ("limit_conn_status", Var::LimitConnStatus),
+    ("ssl_alpn_protocol", Var::TlsAlpn),
+    ("ssl_cipher", Var::TlsCipher),
+    ("ssl_client_cert", Var::TlsClientCert),
+    ("ssl_client_raw_cert", Var::TlsClientCert),
+    ("ssl_client_fingerprint", Var::TlsClientFingerprint),
+    ("ssl_client_i_dn", Var::TlsClientIssuer),
+    ("ssl_client_s_dn", Var::TlsClientSubject),
+    ("ssl_client_serial", Var::TlsClientSerial),
+    ("ssl_client_verify", Var::TlsClientVerify),
+    ("ssl_curve", Var::TlsCurve),
+    ("ssl_protocol", Var::TlsProtocol),
+    ("ssl_server_name", Var::TlsServerName),
+    ("ssl_session_id", Var::TlsSessionId),
+    ("ssl_session_reused", Var::TlsResumed),
+    ("time_iso8601", Var::TimeIso8601),
+    ("time_local", Var::TimeLocal),
+    ("upstream_addr", Var::UpstreamAddr),
+    ("upstream_bytes_received", Var::UpstreamBytesReceived),
+    ("upstream_bytes_sent", Var::UpstreamBytesSent),
+    ("upstream_connect_time", Var::UpstreamConnectTime),
+];
+
+const HTTP: &[(&str, Var)] = &[
+    ("args", Var::Query),
+    ("body_bytes_sent", Var::BodyBytesSent),
+    ("connection_requests", Var::ConnectionRequests),
+    ("connection_time", Var::ConnectionTime),
+    ("content_length", Var::ContentLength),
+    ("content_type", Var::ContentType),
+    ("document_root", Var::DocumentRoot),
+    ("document_uri", Var::Path),
+    ("fastcgi_path_info", Var::FastcgiPathInfo),
+    ("fastcgi_script_name", Var::FastcgiScriptName),
+    ("gzip_ratio", Var::GzipRatio),
+    ("host", Var::Host),
+    ("https", Var::HttpsOn),
+    ("is_args", Var::IsArgs),
+    ("is_request_port", Var::IsRequestPort),
+    ("limit_req_status", Var::LimitReqStatus),
+    ("pipe", Var::Pipelined),
+    ("proxy_add_x_forwarded_for", Var::ForwardedFor),
+    ("proxy_host", Var::ProxyHost),
+    ("proxy_port", Var::ProxyPort),
+    ("query_string", Var::Query),
+    ("realpath_root", Var::RealRoot),
+    ("remote_user", Var::RemoteUser),
+    ("request", Var::RequestLine),
+    ("request_body", Var::RequestBody),
+    ("request_body_file", Var::RequestBodyFile),
+    ("request_completion", Var::RequestCompletion),
+    ("request_filename", Var::Filename),
+    ("request_id", Var::RequestId),
+    ("request_length", Var::RequestLength),
+    ("request_method", Var::Method),
+    ("request_port", Var::HostPort),
+    ("request_time", Var::RequestTime),
+    ("request_uri", Var::Target),
+    ("scheme", Var::Scheme),
+    ("server_name", Var::ServerName),
+    ("server_protocol", Var::Protocol),
+    ("ssl_client_escaped_cert", Var::TlsClientCertEscaped),
+    ("ssl_early_data", Var::TlsEarlyData),
+    ("status", Var::Status),
+    ("upstream_cache_status", Var::UpstreamCacheStatus),
+    ("upstream_header_time", Var::UpstreamHeaderTime),
+    ("upstream_response_length", Var::UpstreamResponseLength),
+    ("upstream_response_time", Var::UpstreamResponseTime),
+    ("upstream_status", Var::UpstreamStatus),
+    ("uri", Var::Path),
+];
+
+const STREAM: &[(&str, Var)] = &[
+    ("bytes_received", Var::BytesReceived),
+    ("protocol", Var::TransportProtocol),
+    ("session_time", Var::SessionTime),
+    ("status", Var::SessionStatus),
+    ("upstream_first_byte_time", Var::UpstreamFirstByteTime),
+    ("upstream_session_time", Var::UpstreamSessionTime),
+];
+
+/// Names whose value is empty without the feature behind them.
+const EMPTY: &[&str] = &["http2", "http3", "quic_connection", "slice_range", "msie", "secure_link_expires"];
+
+/// Names that nginx or a well-known module has, and Weir not.
+const NOT_YET: &[&str] = &[
+    "ancient_browser",
+    "connections_active",
+    "connections_reading",
+    "connections_waiting",
+    "connections_writing",
+    "date_gmt",
+    "date_local",
+    "geoip_area_code",
+    "geoip_city",
+    "geoip_city_continent_code",
+    "geoip_city_country_code",
+    "geoip_city_country_name",
+    "geoip_country_code",
+    "geoip_country_code3",
+    "geoip_country_name",
+    "geoip_latitude",
+    "geoip_longitude",
+    "geoip_org",
+    "geoip_postal_code",
+    "geoip_region",
+    "geoip_region_name",
+    "invalid_referer",
+    "jwt_payload",
+    "limit_rate",
+    "memcached_key",
+    "modern_browser",
+    "otel_parent_id",
+    "otel_parent_sampled",
+    "otel_span_id",
+    "otel_trace_id",
+    "proxy_internal_body_length",
+    "secure_link",
+    "ssl_ciphers",
+    "ssl_client_sigalg",
+    "ssl_client_v_end",
+    "ssl_client_v_remain",
+    "ssl_client_v_start",
+    "ssl_curves",
+    "ssl_ech_outer_server_name",
+    "ssl_ech_status",
+    "ssl_preread_alpn_protocols",
+    "ssl_preread_protocol",
+    "ssl_preread_server_name",
+    "ssl_sigalg",
+    "ssl_server_cert_type",
+    "tcpinfo_rcv_space",
+    "tcpinfo_rtt",
+    "tcpinfo_rttvar",
+    "tcpinfo_snd_cwnd",
+    "time_msec",
+    "uid_got",
+    "uid_reset",
+    "uid_set",
+    "upstream_queue_time",
+];
+
+/// Makes a variable of the part of its name after the prefix.
+type Make = fn(String) -> Var;
+
+/// Prefixes of names with a part of their own, longest first where one begins another.
+const PREFIXES: &[(&str, Make)] = &[
+    ("arg_", Var::Arg),
+    ("cookie_", Var::Cookie),
+    ("http_", |name| Var::Header(dashes(&name))),
+    ("sent_http_", |name| Var::SentHeader(dashes(&name))),
+    ("sent_trailer_", |name| Var::SentTrailer(dashes(&name))),
+    ("upstream_cookie_", Var::UpstreamCookie),
+    ("upstream_http_", |name| Var::UpstreamHeader(dashes(&name))),
+    ("upstream_trailer_", |name| Var::UpstreamTrailer(dashes(&name))),
+];
+
+fn dashes(name: &str) -> String {
+    name.to_ascii_lowercase().replace('_', "-")
+}
+
+/// Prefixes of names that known, unbuilt modules define.
+const NOT_YET_PREFIXES: &[&str] =
+    &["jwt_claim_", "jwt_header_", "geoip2_", "oidc_claim_", "proxy_protocol_tlv_"];
+
+/// Looks a built-in name up. `underscores`: fields with `_` in their name may arrive, so `$http_x_y` stands for both.
+pub(crate) fn builtin(dialect: Dialect, name: &str, underscores: bool) -> Option<Builtin> {
+    let own = if dialect == Dialect::Http { HTTP } else { STREAM };
+    if let Some((_, var)) = COMMON.iter().chain(own).find(|(known, _)| *known == name) {
+        return Some(Builtin::Var(var.clone()));
+    }
+    if EMPTY.contains(&name) {
+        return Some(Builtin::Text(""));
+    }
+    if NOT_YET.contains(&name) || NOT_YET_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        return Some(Builtin::NotYet);
+    }
+    if dialect == Dialect::Stream {
+        return None;
+    }
+    let (prefix, make) = PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix))?;
+    let part = &name[prefix.len()..];
+    Some(Builtin::Var(match *prefix {
+        _ if part.is_empty() => return None,
+        "http_" if underscores && part.contains('_') => Var::HeaderUnderscored(part.to_ascii_lowercase()),
+        _ => make(part.to_owned()),
+    }))
+}
+
+/// All built-in names without parts, for suggestions.
+pub(crate) fn names(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    let own = if dialect == Dialect::Http { HTTP } else { STREAM };
+    COMMON.iter().chain(own).map(|(name, _)| *name)
+}
+
+/// One part of a text with variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    Text(&'a str),
+    Name(&'a str),
+    Capture(u8),
+    /// A `$` that begins no name.
+    Bad,
+}
+
+/// Splits a text at its variables, as nginx's scripts do: `$name`, `${name}`, `$1`…`$9`.
+pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        if at > 0 {
+            out.push(Part::Text(&rest[..at]));
+        }
+        let (part, length) = variable(&rest[at + 1..]);
+        out.push(part);
+        rest = &rest[at + 1 + length..];
+    }
+    if !rest.is_empty() {
+        out.push(Part::Text(rest));
+    }
+    out
+}
+
+/// A variable after its `$`, and how many bytes it takes.
+fn variable(rest: &str) -> (Part<'_>, usize) {
+    if let Some(digit @ b'1'..=b'9') = rest.as_bytes().first() {
+        return (Part::Capture(digit - b'0'), 1);
+    }
+    let (braced, inner) = match rest.strip_prefix('{') {
+        Some(inner) => (true, inner),
+        None => (false, rest),
+    };
+    let length = inner.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+    let name = &inner[..length];
+    if !braced {
+        return if name.is_empty() { (Part::Bad, 0) } else { (Part::Name(name), length) };
+    }
+    if inner.as_bytes().get(length) != Some(&b'}') || name.is_empty() {
+        return (Part::Bad, 0);
+    }
+    match name.as_bytes() {
+        [digit @ b'1'..=b'9'] => (Part::Capture(digit - b'0'), 3),
+        _ => (Part::Name(name), length + 2),
+    }
+}
+
+/// Names of the groups of a pattern: `(?<name>`, `(?P<name>`, `(?'name'`.
+pub(crate) fn named_groups(pattern: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(found) = pattern[at..].find("(?") {
+        let start = at + found;
+        at = start + 2;
+        // An odd number of backslashes before it makes the parenthesis a letter.
+        let escapes = pattern[..start].bytes().rev().take_while(|&b| b == b'\\').count();
+        if escapes % 2 == 1 {
+            continue;
+        }
+        let rest = &pattern[at..];
+        let (rest, end) = match rest.as_bytes() {
+            [b'P', b'<', ..] => (&rest[2..], '>'),
+            [b'<', next, ..] if *next != b'=' && *next != b'!' => (&rest[1..], '>'),
+            [b'\'', ..] => (&rest[1..], '\''),
+            _ => continue,
+        };
+        if let Some(length) = rest.find(end)
+            && length > 0
+        {
+            out.push(&rest[..length]);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_split_at_their_variables() {
+        use Part::{Bad, Capture, Name, Text};
+        let table: &[(&str, &[Part<'_>])] = &[
+            ("http://$host/a", &[Text("http://"), Name("host"), Text("/a")]),
+            ("${scheme}s", &[Name("scheme"), Text("s")]),
+            ("/$1$2", &[Text("/"), Capture(1), Capture(2)]),
+            ("$10", &[Capture(1), Text("0")]),
+            ("a$", &[Text("a"), Bad]),
+            ("${x", &[Bad, Text("{x")]),
+            ("", &[]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(&parts(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_are_found() {
+        assert_eq!(named_groups(r"^(?<a>x)(?P<b>y)(?'c'z)(?<=d)(?:e)\(?<f>"), ["a", "b", "c"]);
+        assert!(named_groups("(?").is_empty());
+    }
+
+    #[test]
+    fn builtins() {
+        let find = |name| builtin(Dialect::Http, name, false);
+        assert_eq!(find("host"), Some(Builtin::Var(Var::Host)));
+        assert_eq!(find("http_user_agent"), Some(Builtin::Var(Var::Header("user-agent".into()))));
+        assert_eq!(find("arg_x_y"), Some(Builtin::Var(Var::Arg("x_y".into()))));
+        assert_eq!(find("ssl_preread_server_name"), Some(Builtin::NotYet));
+        assert_eq!(find("hsot"), None);
+        assert_eq!(builtin(Dialect::Stream, "http_host", false), None);
+    }
+}
