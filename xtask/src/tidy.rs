@@ -141,8 +141,10 @@ fn source(shown: &str, text: &str, findings: &mut Vec<String>) {
     if lines > MAX_LINES {
         findings.push(format!("{shown}: {lines} lines; look for the seam ({MAX_LINES} is the most)"));
     }
-    // A file of unit tests says by its name what it is.
-    if !text.starts_with("//!") && !shown.ends_with("/tests.rs") {
+    // Unit tests say by their place what they are.
+    let unit_tests =
+        shown.ends_with("/tests.rs") || shown.contains("/src/tests/") || shown.contains("/tests/mod.rs");
+    if !text.starts_with("//!") && !unit_tests {
         findings.push(format!("{shown}:1: no module header (Owns, Never, Driven by)"));
     }
     // Put together, so that this file does not find itself.

@@ -18,12 +18,18 @@ pub(super) fn all() -> Vec<Target> {
     let http =
         weir_http::fuzzing::TARGETS.iter().map(|&(name, run)| Target { name, corpus: http(name), run });
     let mut all: Vec<Target> = http.collect();
+    all.push(Target { name: "nginx_conf", corpus: texts(NGINX, ".conf"), run: weir_nginx::fuzzing::config });
+    all.push(Target { name: "nginx_ciphers", corpus: texts(CIPHERS, ".none"), run: ciphers });
     all.push(Target {
         name: "haproxy_cfg",
         corpus: texts(HAPROXY, ".cfg"),
         run: weir_haproxy::fuzzing::config,
     });
     all
+}
+
+fn ciphers(bytes: &[u8]) {
+    weir_nginx::fuzzing::cipher_string(&String::from_utf8_lossy(bytes));
 }
 
 /// The words given, and this repository's own examples whose names end so.
@@ -39,6 +45,23 @@ fn texts(words: &[&str], ending: &str) -> Vec<Vec<u8>> {
     }
     texts
 }
+
+const NGINX: &[&str] = &[
+    "user www-data;\nworker_processes auto;\nevents { worker_connections 1024; multi_accept on; }\nhttp { include other.conf; include /etc/nginx/*.d/*; }\n",
+    "http { server { listen 80 default_server deferred; listen [::]:443 ssl http2 reuseport backlog=511; server_name a.example *.b ~^(?<sub>.+)\\.c$; ssl_certificate x.pem; ssl_protocols TLSv1.2 TLSv1.3; ssl_ciphers HIGH:!aNULL:!MD5; } }",
+    "http { upstream u { least_conn; server a:80 weight=5 max_fails=3 fail_timeout=30s; server unix:/run/b.sock backup; keepalive 16; zone z 64k; } server { location / { proxy_pass http://u/b; proxy_set_header Host $host; proxy_next_upstream error timeout http_502; proxy_buffers 8 16k; } } }",
+    "http { map $http_upgrade $c { default upgrade; '' close; ~^a(.)$ $1; include other.conf; } log_format m escape=json '{\"a\":\"$remote_addr\"}'; access_log /l m buffer=32k flush=5s if=$c; }",
+    "http { server { location ~* \\.(png|jpe?g)$ { expires 30d; add_header A \"b c\" always; } location ^~ /x/ { alias /y/; } location = /z { return 301 https://$host$request_uri; } location @f { internal; } if ($request_method = POST) { rewrite ^/(.*)$ /p/$1?a=b last; break; } try_files $uri $uri/ @f; error_page 404 =200 /e.html; } }",
+    "http { types { text/html html htm; } limit_req_zone $binary_remote_addr zone=r:10m rate=5r/s; server { limit_req zone=r burst=10 nodelay; auth_basic 'x'; allow 10.0.0.0/8; deny all; satisfy any; gzip on; gzip_types *; set $a \"${b}c\"; resolver 127.0.0.1 valid=30s; fastcgi_pass unix:/p.sock; fastcgi_param A $b if_not_empty; } }",
+    "stream { map $ssl_preread_server_name $n { a b; } upstream s { hash $remote_addr consistent; server 1.2.3.4:5; } server { listen 53 udp; proxy_pass $n; proxy_timeout 3s; } server { listen 1 proxy_protocol; proxy_pass s; proxy_protocol on; } }",
+];
+
+const CIPHERS: &[&str] = &[
+    "HIGH:!aNULL:!MD5",
+    "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256:AES256-SHA",
+    "ALL:-RC4:+3DES:@STRENGTH:@SECLEVEL=1",
+    "EECDH+AESGCM:EDH+AESGCM:!eNULL:kRSA",
+];
 
 const HAPROXY: &[&str] = &[
     "global\n  maxconn 1000\n  log 127.0.0.1:514 local0 info\ndefaults\n  mode http\n  timeout client 10s\n  timeout connect 5000\n",
