@@ -29,7 +29,7 @@ fn read_case(input: &str) -> Loaded {
 
 fn render(input: &str) -> String {
     let loaded = read_case(input);
-    let model = serde_norway::to_string(&loaded.model).expect("every model prints");
+    let model = yaml(&loaded.model);
     let mut out = format!("{input}{MODEL}{}{FINDINGS}", without_defaults(&model));
     for diagnostic in &loaded.diagnostics {
         out += &weir_diag::render_terminal(diagnostic, &loaded.sources, false);
@@ -37,17 +37,38 @@ fn render(input: &str) -> String {
     out
 }
 
-/// Leaves out lines that say nothing (`null`, empty lists and maps, `false`), so that cases can be read.
+/// Enums as maps of one key: YAML tags cannot be nested.
+fn yaml(model: &weir_model::Model) -> String {
+    let mut out = Vec::new();
+    let mut serializer = serde_norway::Serializer::new(&mut out);
+    serde_norway::with::singleton_map_recursive::serialize(model, &mut serializer)
+        .expect("every model prints");
+    drop(serializer);
+    String::from_utf8(out).expect("YAML is UTF-8")
+}
+
+/// Leaves out what says nothing (`null`, empty lists and maps, `false`), and blocks that every route repeats
+/// (`client`, `body`, `files`; sites show the first), so that cases can be read.
 fn without_defaults(yaml: &str) -> String {
-    let quiet = |line: &&str| {
-        let line = line.trim_end();
-        !(line.ends_with(": null")
-            || line.ends_with(": []")
-            || line.ends_with(": {}")
-            || line.ends_with(": false"))
-            || line.trim_start().starts_with("- ")
-    };
-    yaml.lines().filter(quiet).map(|line| format!("{line}\n")).collect()
+    let mut out = String::new();
+    let (mut section, mut skipping) = (String::new(), false);
+    for line in yaml.lines() {
+        let text = line.trim_start_matches(|c| c == ' ' || c == '-');
+        let indent = line.len() - text.len();
+        if indent == 0 {
+            section = text.to_owned();
+        }
+        if indent <= 2 {
+            skipping = section == "routes:" && matches!(text, "client:" | "body:" | "files:");
+        }
+        let quiet = [": null", ": []", ": {}", ": false"].iter().any(|end| line.ends_with(end))
+            && !line.contains("- ");
+        if !skipping && !quiet {
+            out += line;
+            out.push('\n');
+        }
+    }
+    out
 }
 
 fn cases() -> Vec<PathBuf> {

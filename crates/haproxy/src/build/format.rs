@@ -185,7 +185,7 @@ impl Formatter<'_, '_> {
                 Piece::Var(var, mut filters) => {
                     if flags.quote && one {
                         filters.push(Filter::Quote);
-                    } else if self.log.is_some() && one {
+                    } else if self.log.is_some() && one && may_be_empty(&var) {
                         filters.push(Filter::DashIfEmpty);
                     }
                     Piece::Var(var, filters)
@@ -252,7 +252,12 @@ impl Formatter<'_, '_> {
             "ST" => Var::Status,
             "B" => Var::BytesSent,
             "U" => Var::RequestLength,
-            "ts" | "tsc" => Var::TerminationState,
+            "ts" => Var::TerminationState,
+            // The last two letters tell what became of a persistence cookie, which is not followed so closely.
+            "tsc" => {
+                let state = Piece::Var(Var::TerminationState, Vec::new());
+                return Ok(Some(vec![state, Piece::Literal("--".into())]));
+            }
             "ac" => Var::Count(Count::Process),
             "fc" => Var::Count(Count::Site),
             "bc" => Var::Count(Count::Pool),
@@ -288,6 +293,24 @@ impl Formatter<'_, '_> {
     }
 }
 
+/// Whether a value can be empty in a log line; those always there need no look.
+fn may_be_empty(var: &Var) -> bool {
+    match var {
+        Var::Timer(_)
+        | Var::Count(_)
+        | Var::Status
+        | Var::BytesSent
+        | Var::RequestLength
+        | Var::TerminationState => false,
+        Var::ClientAddr | Var::ClientPort | Var::ServerAddr | Var::ServerPort | Var::SiteLabel | Var::Pid => {
+            false
+        }
+        Var::AcceptDate | Var::RequestDate | Var::TimeLocal | Var::TimeSeconds | Var::Hostname => false,
+        Var::User(name) => !matches!(name.as_str(), BACKEND_OR_FRONTEND | SERVER_OR_NONE | TLS_MARK),
+        _ => true,
+    }
+}
+
 /// Where the bracket of `%[` closes; quotes and parentheses may hold brackets.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0usize;
@@ -305,19 +328,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-const TAGS: &[&str] = &[
-    "hrl", "hsl", "HPO", "tsc", "trl", "trg", "sslc", "sslv", "pid", "ci", "cp", "fi", "fp", "ft", "f", "b",
-    "s", "bi", "bp", "si", "sp", "tr", "ts", "t", "Tl", "Ts", "Th", "Ti", "TR", "Tq", "Tw", "Tc", "Tr", "Td",
-    "Ta", "Tt", "Tu", "T", "ST", "B", "U", "ac", "fc", "bc", "sc", "rc", "rt", "r", "bq", "sq", "HM", "HP",
-    "HU", "HQ", "HV", "H", "ID", "lc", "ms", "hr", "hs", "CC", "CS", "OG", "o",
-];
-
-/// A tag's name is the run of letters after it; where that is no tag, the longest one that begins it.
+/// A tag's name is the run of letters after the mark.
 fn tag_length(text: &str) -> usize {
-    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let run = &text[..letters];
-    if TAGS.contains(&run) {
-        return letters;
-    }
-    letters
+    text.bytes().take_while(u8::is_ascii_alphabetic).count()
 }

@@ -8,8 +8,8 @@ use weir_expr::settings::{
 };
 use weir_model::{
     Access, AccessLog, Action, Condition, EditKind, ErrorPage, ErrorTarget, HeaderEdit, IfModifiedSince,
-    Manner, Op, Proxy as ProxyAction, ProxyTarget, Route, RouteId, RouteMatch, Site, SiteId, StaticFiles,
-    StatsPage, Subject, Symlinks, Template, Test, UpstreamUri, Var, Words,
+    Manner, Op, Proxy as ProxyAction, ProxyTarget, Respond, RespondBody, Route, RouteId, RouteMatch, Site,
+    SiteId, StaticFiles, StatsPage, Subject, Symlinks, Template, Test, UpstreamUri, Var, Words,
 };
 
 use super::condition::{Acls, network};
@@ -160,7 +160,14 @@ impl<'a> Front<'a> {
             .filter_map(|rule| rule.condition)
             .map(|condition| Op::When { condition, then: vec![deny(503)], otherwise: Vec::new() })
             .collect();
-        then.push(deny(200));
+        let page = "<html><body><h1>200 OK</h1>\nService ready.\n</body></html>\n";
+        then.push(Op::Respond(Respond {
+            body: RespondBody::Text(Template::literal(page)),
+            content_type: Some(Template::literal("text/html")),
+            headers: vec![("Cache-Control".into(), Template::literal("no-cache"))],
+            error_pages: false,
+            ..standard(200)
+        }));
         vec![Op::When { condition: target_is(uri), then, otherwise: Vec::new() }]
     }
 
