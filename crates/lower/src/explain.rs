@@ -24,20 +24,33 @@ fn print<T: Serialize>(node: &T) -> String {
     text.unwrap_or_else(|error| format!("# cannot be printed: {error}\n"))
 }
 
-/// A value without nulls, `false`, and empty lists and maps; `None` if nothing is left.
+/// A value without nulls and empty lists and maps, as far as they stand in maps; `None` if nothing is left.
 fn pruned(value: Value) -> Option<Value> {
     match value {
-        Value::Null | Value::Bool(false) => None,
+        Value::Null => None,
         Value::Sequence(items) if items.is_empty() => None,
         // Items keep their places, so only their insides are pruned.
         Value::Sequence(items) => {
-            Some(Value::Sequence(items.into_iter().map(|item| pruned(item).unwrap_or(Value::Null)).collect()))
+            let kept = items.into_iter().map(|item| pruned(item).unwrap_or(Value::Null));
+            Some(Value::Sequence(kept.collect()))
         }
-        Value::Mapping(map) => {
-            let left: serde_norway::Mapping =
-                map.into_iter().filter_map(|(key, value)| Some((key, pruned(value)?))).collect();
-            (!left.is_empty()).then_some(Value::Mapping(left))
-        }
+        Value::Mapping(map) => match duration(&map) {
+            Some(text) => Some(Value::String(text)),
+            None => pruned_map(map),
+        },
         other => Some(other),
     }
+}
+
+fn pruned_map(map: serde_norway::Mapping) -> Option<Value> {
+    let left: serde_norway::Mapping =
+        map.into_iter().filter_map(|(key, value)| Some((key, pruned(value)?))).collect();
+    (!left.is_empty()).then_some(Value::Mapping(left))
+}
+
+/// `{ secs: 1, nanos: 500000000 }` as `1.5s`.
+fn duration(map: &serde_norway::Mapping) -> Option<String> {
+    let (2, Some(secs), Some(nanos)) = (map.len(), map.get("secs"), map.get("nanos")) else { return None };
+    let time = std::time::Duration::new(secs.as_u64()?, u32::try_from(nanos.as_u64()?).ok()?);
+    Some(format!("{time:?}"))
 }

@@ -70,5 +70,8 @@ pub fn lower(model: &Model, resources: &dyn Resources, options: &Options) -> (Op
     (plan, findings)
 }
 
+// The models of the tests serve an integration test, too, and name this crate as it does.
+#[cfg(test)]
+extern crate self as weir_lower;
 #[cfg(test)]
 mod tests;

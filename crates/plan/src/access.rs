@@ -135,6 +135,7 @@ impl Serialize for Password {
 #[derive(Clone, Debug, Serialize)]
 pub struct RealIp {
     /// Peers that are believed.
+    #[serde(serialize_with = "crate::net::show_set")]
     from: NetMap<()>,
     all: bool,
     unix: bool,

@@ -10,6 +10,8 @@
 //!    → Literal("Host: ") Var(host) Literal("\r\nX-A: b\r\n") Line("X-C: ", ${arg.c})
 //! ```
 
+use std::fmt;
+
 use serde::{Serialize, Serializer};
 use weir_expr::{Filter, Piece};
 use weir_http::HeaderId;
@@ -32,7 +34,7 @@ pub struct HeadTemplate {
 }
 
 /// A part of a head.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum HeadPiece {
     /// Bytes as they are.
     Literal(Box<[u8]>),
@@ -104,18 +106,34 @@ fn push_literal(pieces: &mut Vec<HeadPiece>, text: &[u8]) {
     }
 }
 
-impl Serialize for HeadPiece {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl fmt::Display for HeadPiece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Literal(text) => serializer.collect_str(&text.escape_ascii()),
+            Self::Literal(text) => write!(f, "{}", text.escape_ascii()),
             Self::Var(var, filters) => {
                 let piece = Piece::Var(var.clone(), filters.to_vec());
-                serializer.collect_str(&Template { pieces: vec![piece] })
+                write!(f, "{}", Template { pieces: vec![piece] })
             }
             Self::Line(name, value) => {
-                serializer.collect_str(&format_args!("[{}{value}]", name.escape_ascii()))
+                let bare = name.strip_suffix(b": ").unwrap_or(name);
+                match is_secret(&String::from_utf8_lossy(bare)) {
+                    true => write!(f, "[{}<redacted>]", name.escape_ascii()),
+                    false => write!(f, "[{}{value}]", name.escape_ascii()),
+                }
             }
         }
+    }
+}
+
+impl fmt::Debug for HeadPiece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for HeadPiece {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

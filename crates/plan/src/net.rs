@@ -86,6 +86,11 @@ impl<T: Serialize> Serialize for NetMap<T> {
     }
 }
 
+/// Prints networks without values, for maps that are sets.
+pub(crate) fn show_set<S: Serializer>(map: &NetMap<()>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(map.listed.iter().map(|entry| entry.0))
+}
+
 /// `::ffff:10.0.0.0/104` as `10.0.0.0/8`.
 fn canonical(net: IpNet) -> IpNet {
     if let IpNet::V6(v6) = net

@@ -230,7 +230,7 @@ pub enum Test {
     /// One of the patterns matches; captures are set.
     Matches(Box<[Arc<Pattern>]>),
     /// An address of one of the networks.
-    In(NetMap<()>),
+    In(#[serde(serialize_with = "crate::net::show_set")] NetMap<()>),
     /// A number in one of the inclusive ranges.
     Number(Box<[(i64, i64)]>),
     /// Its length in bytes is in one of the inclusive ranges.
