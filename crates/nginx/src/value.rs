@@ -90,7 +90,8 @@ fn units(text: &str, milliseconds: bool) -> Option<Duration> {
 pub(crate) fn rate_milli(text: &str) -> Option<u64> {
     let (count, per) = match text.strip_suffix("r/s") {
         Some(count) => (count, 1),
-        None => (text.strip_suffix("r/m")?, 60),
+        // Without a unit nginx counts by the second.
+        None => text.strip_suffix("r/m").map_or((text, 1), |count| (count, 60)),
     };
     number(count)?.checked_mul(1000).map(|n| n / per).filter(|&n| n > 0)
 }
@@ -141,6 +142,8 @@ mod tests {
     fn rates() {
         assert_eq!(rate_milli("10r/s"), Some(10_000));
         assert_eq!(rate_milli("30r/m"), Some(500));
+        assert_eq!(rate_milli("10"), Some(10_000));
         assert_eq!(rate_milli("0r/s"), None);
+        assert_eq!(rate_milli("10r"), None);
     }
 }

@@ -12,7 +12,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde_norway::Value;
+use serde_json::{Map, Value};
 use weir_nginx::{Memory, Options, load};
 
 #[test]
@@ -62,7 +62,7 @@ fn outcome(input: &str) -> String {
         out.push_str(&weir_diag::render_terminal(found, &loaded.sources, false));
     }
     out.push_str("=== model\n");
-    let mut model = serde_norway::to_value(&loaded.model).unwrap();
+    let mut model = serde_json::to_value(&loaded.model).unwrap();
     shorten(&mut model);
     let _ = write!(out, "{}", serde_norway::to_string(&model).unwrap());
     out
@@ -87,15 +87,15 @@ fn unhex(text: &str) -> Vec<u8> {
 
 /// Takes out of every node what equals the same node of an empty configuration, so that goldens show what was meant.
 fn shorten(model: &mut Value) {
-    let files = Memory::with("/etc/nginx/nginx.conf", "events {} http { server { location / {} } }");
+    let files = Memory::with("/etc/nginx/nginx.conf", "events {} http { upstream u { server 10.9.9.9; } server { location / {} } }");
     let plain = load(&files, Path::new("/etc/nginx/nginx.conf"), &Options::default());
-    let plain = serde_norway::to_value(&plain.model).unwrap();
-    for (key, value) in model.as_mapping_mut().unwrap().iter_mut() {
+    let plain = serde_json::to_value(&plain.model).unwrap();
+    for (key, value) in model.as_object_mut().unwrap().iter_mut() {
         match (value, plain.get(key)) {
-            (Value::Mapping(own), Some(Value::Mapping(default))) => drop_equal(own, default),
-            (Value::Sequence(nodes), Some(Value::Sequence(defaults))) => {
-                let Some(Value::Mapping(default)) = defaults.first() else { continue };
-                for node in nodes.iter_mut().filter_map(Value::as_mapping_mut) {
+            (Value::Object(own), Some(Value::Object(default))) => drop_equal(own, default),
+            (Value::Array(nodes), Some(Value::Array(defaults))) => {
+                let Some(Value::Object(default)) = defaults.first() else { continue };
+                for node in nodes.iter_mut().filter_map(Value::as_object_mut) {
                     drop_equal(node, default);
                 }
             }
@@ -105,33 +105,32 @@ fn shorten(model: &mut Value) {
     drop_empty(model);
 }
 
-fn drop_equal(own: &mut serde_norway::Mapping, default: &serde_norway::Mapping) {
+fn drop_equal(own: &mut Map<String, Value>, default: &Map<String, Value>) {
     own.retain(|key, value| {
         let same = default.get(key);
-        if let (Value::Mapping(value), Some(Value::Mapping(same))) = (&mut *value, same) {
+        if let (Value::Object(value), Some(Value::Object(same))) = (&mut *value, same) {
             drop_equal(value, same);
             return !value.is_empty();
         }
-        let absent = |value: &Value| *value == Value::Null || *value == Value::Sequence(vec![]);
+        let absent = |value: &Value| *value == Value::Null || *value == Value::Array(vec![]);
         if absent(value) && same.is_some_and(|same| !absent(same)) {
             *value = Value::from("none");
             return true;
         }
-        same != Some(value) || matches!(key.as_str(), Some("name" | "matching" | "action" | "address"))
+        same != Some(value) || matches!(key.as_str(), "name" | "matching" | "action" | "address")
     });
 }
 
 /// Drops nulls, `false` and empty lists, which say what is absent anyway.
 fn drop_empty(value: &mut Value) {
     match value {
-        Value::Mapping(map) => {
+        Value::Object(map) => {
             map.iter_mut().for_each(|(_, value)| drop_empty(value));
             map.retain(|_, value| {
-                !matches!(value, Value::Null | Value::Bool(false)) && *value != Value::Sequence(vec![])
+                !matches!(value, Value::Null | Value::Bool(false)) && *value != Value::Array(vec![])
             });
         }
-        Value::Sequence(list) => list.iter_mut().for_each(drop_empty),
-        Value::Tagged(tagged) => drop_empty(&mut tagged.value),
+        Value::Array(list) => list.iter_mut().for_each(drop_empty),
         _ => {}
     }
 }

@@ -138,9 +138,21 @@ fn name(lo: &mut Lowering<'_>, parts: &mut ServerParts, word: &Word) {
             parts.names.push(NamePattern::Exact(lower[1..].to_owned()));
             parts.names.push(NamePattern::Suffix(lower[1..].to_owned()));
         }
-        () if lower.contains('*') || lower.contains('\0') => bad_name(lo, word),
+        () if lower.contains('\0') || lower == "*" => bad_name(lo, word),
+        () if lower.contains('*') => {
+            odd_wildcard(lo, word);
+            parts.names.push(NamePattern::Exact(lower));
+        }
         () => parts.names.push(NamePattern::Exact(lower)),
     }
+}
+
+/// nginx takes such a name letter by letter, without a word.
+fn odd_wildcard(lo: &mut Lowering<'_>, word: &Word) {
+    let text = format!("the `*` of `{}` is taken as a letter; no request will name this", word.text);
+    lo.report(Diagnostic::warning("nginx::odd-name", text).at(word.span).help(
+        "`*` may only stand for the first or the last part of a name: `*.example.org`, `www.example.*`",
+    ));
 }
 
 fn bad_name(lo: &mut Lowering<'_>, word: &Word) {

@@ -49,7 +49,7 @@ impl Family {
 const GATEWAY: &str = "bind socket_keepalive connect_timeout send_timeout read_timeout buffer_size next_upstream next_upstream_tries next_upstream_timeout pass_header hide_header ignore_headers intercept_errors";
 const GATEWAY_CACHED: &str = "store store_access buffering request_buffering ignore_client_abort pass_request_headers pass_request_body buffers busy_buffers_size force_ranges limit_rate cache cache_key cache_bypass no_cache cache_valid cache_min_uses cache_max_range_offset cache_use_stale cache_methods cache_lock cache_lock_timeout cache_lock_age cache_revalidate cache_background_update temp_path max_temp_file_size temp_file_write_size param cache_purge";
 const GATEWAY_TLS: &str = "ssl_session_reuse ssl_protocols ssl_ciphers ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_trusted_certificate ssl_crl ssl_certificate ssl_certificate_key ssl_password_file ssl_conf_command ssl_key_log ssl_certificate_cache bind_dynamic";
-const IDLE: &str = "it has no effect without its `…_pass`, which is not built";
+const IDLE: &str = "nothing is handed on this way until its `…_pass` is built";
 const LUA: &str = "Lua is not built";
 const MAIL: Contexts = Contexts::MAIL.and(Contexts::MAIL_SERVER);
 
