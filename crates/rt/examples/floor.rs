@@ -1,9 +1,9 @@
 //! Floor of the runtime: the least a server can do per request, for measuring with `wrk`.
 //!
-//! `floor [--io uring|epoll] [--listen ADDR] [--size BYTES] [--proxy ADDR] [--tls]`
+//! `floor [--io uring|epoll] [--listen ADDR] [--size BYTES] [--proxy ADDR] [--tcp ADDR] [--tls CERT KEY] [--close]`
 //!
 //! Answers every request head with a fixed body of SIZE bytes, or forwards head and answer to and from a kept-alive
-//! upstream. Prints its address. CPU per request: the first field of `/proc/PID/task/*/schedstat`, before and
+//! upstream, or copies bytes both ways. `--close` answers once. Prints its address. CPU per request: the first field of `/proc/PID/task/*/schedstat`, before and
 //! after, over wrk's count of requests:
 //!
 //! ```text
@@ -26,11 +26,21 @@ struct Options {
     listen: SocketAddr,
     size: usize,
     proxy: Option<SocketAddr>,
+    tcp: Option<SocketAddr>,
+    tls: Option<ServerTls>,
+    close: bool,
 }
 
 fn options() -> Options {
-    let mut options =
-        Options { io: IoChoice::Auto, listen: ([127, 0, 0, 1], 0).into(), size: 1024, proxy: None };
+    let mut options = Options {
+        io: IoChoice::Auto,
+        listen: ([127, 0, 0, 1], 0).into(),
+        size: 1024,
+        proxy: None,
+        tcp: None,
+        tls: None,
+        close: false,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(word) = args.next() {
         let mut value = || args.next().unwrap_or_else(|| panic!("{word} wants a value"));
@@ -39,6 +49,9 @@ fn options() -> Options {
             "--io" => options.io = IoChoice::Uring,
             "--listen" => options.listen = value().parse().expect("an address"),
             "--size" => options.size = value().parse().expect("a number"),
+            "--tcp" => options.tcp = Some(value().parse().expect("an address")),
+            "--tls" => options.tls = Some(tls(&value(), &value())),
+            "--close" => options.close = true,
             "--proxy" => options.proxy = Some(value().parse().expect("an address")),
             _ => panic!("unknown word {word}"),
         }
@@ -46,11 +59,26 @@ fn options() -> Options {
     options
 }
 
+fn tls(cert: &str, key: &str) -> ServerTls {
+    let pair = CertKey {
+        chain_pem: std::fs::read(cert).expect("a certificate"),
+        key_pem: std::fs::read(key).expect("a key"),
+        names: Vec::new(),
+        default: true,
+    };
+    let config = ServerTlsConfig {
+        certificates: vec![pair],
+        tickets: Some(Tickets::new().expect("random keys")),
+        ..Default::default()
+    };
+    ServerTls::new(config).expect("a usable configuration")
+}
+
 fn head_len(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
 }
 
-async fn fixed(stream: Stream, answer: Rc<Vec<u8>>) -> io::Result<()> {
+async fn fixed(stream: Conn, answer: Rc<Vec<u8>>, close: bool) -> io::Result<()> {
     let timer = Timer::new();
     let mut buf = Buf::new();
     loop {
@@ -69,10 +97,36 @@ async fn fixed(stream: Stream, answer: Rc<Vec<u8>>) -> io::Result<()> {
                 stream.write_slice(&answer).await?;
             }
         }
+        if close {
+            return stream.shutdown_write().await;
+        }
         if buf.is_empty() {
             buf.release();
         }
     }
+}
+
+async fn copy(from: Stream, to: Stream) -> io::Result<()> {
+    let mut buf = Buf::new();
+    loop {
+        if from.read_up_to(&mut buf, LARGE).await? == 0 {
+            return to.shutdown_write();
+        }
+        loop {
+            buf = to.write_all(buf).await.1;
+            if from.try_read_up_to(&mut buf, LARGE)?.is_none() {
+                break;
+            }
+        }
+        buf.release();
+    }
+}
+
+async fn tunnel(client: Stream, upstream: SocketAddr) -> io::Result<()> {
+    let server = connect(upstream, &ConnectOptions { nodelay: true, ..Default::default() }).await?;
+    let (from, to) = (client.clone(), server.clone());
+    spawn(async move { drop(copy(from, to).await) });
+    copy(server, client).await
 }
 
 fn content_length(head: &[u8]) -> usize {
@@ -84,7 +138,7 @@ fn content_length(head: &[u8]) -> usize {
         .unwrap_or(0)
 }
 
-async fn forward(stream: Stream, upstream: SocketAddr, pool: Rc<RefCell<Vec<Stream>>>) -> io::Result<()> {
+async fn forward(stream: Conn, upstream: SocketAddr, pool: Rc<RefCell<Vec<Stream>>>) -> io::Result<()> {
     let timer = Timer::new();
     let mut buf = Buf::new();
     loop {
@@ -147,12 +201,25 @@ fn main() -> io::Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
             let (answer, pool, proxy) = (answer.clone(), pool.clone(), options.proxy);
+            let close = options.close;
+            if let Some(upstream) = options.tcp {
+                spawn(async move { drop(tunnel(stream, upstream).await) });
+                continue;
+            }
+            let tls = options.tls.clone();
             spawn(async move {
-                let result = match proxy {
-                    Some(upstream) => forward(stream, upstream, pool).await,
-                    None => fixed(stream, answer).await,
+                let conn = match tls {
+                    None => Conn::Plain(stream),
+                    // Boxed: the handshake's state is far larger than that of an idle connection.
+                    Some(tls) => match Box::pin(async move { tls.accept(stream).await }).await {
+                        Ok(tls) => Conn::Tls(tls),
+                        Err(_) => return,
+                    },
                 };
-                drop(result);
+                match proxy {
+                    Some(upstream) => drop(Box::pin(forward(conn, upstream, pool)).await),
+                    None => drop(fixed(conn, answer, close).await),
+                }
             });
         }
     })

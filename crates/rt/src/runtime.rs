@@ -43,23 +43,13 @@ pub struct RuntimeConfig {
     pub io: IoChoice,
     /// Submission entries of the ring (64 to 32,768, rounded up to a power of two); more are submitted in batches.
     pub entries: u32,
-    /// Receive buffers that the ring provides (rounded up to a power of two). Too few cost a system call per read.
-    pub ring_buffers: u16,
-    /// Bytes of each of them.
-    pub ring_buffer_len: usize,
     /// Called with the message of each panic of a spawned task.
     pub on_panic: Option<PanicHook>,
 }
 
 impl Default for RuntimeConfig {
     fn default() -> Self {
-        Self {
-            io: IoChoice::Auto,
-            entries: 1024,
-            ring_buffers: 128,
-            ring_buffer_len: 16 * 1024,
-            on_panic: None,
-        }
+        Self { io: IoChoice::Auto, entries: 1024, on_panic: None }
     }
 }
 

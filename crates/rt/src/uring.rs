@@ -1,15 +1,14 @@
 //! The io_uring driver: compio's proactor, opened with the best flags that the kernel grants.
 //!
-//! Owns: the ring, its provided buffers, operations of our own (`PollMask`).
+//! Owns: the ring, and the operations used on it: polls, accepts, cancellations.
 //! Never: blocks except in `wait`; lets a cancellation be lost because the queue was full.
 //! Driven by: the runtime's loop; streams and listeners push operations.
-//! Why: operations are pushed without a system call and submitted together with the next wait, so that the sends of
-//! one round share one entry into the kernel.
+//! Why: operations are pushed without a system call and submitted together with the next wait. Reads and writes do
+//! not go through the ring: see `stream`.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
-use std::num::NonZero;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -17,18 +16,17 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use compio_buf::BufResult;
-use compio_driver::{BufferPool, Key, OpCode, OpEntry, Proactor, ProactorBuilder, PushEntry};
+use compio_driver::{Extra, Key, OpCode, OpEntry, Proactor, ProactorBuilder, PushEntry};
 
 use socket2::{SockAddr, SockAddrStorage};
 
 use crate::fd::SharedFd;
+use crate::reactor::{HANGUP, READABLE};
 use crate::runtime::{RuntimeConfig, UringFlags};
 use crate::worker::Worker;
 
 pub(crate) struct Ring {
     proactor: RefCell<Proactor>,
-    pool: BufferPool,
-    buffer_len: usize,
     /// Entries pushed since the last submission; see `make_room`.
     queued: Cell<u32>,
     entries: u32,
@@ -73,29 +71,9 @@ impl Ring {
             .single_issuer(flags.single_issuer)
             .defer_taskrun(flags.defer_taskrun)
             .coop_taskrun(flags.coop_taskrun)
-            .taskrun_flag(flags.taskrun_flag)
-            .buffer_pool_size(NonZero::new(config.ring_buffers).unwrap_or(NonZero::<u16>::MIN))
-            .buffer_pool_buffer_len(config.ring_buffer_len);
-        let mut proactor = builder.build()?;
-        let pool = proactor.buffer_pool()?;
-        let proactor = RefCell::new(proactor);
-        Ok(Self {
-            proactor,
-            pool,
-            buffer_len: config.ring_buffer_len,
-            queued: Cell::new(0),
-            entries,
-            no_sleep: Cell::new(false),
-        })
-    }
-
-    pub(crate) fn pool(&self) -> &BufferPool {
-        &self.pool
-    }
-
-    /// Bytes of each provided buffer.
-    pub(crate) fn buffer_len(&self) -> usize {
-        self.buffer_len
+            .taskrun_flag(flags.taskrun_flag);
+        let proactor = RefCell::new(builder.build()?);
+        Ok(Self { proactor, queued: Cell::new(0), entries, no_sleep: Cell::new(false) })
     }
 
     pub(crate) fn waker(&self) -> Waker {
@@ -215,24 +193,115 @@ impl<T: OpCode + 'static> Drop for InFlight<T> {
     }
 }
 
-/// Waits once for any of the given poll events (`libc::POLL…`); the result is the events seen.
-pub(crate) struct PollMask {
-    fd: SharedFd,
-    mask: u32,
+/// A socket's readiness for reading, learnt from poll operations on the ring.
+///
+/// The first wait is a one-shot poll, because many connections see only one; from the second on a multishot poll stays
+/// armed, and a request then costs one completion and no submission. Events arrive as edges: after `clear`, only
+/// something new sets `READABLE` again.
+pub(crate) struct Readiness {
+    armed: Option<Key<PollOp>>,
+    flags: u8,
+    waited: bool,
 }
 
-impl PollMask {
-    pub(crate) fn new(fd: SharedFd, mask: i16) -> Self {
-        Self { fd, mask: mask as u16 as u32 }
+impl Readiness {
+    pub(crate) const fn new() -> Self {
+        Self { armed: None, flags: 0, waited: false }
+    }
+
+    /// Notes that a read drained the socket. A hang-up keeps it readable: the end has yet to be read.
+    pub(crate) fn clear_readable(&mut self) {
+        if self.flags & HANGUP == 0 {
+            self.flags &= !READABLE;
+        }
+    }
+
+    fn absorb(&mut self, events: usize) {
+        self.flags |= READABLE;
+        if events as u32 & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) as u32 != 0 {
+            self.flags |= HANGUP;
+        }
+    }
+
+    /// Ready when any of `wanted` is set.
+    pub(crate) fn poll(&mut self, ring: &Ring, fd: &SharedFd, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
+        loop {
+            if self.flags & wanted != 0 {
+                return Poll::Ready(self.flags);
+            }
+            let Some(key) = self.armed.take() else {
+                let op = PollOp::new(fd.clone(), libc::POLLIN | libc::POLLRDHUP, self.waited);
+                self.waited = true;
+                match ring.push(op) {
+                    Ok(key) => self.armed = Some(key),
+                    // The ring takes nothing: a plain receive says what is the matter.
+                    Err(_) => self.flags |= READABLE,
+                }
+                continue;
+            };
+            let mut proactor = ring.proactor.borrow_mut();
+            if let Some(BufResult(result, _)) = proactor.pop_multishot(&key) {
+                self.armed = Some(key);
+                self.absorb(result.unwrap_or(libc::POLLERR as usize));
+                continue;
+            }
+            match proactor.pop(key) {
+                PushEntry::Ready(BufResult(Ok(events), _)) => self.absorb(events),
+                PushEntry::Ready(BufResult(Err(_), _)) => self.flags |= READABLE,
+                PushEntry::Pending(key) => {
+                    proactor.update_waker(&key, cx.waker());
+                    self.armed = Some(key);
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Whether a poll is armed, which holds the descriptor.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.is_some()
+    }
+
+    /// Disarms; without this the socket would stay open until its peer does something.
+    pub(crate) fn disarm(&mut self, ring: &Ring) {
+        if let Some(key) = self.armed.take() {
+            ring.cancel(key);
+        }
+    }
+}
+
+/// Waits for any of the given poll events (`libc::POLL…`), once or again and again.
+pub(crate) struct PollOp {
+    fd: SharedFd,
+    mask: u32,
+    multi: bool,
+    /// Events of a multishot poll not yet looked at, joined: a peer cannot make a queue grow.
+    seen: Option<(usize, Extra)>,
+}
+
+impl PollOp {
+    pub(crate) fn new(fd: SharedFd, mask: i16, multi: bool) -> Self {
+        Self { fd, mask: mask as u16 as u32, multi, seen: None }
     }
 }
 
 // SAFETY: the entry holds no pointer, only the descriptor number, and `self.fd` keeps that open until completion.
-unsafe impl OpCode for PollMask {
+unsafe impl OpCode for PollOp {
     type Control = ();
 
     fn create_entry(&mut self, _: &mut Self::Control) -> OpEntry {
-        io_uring::opcode::PollAdd::new(io_uring::types::Fd(self.fd.as_raw_fd()), self.mask).build().into()
+        let fd = io_uring::types::Fd(self.fd.as_raw_fd());
+        io_uring::opcode::PollAdd::new(fd, self.mask).multi(self.multi).build().into()
+    }
+
+    unsafe fn push_multishot(&mut self, _: &mut Self::Control, result: io::Result<usize>, extra: Extra) {
+        let events = result.unwrap_or(libc::POLLERR as usize);
+        let before = self.seen.take().map_or(0, |(events, _)| events);
+        self.seen = Some((before | events, extra));
+    }
+
+    fn pop_multishot(&mut self, _: &mut Self::Control) -> Option<BufResult<usize, Extra>> {
+        self.seen.take().map(|(events, extra)| BufResult(Ok(events), extra))
     }
 }
 
@@ -295,12 +364,7 @@ unsafe impl OpCode for AcceptOp {
             .into()
     }
 
-    unsafe fn set_result(
-        &mut self,
-        _: &mut Self::Control,
-        result: &io::Result<usize>,
-        _: &compio_driver::Extra,
-    ) {
+    unsafe fn set_result(&mut self, _: &mut Self::Control, result: &io::Result<usize>, _: &Extra) {
         if let Ok(fd) = result {
             // SAFETY: a successful accept answers with a descriptor that nobody owns yet.
             self.accepted = Some(unsafe { OwnedFd::from_raw_fd(*fd as i32) });

@@ -155,8 +155,10 @@ fn drive<C: Process>(
         let UnbufferedStatus { mut discard, state, .. } = connection.process(io.incoming);
         let mut done = false;
         let mut failure = None;
+        let mut only_data = false;
         match state {
             Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                only_data = true;
                 while let Some(record) = traffic.next_record() {
                     let record = record?;
                     discard += record.discard;
@@ -198,6 +200,8 @@ fn drive<C: Process>(
         if let Some(error) = failure {
             return Err(error);
         }
+        // All that arrived was data: asking again would only say that writing is possible.
+        done |= only_data && io.incoming.is_empty() && matches!(goal, Goal::Nothing);
         if done {
             return Ok(());
         }
