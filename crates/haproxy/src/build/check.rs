@@ -23,7 +23,11 @@ pub(crate) fn checks(proxy: &Proxy, findings: &mut Findings) -> Checks {
     let mut checks =
         Checks { probe: Probe::Connect, timeout: proxy.settings.timeout("check"), port: None, tls: false };
     match &proxy.settings.check {
-        None => {}
+        // Without `option httpchk` nothing is asked, but mistakes are mistakes.
+        None => {
+            let mut unused = Checks { probe: Probe::Connect, timeout: None, port: None, tls: false };
+            http(&mut unused, &[], &proxy.settings.http_check, findings);
+        }
         Some(Check::Http(words)) => http(&mut checks, words, &proxy.settings.http_check, findings),
         Some(Check::Tcp) => tcp(&mut checks, &proxy.settings.tcp_check, findings),
     }
@@ -335,7 +339,7 @@ fn tcp_expected(words: &[Word], findings: &mut Findings) -> Option<TcpStep> {
 /// Bytes written in hexadecimal.
 fn hex(text: &str) -> Result<Vec<u8>, String> {
     let bad = || format!("`{text}` is no even number of hexadecimal digits");
-    if text.len() % 2 != 0 || !text.is_ascii() {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return Err(bad());
     }
     (0..text.len())

@@ -16,7 +16,7 @@ use weir_model::{
 
 use super::format::{BACKEND_OR_FRONTEND, Formatter, LogScope, SERVER_OR_NONE, TLS_MARK};
 use super::scope::Scope;
-use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy};
+use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy, RuleList};
 use crate::findings::Findings;
 use crate::values::{Host, Port, address};
 
@@ -121,10 +121,9 @@ pub(crate) fn access_logs(scope: &Scope<'_>, log: &LogScope, findings: &mut Find
     let (proxy, global) = (scope.proxy, &scope.draft.global);
     let tag = tag(Some(proxy), global);
     let wanted: Vec<&LogTarget> = targets(proxy, global).filter(|log| log.level >= INFO).collect();
-    if wanted.is_empty() {
-        return Vec::new();
-    }
-    let Some(format) = line_format(scope, log, findings) else { return Vec::new() };
+    // Read even where no line is written: a mistake in it is one.
+    let format = line_format(scope, log, findings);
+    let Some(format) = format.filter(|_| !wanted.is_empty()) else { return Vec::new() };
     let format = Arc::new(format);
     let only = only(proxy);
     let mut logs: Vec<AccessLog> = Vec::new();
@@ -215,9 +214,15 @@ pub(crate) fn log_scope(proxy: &Proxy, tls: &[bool]) -> LogScope {
         tls_mark,
         backend: None,
         server: None,
-        request_captures: count("request"),
+        request_captures: count("request").saturating_add(rule_captures(proxy)),
         response_captures: count("response"),
     }
+}
+
+/// `http-request capture` rules: they take the places after those of `capture request header`.
+fn rule_captures(proxy: &Proxy) -> u16 {
+    let rules = proxy.settings.rules.iter().filter(|rule| rule.list == RuleList::HttpRequest);
+    u16::try_from(rules.filter(|rule| rule.line.text(rule.from) == "capture").count()).unwrap_or(u16::MAX)
 }
 
 /// Defines the variables that HAProxy's lines read, where they are read.

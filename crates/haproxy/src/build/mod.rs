@@ -9,6 +9,7 @@ pub(crate) mod check;
 pub(crate) mod condition;
 pub(crate) mod format;
 pub(crate) mod logs;
+pub(crate) mod map;
 pub(crate) mod parameters;
 pub(crate) mod pool;
 mod process;
@@ -45,7 +46,8 @@ pub(crate) fn build(
         sources.name(span.source).parent().map(PathBuf::from)
     });
     let mut model = Model { process: process::process(draft, findings), ..Model::default() };
-    proxies::proxies(draft, env, files, base, &mut model, findings);
-    variables::define_all(&mut model);
+    let maps = map::Maps::default();
+    proxies::proxies(draft, proxies::Surroundings { env, files, maps: &maps, base }, &mut model, findings);
+    variables::define_all(&mut model, &maps);
     model
 }

@@ -9,12 +9,14 @@ use weir_model::{
 };
 
 use super::check::checks;
+use super::parameters::Parameters;
 use super::sample;
 use super::scope::{Problem, Scope};
 use super::server::{Built, Servers};
 use crate::draft::{Connection, Resolvers, ServerLine};
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Word};
+use crate::table::SERVER;
 use crate::take::proxy::twice;
 use crate::values::{Host, Port, address};
 
@@ -42,23 +44,29 @@ pub(crate) fn pool(
             template: None,
         });
     }
+    let balance = balance(&scope, findings);
+    let settings = &proxy.settings;
+    let sticky = settings.cookie.as_ref().and_then(|line| sticky(line, settings.redispatch, findings));
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
     let built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
     if built.is_empty() {
+        // Nobody takes these words, but their mistakes are mistakes.
+        for line in &settings.default_server {
+            Parameters::default().read(line.from(1), SERVER, "default-server", findings);
+        }
         return None;
     }
     same_names(&built, findings);
-    let settings = &proxy.settings;
     let queues = built.iter().any(|one| one.endpoint.max_connections.is_some());
     let queue_time = settings.timeout("queue").or_else(|| settings.timeout("connect"));
     Some(Pool {
         name: proxy.name.text.clone(),
         origin: Some(proxy.name.span),
-        balance: balance(&scope, findings),
+        balance,
         keepalive: keepalive(&scope, &built),
         shared: true,
         queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
-        sticky: settings.cookie.as_ref().and_then(|line| sticky(line, settings.redispatch, findings)),
+        sticky,
         resolver: resolver(&scope, &built, findings),
         implicit: false,
         endpoints: built.into_iter().map(|one| one.endpoint).collect(),
@@ -95,6 +103,7 @@ fn keepalive(scope: &Scope<'_>, built: &[Built]) -> UpstreamKeepalive {
 
 /// `balance ALGORITHM …` with `hash-type`.
 fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
+    let (consistent, function, avalanche) = hash_type(scope, findings);
     let Some(line) = &scope.proxy.settings.balance else { return Balance::RoundRobin };
     let Some(word) = line.word(1) else { return Balance::RoundRobin };
     let name = word.text.split_once('(').map_or(word.as_str(), |(name, _)| name);
@@ -130,7 +139,6 @@ fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
             return Balance::RoundRobin;
         }
     };
-    let (consistent, function, avalanche) = hash_type(scope, findings);
     Balance::KeyHash { key, consistent, function, avalanche }
 }
 

@@ -16,9 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use weir_diag::Diagnostic;
-use weir_model::{Address, Listener, Model, Service};
+use weir_model::{Listener, Model, Service};
 
 use super::bind::{Binder, Bound};
+use super::map::Maps;
 use super::scope::Scope;
 use super::{pool, route, tcp};
 use crate::Files;
@@ -27,12 +28,22 @@ use crate::findings::Findings;
 use crate::read::Word;
 use crate::read::env::Env;
 
+/// What all proxies stand in.
+#[derive(Clone)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) files: &'a dyn Files,
+    pub(crate) maps: &'a Maps,
+    /// Relative paths start here.
+    pub(crate) base: Option<PathBuf>,
+}
+
 /// What building proxies shares.
 pub(crate) struct Context<'a> {
     pub(crate) draft: &'a Draft,
-    pub(crate) env: &'a Env,
-    pub(crate) files: &'a dyn Files,
-    pub(crate) base: Option<PathBuf>,
+    pub(crate) around: Surroundings<'a>,
+    /// Backends and listens by name, the first of each.
+    by_name: BTreeMap<&'a str, usize>,
     pub(crate) model: &'a mut Model,
     pub(crate) findings: &'a mut Findings,
     /// Backends that have a pool.
@@ -42,20 +53,17 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// The surroundings of a proxy's expressions.
     pub(crate) fn scope(&self, proxy: &'a Proxy) -> Scope<'a> {
-        Scope { draft: self.draft, proxy, env: self.env, files: self.files, response: false }
+        let Surroundings { env, files, maps, .. } = self.around;
+        Scope { draft: self.draft, proxy, env, files, maps, response: false }
     }
 
     /// The backend or listen of a name; an unknown one is reported.
     pub(crate) fn backend(&mut self, word: &Word) -> Option<&'a Proxy> {
-        let draft = self.draft;
-        let found =
-            draft.proxies.iter().find(|proxy| proxy.kind.is_backend() && proxy.name.text == word.text);
+        let found = self.by_name.get(word.as_str()).and_then(|index| self.draft.proxies.get(*index));
         if found.is_none() {
-            let names =
-                draft.proxies.iter().filter(|proxy| proxy.kind.is_backend()).map(|proxy| proxy.name.as_str());
             let title = format!("no backend is named `{}`", word.text);
             let found = Diagnostic::error("haproxy::unknown-name", title).at(word.span);
-            self.findings.push(found.suggest(&word.text, word.span, names));
+            self.findings.push(found.suggest(&word.text, word.span, self.by_name.keys().copied()));
         }
         found
     }
@@ -67,15 +75,10 @@ pub(crate) fn mode(proxy: &Proxy) -> Mode {
 }
 
 /// Builds all proxies.
-pub(crate) fn proxies(
-    draft: &Draft,
-    env: &Env,
-    files: &dyn Files,
-    base: Option<PathBuf>,
-    model: &mut Model,
-    findings: &mut Findings,
-) {
-    let mut context = Context { draft, env, files, base, model, findings, pools: BTreeSet::new() };
+pub(crate) fn proxies(draft: &Draft, around: Surroundings<'_>, model: &mut Model, findings: &mut Findings) {
+    let named = draft.proxies.iter().enumerate().rev().filter(|(_, proxy)| proxy.kind.is_backend());
+    let by_name = named.map(|(index, proxy)| (proxy.name.as_str(), index)).collect();
+    let mut context = Context { draft, around, by_name, model, findings, pools: BTreeSet::new() };
     let bound: BTreeMap<usize, Vec<Bound>> = binds(&mut context);
     backends(&mut context, &bound);
     for (index, proxy) in draft.proxies.iter().enumerate() {
@@ -108,7 +111,8 @@ fn binds(context: &mut Context<'_>) -> BTreeMap<usize, Vec<Bound>> {
     for (index, proxy) in
         context.draft.proxies.iter().enumerate().filter(|(_, proxy)| proxy.kind.is_frontend())
     {
-        let (global, files, base) = (&context.draft.global, context.files, context.base.clone());
+        let (global, files, base) =
+            (&context.draft.global, context.around.files, context.around.base.clone());
         let bound = Binder { global, proxy, files, base, findings: context.findings }.all();
         if proxy.binds.is_empty() {
             let kind = proxy.kind.name();
@@ -125,10 +129,11 @@ fn binds(context: &mut Context<'_>) -> BTreeMap<usize, Vec<Bound>> {
 /// Every backend's pool.
 fn backends(context: &mut Context<'_>, bound: &BTreeMap<usize, Vec<Bound>>) {
     let draft = context.draft;
+    let entered = client_ports(draft, bound);
     for proxy in draft.proxies.iter().filter(|proxy| proxy.kind.is_backend()) {
-        let ports = client_ports(draft, bound, proxy);
         let scope = context.scope(proxy);
-        if let Some(pool) = pool::pool(scope, context.base.clone(), &ports, context.findings) {
+        let ports = entered.of(&proxy.name.text);
+        if let Some(pool) = pool::pool(scope, context.around.base.clone(), &ports, context.findings) {
             // The second of two backends with one name was reported.
             if context.pools.insert(pool.name.clone()) {
                 context.model.pools.push(pool);
@@ -140,26 +145,38 @@ fn backends(context: &mut Context<'_>, bound: &BTreeMap<usize, Vec<Bound>>) {
     }
 }
 
-/// Ports of the frontends that may enter a backend.
-fn client_ports(draft: &Draft, bound: &BTreeMap<usize, Vec<Bound>>, backend: &Proxy) -> Vec<u16> {
-    let enters = |proxy: &Proxy| {
-        let own = proxy.kind.is_backend() && proxy.name.text == backend.name.text;
-        let default =
-            proxy.settings.default_backend.as_ref().is_some_and(|word| word.text == backend.name.text);
-        let uses = proxy.settings.rules.iter().any(|rule| {
-            rule.list == RuleList::UseBackend
-                && (rule.line.text(rule.from) == backend.name.text || rule.line.text(rule.from).contains('%'))
-        });
-        own || default || uses
-    };
-    let mut ports: Vec<u16> = bound
-        .iter()
-        .filter(|(index, _)| draft.proxies.get(**index).is_some_and(enters))
-        .flat_map(|(_, bound)| bound.iter().filter_map(Bound::port))
-        .collect();
-    ports.sort_unstable();
-    ports.dedup();
-    ports
+/// Ports that clients may have come to, by the backend they end in.
+#[derive(Default)]
+struct Entered<'a> {
+    by_backend: BTreeMap<&'a str, BTreeSet<u16>>,
+    /// Ports of frontends that compute the name of their backend.
+    any: BTreeSet<u16>,
+}
+
+impl Entered<'_> {
+    fn of(&self, backend: &str) -> Vec<u16> {
+        let own = self.by_backend.get(backend);
+        own.into_iter().flatten().chain(&self.any).copied().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+fn client_ports<'a>(draft: &'a Draft, bound: &BTreeMap<usize, Vec<Bound>>) -> Entered<'a> {
+    let mut entered = Entered::default();
+    for (index, bound) in bound {
+        let Some(proxy) = draft.proxies.get(*index) else { continue };
+        let ports: BTreeSet<u16> = bound.iter().filter_map(Bound::port).collect();
+        let uses = proxy.settings.rules.iter().filter(|rule| rule.list == RuleList::UseBackend);
+        let names = uses.map(|rule| rule.line.text(rule.from));
+        let default = proxy.settings.default_backend.as_ref().map(Word::as_str);
+        for name in names.chain(default).chain(std::iter::once(proxy.name.as_str())) {
+            if name.contains('%') {
+                entered.any.extend(&ports);
+            } else {
+                entered.by_backend.entry(name).or_default().extend(&ports);
+            }
+        }
+    }
+    entered
 }
 
 /// Says, as HAProxy does, which times are not set; Weir's own hold then.
@@ -188,8 +205,7 @@ fn timeouts(proxy: &Proxy, findings: &mut Findings) {
 
 fn listeners(context: &mut Context<'_>, proxy: &Proxy, bound: &[Bound], service: &Service) {
     for one in bound {
-        let taken =
-            context.model.listeners.iter().find(|listener| same_address(&listener.address, &one.address));
+        let taken = context.model.listeners.iter().find(|listener| listener.address == one.address);
         if let Some(first) = taken {
             let title = format!("{} is bound twice", one.text);
             let found = Diagnostic::error("haproxy::same-address", title).at(one.span);
@@ -224,8 +240,4 @@ fn listeners(context: &mut Context<'_>, proxy: &Proxy, bound: &[Bound], service:
             service: service.clone(),
         });
     }
-}
-
-fn same_address(a: &Address, b: &Address) -> bool {
-    a == b
 }

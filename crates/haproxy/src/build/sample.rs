@@ -8,7 +8,7 @@ use weir_expr::{Count, Filter, Piece};
 use weir_model::{Template, Var};
 
 use super::scope::{Problem, Scope};
-use crate::table::{Converter, Fetch, converter, fetch, fetch_names};
+use crate::table::{Converter, Fetch, converter, fetch};
 
 /// A name with arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,18 +103,13 @@ pub(crate) fn kind(sample: &Sample) -> Result<Fetch, Problem> {
     }
 }
 
-/// The nearest known fetch.
-pub(crate) fn nearest_fetch(name: &str) -> Option<&'static str> {
-    weir_diag::nearest(name, fetch_names())
-}
-
 /// An expression as a template.
 pub(crate) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
     kind(sample)?;
     if let Some(var) = host_part(sample) {
-        return with_filters(Template::var(var), &sample.converters[1..]);
+        return converted(Template::var(var), &sample.converters[1..], scope);
     }
-    with_filters(base(sample, scope)?, &sample.converters)
+    converted(base(sample, scope)?, &sample.converters, scope)
 }
 
 /// The host or port of the Host field, cut out the usual ways.
@@ -131,7 +126,8 @@ fn host_part(sample: &Sample) -> Option<Var> {
     }
 }
 
-fn with_filters(mut template: Template, converters: &[Call]) -> Result<Template, Problem> {
+/// A value through its converters: filters of its pieces, or a map of the whole.
+fn converted(mut template: Template, converters: &[Call], scope: &Scope<'_>) -> Result<Template, Problem> {
     for call in converters {
         let filter = match call.name.as_str() {
             "lower" => Filter::Lower,
@@ -139,6 +135,10 @@ fn with_filters(mut template: Template, converters: &[Call]) -> Result<Template,
             "url_enc" => Filter::UrlEncode,
             "url_dec" => Filter::UrlDecode,
             "str" => continue,
+            map if map.starts_with("map") => {
+                template = Template::var(Var::User(scope.maps.lookup(call, template, scope.files, None)?));
+                continue;
+            }
             name => return Err(Problem::NotBuilt(format!("converter {name} here"))),
         };
         for piece in &mut template.pieces {

@@ -2,6 +2,7 @@
 
 use weir_diag::{Diagnostic, Span};
 
+use super::map::Maps;
 use crate::Files;
 use crate::draft::{Draft, Proxy};
 use crate::findings::Findings;
@@ -18,6 +19,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) env: &'a Env,
     /// For pattern files.
     pub(crate) files: &'a dyn Files,
+    /// Maps that expressions go through.
+    pub(crate) maps: &'a Maps,
     /// The rule looks at a response.
     pub(crate) response: bool,
 }
@@ -46,7 +49,7 @@ impl Problem {
             Problem::Unknown(what, name) => {
                 let found = Diagnostic::error("haproxy::unknown-keyword", format!("unknown {what} `{name}`"))
                     .at(span);
-                findings.push(match super::sample::nearest_fetch(&name).filter(|_| what == "fetch") {
+                findings.push(match crate::table::nearest_fetch(&name).filter(|_| what == "fetch") {
                     Some(near) => found.help(format!("did you mean `{near}`?")),
                     None => found,
                 });

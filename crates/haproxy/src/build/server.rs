@@ -208,9 +208,15 @@ impl Servers<'_> {
         let sni = self.sni(parameters);
         let host = match address {
             EndpointAddress::Name { host, .. } => Some(Template::literal(host.clone())),
-            _ => None,
+            EndpointAddress::Ip(address) => Some(Template::literal(address.ip().to_string())),
+            EndpointAddress::Unix(_) => None,
         };
         let verify_host = parameters.value("verifyhost").map(|word| Template::literal(word.text.clone()));
+        if verify && sni.is_none() && verify_host.is_none() {
+            let title = "the server's certificate must name its address";
+            let help = "HAProxy looks at the name only with `sni` or `verifyhost`; Weir always does, so write one of them";
+            self.findings.push(Diagnostic::warning("haproxy::name-verified", title).at(span).help(help));
+        }
         let certificate = parameters.value("crt").map(|word| {
             let base = global.crt_base.clone().or_else(|| self.base.clone());
             tls::certificate(tls::path(word.as_str(), base.as_ref()), word.span, self.scope.files)
@@ -247,14 +253,17 @@ impl Servers<'_> {
     }
 
     fn check(&mut self, parameters: &Parameters, tls: Option<&UpstreamTls>) -> Option<HealthCheck> {
+        for name in ["inter", "fastinter", "downinter"] {
+            if let Some(word) =
+                parameters.value(name).filter(|word| time::millis(word.as_str()) == Ok(Duration::ZERO))
+            {
+                self.findings.bad_value(word, "the time between checks is above 0");
+            }
+        }
         if !parameters.is_on("check", &["no-check"]) {
             return None;
         }
         let interval = self.time(parameters, "inter").unwrap_or(Duration::from_secs(2));
-        if interval.is_zero() {
-            let word = parameters.value("inter").cloned();
-            word.inspect(|word| self.findings.bad_value(word, "the time between checks is above 0"));
-        }
         let with_tls = parameters.is_on("check-ssl", &["no-check-ssl"]) || self.checks.tls;
         // As in HAProxy: checks speak TLS where the server does, unless they are sent elsewhere.
         let elsewhere = parameters.has("port") || parameters.has("addr");

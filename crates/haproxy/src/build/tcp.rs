@@ -24,12 +24,36 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
     let acls = Acls::build(&scope, context.findings);
     http_words(context, proxy);
     let rules = access_rules(context, proxy, &acls);
-    let backend = target(context, proxy)?;
+    let action = match target(context, proxy)? {
+        Some(backend) => TcpAction::Proxy(carry(proxy, backend)),
+        None => TcpAction::Respond(Template::default()),
+    };
+    let service = TcpService {
+        name: proxy.name.text.clone(),
+        origin: Some(proxy.name.span),
+        action,
+        access: Arc::new(Access { rules, basic: None, any: false }),
+        limit_conn: Arc::default(),
+        real_ip: None,
+        access_logs: Arc::new(logs),
+        error_logs: None,
+        manner: Manner::Haproxy,
+        handshake_timeout: proxy.settings.timeout("client").unwrap_or(UNSET).min(UNSET),
+        tcp_nodelay: true,
+        max_connections: proxy.settings.maxconn,
+        socket_keepalive: proxy.settings.flag("clitcpka") || proxy.settings.flag("tcpka"),
+    };
+    context.model.tcp.push(service);
+    u32::try_from(context.model.tcp.len() - 1).ok().map(TcpId)
+}
+
+/// How bytes are carried from a frontend to a backend.
+fn carry(proxy: &Proxy, backend: &Proxy) -> TcpProxy {
     let settings = &backend.settings;
     let server = settings.timeout("server").unwrap_or(UNSET);
     let client = proxy.settings.timeout("client").unwrap_or(UNSET);
     let fins = [proxy.settings.timeout("client-fin"), settings.timeout("server-fin")];
-    let action = TcpProxy {
+    TcpProxy {
         target: ProxyTarget::Pool(backend.name.text.clone()),
         connect_timeout: settings.timeout("connect").unwrap_or(UNSET),
         idle_timeout: client.max(server),
@@ -44,24 +68,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         bind: local_address(backend),
         limit_rate: (None, None),
         socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
-    };
-    let service = TcpService {
-        name: proxy.name.text.clone(),
-        origin: Some(proxy.name.span),
-        action: TcpAction::Proxy(action),
-        access: Arc::new(Access { rules, basic: None, any: false }),
-        limit_conn: Arc::default(),
-        real_ip: None,
-        access_logs: Arc::new(logs),
-        error_logs: None,
-        manner: Manner::Haproxy,
-        handshake_timeout: client.min(UNSET),
-        tcp_nodelay: true,
-        max_connections: proxy.settings.maxconn,
-        socket_keepalive: proxy.settings.flag("clitcpka") || proxy.settings.flag("tcpka"),
-    };
-    context.model.tcp.push(service);
-    u32::try_from(context.model.tcp.len() - 1).ok().map(TcpId)
+    }
 }
 
 /// HTTP words that HAProxy ignores in a TCP proxy, with a warning.
@@ -91,8 +98,8 @@ fn http_words(context: &mut Context<'_>, proxy: &Proxy) {
     }
 }
 
-/// The backend that all connections go to.
-fn target<'a>(context: &mut Context<'a>, proxy: &'a Proxy) -> Option<&'a Proxy> {
+/// The backend that all connections go to; `Some(None)` where they are closed, `None` after an error.
+fn target<'a>(context: &mut Context<'a>, proxy: &'a Proxy) -> Option<Option<&'a Proxy>> {
     let mut uses = proxy.settings.rules.iter().filter(|rule| rule.list == RuleList::UseBackend);
     let mut name: Option<Word> = proxy.settings.default_backend.clone();
     if let Some(rule) = uses.next() {
@@ -123,12 +130,13 @@ fn target<'a>(context: &mut Context<'a>, proxy: &'a Proxy) -> Option<&'a Proxy> 
         None => proxy,
     };
     if context.pools.contains(&backend.name.text) {
-        return Some(backend);
+        return Some(Some(backend));
     }
     let title =
         format!("TCP {} `{}` has no server to send connections to", proxy.kind.name(), proxy.name.text);
-    context.findings.push(Diagnostic::error("haproxy::no-server", title).at(proxy.name.span));
-    None
+    let found = Diagnostic::warning("haproxy::no-server", title).at(proxy.name.span);
+    context.findings.push(found.help("connections to it are closed"));
+    Some(None)
 }
 
 /// `tcp-request` rules as rules about networks: the first that matches decides, as there.

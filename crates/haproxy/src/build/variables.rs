@@ -8,9 +8,10 @@ use weir_model::{
 };
 
 use super::logs;
+use super::map::Maps;
 
 /// Defines every variable that is read or set anywhere and not defined yet.
-pub(crate) fn define_all(model: &mut Model) {
+pub(crate) fn define_all(model: &mut Model, maps: &Maps) {
     let mut names = Names::default();
     for site in &model.sites {
         names.ops(&site.program);
@@ -26,8 +27,11 @@ pub(crate) fn define_all(model: &mut Model) {
     for service in &model.tcp {
         service.access_logs.iter().for_each(|log| names.template(&log.format));
     }
+    maps.sources().iter().for_each(|source| names.template(source));
     for name in names.all {
-        if !logs::define(&name, model) {
+        if let Some(variable) = maps.definition(&name) {
+            model.variables.push(variable);
+        } else if !logs::define(&name, model) {
             model.variables.push(Variable { name, origin: None, definition: Definition::Assigned });
         }
     }

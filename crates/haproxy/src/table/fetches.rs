@@ -421,13 +421,12 @@ pub(crate) fn fetch(name: &str) -> Option<Fetch> {
     known.then_some(Fetch::NotYet)
 }
 
-/// All fetches, for suggestions.
-pub(crate) fn fetch_names() -> impl Iterator<Item = &'static str> {
-    BUILT
-        .iter()
-        .map(|&(name, _)| name)
-        .chain(KNOWN.iter().copied())
-        .chain(ACL_BASES.iter().map(|&(name, _)| name))
+/// The known fetch or ACL word nearest to a name.
+pub(crate) fn nearest_fetch(name: &str) -> Option<String> {
+    let words = |(base, _): &(&str, &str)| SUFFIXES.map(|(suffix, _)| format!("{base}{suffix}"));
+    let derived: Vec<String> = ACL_BASES.iter().flat_map(words).collect();
+    let plain = BUILT.iter().map(|&(name, _)| name).chain(KNOWN.iter().copied());
+    weir_diag::nearest(name, plain.chain(derived.iter().map(String::as_str))).map(str::to_owned)
 }
 
 /// An ACL word that stands for a fetch with a way to compare (`path_beg` is `path -m beg`).
@@ -457,7 +456,7 @@ const ACL_BASES: &[(&str, &str)] = &[
     ("hdr_dom", "req.hdr"),
 ];
 
-const SUFFIXES: &[(&str, Matching)] = &[
+const SUFFIXES: [(&str, Matching); 7] = [
     ("_beg", Matching::Begins),
     ("_end", Matching::Ends),
     ("_sub", Matching::Contains),
@@ -469,7 +468,7 @@ const SUFFIXES: &[(&str, Matching)] = &[
 
 /// What an ACL word stands for.
 pub(crate) fn acl_word(name: &str) -> Option<AclWord> {
-    SUFFIXES.iter().find_map(|&(suffix, matching)| {
+    SUFFIXES.into_iter().find_map(|(suffix, matching)| {
         let base = name.strip_suffix(suffix)?;
         let fetch = ACL_BASES.iter().find(|(known, _)| *known == base)?.1;
         Some(AclWord { fetch, matching })
@@ -616,8 +615,12 @@ const OTHER_CONVERTERS: &[&str] = &[
 
 /// What becomes of a converter, if the name is known.
 pub(crate) fn converter(name: &str) -> Option<Converter> {
-    let family =
-        ["map", "table_", "lua.", "51d.", "da-csv", "sc_"].iter().any(|family| name.starts_with(family));
+    const MAPS: &[&str] = &["", "_str", "_beg", "_end", "_sub", "_dir", "_dom", "_reg", "_ip", "_int"];
+    if let Some(way) = name.strip_prefix("map") {
+        let way = way.strip_suffix("_str").or_else(|| way.strip_suffix("_int")).unwrap_or(way);
+        return Some(if MAPS.contains(&way) { Converter::Built } else { Converter::NotYet });
+    }
+    let family = ["table_", "lua.", "51d.", "da-csv", "sc_"].iter().any(|family| name.starts_with(family));
     if CONVERTERS.contains(&name) {
         Some(Converter::Built)
     } else {
@@ -667,6 +670,8 @@ mod tests {
         assert_eq!(fetch("src_conn_rate"), Some(Fetch::NotYet));
         assert_eq!(fetch("sc0_http_req_rate"), Some(Fetch::NotYet));
         assert_eq!(fetch("pth"), None);
-        assert_eq!(converter("map_reg"), Some(Converter::NotYet));
+        assert_eq!(converter("map_reg"), Some(Converter::Built));
+        assert_eq!(converter("map_reg_ip"), Some(Converter::NotYet));
+        assert_eq!(converter("regsub"), Some(Converter::NotYet));
     }
 }

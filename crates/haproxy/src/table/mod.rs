@@ -23,10 +23,13 @@ mod tuning;
 
 pub(crate) use actions::{Action, RuleSet, action, action_names};
 pub(crate) use bind::{BIND, CRT_LIST};
-pub(crate) use fetches::{Converter, Fetch, Matching, acl_word, converter, fetch, fetch_names, predefined};
+pub(crate) use fetches::{Converter, Fetch, Matching, acl_word, converter, fetch, nearest_fetch, predefined};
 pub(crate) use others::words as section_words;
 pub(crate) use section::SectionKind;
 pub(crate) use server::SERVER;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::draft::{Global, Proxy};
 use crate::findings::Findings;
@@ -167,17 +170,29 @@ pub(crate) fn keywords() -> impl Iterator<Item = &'static Keyword> {
     TABLES.iter().flat_map(|table| table.iter())
 }
 
+/// Entries by the first word of their names.
+fn by_first_word() -> &'static HashMap<&'static str, Vec<&'static Keyword>> {
+    static INDEX: OnceLock<HashMap<&'static str, Vec<&'static Keyword>>> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index: HashMap<&'static str, Vec<&'static Keyword>> = HashMap::new();
+        for keyword in keywords() {
+            let first = keyword.name.split(' ').next().unwrap_or(keyword.name);
+            index.entry(first).or_default().push(keyword);
+        }
+        index
+    })
+}
+
 /// Entries that a line's first words name, the longest name first. Several sections may use one name.
 pub(crate) fn lookup(line: &Line) -> Vec<(&'static Keyword, usize)> {
-    let mut found: Vec<_> = keywords()
-        .map(|keyword| (keyword, keyword.name.split(' ').count()))
-        .filter(|(keyword, words)| {
-            line.words.len() >= *words
-                && keyword.name.split(' ').zip(&line.words).all(|(a, b)| a == b.as_str())
-        })
-        .collect();
-    found.sort_by_key(|&(_, words)| std::cmp::Reverse(words));
-    let longest = found.first().map_or(0, |&(_, words)| words);
+    let named = |keyword: &&Keyword| {
+        let words = keyword.name.split(' ').count();
+        line.words.len() >= words && keyword.name.split(' ').zip(&line.words).all(|(a, b)| a == b.as_str())
+    };
+    let candidates = by_first_word().get(line.keyword().as_str()).into_iter().flatten();
+    let mut found: Vec<_> =
+        candidates.copied().filter(named).map(|k| (k, k.name.split(' ').count())).collect();
+    let longest = found.iter().map(|&(_, words)| words).max().unwrap_or(0);
     found.retain(|&(_, words)| words == longest);
     found
 }

@@ -14,6 +14,8 @@ mod sections;
 pub(crate) mod stats;
 pub(crate) mod timeouts;
 
+use std::collections::BTreeMap;
+
 use weir_diag::Diagnostic;
 
 use crate::draft::{Draft, Proxy, ProxyKind, Settings};
@@ -23,7 +25,7 @@ use crate::table::{Call, FB, Keyword, MANY, SectionKind, Sections, Status, keywo
 
 /// Takes all sections in.
 pub(crate) fn take(sections: &[Section], findings: &mut Findings) -> Draft {
-    let mut taker = Taker { draft: Draft::default(), defaults: Vec::new(), findings };
+    let mut taker = Taker { draft: Draft::default(), defaults: Vec::new(), names: BTreeMap::new(), findings };
     for section in sections {
         taker.section(section);
     }
@@ -34,6 +36,8 @@ struct Taker<'a> {
     draft: Draft,
     /// All `defaults` so far; the last one without a reference by name holds for what follows.
     defaults: Vec<Proxy>,
+    /// Where names of frontends (true) and of backends (false) were first written.
+    names: BTreeMap<(bool, String), weir_diag::Span>,
     findings: &'a mut Findings,
 }
 
@@ -124,6 +128,11 @@ impl Taker<'_> {
     fn old_address(&mut self, proxy: &mut Proxy, header: &Line, end: usize) {
         let Some(words) = header.words.get(2..end).filter(|words| !words.is_empty()) else { return };
         let span = words[0].span;
+        if !words[0].text.contains([':', '/']) {
+            let title = format!("`{}` does not belong after the name", words[0].text);
+            self.findings.push(Diagnostic::error("haproxy::too-many-arguments", title).at(span));
+            return;
+        }
         if !proxy.kind.is_frontend() {
             self.findings.bad_value(&words[0], "a backend has no address");
             return;
@@ -142,20 +151,16 @@ impl Taker<'_> {
     }
 
     fn check_name(&mut self, kind: ProxyKind, name: &Word) {
-        let same = |p: &&Proxy| {
-            p.name.text == name.text
-                && ((p.kind.is_frontend() && kind.is_frontend())
-                    || (p.kind.is_backend() && kind.is_backend()))
-        };
-        if let Some(first) = self.draft.proxies.iter().find(same) {
-            self.findings.push(
-                Diagnostic::error(
-                    "haproxy::same-name",
-                    format!("{} `{}` has the name of another", kind.name(), name.text),
-                )
-                .at(name.span)
-                .also(first.name.span, "which stands here"),
-            );
+        let sides = [(true, kind.is_frontend()), (false, kind.is_backend())];
+        let mut first = None;
+        for (side, _) in sides.into_iter().filter(|(_, is)| *is) {
+            let kept = *self.names.entry((side, name.text.clone())).or_insert(name.span);
+            first = first.or(Some(kept).filter(|kept| *kept != name.span));
+        }
+        if let Some(first) = first {
+            let title = format!("{} `{}` has the name of another", kind.name(), name.text);
+            let found = Diagnostic::error("haproxy::same-name", title).at(name.span);
+            self.findings.push(found.also(first, "which stands here"));
         }
     }
 
