@@ -8,7 +8,7 @@ XTASK := $(CARGO) run --quiet --package xtask --
 all:
 	$(CARGO) build --workspace
 
-# Three web servers and a load balancer; ONCE=1 ends after the table and fails if a request did.
+# Three web servers and a load balancer; ONCE=1 ends after the table and fails if a request did. DEMO="--seconds 10" passes options on.
 demo:
 	$(XTASK) demo $(if $(ONCE),--once) $(DEMO)
 
@@ -35,9 +35,9 @@ lint:
 tidy:
 	$(XTASK) tidy
 
-# Mutated input for every parser, seeded; SECONDS for each.
+# Spoiled input for every parser. FUZZ="--seconds 60 --only nginx" passes options on.
 fuzz:
-	$(XTASK) fuzz-smoke $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH))
+	$(XTASK) fuzz-smoke $(FUZZ)
 
 clean:
 	$(CARGO) clean
