@@ -107,7 +107,7 @@ pub fn load(files: &dyn Files, path: &Path, options: &Options) -> Loaded {
     tree.append(&mut reader.main(path));
     let sources = std::mem::take(&mut reader.sources);
     let mut diagnostics = reader.diagnostics;
-    let (model, found) = lower::Lowering::new(files, options, folder).run(&tree);
+    let (model, found) = lower::Lowering::new(files, options, &sources, folder).run(&tree);
     diagnostics.extend(found);
     diagnostics
         .sort_by_key(|found| found.primary.as_ref().map(|label| (label.span.source, label.span.start)));

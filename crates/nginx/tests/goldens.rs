@@ -87,7 +87,10 @@ fn unhex(text: &str) -> Vec<u8> {
 
 /// Takes out of every node what equals the same node of an empty configuration, so that goldens show what was meant.
 fn shorten(model: &mut Value) {
-    let files = Memory::with("/etc/nginx/nginx.conf", "events {} http { upstream u { server 10.9.9.9; } server { location / {} } }");
+    let files = Memory::with(
+        "/etc/nginx/nginx.conf",
+        "events {} http { upstream u { server 10.9.9.9; } server { location / {} } }",
+    );
     let plain = load(&files, Path::new("/etc/nginx/nginx.conf"), &Options::default());
     let plain = serde_json::to_value(&plain.model).unwrap();
     for (key, value) in model.as_object_mut().unwrap().iter_mut() {

@@ -60,7 +60,7 @@ impl Lowering<'_> {
         }
         let places: Vec<String> = entries.iter().map(|entry| entry.contexts.to_string()).collect();
         let text = format!("`{name}` cannot stand in `{context}`");
-        let help = format!("it belongs into: {}", places.join(", "));
+        let help = format!("it belongs in: {}", places.join(", "));
         self.report(Diagnostic::error("nginx::wrong-context", text).at(span).help(help));
         None
     }
@@ -101,18 +101,32 @@ impl Lowering<'_> {
         let plural = if expected == "1" { "" } else { "s" };
         let text = format!("`{}` takes {expected} argument{plural}, not {given}", entry.name);
         let mut found = Diagnostic::error("nginx::arguments", text).at(directive.span);
-        // A word that is a directive itself most often means that the `;` before it is missing.
-        if let Some(at) =
-            directive.args.iter().position(|arg| arg.quote.is_none() && !named(&arg.text).is_empty())
+        if let Some(at) = self.forgotten_end(directive) {
+            found = next_directive(found, directive, at);
+        }
+        if let Some(word) =
+            directive.args.iter().find(|word| word.quote.is_some() && self.spans_lines(word.span))
         {
-            let before = if at == 0 { directive.name.span } else { directive.args[at - 1].span };
-            let end = Span { start: before.end, ..before };
             found = found
-                .also(directive.args[at].span, "this looks like the next directive")
-                .help("a `;` may be missing before it")
-                .fix(end, ";");
+                .also(word.span, "this quoted text goes over several lines; is its closing quote missing?");
         }
         self.report(found);
+    }
+
+    /// The argument that begins a line and is a directive's name: the `;` before it is most likely missing.
+    pub(super) fn forgotten_end(&self, directive: &Directive) -> Option<usize> {
+        let line = |span: Span| self.sources.position(span.source, span.start).line;
+        let words: Vec<_> = std::iter::once(&directive.name).chain(&directive.args).collect();
+        (1..words.len())
+            .find(|&n| {
+                let bare = words[n].quote.is_none() && !named(&words[n].text).is_empty();
+                bare && line(words[n].span) > line(words[n - 1].span)
+            })
+            .map(|n| n - 1)
+    }
+
+    fn spans_lines(&self, span: Span) -> bool {
+        self.sources.slice(span).contains('\n')
     }
 
     fn duplicate(&mut self, directive: &Directive, first: Span) {
@@ -149,6 +163,15 @@ impl Lowering<'_> {
             }
         }
     }
+}
+
+/// Adds to a finding that a `;` may be missing before an argument.
+pub(super) fn next_directive(found: Diagnostic, directive: &Directive, at: usize) -> Diagnostic {
+    let before = if at == 0 { directive.name.span } else { directive.args[at - 1].span };
+    found
+        .also(directive.args[at].span, "this looks like the next directive")
+        .help("a `;` may be missing before it")
+        .fix(Span { start: before.end, ..before }, ";")
 }
 
 /// True if a word says no more than its default, or turns off what is not built.

@@ -254,7 +254,11 @@ fn unknown_parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize) {
     ];
     let (word, span) = (d.arg(n), d.arg_span(n));
     let text = format!("`{word}` is no parameter of `listen`");
-    lo.report(Diagnostic::error("nginx::bad-value", text).at(span).suggest(word, span, KNOWN));
+    let mut found = Diagnostic::error("nginx::bad-value", text).at(span).suggest(word, span, KNOWN);
+    if let Some(at) = lo.forgotten_end(d) {
+        found = super::admit::next_directive(found, d, at);
+    }
+    lo.report(found);
 }
 
 /// `on`, `off`, or `[idle]:[interval]:[count]`. The inner `None`: off.

@@ -161,6 +161,10 @@ fn tls(
 ) -> Option<ListenerTls> {
     let settings: Arc<TlsScope> = servers[default].tls.clone();
     let Some(identity) = super::tls::identity(lo, &settings) else {
+        if settings.broken || !settings.certificates.items().is_empty() {
+            // What is wrong with them was told.
+            return None;
+        }
         lo.report(
             Diagnostic::error(
                 "nginx::no-certificate",

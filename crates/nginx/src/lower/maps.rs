@@ -1,8 +1,9 @@
 //! Variables computed by tables: `map`, `geo`, `split_clients`.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 use weir_diag::Diagnostic;
 use weir_model::{Definition, MapTable, Template};
 
@@ -119,7 +120,8 @@ pub(crate) fn geo(lo: &mut Lowering<'_>, d: &Directive) {
     let mut default = Template::default();
     for line in d.children() {
         match (line.name(), line.args.len()) {
-            ("ranges", 0) | ("proxy", _) | ("proxy_recursive", 0) => {
+            ("ranges", 0) => {}
+            ("proxy", _) | ("proxy_recursive", 0) => {
                 let text = format!("`{}` of `geo` is not supported yet", line.name());
                 lo.report(Diagnostic::error("nginx::not-built", text).at(line.span));
             }
@@ -130,9 +132,10 @@ pub(crate) fn geo(lo: &mut Lowering<'_>, d: &Directive) {
                 let Some(net) = network(line.arg(0)) else { return lo.bad_value(line, 0, "a network") };
                 networks.remove(&net);
             }
-            (key, _) => match network(key) {
-                Some(net) => {
-                    networks.insert(net, Template::literal(line.arg(0)));
+            (key, _) => match range(key) {
+                // The last value of a network stands, as in nginx.
+                Some(nets) => {
+                    networks.extend(nets.into_iter().map(|net| (net, Template::literal(line.arg(0)))))
                 }
                 None => {
                     let text = format!("`{key}` is neither an address nor a network");
@@ -143,6 +146,20 @@ pub(crate) fn geo(lo: &mut Lowering<'_>, d: &Directive) {
     }
     let networks = networks.into_iter().collect();
     define(lo, d, &name, Definition::Geo { source, networks, default });
+}
+
+/// A network, or the networks of a range such as `10.0.0.1-10.0.0.9`.
+fn range(text: &str) -> Option<Vec<IpNet>> {
+    if let Some(net) = network(text) {
+        return Some(vec![net]);
+    }
+    let (first, last) = text.split_once('-')?;
+    let nets: Vec<IpNet> = match (first.parse().ok()?, last.parse().ok()?) {
+        (IpAddr::V4(first), IpAddr::V4(last)) => Ipv4Subnets::new(first, last, 0).map(IpNet::V4).collect(),
+        (IpAddr::V6(first), IpAddr::V6(last)) => Ipv6Subnets::new(first, last, 0).map(IpNet::V6).collect(),
+        _ => return None,
+    };
+    (!nets.is_empty()).then_some(nets)
 }
 
 /// `split_clients key $variable { 50% a; * b; }`.

@@ -42,7 +42,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_diag::{Diagnostic, Span};
+use weir_diag::{Diagnostic, Sources, Span};
 use weir_model::settings::LogEscape;
 use weir_model::{Model, Route, RouteId, Template};
 
@@ -71,6 +71,7 @@ pub(crate) struct Format {
 pub(crate) struct Lowering<'a> {
     pub files: &'a dyn Files,
     pub options: &'a Options,
+    pub sources: &'a Sources,
     /// Folder of the main file.
     pub folder: PathBuf,
     pub model: Model,
@@ -97,10 +98,16 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    pub(crate) fn new(files: &'a dyn Files, options: &'a Options, folder: PathBuf) -> Self {
+    pub(crate) fn new(
+        files: &'a dyn Files,
+        options: &'a Options,
+        sources: &'a Sources,
+        folder: PathBuf,
+    ) -> Self {
         Self {
             files,
             options,
+            sources,
             folder,
             model: Model::default(),
             diagnostics: Vec::new(),
@@ -183,7 +190,11 @@ impl<'a> Lowering<'a> {
     /// "This value is wrong", at an argument.
     pub(crate) fn bad_value(&mut self, directive: &Directive, n: usize, expected: &str) {
         let text = format!("`{}` of `{}` is not {expected}", directive.arg(n), directive.name());
-        self.report(Diagnostic::error("nginx::bad-value", text).at(directive.arg_span(n)));
+        let mut found = Diagnostic::error("nginx::bad-value", text).at(directive.arg_span(n));
+        if let Some(at) = self.forgotten_end(directive) {
+            found = admit::next_directive(found, directive, at);
+        }
+        self.report(found);
     }
 
     /// A path of data: relative ones belong to the prefix.

@@ -37,7 +37,9 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
         }
     }
     let mut pool = parts.pool;
-    if pool.endpoints.iter().all(|endpoint| endpoint.backup) {
+    // Servers that are wrong were told by themselves.
+    let written = d.children().iter().any(|word| word.name() == "server");
+    if pool.endpoints.iter().all(|endpoint| endpoint.backup) && (!written || !pool.endpoints.is_empty()) {
         let text = format!(
             "the upstream `{name}` has no servers{}",
             if pool.endpoints.is_empty() { "" } else { " but backups" }

@@ -207,6 +207,9 @@ pub(crate) struct TlsScope {
     pub suites13: Vec<String>,
     pub curves: Vec<String>,
     pub verify: ClientVerify,
+    pub verify_span: Option<Span>,
+    /// A certificate or key was written that cannot be used, which was told.
+    pub broken: bool,
     pub client_ca: Option<String>,
     pub trusted_ca: Option<String>,
     pub client_crl: Option<String>,
@@ -227,6 +230,8 @@ impl Default for TlsScope {
             suites13: Vec::new(),
             curves: Vec::new(),
             verify: ClientVerify::Off,
+            verify_span: None,
+            broken: false,
             client_ca: None,
             trusted_ca: None,
             client_crl: None,

@@ -268,6 +268,10 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
 
 fn tls(lo: &mut Lowering<'_>, s: &StreamScope, spec: &ListenSpec) -> Option<ListenerTls> {
     let Some(mut identity) = super::tls::identity(lo, &s.tls) else {
+        if s.tls.broken || !s.tls.certificates.items().is_empty() {
+            // What is wrong with them was told.
+            return None;
+        }
         let text = "this address speaks TLS, but its server has no certificate";
         let found = Diagnostic::error("nginx::no-certificate", text).at(spec.span);
         lo.report(found.help("add `ssl_certificate` and `ssl_certificate_key`"));

@@ -83,13 +83,17 @@ fn readable_name(lo: &mut Lowering<'_>, d: &Directive) -> bool {
 }
 
 pub(crate) fn add_certificate(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
-    if readable_name(lo, d) {
+    let usable = readable_name(lo, d);
+    tls.broken |= !usable;
+    if usable {
         tls.certificates.push(level, (d.arg(0).to_owned(), d.span));
     }
 }
 
 pub(crate) fn add_key(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
-    if readable_name(lo, d) {
+    let usable = readable_name(lo, d);
+    tls.broken |= !usable;
+    if usable {
         tls.keys.push(level, (d.arg(0).to_owned(), d.span));
     }
 }
@@ -184,6 +188,7 @@ pub(crate) fn set_curves(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directiv
 }
 
 pub(crate) fn set_verify(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    tls.verify_span = Some(d.span);
     tls.verify = match d.arg(0) {
         "on" => ClientVerify::Required,
         "optional" => ClientVerify::Optional,
@@ -282,7 +287,11 @@ fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Option<std::path::PathBuf
     if ca.is_none() {
         let text = "`ssl_verify_client` needs `ssl_client_certificate`, the CAs of client certificates";
         if lo.diagnostics.iter().all(|d| d.title != text) {
-            lo.report(Diagnostic::error("nginx::no-client-ca", text));
+            let found = Diagnostic::error("nginx::no-client-ca", text);
+            lo.report(match tls.verify_span {
+                Some(span) => found.at(span),
+                None => found,
+            });
         }
     }
     ca.map(|path| lo.conf_path(path))
