@@ -206,6 +206,16 @@ impl Fields {
     }
 }
 
+impl weir_http::semantics::FieldSource for &Fields {
+    fn has_any(&self, ids: u128) -> bool {
+        self.lines.iter().any(|line| line.id.bit() & ids != 0)
+    }
+
+    fn values(&self, id: HeaderId) -> impl Iterator<Item = &[u8]> {
+        self.lines.iter().filter(move |line| line.id == id).map(|line| slice(&self.bytes, line.value))
+    }
+}
+
 fn slice(bytes: &[u8], range: (u32, u32)) -> &[u8] {
     &bytes[range.0 as usize..range.1 as usize]
 }

@@ -24,6 +24,15 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
     if let Some(status) = exchange.status_override.take() {
         exchange.response.status = status;
     }
+    if !exchange.redirect_fields.is_empty() {
+        let carried = std::mem::take(&mut exchange.redirect_fields);
+        for field in carried.iter() {
+            if field.id != HeaderId::SetCookie {
+                exchange.response.fields.remove(field.id);
+            }
+            exchange.response.fields.push_known(field.id, field.name, field.value);
+        }
+    }
     let size = match size {
         _ if is_bodiless(exchange) => {
             if let BodySize::Known(length) = size
@@ -167,9 +176,15 @@ pub(crate) async fn status<D: Downstream>(exchange: &mut Exchange, down: &mut D,
 
 /// Forgets what an action had prepared, but what an answer to the client must still say.
 fn begin_answer(exchange: &mut Exchange, status: u16) {
-    let keep_challenge = status == 401;
+    // What belongs to the status itself stays: the challenge, the methods, the length.
+    let kept = match status {
+        401 => HeaderId::WwwAuthenticate,
+        405 => HeaderId::Allow,
+        416 => HeaderId::ContentRange,
+        _ => HeaderId::Unknown,
+    };
     exchange.response.status = status;
-    exchange.response.fields.retain(|field| keep_challenge && field.id == HeaderId::WwwAuthenticate);
+    exchange.response.fields.retain(|field| kept != HeaderId::Unknown && field.id == kept);
     exchange.encoder = None;
     if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
         exchange.ending = Ending::Local;

@@ -21,7 +21,7 @@ fn current(weak: bool) -> Validators<'static> {
     }
 }
 
-fn conditions(headers: Headers<'_>, method: Method) -> Conditions<'_> {
+fn conditions(headers: Headers<'_>, method: Method) -> Conditions<Headers<'_>> {
     Conditions { headers, method, now: HttpDate::from_unix(1_800_000_000), since: IfModifiedSince::Before }
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Next {
     },
     /// Go on as if this target had been asked for.
     Internal(Vec<u8>),
+    /// Go on with this path, as it is, and the query that there is.
+    InternalPath(Vec<u8>),
     /// Go on with a named route; path and method stay.
     Named(RouteIx),
     /// Close the connection without an answer.
@@ -61,6 +63,16 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
                 Next::Done
             }
             Next::Internal(target) => internal_redirect(exchange, down, &installed, &target).await,
+            Next::InternalPath(path) => {
+                if spent(exchange) {
+                    Next::Status(500)
+                } else {
+                    exchange.request.path = path;
+                    exchange.request.path_is_raw = false;
+                    exchange.internal = true;
+                    search(exchange, down, &installed).await
+                }
+            }
             Next::Named(route) => {
                 if spent(exchange) {
                     Next::Status(500)

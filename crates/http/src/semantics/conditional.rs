@@ -4,8 +4,8 @@
 //! Never: looks anything up; the caller brings the validators of what it would serve.
 
 use super::etag::{self, ETag};
+use super::source::FieldSource;
 use crate::date::HttpDate;
-use crate::field::Headers;
 use crate::method::Method;
 use crate::name::HeaderId;
 
@@ -43,9 +43,9 @@ pub enum Outcome {
 
 /// The preconditions of one request, with what is needed to judge them.
 #[derive(Clone, Copy, Debug)]
-pub struct Conditions<'a> {
+pub struct Conditions<F> {
     /// The request's fields.
-    pub headers: Headers<'a>,
+    pub headers: F,
     /// The request's method.
     pub method: Method,
     /// Places the years of old dates.
@@ -59,7 +59,7 @@ const ANY: u128 = HeaderId::IfMatch.bit()
     | HeaderId::IfModifiedSince.bit()
     | HeaderId::IfUnmodifiedSince.bit();
 
-impl Conditions<'_> {
+impl<F: FieldSource> Conditions<F> {
     /// Judges If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since in the order of RFC 9110 §13.2.2, for
     /// a representation that exists. Fields that do not parse count as absent; RFC 9110 §13.1.
     #[must_use]

@@ -8,7 +8,9 @@ pub mod conditional;
 pub mod content_type;
 pub mod etag;
 pub mod range;
+mod source;
 
 pub use conditional::{Conditions, IfModifiedSince, Outcome, Validators};
 pub use etag::ETag;
 pub use range::{ByteRange, Ranges};
+pub use source::FieldSource;
