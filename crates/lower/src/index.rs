@@ -2,10 +2,10 @@
 //!
 //! Routes and sites keep the indices of the model; pools, variables and zones those that "resolve" gave them.
 
-use weir_plan::{ConnZone, ReqZone};
+use weir_plan::{ConnZone, PoolIx, ReqZone, SiteId};
 
 use crate::context::Cx;
-use crate::listener::{HostIndices, site_ids};
+use crate::listener::{HostIndices, site_ids, unique_site_id};
 
 pub(crate) fn all(cx: &mut Cx<'_>) {
     let model = cx.model;
@@ -15,11 +15,16 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     cx.plan.variables = model.variables.iter().map(|one| cx.at(one.origin, |cx| cx.variable(one))).collect();
     zones(cx);
     cx.plan.pools = model.pools.iter().map(|pool| cx.at(pool.origin, |cx| cx.pool(pool))).collect();
+    cx.plan.pools_by_id = (0..).zip(&cx.plan.pools).map(|(at, pool)| (pool.id, PoolIx(at))).collect();
     cx.plan.routes = model.routes.iter().map(|route| cx.at(route.origin, |cx| cx.route(route))).collect();
     let ids = site_ids(model);
     cx.plan.sites =
         model.sites.iter().zip(ids).map(|(site, id)| cx.at(site.origin, |cx| cx.site(site, id))).collect();
     cx.plan.tcp = model.tcp.iter().map(|one| cx.at(one.origin, |cx| cx.tcp_service(one))).collect();
+    let mut taken: std::collections::HashSet<SiteId> = cx.plan.sites.iter().map(|site| site.id).collect();
+    for service in &mut cx.plan.tcp {
+        service.id = unique_site_id(&service.name, &mut taken);
+    }
     let mut indices = HostIndices::new();
     let listeners = model.listeners.iter().map(|one| cx.at(one.origin, |cx| cx.listener(one, &mut indices)));
     cx.plan.listeners = listeners.collect();

@@ -1,6 +1,6 @@
 //! Listeners, sites, and the index from hosts to sites.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
@@ -74,44 +74,30 @@ impl<'m> Cx<'m> {
             };
             self.at(site.origin, |cx| {
                 for name in &site.names {
-                    if !cx.add_name(&mut index, name, SiteIx(id.0)) {
-                        cx.name_taken(name);
-                    }
+                    // Of a name that two sites have, the first stands; front ends warn, in the words of their language.
+                    cx.add_name(&mut index, name, SiteIx(id.0));
                 }
             });
         }
         index
     }
 
-    /// Adds a name to an index; false if it was there.
+    /// Adds a name to an index; the first of equals stands.
     pub(crate) fn add_name<T: Copy>(
         &mut self,
         index: &mut NameIndex<T>,
         name: &'m model::NamePattern,
         value: T,
-    ) -> bool {
+    ) {
         match name {
-            model::NamePattern::Exact(name) => index.add_exact(name, value),
-            model::NamePattern::Suffix(name) => index.add_suffix(name, value),
-            model::NamePattern::Prefix(name) => index.add_prefix(name, value),
+            model::NamePattern::Exact(name) => _ = index.add_exact(name, value),
+            model::NamePattern::Suffix(name) => _ = index.add_suffix(name, value),
+            model::NamePattern::Prefix(name) => _ = index.add_prefix(name, value),
             model::NamePattern::Regex(pattern) => {
                 let compiled = self.pattern(pattern);
                 index.add_pattern(compiled, value);
-                true
             }
         }
-    }
-
-    fn name_taken(&mut self, name: &model::NamePattern) {
-        let shown = match name {
-            model::NamePattern::Exact(name) => name.clone(),
-            model::NamePattern::Suffix(name) => format!("*.{name}"),
-            model::NamePattern::Prefix(name) => format!("{name}.*"),
-            model::NamePattern::Regex(pattern) => pattern.source.clone(),
-        };
-        let title = format!("an earlier site on the same address answers for `{shown}` already");
-        let finding = Diagnostic::warning("site::name-taken", title);
-        self.report_once(&format!("{shown} {:?}", self.here), finding.help("this name is ignored here"));
     }
 
     pub(crate) fn site(&mut self, site: &'m model::Site, id: SiteId) -> plan::Site {
@@ -151,22 +137,27 @@ pub(crate) fn site_ids(model: &model::Model) -> Vec<SiteId> {
             }
         }
     }
-    let mut taken = std::collections::HashSet::new();
+    let mut taken = HashSet::new();
     let ids = model.sites.iter().zip(&addresses).map(|(site, addresses)| {
         let name = if uses[site.name.as_str()] == 1 {
             site.name.clone()
         } else {
             format!("{}{addresses}", site.name)
         };
-        let mut id = SiteId::from_name(&name);
-        let mut copy = 2;
-        while !taken.insert(id) {
-            id = SiteId::from_name(&format!("{name}#{copy}"));
-            copy += 1;
-        }
-        id
+        unique_site_id(&name, &mut taken)
     });
     ids.collect()
+}
+
+/// The id of a name, or of the name with a number if it is taken.
+pub(crate) fn unique_site_id(name: &str, taken: &mut HashSet<SiteId>) -> SiteId {
+    let mut id = SiteId::from_name(name);
+    let mut copy = 2;
+    while !taken.insert(id) {
+        id = SiteId::from_name(&format!("{name}#{copy}"));
+        copy += 1;
+    }
+    id
 }
 
 pub(crate) fn address(address: &model::Address) -> plan::Address {

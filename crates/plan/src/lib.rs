@@ -131,6 +131,9 @@ pub struct Plan {
     pub tcp: Vec<TcpService>,
     /// Pools.
     pub pools: Vec<Pool>,
+    /// Pools by id, for targets that are computed.
+    #[serde(skip)]
+    pub pools_by_id: std::collections::HashMap<PoolId, PoolIx, ahash::RandomState>,
     /// User variables by [`Slot`].
     pub variables: Vec<Variable>,
     /// Zones of request-rate limits.
@@ -195,8 +198,9 @@ impl Plan {
 
     /// A pool by the name that a computed proxy target evaluated to.
     pub fn pool_by_name(&self, name: &str) -> Option<PoolIx> {
-        let id = PoolId::from_name(name);
-        self.pools.iter().position(|pool| pool.id == id).map(|at| PoolIx(at as u32))
+        // Ids are hashes: the name is compared, too, because this one may come from a client.
+        let ix = *self.pools_by_id.get(&PoolId::from_name(name))?;
+        (*self.pool(ix).name == *name).then_some(ix)
     }
 }
 
