@@ -141,3 +141,49 @@ pub fn looks_like(text: &str) -> bool {
     };
     tree.iter().any(known)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_told_apart() {
+        for nginx in [
+            "user www-data;\nevents {}\nhttp {}",
+            "http {\n  server { listen 80; }\n}",
+            "# comment\nstream { server { listen 1; proxy_pass a:1; } }",
+            "events { worker_conections 5 }\nhtp {}",
+            "include /etc/nginx/main.conf;",
+        ] {
+            assert!(looks_like(nginx), "{nginx}");
+        }
+        for other in [
+            "global\n  daemon\ndefaults\n  mode http\nfrontend f\n  bind :80\n",
+            "listen http-in 0.0.0.0:80\n server a 10.0.0.1:80 check\n",
+            "global\n user haproxy\n group haproxy\n log /dev/log local0\n stats timeout 30s;\n",
+            "listen: 80\npools: []\n",
+            "",
+        ] {
+            assert!(!looks_like(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn directives_of_the_command_line_come_first() {
+        let files = Memory::with("/etc/nginx/nginx.conf", "events {} http { server { } }");
+        let options =
+            Options { directives: Some("daemon off; worker_processes 3".into()), ..Options::default() };
+        let loaded = load(&files, Path::new("/etc/nginx/nginx.conf"), &options);
+        assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
+        assert!(!loaded.model.process.daemon);
+        assert_eq!(loaded.model.process.workers, weir_model::Workers::Count(3));
+        assert!(dump(&loaded).starts_with("# configuration file /etc/nginx/nginx.conf:\nevents {}"));
+    }
+
+    #[test]
+    fn a_missing_file_is_one_finding() {
+        let loaded = load(&Memory::default(), Path::new("/nowhere.conf"), &Options::default());
+        let codes: Vec<&str> = loaded.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes, ["nginx::unreadable"]);
+    }
+}

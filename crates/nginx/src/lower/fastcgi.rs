@@ -57,7 +57,7 @@ pub(crate) fn split_path_info(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directiv
 }
 
 /// The finished action.
-pub(crate) fn action(s: &Scope, target: &ProxyTarget) -> Action {
+pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, target: &ProxyTarget) -> Action {
     let fastcgi = &*s.fastcgi;
     Action::FastCgi(Arc::new(FastCgi {
         target: target.clone(),
@@ -68,7 +68,7 @@ pub(crate) fn action(s: &Scope, target: &ProxyTarget) -> Action {
         pass_request_body: fastcgi.pass_request_body,
         keep_connection: fastcgi.keep_connection,
         settings: fastcgi.settings.clone(),
-        hide_headers: super::proxy::hidden(&HIDDEN, fastcgi.hide.items(), fastcgi.pass.items()),
+        hide_headers: lo.hidden(&HIDDEN, fastcgi.hide.items(), fastcgi.pass.items()),
         ignore_headers: fastcgi.ignore.items().clone(),
     }))
 }

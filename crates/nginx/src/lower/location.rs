@@ -307,7 +307,7 @@ pub(crate) fn route(
         None => Action::Static,
         Some(ActionSpec::StubStatus) => Action::StubStatus,
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, s, place, spec),
-        Some(ActionSpec::FastCgi(target)) => fastcgi::action(s, target),
+        Some(ActionSpec::FastCgi(target)) => fastcgi::action(lo, s, target),
     };
     Route {
         name,

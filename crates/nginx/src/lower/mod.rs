@@ -90,6 +90,8 @@ pub(crate) struct Lowering<'a> {
     pub pages: location::PageMemo,
     /// Request fields of proxy actions, by the list they were made of and the version.
     pub fields: proxy::FieldMemo,
+    /// Hidden response fields of actions.
+    pub hide: proxy::HideMemo,
     /// Names used of limit zones, checked at the end.
     pub zones_used: Vec<(&'static str, String, Span)>,
     level: u32,
@@ -119,6 +121,7 @@ impl<'a> Lowering<'a> {
             named: HashMap::new(),
             pages: HashMap::new(),
             fields: HashMap::new(),
+            hide: HashMap::new(),
             zones_used: Vec::new(),
             level: 0,
             tuned: HashMap::new(),

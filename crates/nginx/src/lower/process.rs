@@ -35,7 +35,8 @@ pub(crate) fn finish(lo: &mut Lowering<'_>, main: &[Admitted<'_>]) {
                 .help("nginx itself refuses such a file; add `events {}` to use it there"),
         );
     }
-    if !has("http") && !has("stream") {
+    // An unreadable file was told by itself.
+    if !main.is_empty() && !has("http") && !has("stream") {
         lo.report(Diagnostic::warning(
             "nginx::nothing-to-serve",
             "there is neither an `http` nor a `stream` block",

@@ -20,6 +20,11 @@ use crate::tree::Directive;
 pub(crate) type FieldMemo =
     HashMap<(usize, bool), (Arc<Vec<(String, Template)>>, Arc<Vec<(String, Template)>>)>;
 
+/// Finished lists of hidden fields by the lists they were made of, which are kept alive beside; the first number tells
+/// the protocols' defaults apart.
+pub(crate) type HideMemo =
+    HashMap<(usize, usize, usize), (Arc<Vec<String>>, Arc<Vec<String>>, Arc<Vec<String>>)>;
+
 /// Response fields that nginx does not pass unless told to.
 const HIDDEN: [&str; 8] = [
     "date",
@@ -147,7 +152,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, place: &Place, spec: &Pro
         pass_request_body: proxy.pass_request_body,
         body: proxy.body.clone(),
         settings: proxy.settings.clone(),
-        hide_headers: hidden(&HIDDEN, proxy.hide.items(), proxy.pass.items()),
+        hide_headers: lo.hidden(&HIDDEN, proxy.hide.items(), proxy.pass.items()),
         redirects: redirects(lo, proxy, place, spec),
         cookie_rewrites: proxy.cookies.items().clone(),
         ignore_headers: proxy.ignore.items().clone(),
@@ -156,13 +161,26 @@ pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, place: &Place, spec: &Pro
     }))
 }
 
-/// Fields not passed: those hidden by default and by the file, without those passed by the file.
-pub(crate) fn hidden(default: &[&str], hide: &[String], pass: &[String]) -> Arc<Vec<String>> {
-    let all = default.iter().map(|name| (*name).to_owned()).chain(hide.iter().cloned());
-    let mut out: Vec<String> = all.filter(|name| !pass.contains(name)).collect();
-    out.sort_unstable();
-    out.dedup();
-    Arc::new(out)
+impl Lowering<'_> {
+    /// Fields not passed: those hidden by default and by the file, without those passed by the file.
+    pub(crate) fn hidden(
+        &mut self,
+        default: &'static [&'static str],
+        hide: &Arc<Vec<String>>,
+        pass: &Arc<Vec<String>>,
+    ) -> Arc<Vec<String>> {
+        let key = (default.len(), Arc::as_ptr(hide) as usize, Arc::as_ptr(pass) as usize);
+        if let Some((_, _, known)) = self.hide.get(&key) {
+            return known.clone();
+        }
+        let all = default.iter().map(|name| (*name).to_owned()).chain(hide.iter().cloned());
+        let mut out: Vec<String> = all.filter(|name| !pass.contains(name)).collect();
+        out.sort_unstable();
+        out.dedup();
+        let out = Arc::new(out);
+        self.hide.insert(key, (hide.clone(), pass.clone(), out.clone()));
+        out
+    }
 }
 
 /// The fields written, and nginx's own for those that are not.

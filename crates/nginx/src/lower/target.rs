@@ -172,12 +172,8 @@ impl Lowering<'_> {
 
     /// Keeps a pool's name; `http` and `stream` may use the same one for different pools.
     pub(crate) fn register_pool(&mut self, name: &str) -> String {
-        let taken = self.pools.values().any(|known| known == name);
-        let unique = if taken && self.dialect == Dialect::Stream {
-            format!("{name} (stream)")
-        } else {
-            name.to_owned()
-        };
+        let taken = self.dialect == Dialect::Stream && self.pools.values().any(|known| known == name);
+        let unique = if taken { format!("{name} (stream)") } else { name.to_owned() };
         self.pools.insert((self.dialect, name.to_owned()), unique.clone());
         unique
     }

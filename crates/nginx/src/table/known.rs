@@ -178,6 +178,12 @@ const FAMILIES: &[Family] = &[
     helping("other", S, "Weir treats it by itself", "restrict_host_names"),
     // mail: the block itself is an error; its words are only known.
     deciding("mail", MAIL, "mail proxying is not built", "listen server_name protocol timeout error_log resolver resolver_timeout max_errors max_commands ssl starttls pop3_capabilities pop3_auth imap_client_buffer imap_capabilities imap_auth smtp_client_buffer smtp_greeting_delay smtp_capabilities smtp_auth auth_http auth_http_timeout auth_http_header auth_http_pass_client_cert proxy proxy_buffer proxy_timeout proxy_pass_error_message xclient proxy_smtp_auth proxy_protocol set_real_ip_from"),
+    deciding(
+        "mail",
+        MAIL,
+        "mail proxying is not built",
+        "ssl_certificate ssl_certificate_key ssl_password_file ssl_dhparam ssl_ecdh_curve ssl_protocols ssl_ciphers ssl_prefer_server_ciphers ssl_session_cache ssl_session_tickets ssl_session_ticket_key ssl_session_timeout ssl_verify_client ssl_verify_depth ssl_client_certificate ssl_trusted_certificate ssl_crl ssl_conf_command",
+    ),
     deciding("mail", Contexts::MAIL, "mail proxying is not built", "server").blocks(),
 ];
 
