@@ -3,11 +3,12 @@
 //! Owns: nothing; it forwards. Never: hides the difference where it matters (`tls`).
 //! Driven by: `wire` and `engine`, which serve both kinds with one code path.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use crate::addr::PeerAddr;
-use crate::buf::Buf;
+use crate::buf::{Buf, MEDIUM};
 use crate::stream::{PeerClosed, Stream};
 use crate::tls::TlsStream;
 
@@ -59,8 +60,8 @@ impl Conn {
     }
 
     /// See [`Stream::readable`].
-    pub async fn readable(&self) {
-        forward!(self, stream => stream.readable().await)
+    pub fn readable(&self) -> impl Future<Output = ()> {
+        poll_fn(|cx| self.poll_readable(cx))
     }
 
     /// See [`Stream::poll_readable`].
@@ -69,13 +70,18 @@ impl Conn {
     }
 
     /// See [`Stream::read`]; for TLS see [`TlsStream::read`].
-    pub async fn read(&self, buf: &mut Buf) -> io::Result<usize> {
-        forward!(self, stream => stream.read(buf).await)
+    pub fn read(&self, buf: &mut Buf) -> impl Future<Output = io::Result<usize>> {
+        self.read_up_to(buf, MEDIUM)
     }
 
     /// See [`Stream::read_up_to`].
-    pub async fn read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<usize> {
-        forward!(self, stream => stream.read_up_to(buf, limit).await)
+    pub fn read_up_to(&self, buf: &mut Buf, limit: usize) -> impl Future<Output = io::Result<usize>> {
+        poll_fn(move |cx| self.poll_read(cx, buf, limit))
+    }
+
+    /// See [`Stream::poll_read`].
+    pub fn poll_read(&self, cx: &mut Context<'_>, buf: &mut Buf, limit: usize) -> Poll<io::Result<usize>> {
+        forward!(self, stream => stream.poll_read(cx, buf, limit))
     }
 
     /// See [`Stream::try_read`].
@@ -94,8 +100,8 @@ impl Conn {
     }
 
     /// See [`Stream::writable`].
-    pub async fn writable(&self) -> io::Result<()> {
-        forward!(self, stream => stream.writable().await)
+    pub fn writable(&self) -> impl Future<Output = io::Result<()>> {
+        self.socket().writable()
     }
 
     /// See [`Stream::try_write`].
@@ -104,8 +110,16 @@ impl Conn {
     }
 
     /// See [`Stream::write_all`].
-    pub async fn write_all(&self, buf: Buf) -> (io::Result<()>, Buf) {
-        forward!(self, stream => stream.write_all(buf).await)
+    pub fn write_all(&self, mut buf: Buf) -> impl Future<Output = (io::Result<()>, Buf)> {
+        poll_fn(move |cx| {
+            let result = ready!(self.poll_write_all(cx, &mut buf));
+            Poll::Ready((result, buf.take()))
+        })
+    }
+
+    /// See [`Stream::poll_write_all`].
+    pub fn poll_write_all(&self, cx: &mut Context<'_>, buf: &mut Buf) -> Poll<io::Result<()>> {
+        forward!(self, stream => stream.poll_write_all(cx, buf))
     }
 
     /// See [`Stream::write_slice`].

@@ -92,3 +92,36 @@ pub use tls::{
     TlsConfigError, TlsStream, TlsVersion, cert_names, is_truncated, openssl_name, resolve_groups,
     resolve_suites, resolve_suites13, usable_suites,
 };
+
+#[cfg(test)]
+mod sizes {
+    //! What an idle connection costs is mostly the size of its futures.
+    use crate::*;
+
+    fn size<T>(_: &T) -> usize {
+        size_of::<T>()
+    }
+
+    #[test]
+    fn waiting_is_small() {
+        let runtime =
+            Runtime::new(RuntimeConfig { io: IoChoice::Epoll, ..Default::default() }).expect("epoll");
+        runtime.block_on(async {
+            let (one, _other) = std::os::unix::net::UnixStream::pair().expect("a pair");
+            let conn = Conn::Plain(Stream::from_fd(one.into()).expect("a stream"));
+            let mut buf = Buf::new();
+            let timer = Timer::new();
+            let sizes = [
+                size(&conn),
+                size(&timer),
+                size(&buf),
+                size(&timer.run(conn.read(&mut buf))),
+                size(&conn.write_all(Buf::new())),
+                size(&conn.peer_closed()),
+                size(&conn.send_file(&std::fs::File::open("/dev/null").expect("a file"), 0, 0)),
+            ];
+            let limits = [16, 16, 24, 32, 40, 80, 200];
+            assert!(sizes.iter().zip(limits).all(|(size, limit)| *size <= limit), "{sizes:?} {limits:?}");
+        });
+    }
+}

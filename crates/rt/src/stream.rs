@@ -14,7 +14,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags};
@@ -23,7 +23,7 @@ use crate::addr::PeerAddr;
 use crate::buf::{Buf, LARGE, MEDIUM};
 use crate::fd::SharedFd;
 use crate::reactor::{HANGUP, READABLE, Token, WRITABLE};
-use crate::uring::{InFlight, PollOp, Readiness};
+use crate::uring::{Readiness, Writability};
 use crate::worker::{Drive, Worker};
 
 /// A connected socket. Clones are handles on the same socket, which closes with the last one.
@@ -39,8 +39,14 @@ struct Inner {
 }
 
 enum Side {
-    Ring(RefCell<Readiness>),
+    Ring(RefCell<Readiness>, RefCell<Writability>),
     Epoll(Token),
+}
+
+impl Side {
+    fn new_ring() -> Self {
+        Self::Ring(RefCell::new(Readiness::new()), RefCell::default())
+    }
 }
 
 /// How a peer went away (see [`Stream::peer_closed`]).
@@ -55,7 +61,10 @@ pub enum PeerClosed {
 impl Drop for Inner {
     fn drop(&mut self) {
         match &mut self.side {
-            Side::Ring(readiness) => readiness.get_mut().disarm(self.worker.ring()),
+            Side::Ring(readiness, writability) => {
+                readiness.get_mut().disarm(self.worker.ring());
+                writability.get_mut().disarm(self.worker.ring());
+            }
             Side::Epoll(token) => {
                 if let Drive::Epoll(reactor) = &self.worker.drive {
                     reactor.deregister(*token);
@@ -86,7 +95,7 @@ impl Stream {
     /// As `from_fd`, for a descriptor known to be nonblocking.
     pub(crate) fn adopt(worker: &Rc<Worker>, fd: OwnedFd) -> io::Result<Self> {
         let side = match &worker.drive {
-            Drive::Uring(_) => Side::Ring(RefCell::new(Readiness::new())),
+            Drive::Uring(_) => Side::new_ring(),
             Drive::Epoll(reactor) => Side::Epoll(reactor.register(fd.as_fd(), WRITABLE)?),
         };
         Ok(Self { inner: Rc::new(Inner { worker: worker.clone(), fd: SharedFd::new(fd), side }) })
@@ -97,7 +106,7 @@ impl Stream {
     pub fn into_fd(self) -> Result<OwnedFd, Stream> {
         let inner = Rc::try_unwrap(self.inner).map_err(|inner| Stream { inner })?;
         let idle = match &inner.side {
-            Side::Ring(readiness) => !readiness.borrow().is_armed(),
+            Side::Ring(readiness, _) => !readiness.borrow().is_armed(),
             Side::Epoll(_) => true,
         };
         if !idle {
@@ -111,7 +120,7 @@ impl Stream {
         let worker = inner.worker.clone();
         drop(inner);
         fd.try_unwrap().map_err(|fd| {
-            let side = Side::Ring(RefCell::new(Readiness::new()));
+            let side = Side::new_ring();
             Stream { inner: Rc::new(Inner { worker, fd, side }) }
         })
     }
@@ -129,8 +138,8 @@ impl Stream {
     // ---- reading ----
 
     /// Waits until a read would not block (data, end or error). Holds no buffer.
-    pub async fn readable(&self) {
-        poll_fn(|cx| self.poll_readable(cx)).await;
+    pub fn readable(&self) -> impl Future<Output = ()> {
+        poll_fn(|cx| self.poll_readable(cx))
     }
 
     /// Ready when a read would not block.
@@ -140,7 +149,7 @@ impl Stream {
 
     fn poll_flags(&self, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
         match (&self.inner.side, &self.inner.worker.drive) {
-            (Side::Ring(readiness), Drive::Uring(ring)) => {
+            (Side::Ring(readiness, _), Drive::Uring(ring)) => {
                 readiness.borrow_mut().poll(ring, &self.inner.fd, wanted, cx)
             }
             (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.poll_read_flags(*token, wanted, cx),
@@ -151,7 +160,7 @@ impl Stream {
 
     fn clear_readable(&self) {
         match (&self.inner.side, &self.inner.worker.drive) {
-            (Side::Ring(readiness), _) => readiness.borrow_mut().clear_readable(),
+            (Side::Ring(readiness, _), _) => readiness.borrow_mut().clear_readable(),
             (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.clear_readable(*token),
             _ => {}
         }
@@ -159,16 +168,22 @@ impl Stream {
 
     /// Waits for data without holding a buffer, then appends what has arrived to `buf`, which grows to at most
     /// 16 KB for it. `Ok(0)` is the peer's end of stream. Dropping the future loses nothing.
-    pub async fn read(&self, buf: &mut Buf) -> io::Result<usize> {
-        self.read_up_to(buf, MEDIUM).await
+    pub fn read(&self, buf: &mut Buf) -> impl Future<Output = io::Result<usize>> {
+        self.read_up_to(buf, MEDIUM)
     }
 
     /// As [`Stream::read`], appending at most `limit` bytes (`limit` is taken from the pool once data has arrived).
-    pub async fn read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<usize> {
+    // Plain functions around `poll_read`, because nested `async fn` make the future of every idle connection larger.
+    pub fn read_up_to(&self, buf: &mut Buf, limit: usize) -> impl Future<Output = io::Result<usize>> {
+        poll_fn(move |cx| self.poll_read(cx, buf, limit))
+    }
+
+    /// The poll form of [`Stream::read_up_to`].
+    pub fn poll_read(&self, cx: &mut Context<'_>, buf: &mut Buf, limit: usize) -> Poll<io::Result<usize>> {
         loop {
-            self.readable().await;
-            if let Some(read) = self.try_read_up_to(buf, limit)? {
-                return Ok(read);
+            ready!(self.poll_readable(cx));
+            if let Some(read) = self.try_read_up_to(buf, limit).transpose() {
+                return Poll::Ready(read);
             }
         }
     }
@@ -226,16 +241,19 @@ impl Stream {
     // ---- writing ----
 
     /// Waits until a write would not block.
-    pub async fn writable(&self) -> io::Result<()> {
+    pub fn writable(&self) -> impl Future<Output = io::Result<()>> {
+        poll_fn(|cx| self.poll_writable(cx))
+    }
+
+    /// Ready when a write would not block. On epoll only meaningful after a write that took nothing.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match (&self.inner.side, &self.inner.worker.drive) {
-            (Side::Epoll(token), Drive::Epoll(reactor)) => {
-                poll_fn(|cx| reactor.poll_writable(*token, cx)).await;
-                Ok(())
+            (Side::Ring(_, writability), Drive::Uring(ring)) => {
+                writability.borrow_mut().poll(ring, &self.inner.fd, cx)
             }
-            _ => {
-                let wait = PollOp::new(self.inner.fd.clone(), libc::POLLOUT, false);
-                InFlight::push(&self.inner.worker, wait)?.await.0.map(drop)
-            }
+            (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.poll_writable(*token, cx).map(Ok),
+            // A stream's side is chosen by the drive of its worker.
+            _ => Poll::Ready(Ok(())),
         }
     }
 
@@ -270,30 +288,35 @@ impl Stream {
 
     /// Writes all of `buf` and gives the buffer back, emptied of what was sent. A write that is dropped half-way leaves
     /// the peer with a part of it: close the connection then.
-    pub async fn write_all(&self, mut buf: Buf) -> (io::Result<()>, Buf) {
+    pub fn write_all(&self, mut buf: Buf) -> impl Future<Output = (io::Result<()>, Buf)> {
+        poll_fn(move |cx| {
+            let result = ready!(self.poll_write_all(cx, &mut buf));
+            Poll::Ready((result, buf.take()))
+        })
+    }
+
+    /// The poll form of [`Stream::write_all`]; `buf` is emptied as it is sent.
+    pub fn poll_write_all(&self, cx: &mut Context<'_>, buf: &mut Buf) -> Poll<io::Result<()>> {
         while !buf.is_empty() {
-            match self.try_write(&buf) {
-                Ok(Some(sent)) => buf.consume(sent),
-                Ok(None) => {
-                    if let Err(error) = self.writable().await {
-                        return (Err(error), buf);
-                    }
-                }
-                Err(error) => return (Err(error), buf),
+            match self.try_write(buf)? {
+                Some(sent) => buf.consume(sent),
+                None => ready!(self.poll_writable(cx))?,
             }
         }
-        (Ok(()), buf)
+        Poll::Ready(Ok(()))
     }
 
     /// Writes all of `bytes`, waiting when the socket is full. For bytes that live elsewhere (a cache).
-    pub async fn write_slice(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match self.try_write(bytes)? {
-                Some(sent) => bytes = &bytes[sent..],
-                None => self.writable().await?,
+    pub fn write_slice(&self, mut bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        poll_fn(move |cx| {
+            while !bytes.is_empty() {
+                match self.try_write(bytes)? {
+                    Some(sent) => bytes = &bytes[sent..],
+                    None => ready!(self.poll_writable(cx))?,
+                }
             }
-        }
-        Ok(())
+            Poll::Ready(Ok(()))
+        })
     }
 
     /// Writes all pieces, waiting when the socket is full.
@@ -311,8 +334,7 @@ impl Stream {
     /// Sends `len` bytes of `file` from `offset`, without copying them through user space. Returns how many were
     /// sent: fewer only if the file is shorter than it was said to be.
     pub async fn send_file(&self, file: &std::fs::File, mut offset: u64, len: u64) -> io::Result<u64> {
-        let end = offset.saturating_add(len);
-        let start = offset;
+        let (start, end) = (offset, offset.saturating_add(len));
         while offset < end {
             match self.try_send_file(file, &mut offset, end)? {
                 Some(0) => break,

@@ -270,6 +270,29 @@ impl Readiness {
     }
 }
 
+/// A wait for room to write. It belongs to the socket: a dropped write leaves it armed for the next.
+#[derive(Default)]
+pub(crate) struct Writability {
+    armed: Option<Key<PollOp>>,
+}
+
+impl Writability {
+    /// Ready once the socket takes more, or has failed.
+    pub(crate) fn poll(&mut self, ring: &Ring, fd: &SharedFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.armed.is_none() {
+            self.armed = Some(ring.push(PollOp::new(fd.clone(), libc::POLLOUT, false))?);
+        }
+        ring.poll_op(&mut self.armed, cx).map(|(result, _)| result.map(drop))
+    }
+
+    /// Disarms; see [`Readiness::disarm`].
+    pub(crate) fn disarm(&mut self, ring: &Ring) {
+        if let Some(key) = self.armed.take() {
+            ring.cancel(key);
+        }
+    }
+}
+
 /// Waits for any of the given poll events (`libc::POLL…`), once or again and again.
 pub(crate) struct PollOp {
     fd: SharedFd,

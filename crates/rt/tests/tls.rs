@@ -160,6 +160,44 @@ fn dropped_reads_lose_nothing_and_files_pass() {
 }
 
 #[test]
+fn a_peer_that_does_not_read_holds_the_writer_back() {
+    let authority = Authority::new();
+    let tls = ServerTls::new(server(vec![authority.pair(&["localhost"])])).unwrap();
+    let client = ClientTls::new(ClientTlsConfig::default()).unwrap();
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            const LEN: usize = 16 << 20;
+            let (client, server) = handshake(&tls, &client, "localhost").await;
+            let mut data = Buf::from(&pattern(LEN)[..]);
+            let mut left = usize::MAX;
+            // Polled again and again while the socket is full, it must not go on encrypting.
+            while data.len() < left {
+                left = data.len();
+                for _ in 0..50 {
+                    let blocked = std::future::poll_fn(|cx| {
+                        std::task::Poll::Ready(server.poll_write_all(cx, &mut data).is_pending())
+                    });
+                    assert!(blocked.await);
+                    yield_now().await;
+                }
+            }
+            assert!(left > LEN / 4, "{left}");
+            spawn(async move {
+                server.write_all(data).await.0.unwrap();
+                server.shutdown_write().await.unwrap();
+            });
+            let mut got = Vec::new();
+            let mut buf = Buf::new();
+            while client.read_up_to(&mut buf, LARGE).await.unwrap() > 0 {
+                got.extend_from_slice(&buf);
+                buf.clear();
+            }
+            assert!(got == pattern(LEN));
+        }));
+    });
+}
+
+#[test]
 fn certificates_are_chosen_by_name() {
     let authority = Authority::new();
     let mut pairs: Vec<CertKey> = ["a.example", "*.b.example", "default.example"]

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{HandshakeKind, ProtocolVersion};
@@ -50,8 +50,7 @@ struct State {
     out: Buf,
     /// The last receive filled its buffer: more is likely to come, in bulk.
     bulk: bool,
-    /// A write is being awaited, or was dropped half-way: nothing else may be sent.
-    writing: bool,
+    /// close_notify was sent, or must not be any more.
     closed: bool,
     /// The socket's end was read, or the session failed: what every later read says.
     end: Option<End>,
@@ -110,7 +109,6 @@ impl TlsStream {
             plain: Buf::new(),
             out: Buf::new(),
             bulk: false,
-            writing: false,
             closed: false,
             end: None,
             client_failure: None,
@@ -248,21 +246,26 @@ impl TlsStream {
     }
 
     /// Waits until a read may yield something. Holds no buffer, unless a record has arrived in part.
-    pub async fn readable(&self) {
-        poll_fn(|cx| self.poll_readable(cx)).await;
+    pub fn readable(&self) -> impl Future<Output = ()> {
+        poll_fn(|cx| self.poll_readable(cx))
     }
 
     /// As [`Stream::read`]: `Ok(0)` is the peer's close_notify; an end without it is an error that `is_truncated` knows.
-    pub async fn read(&self, buf: &mut Buf) -> io::Result<usize> {
-        self.read_up_to(buf, MEDIUM).await
+    pub fn read(&self, buf: &mut Buf) -> impl Future<Output = io::Result<usize>> {
+        self.read_up_to(buf, MEDIUM)
     }
 
     /// As [`Stream::read_up_to`].
-    pub async fn read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<usize> {
+    pub fn read_up_to(&self, buf: &mut Buf, limit: usize) -> impl Future<Output = io::Result<usize>> {
+        poll_fn(move |cx| self.poll_read(cx, buf, limit))
+    }
+
+    /// The poll form of [`TlsStream::read_up_to`].
+    pub fn poll_read(&self, cx: &mut Context<'_>, buf: &mut Buf, limit: usize) -> Poll<io::Result<usize>> {
         loop {
-            self.readable().await;
-            if let Some(read) = self.try_read_up_to(buf, limit)? {
-                return Ok(read);
+            ready!(self.poll_readable(cx));
+            if let Some(read) = self.try_read_up_to(buf, limit).transpose() {
+                return Poll::Ready(read);
             }
         }
     }
@@ -324,9 +327,6 @@ impl TlsStream {
 
     /// Sends what is pending as far as the socket takes it; a failure shows at the next write.
     fn flush_now(&self, state: &mut State) {
-        if state.writing {
-            return;
-        }
         while !state.out.is_empty() {
             match self.inner.stream.try_write(&state.out) {
                 Ok(Some(sent)) => state.out.consume(sent),
@@ -363,50 +363,71 @@ impl TlsStream {
     // ---- writing ----
 
     /// Waits until a write may make progress.
-    pub async fn writable(&self) -> io::Result<()> {
-        self.inner.stream.writable().await
+    pub fn writable(&self) -> impl Future<Output = io::Result<()>> {
+        self.inner.stream.writable()
     }
 
-    /// Encrypts a group and takes all that is to be sent; marks the connection as writing.
-    fn begin_write(&self, plain: &[u8]) -> io::Result<Buf> {
+    /// Ready when a write may make progress.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner.stream.poll_writable(cx)
+    }
+
+    /// Encrypts into `out`, behind what is pending there.
+    fn encrypt(&self, plain: &[u8]) -> io::Result<()> {
         let mut state = self.inner.state.borrow_mut();
-        if state.writing || state.closed {
-            return Err(io::Error::new(
-                io::ErrorKind::BrokenPipe,
-                "an earlier write was cut, or closed the stream",
-            ));
+        if state.closed {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the stream was closed for writing"));
         }
-        state.with_io(|session, io| session.encrypt(plain, io)).map_err(|error| invalid(&error))?;
-        state.writing = true;
-        Ok(state.out.take())
+        state.with_io(|session, io| session.encrypt(plain, io)).map_err(|error| invalid(&error))
     }
 
-    async fn send_group(&self, plain: &[u8]) -> io::Result<()> {
-        let out = self.begin_write(plain)?;
-        let (result, _) = self.inner.stream.write_all(out).await;
-        result?;
-        self.inner.state.borrow_mut().writing = false;
-        Ok(())
+    /// Sends everything that is pending.
+    pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.flush_out(&mut self.inner.state.borrow_mut())? {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.inner.stream.poll_writable(cx))?;
+        }
     }
 
     /// As [`Stream::write_all`].
-    pub async fn write_all(&self, mut buf: Buf) -> (io::Result<()>, Buf) {
-        while !buf.is_empty() {
+    pub fn write_all(&self, mut buf: Buf) -> impl Future<Output = (io::Result<()>, Buf)> {
+        poll_fn(move |cx| {
+            let result = ready!(self.poll_write_all(cx, &mut buf));
+            Poll::Ready((result, buf.take()))
+        })
+    }
+
+    /// The poll form of [`TlsStream::write_all`]. Groups leave `buf` once they are encrypted; ready when all is sent.
+    pub fn poll_write_all(&self, cx: &mut Context<'_>, buf: &mut Buf) -> Poll<io::Result<()>> {
+        loop {
+            // Tickets and the like travel with the first group; more than that is sent before more is encrypted.
             let group = buf.len().min(GROUP);
-            if let Err(error) = self.send_group(&buf[..group]).await {
-                return (Err(error), buf);
+            if group > 0 && self.inner.state.borrow().out.len() <= SMALL {
+                self.encrypt(&buf[..group])?;
+                buf.consume(group);
             }
-            buf.consume(group);
+            ready!(self.poll_flush(cx))?;
+            if buf.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
         }
-        (Ok(()), buf)
     }
 
     /// As [`Stream::write_slice`].
-    pub async fn write_slice(&self, bytes: &[u8]) -> io::Result<()> {
-        for group in bytes.chunks(GROUP) {
-            self.send_group(group).await?;
-        }
-        Ok(())
+    pub fn write_slice(&self, mut bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        poll_fn(move |cx| {
+            loop {
+                ready!(self.poll_flush(cx))?;
+                if bytes.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                let (group, rest) = bytes.split_at(bytes.len().min(GROUP));
+                self.encrypt(group)?;
+                bytes = rest;
+            }
+        })
     }
 
     /// As [`Stream::write_vectored`]; pieces are gathered, so that small ones share a record.
@@ -419,18 +440,23 @@ impl TlsStream {
                 gathered.extend(&piece[..room]);
                 piece = &piece[room..];
                 if gathered.len() == GROUP {
-                    self.send_group(&gathered).await?;
+                    self.encrypt(&gathered)?;
                     gathered.clear();
+                    self.flush().await?;
                 }
             }
         }
-        if gathered.is_empty() { Ok(()) } else { self.send_group(&gathered).await }
+        if !gathered.is_empty() {
+            self.encrypt(&gathered)?;
+        }
+        drop(gathered);
+        self.flush().await
     }
 
     /// As [`Stream::try_write`]; a part of the ciphertext may be left to later calls, but counts as written.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         let mut state = self.inner.state.borrow_mut();
-        if state.writing || state.closed {
+        if state.closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if !self.flush_out(&mut state)? {
@@ -453,54 +479,47 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Sends whatever `try_write` or the handshake left behind.
-    pub async fn flush(&self) -> io::Result<()> {
-        loop {
-            {
-                let mut state = self.inner.state.borrow_mut();
-                if state.writing || self.flush_out(&mut state)? {
-                    return Ok(());
-                }
-            }
-            self.inner.stream.writable().await?;
-        }
+    /// Sends whatever `try_write`, a dropped write or the handshake left behind.
+    pub fn flush(&self) -> impl Future<Output = io::Result<()>> {
+        poll_fn(|cx| self.poll_flush(cx))
     }
 
     /// As [`Stream::send_file`], through memory.
     pub async fn send_file(&self, file: &std::fs::File, mut offset: u64, len: u64) -> io::Result<u64> {
         let (start, end) = (offset, offset.saturating_add(len));
-        let mut plain = Buf::new();
         while offset < end {
-            let want = (end - offset).min(GROUP as u64) as usize;
-            plain.clear();
-            let read = crate::file::pread_into(file, offset, &mut plain, want)?;
+            let read = self.encrypt_file(file, offset, end)?;
             if read == 0 {
                 break;
             }
-            self.send_group(&plain).await?;
-            offset += read as u64;
+            self.flush().await?;
+            offset += read;
         }
         Ok(offset - start)
     }
 
+    fn encrypt_file(&self, file: &std::fs::File, offset: u64, end: u64) -> io::Result<u64> {
+        let mut plain = Buf::new();
+        let read =
+            crate::file::pread_into(file, offset, &mut plain, (end - offset).min(GROUP as u64) as usize)?;
+        if read > 0 {
+            self.encrypt(&plain)?;
+        }
+        Ok(read as u64)
+    }
+
     /// Sends close_notify, then FIN.
     pub async fn shutdown_write(&self) -> io::Result<()> {
-        let out = {
+        {
             let mut state = self.inner.state.borrow_mut();
             if state.closed {
                 return Ok(());
             }
-            if state.writing {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
             state.closed = true;
             // A session that cannot even be closed gets the FIN alone.
             let _ = state.with_io(|session, io| session.close(io));
-            state.out.take()
-        };
-        if !out.is_empty() {
-            self.inner.stream.write_all(out).await.0?;
         }
+        self.flush().await?;
         self.inner.stream.shutdown_write()
     }
 
@@ -530,7 +549,7 @@ fn deliver(plain: &mut Buf, buf: &mut Buf, limit: usize) -> usize {
 impl Drop for Inner {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        let spoiled = state.closed || state.writing || matches!(state.end, Some(End::Failed));
+        let spoiled = state.closed || matches!(state.end, Some(End::Failed));
         if spoiled || state.handshaking() {
             return;
         }
