@@ -53,7 +53,7 @@ fn without_defaults(yaml: &str) -> String {
     let mut out = String::new();
     let (mut section, mut skipping) = (String::new(), false);
     for line in yaml.lines() {
-        let text = line.trim_start_matches(|c| c == ' ' || c == '-');
+        let text = line.trim_start_matches([' ', '-']);
         let indent = line.len() - text.len();
         if indent == 0 {
             section = text.to_owned();

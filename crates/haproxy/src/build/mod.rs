@@ -4,6 +4,7 @@
 //! Never: reads a line of text.
 //! Driven by: `load`.
 
+mod answer;
 pub(crate) mod bind;
 pub(crate) mod check;
 pub(crate) mod condition;
@@ -19,6 +20,7 @@ pub(crate) mod rules;
 pub(crate) mod sample;
 pub(crate) mod scope;
 pub(crate) mod server;
+mod settings;
 mod tcp;
 pub(crate) mod tls;
 mod variables;

@@ -11,8 +11,9 @@ use weir_model::{
 use super::condition::Acls;
 use super::logs::{access_logs, log_scope};
 use super::proxies::{Context, mode};
-use super::route::{UNSET, local_address, retry};
+use super::route::local_address;
 use super::rules::{Deed, Read, Reader};
+use super::settings::{UNSET, retry};
 use crate::draft::{Mode, Proxy, RuleList};
 use crate::read::Word;
 

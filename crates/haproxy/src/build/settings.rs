@@ -1,0 +1,147 @@
+//! Times, limits and pages of proxies as the model's plain settings.
+//!
+//! Owns: what holds where a configuration says nothing, in HAProxy's manner.
+//! Why: where HAProxy would wait for ever, Weir does not; see [`UNSET`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_expr::settings::{
+    BodySettings, ClientSettings, GzipProxied, GzipSettings, RetrySettings, UpstreamSettings,
+};
+use weir_model::{ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
+
+use crate::draft::{ErrorAnswer, Proxy};
+
+/// Where no time is set, this holds.
+pub(super) const UNSET: Duration = Duration::from_secs(60);
+
+pub(super) fn client_settings(proxy: &Proxy) -> ClientSettings {
+    let settings = &proxy.settings;
+    let client = settings.timeout("client").unwrap_or(UNSET);
+    let header = settings.timeout("http-request").unwrap_or(client);
+    ClientSettings {
+        header_timeout: header,
+        // tune.bufsize less tune.maxrewrite bounds a head in HAProxy.
+        max_request_line: 15 << 10,
+        max_header_line: 15 << 10,
+        max_headers: 15 << 10,
+        max_header_count: 101,
+        keepalive_timeout: Some(settings.timeout("http-keep-alive").unwrap_or(header)),
+        keepalive_header: None,
+        keepalive_requests: None,
+        keepalive_time: None,
+        send_timeout: client,
+        drop_underscores: settings.flag("drop-odd-names"),
+        ignore_invalid_headers: false,
+        merge_slashes: false,
+        ..ClientSettings::default()
+    }
+}
+
+pub(super) fn body_settings(proxy: &Proxy) -> BodySettings {
+    BodySettings {
+        max_size: None,
+        timeout: proxy.settings.timeout("client").unwrap_or(UNSET),
+        temp_path: "/var/lib/haproxy/body".into(),
+        ..BodySettings::default()
+    }
+}
+
+/// Times and retries towards a backend's servers.
+pub(super) fn upstream_settings(front: &Proxy, backend: &Proxy) -> UpstreamSettings {
+    let settings = &backend.settings;
+    let server = settings.timeout("server").unwrap_or(UNSET);
+    UpstreamSettings {
+        connect_timeout: settings.timeout("connect").unwrap_or(UNSET),
+        send_timeout: server,
+        read_timeout: server,
+        tunnel_timeout: settings.timeout("tunnel"),
+        buffering: true,
+        request_buffering: settings.flag("http-buffer-request") || front.settings.flag("http-buffer-request"),
+        max_response_head: 15 << 10,
+        buffer_bytes: 32 << 10,
+        temp_path: "/var/lib/haproxy/proxy".into(),
+        retry: retry(backend),
+        socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
+        ..UpstreamSettings::default()
+    }
+}
+
+/// `retries`, `retry-on` and `option redispatch`.
+pub(super) fn retry(backend: &Proxy) -> RetrySettings {
+    let settings = &backend.settings;
+    let retries = settings.retries.unwrap_or(3);
+    let mut retry = RetrySettings {
+        on_error: true,
+        on_timeout: true,
+        on_invalid_response: false,
+        on_status: Vec::new(),
+        non_idempotent: false,
+        tries: u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1),
+        timeout: None,
+        same_endpoint: !settings.redispatch,
+    };
+    for word in &settings.retry_on {
+        match word.as_str() {
+            "none" => return RetrySettings { tries: 1, ..retry },
+            "junk-response" | "empty-response" => retry.on_invalid_response = true,
+            "all-retryable-errors" => {
+                retry.on_invalid_response = true;
+                retry.on_status.extend([500, 502, 503, 504]);
+            }
+            status => retry.on_status.extend(status.parse::<u16>().ok()),
+        }
+    }
+    retry
+}
+
+/// Pages of the backend, and those of the frontend for other statuses.
+pub(super) fn error_pages(front: &Proxy, proxy: &Proxy) -> Vec<ErrorPage> {
+    let mut answers = front.settings.errors.clone();
+    answers.extend(proxy.settings.errors.clone());
+    let page = |(status, answer): (u16, ErrorAnswer)| {
+        let (answer, target) = match answer {
+            ErrorAnswer::File(path) => (None, ErrorTarget::RawFile(path)),
+            ErrorAnswer::Redirect(place, code) => {
+                (Some(Some(code)), ErrorTarget::Redirect(Template::literal(place)))
+            }
+        };
+        ErrorPage { statuses: vec![status], answer, target }
+    };
+    answers.into_iter().map(page).collect()
+}
+
+pub(super) fn gzip(front: &Proxy, proxy: &Proxy) -> Option<Arc<GzipSettings>> {
+    let found = [&proxy.settings.compression, &front.settings.compression].into_iter().find(|c| c.gzip)?;
+    let types = if found.types.is_empty() { vec!["*".to_owned()] } else { found.types.clone() };
+    Some(Arc::new(GzipSettings {
+        level: 1,
+        min_length: found.min_size,
+        types,
+        vary: true,
+        http_1_0: false,
+        proxied: vec![GzipProxied::Any],
+        disable: Vec::new(),
+    }))
+}
+
+/// HAProxy serves no files.
+pub(super) fn no_files() -> StaticFiles {
+    StaticFiles {
+        root: Template::default(),
+        alias: false,
+        index: Vec::new(),
+        listing: None,
+        types: Arc::default(),
+        default_type: "text/html".into(),
+        charset: None,
+        charset_types: Arc::default(),
+        etag: false,
+        if_modified_since: IfModifiedSince::Off,
+        max_ranges: Some(0),
+        precompressed: None,
+        sendfile: false,
+        symlinks: Symlinks::Refuse,
+    }
+}
