@@ -10,7 +10,7 @@ use weir_diag::{Diagnostic, SourceId, Sources, Span};
 
 use crate::decode::decode;
 use crate::files::{Files, is_pattern};
-use crate::tree::{Directive, parse};
+use crate::tree::{Directive, MAX_DEPTH as MAX_BLOCKS, parse};
 
 /// Files inside files beyond this are refused; nginx's own limit is its stack.
 const MAX_DEPTH: usize = 32;
@@ -42,15 +42,15 @@ impl<'a> Reader<'a> {
     pub(crate) fn text(&mut self, name: &str, text: &str) -> Vec<Directive> {
         let source = self.sources.add(name, text);
         let tree = parse(text, source, &mut self.diagnostics);
-        self.splice(tree)
+        self.splice(tree, 0)
     }
 
     /// Parses the main file.
     pub(crate) fn main(&mut self, path: &Path) -> Vec<Directive> {
-        self.file(path, None)
+        self.file(path, None, 0)
     }
 
-    fn file(&mut self, path: &Path, asked: Option<Span>) -> Vec<Directive> {
+    fn file(&mut self, path: &Path, asked: Option<Span>, depth: usize) -> Vec<Directive> {
         let bytes = match self.files.read(path) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         let text = self.sources.text(source);
         let tree = parse(&text, source, &mut self.diagnostics);
         self.open.push(path.to_owned());
-        let tree = self.splice(tree);
+        let tree = self.splice(tree, depth);
         self.open.pop();
         tree
     }
@@ -107,15 +107,21 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Replaces each `include` by what it names, in all blocks.
-    fn splice(&mut self, tree: Vec<Directive>) -> Vec<Directive> {
+    /// Replaces each `include` by what it names, in all blocks. Files and their includes together are bounded in depth
+    /// as one file is.
+    fn splice(&mut self, tree: Vec<Directive>, depth: usize) -> Vec<Directive> {
         let mut out = Vec::with_capacity(tree.len());
         for mut directive in tree {
             if let Some(children) = directive.block.take() {
-                directive.block = Some(self.splice(children));
+                if depth >= MAX_BLOCKS {
+                    let text = format!("more than {MAX_BLOCKS} blocks inside one another");
+                    self.diagnostics.push(Diagnostic::error("nginx::too-deep", text).at(directive.span));
+                    continue;
+                }
+                directive.block = Some(self.splice(children, depth + 1));
                 out.push(directive);
             } else if directive.name() == "include" {
-                self.include(&directive, &mut out);
+                self.include(&directive, depth, &mut out);
             } else {
                 out.push(directive);
             }
@@ -123,7 +129,7 @@ impl<'a> Reader<'a> {
         out
     }
 
-    fn include(&mut self, directive: &Directive, out: &mut Vec<Directive>) {
+    fn include(&mut self, directive: &Directive, depth: usize, out: &mut Vec<Directive>) {
         if directive.args.len() != 1 {
             let text = format!("`include` takes one path, not {}", directive.args.len());
             self.diagnostics.push(Diagnostic::error("nginx::arguments", text).at(directive.span));
@@ -144,7 +150,7 @@ impl<'a> Reader<'a> {
                 self.diagnostics.push(cycle.help("remove this `include`, or name the files one by one"));
                 continue;
             }
-            out.append(&mut self.file(&path, Some(directive.arg_span(0))));
+            out.append(&mut self.file(&path, Some(directive.arg_span(0)), depth));
         }
     }
 }

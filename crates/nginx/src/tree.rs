@@ -9,7 +9,7 @@ use weir_diag::{Diagnostic, SourceId, Span};
 use crate::lexer::{Lexer, Token, Word};
 
 /// Blocks inside blocks beyond this are refused. nginx itself stops at its stack.
-const MAX_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// One directive with its words and its block.
 #[derive(Clone, Debug, PartialEq, Eq)]

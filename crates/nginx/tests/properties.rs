@@ -1,5 +1,7 @@
 //! Whatever the bytes, loading ends without a panic.
 
+use std::path::Path;
+
 use proptest::prelude::*;
 
 /// Texts made of the pieces that the grammar is made of.
@@ -110,4 +112,65 @@ proptest! {
     fn cipher_strings_never_panic(text in ".{0,60}") {
         weir_nginx::fuzzing::cipher_string(&text);
     }
+}
+
+/// A small deterministic generator (xorshift64*): what fails once fails again.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound.max(1)
+    }
+}
+
+/// Cuts, doubles or overwrites a piece of a text.
+fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>) {
+    let from = dice.below(bytes.len());
+    let to = (from + dice.below(24)).min(bytes.len());
+    match dice.below(4) {
+        0 => drop(bytes.drain(from..to)),
+        1 => {
+            let piece = bytes[from..to].to_vec();
+            let at = dice.below(bytes.len());
+            bytes.splice(at..at, piece);
+        }
+        2 => bytes.insert(from, b" {};'\"\\$#=~()@*:/-.0"[dice.below(20)]),
+        _ => bytes[from..to].reverse(),
+    }
+}
+
+#[test]
+fn mutated_goldens_never_panic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    let mut dice = Dice(0x5EED);
+    for entry in std::fs::read_dir(folder).expect("the folder is part of the crate") {
+        let text = std::fs::read_to_string(entry.expect("readable").path()).expect("readable");
+        let text = text
+            .split("=== ")
+            .nth(1)
+            .and_then(|section| section.split_once('\n'))
+            .map_or("", |(_, text)| text);
+        for _ in 0..120 {
+            let mut bytes = text.as_bytes().to_vec();
+            for _ in 0..=dice.below(6) {
+                mutate(&mut dice, &mut bytes);
+            }
+            weir_nginx::fuzzing::config(&bytes);
+        }
+    }
+}
+
+#[test]
+fn includes_do_not_deepen_blocks_without_bound() {
+    let mut files = weir_nginx::Memory::default();
+    for n in 0..40 {
+        let text = format!("{}include /{}.conf;{}", "location /x {".repeat(40), n + 1, "}".repeat(40));
+        files.files.insert(format!("/{n}.conf").into(), text.into_bytes());
+    }
+    files.files.insert("/main.conf".into(), b"events {} http { server { include /0.conf; } }".to_vec());
+    let loaded = weir_nginx::load(&files, Path::new("/main.conf"), &weir_nginx::Options::default());
+    assert!(loaded.diagnostics.iter().any(|found| found.code == "nginx::too-deep"));
 }
