@@ -66,6 +66,8 @@ pub(crate) struct Sourcing {
     pub(crate) error_log: Option<PathBuf>,
     /// The language, where the command line tells; else the text tells.
     pub(crate) dialect: Option<Dialect>,
+    /// Whoever started us may bind ports below 1024, which decides where an nginx server without `listen` is reached.
+    pub(crate) low_ports: bool,
 }
 
 /// What becomes of the processes named by HAProxy's `-sf` and `-st` once our ports are bound.
@@ -112,7 +114,7 @@ impl Launch {
     pub(crate) fn new(manner: Manner, sourcing: Sourcing) -> Self {
         Self {
             manner,
-            sourcing,
+            sourcing: Sourcing { low_ports: rustix::process::geteuid().is_root(), ..sourcing },
             daemon: None,
             master_worker: false,
             pid_file: None,

@@ -17,7 +17,7 @@ pub(super) fn run(launch: &Launch, plan: bool) -> ExitCode {
     };
     report::print(Manner::Weir, &compiled.diagnostics, &compiled.sources, false);
     let text = match (plan, &compiled.plan) {
-        (false, _) => String::new(),
+        (false, _) => weir_lower::explain(&compiled.model),
         (true, Some(plan)) => {
             let _ = plan;
             String::new()

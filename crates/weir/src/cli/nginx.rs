@@ -3,7 +3,7 @@
 //! Owns: its flags, its words on standard error, its exit codes.
 //! Driven by: `cli`. Debian's unit calls `-t -q -g …`, `-g …` and `-g … -s reload`; its init script `-t`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use nix::sys::signal::Signal;
@@ -79,6 +79,7 @@ fn launch(flags: &Flags) -> Launch {
         globals: flags.globals.clone(),
         error_log: flags.error_log.clone(),
         dialect: Some(Dialect::Nginx),
+        ..Sourcing::default()
     };
     let mut launch = Launch::new(Manner::Nginx, sourcing);
     launch.quiet = flags.quiet;
@@ -171,11 +172,10 @@ fn test(launch: &Launch, dump: bool) -> ExitCode {
     }
     if dump {
         for id in compiled.sources.ids() {
-            print!(
-                "# configuration file {}:\n{}\n",
-                compiled.sources.name(id).display(),
-                compiled.sources.text(id)
-            );
+            let name = compiled.sources.name(id);
+            if name != Path::new("-g") {
+                println!("# configuration file {}:\n{}", name.display(), compiled.sources.text(id));
+            }
         }
     }
     ExitCode::SUCCESS
@@ -183,7 +183,7 @@ fn test(launch: &Launch, dump: bool) -> ExitCode {
 
 /// As nginx does: log files are opened and addresses tried, one in use being no mistake.
 fn try_the_machine(launch: &Launch, compiled: &mut Compiled) {
-    let (_, failures) = life::logs::LogFiles::open(&compiled.model);
+    let (_, failures) = life::logs::LogFiles::open(&compiled.model, launch.manner);
     compiled.diagnostics.extend(failures);
     let wanted = sockets::wanted(&compiled.model, launch.manner);
     compiled.diagnostics.extend(sockets::try_addresses(&wanted));

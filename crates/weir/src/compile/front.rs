@@ -4,37 +4,113 @@
 //! Never: looks inside a language.
 //! Driven by: `compile`.
 
-use std::path::Path;
-
-use weir_diag::{Diagnostic, Sources};
-use weir_model::Model;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use super::Compiled;
 use super::store::Store;
-use crate::launch::{Dialect, Sourcing};
+use crate::launch::{Dialect, Launch, Manner};
+
+/// nginx's access log where a file names none.
+pub(crate) const ACCESS_LOG: &str = "/var/log/nginx/access.log";
+
+impl weir_nginx::Files for Store {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Store::read(self, path)
+    }
+
+    fn glob(&self, pattern: &str) -> Vec<PathBuf> {
+        Store::glob(self, pattern)
+    }
+
+    fn resolve(&self, host: &str) -> Vec<IpAddr> {
+        Store::resolve(self, host)
+    }
+}
+
+impl weir_haproxy::Files for Store {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Store::read(self, path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        Store::list(self, folder)
+    }
+}
+
+impl weir_lower::Resources for Store {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Store::read(self, path)
+    }
+
+    fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        Store::resolve(self, host)
+    }
+}
 
 /// The language of a file, by content. A folder is HAProxy's; what cannot be read is left to its front end to complain
 /// about, nginx's being the more common.
 pub(crate) fn tell_apart(path: &Path, store: &Store) -> Dialect {
-    if store.is_folder(path) {
+    if store.list(path).is_ok() {
         return Dialect::Haproxy;
     }
     let text = Store::read(store, path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    match text.contains("frontend") {
+    match weir_haproxy::looks_like(&text) && !weir_nginx::looks_like(&text) {
         true => Dialect::Haproxy,
         false => Dialect::Nginx,
     }
 }
 
-/// Reads a configuration.
-pub(crate) fn load(sourcing: &Sourcing, dialect: Dialect, _store: &Store) -> Compiled {
-    let title = format!("{:?} files cannot be read by this build ({} of them)", dialect, sourcing.paths.len());
-    let diagnostics = vec![Diagnostic::error("process::no-front-end", title)];
-    Compiled { model: Model::default(), plan: None, diagnostics, sources: Sources::default() }
+/// Reads a configuration. Nothing here is lowered yet.
+pub(crate) fn load(launch: &Launch, dialect: Dialect, store: &Store) -> Compiled {
+    match dialect {
+        Dialect::Haproxy => load_haproxy(launch, store),
+        Dialect::Nginx => load_nginx(launch, store),
+    }
 }
 
-/// Lowers a model without errors.
-pub(crate) fn lower(compiled: &mut Compiled, _store: &Store) {
-    compiled.plan = None;
+fn load_nginx(launch: &Launch, store: &Store) -> Compiled {
+    let path = launch.main_path();
+    let defaults = weir_nginx::Options::default();
+    let sourcing = &launch.sourcing;
+    let options = weir_nginx::Options {
+        prefix: sourcing.prefix.clone().unwrap_or_else(|| prefix_of(launch.manner, &path, defaults.prefix)),
+        directives: sourcing.globals.clone(),
+        error_log: sourcing.error_log.clone(),
+        // `weir run` writes a pid file only where the file or a flag names it.
+        pid_file: defaults.pid_file.filter(|_| launch.manner != Manner::Weir),
+        privileged: sourcing.low_ports,
+        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        access_log: ACCESS_LOG.into(),
+    };
+    let loaded = weir_nginx::load(store, &path, &options);
+    Compiled { model: loaded.model, plan: None, diagnostics: loaded.diagnostics, sources: loaded.sources }
+}
+
+/// Relative paths start from nginx's own folder in nginx's manner and for its own configuration; `weir run` and its kin
+/// take the folder of the file.
+fn prefix_of(manner: Manner, path: &Path, nginxs: PathBuf) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    match absolute.parent() {
+        Some(folder) if manner != Manner::Nginx && !folder.starts_with("/etc/nginx") => folder.into(),
+        _ => nginxs,
+    }
+}
+
+fn load_haproxy(launch: &Launch, store: &Store) -> Compiled {
+    let texts =
+        std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
+    let options = weir_haproxy::Options { env: texts.collect() };
+    let loaded = weir_haproxy::load(store, &launch.sourcing.paths, &options);
+    Compiled { model: loaded.model, plan: None, diagnostics: loaded.diagnostics, sources: loaded.sources }
+}
+
+/// Lowers a model that has no errors.
+pub(crate) fn lower(compiled: &mut Compiled, store: &Store) {
+    let options = weir_lower::Options::default();
+    let (plan, findings) = weir_lower::lower(&compiled.model, store, &options);
+    compiled.plan = plan;
+    compiled.diagnostics.extend(findings);
 }

@@ -55,7 +55,7 @@ impl Compiled {
 /// Reads and understands; no plan is made.
 pub(crate) fn understand(launch: &Launch, store: &Store) -> Compiled {
     let dialect = launch.sourcing.dialect.unwrap_or_else(|| front::tell_apart(&launch.main_path(), store));
-    let mut compiled = front::load(&launch.sourcing, dialect, store);
+    let mut compiled = front::load(launch, dialect, store);
     add_overrides(&mut compiled.model, launch);
     compiled
 }

@@ -15,12 +15,15 @@ use std::sync::{Mutex, PoisonError};
 
 use super::wire::{Reader, Writer};
 
+/// What the system gave, or its error number (0 for none) and words.
+type Answer<T> = Result<T, (i32, String)>;
+
 /// Every answer that was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answers {
-    files: BTreeMap<PathBuf, Result<Vec<u8>, (i32, String)>>,
+    files: BTreeMap<PathBuf, Answer<Vec<u8>>>,
     globs: BTreeMap<String, Vec<PathBuf>>,
-    folders: BTreeMap<PathBuf, bool>,
+    folders: BTreeMap<PathBuf, Answer<Vec<PathBuf>>>,
     names: BTreeMap<String, Vec<IpAddr>>,
 }
 
@@ -68,39 +71,27 @@ impl Store {
 
     /// A file's bytes.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        if self.replay {
-            let state = self.lock();
-            return match state.answers.files.get(path) {
-                Some(Ok(bytes)) => Ok(bytes.clone()),
-                Some(Err((code, _))) if *code != 0 => Err(io::Error::from_raw_os_error(*code)),
-                Some(Err((_, text))) => Err(io::Error::other(text.clone())),
-                None => Err(io::ErrorKind::NotFound.into()),
-            };
+        if !self.replay {
+            self.lock().answers.files.insert(path.into(), remember(std::fs::read(path)));
         }
-        let result = std::fs::read(path);
-        let remembered = match &result {
-            Ok(bytes) => Ok(bytes.clone()),
-            Err(error) => Err((error.raw_os_error().unwrap_or(0), error.to_string())),
-        };
-        self.lock().answers.files.insert(path.into(), remembered);
-        result
+        give(self.lock().answers.files.get(path))
     }
 
     /// Paths that match a pattern, in order.
     pub(crate) fn glob(&self, pattern: &str) -> Vec<PathBuf> {
         if !self.replay {
-            let found = Vec::new();
+            let found = weir_nginx::Files::glob(&weir_nginx::Disk, pattern);
             self.lock().answers.globs.insert(pattern.into(), found);
         }
         self.lock().answers.globs.get(pattern).cloned().unwrap_or_default()
     }
 
-    /// Whether a path is a folder.
-    pub(crate) fn is_folder(&self, path: &Path) -> bool {
+    /// The paths in a folder; an error for anything that is none.
+    pub(crate) fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         if !self.replay {
-            self.lock().answers.folders.insert(path.into(), path.is_dir());
+            self.lock().answers.folders.insert(folder.into(), remember(list_folder(folder)));
         }
-        self.lock().answers.folders.get(path).copied().unwrap_or(false)
+        give(self.lock().answers.folders.get(folder))
     }
 
     /// Addresses of a name; none if it is not known (yet).
@@ -123,30 +114,77 @@ impl Store {
     }
 }
 
+fn list_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
+}
+
+fn remember<T>(result: io::Result<T>) -> Answer<T> {
+    result.map_err(|error| (error.raw_os_error().unwrap_or(0), error.to_string()))
+}
+
+fn give<T: Clone>(answer: Option<&Answer<T>>) -> io::Result<T> {
+    match answer {
+        Some(Ok(value)) => Ok(value.clone()),
+        Some(Err((0, text))) => Err(io::Error::other(text.clone())),
+        Some(Err((code, _))) => Err(io::Error::from_raw_os_error(*code)),
+        None => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+fn put_path(out: &mut Writer, path: &Path) {
+    out.bytes(path.as_os_str().as_bytes());
+}
+
+fn take_path(input: &mut Reader<'_>) -> Option<PathBuf> {
+    Some(PathBuf::from(std::ffi::OsString::from_vec(input.bytes()?.to_vec())))
+}
+
+fn put_answer<T>(out: &mut Writer, answer: &Answer<T>, put: impl FnOnce(&mut Writer, &T)) {
+    match answer {
+        Ok(value) => {
+            out.number(0);
+            put(out, value);
+        }
+        Err((code, text)) => {
+            out.number(1);
+            out.number(u64::from(code.unsigned_abs()));
+            out.bytes(text.as_bytes());
+        }
+    }
+}
+
+fn take_answer<T>(
+    input: &mut Reader<'_>,
+    take: impl FnOnce(&mut Reader<'_>) -> Option<T>,
+) -> Option<Answer<T>> {
+    match input.number()? {
+        0 => take(input).map(Ok),
+        _ => Some(Err((i32::try_from(input.number()?).ok()?, input.text()?))),
+    }
+}
+
+fn put_paths(out: &mut Writer, paths: &[PathBuf]) {
+    out.list(paths, |out, path| put_path(out, path));
+}
+
+fn take_paths(input: &mut Reader<'_>) -> Option<Vec<PathBuf>> {
+    (0..input.number()?).map(|_| take_path(input)).collect()
+}
+
 impl Answers {
     /// As bytes, for [`Answers::decode`].
     pub(crate) fn encode(&self, out: &mut Writer) {
         out.list(&self.files, |out, (path, answer)| {
-            out.bytes(path.as_os_str().as_bytes());
-            match answer {
-                Ok(bytes) => {
-                    out.number(0);
-                    out.bytes(bytes);
-                }
-                Err((code, text)) => {
-                    out.number(1);
-                    out.number(u64::from(code.unsigned_abs()));
-                    out.bytes(text.as_bytes());
-                }
-            }
+            put_path(out, path);
+            put_answer(out, answer, |out, bytes| out.bytes(bytes));
         });
         out.list(&self.globs, |out, (pattern, found)| {
             out.bytes(pattern.as_bytes());
-            out.list(found, |out, path| out.bytes(path.as_os_str().as_bytes()));
+            put_paths(out, found);
         });
-        out.list(&self.folders, |out, (path, is)| {
-            out.bytes(path.as_os_str().as_bytes());
-            out.number(u64::from(*is));
+        out.list(&self.folders, |out, (path, answer)| {
+            put_path(out, path);
+            put_answer(out, answer, |out, paths| put_paths(out, paths));
         });
         out.list(&self.names, |out, (name, addresses)| {
             out.bytes(name.as_bytes());
@@ -156,26 +194,18 @@ impl Answers {
 
     /// From bytes; `None` if they are not of [`Answers::encode`].
     pub(crate) fn decode(input: &mut Reader<'_>) -> Option<Self> {
-        let path = |input: &mut Reader<'_>| {
-            Some(PathBuf::from(std::ffi::OsString::from_vec(input.bytes()?.to_vec())))
-        };
         let mut answers = Self::default();
         for _ in 0..input.number()? {
-            let path = path(input)?;
-            let answer = match input.number()? {
-                0 => Ok(input.bytes()?.to_vec()),
-                _ => Err((i32::try_from(input.number()?).ok()?, input.text()?)),
-            };
-            answers.files.insert(path, answer);
+            let path = take_path(input)?;
+            answers.files.insert(path, take_answer(input, |input| Some(input.bytes()?.to_vec()))?);
         }
         for _ in 0..input.number()? {
             let pattern = input.text()?;
-            let found = (0..input.number()?).map(|_| path(input)).collect::<Option<_>>()?;
-            answers.globs.insert(pattern, found);
+            answers.globs.insert(pattern, take_paths(input)?);
         }
         for _ in 0..input.number()? {
-            let path = path(input)?;
-            answers.folders.insert(path, input.number()? != 0);
+            let path = take_path(input)?;
+            answers.folders.insert(path, take_answer(input, take_paths)?);
         }
         for _ in 0..input.number()? {
             let name = input.text()?;
@@ -201,7 +231,8 @@ mod tests {
                 store.read(&dir.path().join("a.conf")).unwrap(),
                 store.read(&dir.path().join("b.conf")).unwrap_err().kind(),
                 store.glob(&pattern),
-                store.is_folder(dir.path()),
+                store.list(dir.path()).unwrap(),
+                store.list(&dir.path().join("a.conf")).unwrap_err().kind(),
                 store.resolve("there.example"),
                 store.resolve("192.0.2.9"),
             )

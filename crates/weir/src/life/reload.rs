@@ -50,9 +50,9 @@ pub(crate) fn prepare(launch: &Launch, table: &SocketTable, old: &Model, generat
             return Outcome { prepared: None, findings, sources };
         }
     };
-    let (logs, failures) = LogFiles::open(&model);
-    if has_errors(&failures) {
-        findings.extend(failures);
+    let (logs, failures) = LogFiles::open(&model, launch.manner);
+    findings.extend(failures);
+    if has_errors(&findings) {
         return Outcome { prepared: None, findings, sources };
     }
     let sockets = table.listing(&wanted, &change);

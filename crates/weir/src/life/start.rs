@@ -98,10 +98,11 @@ fn serve(
         false => Contention::Share,
     };
     let change = table.prepare(&wanted, workers, contention).map_err(fail)?;
-    let (logs, failures) = LogFiles::open(&model);
+    let (logs, failures) = LogFiles::open(&model, launch.manner);
     if has_errors(&failures) {
         return Err(fail(failures));
     }
+    report::print(manner, &failures, &sources, launch.quiet);
     let sockets = table.listing(&wanted, &change);
     let candidate = Candidate { generation: 1, workers, model, plan, answers, sockets, logs };
     let backend = backend(&launch, parts, identity.as_ref(), open_files, &candidate.model)
