@@ -115,6 +115,7 @@ async fn serve(
     let Some((installed, ix, _)) = worker.for_listener(id) else { return };
     let listener = installed.plan.listener(ix);
     let Ok(local) = stream.local_addr() else { return };
+    let _counted = worker.counters.connected(id, site_of(&installed, &listener.service));
     let timer = Timer::new();
     let mut client = Client::new(worker, peer, local, id);
     let tcp = match &listener.service {
@@ -143,6 +144,14 @@ async fn serve(
         drop(installed);
         start(worker, crate::plain(stream), client, timer, ahead, tcp).await;
     }
+}
+
+/// The site or service that a connection belongs to before anything is read.
+fn site_of(installed: &crate::worker::Installed, service: &Service) -> Option<weir_control::SiteId> {
+    Some(match service {
+        Service::Http(hosts) => installed.plan.site(hosts.default_value()).id,
+        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).id,
+    })
 }
 
 async fn start(

@@ -25,6 +25,7 @@ mod log;
 mod logs;
 mod prepared;
 mod race;
+mod resolve;
 mod respond;
 mod shared;
 mod snapshot;
@@ -110,7 +111,6 @@ pub struct Engine {
     resting: Vec<Handle>,
     sockets: HashMap<SocketKey, (Arc<OwnedFd>, usize)>,
     health: health::Checks,
-    started: Instant,
 }
 
 impl Engine {
@@ -130,7 +130,6 @@ impl Engine {
             resting: Vec::new(),
             sockets: HashMap::new(),
             health,
-            started: Instant::now(),
         };
         engine.resize(workers.max(1))?;
         engine.install(sockets)?;
@@ -142,14 +141,24 @@ impl Engine {
     /// # Errors
     /// As [`Engine::start`]; nothing has changed then.
     pub fn swap(&mut self, plan: Arc<Plan>, workers: usize, sockets: Vec<Socket>) -> Result<(), String> {
-        self.prepared = Arc::new(Prepared::new(&self.shared, plan)?);
+        let prepared = Prepared::new(&self.shared, plan).inspect_err(|_| {
+            self.shared.reloads_failed.fetch_add(1, Ordering::Relaxed);
+        });
+        self.prepared = Arc::new(prepared?);
+        self.shared.logs.adopt(&self.prepared.logs);
         self.shared.set_limits(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
+        self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
         self.health.follow(&self.shared, &self.prepared)?;
         self.resize(workers.max(1))?;
         self.install(sockets)?;
         count::forget_unknown(&self.shared, &self.prepared.plan);
         Ok(())
+    }
+
+    /// Offers log files that were opened with other rights, for the plans to come.
+    pub fn offer_logs(&self, files: LogFiles) {
+        self.shared.logs.offer(files);
     }
 
     /// Writes to these log files from now on; without any, files are opened by path again.
@@ -205,7 +214,7 @@ impl Engine {
 
     /// Figures of the whole process.
     pub fn snapshot(&self) -> Snapshot {
-        snapshot::take(&self.shared, &self.prepared.plan, self.active.len(), self.started)
+        snapshot::take(&self.shared, &self.prepared)
     }
 
     /// Panics in the next request of the first worker: for tests of what a panic costs.
@@ -232,6 +241,7 @@ impl Engine {
             };
             self.active.push(worker);
         }
+        self.shared.workers.store(self.active.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 

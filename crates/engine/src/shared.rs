@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use weir_control::{ListenerId, PoolId};
+use weir_control::snapshot::HealthReport;
+use weir_control::{EndpointKey, ListenerId, PoolId};
 use weir_plan::{Listener, Plan};
 use weir_policy::Millis;
 use weir_policy::limit::{ConnZone, Quota, QuotaGuard, RateZone};
@@ -36,8 +37,18 @@ pub(crate) struct Shared {
     pub(crate) started_unix: u64,
     /// Draining.
     pub(crate) stopping: AtomicBool,
-    /// Plans installed after the first, and plans refused.
+    /// Plans installed after the first.
     pub(crate) reloads: AtomicU64,
+    /// Plans refused.
+    pub(crate) reloads_failed: AtomicU64,
+    /// Second since 1970 of the last plan installed after the first; zero: none.
+    pub(crate) last_reload: AtomicU64,
+    /// Workers that accept.
+    pub(crate) workers: AtomicU64,
+    /// Driver of the workers' sockets, once one has started.
+    pub(crate) driver: OnceLock<String>,
+    /// Panics that cost a connection.
+    pub(crate) panics: AtomicU64,
     io: IoChoice,
     origin: Instant,
     seed: u64,
@@ -53,6 +64,7 @@ struct State {
     rates: HashMap<Box<str>, (Zone, Arc<RateZone>)>,
     conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
     listeners: HashMap<ListenerId, Arc<Quota>>,
+    checks: HashMap<EndpointKey, HealthReport>,
 }
 
 /// What must stay the same for a zone to keep its state.
@@ -83,6 +95,11 @@ impl Shared {
             started_unix: unix_seconds(),
             stopping: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
+            reloads_failed: AtomicU64::new(0),
+            last_reload: AtomicU64::new(0),
+            workers: AtomicU64::new(0),
+            driver: OnceLock::new(),
+            panics: AtomicU64::new(0),
             io: options.io,
             // Zero means "never" in policies.
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),
@@ -99,6 +116,7 @@ impl Shared {
         RuntimeConfig {
             io: self.io,
             on_panic: Some(Box::new(move |message: &str| {
+                shared.panics.fetch_add(1, Ordering::Relaxed);
                 shared.log_process_error(&format!("a connection's task panicked and was closed: {message}"));
             })),
             ..RuntimeConfig::default()
@@ -152,6 +170,26 @@ impl Shared {
             _process: self.connections.enter(1),
             _listener: listener.and_then(|quota| quota.enter(1)),
         }
+    }
+
+    /// The count of client connections of a listener.
+    pub(crate) fn listener_quota(&self, listener: ListenerId) -> Option<Arc<Quota>> {
+        self.state().listeners.get(&listener).cloned()
+    }
+
+    /// What the checks of an endpoint last found.
+    pub(crate) fn health_report(&self, endpoint: EndpointKey) -> Option<HealthReport> {
+        self.state().checks.get(&endpoint).cloned()
+    }
+
+    /// Keeps what the checks of an endpoint found.
+    pub(crate) fn set_health_report(&self, endpoint: EndpointKey, report: HealthReport) {
+        self.state().checks.insert(endpoint, report);
+    }
+
+    /// Forgets the reports of endpoints that are checked no more.
+    pub(crate) fn keep_health_reports(&self, keep: impl Fn(EndpointKey) -> bool) {
+        self.state().checks.retain(|key, _| keep(*key));
     }
 
     /// State of the plan's pools, taken over by name.

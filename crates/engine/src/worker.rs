@@ -298,6 +298,7 @@ impl Worker {
         }
         self.retired.borrow_mut().retain(|id, _| now.listener(*id).is_none());
         self.idle.keep_only(&now.plan);
+        self.counters.forget_handles();
         // Exchanges that wait to be used again would hold the old plan.
         self.exchanges.borrow_mut().clear();
         *self.installed.borrow_mut() = now;
@@ -353,14 +354,15 @@ pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> st
         let config = shared.runtime_config();
         match weir_rt::Runtime::new(config) {
             Ok(runtime) => {
-                let _ = ready.send(Ok((runtime.driver().to_string(), runtime.driver_note().to_owned())));
+                let _ = shared.driver.set(runtime.driver().to_string());
+                let _ = ready.send(Ok(()));
                 runtime.block_on(main(id, shared, prepared, receiver));
             }
             Err(error) => drop(ready.send(Err(error))),
         }
     })?;
     match is_ready.recv() {
-        Ok(Ok(_)) => Ok(Handle { orders, thread }),
+        Ok(Ok(())) => Ok(Handle { orders, thread }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(std::io::Error::other("a worker thread ended before it began")),
     }

@@ -76,7 +76,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         }
         Var::ServerAddr => return address(out, exchange.client.destination().map(|(ip, _)| ip), exchange),
         Var::ServerPort => return number(out, exchange.client.destination().map(|(_, port)| u64::from(port))),
-        Var::ServerName => out.extend_from_slice(exchange.site().server_name.as_bytes()),
+        Var::ServerName => out.extend_from_slice(exchange.site().name.as_bytes()),
         Var::ConnectionSerial => return number(out, Some(exchange.client.serial)),
         Var::ConnectionRequests => return number(out, Some(exchange.client.requests.get())),
         Var::ConnectionTime => seconds(out, exchange.now().saturating_duration_since(exchange.client.accepted)),
@@ -347,8 +347,10 @@ fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
 fn count_of(exchange: &Exchange, count: Count) -> u64 {
     match count {
         Count::Retries => exchange.response.attempts.len().saturating_sub(1) as u64,
-        Count::Process => exchange.worker.gauges.process_connections(),
-        Count::Site => exchange.worker.gauges.listener_connections(exchange.client.listener),
+        Count::Process => exchange.worker.shared.connections(),
+        Count::Site => {
+            exchange.worker.counters.listener_connections(&exchange.worker.shared, exchange.client.listener)
+        },
         Count::Pool => exchange.pool_in_flight(),
         Count::Endpoint => exchange.endpoint_in_flight(),
         Count::PoolQueue | Count::EndpointQueue => times_queue(exchange),

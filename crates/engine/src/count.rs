@@ -1,0 +1,376 @@
+//! Counting what passes through a worker.
+//!
+//! Owns: this worker's cells, looked up once for each listener, site, pool and endpoint.
+//! Never: takes a lock while a request is served, but for the first one that touches an id after a plan was installed.
+//! Driven by: connections (guards), `log::exchange_ended` (requests), attempts.
+//! Why: cells live in the registry under stable ids, so counts survive every change of the plan; handles to them are
+//! kept here because the registry is behind a lock.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+use weir_plan::Plan;
+use weir_policy::limit::Quota;
+use weir_telemetry::{AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells};
+
+use crate::exchange::{Ending, Exchange, Phase};
+use crate::shared::Shared;
+
+/// A handle that costs no atomic operation to clone: `Arc` is for the registry, which other threads read.
+type Cells<T> = Rc<Arc<T>>;
+type Kept<K, T> = RefCell<HashMap<K, Cells<T>, ahash::RandomState>>;
+
+/// Pools and endpoints counted apart. Targets that requests name are countless: beyond this they go uncounted.
+const MOST_BACKS: usize = 16_384;
+
+/// Counters of one worker.
+pub(crate) struct Counters {
+    registry: Registry,
+    id: WorkerId,
+    worker: Cells<WorkerCells>,
+    fronts: Kept<FrontKey, FrontCells>,
+    backs: Kept<BackKey, BackCells>,
+    quotas: RefCell<HashMap<ListenerId, Option<Arc<Quota>>, ahash::RandomState>>,
+}
+
+/// One more of something, while this lives.
+pub(crate) struct Counted {
+    cells: Cells<WorkerCells>,
+    gauge: fn(&WorkerCells) -> &Gauge,
+}
+
+impl Counted {
+    fn new(cells: &Cells<WorkerCells>, gauge: fn(&WorkerCells) -> &Gauge) -> Self {
+        gauge(cells).enter();
+        Self { cells: cells.clone(), gauge }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.gauge)(&self.cells).leave();
+    }
+}
+
+/// A client's connection, while this lives.
+pub(crate) struct Connected {
+    _active: Counted,
+    fronts: [Option<Cells<FrontCells>>; 2],
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        for front in self.fronts.iter().flatten() {
+            front.close();
+        }
+    }
+}
+
+impl Counters {
+    /// Counters for worker `id`, which begins with nothing open.
+    pub(crate) fn new(shared: &Shared, id: u16) -> Self {
+        let (registry, id) = (shared.registry.clone(), WorkerId(id));
+        let worker = Rc::new(registry.worker(id));
+        Self {
+            registry,
+            id,
+            worker,
+            fronts: RefCell::default(),
+            backs: RefCell::default(),
+            quotas: RefCell::default(),
+        }
+    }
+
+    /// Forgets all handles: called when a plan is installed, so that none outlives what the registry forgets.
+    pub(crate) fn forget_handles(&self) {
+        self.fronts.borrow_mut().clear();
+        self.backs.borrow_mut().clear();
+        self.quotas.borrow_mut().clear();
+    }
+
+    /// Counts a connection that was accepted; `site` is the listener's default site or its TCP service.
+    pub(crate) fn connected(&self, listener: ListenerId, site: Option<SiteId>) -> Connected {
+        let second = second();
+        self.worker.accepted.bump();
+        self.worker.handled.bump();
+        self.worker.connection_rate.tick(second);
+        let fronts = [Some(self.listener(listener)), site.map(|site| self.site(site))];
+        for front in fronts.iter().flatten() {
+            front.open(second);
+        }
+        Connected { _active: Counted::new(&self.worker, |cells| &cells.active), fronts }
+    }
+
+    /// A connection waits for a request while the guard lives.
+    pub(crate) fn waiting(&self) -> Counted {
+        Counted::new(&self.worker, |cells| &cells.waiting)
+    }
+
+    /// A request's head is being read while the guard lives.
+    pub(crate) fn reading(&self) -> Counted {
+        Counted::new(&self.worker, |cells| &cells.reading)
+    }
+
+    /// A request is being answered while the guard lives.
+    pub(crate) fn writing(&self) -> Counted {
+        Counted::new(&self.worker, |cells| &cells.writing)
+    }
+
+    /// A TLS connection with a client, while the guard lives.
+    pub(crate) fn encrypted(&self) -> Counted {
+        Counted::new(&self.worker, |cells| &cells.tls.current)
+    }
+
+    /// A TLS handshake succeeded.
+    pub(crate) fn handshake(&self, listener: ListenerId, resumed: bool) {
+        let front = self.listener(listener);
+        for tls in [&self.worker.tls, &front.tls] {
+            if resumed { tls.resumed.bump() } else { tls.full.bump() }
+        }
+    }
+
+    /// A TLS handshake failed.
+    pub(crate) fn handshake_failed(&self, listener: ListenerId) {
+        self.worker.tls.failed.bump();
+        self.listener(listener).tls.failed.bump();
+    }
+
+    /// Counts an exchange that is over; its bytes and status are final.
+    pub(crate) fn exchange(&self, exchange: &Exchange) {
+        let second = second();
+        self.worker.requests.bump();
+        self.worker.request_rate.tick(second);
+        let facts = Facts::of(exchange);
+        self.worker.client_in.add(facts.received);
+        self.worker.client_out.add(exchange.response.bytes_sent);
+        let listener = self.listener(exchange.client.listener);
+        let site = self.site(exchange.site().id);
+        facts.count(exchange, &listener, second);
+        facts.count(exchange, &site, second);
+    }
+
+    /// Counts a session of a TCP service that is over, beside its connection.
+    pub(crate) fn session(&self, site: SiteId, session: &Session) {
+        self.worker.client_in.add(session.received);
+        self.worker.client_out.add(session.sent);
+        for front in [self.site(site), self.listener(session.listener)] {
+            front.bytes_in.add(session.received);
+            front.bytes_out.add(session.sent);
+            front.passed_on.add(session.received);
+            front.passed_back.add(session.sent);
+            front.answer(session.status, micros(session.duration));
+        }
+    }
+
+    /// An attempt at an endpoint begins.
+    pub(crate) fn attempt(&self, pool: PoolId, endpoint: EndpointKey, began: Instant) -> Attempting {
+        let cells = self.back(BackKey::Endpoint(pool, endpoint));
+        cells.attempt(second(), true);
+        Attempting { cells, worker: self.worker.clone(), began, answered: None, ended: false }
+    }
+
+    /// A kept connection to an endpoint is used again.
+    pub(crate) fn reused(&self, pool: PoolId, endpoint: EndpointKey) {
+        self.back(BackKey::Endpoint(pool, endpoint)).reuses.bump();
+    }
+
+    /// A connection to an endpoint is being opened.
+    pub(crate) fn connecting(&self, pool: PoolId, endpoint: EndpointKey) {
+        self.back(BackKey::Endpoint(pool, endpoint)).connects.bump();
+    }
+
+    /// Client connections of a listener, over all workers.
+    pub(crate) fn listener_connections(&self, shared: &Shared, listener: ListenerId) -> u64 {
+        let mut quotas = self.quotas.borrow_mut();
+        quotas.entry(listener).or_insert_with(|| shared.listener_quota(listener)).as_ref().map_or(0, |q| q.used())
+    }
+
+    fn listener(&self, id: ListenerId) -> Cells<FrontCells> {
+        kept(&self.fronts, FrontKey::Listener(id), |key| self.registry.front(self.id, key))
+    }
+
+    fn site(&self, id: SiteId) -> Cells<FrontCells> {
+        kept(&self.fronts, FrontKey::Site(id), |key| self.registry.front(self.id, key))
+    }
+
+    fn back(&self, key: BackKey) -> Cells<BackCells> {
+        let known = self.backs.borrow();
+        if known.len() >= MOST_BACKS && !known.contains_key(&key) {
+            return Rc::default();
+        }
+        drop(known);
+        kept(&self.backs, key, |key| self.registry.back(self.id, key))
+    }
+}
+
+fn kept<K: Copy + Eq + Hash, T>(table: &Kept<K, T>, key: K, look_up: impl FnOnce(K) -> Arc<T>) -> Cells<T> {
+    table.borrow_mut().entry(key).or_insert_with(|| Rc::new(look_up(key))).clone()
+}
+
+/// What a TCP session came to.
+pub(crate) struct Session {
+    /// Where it arrived.
+    pub(crate) listener: ListenerId,
+    /// Bytes from the client.
+    pub(crate) received: u64,
+    /// Bytes to the client.
+    pub(crate) sent: u64,
+    /// nginx's session status: 200, 403, 502 …
+    pub(crate) status: u16,
+    /// From accept to close.
+    pub(crate) duration: Duration,
+}
+
+/// What a listener and a site are both told of an exchange.
+struct Facts {
+    received: u64,
+    passed_on: u64,
+    passed_back: u64,
+    micros: u64,
+}
+
+impl Facts {
+    fn of(exchange: &Exchange) -> Self {
+        let attempts = &exchange.response.attempts;
+        Self {
+            received: exchange.request.bytes + exchange.body.received(),
+            passed_on: attempts.iter().map(|attempt| attempt.sent).sum(),
+            passed_back: attempts.iter().map(|attempt| attempt.received).sum(),
+            micros: micros(exchange.elapsed()),
+        }
+    }
+
+    fn count(&self, exchange: &Exchange, front: &FrontCells, second: u64) {
+        let response = &exchange.response;
+        front.request(1, second);
+        front.answer(response.status, self.micros);
+        front.bytes_in.add(self.received);
+        front.bytes_out.add(response.bytes_sent);
+        front.passed_on.add(self.passed_on);
+        front.passed_back.add(self.passed_back);
+        match exchange.ending {
+            Ending::Normal => {}
+            Ending::Local if response.status == 500 => front.internal_errors.bump(),
+            Ending::Local => front.intercepted.bump(),
+            Ending::Proxy(Phase::Request) if matches!(response.status, 403 | 429) => front.denied_requests.bump(),
+            Ending::ClientAborted(Phase::Request) | Ending::ClientTimeout(Phase::Request) | Ending::Proxy(Phase::Request) => {
+                front.request_errors.bump();
+            }
+            Ending::Resource(_) => front.internal_errors.bump(),
+            _ => {}
+        }
+        if let Some(plain) = response.uncompressed {
+            front.compression[0].add(plain);
+            front.compression[1].add(response.body_bytes_sent);
+            front.compression[3].bump();
+        }
+    }
+}
+
+/// An attempt at an endpoint, in flight until [`Attempting::end`]. One that is dropped before ended with its client.
+pub(crate) struct Attempting {
+    cells: Cells<BackCells>,
+    worker: Cells<WorkerCells>,
+    began: Instant,
+    answered: Option<u16>,
+    ended: bool,
+}
+
+impl Attempting {
+    /// The head of an answer came, and more is to follow for long: a tunnel.
+    pub(crate) fn answered(&mut self, status: u16, _: &Exchange) {
+        self.answered = Some(status);
+    }
+
+    /// It is over. Says so once; later calls do nothing.
+    pub(crate) fn end(&mut self, end: AttemptEnd, exchange: &Exchange) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let total = exchange.now().saturating_duration_since(self.began);
+        let record = exchange.response.attempts.last();
+        let connect = record.and_then(|record| record.connect).unwrap_or_default();
+        let header = record.and_then(|record| record.header);
+        let (sent, received) = record.map_or((0, 0), |record| (record.sent, record.received));
+        self.cells.bytes_in.add(sent);
+        self.cells.bytes_out.add(received);
+        self.worker.upstream_out.add(sent);
+        self.worker.upstream_in.add(received);
+        if matches!(end, AttemptEnd::Answer(_)) {
+            self.cells.taken.add(exchange.request.bytes + exchange.body.received());
+            self.cells.given.add(received);
+        }
+        let times = AttemptTimes {
+            queue: millis(exchange.times.queued.unwrap_or_default()),
+            connect: millis(connect),
+            response: millis(header.unwrap_or_default().saturating_sub(connect)),
+            total: millis(total),
+        };
+        self.cells.finish(end, times, header.map(micros));
+    }
+
+    /// It is over, and was never an attempt: a kept connection that its endpoint had just closed.
+    pub(crate) fn cancel(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.cells.in_flight.leave();
+        }
+    }
+
+    /// It is over by a fault of our own.
+    pub(crate) fn own_fault(&mut self) {
+        self.cancel();
+        self.cells.internal_errors.bump();
+    }
+
+    /// Another attempt follows: at the same endpoint, or at another one.
+    pub(crate) fn retried(&self, same: bool) {
+        if same { self.cells.retries.bump() } else { self.cells.redispatches.bump() }
+    }
+}
+
+impl Drop for Attempting {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let end = self.answered.map_or(AttemptEnd::ClientAbort, AttemptEnd::Answer);
+        let times = AttemptTimes { total: millis(weir_rt::now().saturating_duration_since(self.began)), ..AttemptTimes::default() };
+        self.cells.finish(end, times, None);
+    }
+}
+
+/// Makes the registry forget what a plan no longer has. Called after all workers took it up.
+pub(crate) fn forget_unknown(shared: &Shared, plan: &Plan) {
+    let sites = plan.sites.iter().map(|site| site.id).chain(plan.tcp.iter().map(|tcp| tcp.id));
+    let fronts: HashSet<FrontKey> = sites
+        .map(FrontKey::Site)
+        .chain(plan.listeners.iter().map(|listener| FrontKey::Listener(listener.id)))
+        .collect();
+    let backs: HashSet<BackKey> = plan
+        .pools
+        .iter()
+        .flat_map(|pool| {
+            let endpoints = pool.endpoints.iter().map(|endpoint| BackKey::Endpoint(pool.id, endpoint.key));
+            endpoints.chain([BackKey::Pool(pool.id)])
+        })
+        .collect();
+    shared.registry.retain(|key| fronts.contains(key), |key| backs.contains(key));
+}
+
+/// The second since 1970, as rates count.
+fn second() -> u64 {
+    weir_rt::unix_now().as_secs()
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

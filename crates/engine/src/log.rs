@@ -1,0 +1,337 @@
+//! What is said about an exchange when it is over, and about what went wrong in it.
+//!
+//! Owns: which access logs get a line, the making of lines, nginx's form of error lines.
+//! Never: writes; `logs` carries lines away.
+//! Driven by: connections (`exchange_ended`), TCP sessions (`session_ended`), whoever meets an error.
+//! Why: a line is made only if a log wants it, in a buffer that is used again, so that it costs no allocation.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use weir_control::ConnectionId;
+use weir_expr::settings::{LogEscape, LogLevel};
+use weir_plan::{AccessLog, Manner, Piece, Service, TcpIx, TcpService, Template, Var};
+use weir_telemetry::Level;
+use weir_telemetry::log::{escape_default, escape_json};
+
+use crate::count::Session;
+use crate::eval::{apply, condition, text, vars};
+use crate::exchange::{Attempt, Ending, Exchange, Phase};
+use crate::logs::level;
+
+/// The client closed before there was an answer: nginx's status for it.
+const CLIENT_CLOSED: u16 = 499;
+
+/// Counts and logs an exchange that is over.
+pub(crate) fn exchange_ended(exchange: &mut Exchange) {
+    let manner = exchange.site().manner;
+    settle_status(exchange, manner);
+    if exchange.response.status == 0 && exchange.ending == Ending::Normal {
+        // A connection that ended without a byte is no request.
+        if exchange.site().log_empty_connections {
+            access(exchange, manner);
+        }
+        return;
+    }
+    exchange.worker.counters.exchange(exchange);
+    access(exchange, manner);
+}
+
+/// Counts and logs a session of a TCP service that is over. The exchange stands for it: it holds the client, the
+/// attempts, the bytes (`request.bytes` received, `response.bytes_sent` sent), the ending and nginx's session status.
+pub(crate) fn session_ended(exchange: &mut Exchange, service: TcpIx) {
+    let installed = exchange.installed.clone();
+    let service = installed.plan.tcp_service(service);
+    let session = Session {
+        listener: exchange.client.listener,
+        received: exchange.request.bytes + exchange.body.received(),
+        sent: exchange.response.bytes_sent,
+        status: exchange.response.status,
+        duration: exchange.now().saturating_duration_since(exchange.client.accepted),
+    };
+    exchange.worker.counters.session(service.id, &session);
+    write_all(exchange, &service.access_logs, service.manner);
+}
+
+/// nginx logs 499 where a client left before the answer; HAProxy logs no status at all.
+fn settle_status(exchange: &mut Exchange, manner: Manner) {
+    let left = matches!(exchange.ending, Ending::ClientAborted(phase) if phase != Phase::Request);
+    if !left || exchange.response.head_sent {
+        return;
+    }
+    exchange.response.status = match manner {
+        Manner::Nginx => CLIENT_CLOSED,
+        Manner::Haproxy => 0,
+    };
+}
+
+fn access(exchange: &mut Exchange, manner: Manner) {
+    if exchange.route().settings.access_logs.is_empty() {
+        return;
+    }
+    let logs = exchange.route().settings.access_logs.clone();
+    write_all(exchange, &logs, manner);
+}
+
+fn write_all(exchange: &mut Exchange, logs: &[AccessLog], manner: Manner) {
+    for log in logs {
+        if !wanted(exchange, log) {
+            continue;
+        }
+        let mut line = exchange.worker.take_text();
+        write_line(exchange, &log.format, Values::of(log.escape, manner), &mut line);
+        let worker = exchange.worker.clone();
+        let installed = exchange.installed.clone();
+        worker.logs.line(&worker, &installed.prepared.logs, log.log, &line, |path| text(exchange, path));
+        worker.give_text(line);
+    }
+}
+
+fn wanted(exchange: &mut Exchange, log: &AccessLog) -> bool {
+    let truthy = log.condition.as_ref().is_none_or(|template| condition::is_truthy(&text(exchange, template)));
+    truthy && log.only.as_ref().is_none_or(|only| condition::holds(exchange, only))
+}
+
+/// How values are written into a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    /// nginx `escape=default`.
+    Default,
+    /// nginx `escape=json`.
+    Json,
+    /// nginx `escape=none`.
+    Raw,
+    /// HAProxy's, where formats name their own empty values.
+    Haproxy,
+}
+
+impl Values {
+    fn of(escape: LogEscape, manner: Manner) -> Self {
+        match (escape, manner) {
+            (LogEscape::Json, _) => Self::Json,
+            (LogEscape::Default, Manner::Nginx) => Self::Default,
+            (LogEscape::None, Manner::Nginx) => Self::Raw,
+            (_, Manner::Haproxy) => Self::Haproxy,
+        }
+    }
+}
+
+/// Appends a line, without its end.
+fn write_line(exchange: &Exchange, format: &Template, values: Values, out: &mut Vec<u8>) {
+    for piece in &format.pieces {
+        match piece {
+            Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
+            Piece::Var(var, filters) => {
+                let start = out.len();
+                let has_value = vars::append(exchange, var, out) || is_found_empty(var);
+                escape(values, var, out, start);
+                if values == Values::Default && !has_value {
+                    out.push(b'-');
+                }
+                apply(filters, out, start);
+            }
+        }
+    }
+}
+
+/// Variables that nginx regards as found when they are empty, and so shows as nothing rather than `-`.
+fn is_found_empty(var: &Var) -> bool {
+    matches!(
+        var,
+        Var::IsArgs | Var::HttpsOn | Var::IsRequestPort | Var::RequestCompletion | Var::DocumentRoot | Var::User(_)
+    )
+}
+
+/// Escapes what stands behind `start`. Most values need nothing, and are only looked at.
+fn escape(values: Values, var: &Var, out: &mut Vec<u8>, start: usize) {
+    let needs: fn(u8) -> bool = match values {
+        Values::Raw => return,
+        Values::Default => |byte| !(0x20..0x7f).contains(&byte) || byte == b'"' || byte == b'\\',
+        Values::Json => |byte| byte < 0x20 || byte == b'"' || byte == b'\\',
+        Values::Haproxy => haproxy_escapes(var),
+    };
+    if !out[start..].iter().any(|&byte| needs(byte)) {
+        return;
+    }
+    let plain = out.split_off(start);
+    match values {
+        Values::Raw => {}
+        Values::Default => escape_default(out, &plain),
+        Values::Json => escape_json(out, &plain),
+        Values::Haproxy => escape_hash(out, &plain, needs),
+    }
+}
+
+/// Bytes that HAProxy writes as `#XX`: controls and high bytes, and what would end the place where the value stands.
+fn haproxy_escapes(var: &Var) -> fn(u8) -> bool {
+    match var {
+        Var::CapturedRequestHeader(_) | Var::CapturedResponseHeader(_) => {
+            |byte| !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#' | b'{' | b'|' | b'}')
+        }
+        Var::RequestLine | Var::Target | Var::RawPath | Var::Query | Var::Method => {
+            |byte| !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#')
+        }
+        _ => |byte| byte < 0x20 || byte == 0x7f,
+    }
+}
+
+fn escape_hash(out: &mut Vec<u8>, text: &[u8], needs: fn(u8) -> bool) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text {
+        if needs(byte) {
+            out.extend_from_slice(&[b'#', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+/// The client did something wrong: nginx's `info`.
+pub(crate) fn client_error(exchange: &Exchange, message: &str) {
+    at(exchange, LogLevel::Info, message);
+}
+
+/// An endpoint failed: nginx's `error`.
+pub(crate) fn upstream_error(exchange: &Exchange, message: &str) {
+    at(exchange, LogLevel::Error, message);
+}
+
+/// A fault of our own or of our system: nginx's `crit`.
+pub(crate) fn server_error(exchange: &Exchange, message: &str) {
+    at(exchange, LogLevel::Crit, message);
+}
+
+/// Failures have taken an endpoint out for a while.
+pub(crate) fn endpoint_disabled(exchange: &Exchange) {
+    at(exchange, LogLevel::Warn, "upstream server temporarily disabled");
+}
+
+/// Writes a line about an exchange to the error logs that want its level.
+pub(crate) fn at(exchange: &Exchange, severity: LogLevel, message: &str) {
+    let service = service(exchange);
+    let logs = match service {
+        Some(service) => &service.error_logs,
+        None => &exchange.route().settings.error_logs,
+    };
+    write_error(exchange, logs, severity, || {
+        let mut line = String::with_capacity(256);
+        line.push_str(message);
+        match service {
+            Some(_) => describe_session(exchange, &mut line),
+            None => describe(exchange, &mut line),
+        }
+        line
+    });
+}
+
+/// The TCP service, if the exchange stands for a session of one.
+fn service(exchange: &Exchange) -> Option<&TcpService> {
+    let listener = exchange.installed.listener(exchange.client.listener)?;
+    match &exchange.installed.plan.listener(listener).service {
+        Service::Tcp(service) => Some(exchange.installed.plan.tcp_service(*service)),
+        Service::Http(_) => None,
+    }
+}
+
+fn write_error(
+    exchange: &Exchange,
+    logs: &Arc<[weir_plan::ErrorLog]>,
+    severity: LogLevel,
+    compose: impl FnOnce() -> String,
+) {
+    let process = &exchange.installed.plan.process.error_logs;
+    let logs = if logs.is_empty() { process } else { logs };
+    if !logs.iter().any(|log| severity >= log.level) {
+        return;
+    }
+    let line = compose();
+    let severity: Level = level(severity);
+    let unix = u64::try_from(weir_rt::unix_now().as_millis()).unwrap_or(u64::MAX);
+    let connection = Some(ConnectionId(exchange.client.serial));
+    for log in logs.iter() {
+        if let Some(open) = exchange.installed.prepared.logs.error_log(log) {
+            open.log(unix, severity, connection, format_args!("{line}"));
+        }
+    }
+}
+
+/// Appends what nginx appends to a line about a request.
+fn describe(exchange: &Exchange, line: &mut String) {
+    // Writing to a `String` cannot fail.
+    describe_client(exchange, line);
+    let _ = write!(line, ", server: {}", exchange.site().name);
+    let request = &exchange.request;
+    if !request.line.is_empty() {
+        let _ = write!(line, ", request: \"{}\"", String::from_utf8_lossy(&request.line));
+    }
+    if let Some(attempt) = exchange.response.attempts.last() {
+        let (scheme, target) = (upstream_scheme(exchange), String::from_utf8_lossy(&request.target));
+        let _ = write!(line, ", upstream: \"{scheme}{}{}\"", upstream_place(attempt), target);
+    }
+    let mut field = |label: &str, id: weir_http::HeaderId| {
+        if let Some(value) = request.fields.first(id) {
+            let _ = write!(line, ", {label}: \"{}\"", String::from_utf8_lossy(value));
+        }
+    };
+    field("host", weir_http::HeaderId::Host);
+    field("referrer", weir_http::HeaderId::Referer);
+}
+
+fn describe_session(exchange: &Exchange, line: &mut String) {
+    describe_client(exchange, line);
+    if let Some((ip, port)) = exchange.client.destination() {
+        let _ = write!(line, ", server: {}", std::net::SocketAddr::new(ip, port));
+    }
+    if let Some(attempt) = exchange.response.attempts.last() {
+        let _ = write!(line, ", upstream: \"{}\"", upstream_place(attempt));
+    }
+    let (received, sent) = (exchange.request.bytes, exchange.response.bytes_sent);
+    let _ = write!(line, ", bytes from/to client:{received}/{sent}");
+    let (back, on) = exchange.response.attempts.last().map_or((0, 0), |attempt| (attempt.received, attempt.sent));
+    let _ = write!(line, ", bytes from/to upstream:{back}/{on}");
+}
+
+fn describe_client(exchange: &Exchange, line: &mut String) {
+    let _ = match exchange.client_source() {
+        Some((ip, _)) => write!(line, ", client: {ip}"),
+        None => write!(line, ", client: unix:"),
+    };
+}
+
+fn upstream_place(attempt: &Attempt) -> &str {
+    &attempt.address
+}
+
+fn upstream_scheme(exchange: &Exchange) -> &'static str {
+    match &exchange.route().action {
+        weir_plan::Action::FastCgi(_) => "fastcgi://",
+        weir_plan::Action::Proxy(proxy) if proxy.tls.is_some() => "https://",
+        _ => "http://",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escaped(values: Values, var: &Var, text: &[u8]) -> String {
+        let mut out = b"before ".to_vec();
+        out.extend_from_slice(text);
+        escape(values, var, &mut out, 7);
+        String::from_utf8(out.split_off(7)).unwrap()
+    }
+
+    #[test]
+    fn values_cannot_break_a_line_of_nginx() {
+        assert_eq!(escaped(Values::Default, &Var::RequestLine, b"a\"b\\c\x7f"), "a\\x22b\\x5Cc\\x7F");
+        assert_eq!(escaped(Values::Json, &Var::RequestLine, b"a\"b\n"), "a\\\"b\\n");
+        assert_eq!(escaped(Values::Default, &Var::RequestLine, b"GET / HTTP/1.1"), "GET / HTTP/1.1");
+    }
+
+    #[test]
+    fn values_cannot_break_a_line_of_haproxy() {
+        assert_eq!(escaped(Values::Haproxy, &Var::RequestLine, b"GET /\"{#\xe9 X"), "GET /#22{#23#E9 X");
+        assert_eq!(escaped(Values::Haproxy, &Var::CapturedRequestHeader(0), b"a|{b}\x01"), "a#7C#7Bb#7D#01");
+        assert_eq!(escaped(Values::Haproxy, &Var::Host, b"a#b\n"), "a#b#0A");
+    }
+}

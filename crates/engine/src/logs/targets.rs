@@ -1,0 +1,204 @@
+//! What one plan logs to.
+//!
+//! Owns: the open targets of a plan by index, and its error logs by target and level.
+//! Never: changes after it was made.
+//! Driven by: `Prepared::new`.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_plan::{Log, LogIx, LogTarget, Manner, Plan, Syslog, SyslogServer, Template};
+use weir_telemetry::log::{Facility, SyslogAddress, SyslogHeader};
+use weir_telemetry::{BufferOptions, ErrorLog, LogBuffer, TargetSpec};
+
+use super::{Logs, level};
+
+/// How standard output is opened.
+pub(super) const STDOUT: &str = "/dev/stdout";
+
+/// What a plan logs to.
+pub(crate) struct Targets {
+    /// Unlike that of any other plan.
+    pub(super) serial: u64,
+    by_log: Vec<Target>,
+    errors: HashMap<weir_plan::ErrorLog, ErrorLog>,
+    pub(super) process: Arc<[ErrorLog]>,
+}
+
+/// One target.
+pub(super) enum Target {
+    /// Lines to one place.
+    Lines(Lines),
+    /// Lines to files whose names are computed.
+    Template {
+        /// Their path.
+        path: Template,
+        /// Their batching.
+        options: BufferOptions,
+    },
+    /// A server whose name did not resolve: lines are dropped and counted.
+    Nowhere,
+}
+
+/// An open target with its batching.
+pub(super) struct Lines {
+    target: Arc<weir_telemetry::LogTarget>,
+    options: BufferOptions,
+    syslog: Option<(SyslogHeader, weir_telemetry::log::Severity)>,
+    gzip: Option<u8>,
+    /// Most bytes of text in a line.
+    pub(super) longest: Option<usize>,
+}
+
+impl Lines {
+    /// A buffer for a worker.
+    pub(super) fn buffer(&self) -> LogBuffer {
+        match (&self.syslog, self.gzip) {
+            (Some((header, severity)), _) => {
+                LogBuffer::syslog(self.target.clone(), self.options, header.clone(), *severity)
+            }
+            (None, Some(level)) => LogBuffer::gzip(self.target.clone(), self.options, level),
+            (None, None) => LogBuffer::new(self.target.clone(), self.options),
+        }
+    }
+}
+
+impl Targets {
+    pub(super) fn open(logs: &Logs, plan: &Plan) -> Result<Self, String> {
+        let haproxy = is_haproxy(plan);
+        let by_log = plan.logs.iter().map(|log| target(logs, log, haproxy)).collect::<Result<Vec<_>, _>>()?;
+        let mut errors = HashMap::new();
+        let routes = plan.routes.iter().flat_map(|route| route.settings.error_logs.iter());
+        let services = plan.tcp.iter().flat_map(|tcp| tcp.error_logs.iter());
+        for log in plan.process.error_logs.iter().chain(routes).chain(services) {
+            if !errors.contains_key(log)
+                && let Some(open) = error_log(logs, plan, *log, haproxy)?
+            {
+                errors.insert(*log, open);
+            }
+        }
+        let process = plan.process.error_logs.iter().filter_map(|log| errors.get(log).cloned()).collect();
+        let serial = logs.next_serial.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { serial, by_log, errors, process })
+    }
+
+    pub(super) fn target(&self, log: LogIx) -> Option<&Target> {
+        self.by_log.get(log.at())
+    }
+
+    /// The open error log for one of the plan's.
+    pub(crate) fn error_log(&self, log: &weir_plan::ErrorLog) -> Option<&ErrorLog> {
+        self.errors.get(log)
+    }
+
+    /// The error logs of the process.
+    pub(crate) fn process(&self) -> &[ErrorLog] {
+        &self.process
+    }
+}
+
+impl Logs {
+    /// The error logs of the process alone, before anything else of a plan is opened.
+    pub(super) fn process_logs(&self, plan: &Plan) -> Result<Arc<[ErrorLog]>, String> {
+        let haproxy = is_haproxy(plan);
+        let logs = plan.process.error_logs.iter();
+        let open: Result<Vec<_>, String> = logs.map(|log| error_log(self, plan, *log, haproxy)).collect();
+        Ok(open?.into_iter().flatten().collect())
+    }
+}
+
+/// A plan comes from one front end; HAProxy's messages to syslog differ from nginx's.
+fn is_haproxy(plan: &Plan) -> bool {
+    let mut manners = plan.sites.iter().map(|site| site.manner).chain(plan.tcp.iter().map(|tcp| tcp.manner));
+    manners.any(|manner| manner == Manner::Haproxy)
+}
+
+fn target(logs: &Logs, log: &Log, haproxy: bool) -> Result<Target, String> {
+    let standard = BufferOptions::default();
+    let options = BufferOptions {
+        bytes: log.buffer.map_or(standard.bytes, |bytes| bytes as usize),
+        // nginx keeps a buffer without `flush=` until it is full; a minute is as long as anybody should wait for it.
+        age: log.flush.unwrap_or(if log.buffer.is_some() { Duration::from_secs(60) } else { standard.age }),
+    };
+    let spec = match &log.target {
+        LogTarget::FileTemplate(path) => return Ok(Target::Template { path: path.clone(), options }),
+        other => match spec(other) {
+            Some(spec) => spec,
+            None => return Ok(Target::Nowhere),
+        },
+    };
+    let (mut syslog, mut longest) = (None, None);
+    if let LogTarget::Syslog(syslog_settings) = &log.target {
+        let header = header(logs, syslog_settings, haproxy);
+        // HAProxy's length counts the whole message; nginx cuts no access line.
+        longest = haproxy.then(|| syslog_settings.max_length.saturating_sub(length_of(&header)));
+        let severity = syslog_settings.severity.min(syslog_settings.min_severity);
+        syslog = Some((header, level(severity).severity()));
+    }
+    Ok(Target::Lines(Lines { target: open(logs, spec)?, options, syslog, gzip: log.gzip, longest }))
+}
+
+fn error_log(
+    logs: &Logs,
+    plan: &Plan,
+    log: weir_plan::ErrorLog,
+    haproxy: bool,
+) -> Result<Option<ErrorLog>, String> {
+    let target = &plan.log(log.log).target;
+    let Some(spec) = spec(target) else { return Ok(None) };
+    let header = match target {
+        LogTarget::Syslog(syslog) => Some(header(logs, syslog, haproxy)),
+        _ => None,
+    };
+    Ok(Some(ErrorLog::new(open(logs, spec)?, level(log.level), header, logs.clock.another())))
+}
+
+fn open(logs: &Logs, spec: TargetSpec) -> Result<Arc<weir_telemetry::LogTarget>, String> {
+    let name = spec.to_string();
+    logs.hub.target(spec).map_err(|error| format!("cannot open the log \"{name}\": {error}"))
+}
+
+/// `None` for targets that have no fixed place.
+fn spec(target: &LogTarget) -> Option<TargetSpec> {
+    Some(match target {
+        LogTarget::File(path) => TargetSpec::File(path.clone()),
+        LogTarget::Stderr => TargetSpec::Stderr,
+        LogTarget::Stdout => TargetSpec::File(Path::new(STDOUT).to_owned()),
+        LogTarget::Syslog(syslog) => TargetSpec::Syslog(match &syslog.server {
+            SyslogServer::Udp(address) => SyslogAddress::Udp(*address),
+            SyslogServer::Unix(path) => SyslogAddress::Unix(path.clone()),
+            SyslogServer::Unresolved(..) => return None,
+        }),
+        LogTarget::FileTemplate(_) => return None,
+    })
+}
+
+fn header(logs: &Logs, syslog: &Syslog, haproxy: bool) -> SyslogHeader {
+    SyslogHeader {
+        facility: facility(&syslog.facility),
+        host: (!syslog.no_hostname).then(|| logs.hostname.clone()),
+        tag: syslog.tag.clone(),
+        pid: haproxy.then(std::process::id),
+        newline: haproxy,
+    }
+}
+
+/// A facility by its word in either language; front ends refuse other words.
+fn facility(word: &str) -> Facility {
+    match word {
+        "intern" => Facility::Syslog,
+        "auth2" => Facility::Authpriv,
+        "cron2" => Facility::Clock,
+        word => Facility::from_word(word).unwrap_or(Facility::Local7),
+    }
+}
+
+/// Bytes of a header: `<134>Nov 21 02:45:31 host tag[123]: ` and the final newline.
+fn length_of(header: &SyslogHeader) -> usize {
+    let host = header.host.as_ref().map_or(0, |host| host.len() + 1);
+    let pid = header.pid.map_or(0, |pid| pid.to_string().len() + 2);
+    "<134>Nov 21 02:45:31 : ".len() + host + header.tag.len() + pid + usize::from(header.newline)
+}

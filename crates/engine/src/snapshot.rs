@@ -1,0 +1,235 @@
+//! The state of the whole process at one moment.
+//!
+//! Owns: the gathering: sums of counters, pools' standing, facts of the process.
+//! Never: renders; never changes what it looks at.
+//! Driven by: pages, and the binary through [`crate::Engine::snapshot`].
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_control::PoolId;
+use weir_control::snapshot::{
+    Back, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process, Site, Snapshot,
+};
+use weir_plan::{Address, Plan, PoolIx, ProxyTarget, Service, TcpAction};
+use weir_policy::pool::{Balance, PoolShared, Standing};
+use weir_telemetry::{BackKey, FrontKey};
+
+use crate::logs::unix_millis;
+use crate::prepared::Prepared;
+use crate::shared::Shared;
+
+/// Everything, as a plan names it.
+pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
+    let plan = &*prepared.plan;
+    let now = unix_millis();
+    let mut process = process(shared);
+    process.max_connections = plan.process.max_connections.unwrap_or(0);
+    let sites = sites(shared, plan, now);
+    let first_pool = sites.len() as u32 + 2;
+    let in_tcp = tcp_pools(plan);
+    let pools = plan.pools.iter().enumerate().map(|(at, pool)| {
+        let number = first_pool + at as u32;
+        let state = prepared.pools.get(at).map(|state| &**state);
+        let mode = if in_tcp.contains(&pool.id) { "tcp" } else { "http" };
+        one_pool(shared, pool, state, Facts { number, mode, now, uptime: process.uptime_ms })
+    });
+    Snapshot { pools: pools.collect(), listeners: listeners(shared, plan, now), sites, process }
+}
+
+/// The process alone.
+pub(crate) fn process(shared: &Shared) -> Process {
+    let now = unix_millis();
+    let reloads = shared.reloads.load(Relaxed);
+    let mut process = Process {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        node: shared.hostname.clone(),
+        pid: std::process::id(),
+        workers: shared.workers.load(Relaxed) as u32,
+        driver: shared.driver.get().cloned().unwrap_or_default(),
+        started_unix: shared.started_unix,
+        uptime_ms: now.saturating_sub(shared.started_unix * 1000),
+        plan: reloads + 1,
+        reloads,
+        reloads_failed: shared.reloads_failed.load(Relaxed),
+        last_reload_unix: shared.last_reload.load(Relaxed),
+        stopping: shared.stopping.load(Relaxed),
+        dropped_logs: shared.logs.dropped(),
+        resident_bytes: resident_bytes(),
+        descriptors: descriptors(),
+        descriptor_limit: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
+        ..Process::default()
+    };
+    shared.registry.sum_process(&mut process, now);
+    process.panics += shared.panics.load(Relaxed);
+    process
+}
+
+/// Second number of `/proc/self/statm`, in pages (proc(5)); zero where there is no `/proc`.
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+fn descriptors() -> u64 {
+    // One of them is the folder being read.
+    std::fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
+}
+
+fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
+    let front = |id, limit: Option<u64>| {
+        Front { limit, ..shared.registry.sum_front(FrontKey::Site(id), now) }
+    };
+    let http = plan.sites.iter().map(|site| (site.id, &site.name, "http", site.max_connections));
+    let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", tcp.max_connections));
+    // HAProxy counts proxies from one, and the first is its own.
+    (2..)
+        .zip(http.chain(tcp))
+        .map(|(number, (id, name, mode, limit))| Site {
+            id,
+            name: name.to_string(),
+            number,
+            mode: mode.to_owned(),
+            front: front(id, limit),
+        })
+        .collect()
+}
+
+fn listeners(shared: &Shared, plan: &Plan, now: u64) -> Vec<Listener> {
+    let one = |listener: &weir_plan::Listener| {
+        let mut front = shared.registry.sum_front(FrontKey::Listener(listener.id), now);
+        front.limit = listener.max_connections;
+        let full = listener.max_connections.is_some_and(|most| front.current >= most);
+        let transport = match &listener.address {
+            Address::Tcp(_) => "tcp",
+            Address::Unix(_) => "unix",
+        };
+        Listener {
+            id: listener.id,
+            name: listener.name.to_string(),
+            protocol: format!("{transport}{}", if listener.tls.is_some() { "+tls" } else { "" }),
+            state: if full { ListenerState::Full } else { ListenerState::Open },
+            sites: match &listener.service {
+                Service::Http(hosts) => {
+                    let all: HashSet<_> = hosts.values().chain([hosts.default_value()]).collect();
+                    let mut ids: Vec<_> = all.into_iter().map(|site| plan.site(site).id).collect();
+                    ids.sort_unstable();
+                    ids
+                }
+                Service::Tcp(service) => vec![plan.tcp_service(*service).id],
+            },
+            front,
+        }
+    };
+    plan.listeners.iter().map(one).collect()
+}
+
+fn tcp_pools(plan: &Plan) -> HashSet<PoolId> {
+    let target = |action: &TcpAction| match action {
+        TcpAction::Proxy(proxy) => match proxy.target {
+            ProxyTarget::Pool(pool) => Some(pool),
+            ProxyTarget::Computed(_) => None,
+        },
+        TcpAction::Respond(_) => None,
+    };
+    plan.tcp.iter().filter_map(|tcp| target(&tcp.action)).map(|ix: PoolIx| plan.pool(ix).id).collect()
+}
+
+/// What a pool's endpoints have in common.
+#[derive(Clone, Copy)]
+struct Facts {
+    number: u32,
+    mode: &'static str,
+    now: u64,
+    uptime: u64,
+}
+
+fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>, facts: Facts) -> Pool {
+    let endpoints: Vec<Endpoint> = (0..pool.endpoints.len())
+        .map(|at| one_endpoint(shared, pool, state, at, facts))
+        .collect();
+    let keys = pool.endpoints.iter().map(|endpoint| BackKey::Endpoint(pool.id, endpoint.key));
+    let keys: Vec<BackKey> = keys.chain([BackKey::Pool(pool.id)]).collect();
+    let (mut back, _) = shared.registry.sum_back(&keys, facts.now);
+    if let Some(state) = state {
+        back.queued = state.waiting() as u64;
+        back.queued_peak = state.waiting_peak() as u64;
+    }
+    let last_up = |endpoint: &&Endpoint| endpoint.state == EndpointState::Up;
+    Pool {
+        id: pool.id,
+        name: pool.name.to_string(),
+        number: facts.number,
+        mode: facts.mode.to_owned(),
+        balance: balance(pool.config.balance()).to_owned(),
+        cookie: pool.sticky.as_ref().map(|sticky| sticky.cookie.to_string()),
+        back,
+        last_change_ms: endpoints.iter().map(|endpoint| endpoint.last_change_ms).max().unwrap_or(facts.uptime),
+        // The pool was down only while all of its endpoints were.
+        downtime_ms: endpoints.iter().map(|endpoint| endpoint.downtime_ms).min().unwrap_or(0),
+        went_down: u64::from(endpoints.iter().find(last_up).is_none() && !endpoints.is_empty()),
+        endpoints,
+    }
+}
+
+fn one_endpoint(
+    shared: &Shared,
+    pool: &weir_plan::Pool,
+    state: Option<&PoolShared>,
+    at: usize,
+    facts: Facts,
+) -> Endpoint {
+    let endpoint = &pool.endpoints[at];
+    let configured = &pool.config.endpoints()[at];
+    let member = state.and_then(|state| state.members().get(at));
+    let standing = state.map_or(Standing::Up, |state| state.standing(&pool.config, at));
+    let (mut back, idle): (Back, u64) = shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
+    back.limit = (configured.max_conns > 0).then_some(u64::from(configured.max_conns));
+    back.queued = member.map_or(0, |member| u64::from(member.waiting()));
+    let report: Option<HealthReport> = shared.health_report(endpoint.key);
+    let weight = member.and_then(|member| member.weight()).unwrap_or(configured.weight);
+    Endpoint {
+        key: endpoint.key,
+        name: endpoint.name.to_string(),
+        number: at as u32 + 1,
+        address: endpoint.address.as_ref().map(ToString::to_string).unwrap_or_default(),
+        cookie: endpoint.cookie.as_ref().map(ToString::to_string),
+        state: match standing {
+            Standing::Up => EndpointState::Up,
+            Standing::Draining => EndpointState::Draining,
+            Standing::Down => EndpointState::Down,
+            Standing::Maintenance => EndpointState::Maintenance,
+        },
+        weight,
+        user_weight: weight,
+        backup: configured.backup,
+        throttle: None,
+        queue_limit: endpoint.max_queue.map(u64::from),
+        used: back.current,
+        back,
+        health: report.or_else(|| endpoint.check.is_some().then(HealthReport::default)),
+        last_change_ms: facts.uptime,
+        downtime_ms: 0,
+        idle,
+        idle_limit: Some(u64::from(pool.keepalive.idle)),
+        fails: member.map_or(0, |member| member.load().fails()),
+    }
+}
+
+/// The method's word in the language that has it.
+fn balance(balance: Balance) -> &'static str {
+    match balance {
+        Balance::RoundRobin => "roundrobin",
+        Balance::StaticRoundRobin => "static-rr",
+        Balance::LeastConn => "least_conn",
+        Balance::LeastConnOldest => "leastconn",
+        Balance::First => "first",
+        Balance::IpHash => "ip_hash",
+        Balance::HashModulo => "hash",
+        Balance::HashKetama => "hash consistent",
+        Balance::Random(_) => "random",
+        Balance::Map(_) => "hash map-based",
+        Balance::Ring(_) => "hash ring",
+    }
+}
