@@ -6,6 +6,7 @@
 //! Why: one hand-over for many lines costs a wake-up and a write for all of them. nginx's `buffer=` and `flush=` say how
 //! many; without them lines still gather for a few hundredths of a second, which no reader notices.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ pub struct LogBuffer {
     target: Arc<LogTarget>,
     options: BufferOptions,
     syslog: Option<(SyslogHeader, Severity)>,
+    gzip: Option<u8>,
     bytes: Vec<u8>,
     ends: Vec<u32>,
     oldest: Option<u64>,
@@ -43,7 +45,7 @@ pub struct LogBuffer {
 impl LogBuffer {
     /// A buffer for lines to a file or standard error.
     pub fn new(target: Arc<LogTarget>, options: BufferOptions) -> Self {
-        Self { target, options, syslog: None, bytes: Vec::new(), ends: Vec::new(), oldest: None }
+        Self { target, options, syslog: None, gzip: None, bytes: Vec::new(), ends: Vec::new(), oldest: None }
     }
 
     /// A buffer for messages to syslog.
@@ -55,6 +57,14 @@ impl LogBuffer {
     ) -> Self {
         let mut buffer = Self::new(target, options);
         buffer.syslog = Some((header, severity));
+        buffer
+    }
+
+    /// A buffer whose batches are compressed, each a gzip member of its own (nginx's `gzip=level`, 1 to 9): what is in
+    /// the file so far can be read at any time.
+    pub fn gzip(target: Arc<LogTarget>, options: BufferOptions, level: u8) -> Self {
+        let mut buffer = Self::new(target, options);
+        buffer.gzip = Some(level);
         buffer
     }
 
@@ -99,12 +109,26 @@ impl LogBuffer {
         }
         // The writer frees the vectors; the next are made as large as these came to be.
         let (bytes, ends) = (Vec::with_capacity(self.bytes.len()), Vec::with_capacity(self.ends.len()));
-        let batch = Batch {
+        let mut batch = Batch {
             bytes: std::mem::replace(&mut self.bytes, bytes),
             ends: std::mem::replace(&mut self.ends, ends),
         };
+        if let Some(level) = self.gzip {
+            batch = compressed(&batch, level);
+        }
         self.target.submit(batch);
     }
+}
+
+/// A batch that is one gzip member. Its ends no longer tell lines apart, but still count them.
+fn compressed(batch: &Batch, level: u8) -> Batch {
+    let level = flate2::Compression::new(u32::from(level.clamp(1, 9)));
+    let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(batch.bytes.len() / 4 + 64), level);
+    // Writing to a `Vec` cannot fail.
+    let _ = encoder.write_all(&batch.bytes);
+    let bytes = encoder.finish().unwrap_or_default();
+    let end = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    Batch { ends: vec![end; batch.ends.len()], bytes }
 }
 
 impl Drop for LogBuffer {
