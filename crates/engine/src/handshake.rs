@@ -8,7 +8,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_http::proxy_protocol::{self, Header};
+use weir_http::proxy_protocol::{self, Proxied};
 use weir_plan::{ListenerIx, Service};
 use weir_rt::{AcceptError, Buf, SMALL, Stream, Timer, TlsStream};
 use weir_wire::Conn;
@@ -38,7 +38,7 @@ pub(crate) async fn settle(
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
     let configs = &installed.prepared.server_tls[ix.at()];
     let select = |hello: &weir_rt::ClientHello| {
-        let found = tls.by_name.lookup(hello.server_name().unwrap_or_default().as_bytes());
+        let found = tls.by_name.lookup(hello.server_name.as_deref().unwrap_or_default().as_bytes());
         if found.is_default && tls.strict_sni && !installed.plan.tls_identity(found.value).select_by_certificate_names {
             return None;
         }
@@ -68,9 +68,9 @@ pub(crate) async fn settle(
 async fn proxy_header(stream: &Stream, client: &mut Client, ahead: &mut Buf) -> Option<()> {
     loop {
         match proxy_protocol::parse(ahead) {
-            Ok(Some((header, length))) => {
-                ahead.consume(length);
-                if let Header::Proxied { source, destination } = header {
+            Ok(Some(header)) => {
+                ahead.consume(header.len);
+                if let Proxied::Inet { source, destination, .. } = header.proxied {
                     client.proxied = Some((source, destination));
                 }
                 return Some(());

@@ -6,6 +6,7 @@
 //! Driven by: [`crate::Engine`].
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,8 +84,6 @@ pub(crate) struct ConnectionGuard {
 impl Shared {
     /// For a process that starts.
     pub(crate) fn new(options: EngineOptions, plan: &Plan) -> std::io::Result<Self> {
-        let mut seed = [0; 8];
-        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Ok(Self {
             hostname,
@@ -103,7 +102,7 @@ impl Shared {
             io: options.io,
             // Zero means "never" in policies.
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),
-            seed: u64::from_le_bytes(seed),
+            seed: RandomState::new().hash_one(std::process::id()),
             serial: AtomicU64::new(0),
             connections: Arc::new(Quota::new(u64::MAX)),
             state: Mutex::default(),

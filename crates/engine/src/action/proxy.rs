@@ -125,25 +125,32 @@ pub(crate) async fn serve<D: Downstream>(
                 Failed { failure: Failure::Status(status), sent: true, why: format!("upstream answered {status}") }
             }
             Err(Stop::Client(status)) => {
-                counted.end(AttemptEnd::ClientGone, exchange);
+                counted.end(AttemptEnd::ClientAbort, exchange);
                 return Next::Status(status);
             }
             Err(Stop::Own(why)) => {
+                counted.own_fault();
                 log::server_error(exchange, &why);
                 return Next::Status(500);
             }
             Err(Stop::Endpoint(failed)) => failed,
         };
-        counted.end(end_of(failed.failure), exchange);
+        match failed.failure {
+            Failure::StaleConnection => counted.cancel(),
+            failure => counted.end(end_of(failure), exchange),
+        }
         let retry = picker.failed(exchange, installed, failed.failure, failed.sent, replayable);
         note_failure(exchange, &failed, retry);
         match retry {
             Retry::No => return gave_up(exchange, failed.failure),
             Retry::Fresh => fresh = true,
-            Retry::Same if exchange.site().manner == weir_plan::Manner::Haproxy => {
-                weir_rt::sleep(Duration::from_secs(1).min(proxy.settings.connect_timeout)).await;
+            Retry::Next => counted.retried(false),
+            Retry::Same => {
+                counted.retried(true);
+                if exchange.site().manner == weir_plan::Manner::Haproxy {
+                    weir_rt::sleep(Duration::from_secs(1).min(proxy.settings.connect_timeout)).await;
+                }
             }
-            Retry::Same | Retry::Next => {}
         }
     }
 }
@@ -165,9 +172,9 @@ fn refused(exchange: &mut Exchange, status: u16, why: &str) -> Next {
 
 fn end_of(failure: Failure) -> AttemptEnd {
     match failure {
-        Failure::Connect | Failure::ConnectTimeout => AttemptEnd::ConnectFailed,
-        Failure::Status(status) => AttemptEnd::Answered(status),
-        _ => AttemptEnd::ResponseFailed,
+        Failure::Connect | Failure::ConnectTimeout => AttemptEnd::ConnectError,
+        Failure::Status(status) => AttemptEnd::Answer(status),
+        _ => AttemptEnd::ResponseError,
     }
 }
 
@@ -277,7 +284,7 @@ async fn connection(
     fresh: bool,
 ) -> Result<(Box<ClientConnection>, IdleKey, History, bool), Stop> {
     let endpoint = picker.endpoint(attempt.installed, picked);
-    let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(attempt.proxy.tls.as_ref());
+    let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(attempt.proxy.tls.as_deref());
     let tls_name = match tls_use {
         Some(tls) => match &tls.name {
             Some(template) => String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned(),
@@ -570,7 +577,7 @@ async fn forward<D: Downstream>(
         if reusable && whole {
             keep(exchange, attempt, picker, picked, key, Kept { conn, history });
         }
-        counted.end(AttemptEnd::Answered(status), exchange);
+        counted.end(AttemptEnd::Answer(status), exchange);
         exchange.response.fields.clear();
         return redirected.unwrap_or(Next::Status(status));
     }
@@ -594,11 +601,11 @@ async fn forward<D: Downstream>(
             if reusable && conn.incoming.is_done() && conn.is_quiet() && conn.outgoing.is_done() {
                 keep(exchange, attempt, picker, picked, key, Kept { conn, history });
             }
-            counted.end(AttemptEnd::Answered(status), exchange);
+            counted.end(AttemptEnd::Answer(status), exchange);
         }
         Err(Relay::Client(error)) => {
             respond::client_failed(exchange, down, &error);
-            counted.end(AttemptEnd::ClientGone, exchange);
+            counted.end(AttemptEnd::ClientAbort, exchange);
         }
         Err(Relay::Endpoint(error)) => {
             exchange.ending = match error {
@@ -607,7 +614,7 @@ async fn forward<D: Downstream>(
             };
             log::upstream_error(exchange, &format!("upstream broke off its response: {error}"));
             down.cut();
-            counted.end(AttemptEnd::Cut, exchange);
+            counted.end(AttemptEnd::ServerAbort, exchange);
         }
     }
     Next::Done

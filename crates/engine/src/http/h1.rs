@@ -130,7 +130,7 @@ impl H1 {
             return Ok(true);
         }
         let rate = self.rate.get_or_insert_with(|| {
-            BodyRate::new(BodyRateConfig { bytes_per_second: min_rate, ..BodyRateConfig::default() })
+            BodyRate::new(BodyRateConfig { bytes_per_second: u32::try_from(min_rate).unwrap_or(u32::MAX), ..BodyRateConfig::default() })
         });
         let before = self.conn.incoming.pending().len();
         rate.wait(exchange.worker.millis());

@@ -72,7 +72,7 @@ async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::
             let options = ConnectOptions {
                 source: settings.local.map(|ip| SocketAddr::new(ip, 0)),
                 nodelay: true,
-                keepalive: settings.keepalive.then(|| Keepalive { enabled: true, ..Keepalive::default() }),
+                keepalive: settings.keepalive.then(|| Keepalive { on: true, ..Keepalive::default() }),
                 ..ConnectOptions::default()
             };
             weir_rt::connect(*to, &options).await
@@ -95,15 +95,19 @@ async fn send_proxy_header(
     client: &Client,
     source: Option<(IpAddr, u16)>,
 ) -> std::io::Result<()> {
-    use weir_http::proxy_protocol as pp;
+    use weir_http::proxy_protocol::{Proxied, ProxyVersion, write};
     let source = source.map(|(ip, port)| SocketAddr::new(ip, port));
     let destination = client.destination().map(|(ip, port)| SocketAddr::new(ip, port));
+    let proxied = match source.zip(destination) {
+        Some((source, destination)) => Proxied::Inet { source, destination, datagram: false },
+        None => Proxied::Local,
+    };
+    let version = match version {
+        ProxyProtocol::V1 => ProxyVersion::V1,
+        ProxyProtocol::V2 => ProxyVersion::V2,
+    };
     let mut text = Vec::with_capacity(128);
-    let pair = source.zip(destination);
-    match version {
-        ProxyProtocol::V1 => pp::write_v1(&mut text, pair),
-        ProxyProtocol::V2 => pp::write_v2(&mut text, pair),
-    }
+    write(version, &proxied, &mut text);
     stream.write_all(Buf::from(&text[..])).await.0
 }
 

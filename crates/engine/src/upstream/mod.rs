@@ -14,7 +14,7 @@ pub(crate) use idle::{IdleConnections, IdleKey, Kept};
 pub(crate) use picker::{Picked, Picker, Refusal};
 pub(crate) use target::{Destination, resolve};
 
-use weir_policy::pool::EndpointIndex;
+use weir_policy::pool::{EndpointIndex, Standing};
 
 use crate::exchange::Exchange;
 
@@ -41,6 +41,6 @@ impl Exchange {
         let chooser = self.installed.pools[pool.at()].borrow();
         let shared = chooser.shared();
         let config = chooser.config();
-        (0..config.endpoints().len()).filter(|&at| shared.standing(config, at).takes_new()).count() as u64
+        (0..config.endpoints().len()).filter(|&at| shared.standing(config, at) == Standing::Up).count() as u64
     }
 }

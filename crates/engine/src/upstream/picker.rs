@@ -185,7 +185,7 @@ impl Picker {
                 let most = queue.max.map_or(0, |most| most as usize);
                 let shared = installed.prepared.pools[ix.at()].clone();
                 let began = exchange.worker.now();
-                let Some(mut place) = shared.join(wanted.map(|at| at.0 as usize), most) else {
+                let Some(mut place) = shared.join(wanted, most) else {
                     return Err(Refusal { status: 503, why: "the queue is full" });
                 };
                 let position = place.position() as u32;

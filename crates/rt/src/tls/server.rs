@@ -248,14 +248,26 @@ impl ServerTls {
         stream: Stream,
         select: impl FnOnce(&ClientHello) -> Option<ServerTls>,
     ) -> Result<TlsStream, AcceptError> {
-        let mut incoming = Buf::new();
+        Self::accept_after(stream, Buf::new(), select).await
+    }
+
+    /// As [`ServerTls::accept_with`], on a connection from which `incoming` was read already (after a PROXY header).
+    pub async fn accept_after(
+        stream: Stream,
+        mut incoming: Buf,
+        select: impl FnOnce(&ClientHello) -> Option<ServerTls>,
+    ) -> Result<TlsStream, AcceptError> {
+        let mut unread = incoming.is_empty();
         let hello = loop {
-            let limit = if incoming.len() < SMALL { SMALL } else { LARGE };
-            match stream.read_up_to(&mut incoming, limit).await {
-                Ok(0) => return Err(AcceptError::Closed { received: !incoming.is_empty() }),
-                Ok(_) => {}
-                Err(error) => return Err(error.into()),
+            if unread {
+                let limit = if incoming.len() < SMALL { SMALL } else { LARGE };
+                match stream.read_up_to(&mut incoming, limit).await {
+                    Ok(0) => return Err(AcceptError::Closed { received: !incoming.is_empty() }),
+                    Ok(_) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
+            unread = true;
             match peek(&incoming) {
                 Peek::Hello(hello) => break hello,
                 Peek::Incomplete => {}
