@@ -17,14 +17,23 @@ fn at(port: u16) -> SocketAddr {
 fn in_the_lab(test: &str, io: Io, body: impl FnOnce()) {
     let test = format!("{test}::{}", io.word());
     isolated(&test, &["172.20.110.1/24"], &["172.20.110.23/24", "172.20.110.28/24"], |back| {
-        let _servers: Vec<WebServer> = WEB.iter().map(|a| back.web_server(a.parse().unwrap(), "hello")).collect();
+        let _servers: Vec<WebServer> =
+            WEB.iter().map(|a| back.web_server(a.parse().unwrap(), "hello")).collect();
         body();
     });
 }
 
 /// Who answered each of four requests on connections of their own.
 fn four_answers() -> Vec<String> {
-    let ask = || Client::connect(at(80)).get("/").expect_status(200).expect_body("hello").header("X-Origin").unwrap().to_owned();
+    let ask = || {
+        Client::connect(at(80))
+            .get("/")
+            .expect_status(200)
+            .expect_body("hello")
+            .header("X-Origin")
+            .unwrap()
+            .to_owned()
+    };
     (0..4).map(|_| ask()).collect()
 }
 

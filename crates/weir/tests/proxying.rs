@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 use weir_testkit::response::Framing;
-use weir_testkit::{Client, Deadline, Gate, Io, Origin, Proxy, ReadError, Request, Running, Script, both_drivers, eventually};
+use weir_testkit::{
+    Client, Deadline, Gate, Io, Origin, Proxy, ReadError, Request, Running, Script, both_drivers, eventually,
+};
 
 /// One server whose `location /` holds `directives`; `upstreams` stand before it.
 fn proxy(io: Io, upstreams: &str, directives: &str) -> Running {
@@ -15,7 +17,11 @@ fn proxy(io: Io, upstreams: &str, directives: &str) -> Running {
 }
 
 fn to(io: Io, origin: &Origin) -> Running {
-    proxy(io, "", &format!("proxy_pass http://{origin}; proxy_http_version 1.1; proxy_set_header Connection '';"))
+    proxy(
+        io,
+        "",
+        &format!("proxy_pass http://{origin}; proxy_http_version 1.1; proxy_set_header Connection '';"),
+    )
 }
 
 both_drivers! {
@@ -282,7 +288,8 @@ fn let_it_fill() {
 fn resident(pid: u32) -> u64 {
     let of = |pid: u32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let line = text.lines().find_map(|l| l.strip_prefix("VmRSS:")).map(str::trim).unwrap_or("0 kB").to_owned();
+        let line =
+            text.lines().find_map(|l| l.strip_prefix("VmRSS:")).map(str::trim).unwrap_or("0 kB").to_owned();
         line.trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
     };
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

@@ -1,0 +1,161 @@
+//! Configuration changes under live traffic: no connection is cut, no request fails, nothing grows.
+
+use weir_testkit::process::UnixSignal;
+use weir_testkit::{
+    Certificate, Client, Gate, Io, Load, Origin, Proxy, Request, TlsOptions, both_drivers, eventually, port,
+};
+
+fn conf(workers: usize, servers: &str) -> String {
+    format!(
+        "worker_processes {workers}; events {{}} http {{ access_log off; keepalive_requests 100000000; {servers} }}"
+    )
+}
+
+fn answering(word: &str) -> String {
+    conf(2, &format!("server {{ listen 127.0.0.1:{{port}}; location / {{ return 200 {word}; }} }}"))
+}
+
+both_drivers! {
+    fn kept_connections_take_the_new_configuration(io: Io) {
+        let mut proxy = Proxy::nginx(&answering("one")).io(io).start();
+        let mut client = Client::connect(&proxy);
+        client.get("/").expect_body("one");
+        proxy.reload(&answering("two"));
+        client.get("/").expect_body("two");
+        Client::connect(&proxy).get("/").expect_body("two");
+    }
+
+    fn a_broken_or_empty_file_changes_nothing_and_says_why(io: Io) {
+        let mut proxy = Proxy::nginx(&answering("one")).io(io).start();
+        let mut client = Client::connect(&proxy);
+        client.get("/").expect_body("one");
+        for broken in ["events {} http { server { listen 127.0.0.1:{port}; nonsense on; } }", "", "http {"] {
+            proxy.reload(broken);
+            client.get("/").expect_body("one");
+            Client::connect(&proxy).get("/").expect_body("one");
+        }
+        assert!(proxy.logs().contains("nonsense"), "{}", proxy.logs());
+        proxy.reload(&answering("two"));
+        client.get("/").expect_body("two");
+    }
+
+    fn no_request_fails_while_everything_changes(io: Io) {
+        let origins = [Origin::named("a", "x"), Origin::named("b", "x")];
+        let text = |workers, origin: &Origin| conf(workers, &format!(
+            "upstream u {{ server {origin}; keepalive 8; }} server {{ listen 127.0.0.1:{{port}}; location / {{ \
+             proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection ''; }} }}"
+        ));
+        let mut proxy = Proxy::nginx(&text(2, &origins[0])).io(io).start();
+        let kept = Load::to(&proxy).connections(4).start();
+        let fresh = Load::to(&proxy).connections(2).one_request_a_connection().start();
+        for round in 0..12 {
+            kept.wait_for_more(50);
+            proxy.reload(&text([1, 2, 2, 1][round % 4], &origins[round % 2]));
+        }
+        kept.wait_for_more(50);
+        let (kept, fresh) = (kept.finish(), fresh.finish());
+        kept.expect_no_failure();
+        fresh.expect_no_failure();
+        assert_eq!(kept.shares.len(), 2, "both origins were used: {:?}", kept.shares);
+    }
+
+    fn listeners_come_and_go(io: Io) {
+        let both = conf(2, "server { listen 127.0.0.1:{port}; return 200 one; } server { listen 127.0.0.1:{port_b}; return 200 two; }");
+        let one = conf(2, "server { listen 127.0.0.1:{port}; return 200 one; }");
+        let mut proxy = Proxy::nginx(&both).io(io).start();
+        let second = proxy.port_of("port_b");
+        let load = Load::to(&proxy).connections(2).start();
+        let mut held = Client::connect(&second);
+        held.get("/").expect_body("two");
+        for _ in 0..5 {
+            proxy.reload(&one);
+            eventually("the port to close", || (!port::is_listening(second.number())).then_some(()));
+            proxy.reload(&both);
+            Client::connect(&second).get("/").expect_body("two");
+        }
+        load.finish().expect_no_failure();
+    }
+
+    fn a_port_in_use_is_an_error_and_changes_nothing(io: Io) {
+        let taken = Origin::named("other", "other program");
+        let mut proxy = Proxy::nginx(&answering("one")).io(io).start();
+        proxy.reload(&conf(2, &format!("server {{ listen 127.0.0.1:{{port}}; listen {taken}; return 200 two; }}")));
+        Client::connect(&proxy).get("/").expect_body("one");
+        Client::connect(&taken).get("/").expect_body("other program");
+    }
+
+    fn tunnels_live_through_reloads(io: Io) {
+        let switch = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+        let origin = Origin::script(|c| c.expect("GET /").send(switch).echo());
+        let text = conf(2, &format!(
+            "server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass http://{origin}; proxy_http_version 1.1; \
+             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} }}"
+        ));
+        let mut proxy = Proxy::nginx(&text).io(io).start();
+        let mut tunnel = Client::connect(&proxy);
+        tunnel.send("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n");
+        assert_eq!(tunnel.read_head().status, 101);
+        for _ in 0..5 {
+            proxy.reload_same();
+            tunnel.send("ping");
+            assert_eq!(tunnel.read_exactly(4), b"ping");
+        }
+    }
+
+    fn certificates_are_renewed(io: Io) {
+        let (old, new) = (Certificate::p256(&["localhost"]), Certificate::p256(&["localhost"]));
+        let text = conf(2, "server { listen 127.0.0.1:{port} ssl; ssl_certificate {dir}/c.crt; ssl_certificate_key {dir}/c.key; return 200 ok; }");
+        let mut proxy = Proxy::nginx(&text).io(io).certificate("c", &old).start();
+        let mut kept = Client::tls_trusting(&proxy, &old);
+        kept.get("/").expect_body("ok");
+        proxy.write("c.crt", new.chain_pem());
+        proxy.write("c.key", new.key_pem());
+        proxy.reload_same();
+        kept.get("/").expect_body("ok");
+        assert!(Client::try_tls(&proxy, &TlsOptions::trusting(&old)).is_err(), "the old certificate is gone");
+        Client::tls_trusting(&proxy, &new).get("/").expect_body("ok");
+    }
+
+    fn two_hundred_reloads_leave_memory_where_it_was(io: Io) {
+        let sites: String = (0..200).map(|n| format!("server {{ listen 127.0.0.1:{{port}}; server_name s{n}.test; return 200 {n}; }}\n")).collect();
+        let mut proxy = Proxy::nginx(&conf(2, &sites)).io(io).start();
+        let mut client = Client::connect(&proxy);
+        for _ in 0..20 {
+            proxy.reload_same();
+        }
+        let before = resident(proxy.pid());
+        for _ in 0..200 {
+            proxy.reload_same();
+        }
+        client.request(&Request::get("/").host("s7.test")).expect_body("7");
+        let after = resident(proxy.pid());
+        assert!(after < before + (4 << 20), "{before} bytes before, {after} after");
+        let threads = std::fs::read_dir(format!("/proc/{}/task", proxy.pid())).unwrap().count();
+        assert!(threads < 16, "{threads} threads");
+    }
+
+    fn quitting_lets_requests_end(io: Io) {
+        let gate = Gate::new();
+        let origin = Origin::script(|c| c.expect("GET /").wait_for(&gate).respond(200, "at last").until_closed());
+        let text = conf(2, &format!("server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass http://{origin}; }} }}"));
+        let mut proxy = Proxy::nginx(&text).io(io).start();
+        let mut client = Client::connect(&proxy);
+        client.send(Request::get("/").bytes());
+        origin.wait_for_requests(1);
+        proxy.process().signal(UnixSignal::QUIT);
+        let number = proxy.port().number();
+        eventually("the port to close", || (!port::is_listening(number)).then_some(()));
+        gate.open();
+        client.read().expect_status(200).expect_body("at last");
+        client.expect_closed();
+        let status = proxy.process().wait(weir_testkit::Deadline::standard()).expect("it ends");
+        assert!(status.success(), "{status}\n{}", proxy.logs());
+    }
+}
+
+/// Resident bytes of a process.
+fn resident(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}

@@ -1,0 +1,97 @@
+//! TCP: balanced, half-closed, terminated, and with PROXY headers.
+
+use weir_testkit::{
+    Certificate, Client, Io, Origin, Port, Proxy, Request, Running, TlsOptions, both_drivers, tcp,
+};
+
+fn stream(io: Io, text: &str) -> Proxy {
+    let module = "/usr/lib/nginx/modules/ngx_stream_module.so";
+    Proxy::nginx(&format!("load_module {module}; worker_processes 1; events {{}} stream {{ {text} }}")).io(io)
+}
+
+fn start(io: Io, text: &str) -> Running {
+    stream(io, text).start()
+}
+
+both_drivers! {
+    fn connections_take_turns(io: Io) {
+        let (one, two) = (tcp::named_echo("one"), tcp::named_echo("two"));
+        let proxy = start(io, &format!("upstream u {{ server {one}; server {two}; }} server {{ listen 127.0.0.1:{{port}}; proxy_pass u; }}"));
+        let mut names: Vec<Vec<u8>> = (0..4).map(|_| {
+            let mut client = Client::connect(&proxy);
+            let name = client.read_exactly(4);
+            client.send("ping");
+            assert_eq!(client.read_exactly(4), b"ping");
+            client.half_close();
+            client.expect_closed();
+            name
+        }).collect();
+        names.sort();
+        assert_eq!(names, [b"one\n", b"one\n", b"two\n", b"two\n"]);
+    }
+
+    fn large_bodies_survive_in_both_directions(io: Io) {
+        let echo = tcp::echo();
+        let proxy = start(io, &format!("server {{ listen 127.0.0.1:{{port}}; proxy_pass {echo}; }}"));
+        let mut client = Client::connect(&proxy);
+        let piece: Vec<u8> = (0..200_000_u32).map(|n| (n % 241) as u8).collect();
+        for _ in 0..20 {
+            client.send(&piece);
+            assert!(client.read_exactly(piece.len()) == piece);
+        }
+    }
+
+    fn a_dead_endpoint_is_passed_over(io: Io) {
+        let (dead, alive) = (Port::lease(), tcp::named_echo("alive"));
+        let proxy = start(io, &format!("upstream u {{ server 127.0.0.1:{dead}; server {alive}; }} server {{ listen 127.0.0.1:{{port}}; proxy_pass u; }}"));
+        for _ in 0..4 {
+            assert_eq!(Client::connect(&proxy).read_exactly(6), b"alive\n");
+        }
+    }
+
+    fn nobody_there_closes(io: Io) {
+        let dead = Port::lease();
+        let proxy = start(io, &format!("server {{ listen 127.0.0.1:{{port}}; proxy_pass 127.0.0.1:{dead}; }}"));
+        Client::connect(&proxy).expect_closed();
+    }
+
+    fn tls_ends_here(io: Io) {
+        let cert = Certificate::p256(&["localhost"]);
+        let echo = tcp::named_echo("inside");
+        let text = format!(
+            "server {{ listen 127.0.0.1:{{port}} ssl; ssl_certificate {{dir}}/c.crt; ssl_certificate_key {{dir}}/c.key; proxy_pass {echo}; }}"
+        );
+        let proxy = stream(io, &text).certificate("c", &cert).start();
+        let mut client = Client::tls(&proxy, &TlsOptions::trusting(&cert));
+        assert_eq!(client.read_exactly(7), b"inside\n");
+        client.send("ping");
+        assert_eq!(client.read_exactly(4), b"ping");
+    }
+
+    fn proxy_headers_are_taken_and_given(io: Io) {
+        let port = Port::lease();
+        let line = format!("PROXY TCP4 192.0.2.7 127.0.0.1 4711 {port}\r\n");
+        let origin = Origin::script(|c| c.expect_bytes(line).send("seen").echo());
+        let text = format!("server {{ listen 127.0.0.1:{{port}} proxy_protocol; proxy_pass {origin}; proxy_protocol on; set_real_ip_from 127.0.0.1; }}");
+        let proxy = stream(io, &text).port("port", &port).start();
+        for header in [&b"PROXY TCP4 192.0.2.7 198.51.100.2 4711 443\r\n"[..],
+                       &b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x07\xc6\x33\x64\x02\x12\x67\x01\xbb"[..]] {
+            let mut client = Client::connect(&proxy);
+            client.send(header);
+            assert_eq!(client.read_exactly(4), b"seen");
+        }
+        let mut none = Client::connect(&proxy);
+        none.send("GET / HTTP/1.1\r\n\r\n");
+        none.expect_closed();
+    }
+
+    fn proxy_headers_name_the_client_in_http(io: Io) {
+        let proxy = Proxy::nginx(
+            "worker_processes 1; events {} http { access_log off; server { listen 127.0.0.1:{port} proxy_protocol;
+             set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol; return 200 \"$remote_addr $proxy_protocol_addr\"; } }",
+        ).io(io).start();
+        let mut client = Client::connect(&proxy);
+        client.send("PROXY TCP4 192.0.2.7 198.51.100.2 4711 80\r\n").send(Request::get("/").bytes());
+        client.read().expect_body("192.0.2.7 192.0.2.7");
+    }
+}

@@ -1,0 +1,113 @@
+//! TLS listeners: versions, names, ALPN, resumption, and TLS towards origins.
+
+use weir_testkit::{
+    Certificate, Client, Io, Origin, Proxy, Request, Running, TlsOptions, both_drivers, programs,
+};
+
+const CONF: &str = "worker_processes 1; events {} http { access_log off;
+    ssl_protocols TLSv1.2 TLSv1.3; ssl_session_timeout 1h;
+    server { listen 127.0.0.1:{port} ssl; server_name a.test; ssl_certificate {dir}/a.crt; ssl_certificate_key {dir}/a.key;
+        location / { return 200 \"a $scheme $ssl_protocol\"; } location /file { root {dir}/html; } }
+    server { listen 127.0.0.1:{port} ssl; server_name *.b.test; ssl_certificate {dir}/b.crt; ssl_certificate_key {dir}/b.key;
+        return 200 b; }
+    server { listen 127.0.0.1:{port_old} ssl; ssl_certificate {dir}/a.crt; ssl_certificate_key {dir}/a.key;
+        ssl_protocols TLSv1.2; ssl_ciphers ECDHE-ECDSA-AES256-GCM-SHA384; return 200 old; }
+    }";
+
+fn start(io: Io, a: &Certificate, b: &Certificate) -> Running {
+    let file: Vec<u8> = (0..500_000_u32).map(|n| (n % 253) as u8).collect();
+    Proxy::nginx(CONF).io(io).certificate("a", a).certificate("b", b).file("html/file", file).start()
+}
+
+both_drivers! {
+    fn versions_names_and_suites(io: Io) {
+        let (a, b) = (Certificate::p256(&["a.test"]), Certificate::rsa2048(&["x.b.test"]));
+        let proxy = start(io, &a, &b);
+        let to_a = TlsOptions::trusting(&a).name("a.test");
+        let mut new = Client::tls(&proxy, &to_a.clone().only_tls13());
+        new.request(&Request::get("/").host("a.test")).expect_body("a https TLSv1.3");
+        let mut old = Client::tls(&proxy, &to_a.clone().only_tls12());
+        old.request(&Request::get("/").host("a.test")).expect_body("a https TLSv1.2");
+        let mut other = Client::tls(&proxy, &TlsOptions::trusting(&b).name("x.b.test"));
+        other.request(&Request::get("/").host("x.b.test")).expect_body("b");
+        assert!(Client::try_tls(&proxy, &TlsOptions::trusting(&a).name("x.b.test")).is_err(), "the wrong certificate");
+        let pinned = Client::tls(proxy.port_of("port_old"), &to_a);
+        assert_eq!(pinned.session().suite, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384");
+    }
+
+    fn large_files_arrive_whole(io: Io) {
+        let (a, b) = (Certificate::p256(&["a.test"]), Certificate::p256(&["b.test"]));
+        let proxy = start(io, &a, &b);
+        let mut client = Client::tls(&proxy, &TlsOptions::trusting(&a).name("a.test"));
+        for _ in 0..3 {
+            let file = client.request(&Request::get("/file").host("a.test")).expect_status(200);
+            assert!(file.body.len() == 500_000 && file.body.iter().enumerate().all(|(n, &b)| usize::from(b) == n % 253));
+        }
+    }
+
+    fn sessions_resume(io: Io) {
+        let (a, b) = (Certificate::p256(&["a.test"]), Certificate::p256(&["b.test"]));
+        let proxy = start(io, &a, &b);
+        for options in [TlsOptions::trusting(&a).only_tls13(), TlsOptions::trusting(&a).only_tls12()] {
+            let options = options.name("a.test").resuming();
+            let kinds: Vec<String> = (0..2).map(|_| {
+                let mut client = Client::tls(&proxy, &options);
+                client.request(&Request::get("/").host("a.test")).expect_status(200);
+                format!("{:?}", client.session().kind.unwrap())
+            }).collect();
+            assert_eq!(kinds, ["Full", "Resumed"]);
+        }
+    }
+
+    fn http_1_is_agreed_on(io: Io) {
+        let (a, b) = (Certificate::p256(&["a.test"]), Certificate::p256(&["b.test"]));
+        let proxy = start(io, &a, &b);
+        let client = Client::tls(&proxy, &TlsOptions::trusting(&a).name("a.test").alpn(&["h2", "http/1.1"]));
+        assert_eq!(client.session().alpn.as_deref(), Some("http/1.1"));
+    }
+
+    fn plain_text_and_garbage_do_no_harm(io: Io) {
+        let (a, b) = (Certificate::p256(&["a.test"]), Certificate::p256(&["b.test"]));
+        let proxy = start(io, &a, &b);
+        let mut plain = Client::connect(&proxy);
+        plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (answer, _) = plain.read_to_end();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
+        let mut garbage = Client::connect(&proxy);
+        garbage.send([0x16, 3, 1, 0xff, 0xff, 1, 2, 3]);
+        garbage.half_close();
+        let _ = garbage.read_to_end();
+        let mut sound = Client::tls(&proxy, &TlsOptions::trusting(&a).name("a.test"));
+        sound.request(&Request::get("/").host("a.test")).expect_status(200);
+    }
+
+    fn openssl_and_curl_agree(io: Io) {
+        let (a, b) = (Certificate::signed_by_authority(&["a.test"], true), Certificate::p256(&["b.test"]));
+        let proxy = start(io, &a, &b);
+        proxy.write("root.pem", a.root_pem());
+        let root = proxy.dir().join("root.pem").display().to_string();
+        let port = proxy.port().number();
+        let (_, said) = programs::openssl_s_client(port, &["-CAfile", &root, "-servername", "a.test", "-verify_return_error", "-brief"]);
+        assert!(said.contains("Verification: OK") && said.contains("TLSv1.3"), "{said}");
+        let resolve = format!("a.test:{port}:127.0.0.1");
+        let (code, text) = programs::curl(&["--cacert", &root, "--resolve", &resolve, &format!("https://a.test:{port}/")]);
+        assert_eq!((code, text.as_str()), (0, "a https TLSv1.3"));
+    }
+
+    fn origins_are_reached_over_tls_and_verified(io: Io) {
+        let good = Certificate::signed_by_authority(&["origin.test"], true);
+        let origin = Origin::tls(&good, |c| c.keep_answering(200, &[], "secret"));
+        let conf = |trusted: &str| format!(
+            "worker_processes 1; events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}}; location / {{
+             proxy_pass https://{origin}; proxy_ssl_verify on; proxy_ssl_name origin.test; proxy_ssl_server_name on;
+             proxy_ssl_trusted_certificate {{dir}}/{trusted}.pem; }} }} }}"
+        );
+        let other = Certificate::p256(&["other.test"]);
+        let base = |trusted| Proxy::nginx(&conf(trusted)).io(io).file("good.pem", good.root_pem()).file("bad.pem", other.root_pem()).start();
+        let (trusting, doubting) = (base("good"), base("bad"));
+        Client::connect(&trusting).get("/").expect_status(200).expect_body("secret");
+        Client::connect(&doubting).get("/").expect_status(502);
+        let _ = origin.take_failures();
+    }
+}
