@@ -1,0 +1,156 @@
+//! haproxy.cfg, run: balancing, rules, logs, health, statistics.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+use weir_testkit::response::Response;
+use weir_testkit::{Client, Io, Origin, Port, Proxy, Request, both_drivers, eventually, tcp};
+
+const DEFAULTS: &str = "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n";
+
+fn file(io: Io, text: &str) -> Proxy {
+    Proxy::haproxy(&format!("global\n nbthread 1\n maxconn 200\n{DEFAULTS}{text}")).io(io)
+}
+
+fn who(response: &Response) -> String {
+    response.header("X-Origin").unwrap_or_default().to_owned()
+}
+
+/// The next datagram, without its syslog header.
+fn logged(syslog: &UdpSocket) -> String {
+    let mut line = [0; 4096];
+    let n = syslog.recv(&mut line).expect("a log line");
+    String::from_utf8_lossy(&line[..n]).trim_end().to_owned()
+}
+
+fn syslog() -> (UdpSocket, u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, port)
+}
+
+both_drivers! {
+    fn servers_take_turns_by_weight(io: Io) {
+        let (a, b) = (Origin::named("a", "x"), Origin::named("b", "x"));
+        let text = format!("frontend f\n bind 127.0.0.1:{{port}}\n default_backend web\nbackend web\n balance roundrobin\n server a {a} weight 2\n server b {b} weight 1\n");
+        let proxy = file(io, &text).start();
+        let mut client = Client::connect(&proxy);
+        for _ in 0..9 {
+            client.get("/").expect_status(200);
+        }
+        assert_eq!((a.requests().len(), b.requests().len()), (6, 3));
+        proxy.stop();
+    }
+
+    fn rules_choose_and_edit(io: Io) {
+        let (web, api) = (Origin::named("web", "x"), Origin::named("api", "x"));
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n acl is_api path_beg /api\n acl evil hdr_sub(User-Agent) -i evil\n \
+             http-request deny deny_status 403 if evil\n http-request redirect location https://new.test/ code 302 if {{ path /old }}\n \
+             http-request set-header X-Set one\n http-request add-header X-Add two\n http-request del-header X-Del\n option forwardfor\n \
+             use_backend api if is_api\n default_backend web\nbackend web\n server s {web}\nbackend api\n server s {api}\n"
+        );
+        let proxy = file(io, &text).start();
+        let mut client = Client::connect(&proxy);
+        assert_eq!(who(&client.request(&Request::get("/").header("X-Del", "gone"))), "web");
+        assert_eq!(who(&client.get("/api/x")), "api");
+        client.get("/old").expect_status(302).expect_header("Location", "https://new.test/");
+        Client::connect(&proxy).request(&Request::get("/").header("User-Agent", "Evil/1")).expect_status(403);
+        let sent = &web.wait_for_requests(1)[0];
+        assert_eq!((sent.header("X-Set"), sent.header("X-Add"), sent.header("X-Del")), (Some("one"), Some("two"), None));
+        assert_eq!(sent.header("X-Forwarded-For"), Some("127.0.0.1"));
+    }
+
+    fn server_close_and_keep_alive(io: Io) {
+        for (option, connections) in [("http-keep-alive", 1), ("http-server-close", 3)] {
+            let origin = Origin::named("a", "x");
+            let text = format!("frontend f\n bind 127.0.0.1:{{port}}\n option {option}\n default_backend b\nbackend b\n option {option}\n server s {origin}\n");
+            let proxy = file(io, &text).start();
+            let mut client = Client::connect(&proxy);
+            for _ in 0..3 {
+                client.get("/").expect_body("x");
+            }
+            assert_eq!(origin.connections(), connections, "{option}");
+        }
+    }
+
+    fn dead_and_backup_servers(io: Io) {
+        let (dead, spare) = (Port::lease(), Origin::named("spare", "x"));
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n option redispatch\n retries 1\n \
+             server dead 127.0.0.1:{dead} check inter 100ms fall 1\n server spare {spare} backup\n"
+        );
+        let proxy = file(io, &text).start();
+        eventually("the check to find the server dead", || {
+            let answer = Client::connect(&proxy).get("/");
+            (answer.status == 200 && who(&answer) == "spare").then_some(())
+        });
+    }
+
+    fn nobody_there_is_503(io: Io) {
+        let dead = Port::lease();
+        let text = format!("frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n retries 0\n server dead 127.0.0.1:{dead}\n");
+        let proxy = file(io, &text).start();
+        Client::connect(&proxy).get("/").expect_status(503);
+    }
+
+    fn tcp_goes_through_and_is_logged(io: Io) {
+        let echo = tcp::echo();
+        let (log, port) = syslog();
+        let text = format!(
+            "frontend tcpin\n mode tcp\n option tcplog\n log 127.0.0.1:{port} local0\n bind 127.0.0.1:{{port}}\n default_backend echoes\n\
+             backend echoes\n mode tcp\n server one {echo}\n"
+        );
+        let proxy = file(io, &text).start();
+        let mut client = Client::connect(&proxy);
+        client.send("hello");
+        assert_eq!(client.read_exactly(5), b"hello");
+        client.half_close();
+        client.expect_closed();
+        let line = logged(&log);
+        assert!(line.starts_with("<134>"), "{line}");
+        assert!(line.contains(" tcpin echoes/one "), "{line}");
+        assert!(line.contains(" 5 -- "), "bytes and termination: {line}");
+    }
+
+    fn requests_are_logged(io: Io) {
+        let origin = Origin::named("a", "four");
+        let (log, port) = syslog();
+        let text = format!(
+            "frontend web\n option httplog\n log 127.0.0.1:{port} local1 info\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n server s {origin}\n"
+        );
+        let proxy = file(io, &text).start();
+        Client::connect(&proxy).get("/path?q=1").expect_body("four");
+        let line = logged(&log);
+        assert!(line.starts_with("<142>"), "{line}");
+        assert!(line.contains(" web b/s ") && line.ends_with("\"GET /path?q=1 HTTP/1.1\""), "{line}");
+        assert!(line.contains(" 200 ") && line.contains(" ---- "), "{line}");
+    }
+
+    fn statistics_have_the_columns_that_tools_read(io: Io) {
+        let origin = Origin::named("a", "x");
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n stats enable\n stats uri /stats\n stats hide-version\n default_backend b\nbackend b\n server one {origin}\n"
+        );
+        let csv = |proxy: &weir_testkit::Running| {
+            let mut client = Client::connect(proxy);
+            client.get("/").expect_status(200);
+            client.get("/stats;csv").expect_status(200).text()
+        };
+        let (ours, theirs) = (csv(&file(io, &text).start()), csv(&file(io, &text).by_rival().start()));
+        let columns = |text: &str| text.lines().next().unwrap().trim_end_matches(',').split(',').map(str::to_owned).collect::<Vec<_>>();
+        let (ours_head, theirs_head) = (columns(&ours), columns(&theirs));
+        // Later versions append columns; those of Debian's come first and in its order.
+        assert_eq!(ours_head[..theirs_head.len()], theirs_head[..]);
+        for row in ["f,FRONTEND,", "b,one,", "b,BACKEND,"] {
+            assert!(ours.lines().any(|l| l.starts_with(row)), "no {row} in:\n{ours}");
+        }
+        let total = |text: &str, row: &str| {
+            let at = columns(text).iter().position(|c| c == "stot").unwrap();
+            text.lines().find(|l| l.starts_with(row)).and_then(|l| l.split(',').nth(at)).map(str::to_owned)
+        };
+        assert_eq!(total(&ours, "b,one,"), total(&theirs, "b,one,"));
+        let proxy = file(io, &text).start();
+        Client::connect(&proxy).get("/stats").expect_status(200).expect_text("<html").expect_text("one");
+    }
+}
