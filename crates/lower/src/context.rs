@@ -91,6 +91,13 @@ impl<'m> Cx<'m> {
         }
     }
 
+    /// Reports a file once a place, whatever it was to be: a combined file is chain and key.
+    fn report_file_once(&mut self, subject: String, finding: Diagnostic) {
+        if self.told.insert(("file", subject)) {
+            self.report(finding);
+        }
+    }
+
     /// A template with its variables resolved.
     pub(crate) fn template(&mut self, template: &weir_model::Template) -> Template {
         let mut unknown = Vec::new();
@@ -157,7 +164,8 @@ impl<'m> Cx<'m> {
                 } else {
                     Diagnostic::error(code, title)
                 };
-                self.report(with_advice(finding, &error));
+                let subject = format!("{} {:?}", path.display(), self.here);
+                self.report_file_once(subject, with_advice(finding, &error));
                 None
             }
         }
@@ -218,9 +226,6 @@ fn with_advice(finding: Diagnostic, error: &io::Error) -> Diagnostic {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             finding.help("run as the user who may read it, or as root: privileges are dropped later")
-        }
-        io::ErrorKind::NotFound => {
-            finding.help("relative paths are looked up below the configuration's prefix")
         }
         _ => finding,
     }

@@ -197,7 +197,11 @@ fn linear(source: &str, ignore_case: bool) -> Option<meta::Regex> {
 
 fn backtracking(source: &str, ignore_case: bool) -> Result<pcre2::bytes::Regex, PatternError> {
     let limits = format!("(*LIMIT_MATCH={PCRE_MATCH_LIMIT})(*LIMIT_DEPTH=20000)");
-    let limited = format!("{limits}{source}");
+    // PCRE2's name for what PCRE 8 called `(*UTF8)`.
+    let limited = match source.strip_prefix("(*UTF8)") {
+        Some(rest) => format!("{limits}(*UTF){rest}"),
+        None => format!("{limits}{source}"),
+    };
     let built =
         pcre2::bytes::RegexBuilder::new().caseless(ignore_case).jit_if_available(true).build(&limited);
     built.map_err(|error| PatternError {

@@ -226,6 +226,7 @@ fn certificates() {
     assert!(codes(tls("/c", "/k")).is_empty());
     assert_eq!(codes(tls("/c", "/gone")), ["tls::unreadable-key"]);
     assert_eq!(codes(tls("/gone", "/k")), ["tls::unreadable-certificate"]);
+    assert_eq!(codes(tls("/both", "/both")), ["tls::unreadable-certificate"], "a combined file is told once");
     assert_eq!(codes(tls("/k", "/c")), ["tls::bad-certificate", "tls::bad-key"]);
     assert_eq!(codes(tls("/empty", "/locked")), ["tls::bad-certificate", "tls::bad-key"]);
     let mut asks = tls("/c", "/k");

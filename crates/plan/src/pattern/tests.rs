@@ -89,6 +89,13 @@ fn bytes_not_characters() {
 }
 
 #[test]
+fn utf_is_read_where_a_pattern_asks_for_it() {
+    let pattern = compile("(*UTF8)^.$");
+    assert!(pattern.is_match("ä".as_bytes()));
+    assert!(!pattern.is_match(b"\xff\xfe"), "not UTF-8 at all: no match, no error");
+}
+
+#[test]
 fn case_is_ignored_where_asked_for() {
     let pattern = Pattern::new(r"\.PHP$", true, |_| None).unwrap();
     assert!(pattern.is_match(b"/index.php"));
