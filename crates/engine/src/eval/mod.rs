@@ -124,3 +124,10 @@ pub(crate) fn keep_match(exchange: &mut Exchange, pattern: &Pattern, captures: &
         exchange.captures.keep(subject, ranges);
     }
 }
+
+/// A hash for keys of kept connections; the same within a process.
+pub(crate) fn hash(value: &impl std::hash::Hash) -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    thread_local! { static STATE: RandomState = RandomState::new(); }
+    STATE.with(|state| state.hash_one(value))
+}

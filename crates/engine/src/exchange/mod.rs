@@ -70,6 +70,8 @@ pub(crate) struct Exchange {
     pub(crate) slots: Slots,
     /// Edits of the response that the program asked for, in order.
     pub(crate) response_edits: Vec<Arc<HeaderEdit>>,
+    /// Fields of an endpoint's answer that its redirect inside carries over.
+    pub(crate) redirect_fields: Fields,
     /// A rewrite changed the path since the route was searched.
     pub(crate) path_changed: bool,
     /// Bytes a second to the client, if the program or an upstream set it; 0: no limit.
@@ -154,6 +156,7 @@ impl Exchange {
             captures: Captured::default(),
             slots: Slots::default(),
             response_edits: Vec::new(),
+            redirect_fields: Fields::default(),
             path_changed: false,
             limit_rate: None,
             encoder: None,
@@ -186,6 +189,7 @@ impl Exchange {
         self.captures.clear();
         self.slots.clear();
         self.response_edits.clear();
+        self.redirect_fields.clear();
         self.path_changed = false;
         self.limit_rate = None;
         self.encoder = None;

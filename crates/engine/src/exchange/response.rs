@@ -20,6 +20,8 @@ pub(crate) struct Response {
     pub(crate) bytes_sent: u64,
     /// Bytes of body sent to the client.
     pub(crate) body_bytes_sent: u64,
+    /// Bytes that a tunnel carried to the client after the head.
+    pub(crate) tunnelled: u64,
     /// The head is on its way: nothing else can be answered any more.
     pub(crate) head_sent: bool,
     /// The whole answer was sent.
@@ -84,6 +86,7 @@ impl Response {
         self.fields.clear();
         self.bytes_sent = 0;
         self.body_bytes_sent = 0;
+        self.tunnelled = 0;
         self.head_sent = false;
         self.complete = false;
         self.uncompressed = None;

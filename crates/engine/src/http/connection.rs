@@ -105,6 +105,8 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
 /// Whether and how the connection goes on after an answer.
 async fn after(exchange: &mut Exchange, h1: &mut H1) -> Option<Duration> {
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
+    exchange.response.bytes_sent += exchange.response.tunnelled;
+    exchange.response.body_bytes_sent += exchange.response.tunnelled;
     let settings = exchange.route().settings.client.clone();
     if h1.is_cut() {
         return None;
@@ -158,7 +160,7 @@ fn take_request(
     request.method_text.extend_from_slice(view.method_text());
     request.version = view.version();
     request.line.extend_from_slice(view.line());
-    request.target.extend_from_slice(view.origin_target());
+    view.put_origin_target(&mut request.target);
     if let Some(query) = view.query() {
         request.query.extend_from_slice(query);
     }

@@ -1,0 +1,448 @@
+//! The FastCGI action: parameters and body to an application server, its CGI answer to the client.
+//!
+//! Owns: parameters, attempts, relaying of stdout, logging of stderr.
+//! Never: parses records (`weir_http::fastcgi`) or chooses endpoints (`upstream::picker`).
+//! Driven by: the walk.
+
+use std::time::Duration;
+
+use weir_http::fastcgi::{self, CgiHead, Decoder, FastCgiEvent};
+use weir_http::{HeadRules, HeaderId, Parsed, UnusualNames};
+use weir_plan::{Action, FastCgi};
+use weir_policy::retry::{Failure, Retry};
+use weir_rt::{Buf, LARGE, Timer};
+use weir_telemetry::AttemptEnd;
+use weir_wire::{Conn, SendError};
+
+use crate::exchange::walk::Next;
+use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
+use crate::fields::Fields;
+use crate::race::{Either, race};
+use crate::upstream::{ConnectFailure, ConnectSettings, Picker, open, resolve};
+use crate::worker::Installed;
+use crate::{log, respond};
+
+/// Appends `$fastcgi_script_name`.
+pub(crate) fn append_script_name(exchange: &Exchange, out: &mut Vec<u8>) {
+    let Action::FastCgi(fastcgi) = &exchange.route().action else {
+        return out.extend_from_slice(&exchange.request.path);
+    };
+    if let Some((script, _)) = split(exchange, fastcgi) {
+        out.extend_from_slice(script);
+        return;
+    }
+    out.extend_from_slice(&exchange.request.path);
+    if exchange.request.path.ends_with(b"/")
+        && let Some(index) = &fastcgi.index
+    {
+        out.extend_from_slice(index.as_bytes());
+    }
+}
+
+/// Appends `$fastcgi_path_info`.
+pub(crate) fn append_path_info(exchange: &Exchange, out: &mut Vec<u8>) {
+    if let Action::FastCgi(fastcgi) = &exchange.route().action
+        && let Some((_, info)) = split(exchange, fastcgi)
+    {
+        out.extend_from_slice(info);
+    }
+}
+
+/// Script and path info, where the path is split.
+fn split<'e>(exchange: &'e Exchange, fastcgi: &FastCgi) -> Option<(&'e [u8], &'e [u8])> {
+    let path = &exchange.request.path[..];
+    let captures = fastcgi.split_path_info.as_ref()?.matches(path)?;
+    Some((captures.text(1, path), captures.text(2, path)))
+}
+
+/// How one attempt failed.
+struct Failed {
+    failure: Failure,
+    sent: bool,
+    why: String,
+}
+
+enum Stop {
+    Endpoint(Failed),
+    Client,
+    Own(String),
+}
+
+/// The answer as far as it was read: the connection, the decoder, the head, and what follows it.
+struct Answer {
+    conn: Conn,
+    decoder: Decoder,
+    input: Buf,
+    head: CgiHead,
+    text: Vec<u8>,
+    head_len: usize,
+    ended: bool,
+}
+
+/// Serves a request from an application server.
+pub(crate) async fn serve<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    fastcgi: &FastCgi,
+) -> Next {
+    if intake::declared_too_large(exchange) {
+        return Next::Status(413);
+    }
+    let resolved = match resolve(exchange, installed, &fastcgi.target).await {
+        Ok(resolved) => resolved,
+        Err((status, why)) => {
+            log::upstream_error(exchange, &why);
+            return Next::Status(status);
+        }
+    };
+    // CGI wants CONTENT_LENGTH beforehand, and a retry wants the body again: it is always taken in first.
+    if exchange.request.has_body()
+        && fastcgi.pass_request_body
+        && let Err(status) = intake::buffer(exchange, down).await
+    {
+        return Next::Status(status);
+    }
+    let timer = Timer::new();
+    let mut picker = Picker::new(exchange, resolved.destination, &fastcgi.settings.retry);
+    loop {
+        let picked = match picker.next(exchange, installed).await {
+            Ok(picked) => picked,
+            Err(refusal) => {
+                log::upstream_error(exchange, refusal.why);
+                exchange.ending = Ending::ServerAborted(Phase::Connect);
+                return Next::Status(refusal.status);
+            }
+        };
+        let mut counted = exchange.worker.counters.attempt(picked.pool, picked.key, exchange.worker.now());
+        exchange.worker.counters.connecting(picked.pool, picked.key);
+        let failed = match attempt(exchange, down, fastcgi, &picked.address, &timer).await {
+            Ok(answer) => {
+                let status = answer.head.status();
+                if !picker.intercepts(exchange, installed, status, true) {
+                    if let Some(lease) = picker.succeeded() {
+                        lease.succeed();
+                    }
+                    let next = forward(exchange, down, installed, fastcgi, answer, &timer).await;
+                    counted.end(AttemptEnd::Answer(status), exchange);
+                    return next;
+                }
+                Failed { failure: Failure::Status(status), sent: true, why: format!("upstream answered {status}") }
+            }
+            Err(Stop::Client) => {
+                counted.end(AttemptEnd::ClientAbort, exchange);
+                exchange.ending = Ending::ClientAborted(Phase::Headers);
+                down.cut();
+                return Next::Status(499);
+            }
+            Err(Stop::Own(why)) => {
+                log::server_error(exchange, &why);
+                return Next::Status(500);
+            }
+            Err(Stop::Endpoint(failed)) => failed,
+        };
+        counted.end(AttemptEnd::ResponseError, exchange);
+        let elapsed = exchange.elapsed();
+        if let Some(record) = exchange.response.attempts.last_mut() {
+            record.response = Some(elapsed);
+            record.status = failed.failure.status();
+        }
+        log::upstream_error(exchange, &failed.why);
+        if picker.failed(exchange, installed, failed.failure, failed.sent, true) == Retry::No {
+            exchange.ending = match failed.failure {
+                Failure::Timeout | Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Headers),
+                _ => Ending::ServerAborted(Phase::Headers),
+            };
+            return Next::Status(failed.failure.status());
+        }
+    }
+}
+
+async fn attempt<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    fastcgi: &FastCgi,
+    address: &weir_plan::Address,
+    timer: &Timer,
+) -> Result<Answer, Stop> {
+    let settings = &*fastcgi.settings;
+    let began = exchange.worker.now();
+    let connect = ConnectSettings {
+        timeout: settings.connect_timeout,
+        local: None,
+        keepalive: settings.socket_keepalive,
+        proxy: None,
+        tls: None,
+    };
+    let conn = open(address, &connect, timer).await.map_err(|failure| match failure {
+        ConnectFailure::Timeout => Stop::Endpoint(Failed {
+            failure: Failure::ConnectTimeout,
+            sent: false,
+            why: "upstream timed out while connecting".into(),
+        }),
+        ConnectFailure::Failed(why) => {
+            Stop::Endpoint(Failed { failure: Failure::Connect, sent: false, why: format!("connect() failed: {why}") })
+        }
+        ConnectFailure::Resources(why) => Stop::Own(format!("cannot connect to an endpoint: {why}")),
+    })?;
+    let connected = exchange.worker.now().saturating_duration_since(began);
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.connect = Some(connected);
+    }
+    send_request(exchange, fastcgi, &conn, timer).await?;
+    let answer = race(receive_head(exchange, fastcgi, conn, timer), async {
+        if settings.ignore_client_abort {
+            std::future::pending::<()>().await;
+        }
+        down.gone().await;
+    });
+    match answer.await {
+        Either::Left(answer) => {
+            let answer = answer.map_err(Stop::Endpoint)?;
+            let header = exchange.worker.now().saturating_duration_since(began);
+            if let Some(record) = exchange.response.attempts.last_mut() {
+                record.header = Some(header);
+                record.status = answer.head.status();
+            }
+            Ok(answer)
+        }
+        Either::Right(()) => Err(Stop::Client),
+    }
+}
+
+/// Parameters as pairs, in the order configured; the client's fields follow as `HTTP_*`.
+fn parameters(exchange: &Exchange, fastcgi: &FastCgi) -> Vec<u8> {
+    let mut pairs = Vec::with_capacity(1024);
+    for parameter in &fastcgi.params {
+        let value = crate::eval::text(exchange, &parameter.value);
+        if !(parameter.if_not_empty && value.is_empty()) {
+            fastcgi::param(&mut pairs, parameter.name.as_bytes(), &value);
+        }
+    }
+    if fastcgi.pass_request_headers {
+        let set = |name: &[u8]| fastcgi.params.iter().any(|parameter| parameter.name.as_bytes() == name);
+        let mut seen: Vec<Vec<u8>> = Vec::new();
+        for field in exchange.request.fields.iter() {
+            // `Proxy` would become HTTP_PROXY, which programs take for a setting of their own.
+            let own = matches!(field.id, HeaderId::ContentLength | HeaderId::ContentType | HeaderId::ProxyAuthorization)
+                || field.name.eq_ignore_ascii_case(b"proxy")
+                || field.hop_by_hop;
+            let mut name = b"HTTP_".to_vec();
+            name.extend(field.name.iter().map(|&b| if b == b'-' { b'_' } else { b.to_ascii_uppercase() }));
+            if own || seen.contains(&name) || set(&name) {
+                continue;
+            }
+            let mut value = Vec::new();
+            let separator: &[u8] = if field.id == HeaderId::Cookie { b"; " } else { b", " };
+            exchange.request.fields.join(crate::fields::FieldName::new(field.name), separator, &mut value);
+            fastcgi::param(&mut pairs, &name, &value);
+            seen.push(name);
+        }
+    }
+    pairs
+}
+
+async fn send_request(exchange: &Exchange, fastcgi: &FastCgi, conn: &Conn, timer: &Timer) -> Result<(), Stop> {
+    let timeout = fastcgi.settings.send_timeout;
+    let mut out = Vec::with_capacity(2048);
+    fastcgi::begin_request(&mut out, false);
+    fastcgi::params(&mut out, &parameters(exchange, fastcgi));
+    let mut offset = 0;
+    loop {
+        match exchange.body.piece(offset) {
+            Ok(BodyPiece::End) => break,
+            Ok(BodyPiece::Data(piece)) => {
+                offset += piece.len() as u64;
+                fastcgi::stdin(&mut out, &piece);
+            }
+            Err(error) => return Err(Stop::Own(format!("cannot read a request body back: {error}"))),
+        }
+        if out.len() >= LARGE {
+            write(conn, &out, timer, timeout).await?;
+            out.clear();
+        }
+    }
+    fastcgi::end_stream(&mut out);
+    write(conn, &out, timer, timeout).await
+}
+
+async fn write(conn: &Conn, bytes: &[u8], timer: &Timer, timeout: Duration) -> Result<(), Stop> {
+    for piece in bytes.chunks(LARGE) {
+        timer.arm(timeout);
+        let (failure, why) = match timer.run(conn.write_slice(piece)).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => (Failure::Io, format!("sending to the upstream failed: {error}")),
+            Err(_) => (Failure::Timeout, "upstream timed out while sending a request".to_owned()),
+        };
+        return Err(Stop::Endpoint(Failed { failure, sent: true, why }));
+    }
+    Ok(())
+}
+
+/// Reads records until the CGI head is whole.
+async fn receive_head(exchange: &Exchange, fastcgi: &FastCgi, conn: Conn, timer: &Timer) -> Result<Answer, Failed> {
+    let most = fastcgi.settings.max_response_head as usize;
+    let rules =
+        HeadRules { first_line: most, field_line: most, head: most, fields: 1000, unusual_names: UnusualNames::Keep };
+    let mut answer = Answer {
+        conn,
+        decoder: Decoder::new(),
+        input: Buf::new(),
+        head: CgiHead::new(),
+        text: Vec::new(),
+        head_len: 0,
+        ended: false,
+    };
+    loop {
+        let before = answer.text.len();
+        answer.next(exchange, timer, fastcgi.settings.read_timeout).await?;
+        if answer.text.len() > before || answer.ended {
+            let malformed = |why: &str| Failed {
+                failure: Failure::InvalidHeader,
+                sent: true,
+                why: format!("upstream sent an invalid answer: {why}"),
+            };
+            match answer.head.parse(&answer.text, &rules) {
+                Ok(Parsed::Whole(length)) => {
+                    answer.head_len = length;
+                    return Ok(answer);
+                }
+                Ok(Parsed::NeedMore) if answer.ended => return Err(malformed("it ended before its head did")),
+                Ok(Parsed::NeedMore) => {}
+                Err(error) => return Err(malformed(error.as_str())),
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// The next event: stdout is appended to `text`, stderr is logged.
+    async fn next(&mut self, exchange: &Exchange, timer: &Timer, timeout: Duration) -> Result<(), Failed> {
+        loop {
+            let event = self.decoder.next(&self.input).map_err(|error| Failed {
+                failure: Failure::InvalidHeader,
+                sent: true,
+                why: format!("upstream sent bad FastCGI records: {}", error.as_str()),
+            })?;
+            match event {
+                FastCgiEvent::Stdout(range) => {
+                    self.text.extend_from_slice(&self.input[range.clone()]);
+                    self.input.consume(range.end);
+                    return Ok(());
+                }
+                FastCgiEvent::Stderr(range) => {
+                    let said = String::from_utf8_lossy(&self.input[range.clone()]).trim_end().to_owned();
+                    self.input.consume(range.end);
+                    log::upstream_error(exchange, &format!("FastCGI sent in stderr: \"{said}\""));
+                }
+                FastCgiEvent::End { consumed, .. } => {
+                    self.input.consume(consumed);
+                    self.ended = true;
+                    return Ok(());
+                }
+                FastCgiEvent::NeedMore(consumed) => {
+                    self.input.consume(consumed);
+                    timer.arm(timeout);
+                    let (failure, why) = match timer.run(self.conn.read_up_to(&mut self.input, LARGE)).await {
+                        Ok(Ok(read)) if read > 0 => continue,
+                        Ok(Ok(_)) => (Failure::Io, "upstream prematurely closed connection".to_owned()),
+                        Ok(Err(error)) => (Failure::Io, format!("reading from the upstream failed: {error}")),
+                        Err(_) => (Failure::Timeout, "upstream timed out while reading its answer".to_owned()),
+                    };
+                    return Err(Failed { failure, sent: true, why });
+                }
+            }
+        }
+    }
+}
+
+/// Forwards an answer whose head is whole.
+async fn forward<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    fastcgi: &FastCgi,
+    mut answer: Answer,
+    timer: &Timer,
+) -> Next {
+    let status = answer.head.status();
+    exchange.response.status = status;
+    exchange.response.upstream_fields.clear();
+    for (id, name, value) in answer.head.headers(&answer.text).end_to_end() {
+        exchange.response.upstream_fields.push_known(id, name, value);
+    }
+    super::rewrite::pass_fields(exchange, &fastcgi.hide_headers);
+    let length = answer.head.content_length();
+    answer.text.drain(..answer.head_len);
+    if let Some(next) = super::rewrite::obey(exchange, installed, &fastcgi.ignore_headers) {
+        exchange.response.fields.clear();
+        return next;
+    }
+    let settings = &*fastcgi.settings;
+    if settings.intercept_errors && status >= 300 && exchange.route().settings.error_pages.find(status).is_some() {
+        exchange.response.fields.clear();
+        return Next::Status(status);
+    }
+    // A CGI redirect without a scheme is asked for from us (RFC 3875 §6.2.2) only where it is a path of its own status.
+    let size = match length {
+        _ if respond::is_bodiless(exchange) => BodySize::Bodiless,
+        Some(length) => BodySize::Known(length),
+        None if answer.ended => BodySize::Known(answer.text.len() as u64),
+        None => BodySize::Unknown,
+    };
+    respond::start(exchange, down, size);
+    match relay(exchange, down, &mut answer, settings.read_timeout, timer).await {
+        Ok(()) => {}
+        Err(Relay::Client(error)) => respond::client_failed(exchange, down, &error),
+        Err(Relay::Endpoint(failed)) => {
+            exchange.ending = match failed.failure {
+                Failure::Timeout => Ending::ServerTimeout(Phase::Data),
+                _ => Ending::ServerAborted(Phase::Data),
+            };
+            log::upstream_error(exchange, &failed.why);
+            down.cut();
+        }
+    }
+    let elapsed = exchange.elapsed();
+    let sent = exchange.response.body_bytes_sent;
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.response = Some(elapsed);
+        record.length = sent;
+    }
+    Next::Done
+}
+
+enum Relay {
+    Client(SendError),
+    Endpoint(Failed),
+}
+
+async fn relay<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    answer: &mut Answer,
+    timeout: Duration,
+    timer: &Timer,
+) -> Result<(), Relay> {
+    loop {
+        if !answer.text.is_empty() {
+            let text = std::mem::take(&mut answer.text);
+            respond::data(exchange, down, &text).await.map_err(Relay::Client)?;
+            answer.text = text;
+            answer.text.clear();
+        }
+        if answer.ended {
+            return respond::end(exchange, down, &Fields::default()).await.map_err(Relay::Client);
+        }
+        if answer.input.is_empty() {
+            respond::flush(exchange, down).await.map_err(Relay::Client)?;
+        }
+        match race(answer.next(exchange, timer, timeout), down.gone()).await {
+            Either::Left(result) => result.map_err(Relay::Endpoint)?,
+            Either::Right(()) => {
+                let gone = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+                return Err(Relay::Client(SendError::Io(gone)));
+            }
+        }
+    }
+}

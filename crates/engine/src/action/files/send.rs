@@ -1,0 +1,237 @@
+//! Sending one file.
+//!
+//! Owns: the fields of its answer, conditions, the choice between whole file and ranges, the way of its bytes.
+//! Driven by: `files::serve`.
+//! Why: an error page keeps its status: conditions and ranges, which are about the page itself, are off then, as in
+//! nginx.
+
+use weir_http::semantics::{Conditions, ETag, IfModifiedSince, Outcome, Validators, range};
+use weir_http::{HeaderId, HttpDate, Method};
+use weir_rt::{Buf, LARGE};
+use weir_wire::SendError;
+
+use super::cache::{Content, StaticFile};
+use super::ranges;
+use crate::exchange::walk::Next;
+use crate::exchange::{BodySize, Downstream, Ending, Exchange};
+use crate::fields::Fields;
+use crate::respond;
+
+/// Fields of requests that make more of them than "the whole file".
+const SPECIAL: u128 = HeaderId::IfMatch.bit()
+    | HeaderId::IfNoneMatch.bit()
+    | HeaderId::IfModifiedSince.bit()
+    | HeaderId::IfUnmodifiedSince.bit()
+    | HeaderId::Range.bit();
+
+/// Bytes of a file that are handed to the kernel before other connections have their turn.
+const TURN: u64 = 2 << 20;
+
+/// What the request asks of a file.
+enum Wanted {
+    Whole,
+    NotModified,
+    Failed,
+    Unsatisfiable,
+    Ranges(Vec<range::ByteRange>),
+}
+
+/// Answers with a file. `coded`: it is the compressed variant; `varies`: there is another variant.
+pub(super) async fn file<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &StaticFile,
+    coded: bool,
+    varies: bool,
+) -> Next {
+    let status = exchange.status_override.unwrap_or(200);
+    let wanted = if status == 200 { wanted(exchange, file) } else { Wanted::Whole };
+    forget_fields(exchange, status);
+    if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
+        exchange.ending = Ending::Local;
+    }
+    match wanted {
+        Wanted::Whole => {}
+        Wanted::Failed => return Next::Status(412),
+        Wanted::NotModified => {
+            exchange.response.status = 304;
+            put_validators(exchange, file, true);
+            vary(exchange, varies);
+            respond::whole(exchange, down, b"").await;
+            return Next::Done;
+        }
+        Wanted::Unsatisfiable => {
+            let mut value = Vec::new();
+            range::put_unsatisfied_range(&mut value, file.size);
+            exchange.response.fields.push_id(HeaderId::ContentRange, &value);
+            return Next::Status(416);
+        }
+        Wanted::Ranges(wanted) => {
+            put_validators(exchange, file, true);
+            vary(exchange, varies);
+            put_coding(exchange, coded);
+            Box::pin(ranges::send(exchange, down, file, &wanted)).await;
+            return Next::Done;
+        }
+    }
+    exchange.response.status = 200;
+    put_type(exchange);
+    put_validators(exchange, file, matches!(status, 200 | 206 | 304));
+    vary(exchange, varies);
+    put_coding(exchange, coded);
+    if status == 200 && exchange.route().files.max_ranges != Some(0) {
+        exchange.response.fields.push_id(HeaderId::AcceptRanges, b"bytes");
+    }
+    respond::start(exchange, down, BodySize::Known(file.size));
+    if let Err(error) = whole(exchange, down, file).await {
+        respond::client_failed(exchange, down, &error);
+    }
+    Next::Done
+}
+
+async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, file: &StaticFile) -> Result<(), SendError> {
+    part(exchange, down, file, 0, file.size).await?;
+    respond::end(exchange, down, &Fields::default()).await
+}
+
+/// Sends the bytes `start..end`.
+pub(super) async fn part<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &StaticFile,
+    start: u64,
+    end: u64,
+) -> Result<(), SendError> {
+    if respond::is_bodiless(exchange) {
+        return Ok(());
+    }
+    let open = match &file.content {
+        Content::Memory(bytes) => {
+            for piece in bytes[start as usize..end as usize].chunks(LARGE) {
+                respond::data(exchange, down, piece).await?;
+            }
+            return Ok(());
+        }
+        Content::Open(open) => open,
+    };
+    if exchange.encoder.is_some() || respond::rate_limit(exchange).is_some() {
+        return Box::pin(through_memory(exchange, down, open, start, end)).await;
+    }
+    let mut at = start;
+    while at < end {
+        if at > start {
+            weir_rt::yield_now().await;
+        }
+        let length = (end - at).min(TURN);
+        down.send_file(exchange, open, at, length).await?;
+        at += length;
+    }
+    Ok(())
+}
+
+/// Reads and sends, for bodies that are changed or slowed down on the way.
+async fn through_memory<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &std::fs::File,
+    start: u64,
+    end: u64,
+) -> Result<(), SendError> {
+    let (mut at, mut buf) = (start, Buf::new());
+    while at < end {
+        buf.clear();
+        let most = (end - at).min(LARGE as u64) as usize;
+        let read = weir_rt::pread_into(file, at, &mut buf, most)?;
+        if read == 0 {
+            // It is shorter than its head said.
+            return Err(SendError::Length);
+        }
+        respond::data(exchange, down, &buf).await?;
+        at += read as u64;
+    }
+    Ok(())
+}
+
+/// Judges conditions, then ranges.
+fn wanted(exchange: &Exchange, file: &StaticFile) -> Wanted {
+    use weir_http::semantics::FieldSource as _;
+    let fields = &exchange.request.fields;
+    if !fields.has_any(SPECIAL) {
+        return Wanted::Whole;
+    }
+    let files = &exchange.route().files;
+    let conditions = Conditions {
+        headers: fields,
+        method: exchange.request.method,
+        now: HttpDate::from_unix(weir_rt::unix_now().as_secs()),
+        since: match files.if_modified_since {
+            weir_plan::IfModifiedSince::Off => IfModifiedSince::Off,
+            weir_plan::IfModifiedSince::Exact => IfModifiedSince::Exact,
+            weir_plan::IfModifiedSince::Before => IfModifiedSince::Before,
+        },
+    };
+    let current =
+        Validators { etag: ETag::parse(&file.etag).filter(|_| files.etag), modified: Some(file.modified) };
+    match conditions.judge(current) {
+        Outcome::NotModified => return Wanted::NotModified,
+        Outcome::Failed => return Wanted::Failed,
+        Outcome::Proceed => {}
+    }
+    // RFC 9110 §14.2: ranges are defined for GET alone.
+    let Some(value) = fields.value(HeaderId::Range).filter(|_| exchange.request.method == Method::Get) else {
+        return Wanted::Whole;
+    };
+    if fields.repeats(HeaderId::Range) || !conditions.range_applies(current) {
+        return Wanted::Whole;
+    }
+    let most = files.max_ranges.map_or(usize::MAX, |most| most as usize);
+    match range::parse(value, file.size, most) {
+        range::Ranges::Whole => Wanted::Whole,
+        range::Ranges::One(range) => Wanted::Ranges(vec![range]),
+        range::Ranges::Many(ranges) => Wanted::Ranges(ranges),
+        range::Ranges::Unsatisfiable => Wanted::Unsatisfiable,
+    }
+}
+
+/// Forgets fields of an answer that was not sent, but for those that belong to the status that is kept.
+fn forget_fields(exchange: &mut Exchange, status: u16) {
+    match status {
+        401 => exchange.response.fields.retain(|field| field.id == HeaderId::WwwAuthenticate),
+        405 => exchange.response.fields.retain(|field| field.id == HeaderId::Allow),
+        416 => exchange.response.fields.retain(|field| field.id == HeaderId::ContentRange),
+        _ => exchange.response.fields.clear(),
+    }
+    exchange.encoder = None;
+}
+
+fn put_type(exchange: &mut Exchange) {
+    // Split by hand: the route is borrowed from the plan, the fields are changed.
+    let Exchange { installed, route, request, response, .. } = exchange;
+    let value = installed.plan.route(*route).files.types.of(&request.path);
+    if !value.is_empty() {
+        response.fields.push_id(HeaderId::ContentType, value.as_bytes());
+    }
+}
+
+fn put_validators(exchange: &mut Exchange, file: &StaticFile, modified: bool) {
+    let etag = exchange.route().files.etag;
+    let fields = &mut exchange.response.fields;
+    if modified {
+        fields.push_id(HeaderId::LastModified, &file.last_modified);
+    }
+    if etag {
+        fields.push_id(HeaderId::ETag, &file.etag);
+    }
+}
+
+fn vary(exchange: &mut Exchange, varies: bool) {
+    if varies {
+        exchange.response.fields.push_id(HeaderId::Vary, b"Accept-Encoding");
+    }
+}
+
+fn put_coding(exchange: &mut Exchange, coded: bool) {
+    if coded {
+        exchange.response.fields.push_id(HeaderId::ContentEncoding, b"gzip");
+    }
+}

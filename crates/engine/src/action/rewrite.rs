@@ -1,0 +1,190 @@
+//! From an endpoint's answer to ours: which fields pass, and how Location, Refresh and Set-Cookie change.
+//!
+//! Owns: hiding, rewriting, and obeying `X-Accel-*`.
+//! Driven by: `action::proxy` and `action::fastcgi`, once the final head is here.
+
+use weir_http::HeaderId;
+use weir_plan::{CookieAttribute, CookieRewrite, HeaderSet, Proxy, RedirectRewrite, TextMatch};
+
+use crate::eval::{render, render_with_groups, text};
+use crate::exchange::Exchange;
+use crate::exchange::walk::Next;
+use crate::fields::Fields;
+use crate::worker::Installed;
+
+/// Fills the answer's fields from the endpoint's, without those that are hidden or end at this hop.
+pub(crate) fn pass_fields(exchange: &mut Exchange, hidden: &HeaderSet) {
+    let upstream = std::mem::take(&mut exchange.response.upstream_fields);
+    let fields = &mut exchange.response.fields;
+    let kept = std::mem::take(fields);
+    fields.clear();
+    for field in upstream.iter() {
+        let own = field.hop_by_hop || field.id == HeaderId::Connection;
+        if !own && !hidden.contains(field.id, field.name) {
+            fields.push_known(field.id, field.name, field.value);
+        }
+    }
+    // What the exchange had set before (an authentication's challenge does not get here) is not the endpoint's.
+    drop(kept);
+    exchange.response.upstream_fields = upstream;
+}
+
+/// [`pass_fields`] with the proxy's rewrites.
+pub(crate) fn take_fields(exchange: &mut Exchange, proxy: &Proxy) {
+    pass_fields(exchange, &proxy.hide_headers);
+    if !proxy.redirects.is_empty() {
+        let mut fields = std::mem::take(&mut exchange.response.fields);
+        fields.rewrite(HeaderId::Location, |value| redirect(exchange, &proxy.redirects, value));
+        fields.rewrite(HeaderId::Refresh, |value| refresh(exchange, &proxy.redirects, value));
+        exchange.response.fields = fields;
+    }
+    if !proxy.cookie_rewrites.is_empty() {
+        let mut fields = std::mem::take(&mut exchange.response.fields);
+        fields.rewrite(HeaderId::SetCookie, |value| cookie(exchange, &proxy.cookie_rewrites, value));
+        exchange.response.fields = fields;
+    }
+    if exchange.response.status == 101
+        && let Some(protocol) = exchange.response.upstream_fields.first(HeaderId::Upgrade).map(<[u8]>::to_vec)
+    {
+        exchange.response.fields.push_id(HeaderId::Upgrade, &protocol);
+    }
+}
+
+fn redirect(exchange: &Exchange, rules: &[RedirectRewrite], value: &[u8]) -> Option<Vec<u8>> {
+    rules.iter().find_map(|rule| replace_head(exchange, &rule.from, &rule.to, value))
+}
+
+/// `Refresh: 5; url=http://…`: the part behind `url=`.
+fn refresh(exchange: &Exchange, rules: &[RedirectRewrite], value: &[u8]) -> Option<Vec<u8>> {
+    let at = value.windows(4).position(|window| window.eq_ignore_ascii_case(b"url="))? + 4;
+    let rewritten = redirect(exchange, rules, &value[at..])?;
+    Some([&value[..at], &rewritten].concat())
+}
+
+/// A value whose beginning (or match) is replaced.
+fn replace_head(
+    exchange: &Exchange,
+    from: &TextMatch,
+    to: &weir_plan::Template,
+    value: &[u8],
+) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    match from {
+        TextMatch::Prefix(prefix) => {
+            let prefix = text(exchange, prefix);
+            let rest = value.strip_prefix(&prefix[..])?;
+            render(exchange, to, &mut out);
+            out.extend_from_slice(rest);
+        }
+        TextMatch::Regex(pattern) => {
+            let captures = pattern.matches(value)?;
+            render_with_groups(exchange, to, &captures, value, &mut out);
+        }
+    }
+    if out.starts_with(b"/") && matches!(from, TextMatch::Prefix(_)) {
+        return Some(out);
+    }
+    Some(out)
+}
+
+fn cookie(exchange: &Exchange, rules: &[CookieRewrite], value: &[u8]) -> Option<Vec<u8>> {
+    let mut changed = false;
+    let parts: Vec<Vec<u8>> = value
+        .split(|&b| b == b';')
+        .enumerate()
+        .map(|(at, part)| {
+            if at == 0 {
+                return part.to_vec();
+            }
+            match attribute(exchange, rules, part) {
+                Some(new) => {
+                    changed = true;
+                    new
+                }
+                None => part.to_vec(),
+            }
+        })
+        .collect();
+    changed.then(|| parts.join(&b";"[..]))
+}
+
+fn attribute(exchange: &Exchange, rules: &[CookieRewrite], part: &[u8]) -> Option<Vec<u8>> {
+    let equals = part.iter().position(|&b| b == b'=')?;
+    let name = part[..equals].trim_ascii();
+    let wanted = if name.eq_ignore_ascii_case(b"domain") {
+        CookieAttribute::Domain
+    } else if name.eq_ignore_ascii_case(b"path") {
+        CookieAttribute::Path
+    } else {
+        return None;
+    };
+    let value = part[equals + 1..].trim_ascii();
+    // A leading dot of a domain means nothing (RFC 6265 §5.2.3).
+    let value = if wanted == CookieAttribute::Domain { value.strip_prefix(b".").unwrap_or(value) } else { value };
+    let rule = rules.iter().filter(|rule| rule.attribute == wanted);
+    let new = rule.into_iter().find_map(|rule| match (&rule.from, wanted) {
+        (TextMatch::Prefix(from), CookieAttribute::Domain) => {
+            let from = text(exchange, from);
+            let from = from.strip_prefix(b".").unwrap_or(&from);
+            from.eq_ignore_ascii_case(value).then(|| text(exchange, &rule.to))
+        }
+        (from, _) => replace_head(exchange, from, &rule.to, value),
+    })?;
+    Some([&part[..=equals], &new].concat())
+}
+
+/// Obeys `X-Accel-*`: a redirect inside, a rate, compression's charset. The fields do not reach the client.
+pub(crate) fn accelerated(exchange: &mut Exchange, installed: &Installed, proxy: &Proxy) -> Option<Next> {
+    if !proxy.accel {
+        return None;
+    }
+    obey(exchange, installed, &proxy.ignore_headers)
+}
+
+/// [`accelerated`] for any gateway.
+pub(crate) fn obey(exchange: &mut Exchange, installed: &Installed, ignored: &HeaderSet) -> Option<Next> {
+    let upstream = std::mem::take(&mut exchange.response.upstream_fields);
+    let next = obey_fields(exchange, installed, ignored, &upstream);
+    exchange.response.upstream_fields = upstream;
+    next
+}
+
+fn obey_fields(exchange: &mut Exchange, installed: &Installed, ignored: &HeaderSet, upstream: &Fields) -> Option<Next> {
+    let value = |id: HeaderId| upstream.first(id).filter(|_| !ignored.contains(id, id.name().as_bytes()));
+    if let Some(rate) = value(HeaderId::XAccelLimitRate).and_then(|value| std::str::from_utf8(value).ok()?.parse().ok()) {
+        exchange.limit_rate = Some(rate);
+    }
+    let target = value(HeaderId::XAccelRedirect)?;
+    exchange.edit_kept_fields(upstream);
+    crate::edit::as_get(exchange);
+    if let Some(name) = target.strip_prefix(b"@") {
+        let name = String::from_utf8_lossy(name);
+        let wanted = format!("@{name}");
+        let found = installed.plan.routes.iter().position(|route| *route.name == *wanted);
+        return Some(found.map_or(Next::Status(500), |at| Next::Named(weir_plan::RouteIx(at as u32))));
+    }
+    let mut path = Vec::new();
+    let (raw, query) = match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], Some(&target[at..])),
+        None => (target, None),
+    };
+    weir_http::uri::unescape(raw, &mut path);
+    path.extend_from_slice(query.unwrap_or_default());
+    Some(Next::Internal(path))
+}
+
+impl Exchange {
+    /// Fields of an endpoint's answer that survive its redirect inside (nginx documents them).
+    fn edit_kept_fields(&mut self, upstream: &Fields) {
+        self.redirect_fields.clear();
+        for field in upstream.iter() {
+            use HeaderId as H;
+            if matches!(
+                field.id,
+                H::ContentType | H::ContentDisposition | H::AcceptRanges | H::SetCookie | H::CacheControl | H::Expires
+            ) {
+                self.redirect_fields.push_known(field.id, field.name, field.value);
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Active checks of endpoints.
+//!
+//! Owns: a side thread with its own runtime, one task an endpoint that is checked, the probes.
+//! Never: chooses endpoints: results are written to the pools' shared state, which workers read.
+//! Driven by: [`crate::Engine`], at each new plan.
+//! Why: `policy::health` decides what a result means; this is only the talking.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_control::EndpointKey;
+use weir_http::{Framing, HeadRules, HeadWriter, Method, UnusualNames, Version};
+use weir_plan::{Address, Endpoint, Expect, HealthCheck, Probe, TcpStep};
+use weir_policy::health::{Health, HealthConfig, Transition};
+use weir_rt::{Buf, Runtime, Sender, Timer};
+use weir_wire::{ClientConnection, Conn, SendFraming, Step};
+
+use crate::prepared::Prepared;
+use crate::race::{Signal, race};
+use crate::shared::Shared;
+use crate::upstream::{ConnectSettings, open};
+
+/// Most bytes of an answer that are looked at.
+const MAX_BODY: usize = 64 << 10;
+
+/// The checks of a plan.
+pub(crate) struct Checks {
+    orders: Option<Sender<Arc<Prepared>>>,
+}
+
+impl Checks {
+    /// Starts the checks of a plan, if it has any.
+    ///
+    /// # Errors
+    /// No thread could be started.
+    pub(crate) fn start(shared: &Arc<Shared>, prepared: &Arc<Prepared>) -> Result<Self, String> {
+        let mut checks = Self { orders: None };
+        checks.follow(shared, prepared)?;
+        Ok(checks)
+    }
+
+    /// Takes up another plan. Endpoints that stay keep their state.
+    ///
+    /// # Errors
+    /// As [`Checks::start`].
+    pub(crate) fn follow(&mut self, shared: &Arc<Shared>, prepared: &Arc<Prepared>) -> Result<(), String> {
+        let wanted = prepared.plan.pools.iter().any(|pool| pool.endpoints.iter().any(|e| e.check.is_some()));
+        if self.orders.is_none() {
+            if !wanted {
+                return Ok(());
+            }
+            self.orders = Some(start_thread(shared.clone())?);
+        }
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(prepared.clone());
+        }
+        Ok(())
+    }
+}
+
+fn start_thread(shared: Arc<Shared>) -> Result<Sender<Arc<Prepared>>, String> {
+    let (orders, mut receiver) = weir_rt::mailbox::<Arc<Prepared>>();
+    std::thread::Builder::new()
+        .name("weir-health".into())
+        .spawn(move || {
+            let Ok(runtime) = Runtime::new(shared.runtime_config()) else {
+                return shared.log_process_error("health checks cannot run: no I/O driver");
+            };
+            runtime.block_on(async move {
+                let states: Rc<RefCell<HashMap<EndpointKey, Health>>> = Rc::default();
+                let mut running: Vec<Rc<Signal>> = Vec::new();
+                while let Some(prepared) = receiver.recv().await {
+                    running.drain(..).for_each(|stop| stop.set());
+                    running = begin(&shared, &prepared, &states);
+                }
+                running.drain(..).for_each(|stop| stop.set());
+            });
+        })
+        .map_err(|error| format!("cannot start the thread of health checks: {error}"))?;
+    Ok(orders)
+}
+
+fn begin(
+    shared: &Arc<Shared>,
+    prepared: &Arc<Prepared>,
+    states: &Rc<RefCell<HashMap<EndpointKey, Health>>>,
+) -> Vec<Rc<Signal>> {
+    let mut running = Vec::new();
+    let mut known = std::mem::take(&mut *states.borrow_mut());
+    for (pool_at, pool) in prepared.plan.pools.iter().enumerate() {
+        for (at, endpoint) in pool.endpoints.iter().enumerate() {
+            let Some(check) = &endpoint.check else { continue };
+            let config = HealthConfig {
+                inter: check.interval,
+                fast_inter: check.fast_interval,
+                down_inter: check.down_interval,
+                rise: check.rise,
+                fall: check.fall,
+            };
+            let now = shared.millis(weir_rt::now());
+            // Spread over an interval, so that endpoints are not all asked at once.
+            let spread = check.interval.mul_f64((at as f64 / pool.endpoints.len().max(1) as f64).min(1.0));
+            let health = match known.remove(&endpoint.key) {
+                Some(old) => old.reconfigured(config),
+                None => Health::new(config, now, spread),
+            };
+            states.borrow_mut().insert(endpoint.key, health);
+            let stop = Rc::new(Signal::default());
+            running.push(stop.clone());
+            weir_rt::spawn(watch(shared.clone(), prepared.clone(), states.clone(), pool_at, at, stop));
+        }
+    }
+    running
+}
+
+async fn watch(
+    shared: Arc<Shared>,
+    prepared: Arc<Prepared>,
+    states: Rc<RefCell<HashMap<EndpointKey, Health>>>,
+    pool_at: usize,
+    at: usize,
+    stop: Rc<Signal>,
+) {
+    let pool = &prepared.plan.pools[pool_at];
+    let endpoint = &pool.endpoints[at];
+    let Some(check) = &endpoint.check else { return };
+    loop {
+        let due = states.borrow().get(&endpoint.key).map(Health::poll_timeout);
+        let Some(due) = due else { return };
+        let _ = race(stop.wait(), weir_rt::sleep_until(shared.instant(due))).await;
+        if stop.is_set() {
+            return;
+        }
+        let result = probe(&prepared, endpoint, check).await;
+        if stop.is_set() {
+            return;
+        }
+        let now = shared.millis(weir_rt::now());
+        let transition = match states.borrow_mut().get_mut(&endpoint.key) {
+            Some(health) => health.handle_result(now, result.is_ok()),
+            None => return,
+        };
+        let name = format!("{}/{}", pool.name, endpoint.name);
+        match (transition, result) {
+            (Transition::WentUp, _) => {
+                prepared.pools[pool_at].set_health(at, true, now);
+                shared.logs.notice(&format!("endpoint {name} is UP"));
+            }
+            (Transition::WentDown, Err(why)) => {
+                prepared.pools[pool_at].set_health(at, false, now);
+                shared.log_process_error(&format!("endpoint {name} is DOWN: {why}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One check. `Err`: a few words for the log.
+async fn probe(prepared: &Prepared, endpoint: &Endpoint, check: &HealthCheck) -> Result<(), String> {
+    let timeout = check.timeout.unwrap_or(check.interval);
+    let deadline = weir_rt::now() + timeout;
+    match weir_rt::timeout(deadline, Box::pin(talk(prepared, endpoint, check, timeout))).await {
+        Ok(result) => result,
+        Err(_) => Err("timed out".into()),
+    }
+}
+
+async fn talk(
+    prepared: &Prepared,
+    endpoint: &Endpoint,
+    check: &HealthCheck,
+    timeout: Duration,
+) -> Result<(), String> {
+    let address = address(endpoint, check, None).ok_or("its name did not resolve")?;
+    match &check.probe {
+        Probe::Connect => connect(prepared, endpoint, check, &address, timeout).await.map(drop),
+        Probe::Http { method, target, version, headers, body, expect } => {
+            let conn = connect(prepared, endpoint, check, &address, timeout).await?;
+            let mut head = Vec::new();
+            let old = &**version == "HTTP/1.0" || version.is_empty();
+            let version = if old { Version::Http10 } else { Version::Http11 };
+            let mut writer = HeadWriter::request(&mut head, method.as_bytes(), target.as_bytes(), version)
+                .map_err(|_| "the check's request is not valid")?;
+            for (name, value) in headers {
+                let _ = writer.field(name.name.as_bytes(), value.as_bytes());
+            }
+            let _ = writer.field(b"Connection", b"close");
+            if !body.is_empty() {
+                writer.number(weir_http::HeaderId::ContentLength, body.len() as u64);
+            }
+            writer.end();
+            http(conn, &head, body.as_bytes(), Method::of(method.as_bytes()), expect, timeout).await
+        }
+        Probe::Tcp(steps) => tcp(prepared, endpoint, check, steps, timeout).await,
+    }
+}
+
+fn address(endpoint: &Endpoint, check: &HealthCheck, port: Option<u16>) -> Option<Address> {
+    Some(match endpoint.address.as_ref()? {
+        Address::Tcp(to) => Address::Tcp(SocketAddr::new(
+            check.address.unwrap_or(to.ip()),
+            port.or(check.port).unwrap_or(to.port()),
+        )),
+        unix => unix.clone(),
+    })
+}
+
+async fn connect(
+    prepared: &Prepared,
+    endpoint: &Endpoint,
+    check: &HealthCheck,
+    address: &Address,
+    timeout: Duration,
+) -> Result<Conn, String> {
+    let tls = check.tls.as_ref().and_then(|tls| prepared.client_tls.get(tls.config.at()));
+    let name = endpoint.host.as_ref().map_or_else(|| endpoint.name.to_string(), |host| host.host.to_string());
+    let settings =
+        ConnectSettings { timeout, local: None, keepalive: false, proxy: None, tls: tls.map(|tls| (tls, &*name)) };
+    open(address, &settings, &Timer::new()).await.map_err(|failure| format!("no connection: {failure:?}"))
+}
+
+async fn http(
+    conn: Conn,
+    head: &[u8],
+    body: &[u8],
+    method: Method,
+    expect: &[Expect],
+    timeout: Duration,
+) -> Result<(), String> {
+    let timer = Timer::new();
+    let mut conn = ClientConnection::new(conn);
+    conn.outgoing.buffer().extend(head);
+    conn.outgoing.begin(if body.is_empty() { SendFraming::None } else { SendFraming::Length(body.len() as u64) });
+    conn.outgoing.send(body, &timer, timeout).await.map_err(|error| error.to_string())?;
+    conn.outgoing.finish(b"", &timer, timeout).await.map_err(|error| error.to_string())?;
+    let rules = HeadRules { head: 64 << 10, fields: 1000, unusual_names: UnusualNames::Keep, ..HeadRules::default() };
+    loop {
+        conn.receive_head(&rules, &timer, timeout).await.map_err(|failure| format!("no answer: {failure:?}"))?;
+        if !conn.response().is_interim() {
+            break;
+        }
+        conn.skip_head();
+    }
+    let status = conn.response().status();
+    let wants_body = expect.iter().any(looks_at_body);
+    let framing = conn.response().framing(method);
+    conn.begin_body(method);
+    let mut text = Vec::new();
+    while wants_body && framing != Framing::None && text.len() < MAX_BODY {
+        match conn.incoming.step().map_err(|error| error.to_string())? {
+            Step::Piece(start, end) => text.extend_from_slice(conn.incoming.slice(start, end)),
+            Step::End => break,
+            Step::Wait => {
+                conn.incoming.fill(&timer, timeout, weir_rt::MEDIUM).await.map_err(|error| error.to_string())?;
+            }
+        }
+    }
+    let fine = if expect.is_empty() {
+        (200..400).contains(&status)
+    } else {
+        expect.iter().all(|expect| meets(expect, status, &text))
+    };
+    if fine { Ok(()) } else { Err(format!("answered {status}, which is not what is expected")) }
+}
+
+fn looks_at_body(expect: &Expect) -> bool {
+    match expect {
+        Expect::Body(_) | Expect::BodyMatches(_) => true,
+        Expect::Not(inner) => looks_at_body(inner),
+        Expect::Status(..) | Expect::StatusMatches(_) => false,
+    }
+}
+
+fn meets(expect: &Expect, status: u16, body: &[u8]) -> bool {
+    match expect {
+        Expect::Status(low, high) => (*low..=*high).contains(&status),
+        Expect::StatusMatches(pattern) => pattern.is_match(status.to_string().as_bytes()),
+        Expect::Body(text) => memchr::memmem::find(body, text.as_bytes()).is_some(),
+        Expect::BodyMatches(pattern) => pattern.is_match(body),
+        Expect::Not(inner) => !meets(inner, status, body),
+    }
+}
+
+async fn tcp(
+    prepared: &Prepared,
+    endpoint: &Endpoint,
+    check: &HealthCheck,
+    steps: &[TcpStep],
+    timeout: Duration,
+) -> Result<(), String> {
+    let mut conn = None;
+    let mut received = Buf::new();
+    if !matches!(steps.first(), Some(TcpStep::Connect(_))) {
+        let address = address(endpoint, check, None).ok_or("its name did not resolve")?;
+        conn = Some(connect(prepared, endpoint, check, &address, timeout).await?);
+    }
+    for step in steps {
+        if let TcpStep::Connect(port) = step {
+            let address = address(endpoint, check, *port).ok_or("its name did not resolve")?;
+            conn = Some(connect(prepared, endpoint, check, &address, timeout).await?);
+            received.clear();
+            continue;
+        }
+        let Some(conn) = &conn else { return Err("not connected".into()) };
+        match step {
+            TcpStep::Connect(_) => {}
+            TcpStep::Send(bytes) => conn.write_slice(bytes).await.map_err(|error| error.to_string())?,
+            TcpStep::Expect(bytes) => {
+                wait_for(conn, &mut received, |seen| memchr::memmem::find(seen, bytes).is_some()).await?;
+            }
+            TcpStep::ExpectMatches(pattern) => wait_for(conn, &mut received, |seen| pattern.is_match(seen)).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn wait_for(conn: &Conn, received: &mut Buf, found: impl Fn(&[u8]) -> bool) -> Result<(), String> {
+    while !found(received) {
+        if received.len() > MAX_BODY {
+            return Err("the expected bytes did not come".into());
+        }
+        match conn.read(received).await {
+            Ok(0) => return Err("closed before the expected bytes came".into()),
+            Ok(_) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    received.clear();
+    Ok(())
+}

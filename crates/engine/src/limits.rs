@@ -1,0 +1,113 @@
+//! Limits of rates and of concurrency, before access.
+//!
+//! Owns: asking the zones, waiting out delays, the words for logs.
+//! Driven by: the walk.
+
+use weir_expr::settings::LogLevel;
+use weir_plan::{LimitConn, LimitReq};
+use weir_policy::limit::{RateDelay, RateLimit, RateRule, RateVerdict};
+
+use crate::eval::text;
+use crate::exchange::{Ending, Exchange, Phase};
+use crate::log;
+use crate::worker::Installed;
+
+/// Checks all limits of the current route; may wait. `Err`: the status to refuse with.
+pub(crate) async fn check(exchange: &mut Exchange, installed: &Installed) -> Result<(), u16> {
+    let settings = installed.plan.route(exchange.route).settings.clone();
+    // Counted once a request, however often it is redirected inside.
+    if exchange.limit_req_status.is_none() && !settings.limit_req.is_empty() {
+        rates(exchange, installed, &settings.limit_req).await?;
+    }
+    if exchange.limit_conn_status.is_none() && !settings.limit_conn.is_empty() {
+        concurrency(exchange, installed, &settings.limit_conn)?;
+    }
+    Ok(())
+}
+
+async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitReq]) -> Result<(), u16> {
+    let keys: Vec<Vec<u8>> =
+        limits.iter().map(|limit| text(exchange, &installed.plan.req_zone(limit.zone).key)).collect();
+    let rules: Vec<RateRule> = limits
+        .iter()
+        .map(|limit| RateRule {
+            zone: installed.prepared.rates[limit.zone.at()].clone(),
+            burst: limit.burst,
+            delay: match limit.delay {
+                None => RateDelay::None,
+                Some(0) => RateDelay::All,
+                Some(beyond) => RateDelay::Beyond(beyond),
+            },
+        })
+        .collect();
+    let asked: Vec<RateLimit<'_>> =
+        rules.iter().zip(&keys).map(|(rule, key)| RateLimit { rule, key }).collect();
+    match RateVerdict::of(&asked, exchange.worker.millis()) {
+        RateVerdict::Pass => exchange.limit_req_status = Some("PASSED"),
+        RateVerdict::Delay { wait, limit, excess } => {
+            let rule = &limits[limit];
+            let zone = &installed.plan.req_zone(rule.zone).name;
+            let dry = if rule.dry_run { ", dry run" } else { "" };
+            let words = format!("delaying request{dry}, excess: {}.{:03}, by zone \"{zone}\"", excess / 1000, excess % 1000);
+            log::at(exchange, lower(rule.log_level), &words);
+            exchange.limit_req_status = Some(if rule.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" });
+            if !rule.dry_run {
+                weir_rt::sleep(wait).await;
+            }
+        }
+        RateVerdict::Reject(refusal) => {
+            let rule = &limits[refusal.limit];
+            let zone = &installed.plan.req_zone(rule.zone).name;
+            let (dry, excess) = (if rule.dry_run { ", dry run" } else { "" }, refusal.excess);
+            let words = format!("limiting requests{dry}, excess: {}.{:03} by zone \"{zone}\"", excess / 1000, excess % 1000);
+            log::at(exchange, rule.log_level, &words);
+            exchange.limit_req_status = Some(if rule.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
+            if !rule.dry_run {
+                exchange.ending = Ending::Proxy(Phase::Request);
+                return Err(rule.status);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn concurrency(exchange: &mut Exchange, installed: &Installed, limits: &[LimitConn]) -> Result<(), u16> {
+    exchange.limit_conn_status = Some("PASSED");
+    for limit in limits {
+        let zone = installed.plan.conn_zone(limit.zone);
+        let key = text(exchange, &zone.key);
+        match installed.prepared.conns[limit.zone.at()].enter(&key, limit.limit) {
+            Some(guard) => exchange.guards.push(guard),
+            None => {
+                let dry = if limit.dry_run { ", dry run" } else { "" };
+                let words = format!("limiting connections{dry} by zone \"{}\"", zone.name);
+                log::at(exchange, limit.log_level, &words);
+                exchange.limit_conn_status = Some(if limit.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
+                if !limit.dry_run {
+                    exchange.guards.clear();
+                    exchange.ending = Ending::Proxy(Phase::Request);
+                    return Err(limit.status);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Limits of sessions of a TCP service. `Err`: the session's status.
+pub(crate) fn sessions(session: &mut Exchange, installed: &Installed, limits: &[LimitConn]) -> Result<(), u16> {
+    concurrency(session, installed, limits).map_err(|_| 503)
+}
+
+/// One level less severe.
+fn lower(level: LogLevel) -> LogLevel {
+    match level {
+        LogLevel::Debug | LogLevel::Info => LogLevel::Debug,
+        LogLevel::Notice => LogLevel::Info,
+        LogLevel::Warn => LogLevel::Notice,
+        LogLevel::Error => LogLevel::Warn,
+        LogLevel::Crit => LogLevel::Error,
+        LogLevel::Alert => LogLevel::Crit,
+        LogLevel::Emerg => LogLevel::Alert,
+    }
+}

@@ -1,0 +1,234 @@
+//! Looking names up while running.
+//!
+//! Owns: a side thread with DNS clients, and a bounded cache of answers.
+//! Never: blocks a worker: it awaits an answer that the side thread sends.
+//! Driven by: computed proxy targets.
+//! Why: when name servers are silent or fail, the last known addresses serve for a while longer, which beats an error
+//! for every request (nginx answers 502 at once).
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::{Resolver as Client, TokioResolver};
+use tokio::sync::{mpsc, oneshot};
+use weir_plan::Resolver;
+
+use crate::worker::Worker;
+
+/// Most names remembered.
+const REMEMBERED: usize = 10_000;
+/// How long addresses may serve after their time while name servers fail.
+const STALE: Duration = Duration::from_secs(600);
+/// How long a failure is remembered, so that dead name servers are not asked for each request.
+const FAILURE: Duration = Duration::from_secs(1);
+
+/// A question for the side thread.
+struct Question {
+    name: String,
+    resolver: Option<Arc<ResolverKey>>,
+    answer: oneshot::Sender<Result<(Vec<IpAddr>, Duration), String>>,
+}
+
+/// What a DNS client is made from.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct ResolverKey {
+    servers: Vec<SocketAddr>,
+    timeout: Duration,
+    ipv4: bool,
+    ipv6: bool,
+}
+
+/// A remembered answer.
+struct Known {
+    addresses: Result<Vec<IpAddr>, String>,
+    until: Instant,
+    /// The last addresses that were good, and until when they may still serve.
+    last_good: Option<(Vec<IpAddr>, Instant)>,
+}
+
+#[derive(Default)]
+struct Cache {
+    known: HashMap<(String, Option<Arc<ResolverKey>>), Known>,
+}
+
+static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+static THREAD: OnceLock<mpsc::Sender<Question>> = OnceLock::new();
+
+/// Addresses of a name. With name servers these are asked, else the system is.
+///
+/// # Errors
+/// A few words for the log.
+pub(crate) async fn lookup(worker: &Rc<Worker>, resolver: Option<&Resolver>, name: &str) -> Result<Vec<IpAddr>, String> {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let key = resolver.filter(|resolver| !resolver.servers.is_empty()).map(|resolver| {
+        Arc::new(ResolverKey {
+            servers: resolver.servers.clone(),
+            timeout: resolver.timeout,
+            ipv4: resolver.ipv4,
+            ipv6: resolver.ipv6,
+        })
+    });
+    let now = worker.now();
+    let cache_key = (name.clone(), key.clone());
+    if let Some(known) = cached(&cache_key, now) {
+        return known;
+    }
+    let valid = resolver.and_then(|resolver| resolver.valid);
+    let timeout = resolver.map_or(Duration::from_secs(30), |resolver| resolver.timeout);
+    let (answer, answered) = oneshot::channel();
+    let asked = thread()?.try_send(Question { name, resolver: key, answer }).is_ok();
+    let result = if asked {
+        match weir_rt::timeout(now + timeout, answered).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err("the resolver stopped".to_owned()),
+            Err(_) => Err("timed out".to_owned()),
+        }
+    } else {
+        Err("too many names are being looked up".to_owned())
+    };
+    remember(cache_key, result.map(|(addresses, ttl)| (addresses, valid.unwrap_or(ttl))), worker.now(), worker)
+}
+
+fn cached(key: &(String, Option<Arc<ResolverKey>>), now: Instant) -> Option<Result<Vec<IpAddr>, String>> {
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = cache.get_or_insert_default().known.get(key)?;
+    (known.until > now).then(|| known.addresses.clone())
+}
+
+fn remember(
+    key: (String, Option<Arc<ResolverKey>>),
+    result: Result<(Vec<IpAddr>, Duration), String>,
+    now: Instant,
+    worker: &Rc<Worker>,
+) -> Result<Vec<IpAddr>, String> {
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = &mut cache.get_or_insert_default().known;
+    if known.len() >= REMEMBERED {
+        known.retain(|_, entry| entry.until > now);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+    }
+    let before = known.get(&key).and_then(|entry| entry.last_good.clone());
+    match result {
+        Ok((addresses, ttl)) => {
+            let until = now + ttl.max(Duration::from_secs(1));
+            let last_good = Some((addresses.clone(), until + STALE));
+            known.insert(key, Known { addresses: Ok(addresses.clone()), until, last_good });
+            Ok(addresses)
+        }
+        Err(error) => {
+            let stale = before.filter(|(_, until)| *until > now);
+            if let Some((addresses, _)) = &stale {
+                worker.shared.log_process_error(&format!(
+                    "{} could not be resolved ({error}); its last known addresses are used",
+                    key.0
+                ));
+                let again = Known { addresses: Ok(addresses.clone()), until: now + FAILURE, last_good: stale.clone() };
+                let addresses = addresses.clone();
+                known.insert(key, again);
+                return Ok(addresses);
+            }
+            known.insert(key, Known { addresses: Err(error.clone()), until: now + FAILURE, last_good: None });
+            Err(error)
+        }
+    }
+}
+
+fn thread() -> Result<&'static mpsc::Sender<Question>, String> {
+    if let Some(sender) = THREAD.get() {
+        return Ok(sender);
+    }
+    let (sender, receiver) = mpsc::channel(1024);
+    std::thread::Builder::new()
+        .name("weir-dns".into())
+        .spawn(move || serve(receiver))
+        .map_err(|error| format!("no thread for look-ups: {error}"))?;
+    Ok(THREAD.get_or_init(|| sender))
+}
+
+fn serve(mut questions: mpsc::Receiver<Question>) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async move {
+        let mut clients: HashMap<Arc<ResolverKey>, Rc<TokioResolver>> = HashMap::new();
+        while let Some(Question { name, resolver, answer }) = questions.recv().await {
+            let client = match resolver {
+                None => None,
+                Some(key) => match client_for(&mut clients, &key) {
+                    Ok(client) => Some((client, key)),
+                    Err(error) => {
+                        let _ = answer.send(Err(error));
+                        continue;
+                    }
+                },
+            };
+            tokio::task::spawn_local(async move {
+                let result = match client {
+                    Some((client, key)) => ask(&client, &key, &name).await,
+                    None => ask_system(name).await,
+                };
+                let _ = answer.send(result);
+            });
+        }
+    });
+}
+
+fn client_for(
+    clients: &mut HashMap<Arc<ResolverKey>, Rc<TokioResolver>>,
+    key: &Arc<ResolverKey>,
+) -> Result<Rc<TokioResolver>, String> {
+    if let Some(client) = clients.get(key) {
+        return Ok(client.clone());
+    }
+    let servers = key.servers.iter().map(|server| {
+        let mut udp = ConnectionConfig::udp();
+        udp.port = server.port();
+        let mut tcp = ConnectionConfig::tcp();
+        tcp.port = server.port();
+        NameServerConfig::new(server.ip(), true, vec![udp, tcp])
+    });
+    let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
+    let mut builder = Client::builder_with_config(config, TokioRuntimeProvider::default());
+    let options = builder.options_mut();
+    options.timeout = (key.timeout / 3).max(Duration::from_millis(500));
+    options.attempts = 2;
+    options.cache_size = 0;
+    options.ip_strategy = match (key.ipv4, key.ipv6) {
+        (true, false) => hickory_resolver::config::LookupIpStrategy::Ipv4Only,
+        (false, true) => hickory_resolver::config::LookupIpStrategy::Ipv6Only,
+        _ => hickory_resolver::config::LookupIpStrategy::Ipv4AndIpv6,
+    };
+    let client = Rc::new(builder.build().map_err(|error| error.to_string())?);
+    if clients.len() >= 64 {
+        clients.clear();
+    }
+    clients.insert(key.clone(), client.clone());
+    Ok(client)
+}
+
+async fn ask(client: &TokioResolver, key: &ResolverKey, name: &str) -> Result<(Vec<IpAddr>, Duration), String> {
+    let found = client.lookup_ip(format!("{name}.")).await.map_err(|error| error.to_string())?;
+    let addresses: Vec<IpAddr> =
+        found.iter().filter(|ip| if ip.is_ipv4() { key.ipv4 } else { key.ipv6 }).collect();
+    if addresses.is_empty() {
+        return Err("no address".into());
+    }
+    let ttl = found.valid_until().saturating_duration_since(Instant::now());
+    Ok((addresses, ttl))
+}
+
+async fn ask_system(name: String) -> Result<(Vec<IpAddr>, Duration), String> {
+    let found = tokio::net::lookup_host((name, 0)).await.map_err(|error| error.to_string())?;
+    let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    addresses.dedup();
+    if addresses.is_empty() {
+        return Err("no address".into());
+    }
+    Ok((addresses, Duration::from_secs(30)))
+}

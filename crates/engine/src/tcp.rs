@@ -1,0 +1,193 @@
+//! TCP services: connections that are carried, not read.
+//!
+//! Owns: one session: access, limits, the endpoint, the tunnel, the log line.
+//! Never: looks at the bytes.
+//! Driven by: `accept`, once PROXY header and TLS are settled.
+
+use std::rc::Rc;
+
+use weir_plan::{Client as Who, Service, TcpAction, TcpIx, TcpProxy};
+use weir_policy::retry::{Failure, Retry};
+use weir_rt::{Buf, Timer};
+use weir_telemetry::AttemptEnd;
+use weir_wire::Conn;
+
+use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
+use crate::exchange::{Client, Ending, Exchange, Phase};
+use crate::log;
+use crate::upstream::{ConnectFailure, ConnectSettings, Picker, open, resolve};
+use crate::worker::{Installed, Worker};
+
+/// Serves a connection to a TCP service.
+pub(crate) async fn serve(worker: &Rc<Worker>, conn: Conn, client: Rc<Client>, timer: Timer, ahead: Buf) {
+    let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
+    let Service::Tcp(tcp) = &installed.plan.listener(ix).service else { return };
+    let service = installed.plan.tcp_service(*tcp);
+    // The exchange is what variables, logs and choices look at; a session has no request.
+    let mut session = Box::new(Exchange::new(worker.clone(), installed.clone(), client));
+    if let Some(rules) = &service.real_ip {
+        crate::access::real_ip(&mut session, rules);
+    }
+    let status = match admitted(&mut session, &installed, *tcp) {
+        Ok(()) => run(&mut session, &installed, *tcp, &conn, &timer, ahead).await,
+        Err(status) => status,
+    };
+    session.response.status = status;
+    log::session_ended(&mut session, *tcp);
+}
+
+/// Access and limits. `Err`: nginx's session status.
+fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result<(), u16> {
+    let service = installed.plan.tcp_service(tcp);
+    let client = session.client_source().map_or(Who::Unix, |(ip, _)| Who::Ip(ip));
+    if service.access.rules.verdict(client) == Some(false) {
+        session.ending = Ending::Proxy(Phase::Request);
+        return Err(403);
+    }
+    crate::limits::sessions(session, installed, &service.limit_conn)
+}
+
+async fn run(
+    session: &mut Exchange,
+    installed: &Rc<Installed>,
+    tcp: TcpIx,
+    conn: &Conn,
+    timer: &Timer,
+    ahead: Buf,
+) -> u16 {
+    match &installed.plan.tcp_service(tcp).action {
+        TcpAction::Respond(template) => {
+            let text = crate::eval::text(session, template);
+            session.response.bytes_sent = text.len() as u64;
+            timer.arm(std::time::Duration::from_secs(60));
+            let _ = timer.run(conn.write_slice(&text)).await;
+            let _ = conn.shutdown_write().await;
+            200
+        }
+        TcpAction::Proxy(proxy) => proxy_session(session, installed, proxy, conn, timer, ahead).await,
+    }
+}
+
+async fn proxy_session(
+    session: &mut Exchange,
+    installed: &Rc<Installed>,
+    proxy: &TcpProxy,
+    conn: &Conn,
+    timer: &Timer,
+    ahead: Buf,
+) -> u16 {
+    let resolved = match resolve(session, installed, &proxy.target).await {
+        Ok(resolved) => resolved,
+        Err((_, why)) => {
+            log::upstream_error(session, &why);
+            session.ending = Ending::Resource(Phase::Connect);
+            return 502;
+        }
+    };
+    let mut picker = Picker::new(session, resolved.destination, &proxy.retry);
+    loop {
+        let picked = match picker.next(session, installed).await {
+            Ok(picked) => picked,
+            Err(refusal) => {
+                log::upstream_error(session, refusal.why);
+                session.ending = Ending::ServerAborted(Phase::Connect);
+                return 502;
+            }
+        };
+        let began = session.worker.now();
+        let mut counted = session.worker.counters.attempt(picked.pool, picked.key, began);
+        let endpoint = picker.endpoint(installed, &picked);
+        let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(proxy.tls.as_ref());
+        let tls_name = match tls_use.and_then(|tls| tls.name.as_ref()) {
+            Some(name) => String::from_utf8_lossy(&crate::eval::text(session, name)).into_owned(),
+            None => resolved.host.clone().or_else(|| session.pool_name().map(str::to_owned)).unwrap_or_default(),
+        };
+        let local = proxy.bind.as_ref().map(|template| crate::eval::text(session, template));
+        let proxy_header = endpoint.and_then(|endpoint| endpoint.send_proxy).or(proxy.send_proxy);
+        let client = session.client.clone();
+        let settings = ConnectSettings {
+            timeout: proxy.connect_timeout,
+            local: local.as_deref().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
+            keepalive: proxy.socket_keepalive,
+            proxy: proxy_header.map(|version| (version, &*client, session.client_source())),
+            tls: tls_use.and_then(|tls| Some((installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))),
+        };
+        session.worker.counters.connecting(picked.pool, picked.key);
+        let (failure, why) = match open(&picked.address, &settings, timer).await {
+            Ok(endpoint) => {
+                let connected = session.worker.now().saturating_duration_since(began);
+                if let Some(record) = session.response.attempts.last_mut() {
+                    record.connect = Some(connected);
+                }
+                let lease = picker.succeeded();
+                let status = carry_session(session, proxy, conn, &endpoint, ahead, timer).await;
+                counted.end(AttemptEnd::Answer(0), session);
+                if let Some(lease) = lease {
+                    lease.succeed();
+                }
+                return status;
+            }
+            Err(ConnectFailure::Timeout) => (Failure::ConnectTimeout, "upstream timed out while connecting".to_owned()),
+            Err(ConnectFailure::Failed(why)) => (Failure::Connect, format!("connect() failed: {why}")),
+            Err(ConnectFailure::Resources(why)) => {
+                log::server_error(session, &format!("cannot connect to an endpoint: {why}"));
+                session.ending = Ending::Resource(Phase::Connect);
+                return 500;
+            }
+        };
+        counted.end(AttemptEnd::ConnectError, session);
+        log::upstream_error(session, &why);
+        match picker.failed(session, installed, failure, false, true) {
+            Retry::No => {
+                session.ending = match failure {
+                    Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),
+                    _ => Ending::ServerAborted(Phase::Connect),
+                };
+                return 502;
+            }
+            Retry::Same => weir_rt::sleep(proxy.connect_timeout.min(std::time::Duration::from_secs(1))).await,
+            Retry::Next | Retry::Fresh => {}
+        }
+    }
+}
+
+async fn carry_session(
+    session: &mut Exchange,
+    proxy: &TcpProxy,
+    client: &Conn,
+    endpoint: &Conn,
+    ahead: Buf,
+    timer: &Timer,
+) -> u16 {
+    let idle = proxy.idle_timeout;
+    let settings = TunnelSettings {
+        client_idle: proxy.tunnel_timeout.or(proxy.client_timeout).unwrap_or(idle),
+        server_idle: proxy.tunnel_timeout.or(proxy.server_timeout).unwrap_or(idle),
+        half_closed: proxy.half_closed_timeout,
+        buffer: proxy.buffer as usize,
+        rate: proxy.limit_rate,
+    };
+    let carried = Carried::default();
+    let began = session.worker.now();
+    let end = Box::pin(carry(client, endpoint, ahead, Buf::new(), &settings, timer, &carried)).await;
+    let (up, down) = (carried.up.get(), carried.down.get());
+    session.body.count_streamed(up as usize);
+    session.response.bytes_sent = down;
+    session.response.body_bytes_sent = down;
+    session.response.complete = end == TunnelEnd::Closed;
+    let elapsed = session.worker.now().saturating_duration_since(began);
+    if let Some(record) = session.response.attempts.last_mut() {
+        record.header = carried.first_down.get().map(|at| at.saturating_duration_since(began));
+        record.response = Some(elapsed);
+        record.sent = up;
+        record.received = down;
+        record.length = down;
+    }
+    session.ending = match end {
+        TunnelEnd::Closed => Ending::Normal,
+        TunnelEnd::Idle => Ending::ClientTimeout(Phase::Data),
+        TunnelEnd::ClientFailed => Ending::ClientAborted(Phase::Data),
+        TunnelEnd::EndpointFailed => Ending::ServerAborted(Phase::Data),
+    };
+    200
+}
