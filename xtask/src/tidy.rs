@@ -18,7 +18,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("control", &[]),
     ("policy", &["control"]),
-    ("plan", &["http", "policy", "expr"]),
+    ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http"]),
     ("rt", &[]),
     ("wire", &["http", "rt"]),
