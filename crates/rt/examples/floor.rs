@@ -98,7 +98,7 @@ async fn fixed(stream: Conn, answer: Rc<Vec<u8>>, close: bool) -> io::Result<()>
             }
         }
         if close {
-            return stream.shutdown_write().await;
+            return Ok(());
         }
         if buf.is_empty() {
             buf.release();
@@ -113,8 +113,11 @@ async fn copy(from: Stream, to: Stream) -> io::Result<()> {
             return to.shutdown_write();
         }
         loop {
-            buf = to.write_all(buf).await.1;
-            if from.try_read_up_to(&mut buf, LARGE)?.is_none() {
+            let (result, back) = to.write_all(buf).await;
+            result?;
+            buf = back;
+            // The end is read again by the outer loop.
+            if from.try_read_up_to(&mut buf, LARGE)?.unwrap_or(0) == 0 {
                 break;
             }
         }
@@ -180,7 +183,9 @@ async fn forward(stream: Conn, upstream: SocketAddr, pool: Rc<RefCell<Vec<Stream
                 left -= server.read_up_to(&mut answer, LARGE).await?;
                 continue;
             }
-            answer = stream.write_all(answer).await.1;
+            let (result, back) = stream.write_all(answer).await;
+            result?;
+            answer = back;
         }
         stream.write_all(answer).await.0?;
         pool.borrow_mut().push(server);

@@ -89,7 +89,7 @@ async fn finish(socket: Socket, addr: &SockAddr) -> io::Result<Stream> {
         Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => true,
         Err(error) => return Err(error),
     };
-    let stream = Stream::adopt(&Worker::current(), socket.into())?;
+    let stream = Stream::adopt(&Worker::current(), socket.into(), false);
     if pending {
         stream.connecting()?;
         stream.writable().await?;

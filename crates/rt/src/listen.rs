@@ -1,12 +1,13 @@
 //! Listening sockets: opening them, and accepting from them.
 //!
-//! Owns: socket options of listeners, the one accept in flight on the ring.
-//! Never: decides when a listener closes, or loses a connection that was accepted for it.
+//! Owns: socket options of listeners, and what is known of their readiness.
+//! Never: decides when a listener closes; accepts a connection that nobody asked for.
 //! Driven by: the process (opens descriptors), workers (adopt and accept).
 //! Why: sockets belong to the process and outlive the workers that accept from them, so opening yields a plain
-//! descriptor, and a worker makes its `Listener` from that.
+//! descriptor, and a worker makes its `Listener` from that. Accepting is readiness and accept4(2) on both drivers: an
+//! accept on the ring costs a round of the loop for each connection, and may hold one when its worker stops.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -15,17 +16,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use compio_driver::Key;
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::addr::PeerAddr;
 use crate::fd::SharedFd;
 use crate::reactor::{READABLE, Token};
 use crate::stream::{Keepalive, Stream, set_keepalive};
-use crate::uring::{AcceptOp, CancelFd, InFlight};
+use crate::uring::Readiness;
 use crate::worker::{Drive, Worker};
 
 /// Options of a listening socket.
@@ -186,15 +188,20 @@ pub fn listen_addr(fd: impl AsFd) -> io::Result<PeerAddr> {
     PeerAddr::from_sock(&socket2::SockRef::from(&fd).local_addr()?)
 }
 
+/// Connections accepted in one go before other tasks get their turn.
+const BATCH: u8 = 16;
+
 /// A listening socket in use by this worker.
 pub struct Listener {
     worker: Rc<Worker>,
     fd: SharedFd,
     side: Side,
+    /// Connections that may still be accepted in this turn.
+    budget: Cell<u8>,
 }
 
 enum Side {
-    Ring(RefCell<Option<Key<AcceptOp>>>),
+    Ring(RefCell<Readiness>),
     Epoll(Token),
 }
 
@@ -208,10 +215,10 @@ impl Listener {
         rustix::io::ioctl_fionbio(&fd, true)?;
         let worker = Worker::current();
         let side = match &worker.drive {
-            Drive::Uring(_) => Side::Ring(RefCell::new(None)),
+            Drive::Uring(_) => Side::Ring(RefCell::new(Readiness::new(true))),
             Drive::Epoll(reactor) => Side::Epoll(reactor.register(fd.as_fd(), READABLE)?),
         };
-        Ok(Self { worker, fd: SharedFd::new(fd), side })
+        Ok(Self { worker, fd: SharedFd::new(fd), side, budget: Cell::new(BATCH) })
     }
 
     /// The descriptor.
@@ -224,73 +231,48 @@ impl Listener {
         listen_addr(&self.fd)
     }
 
-    /// The next connection. Dropping the future loses none: an accept stays in flight for the next call, or for
-    /// [`Listener::stop`]. Errors of one connection (aborted before it was accepted) are skipped; what comes back is
-    /// about this process, such as no descriptors left: wait a little before the next call.
+    /// The next connection. Dropping the future loses none. Errors of one connection (aborted before it was accepted)
+    /// are skipped; what comes back is about this process, such as no descriptors left: wait a little before the
+    /// next call.
     pub async fn accept(&self) -> io::Result<(Stream, PeerAddr)> {
-        match &self.side {
-            Side::Ring(slot) => loop {
-                match poll_fn(|cx| self.poll_ring(&mut slot.borrow_mut(), cx)).await {
-                    Err(error) if is_transient(&error) => {}
-                    other => return other,
-                }
-            },
-            Side::Epoll(token) => loop {
-                let Drive::Epoll(reactor) = &self.worker.drive else {
-                    return Err(io::Error::other("a listener of another driver"));
-                };
-                poll_fn(|cx| reactor.poll_read_flags(*token, READABLE, cx)).await;
-                match self.try_accept()? {
-                    Some(accepted) => return Ok(accepted),
-                    None => reactor.clear_readable(*token),
-                }
-            },
-        }
-    }
-
-    fn poll_ring(
-        &self,
-        slot: &mut Option<Key<AcceptOp>>,
-        cx: &mut std::task::Context<'_>,
-    ) -> Poll<io::Result<(Stream, PeerAddr)>> {
-        let ring = self.worker.ring();
-        if slot.is_none() {
-            match ring.push(AcceptOp::new(self.fd.clone())) {
-                Ok(key) => *slot = Some(key),
-                Err(error) => return Poll::Ready(Err(error)),
+        loop {
+            if self.budget.get() == 0 {
+                self.budget.set(BATCH);
+                crate::runtime::yield_now().await;
             }
+            poll_fn(|cx| self.poll_acceptable(cx)).await;
+            if let Some(accepted) = self.try_accept()? {
+                self.budget.set(self.budget.get() - 1);
+                return Ok(accepted);
+            }
+            self.budget.set(BATCH);
         }
-        let (result, op) = ready!(ring.poll_op(slot, cx));
-        Poll::Ready(result.and_then(|_| self.adopt(op)))
     }
 
-    fn adopt(&self, op: AcceptOp) -> io::Result<(Stream, PeerAddr)> {
-        let Some((fd, addr)) = op.into_accepted() else {
-            return Err(io::Error::other("an accept without a descriptor"));
-        };
-        Ok((Stream::adopt(&self.worker, fd)?, PeerAddr::from_sock(&addr)?))
+    fn poll_acceptable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match (&self.side, &self.worker.drive) {
+            (Side::Ring(readiness), Drive::Uring(ring)) => {
+                readiness.borrow_mut().poll(ring, &self.fd, READABLE, cx).map(drop)
+            }
+            (Side::Epoll(token), Drive::Epoll(reactor)) => {
+                reactor.poll_read_flags(*token, READABLE, cx).map(drop)
+            }
+            // A listener's side is chosen by the drive of its worker.
+            _ => Poll::Ready(()),
+        }
     }
 
     /// A connection, if one is queued.
     pub fn try_accept(&self) -> io::Result<Option<(Stream, PeerAddr)>> {
-        if let Side::Ring(slot) = &self.side
-            && let Some((result, op)) = self.worker.ring().take_op(&mut slot.borrow_mut())
-        {
-            match result {
-                Ok(_) => return self.adopt(op).map(Some),
-                Err(error) if is_transient(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        use rustix::io::Errno;
-        use rustix::net::SocketFlags;
         loop {
             match rustix::net::acceptfrom_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((fd, addr)) => {
-                    let addr = peer_of(addr)?;
-                    return Ok(Some((Stream::adopt(&self.worker, fd)?, addr)));
+                    return Ok(Some((Stream::adopt(&self.worker, fd, true), peer_of(addr)?)));
                 }
-                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::AGAIN) => {
+                    self.clear();
+                    return Ok(None);
+                }
                 Err(errno) => {
                     let error = io::Error::from(errno);
                     if !is_transient(&error) {
@@ -301,44 +283,32 @@ impl Listener {
         }
     }
 
-    /// Ends accepting: takes back the accept in flight, and returns the connection if it had brought one. The socket
-    /// closes when this listener drops and no duplicate is open; what is still queued then is reset, so a listener
-    /// that is going away is first drained with [`Listener::try_accept`].
+    /// For a worker that stops accepting: a connection that is still queued, if any. Nothing is ever in flight, so
+    /// this is `try_accept` without its errors.
     pub async fn stop(&self) -> Option<(Stream, PeerAddr)> {
-        let Side::Ring(slot) = &self.side else {
-            return None;
-        };
-        let mut slot = slot.borrow_mut().take();
-        if slot.is_some() {
-            // A second operation on the same descriptor would steal connections: cancel by descriptor, then wait
-            // for the accept's own answer, which is the connection or ECANCELED.
-            let cancel = CancelFd::new(self.fd.clone());
-            if let Ok(flight) = InFlight::push(&self.worker, cancel) {
-                let _ = flight.await;
-            }
-            let (result, op) = poll_fn(|cx| self.worker.ring().poll_op(&mut slot, cx)).await;
-            if result.is_ok() {
-                return self.adopt(op).ok();
-            }
+        self.try_accept().ok().flatten()
+    }
+
+    fn clear(&self) {
+        match (&self.side, &self.worker.drive) {
+            (Side::Ring(readiness), _) => readiness.borrow_mut().clear_readable(),
+            (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.clear_readable(*token),
+            _ => {}
         }
-        None
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        match &mut self.side {
-            Side::Ring(slot) => {
-                if let Some(key) = slot.get_mut().take() {
-                    self.worker.ring().cancel(key);
-                }
+        // What is still queued is reset when the last descriptor of the socket closes: a listener that goes away for
+        // good is first drained with `try_accept`.
+        match (&mut self.side, &self.worker.drive) {
+            (Side::Ring(readiness), Drive::Uring(ring)) => readiness.get_mut().disarm(ring),
+            (Side::Epoll(token), Drive::Epoll(reactor)) => {
+                // Duplicates of the socket may stay open, so the registration must go by itself.
+                let _ = reactor.detach(*token, self.fd.as_fd());
             }
-            Side::Epoll(token) => {
-                if let Drive::Epoll(reactor) = &self.worker.drive {
-                    // Duplicates of the socket may stay open, so the registration must go by itself.
-                    let _ = reactor.detach(*token, self.fd.as_fd());
-                }
-            }
+            _ => {}
         }
     }
 }

@@ -9,7 +9,7 @@
 //! at 1 KB, 14% less over TLS, and 10% less at 100 KB: an answer is sent while it is in the cache, nothing is allocated
 //! for an operation, and nothing has to be cancelled when a timeout drops a read.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::addr::PeerAddr;
 use crate::buf::{Buf, LARGE, MEDIUM};
 use crate::fd::SharedFd;
-use crate::reactor::{HANGUP, READABLE, Token, WRITABLE};
+use crate::reactor::{HANGUP, READABLE, Reactor, Token, WRITABLE};
 use crate::uring::{Readiness, Writability};
 use crate::worker::{Drive, Worker};
 
@@ -36,16 +36,30 @@ struct Inner {
     worker: Rc<Worker>,
     fd: SharedFd,
     side: Side,
+    /// A first read is worth trying before any wait.
+    fresh: Cell<bool>,
 }
 
 enum Side {
     Ring(RefCell<Readiness>, RefCell<Writability>),
-    Epoll(Token),
+    Epoll(Lazy),
 }
 
-impl Side {
-    fn new_ring() -> Self {
-        Self::Ring(RefCell::new(Readiness::new()), RefCell::default())
+/// A registration made at the first wait: a connection that is answered at once never needs one.
+#[derive(Default)]
+struct Lazy {
+    token: Cell<Option<Token>>,
+}
+
+impl Lazy {
+    /// The registration, made now if need be. Whatever is true of the socket by then comes as the first event.
+    fn token(&self, reactor: &Reactor, fd: &SharedFd) -> io::Result<Token> {
+        if let Some(token) = self.token.get() {
+            return Ok(token);
+        }
+        let token = reactor.register(fd.as_fd(), WRITABLE)?;
+        self.token.set(Some(token));
+        Ok(token)
     }
 }
 
@@ -65,9 +79,9 @@ impl Drop for Inner {
                 readiness.get_mut().disarm(self.worker.ring());
                 writability.get_mut().disarm(self.worker.ring());
             }
-            Side::Epoll(token) => {
-                if let Drive::Epoll(reactor) = &self.worker.drive {
-                    reactor.deregister(*token);
+            Side::Epoll(lazy) => {
+                if let (Some(token), Drive::Epoll(reactor)) = (lazy.token.get(), &self.worker.drive) {
+                    reactor.deregister(token);
                 }
             }
         }
@@ -89,40 +103,41 @@ impl Stream {
     /// Outside a runtime.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
-        Self::adopt(&Worker::current(), fd)
+        Ok(Self::adopt(&Worker::current(), fd, true))
     }
 
-    /// As `from_fd`, for a descriptor known to be nonblocking.
-    pub(crate) fn adopt(worker: &Rc<Worker>, fd: OwnedFd) -> io::Result<Self> {
+    /// As `from_fd`, for a descriptor known to be nonblocking. `ready` says that data may be there already, as on an
+    /// accepted connection, where it mostly is.
+    pub(crate) fn adopt(worker: &Rc<Worker>, fd: OwnedFd, ready: bool) -> Self {
+        Self::from_shared(worker, SharedFd::new(fd), ready)
+    }
+
+    fn from_shared(worker: &Rc<Worker>, fd: SharedFd, ready: bool) -> Self {
         let side = match &worker.drive {
-            Drive::Uring(_) => Side::new_ring(),
-            Drive::Epoll(reactor) => Side::Epoll(reactor.register(fd.as_fd(), WRITABLE)?),
+            Drive::Uring(_) => Side::Ring(RefCell::new(Readiness::new(false)), RefCell::default()),
+            Drive::Epoll(_) => Side::Epoll(Lazy::default()),
         };
-        Ok(Self { inner: Rc::new(Inner { worker: worker.clone(), fd: SharedFd::new(fd), side }) })
+        Self { inner: Rc::new(Inner { worker: worker.clone(), fd, side, fresh: Cell::new(ready) }) }
     }
 
     /// Takes the descriptor out, for instance to move the connection to another worker. Gives the stream back when
-    /// another handle exists, or a receive is in flight or has brought data (both only after a read was awaited).
+    /// another handle exists, or a wait has been begun on it.
     pub fn into_fd(self) -> Result<OwnedFd, Stream> {
         let inner = Rc::try_unwrap(self.inner).map_err(|inner| Stream { inner })?;
-        let idle = match &inner.side {
-            Side::Ring(readiness, _) => !readiness.borrow().is_armed(),
-            Side::Epoll(_) => true,
-        };
-        if !idle {
+        if let Side::Ring(readiness, writability) = &inner.side
+            && (readiness.borrow().is_armed() || writability.borrow().is_armed())
+        {
             return Err(Stream { inner: Rc::new(inner) });
         }
-        if let (Side::Epoll(token), Drive::Epoll(reactor)) = (&inner.side, &inner.worker.drive) {
+        if let (Side::Epoll(lazy), Drive::Epoll(reactor)) = (&inner.side, &inner.worker.drive)
+            && let Some(token) = lazy.token.take()
+        {
             // A failure means that the kernel had no registration; there is nothing left to undo.
-            let _ = reactor.detach(*token, inner.fd.as_fd());
+            let _ = reactor.detach(token, inner.fd.as_fd());
         }
-        let fd = inner.fd.clone();
-        let worker = inner.worker.clone();
+        let (fd, worker) = (inner.fd.clone(), inner.worker.clone());
         drop(inner);
-        fd.try_unwrap().map_err(|fd| {
-            let side = Side::new_ring();
-            Stream { inner: Rc::new(Inner { worker, fd, side }) }
-        })
+        fd.try_unwrap().map_err(|fd| Self::from_shared(&worker, fd, true))
     }
 
     /// The descriptor, for socket options.
@@ -152,7 +167,13 @@ impl Stream {
             (Side::Ring(readiness, _), Drive::Uring(ring)) => {
                 readiness.borrow_mut().poll(ring, &self.inner.fd, wanted, cx)
             }
-            (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.poll_read_flags(*token, wanted, cx),
+            (Side::Epoll(lazy), Drive::Epoll(reactor)) => {
+                match lazy.token(reactor, &self.inner.fd) {
+                    Ok(token) => reactor.poll_read_flags(token, wanted, cx),
+                    // No memory for a registration: a plain receive says what is the matter.
+                    Err(_) => Poll::Ready(READABLE | HANGUP),
+                }
+            }
             // A stream's side is chosen by the drive of its worker.
             _ => Poll::Ready(READABLE),
         }
@@ -161,7 +182,11 @@ impl Stream {
     fn clear_readable(&self) {
         match (&self.inner.side, &self.inner.worker.drive) {
             (Side::Ring(readiness, _), _) => readiness.borrow_mut().clear_readable(),
-            (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.clear_readable(*token),
+            (Side::Epoll(lazy), Drive::Epoll(reactor)) => {
+                if let Some(token) = lazy.token.get() {
+                    reactor.clear_readable(token);
+                }
+            }
             _ => {}
         }
     }
@@ -181,7 +206,9 @@ impl Stream {
     /// The poll form of [`Stream::read_up_to`].
     pub fn poll_read(&self, cx: &mut Context<'_>, buf: &mut Buf, limit: usize) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.poll_readable(cx));
+            if !self.inner.fresh.take() {
+                ready!(self.poll_readable(cx));
+            }
             if let Some(read) = self.try_read_up_to(buf, limit).transpose() {
                 return Poll::Ready(read);
             }
@@ -251,7 +278,10 @@ impl Stream {
             (Side::Ring(_, writability), Drive::Uring(ring)) => {
                 writability.borrow_mut().poll(ring, &self.inner.fd, cx)
             }
-            (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.poll_writable(*token, cx).map(Ok),
+            (Side::Epoll(lazy), Drive::Epoll(reactor)) => {
+                let token = lazy.token(reactor, &self.inner.fd)?;
+                reactor.poll_writable(token, cx).map(Ok)
+            }
             // A stream's side is chosen by the drive of its worker.
             _ => Poll::Ready(Ok(())),
         }
@@ -279,9 +309,10 @@ impl Stream {
 
     fn note_write(&self, sent: Option<usize>) -> io::Result<Option<usize>> {
         if sent.is_none()
-            && let (Side::Epoll(token), Drive::Epoll(reactor)) = (&self.inner.side, &self.inner.worker.drive)
+            && let (Side::Epoll(lazy), Drive::Epoll(reactor)) = (&self.inner.side, &self.inner.worker.drive)
         {
-            reactor.write_blocked(*token, self.inner.fd.as_fd())?;
+            let token = lazy.token(reactor, &self.inner.fd)?;
+            reactor.write_blocked(token, self.inner.fd.as_fd())?;
         }
         Ok(sent)
     }

@@ -1,29 +1,23 @@
 //! The io_uring driver: compio's proactor, opened with the best flags that the kernel grants.
 //!
-//! Owns: the ring, and the operations used on it: polls, accepts, cancellations.
+//! Owns: the ring, and the polls and cancellations pushed to it.
 //! Never: blocks except in `wait`; lets a cancellation be lost because the queue was full.
 //! Driven by: the runtime's loop; streams and listeners push operations.
 //! Why: operations are pushed without a system call and submitted together with the next wait. Reads and writes do
 //! not go through the ring: see `stream`.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::pin::Pin;
-use std::rc::Rc;
+use std::os::fd::AsRawFd;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use compio_buf::BufResult;
 use compio_driver::{Extra, Key, OpCode, OpEntry, Proactor, ProactorBuilder, PushEntry};
 
-use socket2::{SockAddr, SockAddrStorage};
-
 use crate::fd::SharedFd;
 use crate::reactor::{HANGUP, READABLE};
 use crate::runtime::{RuntimeConfig, UringFlags};
-use crate::worker::Worker;
 
 pub(crate) struct Ring {
     proactor: RefCell<Proactor>,
@@ -138,18 +132,6 @@ impl Ring {
         }
     }
 
-    /// Takes the result of a finished operation without waiting.
-    pub(crate) fn take_op<T: OpCode>(&self, slot: &mut Option<Key<T>>) -> Option<(io::Result<usize>, T)> {
-        let key = slot.take()?;
-        match self.proactor.borrow_mut().pop(key) {
-            PushEntry::Ready(BufResult(result, op)) => Some((result, op)),
-            PushEntry::Pending(key) => {
-                *slot = Some(key);
-                None
-            }
-        }
-    }
-
     /// Gives an operation up. The kernel may still finish it; whatever it owns lives until then.
     pub(crate) fn cancel<T: OpCode>(&self, key: Key<T>) {
         let done = {
@@ -158,38 +140,6 @@ impl Ring {
             proactor.cancel(key)
         };
         drop(done);
-    }
-}
-
-/// An operation awaited by one future; dropping it cancels the operation.
-pub(crate) struct InFlight<T: OpCode + 'static> {
-    worker: Rc<Worker>,
-    key: Option<Key<T>>,
-}
-
-impl<T: OpCode + 'static> InFlight<T> {
-    pub(crate) fn push(worker: &Rc<Worker>, op: T) -> io::Result<Self> {
-        let key = worker.ring().push(op)?;
-        Ok(Self { worker: worker.clone(), key: Some(key) })
-    }
-}
-
-impl<T: OpCode + 'static> Unpin for InFlight<T> {}
-
-impl<T: OpCode + 'static> Future for InFlight<T> {
-    type Output = (io::Result<usize>, T);
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        this.worker.ring().poll_op(&mut this.key, cx)
-    }
-}
-
-impl<T: OpCode + 'static> Drop for InFlight<T> {
-    fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.worker.ring().cancel(key);
-        }
     }
 }
 
@@ -205,8 +155,9 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    pub(crate) const fn new() -> Self {
-        Self { armed: None, flags: 0, waited: false }
+    /// `ready` says that a first read is worth trying before any wait.
+    pub(crate) const fn new(ready: bool) -> Self {
+        Self { armed: None, flags: if ready { READABLE } else { 0 }, waited: false }
     }
 
     /// Notes that a read drained the socket. A hang-up keeps it readable: the end has yet to be read.
@@ -285,6 +236,11 @@ impl Writability {
         ring.poll_op(&mut self.armed, cx).map(|(result, _)| result.map(drop))
     }
 
+    /// Whether a poll is armed, which holds the descriptor.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.is_some()
+    }
+
     /// Disarms; see [`Readiness::disarm`].
     pub(crate) fn disarm(&mut self, ring: &Ring) {
         if let Some(key) = self.armed.take() {
@@ -325,72 +281,5 @@ unsafe impl OpCode for PollOp {
 
     fn pop_multishot(&mut self, _: &mut Self::Control) -> Option<BufResult<usize, Extra>> {
         self.seen.take().map(|(events, extra)| BufResult(Ok(events), extra))
-    }
-}
-
-/// Cancels every operation on a descriptor.
-pub(crate) struct CancelFd {
-    fd: SharedFd,
-}
-
-impl CancelFd {
-    pub(crate) fn new(fd: SharedFd) -> Self {
-        Self { fd }
-    }
-}
-
-// SAFETY: the entry holds no pointer, only the descriptor number, and `self.fd` keeps that open until completion.
-unsafe impl OpCode for CancelFd {
-    type Control = ();
-
-    fn create_entry(&mut self, _: &mut Self::Control) -> OpEntry {
-        let fd = io_uring::types::Fd(self.fd.as_raw_fd());
-        let which = io_uring::types::CancelBuilder::fd(fd).all();
-        io_uring::opcode::AsyncCancel2::new(which).build().into()
-    }
-}
-
-/// Accepts a connection, nonblocking (sendfile has no flag of its own to say so).
-pub(crate) struct AcceptOp {
-    fd: SharedFd,
-    addr: SockAddrStorage,
-    addr_len: libc::socklen_t,
-    accepted: Option<OwnedFd>,
-}
-
-impl AcceptOp {
-    pub(crate) fn new(fd: SharedFd) -> Self {
-        let addr = SockAddrStorage::zeroed();
-        let addr_len = addr.size_of();
-        Self { fd, addr, addr_len, accepted: None }
-    }
-
-    pub(crate) fn into_accepted(self) -> Option<(OwnedFd, SockAddr)> {
-        // SAFETY: the kernel stored an address of `addr_len` bytes, or the storage is still zeroed.
-        let addr = unsafe { SockAddr::new(self.addr, self.addr_len) };
-        Some((self.accepted?, addr))
-    }
-}
-
-// SAFETY: the driver keeps the operation at one place on the heap until completion, so the pointers to `addr` and
-// `addr_len` stay valid; `self.fd` keeps the listening socket open as long.
-unsafe impl OpCode for AcceptOp {
-    type Control = ();
-
-    fn create_entry(&mut self, _: &mut Self::Control) -> OpEntry {
-        let fd = io_uring::types::Fd(self.fd.as_raw_fd());
-        // SAFETY: the storage is large enough for, and viewed only as, a socket address.
-        let addr: *mut libc::sockaddr = unsafe { self.addr.view_as::<libc::sockaddr>() };
-        io_uring::opcode::Accept::new(fd, addr, &raw mut self.addr_len)
-            .flags(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK)
-            .build()
-            .into()
-    }
-
-    unsafe fn set_result(&mut self, _: &mut Self::Control, result: &io::Result<usize>, _: &Extra) {
-        if let Ok(fd) = result {
-            // SAFETY: a successful accept answers with a descriptor that nobody owns yet.
-            self.accepted = Some(unsafe { OwnedFd::from_raw_fd(*fd as i32) });
-        }
     }
 }

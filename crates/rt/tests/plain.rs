@@ -291,19 +291,18 @@ fn a_port_held_by_another_is_an_error_for_the_probe() {
 }
 
 #[test]
-fn a_stopped_listener_hands_over_what_it_accepted() {
+fn a_listener_that_goes_away_is_drained_of_all() {
     both(|runtime, _| {
         runtime.block_on(deadline(async {
             let socket = listen_tcp("127.0.0.1:0".parse().unwrap(), &ListenOptions::default()).unwrap();
             let listener = Listener::from_fd(socket).unwrap();
             let addr = listener.local_addr().unwrap().inet().unwrap();
-            // An accept that was given up leaves its operation in flight.
             assert!(Poll1(listener.accept()).await.is_none());
             let mut clients = Vec::new();
             for _ in 0..5 {
                 clients.push(connect(addr, &ConnectOptions::default()).await.unwrap());
             }
-            let mut accepted: Vec<_> = listener.stop().await.into_iter().collect();
+            let mut accepted = Vec::new();
             while let Some(more) = listener.try_accept().unwrap() {
                 accepted.push(more);
             }
