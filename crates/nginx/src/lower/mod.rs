@@ -29,6 +29,7 @@ mod program;
 pub(crate) mod proxy;
 pub(crate) mod scope;
 pub(crate) mod server;
+pub(crate) mod sticky;
 pub(crate) mod stream;
 pub(crate) mod stream_proxy;
 pub(crate) mod stream_tls;

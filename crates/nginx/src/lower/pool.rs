@@ -36,6 +36,7 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
             f(lo, &mut parts, word.directive);
         }
     }
+    super::sticky::name_endpoints(&mut parts);
     let mut pool = parts.pool;
     // Servers that are wrong were told by themselves.
     let written = d.children().iter().any(|word| word.name() == "server");

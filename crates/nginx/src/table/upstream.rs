@@ -4,7 +4,7 @@ use super::entry::Kind::{Number, Text, Time};
 use super::entry::places::{TU, U};
 use super::entry::{Contexts, Entry, MANY};
 use crate::lower::args::{count, time};
-use crate::lower::{balance, pool};
+use crate::lower::{balance, pool, sticky};
 
 const BOTH: Contexts = U.and(TU);
 
@@ -30,8 +30,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .pool(|_, p, d| p.resolver_timeout = Some(time(d))),
     Entry::new("least_time", BOTH, (1, 2), "", "The endpoint that answers soonest.")
         .not_yet("balancing by response time is not built"),
-    Entry::new("sticky", U, (1, MANY), "", "Keeps clients at their endpoint.")
-        .not_yet("sticky sessions are not built for nginx files"),
+    Entry::new("sticky", U, (1, MANY), "", "Keeps clients at their endpoint by a cookie.")
+        .pool(sticky::sticky),
     Entry::new("sticky_cookie_insert", U, (1, MANY), "", "Old form of sticky.")
         .removed("nginx dropped it in 1.5.7; write `sticky cookie …`"),
     Entry::new("queue", U, (1, 2), "", "Requests wait for an endpoint.")
