@@ -139,7 +139,7 @@ fn check(launch: &Launch, warnings_fail: bool) -> ExitCode {
         }
         return ExitCode::FAILURE;
     }
-    if start::nothing_to_do(&compiled.model) {
+    if start::haproxy_has_nothing_to_do(&compiled) {
         return start::say_nothing_to_do(launch).code();
     }
     if !launch.quiet {

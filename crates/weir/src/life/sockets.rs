@@ -347,6 +347,7 @@ fn listen_options(options: &SocketOptions) -> ListenOptions {
         device: options.device.clone(),
         free_bind: options.free_bind,
         unix_mode: options.mode,
+        ..ListenOptions::default()
     }
 }
 

@@ -75,7 +75,7 @@ fn serve(
     answers: Answers,
 ) -> Result<ExitCode, Failed> {
     let manner = launch.manner;
-    if compiled.is_ok() && manner == Manner::Haproxy && nothing_to_do(&compiled.model) {
+    if compiled.is_ok() && manner == Manner::Haproxy && haproxy_has_nothing_to_do(&compiled) {
         return Err(say_nothing_to_do(&launch));
     }
     let open_files = raise_open_files(compiled.model.process.open_files);
@@ -150,6 +150,14 @@ fn backend(
 /// Neither a listener nor an admin address.
 pub(crate) fn nothing_to_do(model: &Model) -> bool {
     model.listeners.is_empty() && model.process.admin.is_empty()
+}
+
+/// HAProxy starts without a listener if the file names a control socket, as Debian's own file does. Weir warns that
+/// nothing listens there, and starts all the same: the service is installed, and waits for its first frontend.
+pub(crate) fn haproxy_has_nothing_to_do(compiled: &Compiled) -> bool {
+    let sources = &compiled.sources;
+    let names_socket = |text: &str| text.lines().any(|line| line.trim_start().starts_with("stats socket"));
+    nothing_to_do(&compiled.model) && !sources.ids().any(|id| names_socket(&sources.text(id)))
 }
 
 pub(crate) fn say_nothing_to_do(launch: &Launch) -> Failed {

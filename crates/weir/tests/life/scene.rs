@@ -75,6 +75,7 @@ impl Scene {
 
     /// Starts in the foreground and waits for READY=1.
     pub(crate) fn start(&self, words: &[&str]) -> Process {
+        self.notify.forget();
         let process = Process::spawn(self.command(words)).unwrap();
         self.until_told("READY=1", &process);
         process

@@ -1,0 +1,210 @@
+//! Command lines that serve nothing: their words and exit codes, beside Debian's own programs where those answer alike.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+use weir_testkit::programs;
+
+fn weir(words: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(words);
+    programs::run(command)
+}
+
+/// Weir through a link of another name.
+fn linked(name: &str, words: &[&str]) -> (i32, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join(name);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_weir"), &link).unwrap();
+    let mut command = Command::new(link);
+    command.args(words);
+    programs::run(command)
+}
+
+fn rival(name: &str, words: &[&str]) -> (i32, String) {
+    let path = format!("/usr/sbin/{name}");
+    assert!(Path::new(&path).exists(), "{path} is missing: `make test` installs it");
+    let mut command = Command::new(path);
+    command.args(words);
+    programs::run(command)
+}
+
+fn file(name: &str, text: &str) -> (TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    let text = text.replace("{dir}", &dir.path().display().to_string());
+    std::fs::write(&path, text).unwrap();
+    let shown = path.display().to_string();
+    (dir, shown)
+}
+
+const GOOD: &str = "pid {dir}/pid; error_log {dir}/error.log;\nevents {}\nhttp { access_log off; client_body_temp_path {dir}/b; proxy_temp_path {dir}/p; fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u; scgi_temp_path {dir}/s;\n server { listen 127.0.0.1:18080; return 204; } }\n";
+
+/// What is said about the test itself; Weir may warn about words (`uwsgi_temp_path`) that do nothing here.
+fn verdict((code, text): (i32, String)) -> (i32, Vec<String>) {
+    let about = |line: &&str| line.starts_with("nginx: the configuration") || line.starts_with("nginx: configuration");
+    (code, text.lines().filter(about).map(Into::into).collect())
+}
+
+#[test]
+fn nginx_t_says_what_nginx_says() {
+    let (_dir, path) = file("nginx.conf", GOOD);
+    for words in
+        [&["-t", "-c", &path][..], &["-tq", "-c", &path], &["-t", "-c", &path, "-g", "worker_processes 1;"]]
+    {
+        let expected = verdict(rival("nginx", words));
+        assert_eq!(verdict(linked("nginx", words)), expected, "{words:?}");
+        let behind: Vec<&str> = ["nginx"].iter().chain(words).copied().collect();
+        assert_eq!(verdict(weir(&behind)), expected, "{words:?}");
+    }
+}
+
+#[test]
+fn nginx_t_fails_where_nginx_fails() {
+    let (_dir, path) = file("nginx.conf", "events {}\nhttp { lisn 80; }\n");
+    let (code, theirs) = rival("nginx", &["-t", "-c", &path]);
+    let (ours_code, ours) = linked("nginx", &["-t", "-c", &path]);
+    assert_eq!(ours_code, code);
+    assert_eq!(ours.lines().last(), theirs.lines().last());
+    assert!(ours.starts_with("nginx: [emerg] "), "{ours}");
+    assert!(ours.contains(&format!("in {path}:2")), "{ours}");
+    let (code, ours) = linked("nginx", &["-t", "-c", "/nonexistent.conf"]);
+    assert_eq!(code, 1);
+    assert!(ours.ends_with("nginx: configuration file /nonexistent.conf test failed\n"), "{ours}");
+}
+
+#[test]
+fn nginx_dumps_what_it_read() {
+    let (dir, path) = file("nginx.conf", "include extra.conf; error_log stderr; pid {dir}/pid; events {}\n");
+    std::fs::write(dir.path().join("extra.conf"), "worker_processes 2;\n").unwrap();
+    let only_dump = |(code, text): (i32, String)| {
+        let lines: Vec<String> = text.lines().filter(|l| !l.starts_with("nginx: ")).map(Into::into).collect();
+        (code, lines)
+    };
+    let words = ["-T", "-c", &path];
+    assert_eq!(only_dump(linked("nginx", &words)), only_dump(rival("nginx", &words)));
+}
+
+#[test]
+fn nginx_flags_that_are_none() {
+    for words in [&["-x"][..], &["x"], &["-c"], &["-s", "foo"], &["-s"], &["-g"]] {
+        assert_eq!(linked("nginx", words), rival("nginx", words), "{words:?}");
+    }
+}
+
+#[test]
+fn nginx_tells_a_version_that_scripts_can_read() {
+    let (code, text) = linked("nginx", &["-v"]);
+    let version = text.strip_prefix("nginx version: nginx/").and_then(|rest| rest.split(' ').next()).unwrap();
+    assert_eq!((code, version.split('.').count()), (0, 3), "{text}");
+    let (code, text) = linked("nginx", &["-V"]);
+    assert_eq!(code, 0);
+    assert!(text.contains("\nconfigure arguments: ") && text.contains(" --with-http_ssl_module"), "{text}");
+    let (code, text) = linked("nginx", &["-h"]);
+    assert_eq!(code, 0);
+    assert!(text.contains("Usage: nginx [-?hvVtTq] [-s signal]"), "{text}");
+}
+
+#[test]
+fn nginx_s_without_a_server() {
+    let (_dir, path) = file("nginx.conf", GOOD);
+    let (code, text) = linked("nginx", &["-c", &path, "-s", "reload"]);
+    let (theirs, _) = rival("nginx", &["-c", &path, "-s", "reload"]);
+    assert_eq!(code, theirs);
+    assert!(
+        text.starts_with("nginx: [error] open() \"") && text.contains("(2: No such file or directory)"),
+        "{text}"
+    );
+}
+
+const BALANCER: &str = "defaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\nfrontend f\n bind 127.0.0.1:18081\n default_backend b\nbackend b\n server s 127.0.0.1:1\n";
+
+#[test]
+fn haproxy_c_says_what_haproxy_says() {
+    let (_dir, path) = file("haproxy.cfg", BALANCER);
+    for words in [&["-c", "-f", &path][..], &["-c", "-q", "-f", &path], &["-c", "-V", "-f", &path]] {
+        assert_eq!(linked("haproxy", words), rival("haproxy", words), "{words:?}");
+    }
+}
+
+#[test]
+fn haproxy_c_fails_where_haproxy_fails() {
+    let (_dir, path) = file("haproxy.cfg", "frontend a\n  bnd :80\n");
+    let (code, text) = linked("haproxy", &["-c", "-f", &path]);
+    assert_eq!(code, rival("haproxy", &["-c", "-f", &path]).0);
+    assert!(text.contains(&format!("config : parsing [{path}:2] : ")) && text.contains("bind"), "{text}");
+    let (code, text) = linked("haproxy", &["-c", "-q", "-f", &path]);
+    assert_eq!(code, 1, "{text}");
+    let (_dir, path) = file("haproxy.cfg", "global\n  maxconn 10\n");
+    assert_eq!(linked("haproxy", &["-c", "-f", &path]).0, rival("haproxy", &["-c", "-f", &path]).0);
+    assert_eq!(linked("haproxy", &["-c", "-f", "/nonexistent.cfg"]).0, 1);
+    assert_eq!(linked("haproxy", &["-c"]).0, rival("haproxy", &["-c"]).0);
+    assert_eq!(linked("haproxy", &["-zz"]).0, rival("haproxy", &["-zz"]).0);
+}
+
+#[test]
+fn haproxy_tells_a_version_that_scripts_can_read() {
+    for words in [&["-v"][..], &["-vv"]] {
+        let (code, text) = linked("haproxy", words);
+        let version =
+            text.strip_prefix("HAProxy version ").and_then(|rest| rest.split(['-', ' ']).next()).unwrap();
+        assert_eq!((code, version.split('.').count()), (0, 3), "{text}");
+    }
+}
+
+#[test]
+fn check_shows_every_mistake_at_once() {
+    let (_dir, path) =
+        file("some.conf", "events {}\nhttp {\n  server {\n    lisen 80;\n    rot /x;\n  }\n}\n");
+    let (code, text) = weir(&["check", &path]);
+    assert_eq!(code, 1);
+    for part in [":4:5", ":5:5", "`listen`", "`root`", "2 errors"] {
+        assert!(text.contains(part), "no {part} in:\n{text}");
+    }
+    let (code, text) = weir(&["check", "--format", "json", &path]);
+    assert_eq!(code, 1);
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(
+        lines.iter().any(|found| found["primary"]["line"] == 4 && found["severity"] == "error"),
+        "{text}"
+    );
+}
+
+#[test]
+fn content_tells_the_language() {
+    let (_dir, nginx) = file("a", GOOD);
+    let (_dir2, haproxy) = file("b", BALANCER);
+    for path in [nginx, haproxy] {
+        let (code, text) = weir(&["check", &path]);
+        assert_eq!(code, 0, "{text}");
+        let (code, text) = weir(&["explain", &path]);
+        assert!(code == 0 && text.contains("listeners:"), "{text}");
+        let (code, text) = weir(&["explain", "--plan", &path]);
+        assert_eq!(code, 0, "{text}");
+    }
+}
+
+#[test]
+fn help_teaches_by_examples() {
+    let (code, text) = weir(&["--help"]);
+    assert!(code == 0 && text.contains("weir check /etc/nginx/nginx.conf"), "{text}");
+    let (code, text) = weir(&["run", "--help"]);
+    assert!(code == 0 && text.contains("HUP"), "{text}");
+    assert_eq!(weir(&["version"]).0, 0);
+    assert_ne!(weir(&["run"]).0, 0);
+}
+
+#[test]
+fn reload_without_a_server_says_so() {
+    let (dir, path) = file("nginx.conf", GOOD);
+    let (code, text) = weir(&["reload", "-c", &path]);
+    assert_eq!(code, 1);
+    assert!(text.contains("No such file"), "{text}");
+    let pid = dir.path().join("pid");
+    std::fs::write(&pid, "not a number\n").unwrap();
+    let (code, text) = weir(&["reload", "--pid", &pid.display().to_string()]);
+    assert_eq!(code, 1);
+    assert!(text.contains("invalid PID number"), "{text}");
+}
