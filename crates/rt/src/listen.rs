@@ -112,10 +112,9 @@ fn tcp_socket(addr: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io
 /// With SO_REUSEPORT alone a second program of the same user would silently share the port. Do this before the first
 /// socket of an address is opened, never while own sockets are bound to it.
 pub fn probe(addr: SocketAddr, options: &ListenOptions) -> io::Result<()> {
-    // Binding alone succeeds beside a listener that set SO_REUSEADDR only if that one does not listen; listening
-    // is what the kernel refuses.
-    let socket = tcp_socket(addr, options, false)?;
-    socket.listen(1)
+    // Beside a socket that listens, binding is refused already, SO_REUSEADDR or not. Listening here would for a moment
+    // take connections that are then reset.
+    tcp_socket(addr, options, false).map(drop)
 }
 
 /// Opens a listening TCP socket. Port 0 asks the kernel for one (see [`listen_addr`]).
