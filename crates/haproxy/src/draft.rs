@@ -168,7 +168,6 @@ pub(crate) struct Stats {
 pub(crate) struct Compression {
     pub(crate) gzip: bool,
     pub(crate) types: Vec<String>,
-    pub(crate) offload: bool,
     pub(crate) min_size: u64,
 }
 

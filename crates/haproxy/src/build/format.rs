@@ -71,6 +71,12 @@ impl Formatter<'_, '_> {
                     self.append(&mut template, pieces);
                     rest = after;
                 }
+                // A line is written all the same; nothing else depends on it.
+                Err(Problem::NotBuilt(what)) if self.log.is_some() => {
+                    self.findings.tuning(self.span, &what, "it is logged as `-`");
+                    template.push_literal("-");
+                    rest = skip_tag(after);
+                }
                 Err(problem) => {
                     problem.report(self.span, self.findings);
                     failed = true;
@@ -123,7 +129,7 @@ impl Formatter<'_, '_> {
         global: &mut TagFlags,
     ) -> Result<(Vec<Piece<String>>, &'t str), Problem> {
         if let Some(rest) = after.strip_prefix('%') {
-            return Ok((vec![Piece::Literal("%".into())], rest));
+            return Ok((vec![Piece::Literal("%".to_owned())], rest));
         }
         let mut rest = after;
         let mut flags = *global;
@@ -177,27 +183,26 @@ impl Formatter<'_, '_> {
         sample::template(&parsed, &scope)
     }
 
+    /// Quotes and dashes. Numbers, dates and states are never quoted, as in HAProxy.
     fn finish(&self, pieces: Vec<Piece<String>>, flags: TagFlags) -> Vec<Piece<String>> {
-        let one = pieces.len() == 1;
-        let mut out = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            out.push(match piece {
-                Piece::Var(var, mut filters) => {
-                    if flags.quote && one {
-                        filters.push(Filter::Quote);
-                    } else if self.log.is_some() && one && may_be_empty(&var) {
-                        filters.push(Filter::DashIfEmpty);
-                    }
-                    Piece::Var(var, filters)
+        let quote = flags.quote && pieces.iter().all(is_text);
+        match pieces.as_slice() {
+            [Piece::Var(var, filters)] => {
+                let mut filters = filters.clone();
+                if quote {
+                    filters.push(Filter::Quote);
+                } else if self.log.is_some() && may_be_empty(var) {
+                    filters.push(Filter::DashIfEmpty);
                 }
-                literal => literal,
-            });
+                vec![Piece::Var(var.clone(), filters)]
+            }
+            [] => pieces,
+            _ if quote => {
+                let mark = || std::iter::once(Piece::Literal("\"".to_owned()));
+                mark().chain(pieces).chain(mark()).collect()
+            }
+            _ => pieces,
         }
-        if flags.quote && !one && !out.is_empty() {
-            out.insert(0, Piece::Literal("\"".into()));
-            out.push(Piece::Literal("\"".into()));
-        }
-        out
     }
 
     /// The pieces of a named tag; `None` if there is no such tag.
@@ -293,6 +298,19 @@ impl Formatter<'_, '_> {
     }
 }
 
+/// Whether a piece is text, which `+Q` quotes.
+fn is_text(piece: &Piece<String>) -> bool {
+    match piece {
+        Piece::Literal(text) => text != "-" && text != "%",
+        Piece::Var(Var::Timer(_) | Var::Count(_) | Var::Status | Var::BytesSent | Var::RequestLength, _) => {
+            false
+        }
+        Piece::Var(Var::AcceptDate | Var::RequestDate | Var::TimeLocal | Var::TimeSeconds, _) => false,
+        Piece::Var(Var::TerminationState | Var::ClientPort | Var::ServerPort | Var::Pid, _) => false,
+        Piece::Var(..) => true,
+    }
+}
+
 /// Whether a value can be empty in a log line; those always there need no look.
 fn may_be_empty(var: &Var) -> bool {
     match var {
@@ -309,6 +327,12 @@ fn may_be_empty(var: &Var) -> bool {
         Var::User(name) => !matches!(name.as_str(), BACKEND_OR_FRONTEND | SERVER_OR_NONE | TLS_MARK),
         _ => true,
     }
+}
+
+/// What follows a `%[…]` that cannot be had.
+fn skip_tag(after: &str) -> &str {
+    let inner = after.find('[').map_or("", |at| &after[at + 1..]);
+    closing(inner).map_or("", |end| &inner[end + 1..])
 }
 
 /// Where the bracket of `%[` closes; quotes and parentheses may hold brackets.

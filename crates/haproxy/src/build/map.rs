@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use weir_diag::Span;
 use weir_expr::{Filter, Piece};
-use weir_model::{Definition, MapTable, Pattern, Template, Variable};
+use weir_model::{Definition, MapTable, Pattern, Template, Var, Variable};
 
 use super::condition::network;
 use super::sample::Call;
@@ -51,6 +51,26 @@ impl Maps {
         Ok(name)
     }
 
+    /// The name of a variable that is `1` where a test holds and `0` where not, as HAProxy writes truth values.
+    pub(crate) fn truth(
+        &self,
+        fetch: &str,
+        source: Var,
+        equal: &str,
+        if_equal: &str,
+        otherwise: &str,
+    ) -> String {
+        let name = format!("haproxy.{fetch}");
+        let table = MapTable {
+            exact: vec![(equal.to_owned(), Template::literal(if_equal))],
+            default: Template::literal(otherwise),
+            ..empty_table(Template::var(source))
+        };
+        let variable = Variable { name: name.clone(), origin: None, definition: Definition::Map(table) };
+        self.by_use.borrow_mut().entry(name.clone()).or_insert(variable);
+        name
+    }
+
     /// The definition of a variable that [`Maps::lookup`] named.
     pub(crate) fn definition(&self, name: &str) -> Option<Variable> {
         self.by_use.borrow().values().find(|variable| variable.name == name).cloned()
@@ -64,6 +84,20 @@ impl Maps {
             _ => None,
         };
         self.by_use.borrow().values().filter_map(source).collect()
+    }
+}
+
+/// A table of nothing. Pools and rules change what is looked up, so nothing is kept.
+fn empty_table(source: Template) -> MapTable {
+    MapTable {
+        source,
+        exact: Vec::new(),
+        suffixes: Vec::new(),
+        prefixes: Vec::new(),
+        patterns: Vec::new(),
+        default: Template::default(),
+        hostnames: false,
+        volatile: true,
     }
 }
 
@@ -98,16 +132,7 @@ fn define(call: &Call, text: &str, source: Template, default: Template) -> Resul
         Piece::Literal(_) => true,
         Piece::Var(_, filters) => filters.last() == Some(&Filter::Lower),
     });
-    let mut table = MapTable {
-        source,
-        exact: Vec::new(),
-        suffixes: Vec::new(),
-        prefixes: Vec::new(),
-        patterns: Vec::new(),
-        default,
-        hostnames: false,
-        volatile: true,
-    };
+    let mut table = MapTable { default, ..empty_table(source) };
     let mut all: Vec<(&str, &str)> = entries(text).collect();
     if way == "beg" {
         // HAProxy takes the longest prefix, wherever it stands.

@@ -1,5 +1,6 @@
 //! HTTP frontends as sites, and pairs of frontend and backend as routes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_expr::settings::{BodySettings, ClientSettings, KeepAliveMode};
@@ -31,7 +32,7 @@ struct Front<'a> {
     captures: u16,
     metrics: Option<RouteId>,
     /// Routes already made for backends by name.
-    routes: Vec<(String, RouteId)>,
+    routes: BTreeMap<&'a str, RouteId>,
 }
 
 /// Builds the site of a frontend or listen in mode http.
@@ -52,7 +53,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         logs,
         captures,
         metrics: None,
-        routes: Vec::new(),
+        routes: BTreeMap::new(),
     };
     let fallback =
         context.model.add_route(front.route(proxy.name.text.clone(), proxy, Action::Respond(standard(503))));
@@ -225,7 +226,7 @@ impl<'a> Front<'a> {
 
     /// The route of this frontend and a backend.
     fn pair(&mut self, context: &mut Context<'a>, backend: &'a Proxy, word: &Word) -> Option<RouteId> {
-        if let Some((_, id)) = self.routes.iter().find(|(name, _)| *name == backend.name.text) {
+        if let Some(id) = self.routes.get(backend.name.as_str()) {
             return Some(*id);
         }
         if mode(backend) != Mode::Http {
@@ -246,7 +247,7 @@ impl<'a> Front<'a> {
             action.unwrap_or_else(|| Action::Respond(standard(503))),
         );
         let id = context.model.add_route(route);
-        self.routes.push((backend.name.text.clone(), id));
+        self.routes.insert(backend.name.as_str(), id);
         let scope = context.scope(backend);
         let acls = Acls::build(&scope, context.findings);
         let mut ops = self.list(context, backend, Some(&acls), RuleList::Block);

@@ -218,6 +218,12 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "bool" => return literal(if matches!(argument, "1" | "true" | "yes" | "on") { "1" } else { "0" }),
         "always_true" | "wait_end" | "req.proto_http" | "req_proto_http" => return literal("1"),
         "always_false" => return literal("0"),
+        "ssl_fc" => Var::User(scope.maps.truth(name, Var::HttpsOn, "on", "1", "0")),
+        "ssl_fc_is_resumed" => Var::User(scope.maps.truth(name, Var::TlsResumed, "r", "1", "0")),
+        "ssl_fc_has_sni" => Var::User(scope.maps.truth(name, Var::TlsServerName, "", "0", "1")),
+        "ssl_c_used" | "ssl_fc_has_crt" => {
+            Var::User(scope.maps.truth(name, Var::TlsClientCert, "", "0", "1"))
+        }
         _ => return Err(Problem::NotBuilt(format!("{name} as a value"))),
     };
     Ok(Template::var(var))

@@ -29,7 +29,31 @@ pub(crate) fn take(sections: &[Section], findings: &mut Findings) -> Draft {
     for section in sections {
         taker.section(section);
     }
+    errorfiles(&mut taker.draft, taker.findings);
     taker.draft
+}
+
+/// `errorfiles NAME [STATUS …]`: pages of `http-errors` sections, which may stand anywhere.
+fn errorfiles(draft: &mut Draft, findings: &mut Findings) {
+    let Draft { proxies, http_errors, .. } = draft;
+    for proxy in proxies {
+        for line in std::mem::take(&mut proxy.settings.errorfiles) {
+            let Some(name) = line.word(1) else { continue };
+            let Some(pages) = http_errors.get(&name.text) else {
+                let title = format!("no http-errors section is named `{}`", name.text);
+                let found = Diagnostic::error("haproxy::unknown-name", title).at(name.span);
+                findings.push(found.suggest(&name.text, name.span, http_errors.keys().map(String::as_str)));
+                continue;
+            };
+            let only: Vec<u16> =
+                line.from(2).iter().filter_map(|word| findings.value(word, proxy::error_status)).collect();
+            for (status, answer) in
+                pages.iter().filter(|(status, _)| only.is_empty() || only.contains(status))
+            {
+                proxy.settings.errors.entry(*status).or_insert_with(|| answer.clone());
+            }
+        }
+    }
 }
 
 struct Taker<'a> {

@@ -6,7 +6,7 @@ use crate::draft::{At, ErrorAnswer, LogFormat, LogTarget, Mode, Proxy, ProxyKind
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Word};
 use crate::table::Call;
-use crate::values::size;
+use crate::values::{Host, address, size};
 
 const FACILITIES: &[&str] = &[
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp",
@@ -56,7 +56,31 @@ pub(crate) fn retries(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Finding
 }
 
 /// `retry-on`.
-pub(crate) fn retry_on(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+pub(crate) fn retry_on(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    const CAUSES: &[&str] = &[
+        "none",
+        "conn-failure",
+        "empty-response",
+        "junk-response",
+        "response-timeout",
+        "0rtt-rejected",
+        "all-retryable-errors",
+        "401",
+        "403",
+        "404",
+        "408",
+        "421",
+        "425",
+        "429",
+        "500",
+        "501",
+        "502",
+        "503",
+        "504",
+    ];
+    for word in call.arguments.iter().filter(|word| !CAUSES.contains(&word.as_str())) {
+        findings.bad_choice(word, "cause of another attempt", CAUSES);
+    }
     proxy.settings.retry_on = call.arguments.to_vec();
 }
 
@@ -86,7 +110,7 @@ pub(crate) fn default_server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Finding
     proxy.settings.default_server.push(call.line.clone());
 }
 
-/// `server-template PREFIX N|FROM-TO ADDRESS …` becomes that many servers.
+/// `server-template PREFIX N|FROM-TO ADDRESS …` becomes that many servers, or those a name resolves to.
 pub(crate) fn server_template(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
     let word = &call.arguments[1];
     let bounds = match word.text.split_once('-') {
@@ -101,7 +125,9 @@ pub(crate) fn server_template(proxy: &mut Proxy, call: &Call<'_>, findings: &mut
         findings.bad_value(word, "the range is empty or over 10,000 servers");
         return;
     }
-    for number in from..=to {
+    // Every address of a name becomes an endpoint, so one line stands for all of them.
+    let one = address::parse(call.text(2)).is_ok_and(|address| matches!(address.host, Host::Name(..)));
+    for number in from..=if one { from } else { to } {
         let name = Word { text: format!("{}{number}", call.text(0)), span: call.arguments[0].span };
         let mut words = vec![call.line.keyword().clone(), name];
         words.extend(call.arguments[2..].iter().cloned());
@@ -292,7 +318,13 @@ pub(crate) fn compression(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
         "compression type" | "compression type-res" => {
             compression.types.extend(call.arguments.iter().map(|word| word.text.to_ascii_lowercase()));
         }
-        "compression offload" => compression.offload = true,
+        "compression offload" => {
+            findings.tuning(
+                call.line.span(),
+                "compression offload",
+                "servers may still compress by themselves",
+            );
+        }
         "compression minsize-res" => {
             compression.min_size = findings.value(&call.arguments[0], size::parse).unwrap_or(0);
         }
