@@ -54,8 +54,11 @@ impl Lowering<'_> {
         if entries.is_empty() {
             let unknown =
                 Diagnostic::error("nginx::unknown-directive", format!("unknown directive `{name}`"));
-            let unknown = unknown.at(span).suggest(name, span, words_in(context));
-            self.report(unknown);
+            let unknown = unknown.at(span);
+            // Each suggestion costs a look at all words; a file of a thousand strangers is no slip of the pen.
+            self.strangers += 1;
+            let suggested = self.strangers <= 1000;
+            self.report(if suggested { unknown.suggest(name, span, words_in(context)) } else { unknown });
             return None;
         }
         let places: Vec<String> = entries.iter().map(|entry| entry.contexts.to_string()).collect();

@@ -96,6 +96,8 @@ pub(crate) struct Lowering<'a> {
     /// Names used of limit zones, checked at the end.
     pub zones_used: Vec<(&'static str, String, Span)>,
     level: u32,
+    /// Unknown words so far.
+    strangers: u32,
     /// Where a tuning word was first warned of, and how often it stands.
     tuned: HashMap<&'static str, (usize, usize)>,
 }
@@ -125,6 +127,7 @@ impl<'a> Lowering<'a> {
             hide: HashMap::new(),
             zones_used: Vec::new(),
             level: 0,
+            strangers: 0,
             tuned: HashMap::new(),
         }
     }

@@ -96,6 +96,9 @@ fn location_if(lo: &mut Lowering<'_>, d: &Directive, outer: &Scope, place: &Plac
     if !words.iter().all(is_rewriting) {
         let route = implicit(lo, d, outer, place, &words, PlaceKind::If);
         then.push(Op::Adopt(route));
+        if words.iter().any(|word| word.entry.name == "limit_rate") {
+            then.extend(limit_rate(lo, d, outer));
+        }
     }
     for word in &words {
         simple(lo, word, &mut then);
@@ -103,6 +106,17 @@ fn location_if(lo: &mut Lowering<'_>, d: &Directive, outer: &Scope, place: &Plac
     if let Some(condition) = condition {
         out.push(Op::When { condition, then, otherwise: Vec::new() });
     }
+}
+
+/// The assignment that a `limit_rate` made of variables inside an `if` comes to.
+fn limit_rate(lo: &mut Lowering<'_>, d: &Directive, outer: &Scope) -> Option<Op> {
+    let written = d.children().iter().rev().find(|word| word.name() == "limit_rate")?;
+    if !written.arg(0).contains('$') {
+        return None;
+    }
+    let mut scope = outer.child(outer.level);
+    super::client::limit_rate(lo, &mut scope, written);
+    scope.limit_rate_template.map(|value| Op::Set { variable: "limit_rate".into(), value })
 }
 
 /// The route of a block inside a location.
