@@ -1,0 +1,206 @@
+//! HAProxy's statistics page (its management guide, section 9).
+//!
+//! Owns: who may see it, which form of it was asked for.
+//! Never: changes anything: the page is read-only.
+//! Driven by: the route that `stats uri` made.
+//!
+//! What follows the prefix in the path chooses the form: `;csv`, `;json`, else HTML; `;norefresh` leaves out the
+//! refresh, `;up` hides what is down, `scope=text` shows only proxies whose name holds the text.
+
+mod columns;
+mod csv;
+mod html;
+mod json;
+mod rows;
+
+use base64::Engine as _;
+use weir_control::snapshot::{EndpointState, Snapshot};
+
+use crate::{Page, Request};
+pub use columns::COLUMNS;
+
+/// How the page was configured.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Path prefix.
+    pub uri: String,
+    /// Do not name product and version.
+    pub hide_version: bool,
+    /// Realm of `users`.
+    pub realm: String,
+    /// Users and passwords; empty: open.
+    pub users: Vec<(String, String)>,
+    /// Seconds between refreshes of the page.
+    pub refresh: Option<u64>,
+    /// Show endpoints' addresses and cookies.
+    pub show_legends: bool,
+    /// Description shown.
+    pub description: Option<String>,
+    /// Node name shown.
+    pub node: Option<String>,
+    /// Only these proxies are shown; empty: all.
+    pub scope: Vec<String>,
+}
+
+/// What a request asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    form: Form,
+    pub(crate) no_refresh: bool,
+    pub(crate) hide_down: bool,
+    pub(crate) scope: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Form {
+    #[default]
+    Html,
+    Csv,
+    Json,
+}
+
+impl View {
+    fn of(options: &Options, target: &[u8]) -> Self {
+        let target = String::from_utf8_lossy(target);
+        let rest = target.strip_prefix(options.uri.as_str()).unwrap_or(&target);
+        let mut view = Self::default();
+        for word in rest.split([';', '?', '&']).skip(1) {
+            match word {
+                "csv" => view.form = Form::Csv,
+                "json" => view.form = Form::Json,
+                "norefresh" => view.no_refresh = true,
+                "up" => view.hide_down = true,
+                word => {
+                    if let Some(text) = word.strip_prefix("scope=") {
+                        view.scope = text.to_owned();
+                    }
+                }
+            }
+        }
+        view
+    }
+}
+
+/// Answers a request for the page.
+pub fn page(options: &Options, request: &Request<'_>, snapshot: &Snapshot) -> Page {
+    if !options.users.is_empty() && !is_known(options, request.authorization) {
+        return challenge(options);
+    }
+    let view = View::of(options, request.target);
+    let shown = scoped(options, &view, snapshot);
+    let mut page = match view.form {
+        Form::Csv => Page::new("text/plain; charset=utf-8", csv(&shown, options)),
+        Form::Json => Page::new("application/json", json(&shown, options)),
+        Form::Html => Page::new("text/html; charset=utf-8", html::render(&shown, options, &view)),
+    };
+    if let Some(seconds) = options.refresh.filter(|&seconds| seconds > 0 && !view.no_refresh) {
+        page.headers.push(("Refresh", seconds.to_string()));
+    }
+    page
+}
+
+/// The page as CSV: [`COLUMNS`], a line a frontend, endpoint and backend.
+pub fn csv(snapshot: &Snapshot, options: &Options) -> String {
+    csv::render(&rows::all(snapshot, options))
+}
+
+/// The page as JSON: typed fields with their tags, as `show stat json` writes them.
+pub fn json(snapshot: &Snapshot, options: &Options) -> String {
+    json::render(&rows::all(snapshot, options))
+}
+
+/// The page as HTML.
+pub fn html(snapshot: &Snapshot, options: &Options) -> String {
+    html::render(snapshot, options, &View::default())
+}
+
+/// What of the snapshot this page shows.
+fn scoped(options: &Options, view: &View, snapshot: &Snapshot) -> Snapshot {
+    let mut shown = snapshot.clone();
+    let visible = |name: &str| {
+        (options.scope.is_empty() || options.scope.iter().any(|known| known == name))
+            && name.contains(&view.scope)
+    };
+    shown.sites.retain(|site| visible(&site.name));
+    shown.pools.retain(|pool| visible(&pool.name));
+    if view.hide_down {
+        for pool in &mut shown.pools {
+            pool.endpoints.retain(|endpoint| endpoint.state != EndpointState::Down);
+        }
+    }
+    shown
+}
+
+/// Whether the credentials are those of a user (RFC 7617).
+fn is_known(options: &Options, authorization: Option<&[u8]>) -> bool {
+    let decoded = authorization.and_then(|value| {
+        let (scheme, token) = value.split_at_checked(6)?;
+        let token = scheme.eq_ignore_ascii_case(b"Basic ").then_some(token)?;
+        base64::engine::general_purpose::STANDARD.decode(token.trim_ascii()).ok()
+    });
+    let Some(given) = decoded else { return false };
+    // All are compared, and each in whole, so that time tells nothing.
+    options
+        .users
+        .iter()
+        .fold(false, |known, (user, password)| known | same(format!("{user}:{password}").as_bytes(), &given))
+}
+
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let differing = a.iter().zip(b).fold(a.len() ^ b.len(), |sum, (a, b)| sum | usize::from(a ^ b));
+    differing == 0
+}
+
+fn challenge(options: &Options) -> Page {
+    let realm: String =
+        options.realm.chars().filter(|c| !c.is_control() && !matches!(c, '"' | '\\')).collect();
+    let realm = if realm.is_empty() { "Weir statistics" } else { &realm };
+    let body =
+        "<html><body><h1>401 Unauthorized</h1>\nA user name and a password are asked for.\n</body></html>\n";
+    let mut page = Page::new("text/html", body.to_owned());
+    page.status = 401;
+    page.headers.push(("WWW-Authenticate", format!("Basic realm=\"{realm}\"")));
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(options: &Options, target: &str, authorization: Option<&str>) -> Page {
+        let request = Request { target: target.as_bytes(), authorization: authorization.map(str::as_bytes) };
+        page(options, &request, &Snapshot::default())
+    }
+
+    fn header<'p>(page: &'p Page, name: &str) -> Option<&'p str> {
+        page.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn only_users_are_let_in() {
+        let options = Options {
+            uri: "/st".into(),
+            realm: "my \"realm".into(),
+            users: vec![("a".into(), "x".into()), ("admin".into(), "secret".into())],
+            ..Options::default()
+        };
+        let refused = ask(&options, "/st", None);
+        assert_eq!(refused.status, 401);
+        assert_eq!(header(&refused, "WWW-Authenticate"), Some("Basic realm=\"my realm\""));
+        for wrong in ["Basic YTp5", "Basic", "Basic !", "Bearer YWRtaW46c2VjcmV0", "Basic YWRtaW46c2VjcmV"] {
+            assert_eq!(ask(&options, "/st", Some(wrong)).status, 401, "{wrong}");
+        }
+        assert_eq!(ask(&options, "/st", Some("basic YWRtaW46c2VjcmV0")).status, 200);
+    }
+
+    #[test]
+    fn the_path_chooses_the_form() {
+        let options = Options { uri: "/haproxy?stats".into(), refresh: Some(5), ..Options::default() };
+        let form = |target: &str| header(&ask(&options, target, None), "Content-Type").unwrap().to_owned();
+        assert_eq!(form("/haproxy?stats"), "text/html; charset=utf-8");
+        assert_eq!(form("/haproxy?stats;csv"), "text/plain; charset=utf-8");
+        assert_eq!(form("/haproxy?stats;json;norefresh"), "application/json");
+        assert_eq!(header(&ask(&options, "/haproxy?stats", None), "Refresh"), Some("5"));
+        assert_eq!(header(&ask(&options, "/haproxy?stats;norefresh", None), "Refresh"), None);
+    }
+}
