@@ -498,7 +498,9 @@ fn openssl_is_served() {
     })
     .unwrap();
     for io in common::DRIVERS {
-        assert_eq!(s_client(io, &tls, &["-tls1_3"]), "ping TLSv1.3 TLS_AES_256_GCM_SHA384");
+        assert_eq!(s_client(io, &tls, &["-tls1_3"]), "ping TLSv1.3 TLS_AES_128_GCM_SHA256");
+        let chacha = ["-tls1_3", "-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"];
+        assert_eq!(s_client(io, &tls, &chacha), "ping TLSv1.3 TLS_CHACHA20_POLY1305_SHA256");
         assert_eq!(
             s_client(io, &tls, &["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256"]),
             "ping TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256"

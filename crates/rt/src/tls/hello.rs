@@ -13,6 +13,8 @@ pub struct ClientHello {
     pub server_name: Option<String>,
     /// The application protocols offered (RFC 7301), in the client's order.
     pub alpn: Vec<Vec<u8>>,
+    /// TLS 1.3 is offered, with AES-128-GCM among its suites and AES before ChaCha20.
+    pub(crate) aes_first: bool,
 }
 
 /// What the bytes received so far are.
@@ -107,7 +109,7 @@ fn parse_hello(message: &[u8]) -> Option<ClientHello> {
     let mut reader = Reader(message);
     reader.take(4 + 2 + 32)?;
     reader.vec8()?;
-    reader.vec16()?;
+    let aes_first = aes_before_chacha(reader.vec16()?);
     reader.vec8()?;
     let mut hello = ClientHello::default();
     let Some(mut extensions) = reader.vec16() else {
@@ -122,10 +124,34 @@ fn parse_hello(message: &[u8]) -> Option<ClientHello> {
                     hello.alpn.push(protocol.0.to_vec());
                 }
             }
+            43 => hello.aes_first = aes_first && offers_tls13(&mut body),
             _ => {}
         }
     }
     Some(hello)
+}
+
+fn aes_before_chacha(mut suites: Reader<'_>) -> bool {
+    let (mut first, mut aes128) = (None, false);
+    while let Some(suite) = suites.u16() {
+        if matches!(suite, 0x1301..=0x1303) {
+            first.get_or_insert(suite);
+            aes128 |= suite == 0x1301;
+        }
+    }
+    aes128 && first != Some(0x1303)
+}
+
+fn offers_tls13(body: &mut Reader<'_>) -> bool {
+    let Some(mut versions) = body.vec8() else {
+        return false;
+    };
+    while let Some(version) = versions.u16() {
+        if version == 0x0304 {
+            return true;
+        }
+    }
+    false
 }
 
 fn server_name(body: &mut Reader<'_>) -> Option<String> {
@@ -146,7 +172,7 @@ mod tests {
     fn hello(name: &str, split: usize) -> Vec<u8> {
         let mut sni = vec![0, 0, 0, name.len() as u8 + 5, 0, name.len() as u8 + 3, 0, 0, name.len() as u8];
         sni.extend(name.as_bytes());
-        let alpn = b"\x00\x10\x00\x0b\x00\x09\x08http/1.1";
+        let alpn = b"\x00\x10\x00\x0b\x00\x09\x08http/1.1\x00\x2b\x00\x03\x02\x03\x04";
         let mut body = vec![3, 3];
         body.extend([7; 32]);
         body.extend([0, 0, 2, 0x13, 1, 1, 0]);
@@ -165,6 +191,7 @@ mod tests {
             let Peek::Hello(found) = peek(&bytes) else { panic!() };
             assert_eq!(found.server_name.as_deref(), Some("www.example.org"));
             assert_eq!(found.alpn, [b"http/1.1"]);
+            assert!(found.aes_first);
             for len in 0..bytes.len() {
                 assert_eq!(peek(&bytes[..len]), Peek::Incomplete, "{len}");
             }

@@ -79,7 +79,8 @@ pub struct ServerTlsConfig {
     pub suites13: Option<Vec<String>>,
     /// Key exchange groups (see `resolve_groups`); `None`: X25519, P-256, P-384.
     pub groups: Option<Vec<String>>,
-    /// The order of the server's suites decides, not the client's.
+    /// The order of the server's suites decides, not the client's. Without this and `suites13`, a client's order decides
+    /// too, but between the AES suites of TLS 1.3 the cheaper one is taken.
     pub prefer_server_order: bool,
     /// Application protocols, in order of preference; empty: the extension is ignored.
     pub alpn: Vec<Vec<u8>>,
@@ -119,6 +120,9 @@ impl Default for ServerTlsConfig {
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
+    /// The same with AES-128-GCM first, for clients that take any AES suite of TLS 1.3: SHA-256 instead of SHA-384
+    /// saves a tenth of a handshake, and each record costs less.
+    cheap: Option<Arc<ServerConfig>>,
     /// Verifies client certificates where the handshake does not.
     client_check: Option<Arc<dyn ClientCertVerifier>>,
 }
@@ -158,6 +162,14 @@ pub(crate) fn provider_for(
     let provider =
         CryptoProvider { cipher_suites, kx_groups, ..rustls::crypto::aws_lc_rs::default_provider() };
     Ok((Arc::new(provider), usable))
+}
+
+fn aes128_first(provider: &CryptoProvider) -> Arc<CryptoProvider> {
+    let mut provider = provider.clone();
+    provider
+        .cipher_suites
+        .sort_by_key(|suite| suite.suite() != rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
 }
 
 fn client_verifier(
@@ -218,24 +230,33 @@ impl ServerTls {
             }
             (Some(strict), _) => strict.clone(),
         };
-        let mut built = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&versions)
-            .map_err(|error| TlsConfigError::Other(error.to_string()))?
-            .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(store));
-        built.ignore_client_order = config.prefer_server_order;
-        built.alpn_protocols = config.alpn;
         let scope = scope_of(&config.client_auth);
-        if let Some(tickets) = config.tickets {
-            built.ticketer = Arc::new(Scoped { scope, inner: tickets.0 });
-        } else if config.session_cache.is_none() {
-            built.send_tls13_tickets = 0;
-        }
-        built.session_storage = match config.session_cache {
-            Some(cache) => Arc::new(Scoped { scope, inner: cache.0 }),
-            None => Arc::new(NoServerSessionStorage {}),
+        let cheap = config.suites13.is_none()
+            && !config.prefer_server_order
+            && versions.contains(&&rustls::version::TLS13);
+        let store = Arc::new(store);
+        let build = |provider, ignore_client_order| -> Result<Arc<ServerConfig>, TlsConfigError> {
+            let mut built = ServerConfig::builder_with_provider(provider)
+                .with_protocol_versions(&versions)
+                .map_err(|error| TlsConfigError::Other(error.to_string()))?
+                .with_client_cert_verifier(verifier.clone())
+                .with_cert_resolver(store.clone());
+            built.ignore_client_order = ignore_client_order;
+            built.alpn_protocols.clone_from(&config.alpn);
+            if let Some(tickets) = &config.tickets {
+                built.ticketer = Arc::new(Scoped { scope, inner: tickets.0.clone() });
+            } else if config.session_cache.is_none() {
+                built.send_tls13_tickets = 0;
+            }
+            built.session_storage = match &config.session_cache {
+                Some(cache) => Arc::new(Scoped { scope, inner: cache.0.clone() }),
+                None => Arc::new(NoServerSessionStorage {}),
+            };
+            Ok(Arc::new(built))
         };
-        Ok(Self { config: Arc::new(built), client_check: check })
+        let cheap = if cheap { Some(build(aes128_first(&provider), true)?) } else { None };
+        let config = build(provider.clone(), config.prefer_server_order)?;
+        Ok(Self { config, cheap, client_check: check })
     }
 
     /// Performs the handshake. Has no time limit of its own.
@@ -280,7 +301,8 @@ impl ServerTls {
             let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, 112]);
             return Err(AcceptError::Rejected);
         };
-        let connection = UnbufferedServerConnection::new(tls.config.clone())
+        let config = tls.cheap.as_ref().filter(|_| hello.aes_first).unwrap_or(&tls.config);
+        let connection = UnbufferedServerConnection::new(config.clone())
             .map_err(|error| AcceptError::Handshake(error.to_string()))?;
         let tls_stream = TlsStream::new(stream, Session::server(connection), incoming, hello.server_name);
         tls_stream.handshake().await?;
