@@ -38,6 +38,9 @@ const LADDER: [UringFlags; 4] = [
 impl Ring {
     /// Opens a ring with the most flags possible. The note tells what was refused.
     pub(crate) fn open(config: &RuntimeConfig) -> Result<(Self, UringFlags, String), String> {
+        if !has_multishot_poll() {
+            return Err("io_uring: Linux is older than 5.13, and has no multishot poll".into());
+        }
         let mut refused = String::new();
         for flags in LADDER {
             match Self::with_flags(config, flags) {
@@ -143,6 +146,17 @@ impl Ring {
     }
 }
 
+/// Whether the kernel is at least 5.13; one whose version cannot be read is taken to be.
+fn has_multishot_poll() -> bool {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>());
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (5, 13),
+        _ => true,
+    }
+}
+
 /// A socket's readiness for reading, learnt from poll operations on the ring.
 ///
 /// The first wait is a one-shot poll, because many connections see only one; from the second on a multishot poll stays
@@ -152,12 +166,14 @@ pub(crate) struct Readiness {
     armed: Option<Key<PollOp>>,
     flags: u8,
     waited: bool,
+    /// A poll failed: from then on they are one-shot, and a second failure counts as a hang-up.
+    failed: bool,
 }
 
 impl Readiness {
     /// `ready` says that a first read is worth trying before any wait.
     pub(crate) const fn new(ready: bool) -> Self {
-        Self { armed: None, flags: if ready { READABLE } else { 0 }, waited: false }
+        Self { armed: None, flags: if ready { READABLE } else { 0 }, waited: false, failed: false }
     }
 
     /// Notes that a read drained the socket. A hang-up keeps it readable: the end has yet to be read.
@@ -181,7 +197,8 @@ impl Readiness {
                 return Poll::Ready(self.flags);
             }
             let Some(key) = self.armed.take() else {
-                let op = PollOp::new(fd.clone(), libc::POLLIN | libc::POLLRDHUP, self.waited);
+                let multi = self.waited && !self.failed;
+                let op = PollOp::new(fd.clone(), libc::POLLIN | libc::POLLRDHUP, multi);
                 self.waited = true;
                 match ring.push(op) {
                     Ok(key) => self.armed = Some(key),
@@ -198,7 +215,11 @@ impl Readiness {
             }
             match proactor.pop(key) {
                 PushEntry::Ready(BufResult(Ok(events), _)) => self.absorb(events),
-                PushEntry::Ready(BufResult(Err(_), _)) => self.flags |= READABLE,
+                PushEntry::Ready(BufResult(Err(_), _)) if self.failed => self.flags |= READABLE | HANGUP,
+                PushEntry::Ready(BufResult(Err(_), _)) => {
+                    self.failed = true;
+                    self.flags |= READABLE;
+                }
                 PushEntry::Pending(key) => {
                     proactor.update_waker(&key, cx.waker());
                     self.armed = Some(key);
