@@ -25,7 +25,6 @@ pub(crate) use cache::FileCache;
 pub(crate) use candidates::first_candidate;
 
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_http::uri::{Escape, escape};
@@ -35,7 +34,7 @@ use crate::exchange::walk::Next;
 use crate::exchange::{Downstream, Exchange};
 use crate::worker::Installed;
 use crate::{filter, log};
-use cache::{Found, StaticFile};
+use cache::Found;
 use index::Index;
 
 /// Answers with what the path maps to.
