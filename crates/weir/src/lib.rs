@@ -8,6 +8,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`carrier`], `pages` | the engine behind the seam |
 //! | `cli` | command lines of weir, nginx and haproxy |
 //! | `launch` | what they ask for, as data |
 //! | `compile` | texts → model → plan, recorded so that it can be repeated without rights |
@@ -18,11 +19,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod carrier;
 mod cli;
 mod compile;
 mod keeper;
 mod launch;
 mod life;
+mod pages;
 pub mod plane;
 mod report;
 mod role;

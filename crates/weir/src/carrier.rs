@@ -1,0 +1,135 @@
+//! The data plane that the program really has: the engine behind [`crate::plane::DataPlane`].
+//!
+//! Owns: the engine, and the translation of sockets, logs and pages for it.
+//! Never: binds, reads files or decides on signals.
+//! Driven by: `life::local` and `keeper::plane`, through the trait.
+
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use weir_control::snapshot::Snapshot;
+use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
+use weir_plan::StatsPage;
+
+use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
+
+/// Ends the workers from another thread.
+type Stopper = Box<dyn Fn() + Send + Sync>;
+
+/// The engine.
+pub struct Carrier {
+    options: Options,
+    engine: Mutex<Option<Engine>>,
+    stopper: Mutex<Option<Stopper>>,
+}
+
+/// Makes the data plane; it serves from the first configuration on.
+///
+/// # Errors
+/// None yet: drivers are tried when the first configuration is applied.
+pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
+    Ok(Box::new(Carrier { options, engine: Mutex::default(), stopper: Mutex::default() }))
+}
+
+impl Carrier {
+    fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember_stopper(&self, engine: &Engine) {
+        *self.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(engine.stopper()));
+    }
+}
+
+impl DataPlane for Carrier {
+    fn apply(&self, update: Update) -> Result<(), String> {
+        let sockets = sockets(&update);
+        let logs = log_files(&update.logs)?;
+        let mut engine = self.engine();
+        match engine.as_mut() {
+            Some(engine) => {
+                engine.offer_logs(logs);
+                engine.swap(update.plan, update.workers, sockets)?;
+                self.remember_stopper(engine);
+            }
+            None => {
+                let io = match self.options.io {
+                    Io::Auto => IoChoice::Auto,
+                    Io::Uring => IoChoice::Uring,
+                    Io::Epoll => IoChoice::Epoll,
+                };
+                let options = EngineOptions { io, pages: Arc::new(AdminPages), logs };
+                let started = Engine::start(update.plan, update.workers, sockets, options)?;
+                self.remember_stopper(&started);
+                *engine = Some(started);
+            }
+        }
+        Ok(())
+    }
+
+    fn reopen_logs(&self, logs: LogFiles) {
+        if let (Some(engine), Ok(files)) = (self.engine().as_ref(), log_files(&logs)) {
+            engine.reopen_logs(files);
+        }
+    }
+
+    fn drain(&self, deadline: Option<Duration>) {
+        if let Some(engine) = self.engine().as_mut() {
+            engine.drain(deadline);
+        }
+    }
+
+    fn stop(&self) {
+        // Without the engine's lock: a drain may hold it.
+        if let Some(stop) = &*self.stopper.lock().unwrap_or_else(PoisonError::into_inner) {
+            stop();
+        }
+    }
+
+    fn status(&self) -> String {
+        let Some(snapshot) = self.engine().as_ref().map(Engine::snapshot) else { return "not serving".into() };
+        let process = &snapshot.process;
+        format!(
+            "{} workers on {}, plan {}, {} connections, {} requests",
+            process.workers, process.driver, process.plan, process.connections.active, process.requests
+        )
+    }
+}
+
+/// The plan's listeners are those of the model, in the same order, and so are the sockets.
+fn sockets(update: &Update) -> Vec<Socket> {
+    let listeners = update.plan.listeners.iter().zip(&update.sockets.listeners);
+    listeners
+        .flat_map(|(listener, opened)| {
+            let own = |socket: &crate::plane::OpenSocket| Socket {
+                listener: listener.id,
+                id: socket.id.0,
+                fd: socket.fd.clone(),
+            };
+            opened.sockets.iter().map(own)
+        })
+        .collect()
+}
+
+fn log_files(logs: &LogFiles) -> Result<weir_engine::LogFiles, String> {
+    logs.iter()
+        .map(|(path, file)| {
+            let file = file.as_fd().try_clone_to_owned().map_err(|error| format!("{}: {error}", path.display()))?;
+            Ok(LogFile { path: path.to_owned(), file: Arc::new(file.into()) })
+        })
+        .collect()
+}
+
+/// Pages rendered by `weir-admin`.
+struct AdminPages;
+
+impl Pages for AdminPages {
+    fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
+        crate::pages::stats(page, request, snapshot)
+    }
+
+    fn metrics(&self, snapshot: &Snapshot) -> Page {
+        crate::pages::metrics(snapshot)
+    }
+}

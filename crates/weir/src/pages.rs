@@ -1,0 +1,40 @@
+//! Status pages: what `weir-admin` renders, as the engine's answers.
+//!
+//! Owns: the way from a plan's page to the renderer's options and back.
+//! Never: renders.
+//! Driven by: `carrier`, for the engine.
+
+use weir_admin::{Request, metrics as prometheus, stats as haproxy};
+use weir_control::snapshot::Snapshot;
+use weir_engine::{Page, PageRequest};
+use weir_plan::StatsPage;
+
+/// Prometheus exposition.
+pub(crate) fn metrics(snapshot: &Snapshot) -> Page {
+    page(prometheus::page(snapshot))
+}
+
+/// HAProxy's statistics page: HTML, or CSV and JSON behind `;csv` and `;json`.
+pub(crate) fn stats(page_: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
+    let request = Request { target: request.target, authorization: request.authorization };
+    page(haproxy::page(&options(page_), &request, snapshot))
+}
+
+fn options(page: &StatsPage) -> haproxy::Options {
+    let text = |text: &Option<Box<str>>| text.as_ref().map(ToString::to_string);
+    haproxy::Options {
+        uri: page.uri.to_string(),
+        hide_version: page.hide_version,
+        realm: page.realm.to_string(),
+        users: page.users.iter().map(|(user, secret)| (user.clone(), secret.reveal().to_owned())).collect(),
+        refresh: page.refresh,
+        show_legends: page.show_legends,
+        description: text(&page.description),
+        node: text(&page.node),
+        scope: page.scope.to_vec(),
+    }
+}
+
+fn page(page: weir_admin::Page) -> Page {
+    Page { status: page.status, headers: page.headers, body: page.body }
+}
