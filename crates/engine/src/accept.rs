@@ -162,6 +162,7 @@ async fn start(
     ahead: weir_rt::Buf,
     tcp: Option<weir_plan::TcpIx>,
 ) {
+    let _encrypted = client.tls.is_some().then(|| worker.counters.encrypted());
     let client = Rc::new(client);
     match tcp {
         None => crate::http::connection::serve(worker, conn, client, timer, ahead).await,

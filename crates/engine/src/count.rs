@@ -57,6 +57,15 @@ impl Drop for Counted {
     }
 }
 
+/// A kept connection to an endpoint, while this lives.
+pub(crate) struct CountedIdle(Cells<BackCells>);
+
+impl Drop for CountedIdle {
+    fn drop(&mut self) {
+        self.0.idle.leave();
+    }
+}
+
 /// A client's connection, while this lives.
 pub(crate) struct Connected {
     _active: Counted,
@@ -177,6 +186,13 @@ impl Counters {
     /// A kept connection to an endpoint is used again.
     pub(crate) fn reused(&self, pool: PoolId, endpoint: EndpointKey) {
         self.back(BackKey::Endpoint(pool, endpoint)).reuses.bump();
+    }
+
+    /// A connection to an endpoint is kept while the guard lives.
+    pub(crate) fn idle(&self, pool: PoolId, endpoint: EndpointKey) -> CountedIdle {
+        let cells = self.back(BackKey::Endpoint(pool, endpoint));
+        cells.idle.enter();
+        CountedIdle(cells)
     }
 
     /// A connection to an endpoint is being opened.

@@ -6,13 +6,15 @@
 //! Why: `policy::health` decides what a result means; this is only the talking.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_control::EndpointKey;
+use weir_control::snapshot::HealthReport;
+use weir_policy::Millis;
 use weir_http::{Framing, HeadRules, HeadWriter, Method, UnusualNames, Version};
 use weir_plan::{Address, Endpoint, Expect, HealthCheck, Probe, TcpStep};
 use weir_policy::health::{Health, HealthConfig, Transition};
@@ -22,10 +24,52 @@ use weir_wire::{ClientConnection, Conn, SendFraming, Step};
 use crate::prepared::Prepared;
 use crate::race::{Signal, race};
 use crate::shared::Shared;
-use crate::upstream::{ConnectSettings, open};
+use crate::upstream::{ConnectFailure, ConnectSettings, open};
 
 /// Most bytes of an answer that are looked at.
 const MAX_BODY: usize = 64 << 10;
+
+/// What the checks of an endpoint have found so far, for pages.
+#[derive(Clone)]
+pub(crate) struct Checked {
+    /// Its last result, in HAProxy's words.
+    pub(crate) report: HealthReport,
+    /// When it last went up or down.
+    pub(crate) changed: Millis,
+    /// Time spent down so far.
+    pub(crate) downtime: Duration,
+}
+
+/// What one check came to: HAProxy's word for it, the status of an HTTP answer.
+struct Passed {
+    word: &'static str,
+    code: Option<u16>,
+}
+
+/// Why a check failed.
+struct Failed {
+    word: &'static str,
+    code: Option<u16>,
+    why: String,
+}
+
+impl Failed {
+    fn new(word: &'static str, why: impl Into<String>) -> Self {
+        Self { word, code: None, why: why.into() }
+    }
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self::new("L7RSP", why)
+    }
+}
+
+impl From<&str> for Failed {
+    fn from(why: &str) -> Self {
+        Self::new("L7RSP", why)
+    }
+}
 
 /// The checks of a plan.
 pub(crate) struct Checks {
@@ -90,6 +134,10 @@ fn begin(
     states: &Rc<RefCell<HashMap<EndpointKey, Health>>>,
 ) -> Vec<Rc<Signal>> {
     let mut running = Vec::new();
+    let endpoints = prepared.plan.pools.iter().flat_map(|pool| &pool.endpoints);
+    let checked: HashSet<EndpointKey> =
+        endpoints.filter(|endpoint| endpoint.check.is_some()).map(|endpoint| endpoint.key).collect();
+    shared.keep_checked(|key| checked.contains(&key));
     let mut known = std::mem::take(&mut *states.borrow_mut());
     for (pool_at, pool) in prepared.plan.pools.iter().enumerate() {
         for (at, endpoint) in pool.endpoints.iter().enumerate() {
@@ -135,13 +183,18 @@ async fn watch(
         if stop.is_set() {
             return;
         }
+        let began = weir_rt::now();
         let result = probe(&prepared, endpoint, check).await;
         if stop.is_set() {
             return;
         }
         let now = shared.millis(weir_rt::now());
         let transition = match states.borrow_mut().get_mut(&endpoint.key) {
-            Some(health) => health.handle_result(now, result.is_ok()),
+            Some(health) => {
+                let transition = health.handle_result(now, result.is_ok());
+                shared.set_checked(endpoint.key, checked(health, &result, now, weir_rt::now() - began));
+                transition
+            }
             None => return,
         };
         let name = format!("{}/{}", pool.name, endpoint.name);
@@ -150,22 +203,51 @@ async fn watch(
                 prepared.pools[pool_at].set_health(at, true, now);
                 shared.logs.notice(&format!("endpoint {name} is UP"));
             }
-            (Transition::WentDown, Err(why)) => {
+            (Transition::WentDown, Err(failed)) => {
                 prepared.pools[pool_at].set_health(at, false, now);
-                shared.log_process_error(&format!("endpoint {name} is DOWN: {why}"));
+                shared.log_process_error(&format!("endpoint {name} is DOWN: {}", failed.why));
             }
             _ => {}
         }
     }
 }
 
-/// One check. `Err`: a few words for the log.
-async fn probe(prepared: &Prepared, endpoint: &Endpoint, check: &HealthCheck) -> Result<(), String> {
+/// What pages show of an endpoint after a check.
+fn checked(health: &Health, result: &Result<Passed, Failed>, now: Millis, took: Duration) -> Checked {
+    let (rise, fall, level) = health.counters();
+    let up = health.is_up();
+    let state = match (up, level) {
+        (true, level) if level + 1 < rise + fall => format!("UP {}/{fall}", level + 1 - rise.min(level)),
+        (true, _) => "UP".to_owned(),
+        (false, 0) => "DOWN".to_owned(),
+        (false, level) => format!("DOWN {level}/{rise}"),
+    };
+    let (word, code, text) = match result {
+        Ok(passed) => (passed.word, passed.code, "the check passed".to_owned()),
+        Err(failed) => (failed.word, failed.code, failed.why.clone()),
+    };
+    let report = HealthReport {
+        state,
+        last_status: word.to_owned(),
+        last_code: code,
+        last_duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        last_text: text,
+        failed: health.failures(),
+        went_down: health.transitions_down(),
+        rise,
+        fall,
+        level,
+    };
+    Checked { report, changed: health.changed(), downtime: health.downtime(now) }
+}
+
+/// One check.
+async fn probe(prepared: &Prepared, endpoint: &Endpoint, check: &HealthCheck) -> Result<Passed, Failed> {
     let timeout = check.timeout.unwrap_or(check.interval);
     let deadline = weir_rt::now() + timeout;
     match weir_rt::timeout(deadline, Box::pin(talk(prepared, endpoint, check, timeout))).await {
         Ok(result) => result,
-        Err(_) => Err("timed out".into()),
+        Err(_) => Err(Failed::new(if matches!(check.probe, Probe::Connect) { "L4TOUT" } else { "L7TOUT" }, "timed out")),
     }
 }
 
@@ -174,10 +256,13 @@ async fn talk(
     endpoint: &Endpoint,
     check: &HealthCheck,
     timeout: Duration,
-) -> Result<(), String> {
+) -> Result<Passed, Failed> {
     let address = address(endpoint, check, None).ok_or("its name did not resolve")?;
     match &check.probe {
-        Probe::Connect => connect(prepared, endpoint, check, &address, timeout).await.map(drop),
+        Probe::Connect => {
+            connect(prepared, endpoint, check, &address, timeout).await?;
+            Ok(Passed { word: if check.tls.is_some() { "L6OK" } else { "L4OK" }, code: None })
+        }
         Probe::Http { method, target, version, headers, body, expect } => {
             let conn = connect(prepared, endpoint, check, &address, timeout).await?;
             let mut head = Vec::new();
@@ -195,7 +280,10 @@ async fn talk(
             writer.end();
             http(conn, &head, body.as_bytes(), Method::of(method.as_bytes()), expect, timeout).await
         }
-        Probe::Tcp(steps) => tcp(prepared, endpoint, check, steps, timeout).await,
+        Probe::Tcp(steps) => {
+            tcp(prepared, endpoint, check, steps, timeout).await?;
+            Ok(Passed { word: "L7OK", code: None })
+        }
     }
 }
 
@@ -215,12 +303,15 @@ async fn connect(
     check: &HealthCheck,
     address: &Address,
     timeout: Duration,
-) -> Result<Conn, String> {
+) -> Result<Conn, Failed> {
     let tls = check.tls.as_ref().and_then(|tls| prepared.client_tls.get(tls.config.at()));
     let name = endpoint.host.as_ref().map_or_else(|| endpoint.name.to_string(), |host| host.host.to_string());
     let settings =
         ConnectSettings { timeout, local: None, keepalive: false, proxy: None, tls: tls.map(|tls| (tls, &*name)) };
-    open(address, &settings, &Timer::new()).await.map_err(|failure| format!("no connection: {failure:?}"))
+    open(address, &settings, &Timer::new()).await.map_err(|failure| {
+        let word = if matches!(failure, ConnectFailure::Timeout) { "L4TOUT" } else { "L4CON" };
+        Failed::new(word, format!("no connection: {failure:?}"))
+    })
 }
 
 async fn http(
@@ -230,7 +321,7 @@ async fn http(
     method: Method,
     expect: &[Expect],
     timeout: Duration,
-) -> Result<(), String> {
+) -> Result<Passed, Failed> {
     let timer = Timer::new();
     let mut conn = ClientConnection::new(conn);
     conn.outgoing.buffer().extend(head);
@@ -264,7 +355,11 @@ async fn http(
     } else {
         expect.iter().all(|expect| meets(expect, status, &text))
     };
-    if fine { Ok(()) } else { Err(format!("answered {status}, which is not what is expected")) }
+    if fine {
+        return Ok(Passed { word: "L7OK", code: Some(status) });
+    }
+    let why = format!("answered {status}, which is not what is expected");
+    Err(Failed { word: "L7STS", code: Some(status), why })
 }
 
 fn looks_at_body(expect: &Expect) -> bool {
@@ -291,7 +386,7 @@ async fn tcp(
     check: &HealthCheck,
     steps: &[TcpStep],
     timeout: Duration,
-) -> Result<(), String> {
+) -> Result<(), Failed> {
     let mut conn = None;
     let mut received = Buf::new();
     if !matches!(steps.first(), Some(TcpStep::Connect(_))) {

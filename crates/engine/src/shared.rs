@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use weir_control::snapshot::HealthReport;
 use weir_control::{EndpointKey, ListenerId, PoolId};
 use weir_plan::{Listener, Plan};
 use weir_policy::Millis;
@@ -20,6 +19,7 @@ use weir_policy::pool::PoolShared;
 use weir_rt::{IoChoice, RuntimeConfig};
 use weir_telemetry::Registry;
 
+use crate::health::Checked;
 use crate::{EngineOptions, Pages};
 
 /// What all workers share.
@@ -65,7 +65,7 @@ struct State {
     rates: HashMap<Box<str>, (Zone, Arc<RateZone>)>,
     conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
     listeners: HashMap<ListenerId, Arc<Quota>>,
-    checks: HashMap<EndpointKey, HealthReport>,
+    checks: HashMap<EndpointKey, Checked>,
 }
 
 /// What must stay the same for a zone to keep its state.
@@ -177,17 +177,17 @@ impl Shared {
     }
 
     /// What the checks of an endpoint last found.
-    pub(crate) fn health_report(&self, endpoint: EndpointKey) -> Option<HealthReport> {
+    pub(crate) fn checked(&self, endpoint: EndpointKey) -> Option<Checked> {
         self.state().checks.get(&endpoint).cloned()
     }
 
     /// Keeps what the checks of an endpoint found.
-    pub(crate) fn set_health_report(&self, endpoint: EndpointKey, report: HealthReport) {
-        self.state().checks.insert(endpoint, report);
+    pub(crate) fn set_checked(&self, endpoint: EndpointKey, checked: Checked) {
+        self.state().checks.insert(endpoint, checked);
     }
 
-    /// Forgets the reports of endpoints that are checked no more.
-    pub(crate) fn keep_health_reports(&self, keep: impl Fn(EndpointKey) -> bool) {
+    /// Forgets what was found of endpoints that are checked no more.
+    pub(crate) fn keep_checked(&self, keep: impl Fn(EndpointKey) -> bool) {
         self.state().checks.retain(|key, _| keep(*key));
     }
 

@@ -187,7 +187,10 @@ fn one_endpoint(
     let (mut back, idle): (Back, u64) = shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
     back.limit = (configured.max_conns > 0).then_some(u64::from(configured.max_conns));
     back.queued = member.map_or(0, |member| u64::from(member.waiting()));
-    let report: Option<HealthReport> = shared.health_report(endpoint.key);
+    let checked = shared.checked(endpoint.key);
+    let now = shared.millis(std::time::Instant::now());
+    let changed = checked.as_ref().map(|checked| now.since(checked.changed));
+    let downtime = checked.as_ref().map(|checked| checked.downtime);
     let weight = member.and_then(|member| member.weight()).unwrap_or(configured.weight);
     Endpoint {
         key: endpoint.key,
@@ -208,9 +211,20 @@ fn one_endpoint(
         queue_limit: endpoint.max_queue.map(u64::from),
         used: back.current,
         back,
-        health: report.or_else(|| endpoint.check.is_some().then(HealthReport::default)),
-        last_change_ms: facts.uptime,
-        downtime_ms: 0,
+        health: match (checked, &endpoint.check) {
+            (Some(checked), _) => Some(checked.report),
+            (None, Some(check)) => Some(HealthReport {
+                last_status: "INI".into(),
+                last_text: "the first check is to come".into(),
+                rise: check.rise,
+                fall: check.fall,
+                level: check.rise,
+                ..HealthReport::default()
+            }),
+            (None, None) => None,
+        },
+        last_change_ms: changed.unwrap_or(facts.uptime),
+        downtime_ms: downtime.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         idle,
         idle_limit: Some(u64::from(pool.keepalive.idle)),
         fails: member.map_or(0, |member| member.load().fails()),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use weir_expr::{Count, Slot, Timer, Var};
 use weir_http::HeaderId;
+use weir_plan::Manner;
 
 use crate::exchange::{Attempt, Exchange};
 use crate::fields::FieldName;
@@ -129,7 +130,8 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
 
         Var::Status => {
             if exchange.response.status == 0 {
-                out.extend_from_slice(b"000");
+                let none: &[u8] = if exchange.site().manner == Manner::Haproxy { b"-1" } else { b"000" };
+                out.extend_from_slice(none);
             } else {
                 let _ = write!(out, "{:03}", exchange.response.status);
             }

@@ -16,6 +16,7 @@ use weir_plan::{Plan, UpstreamKeepalive};
 use weir_policy::idle::{History, IdleConfig, IdlePool, Parked};
 use weir_wire::ClientConnection;
 
+use crate::count::CountedIdle;
 use crate::worker::Worker;
 
 /// What must be equal for a connection to serve another request.
@@ -37,10 +38,16 @@ pub(crate) struct Kept {
     pub(crate) history: History,
 }
 
+/// A connection that waits, and is counted while it does.
+struct Waiting {
+    conn: Box<ClientConnection>,
+    _counted: CountedIdle,
+}
+
 /// Kept connections of a worker.
 #[derive(Default)]
 pub(crate) struct IdleConnections {
-    pools: RefCell<HashMap<PoolId, IdlePool<IdleKey, Box<ClientConnection>>>>,
+    pools: RefCell<HashMap<PoolId, IdlePool<IdleKey, Waiting>>>,
     sweeping: Cell<bool>,
 }
 
@@ -48,8 +55,8 @@ impl IdleConnections {
     /// The connection for a key that was used last.
     pub(crate) fn take(&self, worker: &Worker, pool: PoolId, key: &IdleKey) -> Option<Kept> {
         let mut pools = self.pools.borrow_mut();
-        let (conn, history) = pools.get_mut(&pool)?.take(worker.millis(), key)?;
-        Some(Kept { conn, history })
+        let (waiting, history) = pools.get_mut(&pool)?.take(worker.millis(), key)?;
+        Some(Kept { conn: waiting.conn, history })
     }
 
     /// Keeps a connection, if the pool's bounds allow.
@@ -66,9 +73,10 @@ impl IdleConnections {
         }
         kept.conn.incoming.release();
         kept.conn.outgoing.release();
+        let waiting = Waiting { conn: kept.conn, _counted: worker.counters.idle(pool, key.endpoint) };
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(pool).or_insert_with(|| IdlePool::new(config(bounds)));
-        match pool.park(worker.millis(), key, kept.conn, kept.history) {
+        match pool.park(worker.millis(), key, waiting, kept.history) {
             Parked::Kept(_) => {}
             Parked::Replaced(_, closed) | Parked::Refused(closed) => drop(closed),
         }
