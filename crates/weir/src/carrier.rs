@@ -6,13 +6,17 @@
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_control::snapshot::Snapshot;
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
 use weir_plan::StatsPage;
 
 use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
+
+/// How long a drain keeps the engine's lock at a time, and how long it then leaves it.
+const DRAIN_SLICE: Duration = Duration::from_millis(50);
+const DRAIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// Ends the workers from another thread.
 type Stopper = Box<dyn Fn() + Send + Sync>;
@@ -75,20 +79,30 @@ impl DataPlane for Carrier {
     }
 
     fn drain(&self, deadline: Option<Duration>) {
-        if let Some(engine) = self.engine().as_mut() {
-            engine.drain(deadline);
+        let end = deadline.map(|time| Instant::now() + time);
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            // In slices, so that the lock is free in between: logs are rotated while long downloads end.
+            let slice = left.map_or(DRAIN_SLICE, |left| left.min(DRAIN_SLICE));
+            let ended = self.engine().as_mut().is_none_or(|engine| engine.drain(Some(slice)));
+            if ended || left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            std::thread::sleep(DRAIN_PAUSE);
         }
     }
 
     fn stop(&self) {
-        // Without the engine's lock: a drain may hold it.
+        // Without the engine's lock: an apply may hold it.
         if let Some(stop) = &*self.stopper.lock().unwrap_or_else(PoisonError::into_inner) {
             stop();
         }
     }
 
     fn status(&self) -> String {
-        let Some(snapshot) = self.engine().as_ref().map(Engine::snapshot) else { return "not serving".into() };
+        let Some(snapshot) = self.engine().as_ref().map(Engine::snapshot) else {
+            return "not serving".into();
+        };
         let process = &snapshot.process;
         format!(
             "{} workers on {}, plan {}, {} connections, {} requests",
@@ -115,7 +129,8 @@ fn sockets(update: &Update) -> Vec<Socket> {
 fn log_files(logs: &LogFiles) -> Result<weir_engine::LogFiles, String> {
     logs.iter()
         .map(|(path, file)| {
-            let file = file.as_fd().try_clone_to_owned().map_err(|error| format!("{}: {error}", path.display()))?;
+            let file =
+                file.as_fd().try_clone_to_owned().map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(LogFile { path: path.to_owned(), file: Arc::new(file.into()) })
         })
         .collect()

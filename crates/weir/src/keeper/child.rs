@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use super::channel::{Channel, FromPlane, Named, ToPlane};
 use super::parcel::Parcel;
+use super::zone;
 use crate::launch::{Launch, Manner};
 use crate::life::backend::{Backend, Candidate, Event};
 use crate::life::logs::LogFiles;
@@ -96,11 +97,14 @@ impl Keeper {
     fn start_child(&mut self, revived: bool) -> io::Result<()> {
         let (ours, theirs) = Channel::pair()?;
         ours.set_send_timeout(SEND_LIMIT)?;
-        let process = Role::Plane
-            .command(title(self.launch.manner))
-            .env_remove(notify::VARIABLE)
-            .stdin(Stdio::from(theirs.into_fd()))
-            .spawn()?;
+        let mut command = Role::Plane.command(title(self.launch.manner));
+        command.env_remove(notify::VARIABLE).stdin(Stdio::from(theirs.into_fd()));
+        if self.identity.chroot.is_some()
+            && let Some(zone) = zone::rule_for_environment()
+        {
+            command.env(zone::VARIABLE, zone);
+        }
+        let process = command.spawn()?;
         let running = Running {
             process,
             channel: ours,

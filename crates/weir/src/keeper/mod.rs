@@ -27,3 +27,4 @@ pub(crate) mod child;
 pub(crate) mod parcel;
 pub(crate) mod plane;
 pub(crate) mod resolver;
+mod zone;

@@ -15,6 +15,7 @@ pub(crate) mod bell;
 pub(crate) mod control;
 pub(crate) mod daemon;
 pub(crate) mod error_log;
+pub(crate) mod folders;
 pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod logs;

@@ -8,7 +8,9 @@ use weir_diag::{Diagnostic, Sources, has_errors};
 use weir_model::Model;
 
 use super::backend::Candidate;
+use super::folders;
 use super::logs::LogFiles;
+use super::privileges;
 use super::sockets::{self, Change, Contention, SocketTable};
 use super::start;
 use crate::compile;
@@ -52,6 +54,8 @@ pub(crate) fn prepare(launch: &Launch, table: &SocketTable, old: &Model, generat
     };
     let (logs, failures) = LogFiles::open(&model, launch.manner);
     findings.extend(failures);
+    let identity = privileges::wanted(&model.process).unwrap_or_default();
+    findings.extend(folders::make(&model, launch.manner, identity.as_ref()));
     if has_errors(&findings) {
         return Outcome { prepared: None, findings, sources };
     }

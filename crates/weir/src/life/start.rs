@@ -12,6 +12,7 @@ use weir_model::Model;
 
 use super::backend::{Backend, Candidate};
 use super::daemon::{self, Ready};
+use super::folders;
 use super::limits::{OpenFiles, raise_open_files};
 use super::local::Local;
 use super::logs::LogFiles;
@@ -98,7 +99,8 @@ fn serve(
         false => Contention::Share,
     };
     let change = table.prepare(&wanted, workers, contention).map_err(fail)?;
-    let (logs, failures) = LogFiles::open(&model, launch.manner);
+    let (logs, mut failures) = LogFiles::open(&model, launch.manner);
+    failures.extend(folders::make(&model, manner, identity.as_ref()));
     if has_errors(&failures) {
         return Err(fail(failures));
     }

@@ -1,0 +1,64 @@
+//! Folders for bodies that are too large for memory.
+//!
+//! Owns: making them, and giving them to the user that will write there.
+//! Never: touches a folder that exists; makes more than the last part of a path.
+//! Driven by: `life::start` and `life::reload`.
+//! Why: nginx makes its temporary folders as root before it becomes another user, so nobody's installation has them.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Gid, Uid};
+use weir_diag::Diagnostic;
+use weir_model::{Action, Model};
+
+use super::privileges::Identity;
+use crate::launch::Manner;
+
+/// Makes what is missing. A folder that cannot be made is a warning in nginx's manner, where it is expected; elsewhere
+/// most configurations never meant it.
+pub(crate) fn make(model: &Model, manner: Manner, identity: Option<&Identity>) -> Vec<Diagnostic> {
+    let missing = paths_of(model).into_iter().filter(|path| !path.exists());
+    let failures =
+        missing.filter_map(|path| make_one(&path, identity).err().map(|error| warning(&path, &error)));
+    let failures: Vec<_> = failures.collect();
+    if manner == Manner::Nginx { failures } else { Vec::new() }
+}
+
+fn make_one(path: &Path, identity: Option<&Identity>) -> io::Result<()> {
+    std::fs::DirBuilder::new().mode(0o700).create(path)?;
+    if let Some(Identity { uid, gid, .. }) = identity {
+        nix::unistd::chown(path, Some(Uid::from_raw(*uid)), Some(Gid::from_raw(*gid)))?;
+    }
+    Ok(())
+}
+
+fn warning(path: &Path, error: &io::Error) -> Diagnostic {
+    let title = format!("the folder {} for large bodies cannot be made: {error}", path.display());
+    Diagnostic::warning("process::temp-folder", title)
+        .help("make it, or name another (`client_body_temp_path`); until then bodies have to fit into memory")
+}
+
+fn paths_of(model: &Model) -> BTreeSet<PathBuf> {
+    let bodies = model.routes.iter().map(|route| route.body.temp_path.clone());
+    let spools = model.routes.iter().filter_map(|route| match &route.action {
+        Action::Proxy(proxy) if proxy.settings.max_temp_file > 0 => Some(proxy.settings.temp_path.clone()),
+        _ => None,
+    });
+    bodies.chain(spools).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_part_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(make_one(&dir.path().join("body"), None).is_ok());
+        assert!(dir.path().join("body").is_dir());
+        assert!(make_one(&dir.path().join("a/b"), None).is_err());
+    }
+}
