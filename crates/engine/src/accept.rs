@@ -88,7 +88,8 @@ impl AcceptLoop {
     fn is_full(&self, worker: &Rc<Worker>) -> bool {
         let Some((installed, ix, _)) = worker.for_listener(self.key.listener) else { return false };
         let plan = &installed.plan;
-        let of_worker = plan.process.connections_per_worker.is_some_and(|most| worker.connection_count() as u64 >= most);
+        let of_worker =
+            plan.process.connections_per_worker.is_some_and(|most| worker.connection_count() as u64 >= most);
         of_worker || worker.shared.is_full(plan, plan.listener(ix))
     }
 
@@ -136,7 +137,15 @@ async fn serve(
     let (proxied, has_tls) = (listener.proxy_protocol, listener.tls.is_some());
     let mut ahead = weir_rt::Buf::new();
     if proxied || has_tls {
-        let settled = Box::pin(crate::handshake::settle(worker, &installed, ix, stream, &timer, &mut client, &mut ahead));
+        let settled = Box::pin(crate::handshake::settle(
+            worker,
+            &installed,
+            ix,
+            stream,
+            &timer,
+            &mut client,
+            &mut ahead,
+        ));
         let Some(conn) = settled.await else { return };
         drop(installed);
         start(worker, conn, client, timer, ahead, tcp).await;

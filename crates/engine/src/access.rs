@@ -34,7 +34,8 @@ fn client(exchange: &Exchange) -> Client {
 pub(crate) fn real_ip(exchange: &mut Exchange, rules: &RealIp) {
     let Some((peer, port)) = exchange.client.source() else { return };
     // With a PROXY header the peer that must be trusted is the one that sent it.
-    let sender = exchange.client.peer.inet().map_or(Client::Unix, |addr| Client::Ip(addr.ip().to_canonical()));
+    let sender =
+        exchange.client.peer.inet().map_or(Client::Unix, |addr| Client::Ip(addr.ip().to_canonical()));
     match &rules.source {
         RealIpSource::ProxyProtocol => {
             if let Some((source, _)) = exchange.client.proxied
@@ -48,8 +49,10 @@ pub(crate) fn real_ip(exchange: &mut Exchange, rules: &RealIp) {
                 return;
             }
             let mut found = (peer, port);
-            let lines: Vec<&[u8]> = exchange.request.fields.all(FieldName::new(name.lower.as_bytes())).collect();
-            let items = lines.iter().rev().flat_map(|line| line.rsplit(|&b| matches!(b, b',' | b' ' | b'\t')));
+            let lines: Vec<&[u8]> =
+                exchange.request.fields.all(FieldName::new(name.lower.as_bytes())).collect();
+            let items =
+                lines.iter().rev().flat_map(|line| line.rsplit(|&b| matches!(b, b',' | b' ' | b'\t')));
             for item in items.filter(|item| !item.is_empty()) {
                 let Some(address) = weir_http::forwarded::address(item) else { break };
                 found = (address.ip().to_canonical(), address.port());
@@ -161,7 +164,8 @@ fn stored_password(path: &Path, user: &[u8]) -> std::io::Result<Option<String>> 
                 if files.len() >= 256 {
                     files.clear();
                 }
-                let file = PasswordFile { modified: facts.modified().ok(), size: facts.len(), users: users.clone() };
+                let file =
+                    PasswordFile { modified: facts.modified().ok(), size: facts.len(), users: users.clone() };
                 files.insert(path.to_owned(), file);
                 Ok::<_, std::io::Error>(users)
             }

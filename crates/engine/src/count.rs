@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
 use weir_plan::Plan;
 use weir_policy::limit::Quota;
-use weir_telemetry::{AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells};
+use weir_telemetry::{
+    AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
+};
 
 use crate::exchange::{Ending, Exchange, Phase};
 use crate::shared::Shared;
@@ -203,7 +205,11 @@ impl Counters {
     /// Client connections of a listener, over all workers.
     pub(crate) fn listener_connections(&self, shared: &Shared, listener: ListenerId) -> u64 {
         let mut quotas = self.quotas.borrow_mut();
-        quotas.entry(listener).or_insert_with(|| shared.listener_quota(listener)).as_ref().map_or(0, |q| q.used())
+        quotas
+            .entry(listener)
+            .or_insert_with(|| shared.listener_quota(listener))
+            .as_ref()
+            .map_or(0, |q| q.used())
     }
 
     fn listener(&self, id: ListenerId) -> Cells<FrontCells> {
@@ -273,8 +279,12 @@ impl Facts {
             Ending::Normal => {}
             Ending::Local if response.status == 500 => front.internal_errors.bump(),
             Ending::Local => front.intercepted.bump(),
-            Ending::Proxy(Phase::Request) if matches!(response.status, 403 | 429) => front.denied_requests.bump(),
-            Ending::ClientAborted(Phase::Request) | Ending::ClientTimeout(Phase::Request) | Ending::Proxy(Phase::Request) => {
+            Ending::Proxy(Phase::Request) if matches!(response.status, 403 | 429) => {
+                front.denied_requests.bump()
+            }
+            Ending::ClientAborted(Phase::Request)
+            | Ending::ClientTimeout(Phase::Request)
+            | Ending::Proxy(Phase::Request) => {
                 front.request_errors.bump();
             }
             Ending::Resource(_) => front.internal_errors.bump(),
@@ -355,7 +365,10 @@ impl Drop for Attempting {
             return;
         }
         let end = self.answered.map_or(AttemptEnd::ClientAbort, AttemptEnd::Answer);
-        let times = AttemptTimes { total: millis(weir_rt::now().saturating_duration_since(self.began)), ..AttemptTimes::default() };
+        let times = AttemptTimes {
+            total: millis(weir_rt::now().saturating_duration_since(self.began)),
+            ..AttemptTimes::default()
+        };
         self.cells.finish(end, times, None);
     }
 }

@@ -68,7 +68,9 @@ fn apply(exchange: &Exchange, fields: &mut Fields, edit: &HeaderEdit, value: Vec
         EditKind::Set => fields.set(name, &value),
         EditKind::Remove => drop(fields.remove(FieldName::new(name))),
         EditKind::Replace { pattern, each } => {
-            fields.rewrite(FieldName::new(name), |line| replace_line(exchange, pattern, &edit.value, line, *each));
+            fields.rewrite(FieldName::new(name), |line| {
+                replace_line(exchange, pattern, &edit.value, line, *each)
+            });
         }
     }
 }
@@ -98,7 +100,12 @@ fn replace_line(
 }
 
 /// What the pattern matches as a whole, replaced.
-fn replace(exchange: &Exchange, pattern: &Pattern, with: &weir_plan::Template, subject: &[u8]) -> Option<Vec<u8>> {
+fn replace(
+    exchange: &Exchange,
+    pattern: &Pattern,
+    with: &weir_plan::Template,
+    subject: &[u8],
+) -> Option<Vec<u8>> {
     let captures = pattern.matches(subject)?;
     let whole = captures.range(0)?;
     let mut out = subject[..whole.start].to_vec();
@@ -142,7 +149,9 @@ fn expires(exchange: &mut Exchange, rule: &Expires) {
     };
     let at = match rule {
         Expires::After(seconds) => Some(now.saturating_add_signed(*seconds)),
-        Expires::AfterModified(seconds) => modified().map(|modified| modified.saturating_add_signed(*seconds)),
+        Expires::AfterModified(seconds) => {
+            modified().map(|modified| modified.saturating_add_signed(*seconds))
+        }
         Expires::Daily(second) => Some(next_daily(now, u64::from(*second))),
         Expires::Epoch => Some(1),
         Expires::Max => Some(FAR),

@@ -154,7 +154,8 @@ impl Fields {
             .iter()
             .filter(move |line| {
                 line.id == id
-                    && (id != HeaderId::Unknown || slice(&self.bytes, line.name).eq_ignore_ascii_case(&spelled))
+                    && (id != HeaderId::Unknown
+                        || slice(&self.bytes, line.name).eq_ignore_ascii_case(&spelled))
             })
             .map(|line| slice(&self.bytes, line.value))
     }
@@ -186,7 +187,11 @@ impl Fields {
     }
 
     /// Rewrites each value of a name; `None` leaves it.
-    pub fn rewrite<'n>(&mut self, name: impl Into<FieldName<'n>>, mut change: impl FnMut(&[u8]) -> Option<Vec<u8>>) {
+    pub fn rewrite<'n>(
+        &mut self,
+        name: impl Into<FieldName<'n>>,
+        mut change: impl FnMut(&[u8]) -> Option<Vec<u8>>,
+    ) {
         let name = name.into();
         for at in 0..self.lines.len() {
             let line = self.lines[at];

@@ -97,9 +97,9 @@ pub(crate) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
     let fits = matches!(exchange.response.status, 200 | 403 | 404)
         && long_enough
         && !fields.has(HeaderId::ContentEncoding)
-        && fields.first(HeaderId::ContentType).is_some_and(|value| {
-            std::str::from_utf8(value).is_ok_and(|value| gzip.takes(value))
-        });
+        && fields
+            .first(HeaderId::ContentType)
+            .is_some_and(|value| std::str::from_utf8(value).is_ok_and(|value| gzip.takes(value)));
     if !fits {
         return size;
     }
@@ -138,7 +138,8 @@ pub(crate) fn wanted(exchange: &Exchange, gzip: &weir_plan::Gzip) -> bool {
 
 /// Whether the request names gzip with a weight above zero (RFC 9110 §12.5.3). `*` alone does not choose it.
 pub(crate) fn takes_gzip(exchange: &Exchange) -> bool {
-    let items = exchange.request.fields.all(HeaderId::AcceptEncoding).flat_map(|line| line.split(|&b| b == b','));
+    let items =
+        exchange.request.fields.all(HeaderId::AcceptEncoding).flat_map(|line| line.split(|&b| b == b','));
     items.into_iter().any(|item| {
         let mut parts = item.split(|&b| b == b';');
         let names = parts.next().is_some_and(|coding| {

@@ -39,7 +39,10 @@ pub(crate) async fn settle(
     let configs = &installed.prepared.server_tls[ix.at()];
     let select = |hello: &weir_rt::ClientHello| {
         let found = tls.by_name.lookup(hello.server_name.as_deref().unwrap_or_default().as_bytes());
-        if found.is_default && tls.strict_sni && !installed.plan.tls_identity(found.value).select_by_certificate_names {
+        if found.is_default
+            && tls.strict_sni
+            && !installed.plan.tls_identity(found.value).select_by_certificate_names
+        {
             return None;
         }
         configs.get(found.value.at())?.clone()

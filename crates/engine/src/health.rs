@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use weir_control::EndpointKey;
 use weir_control::snapshot::HealthReport;
-use weir_policy::Millis;
 use weir_http::{Framing, HeadRules, HeadWriter, Method, UnusualNames, Version};
 use weir_plan::{Address, Endpoint, Expect, HealthCheck, Probe, TcpStep};
+use weir_policy::Millis;
 use weir_policy::health::{Health, HealthConfig, Transition};
 use weir_rt::{Buf, Runtime, Sender, Timer};
 use weir_wire::{ClientConnection, Conn, SendFraming, Step};
@@ -247,7 +247,10 @@ async fn probe(prepared: &Prepared, endpoint: &Endpoint, check: &HealthCheck) ->
     let deadline = weir_rt::now() + timeout;
     match weir_rt::timeout(deadline, Box::pin(talk(prepared, endpoint, check, timeout))).await {
         Ok(result) => result,
-        Err(_) => Err(Failed::new(if matches!(check.probe, Probe::Connect) { "L4TOUT" } else { "L7TOUT" }, "timed out")),
+        Err(_) => Err(Failed::new(
+            if matches!(check.probe, Probe::Connect) { "L4TOUT" } else { "L7TOUT" },
+            "timed out",
+        )),
     }
 }
 
@@ -306,8 +309,13 @@ async fn connect(
 ) -> Result<Conn, Failed> {
     let tls = check.tls.as_ref().and_then(|tls| prepared.client_tls.get(tls.config.at()));
     let name = endpoint.host.as_ref().map_or_else(|| endpoint.name.to_string(), |host| host.host.to_string());
-    let settings =
-        ConnectSettings { timeout, local: None, keepalive: false, proxy: None, tls: tls.map(|tls| (tls, &*name)) };
+    let settings = ConnectSettings {
+        timeout,
+        local: None,
+        keepalive: false,
+        proxy: None,
+        tls: tls.map(|tls| (tls, &*name)),
+    };
     open(address, &settings, &Timer::new()).await.map_err(|failure| {
         let word = if matches!(failure, ConnectFailure::Timeout) { "L4TOUT" } else { "L4CON" };
         Failed::new(word, format!("no connection: {failure:?}"))
@@ -325,12 +333,19 @@ async fn http(
     let timer = Timer::new();
     let mut conn = ClientConnection::new(conn);
     conn.outgoing.buffer().extend(head);
-    conn.outgoing.begin(if body.is_empty() { SendFraming::None } else { SendFraming::Length(body.len() as u64) });
+    conn.outgoing.begin(if body.is_empty() {
+        SendFraming::None
+    } else {
+        SendFraming::Length(body.len() as u64)
+    });
     conn.outgoing.send(body, &timer, timeout).await.map_err(|error| error.to_string())?;
     conn.outgoing.finish(b"", &timer, timeout).await.map_err(|error| error.to_string())?;
-    let rules = HeadRules { head: 64 << 10, fields: 1000, unusual_names: UnusualNames::Keep, ..HeadRules::default() };
+    let rules =
+        HeadRules { head: 64 << 10, fields: 1000, unusual_names: UnusualNames::Keep, ..HeadRules::default() };
     loop {
-        conn.receive_head(&rules, &timer, timeout).await.map_err(|failure| format!("no answer: {failure:?}"))?;
+        conn.receive_head(&rules, &timer, timeout)
+            .await
+            .map_err(|failure| format!("no answer: {failure:?}"))?;
         if !conn.response().is_interim() {
             break;
         }
@@ -346,7 +361,10 @@ async fn http(
             Step::Piece(start, end) => text.extend_from_slice(conn.incoming.slice(start, end)),
             Step::End => break,
             Step::Wait => {
-                conn.incoming.fill(&timer, timeout, weir_rt::MEDIUM).await.map_err(|error| error.to_string())?;
+                conn.incoming
+                    .fill(&timer, timeout, weir_rt::MEDIUM)
+                    .await
+                    .map_err(|error| error.to_string())?;
             }
         }
     }
@@ -407,7 +425,9 @@ async fn tcp(
             TcpStep::Expect(bytes) => {
                 wait_for(conn, &mut received, |seen| memchr::memmem::find(seen, bytes).is_some()).await?;
             }
-            TcpStep::ExpectMatches(pattern) => wait_for(conn, &mut received, |seen| pattern.is_match(seen)).await?,
+            TcpStep::ExpectMatches(pattern) => {
+                wait_for(conn, &mut received, |seen| pattern.is_match(seen)).await?
+            }
         }
     }
     Ok(())

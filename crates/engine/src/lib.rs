@@ -118,7 +118,12 @@ impl Engine {
     ///
     /// # Errors
     /// One line: what of the plan cannot be used, or what the system refused.
-    pub fn start(plan: Arc<Plan>, workers: usize, sockets: Vec<Socket>, options: EngineOptions) -> Result<Self, String> {
+    pub fn start(
+        plan: Arc<Plan>,
+        workers: usize,
+        sockets: Vec<Socket>,
+        options: EngineOptions,
+    ) -> Result<Self, String> {
         let shared = Arc::new(Shared::new(options, &plan).map_err(|error| format!("cannot start: {error}"))?);
         shared.set_limits(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
@@ -199,12 +204,15 @@ impl Engine {
         for worker in workers {
             let _ = worker.thread.join();
         }
+        // What the workers said last is written before the process goes.
+        self.shared.logs.settle(Duration::from_secs(2));
         self.sockets.clear();
     }
 
     /// A handle that ends the workers from another thread while this one drains.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
-        let orders: Vec<_> = self.active.iter().chain(&self.resting).map(|worker| worker.orders.clone()).collect();
+        let orders: Vec<_> =
+            self.active.iter().chain(&self.resting).map(|worker| worker.orders.clone()).collect();
         move || {
             for worker in &orders {
                 let _ = worker.send(Order::Stop);
@@ -250,15 +258,21 @@ impl Engine {
         let workers = self.active.len();
         let now: HashMap<SocketKey, (Arc<OwnedFd>, usize)> = assign(sockets, workers);
         let (done, is_done) = mpsc::channel();
-        let closing: Vec<SocketKey> = self.sockets.keys().filter(|key| !now.contains_key(key)).copied().collect();
+        let closing: Vec<SocketKey> =
+            self.sockets.keys().filter(|key| !now.contains_key(key)).copied().collect();
         // What goes away is let go of here first, so that the workers' descriptors are the last ones.
-        let before: HashMap<SocketKey, usize> = self.sockets.drain().map(|(key, (_, at))| (key, at)).collect();
+        let before: HashMap<SocketKey, usize> =
+            self.sockets.drain().map(|(key, (_, at))| (key, at)).collect();
         let mut waiting = 0;
         for (at, worker) in self.active.iter().chain(&self.resting).enumerate() {
-            let held: Vec<SocketKey> = now.iter().filter(|(_, (_, owner))| *owner == at).map(|(key, _)| *key).collect();
+            let held: Vec<SocketKey> =
+                now.iter().filter(|(_, (_, owner))| *owner == at).map(|(key, _)| *key).collect();
             let mut opened = Vec::new();
             for key in held.iter().filter(|key| before.get(key) != Some(&at)) {
-                let fd = now[key].0.try_clone().map_err(|error| format!("cannot hand a socket to a worker: {error}"))?;
+                let fd = now[key]
+                    .0
+                    .try_clone()
+                    .map_err(|error| format!("cannot hand a socket to a worker: {error}"))?;
                 opened.push((*key, fd));
             }
             let order = Order::Install {

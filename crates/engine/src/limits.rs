@@ -48,7 +48,11 @@ async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitRe
             let rule = &limits[limit];
             let zone = &installed.plan.req_zone(rule.zone).name;
             let dry = if rule.dry_run { ", dry run" } else { "" };
-            let words = format!("delaying request{dry}, excess: {}.{:03}, by zone \"{zone}\"", excess / 1000, excess % 1000);
+            let words = format!(
+                "delaying request{dry}, excess: {}.{:03}, by zone \"{zone}\"",
+                excess / 1000,
+                excess % 1000
+            );
             log::at(exchange, lower(rule.log_level), &words);
             exchange.limit_req_status = Some(if rule.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" });
             if !rule.dry_run {
@@ -59,7 +63,11 @@ async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitRe
             let rule = &limits[refusal.limit];
             let zone = &installed.plan.req_zone(rule.zone).name;
             let (dry, excess) = (if rule.dry_run { ", dry run" } else { "" }, refusal.excess);
-            let words = format!("limiting requests{dry}, excess: {}.{:03} by zone \"{zone}\"", excess / 1000, excess % 1000);
+            let words = format!(
+                "limiting requests{dry}, excess: {}.{:03} by zone \"{zone}\"",
+                excess / 1000,
+                excess % 1000
+            );
             log::at(exchange, rule.log_level, &words);
             exchange.limit_req_status = Some(if rule.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
             if !rule.dry_run {
@@ -82,7 +90,8 @@ fn concurrency(exchange: &mut Exchange, installed: &Installed, limits: &[LimitCo
                 let dry = if limit.dry_run { ", dry run" } else { "" };
                 let words = format!("limiting connections{dry} by zone \"{}\"", zone.name);
                 log::at(exchange, limit.log_level, &words);
-                exchange.limit_conn_status = Some(if limit.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
+                exchange.limit_conn_status =
+                    Some(if limit.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
                 if !limit.dry_run {
                     exchange.guards.clear();
                     exchange.ending = Ending::Proxy(Phase::Request);
@@ -95,7 +104,11 @@ fn concurrency(exchange: &mut Exchange, installed: &Installed, limits: &[LimitCo
 }
 
 /// Limits of sessions of a TCP service. `Err`: the session's status.
-pub(crate) fn sessions(session: &mut Exchange, installed: &Installed, limits: &[LimitConn]) -> Result<(), u16> {
+pub(crate) fn sessions(
+    session: &mut Exchange,
+    installed: &Installed,
+    limits: &[LimitConn],
+) -> Result<(), u16> {
     concurrency(session, installed, limits).map_err(|_| 503)
 }
 

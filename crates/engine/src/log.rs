@@ -27,8 +27,8 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
     let manner = exchange.site().manner;
     settle_status(exchange, manner);
     if exchange.response.status == 0 && exchange.ending == Ending::Normal {
-        // A connection that ended without a byte is no request.
-        if exchange.site().log_empty_connections {
+        // A connection that ended between requests is no request; one that never had any may be worth a line.
+        if exchange.site().log_empty_connections && exchange.client.requests.get() == 0 {
             access(exchange, manner);
         }
         return;
@@ -88,7 +88,8 @@ fn write_all(exchange: &mut Exchange, logs: &[AccessLog], manner: Manner) {
 }
 
 fn wanted(exchange: &mut Exchange, log: &AccessLog) -> bool {
-    let truthy = log.condition.as_ref().is_none_or(|template| condition::is_truthy(&text(exchange, template)));
+    let truthy =
+        log.condition.as_ref().is_none_or(|template| condition::is_truthy(&text(exchange, template)));
     truthy && log.only.as_ref().is_none_or(|only| condition::holds(exchange, only))
 }
 
@@ -138,7 +139,12 @@ fn write_line(exchange: &Exchange, format: &Template, values: Values, out: &mut 
 fn is_found_empty(var: &Var) -> bool {
     matches!(
         var,
-        Var::IsArgs | Var::HttpsOn | Var::IsRequestPort | Var::RequestCompletion | Var::DocumentRoot | Var::User(_)
+        Var::IsArgs
+            | Var::HttpsOn
+            | Var::IsRequestPort
+            | Var::RequestCompletion
+            | Var::DocumentRoot
+            | Var::User(_)
     )
 }
 
@@ -287,7 +293,8 @@ fn describe_session(exchange: &Exchange, line: &mut String) {
     }
     let (received, sent) = (exchange.request.bytes, exchange.response.bytes_sent);
     let _ = write!(line, ", bytes from/to client:{received}/{sent}");
-    let (back, on) = exchange.response.attempts.last().map_or((0, 0), |attempt| (attempt.received, attempt.sent));
+    let (back, on) =
+        exchange.response.attempts.last().map_or((0, 0), |attempt| (attempt.received, attempt.sent));
     let _ = write!(line, ", bytes from/to upstream:{back}/{on}");
 }
 

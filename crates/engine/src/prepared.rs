@@ -11,8 +11,8 @@ use weir_plan::{Certificate, Plan, TlsIdentity, UpstreamTls};
 use weir_policy::limit::{ConnZone, RateZone};
 use weir_policy::pool::PoolShared;
 use weir_rt::{
-    CertKey, ClientAuth, ClientAuthMode, ClientTls, ClientTlsConfig, ServerTls, ServerTlsConfig, ServerVerify,
-    SessionCache,
+    CertKey, ClientAuth, ClientAuthMode, ClientTls, ClientTlsConfig, ServerTls, ServerTlsConfig,
+    ServerVerify, SessionCache,
 };
 
 use crate::shared::Shared;
@@ -148,7 +148,11 @@ fn certificates(identity: &TlsIdentity) -> Vec<CertKey> {
     }
     pairs
         .enumerate()
-        .map(|(at, pair)| CertKey { names: weir_rt::cert_names(&pair.chain_pem).unwrap_or_default(), default: at == 0, ..pair })
+        .map(|(at, pair)| CertKey {
+            names: weir_rt::cert_names(&pair.chain_pem).unwrap_or_default(),
+            default: at == 0,
+            ..pair
+        })
         .collect()
 }
 
@@ -157,7 +161,9 @@ fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
     let verify = if tls.verify {
         let ca_pem = match &tls.ca {
             Some(ca) => ca.bytes.to_vec(),
-            None => std::fs::read(SYSTEM_CAS).map_err(|error| format!("cannot read {SYSTEM_CAS}: {error}"))?,
+            None => {
+                std::fs::read(SYSTEM_CAS).map_err(|error| format!("cannot read {SYSTEM_CAS}: {error}"))?
+            }
         };
         let crl_pem = tls.crl.as_ref().map(|pem| pem.bytes.to_vec());
         ServerVerify::Ca { ca_pem, crl_pem, check_name: true }
@@ -174,5 +180,6 @@ fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
         suites12: listed(&tls.suites),
         ..ClientTlsConfig::default()
     };
-    ClientTls::new(config).map_err(|error| format!("cannot use the TLS settings towards an endpoint: {error}"))
+    ClientTls::new(config)
+        .map_err(|error| format!("cannot use the TLS settings towards an endpoint: {error}"))
 }

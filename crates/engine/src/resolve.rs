@@ -63,7 +63,11 @@ static THREAD: OnceLock<mpsc::Sender<Question>> = OnceLock::new();
 ///
 /// # Errors
 /// A few words for the log.
-pub(crate) async fn lookup(worker: &Rc<Worker>, resolver: Option<&Resolver>, name: &str) -> Result<Vec<IpAddr>, String> {
+pub(crate) async fn lookup(
+    worker: &Rc<Worker>,
+    resolver: Option<&Resolver>,
+    name: &str,
+) -> Result<Vec<IpAddr>, String> {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     let key = resolver.filter(|resolver| !resolver.servers.is_empty()).map(|resolver| {
         Arc::new(ResolverKey {
@@ -91,7 +95,12 @@ pub(crate) async fn lookup(worker: &Rc<Worker>, resolver: Option<&Resolver>, nam
     } else {
         Err("too many names are being looked up".to_owned())
     };
-    remember(cache_key, result.map(|(addresses, ttl)| (addresses, valid.unwrap_or(ttl))), worker.now(), worker)
+    remember(
+        cache_key,
+        result.map(|(addresses, ttl)| (addresses, valid.unwrap_or(ttl))),
+        worker.now(),
+        worker,
+    )
 }
 
 fn cached(key: &(String, Option<Arc<ResolverKey>>), now: Instant) -> Option<Result<Vec<IpAddr>, String>> {
@@ -129,7 +138,11 @@ fn remember(
                     "{} could not be resolved ({error}); its last known addresses are used",
                     key.0
                 ));
-                let again = Known { addresses: Ok(addresses.clone()), until: now + FAILURE, last_good: stale.clone() };
+                let again = Known {
+                    addresses: Ok(addresses.clone()),
+                    until: now + FAILURE,
+                    last_good: stale.clone(),
+                };
                 let addresses = addresses.clone();
                 known.insert(key, again);
                 return Ok(addresses);
@@ -212,7 +225,11 @@ fn client_for(
     Ok(client)
 }
 
-async fn ask(client: &TokioResolver, key: &ResolverKey, name: &str) -> Result<(Vec<IpAddr>, Duration), String> {
+async fn ask(
+    client: &TokioResolver,
+    key: &ResolverKey,
+    name: &str,
+) -> Result<(Vec<IpAddr>, Duration), String> {
     let found = client.lookup_ip(format!("{name}.")).await.map_err(|error| error.to_string())?;
     let addresses: Vec<IpAddr> =
         found.iter().filter(|ip| if ip.is_ipv4() { key.ipv4 } else { key.ipv6 }).collect();

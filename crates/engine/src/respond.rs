@@ -46,14 +46,15 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
         }
         size => size,
     };
-    if let Some(server) = &exchange.site().server_header {
-        let server = server.clone();
+    let installed = exchange.installed.clone();
+    if let Some(server) = &installed.plan.site(exchange.site).server_header {
         exchange.response.fields.remove(HeaderId::Server);
         exchange.response.fields.push_id(HeaderId::Server, server.as_bytes());
     }
     let features = exchange.route().features;
     let size = if features.contains(RouteFeatures::GZIP) { filter::begin(exchange, size) } else { size };
-    if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS) || !exchange.response_edits.is_empty()
+    if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS)
+        || !exchange.response_edits.is_empty()
     {
         edit::response(exchange);
     }
@@ -70,7 +71,11 @@ pub(crate) fn is_bodiless(exchange: &Exchange) -> bool {
 ///
 /// # Errors
 /// The client is gone or too slow: the exchange is over.
-pub(crate) async fn data<D: Downstream>(exchange: &mut Exchange, down: &mut D, piece: &[u8]) -> Result<(), SendError> {
+pub(crate) async fn data<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    piece: &[u8],
+) -> Result<(), SendError> {
     if is_bodiless(exchange) {
         return Ok(());
     }
@@ -87,7 +92,11 @@ pub(crate) async fn data<D: Downstream>(exchange: &mut Exchange, down: &mut D, p
 ///
 /// # Errors
 /// As [`data`].
-pub(crate) async fn end<D: Downstream>(exchange: &mut Exchange, down: &mut D, trailers: &Fields) -> Result<(), SendError> {
+pub(crate) async fn end<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    trailers: &Fields,
+) -> Result<(), SendError> {
     if let Some(mut encoder) = exchange.encoder.take() {
         let rest = encoder.finish();
         send_paced(exchange, down, rest).await?;
@@ -117,7 +126,11 @@ pub(crate) fn rate_limit(exchange: &Exchange) -> Option<u64> {
     exchange.limit_rate.or(exchange.route().settings.limit_rate).filter(|&rate| rate > 0)
 }
 
-async fn send_paced<D: Downstream>(exchange: &mut Exchange, down: &mut D, piece: &[u8]) -> Result<(), SendError> {
+async fn send_paced<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    piece: &[u8],
+) -> Result<(), SendError> {
     let Some(rate) = rate_limit(exchange) else { return down.send(exchange, piece).await };
     let began = *exchange.body_began.get_or_insert(exchange.worker.now());
     // Tenths of a second of data at a time, so that the stream is even.
@@ -229,7 +242,12 @@ fn explanation(status: u16) -> &'static str {
 }
 
 /// Redirects the client. A relative location is made absolute as the site says.
-pub(crate) async fn redirect<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16, location: &[u8]) {
+pub(crate) async fn redirect<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    status: u16,
+    location: &[u8],
+) {
     begin_answer(exchange, status);
     let location = absolute(exchange, location);
     exchange.response.fields.push_id(HeaderId::Location, &location);
@@ -289,7 +307,9 @@ pub(crate) async fn fixed<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
     let mut content_type = Vec::new();
     match &respond.content_type {
         Some(template) => render(exchange, template, &mut content_type),
-        None => content_type.extend_from_slice(exchange.route().files.types.of(&exchange.request.path).as_bytes()),
+        None => {
+            content_type.extend_from_slice(exchange.route().files.types.of(&exchange.request.path).as_bytes())
+        }
     }
     if !content_type.is_empty() {
         exchange.response.fields.push_id(HeaderId::ContentType, &content_type);
@@ -307,7 +327,8 @@ async fn redirect_with<D: Downstream>(exchange: &mut Exchange, down: &mut D, sta
     }
     let location = absolute(exchange, location).into_owned();
     exchange.response.fields.push_id(HeaderId::Location, &location);
-    let page = if exchange.site().manner == Manner::Haproxy { Vec::new() } else { standard_page(exchange, status) };
+    let page =
+        if exchange.site().manner == Manner::Haproxy { Vec::new() } else { standard_page(exchange, status) };
     if !page.is_empty() {
         exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
     }

@@ -235,7 +235,8 @@ impl Shared {
             .iter()
             .map(|zone| {
                 let same = Zone { key: zone.key.clone(), size: zone.size };
-                let old = state.conns.get(&zone.name).filter(|(old, _)| *old == same).map(|(_, old)| old.clone());
+                let old =
+                    state.conns.get(&zone.name).filter(|(old, _)| *old == same).map(|(_, old)| old.clone());
                 let made = old.unwrap_or_else(|| Arc::new(ConnZone::new(zone.size as usize, self.seed)));
                 (zone.name.clone(), (same, made))
             })

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_control::PoolId;
 use weir_control::snapshot::{
-    Back, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process, Site, Snapshot,
+    Back, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process, Site,
+    Snapshot,
 };
 use weir_plan::{Address, Plan, PoolIx, ProxyTarget, Service, TcpAction};
 use weir_policy::pool::{Balance, PoolShared, Standing};
@@ -78,9 +79,8 @@ fn descriptors() -> u64 {
 }
 
 fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
-    let front = |id, limit: Option<u64>| {
-        Front { limit, ..shared.registry.sum_front(FrontKey::Site(id), now) }
-    };
+    let front =
+        |id, limit: Option<u64>| Front { limit, ..shared.registry.sum_front(FrontKey::Site(id), now) };
     let http = plan.sites.iter().map(|site| (site.id, &site.name, "http", site.max_connections));
     let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", tcp.max_connections));
     // HAProxy counts proxies from one, and the first is its own.
@@ -146,9 +146,8 @@ struct Facts {
 }
 
 fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>, facts: Facts) -> Pool {
-    let endpoints: Vec<Endpoint> = (0..pool.endpoints.len())
-        .map(|at| one_endpoint(shared, pool, state, at, facts))
-        .collect();
+    let endpoints: Vec<Endpoint> =
+        (0..pool.endpoints.len()).map(|at| one_endpoint(shared, pool, state, at, facts)).collect();
     let keys = pool.endpoints.iter().map(|endpoint| BackKey::Endpoint(pool.id, endpoint.key));
     let keys: Vec<BackKey> = keys.chain([BackKey::Pool(pool.id)]).collect();
     let (mut back, _) = shared.registry.sum_back(&keys, facts.now);
@@ -165,7 +164,11 @@ fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>,
         balance: balance(pool.config.balance()).to_owned(),
         cookie: pool.sticky.as_ref().map(|sticky| sticky.cookie.to_string()),
         back,
-        last_change_ms: endpoints.iter().map(|endpoint| endpoint.last_change_ms).max().unwrap_or(facts.uptime),
+        last_change_ms: endpoints
+            .iter()
+            .map(|endpoint| endpoint.last_change_ms)
+            .max()
+            .unwrap_or(facts.uptime),
         // The pool was down only while all of its endpoints were.
         downtime_ms: endpoints.iter().map(|endpoint| endpoint.downtime_ms).min().unwrap_or(0),
         went_down: u64::from(endpoints.iter().find(last_up).is_none() && !endpoints.is_empty()),
@@ -184,7 +187,8 @@ fn one_endpoint(
     let configured = &pool.config.endpoints()[at];
     let member = state.and_then(|state| state.members().get(at));
     let standing = state.map_or(Standing::Up, |state| state.standing(&pool.config, at));
-    let (mut back, idle): (Back, u64) = shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
+    let (mut back, idle): (Back, u64) =
+        shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
     back.limit = (configured.max_conns > 0).then_some(u64::from(configured.max_conns));
     back.queued = member.map_or(0, |member| u64::from(member.waiting()));
     let checked = shared.checked(endpoint.key);

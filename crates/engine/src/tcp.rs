@@ -15,7 +15,7 @@ use weir_wire::Conn;
 use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
 use crate::exchange::{Client, Ending, Exchange, Phase};
 use crate::log;
-use crate::upstream::{ConnectFailure, ConnectSettings, Picker, open, resolve};
+use crate::upstream::{ConnectFailure, ConnectSettings, Picker, local_address, open, resolve};
 use crate::worker::{Installed, Worker};
 
 /// Serves a connection to a TCP service.
@@ -100,17 +100,21 @@ async fn proxy_session(
         let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(proxy.tls.as_ref());
         let tls_name = match tls_use.and_then(|tls| tls.name.as_ref()) {
             Some(name) => String::from_utf8_lossy(&crate::eval::text(session, name)).into_owned(),
-            None => resolved.host.clone().or_else(|| session.pool_name().map(str::to_owned)).unwrap_or_default(),
+            None => {
+                resolved.host.clone().or_else(|| session.pool_name().map(str::to_owned)).unwrap_or_default()
+            }
         };
         let local = proxy.bind.as_ref().map(|template| crate::eval::text(session, template));
         let proxy_header = endpoint.and_then(|endpoint| endpoint.send_proxy).or(proxy.send_proxy);
         let client = session.client.clone();
         let settings = ConnectSettings {
             timeout: proxy.connect_timeout,
-            local: local.as_deref().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
+            local: local.as_deref().and_then(local_address),
             keepalive: proxy.socket_keepalive,
             proxy: proxy_header.map(|version| (version, &*client, session.client_source())),
-            tls: tls_use.and_then(|tls| Some((installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))),
+            tls: tls_use.and_then(|tls| {
+                Some((installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))
+            }),
         };
         session.worker.counters.connecting(picked.pool, picked.key);
         let (failure, why) = match open(&picked.address, &settings, timer).await {
@@ -127,7 +131,9 @@ async fn proxy_session(
                 }
                 return status;
             }
-            Err(ConnectFailure::Timeout) => (Failure::ConnectTimeout, "upstream timed out while connecting".to_owned()),
+            Err(ConnectFailure::Timeout) => {
+                (Failure::ConnectTimeout, "upstream timed out while connecting".to_owned())
+            }
             Err(ConnectFailure::Failed(why)) => (Failure::Connect, format!("connect() failed: {why}")),
             Err(ConnectFailure::Resources(why)) => {
                 log::server_error(session, &format!("cannot connect to an endpoint: {why}"));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
-use weir_plan::{ListenerIx, Plan};
+use weir_plan::{ListenerIx, Plan, PoolIx};
 use weir_policy::pool::Pool;
 use weir_rt::{Receiver, Sender};
 
@@ -71,6 +71,8 @@ pub(crate) struct Installed {
     /// Choosing endpoints, by pool.
     pub(crate) pools: Vec<RefCell<Pool>>,
     listeners: HashMap<ListenerId, ListenerIx>,
+    /// Address and name of each endpoint as logs show them, made once rather than for each request.
+    labels: Vec<Vec<(Rc<str>, Rc<str>)>>,
 }
 
 impl Installed {
@@ -86,9 +88,19 @@ impl Installed {
                 None => Pool::new(pool.config.clone(), shared.clone(), seed),
             })
         });
-        let listeners =
-            plan.listeners.iter().enumerate().map(|(at, listener)| (listener.id, ListenerIx(at as u32))).collect();
-        Self { pools: pools.collect(), listeners, plan: plan.clone(), prepared }
+        let listeners = plan
+            .listeners
+            .iter()
+            .enumerate()
+            .map(|(at, listener)| (listener.id, ListenerIx(at as u32)))
+            .collect();
+        let labels = plan.pools.iter().map(|pool| pool.endpoints.iter().map(label).collect());
+        Self { pools: pools.collect(), listeners, labels: labels.collect(), plan: plan.clone(), prepared }
+    }
+
+    /// Address and name of an endpoint for logs.
+    pub(crate) fn label(&self, pool: PoolIx, at: usize) -> (Rc<str>, Rc<str>) {
+        self.labels[pool.at()][at].clone()
     }
 
     /// A listener by its stable id; `None` if this plan has none.
@@ -100,10 +112,15 @@ impl Installed {
     }
 }
 
+fn label(endpoint: &weir_plan::Endpoint) -> (Rc<str>, Rc<str>) {
+    let name: Rc<str> = (&*endpoint.name).into();
+    let address = endpoint.address.as_ref().map(ToString::to_string);
+    let address = address.map_or_else(|| name.clone(), |address| address.as_str().into());
+    (address, name)
+}
+
 /// What all connections of a worker share.
 pub(crate) struct Worker {
-    /// Which worker it is.
-    pub(crate) id: u16,
     /// What all workers share.
     pub(crate) shared: Arc<Shared>,
     /// Set when no more than what is there is to be served: idle connections close, answers say `close`.
@@ -135,7 +152,6 @@ impl Worker {
     fn new(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> Self {
         let seed = shared.seed().wrapping_add(u64::from(id) << 32) | 1;
         Self {
-            id,
             draining: Signal::default(),
             ended: Signal::default(),
             idle: crate::upstream::IdleConnections::default(),
@@ -195,7 +211,11 @@ impl Worker {
     }
 
     /// An exchange for a request, on memory that was used before if there is any.
-    pub(crate) fn take_exchange(self: &Rc<Self>, installed: Rc<Installed>, client: Rc<Client>) -> Box<Exchange> {
+    pub(crate) fn take_exchange(
+        self: &Rc<Self>,
+        installed: Rc<Installed>,
+        client: Rc<Client>,
+    ) -> Box<Exchange> {
         match self.exchanges.borrow_mut().pop() {
             Some(mut exchange) => {
                 exchange.restart(installed, client);

@@ -127,7 +127,11 @@ pub(crate) async fn serve<D: Downstream>(
                     counted.end(AttemptEnd::Answer(status), exchange);
                     return next;
                 }
-                Failed { failure: Failure::Status(status), sent: true, why: format!("upstream answered {status}") }
+                Failed {
+                    failure: Failure::Status(status),
+                    sent: true,
+                    why: format!("upstream answered {status}"),
+                }
             }
             Err(Stop::Client) => {
                 counted.end(AttemptEnd::ClientAbort, exchange);
@@ -180,9 +184,11 @@ async fn attempt<D: Downstream>(
             sent: false,
             why: "upstream timed out while connecting".into(),
         }),
-        ConnectFailure::Failed(why) => {
-            Stop::Endpoint(Failed { failure: Failure::Connect, sent: false, why: format!("connect() failed: {why}") })
-        }
+        ConnectFailure::Failed(why) => Stop::Endpoint(Failed {
+            failure: Failure::Connect,
+            sent: false,
+            why: format!("connect() failed: {why}"),
+        }),
         ConnectFailure::Resources(why) => Stop::Own(format!("cannot connect to an endpoint: {why}")),
     })?;
     let connected = exchange.worker.now().saturating_duration_since(began);
@@ -224,8 +230,10 @@ fn parameters(exchange: &Exchange, fastcgi: &FastCgi) -> Vec<u8> {
         let mut seen: Vec<Vec<u8>> = Vec::new();
         for field in exchange.request.fields.iter() {
             // `Proxy` would become HTTP_PROXY, which programs take for a setting of their own.
-            let own = matches!(field.id, HeaderId::ContentLength | HeaderId::ContentType | HeaderId::ProxyAuthorization)
-                || field.name.eq_ignore_ascii_case(b"proxy")
+            let own = matches!(
+                field.id,
+                HeaderId::ContentLength | HeaderId::ContentType | HeaderId::ProxyAuthorization
+            ) || field.name.eq_ignore_ascii_case(b"proxy")
                 || field.hop_by_hop;
             let mut name = b"HTTP_".to_vec();
             name.extend(field.name.iter().map(|&b| if b == b'-' { b'_' } else { b.to_ascii_uppercase() }));
@@ -242,7 +250,12 @@ fn parameters(exchange: &Exchange, fastcgi: &FastCgi) -> Vec<u8> {
     pairs
 }
 
-async fn send_request(exchange: &Exchange, fastcgi: &FastCgi, conn: &Conn, timer: &Timer) -> Result<(), Stop> {
+async fn send_request(
+    exchange: &Exchange,
+    fastcgi: &FastCgi,
+    conn: &Conn,
+    timer: &Timer,
+) -> Result<(), Stop> {
     let timeout = fastcgi.settings.send_timeout;
     let mut out = Vec::with_capacity(2048);
     fastcgi::begin_request(&mut out, false);
@@ -280,10 +293,20 @@ async fn write(conn: &Conn, bytes: &[u8], timer: &Timer, timeout: Duration) -> R
 }
 
 /// Reads records until the CGI head is whole.
-async fn receive_head(exchange: &Exchange, fastcgi: &FastCgi, conn: Conn, timer: &Timer) -> Result<Answer, Failed> {
+async fn receive_head(
+    exchange: &Exchange,
+    fastcgi: &FastCgi,
+    conn: Conn,
+    timer: &Timer,
+) -> Result<Answer, Failed> {
     let most = fastcgi.settings.max_response_head as usize;
-    let rules =
-        HeadRules { first_line: most, field_line: most, head: most, fields: 1000, unusual_names: UnusualNames::Keep };
+    let rules = HeadRules {
+        first_line: most,
+        field_line: most,
+        head: most,
+        fields: 1000,
+        unusual_names: UnusualNames::Keep,
+    };
     let mut answer = Answer {
         conn,
         decoder: Decoder::new(),
@@ -307,7 +330,9 @@ async fn receive_head(exchange: &Exchange, fastcgi: &FastCgi, conn: Conn, timer:
                     answer.head_len = length;
                     return Ok(answer);
                 }
-                Ok(Parsed::NeedMore) if answer.ended => return Err(malformed("it ended before its head did")),
+                Ok(Parsed::NeedMore) if answer.ended => {
+                    return Err(malformed("it ended before its head did"));
+                }
                 Ok(Parsed::NeedMore) => {}
                 Err(error) => return Err(malformed(error.as_str())),
             }
@@ -347,7 +372,9 @@ impl Answer {
                         Ok(Ok(read)) if read > 0 => continue,
                         Ok(Ok(_)) => (Failure::Io, "upstream prematurely closed connection".to_owned()),
                         Ok(Err(error)) => (Failure::Io, format!("reading from the upstream failed: {error}")),
-                        Err(_) => (Failure::Timeout, "upstream timed out while reading its answer".to_owned()),
+                        Err(_) => {
+                            (Failure::Timeout, "upstream timed out while reading its answer".to_owned())
+                        }
                     };
                     return Err(Failed { failure, sent: true, why });
                 }
@@ -379,7 +406,10 @@ async fn forward<D: Downstream>(
         return next;
     }
     let settings = &*fastcgi.settings;
-    if settings.intercept_errors && status >= 300 && exchange.route().settings.error_pages.find(status).is_some() {
+    if settings.intercept_errors
+        && status >= 300
+        && exchange.route().settings.error_pages.find(status).is_some()
+    {
         exchange.response.fields.clear();
         return Next::Status(status);
     }

@@ -27,7 +27,7 @@ use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, 
 use crate::fields::Fields;
 use crate::race::{Either, race};
 use crate::upstream::{
-    ConnectFailure, ConnectSettings, IdleKey, Kept, Picked, Picker, Refusal, open, resolve,
+    ConnectFailure, ConnectSettings, IdleKey, Kept, Picked, Picker, Refusal, local_address, open, resolve,
 };
 use crate::worker::Installed;
 use crate::{log, respond};
@@ -65,7 +65,9 @@ struct Attempt<'a> {
     asked: Asked,
     /// The body comes from the client while it is sent.
     streaming: bool,
-    tls_name: String,
+    tls_name: &'a str,
+    /// What the scheme of a computed target says.
+    secure: Option<bool>,
     timer: &'a Timer,
 }
 
@@ -102,8 +104,18 @@ pub(crate) async fn serve<D: Downstream>(
     upstream_head::target(exchange, proxy, resolved.path.as_deref(), &mut target);
     let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
     let timer = Timer::new();
-    let tls_name = resolved.host.unwrap_or_else(|| host_without_port(&proxy.host).to_owned());
-    let attempt = Attempt { installed, proxy, target: &target, body, asked, streaming, tls_name, timer: &timer };
+    let tls_name = resolved.host.as_deref().unwrap_or_else(|| host_without_port(&proxy.host));
+    let attempt = Attempt {
+        installed,
+        proxy,
+        target: &target,
+        body,
+        asked,
+        streaming,
+        tls_name,
+        secure: resolved.secure,
+        timer: &timer,
+    };
     let mut picker = Picker::new(exchange, resolved.destination, &proxy.settings.retry);
     let mut fresh = false;
     loop {
@@ -122,7 +134,11 @@ pub(crate) async fn serve<D: Downstream>(
                     return forward(exchange, down, &attempt, &mut picker, &picked, answered, counted).await;
                 }
                 note_status(exchange, status);
-                Failed { failure: Failure::Status(status), sent: true, why: format!("upstream answered {status}") }
+                Failed {
+                    failure: Failure::Status(status),
+                    sent: true,
+                    why: format!("upstream answered {status}"),
+                }
             }
             Err(Stop::Client(status)) => {
                 counted.end(AttemptEnd::ClientAbort, exchange);
@@ -257,7 +273,8 @@ async fn try_once<D: Downstream>(
     history.requests += 1;
     let asked = Asked { close: attempt.asked.close, ..attempt.asked };
     let mut head = exchange.worker.take_text();
-    let written = upstream_head::write(exchange, attempt.proxy, attempt.target, attempt.body, asked, &mut head);
+    let written =
+        upstream_head::write(exchange, attempt.proxy, attempt.target, attempt.body, asked, &mut head);
     conn.outgoing.reset_counts();
     conn.outgoing.buffer().extend(&head);
     exchange.worker.give_text(head);
@@ -288,7 +305,7 @@ async fn connection(
     let tls_name = match tls_use {
         Some(tls) => match &tls.name {
             Some(template) => String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned(),
-            None => attempt.tls_name.clone(),
+            None => attempt.tls_name.to_owned(),
         },
         None => String::new(),
     };
@@ -300,18 +317,23 @@ async fn connection(
     };
     let bounds = picker.keepalive(attempt.installed);
     let proxy_header = endpoint.and_then(|endpoint| endpoint.send_proxy);
-    let may_reuse = !fresh && proxy_header.is_none() && !attempt.asked.upgrade && match bounds.reuse {
-        Reuse::Never => false,
-        Reuse::Always => true,
-        // The first request of a client goes on a connection of its own, unless it may be sent twice.
-        Reuse::Safe | Reuse::Aggressive => {
-            exchange.client.requests.get() > 1 || exchange.request.method.is_idempotent()
-        }
-    };
+    let may_reuse = !fresh
+        && proxy_header.is_none()
+        && !attempt.asked.upgrade
+        && match bounds.reuse {
+            Reuse::Never => false,
+            Reuse::Always => true,
+            // The first request of a client goes on a connection of its own, unless it may be sent twice.
+            Reuse::Safe | Reuse::Aggressive => {
+                exchange.client.requests.get() > 1 || exchange.request.method.is_idempotent()
+            }
+        };
     if may_reuse {
         // A request that must not be sent twice gets a connection that was looked at first.
         let careful = !exchange.request.method.is_idempotent();
-        while let Some(Kept { mut conn, history }) = exchange.worker.idle.take(&exchange.worker, picked.pool, &key) {
+        while let Some(Kept { mut conn, history }) =
+            exchange.worker.idle.take(&exchange.worker, picked.pool, &key)
+        {
             let quiet = conn.is_quiet() && !(careful && !matches!(conn.incoming.fill_ready(1), Ok(false)));
             if quiet {
                 exchange.worker.counters.reused(picked.pool, picked.key);
@@ -321,11 +343,12 @@ async fn connection(
     }
     let settings = ConnectSettings {
         timeout: attempt.proxy.settings.connect_timeout,
-        local: local.as_deref().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
+        local: local.as_deref().and_then(local_address),
         keepalive: attempt.proxy.settings.socket_keepalive,
         proxy: proxy_header.map(|version| (version, &*exchange.client, exchange.client_source())),
-        tls: tls_use
-            .and_then(|tls| Some((attempt.installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))),
+        tls: tls_use.and_then(|tls| {
+            Some((attempt.installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))
+        }),
     };
     exchange.worker.counters.connecting(picked.pool, picked.key);
     match open(&picked.address, &settings, attempt.timer).await {
@@ -338,10 +361,14 @@ async fn connection(
             sent: false,
             why: "upstream timed out while connecting".into(),
         })),
-        Err(ConnectFailure::Failed(why)) => {
-            Err(Stop::Endpoint(Failed { failure: Failure::Connect, sent: false, why: format!("connect() failed: {why}") }))
+        Err(ConnectFailure::Failed(why)) => Err(Stop::Endpoint(Failed {
+            failure: Failure::Connect,
+            sent: false,
+            why: format!("connect() failed: {why}"),
+        })),
+        Err(ConnectFailure::Resources(why)) => {
+            Err(Stop::Own(format!("cannot connect to an endpoint: {why}")))
         }
-        Err(ConnectFailure::Resources(why)) => Err(Stop::Own(format!("cannot connect to an endpoint: {why}"))),
     }
 }
 
@@ -453,7 +480,13 @@ async fn stream_body<D: Downstream>(
 /// What an upstream head may measure.
 fn response_rules(proxy: &Proxy) -> HeadRules {
     let most = proxy.settings.max_response_head as usize;
-    HeadRules { first_line: most, field_line: most, head: most, fields: 1000, unusual_names: UnusualNames::Keep }
+    HeadRules {
+        first_line: most,
+        field_line: most,
+        head: most,
+        fields: 1000,
+        unusual_names: UnusualNames::Keep,
+    }
 }
 
 /// Waits for the final head. Interim ones are forwarded.
@@ -522,7 +555,9 @@ fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
         ResponseFailure::ClosedUnanswered | ResponseFailure::Closed => {
             (Failure::Io, "upstream prematurely closed connection while reading response header".to_owned())
         }
-        ResponseFailure::Timeout => (Failure::Timeout, "upstream timed out while reading response header".to_owned()),
+        ResponseFailure::Timeout => {
+            (Failure::Timeout, "upstream timed out while reading response header".to_owned())
+        }
         ResponseFailure::Malformed(error) => {
             (Failure::InvalidHeader, format!("upstream sent an invalid response: {error}"))
         }
@@ -645,7 +680,14 @@ fn drained(conn: &mut ClientConnection) -> bool {
     }
 }
 
-fn keep(exchange: &Exchange, attempt: &Attempt<'_>, picker: &Picker, picked: &Picked, key: IdleKey, kept: Kept) {
+fn keep(
+    exchange: &Exchange,
+    attempt: &Attempt<'_>,
+    picker: &Picker,
+    picked: &Picked,
+    key: IdleKey,
+    kept: Kept,
+) {
     let bounds = picker.keepalive(attempt.installed);
     exchange.worker.idle.park(&exchange.worker, picked.pool, &bounds, key, kept);
 }

@@ -120,7 +120,8 @@ fn attribute(exchange: &Exchange, rules: &[CookieRewrite], part: &[u8]) -> Optio
     };
     let value = part[equals + 1..].trim_ascii();
     // A leading dot of a domain means nothing (RFC 6265 §5.2.3).
-    let value = if wanted == CookieAttribute::Domain { value.strip_prefix(b".").unwrap_or(value) } else { value };
+    let value =
+        if wanted == CookieAttribute::Domain { value.strip_prefix(b".").unwrap_or(value) } else { value };
     let rule = rules.iter().filter(|rule| rule.attribute == wanted);
     let new = rule.into_iter().find_map(|rule| match (&rule.from, wanted) {
         (TextMatch::Prefix(from), CookieAttribute::Domain) => {
@@ -149,9 +150,16 @@ pub(crate) fn obey(exchange: &mut Exchange, installed: &Installed, ignored: &Hea
     next
 }
 
-fn obey_fields(exchange: &mut Exchange, installed: &Installed, ignored: &HeaderSet, upstream: &Fields) -> Option<Next> {
+fn obey_fields(
+    exchange: &mut Exchange,
+    installed: &Installed,
+    ignored: &HeaderSet,
+    upstream: &Fields,
+) -> Option<Next> {
     let value = |id: HeaderId| upstream.first(id).filter(|_| !ignored.contains(id, id.name().as_bytes()));
-    if let Some(rate) = value(HeaderId::XAccelLimitRate).and_then(|value| std::str::from_utf8(value).ok()?.parse().ok()) {
+    if let Some(rate) =
+        value(HeaderId::XAccelLimitRate).and_then(|value| std::str::from_utf8(value).ok()?.parse().ok())
+    {
         exchange.limit_rate = Some(rate);
     }
     let target = value(HeaderId::XAccelRedirect)?;
@@ -181,7 +189,12 @@ impl Exchange {
             use HeaderId as H;
             if matches!(
                 field.id,
-                H::ContentType | H::ContentDisposition | H::AcceptRanges | H::SetCookie | H::CacheControl | H::Expires
+                H::ContentType
+                    | H::ContentDisposition
+                    | H::AcceptRanges
+                    | H::SetCookie
+                    | H::CacheControl
+                    | H::Expires
             ) {
                 self.redirect_fields.push_known(field.id, field.name, field.value);
             }

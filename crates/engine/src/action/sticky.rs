@@ -20,7 +20,9 @@ pub(crate) fn wanted(exchange: &Exchange, pool: &Pool) -> Option<usize> {
         StickyMode::Prefix => value.split(|&b| b == b'~').next()?,
         StickyMode::Insert | StickyMode::Rewrite => value,
     };
-    pool.endpoints.iter().position(|endpoint| endpoint.cookie.as_deref().is_some_and(|own| own.as_bytes() == value))
+    pool.endpoints
+        .iter()
+        .position(|endpoint| endpoint.cookie.as_deref().is_some_and(|own| own.as_bytes() == value))
 }
 
 /// Makes the cookie for the endpoint that answered.

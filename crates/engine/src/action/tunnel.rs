@@ -96,7 +96,10 @@ pub(crate) async fn carry(
 }
 
 /// Both futures, unless one fails.
-async fn join(a: impl Future<Output = Result<(), TunnelEnd>>, b: impl Future<Output = Result<(), TunnelEnd>>) -> TunnelEnd {
+async fn join(
+    a: impl Future<Output = Result<(), TunnelEnd>>,
+    b: impl Future<Output = Result<(), TunnelEnd>>,
+) -> TunnelEnd {
     use std::task::Poll;
     let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
     let (mut a_done, mut b_done) = (false, false);

@@ -37,7 +37,9 @@ pub(crate) fn asks(exchange: &Exchange, proxy: &Proxy) -> Asked {
     let (mut upgrade, mut close) = (exchange.request.upgrade, mode != KeepAliveMode::Keep);
     if let Some(connection) = &proxy.head.connection {
         let value = text(exchange, connection);
-        let has = |word: &[u8]| value.split(|&b| b == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(word));
+        let has = |word: &[u8]| {
+            value.split(|&b| b == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(word))
+        };
         close |= has(b"close");
         upgrade &= has(b"upgrade");
         if let Some(value) = &proxy.head.upgrade {

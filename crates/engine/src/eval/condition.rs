@@ -38,8 +38,11 @@ fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> bool {
         Subject::ResponseHeader { name, split } => (&exchange.response.fields, name, *split),
     };
     // Copied out, because a match changes the exchange; fields with tests are short.
-    let lines: Vec<Vec<u8>> =
-        fields.iter().filter(|field| name.is(field.id, field.name)).map(|field| field.value.to_vec()).collect();
+    let lines: Vec<Vec<u8>> = fields
+        .iter()
+        .filter(|field| name.is(field.id, field.name))
+        .map(|field| field.value.to_vec())
+        .collect();
     if matches!(test, Test::Present) {
         return !lines.is_empty();
     }

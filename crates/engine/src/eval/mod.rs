@@ -120,7 +120,8 @@ pub(crate) fn keep_match(exchange: &mut Exchange, pattern: &Pattern, captures: &
         exchange.slots.set(slot, captures.text(usize::from(group), subject));
     }
     if captures.len() > 1 || pattern.named().is_empty() {
-        let ranges = (0..captures.len()).map(|group| captures.range(group).map(|range| (range.start, range.end)));
+        let ranges =
+            (0..captures.len()).map(|group| captures.range(group).map(|range| (range.start, range.end)));
         exchange.captures.keep(subject, ranges);
     }
 }

@@ -26,7 +26,9 @@ pub(super) fn append(facts: &TlsFacts, var: &Var<Slot>, out: &mut Vec<u8>) -> bo
         | Var::TlsClientSerial
         | Var::TlsClientFingerprint
         | Var::TlsClientCert
-        | Var::TlsClientCertEscaped => facts.certificate.as_deref().is_some_and(|der| certificate(der, var, out)),
+        | Var::TlsClientCertEscaped => {
+            facts.certificate.as_deref().is_some_and(|der| certificate(der, var, out))
+        }
         // Neither TLS 1.3 nor tickets have a session id worth showing, and early data is not accepted.
         _ => false,
     }

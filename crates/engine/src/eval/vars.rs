@@ -41,7 +41,9 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::HeaderNth(name, nth) => {
             return extend(out, nth_value(request.fields.all(FieldName::new(name.as_bytes())), *nth));
         }
-        Var::Trailer(name) => return extend(out, exchange.request_trailers.first(FieldName::new(name.as_bytes()))),
+        Var::Trailer(name) => {
+            return extend(out, exchange.request_trailers.first(FieldName::new(name.as_bytes())));
+        }
         Var::Cookie(name) => return extend(out, cookie(exchange, name.as_bytes())),
         Var::ContentLength => return extend(out, request.fields.first(HeaderId::ContentLength)),
         Var::ContentType => return extend(out, request.fields.first(HeaderId::ContentType)),
@@ -76,11 +78,15 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             return number(out, exchange.client.proxied.map(|(_, to)| u64::from(to.port())));
         }
         Var::ServerAddr => return address(out, exchange.client.destination().map(|(ip, _)| ip), exchange),
-        Var::ServerPort => return number(out, exchange.client.destination().map(|(_, port)| u64::from(port))),
+        Var::ServerPort => {
+            return number(out, exchange.client.destination().map(|(_, port)| u64::from(port)));
+        }
         Var::ServerName => out.extend_from_slice(exchange.site().name.as_bytes()),
         Var::ConnectionSerial => return number(out, Some(exchange.client.serial)),
         Var::ConnectionRequests => return number(out, Some(exchange.client.requests.get())),
-        Var::ConnectionTime => seconds(out, exchange.now().saturating_duration_since(exchange.client.accepted)),
+        Var::ConnectionTime => {
+            seconds(out, exchange.now().saturating_duration_since(exchange.client.accepted))
+        }
         Var::Pipelined => out.extend_from_slice(if request.pipelined { b"p" } else { b"." }),
 
         Var::TlsProtocol
@@ -156,20 +162,28 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             }
             _ => return false,
         },
-        Var::UpstreamAddr => attempts(exchange, out, |attempt, out| out.extend_from_slice(attempt.address.as_bytes())),
+        Var::UpstreamAddr => {
+            attempts(exchange, out, |attempt, out| out.extend_from_slice(attempt.address.as_bytes()))
+        }
         Var::UpstreamStatus => attempts(exchange, out, |attempt, out| match attempt.status {
             0 => out.push(b'-'),
             status => drop(write!(out, "{status}")),
         }),
-        Var::UpstreamConnectTime => attempts(exchange, out, |attempt, out| optional_seconds(out, attempt.connect)),
+        Var::UpstreamConnectTime => {
+            attempts(exchange, out, |attempt, out| optional_seconds(out, attempt.connect))
+        }
         Var::UpstreamHeaderTime | Var::UpstreamFirstByteTime => {
             attempts(exchange, out, |attempt, out| optional_seconds(out, attempt.header));
         }
         Var::UpstreamResponseTime | Var::UpstreamSessionTime => {
             attempts(exchange, out, |attempt, out| optional_seconds(out, attempt.response));
         }
-        Var::UpstreamResponseLength => attempts(exchange, out, |attempt, out| drop(write!(out, "{}", attempt.length))),
-        Var::UpstreamBytesSent => attempts(exchange, out, |attempt, out| drop(write!(out, "{}", attempt.sent))),
+        Var::UpstreamResponseLength => {
+            attempts(exchange, out, |attempt, out| drop(write!(out, "{}", attempt.length)))
+        }
+        Var::UpstreamBytesSent => {
+            attempts(exchange, out, |attempt, out| drop(write!(out, "{}", attempt.sent)))
+        }
         Var::UpstreamBytesReceived => {
             attempts(exchange, out, |attempt, out| drop(write!(out, "{}", attempt.received)));
         }
@@ -205,10 +219,16 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::NginxVersion => out.extend_from_slice(crate::NGINX_LANGUAGE.as_bytes()),
         Var::Capture(group) => return extend(out, exchange.captures.group(usize::from(*group))),
         Var::CapturedRequestHeader(slot) => {
-            return extend(out, exchange.captured.request.get(usize::from(*slot)).and_then(|value| value.as_deref()));
+            return extend(
+                out,
+                exchange.captured.request.get(usize::from(*slot)).and_then(|value| value.as_deref()),
+            );
         }
         Var::CapturedResponseHeader(slot) => {
-            return extend(out, exchange.captured.response.get(usize::from(*slot)).and_then(|value| value.as_deref()));
+            return extend(
+                out,
+                exchange.captured.response.get(usize::from(*slot)).and_then(|value| value.as_deref()),
+            );
         }
         Var::User(slot) => return super::tables::append_user(exchange, *slot, out),
     }
@@ -275,7 +295,10 @@ fn header(exchange: &Exchange, name: FieldName<'_>, out: &mut Vec<u8>) -> bool {
 fn header_underscored(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
     let same = |field: &[u8]| {
         field.len() == name.len()
-            && field.iter().zip(name).all(|(&a, &b)| (if a == b'-' { b'_' } else { a.to_ascii_lowercase() }) == b)
+            && field
+                .iter()
+                .zip(name)
+                .all(|(&a, &b)| (if a == b'-' { b'_' } else { a.to_ascii_lowercase() }) == b)
     };
     let mut found = false;
     for field in exchange.request.fields.iter().filter(|field| same(field.name)) {
@@ -303,11 +326,13 @@ pub(crate) fn nth_value<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone, nth: 
 
 /// Value of a request cookie; the first of its name.
 pub(crate) fn cookie<'a>(exchange: &'a Exchange, name: &[u8]) -> Option<&'a [u8]> {
-    exchange.request.fields.all(HeaderId::Cookie).flat_map(|line| line.split(|&b| b == b';')).find_map(|pair| {
-        let pair = pair.trim_ascii();
-        let at = pair.iter().position(|&b| b == b'=')?;
-        pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
-    })
+    exchange.request.fields.all(HeaderId::Cookie).flat_map(|line| line.split(|&b| b == b';')).find_map(
+        |pair| {
+            let pair = pair.trim_ascii();
+            let at = pair.iter().position(|&b| b == b'=')?;
+            pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
+        },
+    )
 }
 
 fn upstream_cookie<'a>(exchange: &'a Exchange, name: &[u8]) -> Option<&'a [u8]> {
@@ -328,10 +353,14 @@ fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
     let times = &exchange.times;
     let handshake = exchange.client.handshake.get();
     match timer {
-        Timer::Handshake => Some(if exchange.client.requests.get() <= 1 { handshake } else { Duration::ZERO }),
+        Timer::Handshake => {
+            Some(if exchange.client.requests.get() <= 1 { handshake } else { Duration::ZERO })
+        }
         Timer::Idle => Some(times.idle),
         Timer::Request => times.head,
-        Timer::Query => times.head.map(|head| head + times.idle + time_of(exchange, Timer::Handshake).unwrap_or_default()),
+        Timer::Query => {
+            times.head.map(|head| head + times.idle + time_of(exchange, Timer::Handshake).unwrap_or_default())
+        }
         Timer::Queue => times.queued,
         Timer::Connect => exchange.response.attempts.last().and_then(|attempt| attempt.connect),
         Timer::Response => exchange
@@ -339,7 +368,9 @@ fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
             .attempts
             .last()
             .and_then(|attempt| Some(attempt.header?.saturating_sub(attempt.connect.unwrap_or_default()))),
-        Timer::Data => exchange.response.attempts.last().and_then(|attempt| Some(attempt.response? - attempt.header?)),
+        Timer::Data => {
+            exchange.response.attempts.last().and_then(|attempt| Some(attempt.response? - attempt.header?))
+        }
         Timer::Active => Some(exchange.elapsed()),
         Timer::Total => Some(exchange.elapsed() + times.idle),
         Timer::User => Some(exchange.elapsed()),
@@ -352,7 +383,7 @@ fn count_of(exchange: &Exchange, count: Count) -> u64 {
         Count::Process => exchange.worker.shared.connections(),
         Count::Site => {
             exchange.worker.counters.listener_connections(&exchange.worker.shared, exchange.client.listener)
-        },
+        }
         Count::Pool => exchange.pool_in_flight(),
         Count::Endpoint => exchange.endpoint_in_flight(),
         Count::PoolQueue | Count::EndpointQueue => times_queue(exchange),

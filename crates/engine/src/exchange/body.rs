@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use weir_rt::Buf;
@@ -119,11 +118,6 @@ impl RequestBody {
         }
         Ok(if buf.is_empty() { BodyPiece::End } else { BodyPiece::Data(buf) })
     }
-
-    /// The file and its length, if the body is in one.
-    pub(crate) fn file(&self) -> Option<(&File, u64)> {
-        self.spool.as_ref().map(|spool| (&spool.file, spool.length))
-    }
 }
 
 impl Spool {
@@ -154,11 +148,6 @@ pub(crate) fn create_spool_file(folder: &Path) -> io::Result<(File, PathBuf)> {
         }
         Err(error) => Err(error),
     }
-}
-
-/// Reads a spool file at an offset into a slice, for callers with a buffer of their own.
-pub(crate) fn read_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-    file.read_at(into, offset)
 }
 
 #[cfg(test)]

@@ -45,13 +45,23 @@ pub(crate) trait Downstream {
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError>;
 
     /// Sends a range of a file as a part of the body.
-    async fn send_file(&mut self, exchange: &Exchange, file: &File, offset: u64, length: u64) -> Result<(), SendError>;
+    async fn send_file(
+        &mut self,
+        exchange: &Exchange,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), SendError>;
 
     /// Sends what was held back.
     async fn flush(&mut self, exchange: &Exchange) -> Result<(), SendError>;
 
     /// Ends the answer, with trailers where the framing has room for them.
-    async fn finish(&mut self, exchange: &Exchange, trailers: &crate::fields::Fields) -> Result<(), SendError>;
+    async fn finish(
+        &mut self,
+        exchange: &Exchange,
+        trailers: &crate::fields::Fields,
+    ) -> Result<(), SendError>;
 
     /// The answer cannot be completed: makes sure that the client sees that.
     fn cut(&mut self);

@@ -18,10 +18,6 @@ pub(crate) enum Phase {
     Headers,
     /// Carrying the answer.
     Data,
-    /// Sending the last bytes to the client.
-    Last,
-    /// Normal end.
-    Done,
 }
 
 /// How an exchange ended.
@@ -44,30 +40,21 @@ pub(crate) enum Ending {
     Resource(Phase),
     /// Answered here: statistics, files, redirects.
     Local,
-    /// Killed by an operator or at shutdown.
-    Killed(Phase),
 }
 
 impl Ending {
     /// HAProxy's two letters.
     pub(crate) fn letters(self) -> &'static str {
-        use Phase as P;
-        let at = |table: [&'static str; 7], phase: Phase| table[phase as usize];
+        let at = |table: [&'static str; 5], phase: Phase| table[phase as usize];
         match self {
             Self::Normal => "--",
             Self::Local => "LR",
-            Self::ClientAborted(p) => at(["CR", "CQ", "CC", "CH", "CD", "CL", "--"], p),
-            Self::ClientTimeout(p) => at(["cR", "cQ", "cC", "cH", "cD", "cL", "--"], p),
-            Self::ServerAborted(p) => at(["SR", "SQ", "SC", "SH", "SD", "SL", "--"], p),
-            Self::ServerTimeout(p) => at(["sR", "sQ", "sC", "sH", "sD", "sL", "--"], p),
-            Self::Proxy(p) => at(["PR", "PQ", "PC", "PH", "PD", "PL", "--"], p),
-            Self::Resource(p) => at(["RR", "RQ", "RC", "RH", "RD", "RL", "--"], p),
-            Self::Killed(p) => at(["KR", "KQ", "KC", "KH", "KD", "KL", "--"], p),
+            Self::ClientAborted(p) => at(["CR", "CQ", "CC", "CH", "CD"], p),
+            Self::ClientTimeout(p) => at(["cR", "cQ", "cC", "cH", "cD"], p),
+            Self::ServerAborted(p) => at(["SR", "SQ", "SC", "SH", "SD"], p),
+            Self::ServerTimeout(p) => at(["sR", "sQ", "sC", "sH", "sD"], p),
+            Self::Proxy(p) => at(["PR", "PQ", "PC", "PH", "PD"], p),
+            Self::Resource(p) => at(["RR", "RQ", "RC", "RH", "RD"], p),
         }
-    }
-
-    /// True for the endings that logs of errors care about.
-    pub(crate) fn is_failure(self) -> bool {
-        !matches!(self, Self::Normal | Self::Local)
     }
 }

@@ -52,7 +52,8 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
             Next::Done => return,
             Next::Close => {
                 exchange.ending = Ending::Proxy(Phase::Request);
-                exchange.response.status = if exchange.response.status == 0 { 444 } else { exchange.response.status };
+                exchange.response.status =
+                    if exchange.response.status == 0 { 444 } else { exchange.response.status };
                 down.cut();
                 return;
             }
@@ -232,7 +233,9 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
     match &route.action {
         Action::Static => action::files::serve(exchange, down, installed).await,
         Action::Proxy(proxy) => Box::pin(action::proxy::serve(exchange, down, installed, proxy)).await,
-        Action::FastCgi(fastcgi) => Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await,
+        Action::FastCgi(fastcgi) => {
+            Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await
+        }
         Action::Respond(respond) => Next::Respond(respond.clone()),
         Action::StubStatus => action::status::stub(exchange, down).await,
         Action::Stats(page) => action::status::stats(exchange, down, page).await,

@@ -9,9 +9,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_expr::settings::ClientSettings;
 use weir_http::{HeadRules, RequestError, TargetForm, UnusualNames};
 use weir_plan::{Service, SiteIx};
-use weir_expr::settings::ClientSettings;
 use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, HeadFailure, ServerConnection};
 
@@ -29,6 +29,8 @@ pub(crate) async fn serve(worker: &Rc<Worker>, conn: Conn, client: Rc<Client>, t
     let mut h1 = H1::new(ServerConnection::with_input(conn, ahead), timer);
     let mut wait = first_wait(worker, &client);
     let mut ended = worker.now();
+    // The first request has often arrived with the connection: trying costs less than waiting for what is there.
+    let _ = h1.conn.incoming.fill_ready(weir_rt::SMALL);
     loop {
         if !h1.conn.has_input() {
             let waiting = worker.counters.waiting();
@@ -65,13 +67,13 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     let (installed, ix, last) = worker.for_listener(client.listener)?;
     let Service::Http(hosts) = &installed.plan.listener(ix).service else { return None };
     let default = hosts.default_value();
-    let settings = installed.plan.site(default).client.clone();
+    let settings = &*installed.plan.site(default).client;
     let mut exchange = worker.take_exchange(installed.clone(), client.clone());
     exchange.site = default;
     exchange.route = installed.plan.site(default).fallback;
     exchange.times.idle = idle;
     let reading = worker.counters.reading();
-    let rules = head_rules(&settings);
+    let rules = head_rules(settings);
     let received = h1.conn.receive_head(&rules, &h1.timer, settings.header_timeout).await;
     drop(reading);
     if let Err(failure) = received {
@@ -83,7 +85,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     client.requests.set(client.requests.get() + 1);
     exchange.close_after |= last || worker.draining.is_set();
     let writing = worker.counters.writing();
-    match take_request(&mut exchange, h1, hosts, &settings) {
+    match take_request(&mut exchange, h1, hosts, settings) {
         Ok(()) => {
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
@@ -107,7 +109,8 @@ async fn after(exchange: &mut Exchange, h1: &mut H1) -> Option<Duration> {
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
     exchange.response.bytes_sent += exchange.response.tunnelled;
     exchange.response.body_bytes_sent += exchange.response.tunnelled;
-    let settings = exchange.route().settings.client.clone();
+    let installed = exchange.installed.clone();
+    let settings = &installed.plan.route(exchange.route).settings.client;
     if h1.is_cut() {
         return None;
     }
@@ -251,7 +254,9 @@ async fn refuse(h1: &mut H1, exchange: &mut Exchange, failure: HeadFailure) {
     let client = settings.plan.site(exchange.site).client.clone();
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
     if !h1.is_cut() {
-        h1.conn.linger(&h1.timer, client.lingering_time.min(Duration::from_secs(2)), client.lingering_timeout).await;
+        h1.conn
+            .linger(&h1.timer, client.lingering_time.min(Duration::from_secs(2)), client.lingering_timeout)
+            .await;
     }
 }
 

@@ -130,7 +130,10 @@ impl H1 {
             return Ok(true);
         }
         let rate = self.rate.get_or_insert_with(|| {
-            BodyRate::new(BodyRateConfig { bytes_per_second: u32::try_from(min_rate).unwrap_or(u32::MAX), ..BodyRateConfig::default() })
+            BodyRate::new(BodyRateConfig {
+                bytes_per_second: u32::try_from(min_rate).unwrap_or(u32::MAX),
+                ..BodyRateConfig::default()
+            })
         });
         let before = self.conn.incoming.pending().len();
         rate.wait(exchange.worker.millis());
@@ -267,7 +270,13 @@ impl Downstream for H1 {
         self.conn.outgoing.send(data, &self.timer, Self::send_timeout(exchange)).await
     }
 
-    async fn send_file(&mut self, exchange: &Exchange, file: &File, offset: u64, length: u64) -> Result<(), SendError> {
+    async fn send_file(
+        &mut self,
+        exchange: &Exchange,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), SendError> {
         let timeout = Self::send_timeout(exchange);
         self.conn.outgoing.send_file(file, offset, length, &self.timer, timeout).await
     }

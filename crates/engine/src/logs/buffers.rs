@@ -155,7 +155,9 @@ impl PlanBuffers {
             match slot {
                 Slot::Unused => {}
                 Slot::One(buffer) => act(buffer),
-                Slot::Named(files) => files.values_mut().filter_map(|named| named.buffer.as_mut()).for_each(&mut act),
+                Slot::Named(files) => {
+                    files.values_mut().filter_map(|named| named.buffer.as_mut()).for_each(&mut act)
+                }
             }
         }
     }

@@ -93,11 +93,6 @@ impl Targets {
     pub(crate) fn error_log(&self, log: &weir_plan::ErrorLog) -> Option<&ErrorLog> {
         self.errors.get(log)
     }
-
-    /// The error logs of the process.
-    pub(crate) fn process(&self) -> &[ErrorLog] {
-        &self.process
-    }
 }
 
 impl Logs {

@@ -9,10 +9,10 @@ mod idle;
 mod picker;
 mod target;
 
-pub(crate) use connect::{ConnectFailure, ConnectSettings, open};
+pub(crate) use connect::{ConnectFailure, ConnectSettings, local_address, open};
 pub(crate) use idle::{IdleConnections, IdleKey, Kept};
 pub(crate) use picker::{Picked, Picker, Refusal};
-pub(crate) use target::{Destination, resolve};
+pub(crate) use target::resolve;
 
 use weir_policy::pool::{EndpointIndex, Standing};
 
@@ -24,7 +24,10 @@ impl Exchange {
         let Some(pool) = self.pool else { return 0 };
         let chooser = self.installed.pools[pool.at()].borrow();
         let endpoints = chooser.config().endpoints().len() as u32;
-        (0..endpoints).filter_map(|at| chooser.load(EndpointIndex(at))).map(|load| u64::from(load.in_flight())).sum()
+        (0..endpoints)
+            .filter_map(|at| chooser.load(EndpointIndex(at)))
+            .map(|load| u64::from(load.in_flight()))
+            .sum()
     }
 
     /// Exchanges of its endpoint in flight.

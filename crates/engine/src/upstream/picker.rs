@@ -66,11 +66,6 @@ impl Picker {
         }
     }
 
-    /// Attempts so far.
-    pub(crate) fn attempts(&self) -> u32 {
-        self.attempts
-    }
-
     /// Settings for kept connections.
     pub(crate) fn keepalive<'p>(&self, installed: &'p Installed) -> std::borrow::Cow<'p, UpstreamKeepalive> {
         match &self.destination {
@@ -90,7 +85,11 @@ impl Picker {
     ///
     /// # Errors
     /// None can be used.
-    pub(crate) async fn next(&mut self, exchange: &mut Exchange, installed: &Installed) -> Result<Picked, Refusal> {
+    pub(crate) async fn next(
+        &mut self,
+        exchange: &mut Exchange,
+        installed: &Installed,
+    ) -> Result<Picked, Refusal> {
         self.attempts += 1;
         let group = exchange.redirects > 0 && self.attempts == 1 && !exchange.response.attempts.is_empty();
         let picked = match &self.destination {
@@ -101,7 +100,8 @@ impl Picker {
             }
             Destination::Addresses(named) => {
                 let picked = self.next_named(named)?;
-                note(exchange, &picked.address, &named.host);
+                let address: Rc<str> = picked.address.to_string().into();
+                note(exchange, address, named.host.as_str().into());
                 picked
             }
         };
@@ -139,7 +139,8 @@ impl Picker {
         let Some(address) = &endpoint.address else {
             return Err(Refusal { status: 502, why: "the endpoint's name did not resolve" });
         };
-        note(exchange, address, &endpoint.name);
+        let (shown, name) = installed.label(ix, at.0 as usize);
+        note(exchange, shown, name);
         Ok(Picked {
             pool: pool.id,
             key: endpoint.key,
@@ -159,7 +160,11 @@ impl Picker {
             && let Some(at) = crate::action::sticky::wanted(exchange, pool)
         {
             let now = exchange.worker.millis();
-            let taken = installed.pools[ix.at()].borrow_mut().take(EndpointIndex(at as u32), now, &mut self.selection);
+            let taken = installed.pools[ix.at()].borrow_mut().take(
+                EndpointIndex(at as u32),
+                now,
+                &mut self.selection,
+            );
             if let Some(lease) = taken {
                 return Ok(lease);
             }
@@ -237,7 +242,13 @@ impl Picker {
     }
 
     /// Whether an answer of this status is to be treated as a failure that is tried again.
-    pub(crate) fn intercepts(&self, exchange: &Exchange, installed: &Installed, status: u16, replayable: bool) -> bool {
+    pub(crate) fn intercepts(
+        &self,
+        exchange: &Exchange,
+        installed: &Installed,
+        status: u16,
+        replayable: bool,
+    ) -> bool {
         status >= 400
             && self.policy.intercepts(
                 status,
@@ -292,9 +303,7 @@ impl Picker {
 }
 
 /// Begins the record of an attempt.
-fn note(exchange: &mut Exchange, address: &Address, name: &str) {
-    let address: Rc<str> = address.to_string().into();
-    let endpoint: Rc<str> = if *name == *address { address.clone() } else { name.into() };
+fn note(exchange: &mut Exchange, address: Rc<str>, endpoint: Rc<str>) {
     exchange.response.attempts.push(Attempt::new(address, endpoint));
 }
 

@@ -67,7 +67,11 @@ pub(crate) async fn resolve(
     }
 }
 
-async fn computed(exchange: &Exchange, installed: &Installed, template: &Template) -> Result<Resolved, (u16, String)> {
+async fn computed(
+    exchange: &Exchange,
+    installed: &Installed,
+    template: &Template,
+) -> Result<Resolved, (u16, String)> {
     let value = text(exchange, template);
     let value = String::from_utf8(value).map_err(|_| (500, "the proxy target is not text".to_owned()))?;
     let (secure, rest) = if let Some(rest) = value.strip_prefix("https://") {
@@ -95,13 +99,20 @@ async fn computed(exchange: &Exchange, installed: &Installed, template: &Templat
     if host.is_empty() {
         return Err((500, format!("no host in proxy target \"{value}\"")));
     }
-    let path = (!path.is_empty()).then(|| if path.starts_with('?') { format!("/{path}") } else { path.to_owned() });
+    let path =
+        (!path.is_empty()).then(|| if path.starts_with('?') { format!("/{path}") } else { path.to_owned() });
     let path = path.map(String::into_bytes);
     if let Some(pool) = installed.plan.pool_by_name(host) {
-        return Ok(Resolved { destination: Destination::Pool(pool), secure, path, host: Some(host.to_owned()) });
+        return Ok(Resolved {
+            destination: Destination::Pool(pool),
+            secure,
+            path,
+            host: Some(host.to_owned()),
+        });
     }
     let default = if secure == Some(true) { 443 } else { 80 };
-    let (name, port) = split_port(host, default).ok_or_else(|| (500, format!("invalid port in \"{value}\"")))?;
+    let (name, port) =
+        split_port(host, default).ok_or_else(|| (500, format!("invalid port in \"{value}\"")))?;
     let addresses = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(ip) => vec![Address::Tcp(SocketAddr::new(ip, port))],
         Err(_) => {

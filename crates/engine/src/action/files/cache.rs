@@ -312,7 +312,8 @@ fn read(file: &File, size: usize) -> Result<Vec<u8>, Errno> {
     let mut bytes = vec![0; size];
     let mut filled = 0;
     while filled < size {
-        let read = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut bytes[filled..], filled as u64))?;
+        let read =
+            rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut bytes[filled..], filled as u64))?;
         if read == 0 {
             break;
         }
@@ -356,10 +357,13 @@ mod tests {
         let first = cache.peek(name, start).unwrap();
         assert_eq!(first.etag.as_slice(), format!("\"{:x}-3\"", first.modified.unix()).as_bytes());
         assert!(cache.peek(name, start + TRUSTED).is_none());
-        assert!(Rc::ptr_eq(&first, &match cache.renew(name, start + TRUSTED, LATER).unwrap() {
-            Found::File(file) => file,
-            _ => unreachable!("it is a file"),
-        }));
+        assert!(Rc::ptr_eq(
+            &first,
+            &match cache.renew(name, start + TRUSTED, LATER).unwrap() {
+                Found::File(file) => file,
+                _ => unreachable!("it is a file"),
+            }
+        ));
         assert!(cache.peek(name, start + TRUSTED).is_some());
         std::fs::remove_file(&path).unwrap();
         assert_eq!(cache.renew(name, start + 2 * TRUSTED, LATER).err(), Some(Errno::NOENT));
@@ -422,7 +426,10 @@ mod tests {
         }
         let mut entries = cache.entries.borrow_mut();
         assert!(entries.bytes <= MOST_BYTES);
-        assert_eq!(entries.bytes, entries.by_name.values().map(|entry| entry.file.in_memory()).sum::<usize>());
+        assert_eq!(
+            entries.bytes,
+            entries.by_name.values().map(|entry| entry.file.in_memory()).sum::<usize>()
+        );
         assert_eq!(entries.ring.len(), entries.by_name.len());
         entries.pass_all();
         entries.pass_all();

@@ -77,7 +77,8 @@ pub(super) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D) 
 
 fn with_charset(exchange: &Exchange, media_type: &str) -> String {
     let types = &exchange.route().files.types;
-    let takes = types.charset_types.iter().any(|taker| taker == "*" || taker.eq_ignore_ascii_case(media_type));
+    let takes =
+        types.charset_types.iter().any(|taker| taker == "*" || taker.eq_ignore_ascii_case(media_type));
     match &types.charset {
         Some(charset) if takes => format!("{media_type}; charset={charset}"),
         _ => media_type.to_owned(),
@@ -123,7 +124,9 @@ fn html(path: &[u8], items: &[Item], listing: Listing, out: &mut Vec<u8>) {
     let mut clock = if listing.local_time { LogClock::local() } else { LogClock::utc() };
     let mut title = Vec::new();
     escape_html(path, &mut title);
-    for part in [&b"<html>\r\n<head><title>Index of "[..], &title, b"</title></head>\r\n<body>\r\n<h1>Index of "] {
+    for part in
+        [&b"<html>\r\n<head><title>Index of "[..], &title, b"</title></head>\r\n<body>\r\n<h1>Index of "]
+    {
         out.extend_from_slice(part);
     }
     out.extend_from_slice(&title);
@@ -193,7 +196,12 @@ fn json(items: &[Item], listing: Listing, out: &mut Vec<u8>) {
         out.extend_from_slice(if at == 0 { b"\r\n" } else { b",\r\n" });
         out.extend_from_slice(b"{ \"name\":\"");
         escape_json(&item.name, out);
-        let _ = write!(out, "\", \"type\":\"{}\", \"mtime\":\"{}\"", kind(item), HttpDate::from_unix(item.modified));
+        let _ = write!(
+            out,
+            "\", \"type\":\"{}\", \"mtime\":\"{}\"",
+            kind(item),
+            HttpDate::from_unix(item.modified)
+        );
         if item.is_file {
             let _ = write!(out, ", \"size\":{}", item.size);
         }
@@ -297,9 +305,15 @@ mod tests {
 
     #[test]
     fn sizes_are_rounded_as_nginx_rounds() {
-        for (size, expected) in
-            [(0, "0"), (9999, "9999"), (10_000, "10K"), (10_751, "10K"), (10_752, "11K"), (1 << 20, "1M"), (5 << 30, "5G")]
-        {
+        for (size, expected) in [
+            (0, "0"),
+            (9999, "9999"),
+            (10_000, "10K"),
+            (10_751, "10K"),
+            (10_752, "11K"),
+            (1 << 20, "1M"),
+            (5 << 30, "5G"),
+        ] {
             assert_eq!(rounded(size), expected, "{size}");
         }
     }

@@ -38,7 +38,11 @@ use cache::Found;
 use index::Index;
 
 /// Answers with what the path maps to.
-pub(crate) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+pub(crate) async fn serve<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+) -> Next {
     if !matches!(exchange.request.method, Method::Get | Method::Head | Method::Post) {
         return wrong_method(exchange);
     }
@@ -166,7 +170,7 @@ fn refused(exchange: &Exchange, call: &str, name: &[u8], error: Errno) -> Next {
         let reason = std::io::Error::from(error).to_string();
         let reason = reason.split(" (os error").next().unwrap_or_default();
         let line = format!("{call} \"{}\" failed ({}: {reason})", text(name), error.raw_os_error());
-        log::server_error(exchange, &line);
+        log::at(exchange, weir_expr::settings::LogLevel::Error, &line);
     }
     Next::Status(status)
 }
@@ -175,16 +179,20 @@ fn text(name: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(name)
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn dots_that_climb() {
-        for (path, expected) in
-            [("/a/../b", true), ("..", true), ("/a/..", true), ("../x", true), ("/a..b/...", false), ("/", false)]
-        {
+        for (path, expected) in [
+            ("/a/../b", true),
+            ("..", true),
+            ("/a/..", true),
+            ("../x", true),
+            ("/a..b/...", false),
+            ("/", false),
+        ] {
             assert_eq!(climbs(path.as_bytes()), expected, "{path}");
         }
     }

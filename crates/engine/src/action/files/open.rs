@@ -13,8 +13,7 @@ use rustix::io::Errno;
 use weir_plan::Symlinks;
 
 // Without NONBLOCK the opening of a pipe would wait for its writer.
-const FLAGS: OFlags =
-    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// Opens a file or folder for reading.
@@ -97,9 +96,12 @@ mod tests {
         std::fs::write(root.join("real/a"), "x").unwrap();
         symlink("real", root.join("link")).unwrap();
         symlink("a", root.join("real/b")).unwrap();
-        for (name, followed, refused) in
-            [("real/a", true, true), ("link/a", true, false), ("real/b", true, false), ("real/c", false, false)]
-        {
+        for (name, followed, refused) in [
+            ("real/a", true, true),
+            ("link/a", true, false),
+            ("real/b", true, false),
+            ("real/c", false, false),
+        ] {
             let path = root.join(name);
             let name = bytes(&path);
             assert_eq!(open(name, Symlinks::Follow).is_ok(), followed);

@@ -89,7 +89,11 @@ pub(super) async fn file<D: Downstream>(
     Next::Done
 }
 
-async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, file: &StaticFile) -> Result<(), SendError> {
+async fn whole<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &StaticFile,
+) -> Result<(), SendError> {
     part(exchange, down, file, 0, file.size).await?;
     respond::end(exchange, down, &Fields::default()).await
 }
