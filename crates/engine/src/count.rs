@@ -127,8 +127,15 @@ impl Counters {
         Counted::new(&self.worker, |cells| &cells.reading)
     }
 
-    /// A request is being answered while the guard lives.
+    /// A request has begun.
+    pub(crate) fn request(&self) {
+        self.worker.requests.bump();
+        self.worker.request_rate.tick(second());
+    }
+
+    /// A request has begun, and is being answered while the guard lives.
     pub(crate) fn writing(&self) -> Counted {
+        self.request();
         Counted::new(&self.worker, |cells| &cells.writing)
     }
 
@@ -154,8 +161,6 @@ impl Counters {
     /// Counts an exchange that is over; its bytes and status are final.
     pub(crate) fn exchange(&self, exchange: &Exchange) {
         let second = second();
-        self.worker.requests.bump();
-        self.worker.request_rate.tick(second);
         let facts = Facts::of(exchange);
         self.worker.client_in.add(facts.received);
         self.worker.client_out.add(exchange.response.bytes_sent);

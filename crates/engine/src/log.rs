@@ -33,6 +33,11 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
         }
         return;
     }
+    if exchange.times.head.is_none() {
+        // A head that was refused is a request all the same.
+        exchange.client.requests.set(exchange.client.requests.get() + 1);
+        exchange.worker.counters.request();
+    }
     exchange.worker.counters.exchange(exchange);
     access(exchange, manner);
 }
@@ -195,6 +200,20 @@ fn escape_hash(out: &mut Vec<u8>, text: &[u8], needs: fn(u8) -> bool) {
 /// The client did something wrong: nginx's `info`.
 pub(crate) fn client_error(exchange: &Exchange, message: &str) {
     at(exchange, LogLevel::Info, message);
+}
+
+/// The request cannot be served as asked: nginx's `error`.
+pub(crate) fn error(exchange: &Exchange, message: &str) {
+    at(exchange, LogLevel::Error, message);
+}
+
+/// The system's number and words for an error, as nginx shows them: `111: Connection refused`.
+pub(crate) fn system(error: &std::io::Error) -> String {
+    let words = error.to_string();
+    match error.raw_os_error() {
+        Some(number) => format!("{number}: {}", words.split(" (os error").next().unwrap_or_default()),
+        None => words,
+    }
 }
 
 /// An endpoint failed: nginx's `error`.

@@ -182,12 +182,12 @@ async fn attempt<D: Downstream>(
         ConnectFailure::Timeout => Stop::Endpoint(Failed {
             failure: Failure::ConnectTimeout,
             sent: false,
-            why: "upstream timed out while connecting".into(),
+            why: "upstream timed out (110: Connection timed out) while connecting to upstream".into(),
         }),
         ConnectFailure::Failed(why) => Stop::Endpoint(Failed {
             failure: Failure::Connect,
             sent: false,
-            why: format!("connect() failed: {why}"),
+            why: format!("{why} while connecting to upstream"),
         }),
         ConnectFailure::Resources(why) => Stop::Own(format!("cannot connect to an endpoint: {why}")),
     })?;
@@ -284,7 +284,7 @@ async fn write(conn: &Conn, bytes: &[u8], timer: &Timer, timeout: Duration) -> R
         timer.arm(timeout);
         let (failure, why) = match timer.run(conn.write_slice(piece)).await {
             Ok(Ok(())) => continue,
-            Ok(Err(error)) => (Failure::Io, format!("sending to the upstream failed: {error}")),
+            Ok(Err(error)) => (Failure::Io, format!("send() failed ({}) while sending request to upstream", log::system(&error))),
             Err(_) => (Failure::Timeout, "upstream timed out while sending a request".to_owned()),
         };
         return Err(Stop::Endpoint(Failed { failure, sent: true, why }));
@@ -358,7 +358,7 @@ impl Answer {
                 FastCgiEvent::Stderr(range) => {
                     let said = String::from_utf8_lossy(&self.input[range.clone()]).trim_end().to_owned();
                     self.input.consume(range.end);
-                    log::upstream_error(exchange, &format!("FastCGI sent in stderr: \"{said}\""));
+                    log::upstream_error(exchange, &format!("FastCGI sent in stderr: \"{said}\" while reading response header from upstream"));
                 }
                 FastCgiEvent::End { consumed, .. } => {
                     self.input.consume(consumed);
@@ -370,10 +370,10 @@ impl Answer {
                     timer.arm(timeout);
                     let (failure, why) = match timer.run(self.conn.read_up_to(&mut self.input, LARGE)).await {
                         Ok(Ok(read)) if read > 0 => continue,
-                        Ok(Ok(_)) => (Failure::Io, "upstream prematurely closed connection".to_owned()),
-                        Ok(Err(error)) => (Failure::Io, format!("reading from the upstream failed: {error}")),
+                        Ok(Ok(_)) => (Failure::Io, "upstream prematurely closed FastCGI connection while reading upstream".to_owned()),
+                        Ok(Err(error)) => (Failure::Io, format!("recv() failed ({}) while reading upstream", log::system(&error))),
                         Err(_) => {
-                            (Failure::Timeout, "upstream timed out while reading its answer".to_owned())
+                            (Failure::Timeout, "upstream timed out (110: Connection timed out) while reading upstream".to_owned())
                         }
                     };
                     return Err(Failed { failure, sent: true, why });

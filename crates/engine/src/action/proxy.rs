@@ -301,7 +301,11 @@ async fn connection(
     fresh: bool,
 ) -> Result<(Box<ClientConnection>, IdleKey, History, bool), Stop> {
     let endpoint = picker.endpoint(attempt.installed, picked);
-    let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(attempt.proxy.tls.as_deref());
+    let of_action = attempt.proxy.tls.as_ref().filter(|_| attempt.secure != Some(false));
+    let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(of_action);
+    if attempt.secure == Some(true) && tls_use.is_none() {
+        return Err(Stop::Own("the computed target is https, but this action has no TLS settings".into()));
+    }
     let tls_name = match tls_use {
         Some(tls) => match &tls.name {
             Some(template) => String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned(),
@@ -359,12 +363,12 @@ async fn connection(
         Err(ConnectFailure::Timeout) => Err(Stop::Endpoint(Failed {
             failure: Failure::ConnectTimeout,
             sent: false,
-            why: "upstream timed out while connecting".into(),
+            why: "upstream timed out (110: Connection timed out) while connecting to upstream".into(),
         })),
         Err(ConnectFailure::Failed(why)) => Err(Stop::Endpoint(Failed {
             failure: Failure::Connect,
             sent: false,
-            why: format!("connect() failed: {why}"),
+            why: format!("{why} while connecting to upstream"),
         })),
         Err(ConnectFailure::Resources(why)) => {
             Err(Stop::Own(format!("cannot connect to an endpoint: {why}")))
@@ -393,7 +397,15 @@ async fn send_request<D: Downstream>(
             _ => Failure::Io,
         },
         sent: true,
-        why: format!("sending to the upstream failed: {error}"),
+        why: match &error {
+            SendError::Timeout => {
+                "upstream timed out (110: Connection timed out) while sending request to upstream".to_owned()
+            }
+            SendError::Io(error) => {
+                format!("send() failed ({}) while sending request to upstream", log::system(error))
+            }
+            error => format!("{error} while sending request to upstream"),
+        },
     };
     if attempt.streaming {
         return stream_body(exchange, down, attempt, conn, failed).await;
@@ -553,15 +565,18 @@ fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
             (Failure::StaleConnection, "upstream closed a kept connection".to_owned())
         }
         ResponseFailure::ClosedUnanswered | ResponseFailure::Closed => {
-            (Failure::Io, "upstream prematurely closed connection while reading response header".to_owned())
+            (Failure::Io, "upstream prematurely closed connection while reading response header from upstream".to_owned())
         }
         ResponseFailure::Timeout => {
             (Failure::Timeout, "upstream timed out while reading response header".to_owned())
         }
         ResponseFailure::Malformed(error) => {
-            (Failure::InvalidHeader, format!("upstream sent an invalid response: {error}"))
+            (Failure::InvalidHeader, format!("upstream sent invalid header ({error}) while reading response header from upstream"))
         }
-        ResponseFailure::Io(error) => (Failure::Io, format!("reading from the upstream failed: {error}")),
+        ResponseFailure::Io(error) => {
+            let why = log::system(&error);
+            (Failure::Io, format!("recv() failed ({why}) while reading response header from upstream"))
+        }
     };
     Failed { failure, sent: true, why }
 }
@@ -647,12 +662,24 @@ async fn forward<D: Downstream>(
                 ReceiveError::Timeout => Ending::ServerTimeout(Phase::Data),
                 _ => Ending::ServerAborted(Phase::Data),
             };
-            log::upstream_error(exchange, &format!("upstream broke off its response: {error}"));
+            log::upstream_error(exchange, &cut_short(&error));
             down.cut();
             counted.end(AttemptEnd::ServerAbort, exchange);
         }
     }
     Next::Done
+}
+
+/// What the log says of a body that its endpoint cut.
+fn cut_short(error: &ReceiveError) -> String {
+    match error {
+        ReceiveError::Closed => "upstream prematurely closed connection while reading upstream".to_owned(),
+        ReceiveError::Timeout => "upstream timed out (110: Connection timed out) while reading upstream".to_owned(),
+        ReceiveError::Malformed(error) => {
+            format!("upstream sent an invalid body ({}) while reading upstream", error.as_str())
+        }
+        ReceiveError::Io(error) => format!("recv() failed ({}) while reading upstream", log::system(error)),
+    }
 }
 
 /// Says that the endpoint did well, when the answer is through.

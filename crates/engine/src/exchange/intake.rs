@@ -58,7 +58,7 @@ pub(crate) fn failed(exchange: &mut Exchange, error: &ReceiveError) -> u16 {
         }
         ReceiveError::Malformed(error) => {
             exchange.ending = Ending::Proxy(Phase::Request);
-            crate::log::client_error(exchange, &format!("client sent a bad body: {error}"));
+            crate::log::client_error(exchange, &format!("client sent invalid chunked body ({error})"));
             error.status()
         }
         ReceiveError::Closed | ReceiveError::Io(_) => {

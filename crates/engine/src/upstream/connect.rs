@@ -85,7 +85,7 @@ fn sort(error: std::io::Error) -> ConnectFailure {
     // EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL.
     match error.raw_os_error() {
         Some(23 | 24 | 105 | 12 | 99) => ConnectFailure::Resources(error.to_string()),
-        _ => ConnectFailure::Failed(error.to_string()),
+        _ => ConnectFailure::Failed(format!("connect() failed ({})", crate::log::system(&error))),
     }
 }
 

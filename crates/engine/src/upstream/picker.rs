@@ -220,7 +220,7 @@ impl Picker {
 
     fn none_live(&self, exchange: &Exchange) -> Refusal {
         match exchange.site().manner {
-            Manner::Nginx => Refusal { status: 502, why: "no live upstreams" },
+            Manner::Nginx => Refusal { status: 502, why: "no live upstreams while connecting to upstream" },
             Manner::Haproxy => Refusal { status: 503, why: "no server is available" },
         }
     }

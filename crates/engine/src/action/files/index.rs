@@ -70,7 +70,7 @@ pub(super) fn find(exchange: &mut Exchange, installed: &Installed) -> Index {
         Some(error) => Index::Next(refused(exchange, "open()", &name, error)),
         None if files.listing.is_some() => Index::None,
         None => {
-            log::server_error(exchange, &format!("directory index of \"{}\" is forbidden", text(&name)));
+            log::error(exchange, &format!("directory index of \"{}\" is forbidden", text(&name)));
             Index::Next(Next::Status(403))
         }
     };

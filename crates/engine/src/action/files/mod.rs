@@ -66,7 +66,7 @@ pub(crate) async fn serve<D: Downstream>(
         Ok(Chosen { found: Found::File(_), .. }) => wrong_method(exchange),
         Ok(Chosen { found: Found::Folder, .. }) => with_slash(exchange),
         Ok(Chosen { found: Found::Other, .. }) => {
-            log::server_error(exchange, &format!("\"{}\" is not a regular file", text(&name)));
+            log::error(exchange, &format!("\"{}\" is not a regular file", text(&name)));
             Next::Status(404)
         }
         Err(error) => refused(exchange, "open()", &name, error),
