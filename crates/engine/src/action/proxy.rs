@@ -301,7 +301,7 @@ async fn connection(
     fresh: bool,
 ) -> Result<(Box<ClientConnection>, IdleKey, History, bool), Stop> {
     let endpoint = picker.endpoint(attempt.installed, picked);
-    let of_action = attempt.proxy.tls.as_ref().filter(|_| attempt.secure != Some(false));
+    let of_action = attempt.proxy.tls.as_deref().filter(|_| attempt.secure != Some(false));
     let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(of_action);
     if attempt.secure == Some(true) && tls_use.is_none() {
         return Err(Stop::Own("the computed target is https, but this action has no TLS settings".into()));
