@@ -568,7 +568,8 @@ fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
             (Failure::Io, "upstream prematurely closed connection while reading response header from upstream".to_owned())
         }
         ResponseFailure::Timeout => {
-            (Failure::Timeout, "upstream timed out while reading response header".to_owned())
+            let why = "upstream timed out (110: Connection timed out) while reading response header from upstream";
+            (Failure::Timeout, why.to_owned())
         }
         ResponseFailure::Malformed(error) => {
             (Failure::InvalidHeader, format!("upstream sent invalid header ({error}) while reading response header from upstream"))
