@@ -107,7 +107,8 @@ pub struct Engine {
     shared: Arc<Shared>,
     prepared: Arc<Prepared>,
     active: Vec<Handle>,
-    /// Workers that serve what they have and accept nothing. They are the first to be asked when more are wanted.
+    /// Workers that serve what they have and accept nothing. They are the first to be asked when more are wanted, and
+    /// end with the engine only: one that ended by itself could not be told from one that is wanted again.
     resting: Vec<Handle>,
     sockets: HashMap<SocketKey, (Arc<OwnedFd>, usize)>,
     health: health::Checks,
@@ -234,7 +235,6 @@ impl Engine {
 
     /// Makes it `count` active workers. Workers beyond that rest until their connections have ended.
     fn resize(&mut self, count: usize) -> Result<(), String> {
-        self.resting.retain(|worker| !worker.thread.is_finished());
         while self.active.len() > count {
             if let Some(worker) = self.active.pop() {
                 self.resting.push(worker);
@@ -285,7 +285,7 @@ impl Engine {
             waiting += usize::from(worker.orders.send(order).is_ok());
         }
         for worker in &self.resting {
-            let _ = worker.orders.send(Order::Drain);
+            let _ = worker.orders.send(Order::Rest);
         }
         drop(done);
         for _ in 0..waiting {

@@ -54,6 +54,8 @@ pub(crate) enum Order {
     },
     /// Open log files anew.
     ReopenLogs,
+    /// Keep what is there until it ends by itself, and wait to be wanted again. Sockets were given to others before.
+    Rest,
     /// Accept nothing more and end when all connections have ended.
     Drain,
     /// Cut everything and end.
@@ -125,6 +127,9 @@ pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     /// Set when no more than what is there is to be served: idle connections close, answers say `close`.
     pub(crate) draining: Signal,
+    /// Set while there are more workers than wanted: nothing is accepted and answers say `close`, but no connection is
+    /// cut, idle ones included.
+    pub(crate) resting: Cell<bool>,
     /// Told when a connection ended: accepting may go on, a drain may be complete.
     pub(crate) ended: Signal,
     /// Kept connections to endpoints.
@@ -153,6 +158,7 @@ impl Worker {
         let seed = shared.seed().wrapping_add(u64::from(id) << 32) | 1;
         Self {
             draining: Signal::default(),
+            resting: Cell::new(false),
             ended: Signal::default(),
             idle: crate::upstream::IdleConnections::default(),
             files: crate::action::files::FileCache::default(),
@@ -407,11 +413,13 @@ async fn main(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>, mut orders:
             None | Some(Order::Stop) => break,
             Some(Order::Install { prepared, opened, held, closing, done }) => {
                 worker.draining.clear();
+                worker.resting.set(false);
                 worker.install(prepared);
                 worker.change_sockets(opened, &held, &closing).await;
                 let _ = done.send(());
             }
             Some(Order::ReopenLogs) => worker.logs.flush(&worker),
+            Some(Order::Rest) => worker.resting.set(true),
             Some(Order::Drain) => {
                 worker.change_sockets(Vec::new(), &[], &worker.loops_keys()).await;
                 worker.draining.set();
@@ -423,6 +431,11 @@ async fn main(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>, mut orders:
 }
 
 impl Worker {
+    /// Answers are the last ones of their connections.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.resting.get() || self.draining.is_set()
+    }
+
     fn loops_keys(&self) -> Vec<SocketKey> {
         self.loops.borrow().keys().copied().collect()
     }

@@ -83,7 +83,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     }
     exchange.times.head = Some(exchange.elapsed());
     client.requests.set(client.requests.get() + 1);
-    exchange.close_after |= last || worker.draining.is_set();
+    exchange.close_after |= last || worker.is_leaving();
     let writing = worker.counters.writing();
     match take_request(&mut exchange, h1, hosts, settings) {
         Ok(()) => {

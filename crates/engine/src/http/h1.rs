@@ -109,7 +109,7 @@ impl H1 {
             && client.keepalive_timeout.is_some()
             && client.keepalive_requests.is_none_or(|most| exchange.client.requests.get() < most)
             && client.keepalive_time.is_none_or(|most| age < most)
-            && !exchange.worker.draining.is_set();
+            && !exchange.worker.is_leaving();
         let framing = match size {
             BodySize::Bodiless => SendFraming::None,
             BodySize::Known(length) => SendFraming::Length(length),

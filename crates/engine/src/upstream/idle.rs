@@ -68,7 +68,7 @@ impl IdleConnections {
         key: IdleKey,
         mut kept: Kept,
     ) {
-        if bounds.idle == 0 || worker.draining.is_set() {
+        if bounds.idle == 0 || worker.is_leaving() {
             return;
         }
         kept.conn.incoming.release();
@@ -132,7 +132,7 @@ async fn sweep(worker: Rc<Worker>) {
             }
         }
         drop(pools);
-        if worker.draining.is_set() {
+        if worker.is_leaving() {
             worker.idle.clear();
         }
     }
