@@ -166,11 +166,12 @@ fn refused(exchange: &Exchange, call: &str, name: &[u8], error: Errno) -> Next {
         Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::MLINK => 403,
         _ => 500,
     };
-    if status != 404 || exchange.route().settings.log_not_found {
-        let reason = std::io::Error::from(error).to_string();
-        let reason = reason.split(" (os error").next().unwrap_or_default();
-        let line = format!("{call} \"{}\" failed ({}: {reason})", text(name), error.raw_os_error());
-        log::at(exchange, weir_expr::settings::LogLevel::Error, &line);
+    let reason = log::system(&std::io::Error::from(error));
+    let line = format!("{call} \"{}\" failed ({reason})", text(name));
+    match status {
+        500 => log::server_error(exchange, &line),
+        404 if !exchange.route().settings.log_not_found => {}
+        _ => log::error(exchange, &line),
     }
     Next::Status(status)
 }
