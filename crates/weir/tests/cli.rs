@@ -1,5 +1,7 @@
 //! Command lines that serve nothing: their words and exit codes, beside Debian's own programs where those answer alike.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 use std::process::Command;
 
@@ -43,7 +45,9 @@ const GOOD: &str = "pid {dir}/pid; error_log {dir}/error.log;\nevents {}\nhttp {
 
 /// What is said about the test itself; Weir may warn about words (`uwsgi_temp_path`) that do nothing here.
 fn verdict((code, text): (i32, String)) -> (i32, Vec<String>) {
-    let about = |line: &&str| line.starts_with("nginx: the configuration") || line.starts_with("nginx: configuration");
+    let about = |line: &&str| {
+        line.starts_with("nginx: the configuration") || line.starts_with("nginx: configuration")
+    };
     (code, text.lines().filter(about).map(Into::into).collect())
 }
 

@@ -3,6 +3,8 @@
 //! This program is both: called with the variables of the runner it is `weir` (or, through a link, nginx or haproxy)
 //! with the double of `life/double.rs`; without them it runs the tests.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "life/cases.rs"]
 mod cases;
 #[path = "life/debian.rs"]

@@ -187,7 +187,7 @@ fn try_the_machine(launch: &Launch, compiled: &mut Compiled) {
     compiled.diagnostics.extend(failures);
     let wanted = sockets::wanted(&compiled.model, launch.manner);
     compiled.diagnostics.extend(sockets::try_addresses(&wanted));
-    compiled.diagnostics.extend(life::privileges::wanted(&compiled.model.process).err());
+    compiled.diagnostics.extend(life::privileges::wanted(&compiled.model.process).err().map(|found| *found));
 }
 
 #[cfg(test)]

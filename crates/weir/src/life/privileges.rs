@@ -26,7 +26,7 @@ pub(crate) struct Identity {
 
 /// The identity that a configuration asks for, if this process may and must change into it: it is root, and another
 /// user or root folder is named.
-pub(crate) fn wanted(process: &Process) -> Result<Option<Identity>, Diagnostic> {
+pub(crate) fn wanted(process: &Process) -> Result<Option<Identity>, Box<Diagnostic>> {
     if !Uid::effective().is_root() {
         return Ok(None);
     }
@@ -47,17 +47,17 @@ pub(crate) fn wanted(process: &Process) -> Result<Option<Identity>, Diagnostic> 
 }
 
 /// User, primary group and all groups, by name or number.
-fn look_up(user: &weir_model::User) -> Result<(Uid, Gid, Vec<Gid>), Diagnostic> {
+fn look_up(user: &weir_model::User) -> Result<(Uid, Gid, Vec<Gid>), Box<Diagnostic>> {
     let complain = |what: &str, name: &str| {
         let found = Diagnostic::error(
             "process::unknown-user",
             format!("there is no {what} `{name}` on this machine"),
         )
         .help(format!("create it, or name another {what}"));
-        match user.origin {
+        Box::new(match user.origin {
             Some(span) => found.at(span),
             None => found,
-        }
+        })
     };
     let by_name = User::from_name(&user.user).ok().flatten();
     let by_number =

@@ -90,7 +90,7 @@ fn serve(
     };
     let warnings = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Warning).count();
     let (model, plan) = compiled.into_runnable().map_err(|_| Failed(1))?;
-    let identity = privileges::wanted(&model.process).map_err(|found| fail(vec![found]))?;
+    let identity = privileges::wanted(&model.process).map_err(|found| fail(vec![*found]))?;
     let wanted = sockets::wanted(&model, manner);
     let workers = compile::worker_count(&model);
     let table = SocketTable::default();

@@ -93,11 +93,10 @@ impl Scene {
 
     /// Asks until `name` is `value`.
     pub(crate) fn until(&self, name: &str, value: &str) -> HashMap<String, String> {
-        let facts = eventually(&format!("{name}={value}"), || {
+        eventually(&format!("{name}={value}"), || {
             let facts = try_facts(&self.port)?;
             (facts[name] == value).then_some(facts)
-        });
-        facts
+        })
     }
 
     pub(crate) fn errors(&self) -> String {
@@ -129,7 +128,7 @@ pub(crate) fn try_facts(port: &Port) -> Option<HashMap<String, String>> {
 
 /// Waits until no process has this id.
 pub(crate) fn until_gone(pid: i32) {
-    eventually(&format!("the end of process {pid}"), || alive(pid).then_some(()).is_none().then_some(()));
+    eventually(&format!("the end of process {pid}"), || (!alive(pid)).then_some(()));
 }
 
 pub(crate) fn alive(pid: i32) -> bool {
