@@ -115,7 +115,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         }
         Var::Filename => exchange.append_filename(out),
         Var::RemoteUser => return extend(out, exchange.user.as_deref()),
-        Var::ProxyHost => return extend(out, exchange.proxy_host().map(|(host, _)| host)),
+        Var::ProxyHost => return extend(out, exchange.proxy_host().as_ref().map(|(host, _)| &**host)),
         Var::ProxyPort => return number(out, exchange.proxy_host().map(|(_, port)| u64::from(port))),
         Var::ForwardedFor => {
             if request.fields.join(HeaderId::XForwardedFor, b", ", out) {

@@ -29,6 +29,7 @@ pub(crate) use ending::{Ending, Phase};
 pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -300,13 +301,17 @@ impl Exchange {
         }
     }
 
-    /// Host and port named by the proxy action.
-    pub(crate) fn proxy_host(&self) -> Option<(&[u8], u16)> {
+    /// Host and port named by the proxy action; of a computed target, what it comes to now.
+    pub(crate) fn proxy_host(&self) -> Option<(Cow<'_, [u8]>, u16)> {
         let Action::Proxy(proxy) = &self.route().action else { return None };
+        if let ProxyTarget::Computed(template) = &proxy.target {
+            let (host, port) = crate::upstream::named_host(&crate::eval::text(self, template))?;
+            return Some((Cow::Owned(host), port));
+        }
         let host = proxy.host.as_bytes();
         let default = if proxy.tls.is_some() { 443 } else { 80 };
         let port = proxy.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(default);
-        Some((host, port))
+        Some((Cow::Borrowed(host), port))
     }
 
     /// Name of the pool chosen, or of the one that the action names.

@@ -12,7 +12,7 @@ mod target;
 pub(crate) use connect::{ConnectFailure, ConnectSettings, local_address, open};
 pub(crate) use idle::{IdleConnections, IdleKey, Kept};
 pub(crate) use picker::{Picked, Picker, Refusal};
-pub(crate) use target::resolve;
+pub(crate) use target::{named_host, resolve};
 
 use weir_policy::pool::{EndpointIndex, Standing};
 

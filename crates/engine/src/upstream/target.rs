@@ -132,6 +132,22 @@ async fn computed(
     })
 }
 
+/// Host and port that a computed target names, as `$proxy_host` shows them: without the scheme's own port.
+pub(crate) fn named_host(value: &[u8]) -> Option<(Vec<u8>, u16)> {
+    let value = std::str::from_utf8(value).ok()?;
+    let (default, rest) = match value.strip_prefix("https://") {
+        Some(rest) => (443, rest),
+        None => (80, value.strip_prefix("http://").unwrap_or(value)),
+    };
+    if rest.starts_with("unix:") {
+        return Some((b"localhost".to_vec(), default));
+    }
+    let host = &rest[..rest.find(['/', '?']).unwrap_or(rest.len())];
+    let (name, port) = split_port(host, default)?;
+    let shown = if port == default { name } else { host };
+    Some((shown.as_bytes().to_vec(), port))
+}
+
 fn split_port(host: &str, default: u16) -> Option<(&str, u16)> {
     let after_bracket = host.rfind(']').unwrap_or(0);
     match host[after_bracket..].rfind(':') {
@@ -147,6 +163,18 @@ fn split_port(host: &str, default: u16) -> Option<(&str, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn computed_targets_name_their_host() {
+        let named = |value: &str| {
+            named_host(value.as_bytes()).map(|(h, p)| (String::from_utf8_lossy(&h).into_owned(), p))
+        };
+        assert_eq!(named("http://a:81/x?y"), Some(("a:81".into(), 81)));
+        assert_eq!(named("https://a:443?y"), Some(("a".into(), 443)));
+        assert_eq!(named("http://[::1]:8080"), Some(("[::1]:8080".into(), 8080)));
+        assert_eq!(named("http://unix:/s:/x"), Some(("localhost".into(), 80)));
+        assert_eq!(named("http://a:x/"), None);
+    }
 
     #[test]
     fn ports_are_split_off() {
