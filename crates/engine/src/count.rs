@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
-use weir_plan::Plan;
+use weir_plan::{Manner, Plan};
 use weir_policy::limit::Quota;
+use weir_telemetry::count::status_class;
 use weir_telemetry::{
     AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
 };
@@ -168,6 +169,13 @@ impl Counters {
         let site = self.site(exchange.site().id);
         facts.count(exchange, &listener, second);
         facts.count(exchange, &site, second);
+        if let Some(pool) = exchange.pool
+            && gave_up(exchange.ending)
+        {
+            // The answer was made here for want of one from the pool: it counts for the pool as a whole.
+            let pool = self.back(BackKey::Pool(exchange.installed.plan.pool(pool).id));
+            pool.answers[status_class(exchange.response.status)].bump();
+        }
     }
 
     /// Counts a session of a TCP service that is over, beside its connection.
@@ -284,8 +292,8 @@ impl Facts {
             Ending::Normal => {}
             Ending::Local if response.status == 500 => front.internal_errors.bump(),
             Ending::Local => front.intercepted.bump(),
-            Ending::Proxy(Phase::Request) if matches!(response.status, 403 | 429) => {
-                front.denied_requests.bump()
+            Ending::Proxy(Phase::Request) if is_denied(exchange) => {
+                front.denied_requests.bump();
             }
             Ending::ClientAborted(Phase::Request)
             | Ending::ClientTimeout(Phase::Request)
@@ -301,6 +309,20 @@ impl Facts {
             front.compression[3].bump();
         }
     }
+}
+
+/// Whether no endpoint gave an answer.
+fn gave_up(ending: Ending) -> bool {
+    let (Ending::ServerAborted(phase) | Ending::ServerTimeout(phase) | Ending::Proxy(phase)) = ending else {
+        return false;
+    };
+    matches!(phase, Phase::Queue | Phase::Connect | Phase::Headers)
+}
+
+/// Whether a rule turned down a request that was well-formed.
+fn is_denied(exchange: &Exchange) -> bool {
+    let of_haproxy = exchange.site().manner == Manner::Haproxy && exchange.times.head.is_some();
+    of_haproxy && exchange.response.status != 408 || matches!(exchange.response.status, 403 | 429)
 }
 
 /// An attempt at an endpoint, in flight until [`Attempting::end`]. One that is dropped before ended with its client.

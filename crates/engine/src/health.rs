@@ -15,8 +15,10 @@ use std::time::Duration;
 use weir_control::EndpointKey;
 use weir_control::snapshot::HealthReport;
 use weir_http::{Framing, HeadRules, HeadWriter, Method, UnusualNames, Version};
-use weir_plan::{Address, Endpoint, Expect, HealthCheck, Probe, TcpStep};
+use weir_plan::{Address, Endpoint, Expect, HealthCheck, Pool, Probe, TcpStep};
 use weir_policy::Millis;
+use weir_policy::pool::{PoolShared, Standing};
+use weir_telemetry::Level;
 use weir_policy::health::{Health, HealthConfig, Transition};
 use weir_rt::{Buf, Runtime, Sender, Timer};
 use weir_wire::{ClientConnection, Conn, SendFraming, Step};
@@ -198,18 +200,30 @@ async fn watch(
             None => return,
         };
         let name = format!("{}/{}", pool.name, endpoint.name);
+        let state = &prepared.pools[pool_at];
         match (transition, result) {
             (Transition::WentUp, _) => {
                 prepared.pools[pool_at].set_health(at, true, now);
-                shared.logs.notice(&format!("endpoint {name} is UP"));
+                shared.logs.event(Level::Notice, &format!("Server {name} is UP. {}", census(pool, state)));
             }
             (Transition::WentDown, Err(failed)) => {
                 prepared.pools[pool_at].set_health(at, false, now);
-                shared.log_process_error(&format!("endpoint {name} is DOWN: {}", failed.why));
+                let line = format!("Server {name} is DOWN, reason: {}. {}", failed.why, census(pool, state));
+                shared.logs.event(Level::Alert, &line);
             }
             _ => {}
         }
     }
+}
+
+/// How many endpoints are left, in HAProxy's words.
+fn census(pool: &Pool, state: &PoolShared) -> String {
+    let up = |backup: bool| {
+        let endpoints = pool.config.endpoints().iter().enumerate();
+        let of_tier = endpoints.filter(|(_, endpoint)| endpoint.backup == backup);
+        of_tier.filter(|(at, _)| state.standing(&pool.config, *at) == Standing::Up).count()
+    };
+    format!("{} active and {} backup servers left.", up(false), up(true))
 }
 
 /// What pages show of an endpoint after a check.
@@ -223,7 +237,7 @@ fn checked(health: &Health, result: &Result<Passed, Failed>, now: Millis, took: 
         (false, level) => format!("DOWN {level}/{rise}"),
     };
     let (word, code, text) = match result {
-        Ok(passed) => (passed.word, passed.code, "the check passed".to_owned()),
+        Ok(passed) => (passed.word, passed.code, String::new()),
         Err(failed) => (failed.word, failed.code, failed.why.clone()),
     };
     let report = HealthReport {
@@ -318,7 +332,11 @@ async fn connect(
     };
     open(address, &settings, &Timer::new()).await.map_err(|failure| {
         let word = if matches!(failure, ConnectFailure::Timeout) { "L4TOUT" } else { "L4CON" };
-        Failed::new(word, format!("no connection: {failure:?}"))
+        let why = match failure {
+            ConnectFailure::Timeout => "no connection in time".to_owned(),
+            ConnectFailure::Failed(why) | ConnectFailure::Resources(why) => why,
+        };
+        Failed::new(word, why)
     })
 }
 

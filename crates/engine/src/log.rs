@@ -129,6 +129,12 @@ fn write_line(exchange: &Exchange, format: &Template, values: Values, out: &mut 
             Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
             Piece::Var(var, filters) => {
                 let start = out.len();
+                let unread = values == Values::Haproxy && *var == Var::RequestLine && exchange.times.head.is_none();
+                if unread {
+                    out.extend_from_slice(b"<BADREQ>");
+                    apply(filters, out, start);
+                    continue;
+                }
                 let has_value = vars::append(exchange, var, out) || is_found_empty(var);
                 escape(values, var, out, start);
                 if values == Values::Default && !has_value {
@@ -232,8 +238,14 @@ pub(crate) fn endpoint_disabled(exchange: &Exchange) {
 }
 
 /// Writes a line about an exchange to the error logs that want its level.
+///
+/// HAProxy writes none about requests: its traffic lines tell all, and what reads them would stumble over others.
 pub(crate) fn at(exchange: &Exchange, severity: LogLevel, message: &str) {
     let service = service(exchange);
+    let manner = service.map_or_else(|| exchange.site().manner, |service| service.manner);
+    if manner == Manner::Haproxy && severity < LogLevel::Crit {
+        return;
+    }
     let logs = match service {
         Some(service) => &service.error_logs,
         None => &exchange.route().settings.error_logs,

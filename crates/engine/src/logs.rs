@@ -120,9 +120,9 @@ impl Logs {
         self.write(Level::Crit, None, message);
     }
 
-    /// Writes a line about an event of the process that is no error.
-    pub(crate) fn notice(&self, message: &str) {
-        self.write(Level::Notice, None, message);
+    /// Writes a line about an event of the process.
+    pub(crate) fn event(&self, level: Level, message: &str) {
+        self.write(level, None, message);
     }
 
     /// Writes a line about a connection that has no request yet.

@@ -79,8 +79,10 @@ fn descriptors() -> u64 {
 }
 
 fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
-    let front =
-        |id, limit: Option<u64>| Front { limit, ..shared.registry.sum_front(FrontKey::Site(id), now) };
+    let front = |id, limit: Option<u64>| {
+        let limit = limit.or(plan.process.max_connections);
+        Front { limit, ..shared.registry.sum_front(FrontKey::Site(id), now) }
+    };
     let http = plan.sites.iter().map(|site| (site.id, &site.name, "http", site.max_connections));
     let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", tcp.max_connections));
     // HAProxy counts proxies from one, and the first is its own.

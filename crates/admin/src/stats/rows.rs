@@ -299,7 +299,7 @@ fn server(cx: &Context<'_>, pool: &Pool, endpoint: &Endpoint) -> Row {
             "check_code": optional(health.last_code.map(u64::from)),
             "check_duration": Value::Total(health.last_duration_ms),
             "last_chk": text(&health.last_text),
-            "check_desc": text(&health.last_text),
+            "check_desc": text(meaning(&health.last_status)),
             "check_rise": Value::Number(u64::from(health.rise)),
             "check_fall": Value::Number(u64::from(health.fall)),
             "check_health": Value::Number(u64::from(health.level)),
@@ -354,6 +354,24 @@ fn backend(cx: &Context<'_>, pool: &Pool) -> Row {
 /// Whether a pool takes work. One without endpoints answers by itself and counts as up.
 pub(super) fn is_up(pool: &Pool) -> bool {
     pool.endpoints.is_empty() || pool.active() + pool.backups() > 0
+}
+
+/// What a word of `check_status` means, as the management guide explains it.
+fn meaning(word: &str) -> &'static str {
+    match word {
+        "INI" => "Initializing",
+        "L4OK" => "Layer4 check passed",
+        "L4TOUT" => "Layer4 timeout",
+        "L4CON" => "Layer4 connection problem",
+        "L6OK" => "Layer6 check passed",
+        "L6TOUT" => "Layer6 timeout",
+        "L6RSP" => "Layer6 invalid response",
+        "L7OK" => "Layer7 check passed",
+        "L7TOUT" => "Layer7 timeout",
+        "L7RSP" => "Layer7 invalid response",
+        "L7STS" => "Layer7 wrong status",
+        _ => "",
+    }
 }
 
 /// HAProxy's word for the state of a server.

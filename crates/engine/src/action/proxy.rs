@@ -118,12 +118,16 @@ pub(crate) async fn serve<D: Downstream>(
     };
     let mut picker = Picker::new(exchange, resolved.destination, &proxy.settings.retry);
     let mut fresh = false;
+    // One session of an endpoint, however often it is tried again there.
+    let mut held = None;
     loop {
         let picked = match picker.next(exchange, installed).await {
             Ok(picked) => picked,
             Err(Refusal { status, why }) => return refused(exchange, status, why),
         };
-        let mut counted = exchange.worker.counters.attempt(picked.pool, picked.key, exchange.worker.now());
+        let counters = &exchange.worker.counters;
+        let mut counted: Attempting =
+            held.take().unwrap_or_else(|| counters.attempt(picked.pool, picked.key, exchange.worker.now()));
         let outcome = try_once(exchange, down, &attempt, &picker, &picked, fresh).await;
         fresh = false;
         let replayable = !exchange.body.streamed;
@@ -151,11 +155,12 @@ pub(crate) async fn serve<D: Downstream>(
             }
             Err(Stop::Endpoint(failed)) => failed,
         };
-        match failed.failure {
-            Failure::StaleConnection => counted.cancel(),
-            failure => counted.end(end_of(failure), exchange),
-        }
         let retry = picker.failed(exchange, installed, failed.failure, failed.sent, replayable);
+        match (retry, failed.failure) {
+            (Retry::Same, _) => {}
+            (_, Failure::StaleConnection) => counted.cancel(),
+            (_, failure) => counted.end(end_of(failure), exchange),
+        }
         note_failure(exchange, &failed, retry);
         match retry {
             Retry::No => return gave_up(exchange, failed.failure),
@@ -166,6 +171,7 @@ pub(crate) async fn serve<D: Downstream>(
                 if exchange.site().manner == weir_plan::Manner::Haproxy {
                     weir_rt::sleep(Duration::from_secs(1).min(proxy.settings.connect_timeout)).await;
                 }
+                held = Some(counted);
             }
         }
     }
@@ -219,7 +225,10 @@ fn gave_up(exchange: &mut Exchange, failure: Failure) -> Next {
         Failure::InvalidHeader => Ending::Proxy(Phase::Headers),
         _ => Ending::ServerAborted(Phase::Headers),
     };
-    Next::Status(failure.status())
+    let unreachable = matches!(failure, Failure::Connect | Failure::ConnectTimeout);
+    let haproxy = exchange.site().manner == weir_plan::Manner::Haproxy;
+    // HAProxy's 503 is for servers that cannot be reached, its 502 for those that answer badly.
+    Next::Status(if haproxy && unreachable { 503 } else { failure.status() })
 }
 
 /// Takes the body in as the settings say, and tells how it goes on.

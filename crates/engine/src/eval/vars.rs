@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use weir_expr::{Count, Slot, Timer, Var};
 use weir_http::HeaderId;
-use weir_plan::Manner;
+use weir_plan::{Action, Manner};
 
-use crate::exchange::{Attempt, Exchange};
+use crate::exchange::{Attempt, Ending, Exchange};
 use crate::fields::FieldName;
 
 /// Appends the value of `var`; false if the exchange has none (logs show `-`).
@@ -114,7 +114,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             return extend(out, crate::action::files::real_path(&root).as_deref());
         }
         Var::Filename => exchange.append_filename(out),
-        Var::RemoteUser => return extend(out, exchange.user.as_deref()),
+        Var::RemoteUser => return remote_user(exchange, out),
         Var::ProxyHost => return extend(out, exchange.proxy_host().as_ref().map(|(host, _)| &**host)),
         Var::ProxyPort => return number(out, exchange.proxy_host().map(|(_, port)| u64::from(port))),
         Var::ForwardedFor => {
@@ -233,6 +233,15 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::User(slot) => return super::tables::append_user(exchange, *slot, out),
     }
     out.len() > before
+}
+
+/// The user that authenticated; else the one that the request names, unchecked, as nginx shows it.
+fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    if exchange.user.is_some() {
+        return extend(out, exchange.user.as_deref());
+    }
+    let named = exchange.request.fields.first(HeaderId::Authorization).and_then(weir_http::auth::basic);
+    extend(out, named.as_ref().map(|named| &*named.user))
 }
 
 fn extend(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
@@ -361,7 +370,10 @@ fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
         Timer::Query => {
             times.head.map(|head| head + times.idle + time_of(exchange, Timer::Handshake).unwrap_or_default())
         }
-        Timer::Queue => times.queued,
+        // HAProxy's statistics page runs inside it, at once.
+        Timer::Queue | Timer::Connect | Timer::Response if is_stats(exchange) => Some(Duration::ZERO),
+        // What found an endpoint without waiting waited for no time.
+        Timer::Queue => times.queued.or((!exchange.response.attempts.is_empty()).then_some(Duration::ZERO)),
         Timer::Connect => exchange.response.attempts.last().and_then(|attempt| attempt.connect),
         Timer::Response => exchange
             .response
@@ -375,6 +387,10 @@ fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
         Timer::Total => Some(exchange.elapsed() + times.idle),
         Timer::User => Some(exchange.elapsed()),
     }
+}
+
+fn is_stats(exchange: &Exchange) -> bool {
+    exchange.ending == Ending::Local && matches!(exchange.route().action, Action::Stats(_))
 }
 
 fn count_of(exchange: &Exchange, count: Count) -> u64 {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use weir_plan::{Action, ErrorTarget, Respond, RouteFeatures, RouteIx, TryLast};
+use weir_plan::{Action, ErrorTarget, Manner, Respond, RouteFeatures, RouteIx, TryLast};
 
 use super::{Downstream, Ending, Exchange, Phase};
 use crate::eval::program::{self, Verdict};
@@ -172,7 +172,13 @@ async fn verdict<D: Downstream>(
 ) -> Next {
     match verdict {
         Verdict::Go => Next::Status(500),
-        Verdict::Respond(respond) => Next::Respond(respond),
+        Verdict::Respond(respond) => {
+            if respond.status >= 400 && exchange.site().manner == Manner::Haproxy {
+                // A rule denied it: the log says `PR`, and it counts as denied.
+                exchange.ending = Ending::Proxy(Phase::Request);
+            }
+            Next::Respond(respond)
+        }
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
         Verdict::Close => Next::Close,
         Verdict::Failed => Next::Status(500),

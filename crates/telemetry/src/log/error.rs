@@ -171,10 +171,13 @@ impl ErrorLog {
         if let Some(header) = &self.0.syslog {
             header.write(out, level.severity(), stamp);
         }
-        let pid = self.0.pid;
-        let _ = write!(out, "{} [{}] {pid}#{}: ", stamp.error, level.word(), thread_number());
-        if let Some(connection) = connection {
-            let _ = write!(out, "*{connection} ");
+        // HAProxy's messages have no head of their own behind that of syslog.
+        if self.0.syslog.as_ref().is_none_or(|header| header.pid.is_none()) {
+            let pid = self.0.pid;
+            let _ = write!(out, "{} [{}] {pid}#{}: ", stamp.error, level.word(), thread_number());
+            if let Some(connection) = connection {
+                let _ = write!(out, "*{connection} ");
+            }
         }
         out.extend_from_slice(body);
         if self.0.syslog.as_ref().is_none_or(|header| header.newline) {
