@@ -175,7 +175,7 @@ impl Outgoing {
                 self.sent += sent;
                 continue;
             };
-            match stream.try_send_file(file, &mut offset, end - before)? {
+            match stream.try_send_file(file, &mut offset, end)? {
                 Some(0) => return Err(SendError::Length),
                 Some(_) => self.sent += offset - before,
                 None => {
