@@ -1,8 +1,9 @@
-//! Debian's own units, init script and logrotate file, unmodified, with this program in place of theirs.
+//! Debian's own units, init script and logrotate file, unmodified, with the real `weir` in place of their programs.
 //!
-//! Each case runs in mount and network namespaces of its own: there this program lies at /usr/sbin/nginx (or haproxy),
-//! port 80 is free, and /run and /var/log are fresh. What the files say is run with `sh`, as the service manager would.
+//! Each case runs in mount and network namespaces of its own: there `weir` lies at /usr/sbin/nginx (or haproxy), port 80
+//! is free, and /run and /var/log are fresh. What the files say is run with `sh`, as the service manager would.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use weir_testkit::notify::NotifySocket;
 use weir_testkit::process::UnixSignal as Signal;
 use weir_testkit::{Client, Process, Request, eventually, programs};
 
+use crate::Case;
 use crate::scene::{alive, is_root, until_gone};
-use crate::{Case, PROGRAM};
 
 pub(crate) const ALL: &[Case] = &[
     ("debians_nginx_unit_and_logrotate_file", || isolated("debians_nginx_unit_and_logrotate_file", nginx)),
@@ -38,7 +39,7 @@ fn isolated(name: &str, body: fn()) {
 
 fn sh(script: &str) -> (i32, String) {
     let mut command = Command::new("sh");
-    command.args(["-c", script]).env(PROGRAM, "1");
+    command.args(["-c", script]);
     programs::run(command)
 }
 
@@ -49,10 +50,9 @@ fn ok(script: &str) -> String {
     text
 }
 
-/// Puts this program in place of Debian's, and fresh folders where it writes.
+/// Puts Weir in place of Debian's program, and fresh folders where it writes.
 fn stage(place: &str) {
-    let own = std::env::current_exe().unwrap();
-    ok(&format!("mount --bind {} {place}", own.display()));
+    ok(&format!("mount --bind {} {place}", env!("CARGO_BIN_EXE_weir")));
     ok("ip link set lo up; mount -t tmpfs none /run; mkdir -p /run/lock");
     ok("mount -t tmpfs none /var/log; mkdir /var/log/nginx");
 }
@@ -64,23 +64,34 @@ fn commands(unit: &str, kind: &str) -> Vec<String> {
     lines.map(|line| line.trim_start_matches('-').to_owned()).collect()
 }
 
-fn facts() -> Option<String> {
-    let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
-    Some(Client::try_connect(address).ok()?.try_request(&Request::get("/")).ok()?.text())
+/// What the server says at a port, if it is there.
+fn status(port: u16) -> Option<u16> {
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    Some(Client::try_connect(address).ok()?.try_request(&Request::get("/")).ok()?.status)
+}
+
+/// The user ids of a process's children.
+fn users_below(pid: i32) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let uid = |child: &str| std::fs::metadata(format!("/proc/{child}")).map(|meta| meta.uid()).ok();
+    children.split_whitespace().filter_map(uid).collect()
 }
 
 fn nginx() {
     stage("/usr/sbin/nginx");
+    ok("mount -t tmpfs none /etc/nginx/conf.d");
     for command in commands("nginx", "ExecStartPre").iter().chain(&commands("nginx", "ExecStart")) {
         let text = ok(command);
         assert!(!text.contains("[emerg]"), "{command}\n{text}");
     }
     let pid: i32 = std::fs::read_to_string("/run/nginx.pid").unwrap().trim().parse().unwrap();
-    let first = facts().expect("it serves as soon as its parent has ended");
-    assert!(first.contains("generation=1") && !first.contains("uid=0"), "{first}");
+    assert_eq!(status(80), Some(200), "it serves as soon as its parent has ended");
+    let users = users_below(pid);
+    assert!(users.len() == 1 && users[0] != 0, "one data plane, as www-data: {users:?}");
     ok("/etc/init.d/nginx status");
+    std::fs::write("/etc/nginx/conf.d/more.conf", "server { listen 81; return 204; }\n").unwrap();
     commands("nginx", "ExecReload").iter().for_each(|command| drop(ok(command)));
-    eventually("the second generation", || facts().filter(|text| text.contains("generation=2")));
+    eventually("the new listener", || (status(81) == Some(204)).then_some(()));
     rotate();
     // A second start finds the port taken, and says so by its exit code.
     assert_ne!(sh("/usr/sbin/nginx -g 'daemon on; master_process on;'").0, 0);
@@ -89,9 +100,9 @@ fn nginx() {
     assert!(!Path::new("/run/nginx.pid").exists());
     // The init script starts and stops it as well.
     ok("/etc/init.d/nginx start");
-    assert!(facts().is_some());
+    assert_eq!(status(80), Some(200));
     ok("/etc/init.d/nginx stop");
-    assert!(facts().is_none());
+    assert_eq!(status(80), None);
 }
 
 /// What logrotate does with Debian's file: rename, make anew, run the line after `postrotate`.
@@ -105,7 +116,7 @@ fn rotate() {
     );
     ok(&after);
     eventually("a line in the new log", || {
-        facts();
+        status(80);
         std::fs::read_to_string("/var/log/nginx/access.log").is_ok_and(|text| !text.is_empty()).then_some(())
     });
 }
@@ -125,10 +136,7 @@ fn haproxy() {
     }
     let start = commands("haproxy", "ExecStart").remove(0);
     let mut command = Command::new("sh");
-    command
-        .args(["-c", &format!("{environment} exec {start}")])
-        .env(PROGRAM, "1")
-        .env("NOTIFY_SOCKET", notify.path());
+    command.args(["-c", &format!("{environment} exec {start}")]).env("NOTIFY_SOCKET", notify.path());
     let mut process = Process::spawn(command).unwrap();
     assert!(notify.told("READY=1", Duration::from_secs(20)), "{}", process.printed());
     assert_eq!(std::fs::read_to_string("/run/haproxy.pid").unwrap().trim(), process.pid().to_string());
