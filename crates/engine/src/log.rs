@@ -296,7 +296,9 @@ fn write_error(
 fn describe(exchange: &Exchange, line: &mut String) {
     // Writing to a `String` cannot fail.
     describe_client(exchange, line);
-    let _ = write!(line, ", server: {}", exchange.site().name);
+    if let Some(site) = exchange.installed.plan.sites.get(exchange.site.at()) {
+        let _ = write!(line, ", server: {}", site.name);
+    }
     let request = &exchange.request;
     if !request.line.is_empty() {
         let _ = write!(line, ", request: \"{}\"", String::from_utf8_lossy(&request.line));

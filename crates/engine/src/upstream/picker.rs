@@ -58,7 +58,7 @@ impl Picker {
             destination,
             selection: Selection::default(),
             lease: None,
-            policy: policy(settings, exchange.site().manner),
+            policy: policy(settings, manner(exchange)),
             attempts: 0,
             named_at: 0,
             began: exchange.worker.millis(),
@@ -219,7 +219,7 @@ impl Picker {
     }
 
     fn none_live(&self, exchange: &Exchange) -> Refusal {
-        match exchange.site().manner {
+        match manner(exchange) {
             Manner::Nginx => Refusal { status: 502, why: "no live upstreams while connecting to upstream" },
             Manner::Haproxy => Refusal { status: 503, why: "no server is available" },
         }
@@ -305,6 +305,13 @@ impl Picker {
 /// Begins the record of an attempt.
 fn note(exchange: &mut Exchange, address: Rc<str>, endpoint: Rc<str>) {
     exchange.response.attempts.push(Attempt::new(address, endpoint));
+}
+
+/// Whose manner holds. A TCP session has no site; a plan of TCP services alone has none at all.
+fn manner(exchange: &Exchange) -> Manner {
+    let plan = &exchange.installed.plan;
+    let site = plan.sites.get(exchange.site.at()).map(|site| site.manner);
+    site.or_else(|| plan.tcp.first().map(|service| service.manner)).unwrap_or_default()
 }
 
 /// The settings of a route as a policy.
