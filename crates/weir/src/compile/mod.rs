@@ -62,7 +62,10 @@ pub(crate) fn understand(launch: &Launch, store: &Store) -> Compiled {
 
 /// Reads, understands and lowers.
 pub(crate) fn compile(launch: &Launch, store: &Store) -> Compiled {
-    let mut compiled = understand(launch, store);
+    lower(understand(launch, store), store)
+}
+
+fn lower(mut compiled: Compiled, store: &Store) -> Compiled {
     if compiled.is_ok() {
         front::lower(&mut compiled, store);
     }
@@ -77,7 +80,17 @@ pub(crate) fn compile_resolved(
     store: &Store,
     look_up: impl FnOnce(&Model, &[String]) -> BTreeMap<String, Vec<IpAddr>>,
 ) -> Compiled {
-    let compiled = compile(launch, store);
+    finish(understand(launch, store), launch, store, look_up)
+}
+
+/// The second half of [`compile_resolved`], for a configuration that was understood already.
+pub(crate) fn finish(
+    understood: Compiled,
+    launch: &Launch,
+    store: &Store,
+    look_up: impl FnOnce(&Model, &[String]) -> BTreeMap<String, Vec<IpAddr>>,
+) -> Compiled {
+    let compiled = lower(understood, store);
     let names = store.unresolved();
     if names.is_empty() {
         return compiled;

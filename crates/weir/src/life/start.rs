@@ -56,15 +56,18 @@ fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
         true => Some(Ready::begin().map_err(|error| say(manner, &format!("cannot detach: {error}")))?),
         false => None,
     };
-    let (compiled, answers) = read(&launch);
-    if !detached && compiled.is_ok() && compiled.model.process.daemon {
+    let store = Store::disk();
+    let understood = compile::understand(&launch, &store);
+    if !detached && understood.is_ok() && understood.model.process.daemon {
+        // Lowering is left to the process that will run it.
         return daemon::detach().map_err(|error| say(manner, &format!("cannot detach: {error}")));
     }
+    let compiled = compile::finish(understood, &launch, &store, look_up);
     if detached {
         let shown = std::env::args().next().unwrap_or_default();
         role::name_process(shown.rsplit('/').next().unwrap_or("weir"));
     }
-    serve(launch, parts, signals, ready, compiled, answers)
+    serve(launch, parts, signals, ready, compiled, store.into_answers())
 }
 
 fn serve(

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpListener;
 
 use weir_testkit::process::UnixSignal as Signal;
-use weir_testkit::{Certificate, Port, eventually};
+use weir_testkit::{Certificate, Port, eventually, programs};
 
 use crate::Case;
 use crate::scene::{NOBODY, Scene, alive, code_of, exists, facts, is_root, try_facts, until_gone};
@@ -30,6 +30,8 @@ pub(crate) const ALL: &[Case] = &[
     ("the_keeper_reloads_listeners_and_drains", the_keeper_reloads_listeners_and_drains),
     ("an_orphaned_data_plane_ends", an_orphaned_data_plane_ends),
     ("an_unknown_user_is_an_error", an_unknown_user_is_an_error),
+    ("more_open_files_than_granted_is_a_warning", more_open_files_than_granted_is_a_warning),
+    ("reloads_that_overlap_are_all_answered", reloads_that_overlap_are_all_answered),
 ];
 
 fn config(scene: &Scene, name: &str) -> String {
@@ -345,4 +347,31 @@ fn an_unknown_user_is_an_error() {
     let (code, printed) = scene.run(&["nginx", "-c", &file]);
     assert_eq!(code, 1);
     assert!(printed.contains("no-such-user-here"), "{printed}");
+}
+
+fn more_open_files_than_granted_is_a_warning() {
+    let scene = Scene::new();
+    // Beyond fs.nr_open, which not even root passes.
+    scene.nginx("worker_rlimit_nofile 4000000000;", "");
+    let mut process = scene.start(&["run", "-c", "nginx.conf"]);
+    process.wait_for_output("4000000000 open files were asked for and ");
+    assert_eq!(scene.facts()["generation"], "1");
+    process.expect_clean_exit(Signal::INT);
+}
+
+fn reloads_that_overlap_are_all_answered() {
+    let scene = Scene::new();
+    let user = if is_root() { "user nobody nogroup;" } else { "" };
+    scene.nginx(user, "");
+    let mut process = scene.start(&["run", "-c", "nginx.conf"]);
+    let asking: Vec<_> = (0..8)
+        .map(|_| scene.command(&["reload", "--pid", "weir.pid"]))
+        .map(|command| std::thread::spawn(|| programs::run(command)))
+        .collect();
+    for answer in asking {
+        let (code, printed) = answer.join().unwrap();
+        assert_eq!(code, 0, "{printed}");
+    }
+    assert_eq!(scene.facts()["generation"], "9");
+    process.expect_clean_exit(Signal::QUIT);
 }
