@@ -205,7 +205,8 @@ impl Proxy {
         let name = command.get_program().to_string_lossy().into_owned();
         let process = Process::spawn(command)
             .unwrap_or_else(|e| panic!("cannot run {name} (`cargo xtask deps` installs programs): {e}"));
-        let mut running = Running { process, notify, place, language: self.language };
+        let nginx_signals = self.spoken == Spoken::Run || self.language == Language::Nginx;
+        let mut running = Running { process, notify, place, nginx_signals };
         running.until_ready()?;
         Ok(running)
     }
@@ -357,7 +358,8 @@ pub struct Running {
     process: Process,
     notify: NotifySocket,
     place: Place,
-    language: Language,
+    /// `weir run` takes nginx's signals whatever it runs; HAProxy's own are those of `weir haproxy`.
+    nginx_signals: bool,
 }
 
 impl Running {
@@ -486,10 +488,7 @@ impl Running {
     #[track_caller]
     pub fn reload_same(&mut self) {
         self.notify.forget();
-        self.process.signal(match self.language {
-            Language::Nginx => Signal::HUP,
-            Language::Haproxy => Signal::USR2,
-        });
+        self.process.signal(if self.nginx_signals { Signal::HUP } else { Signal::USR2 });
         let told = self.notify.told("READY=1", crate::deadline::patience());
         assert!(told, "the reload did not end (no READY=1):\n{}", self.logs());
     }
@@ -506,10 +505,7 @@ impl Running {
     /// When it does not.
     #[track_caller]
     pub fn stop(mut self) {
-        self.process.expect_clean_exit(match self.language {
-            Language::Nginx => Signal::QUIT,
-            Language::Haproxy => Signal::USR1,
-        });
+        self.process.expect_clean_exit(if self.nginx_signals { Signal::QUIT } else { Signal::USR1 });
     }
 }
 
