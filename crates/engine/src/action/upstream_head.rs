@@ -51,7 +51,30 @@ pub(crate) fn asks(exchange: &Exchange, proxy: &Proxy) -> Asked {
 }
 
 /// Appends the target of the upstream request.
+///
+/// Variables may hold bytes that cannot stand in a request line (`proxy_pass http://a/$1` with a decoded space, or
+/// letters beyond ASCII). They are escaped: what the client sent as `%20` leaves as `%20`.
 pub(crate) fn target(exchange: &Exchange, proxy: &Proxy, computed: Option<&[u8]>, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_target(exchange, proxy, computed, out);
+    if out[start..].iter().any(|&byte| !is_target_byte(byte)) {
+        let raw = out.split_off(start);
+        for byte in raw {
+            if is_target_byte(byte) {
+                out.push(byte);
+            } else {
+                uri::escape(uri::Escape::Uri, &[byte], out);
+            }
+        }
+    }
+}
+
+/// RFC 9112 §3.2: visible ASCII; that is also what divides the parts of a request line.
+fn is_target_byte(byte: u8) -> bool {
+    (0x21..0x7f).contains(&byte)
+}
+
+fn write_target(exchange: &Exchange, proxy: &Proxy, computed: Option<&[u8]>, out: &mut Vec<u8>) {
     let request = &exchange.request;
     if let Some(path) = computed {
         return out.extend_from_slice(path);

@@ -177,17 +177,26 @@ fn rewrite(
     }
 }
 
-/// The replacement's text. Groups of the path hold decoded bytes: in a redirect they are escaped again.
+/// The replacement's text. Groups of the path hold decoded bytes: in a redirect, and in what becomes the query, they
+/// are escaped again. As in nginx that is left out for a path that came without escapes.
 fn render_replacement(exchange: &Exchange, replacement: &weir_plan::Template, flag: RewriteFlag) -> Vec<u8> {
     let redirects = matches!(flag, RewriteFlag::Redirect | RewriteFlag::Permanent);
+    let came_escaped = exchange.request.target.iter().any(|byte| matches!(byte, b'%' | b'+'));
+    let mut in_query = false;
     let mut out = Vec::new();
     for piece in &replacement.pieces {
         match piece {
-            weir_plan::Piece::Var(weir_expr::Var::Capture(group), _) if redirects => {
+            weir_plan::Piece::Var(weir_expr::Var::Capture(group), _)
+                if redirects || in_query && came_escaped =>
+            {
                 let value = exchange.captures.group(usize::from(*group)).unwrap_or_default();
-                weir_http::uri::escape(weir_http::uri::Escape::Uri, value, &mut out);
+                let kind = if in_query { weir_http::uri::Escape::Args } else { weir_http::uri::Escape::Uri };
+                weir_http::uri::escape(kind, value, &mut out);
             }
-            piece => render(exchange, &weir_plan::Template { pieces: vec![piece.clone()] }, &mut out),
+            piece => {
+                in_query |= matches!(piece, weir_plan::Piece::Literal(text) if text.contains('?'));
+                render(exchange, &weir_plan::Template { pieces: vec![piece.clone()] }, &mut out);
+            }
         }
     }
     out

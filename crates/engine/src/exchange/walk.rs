@@ -141,6 +141,10 @@ async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed:
 
 /// The current route from its program on.
 async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    // As nginx: a declared body that is too large is refused before anything answers, be it a mere `return`.
+    if !exchange.in_error_page && super::intake::declared_too_large(exchange) {
+        return Next::Status(413);
+    }
     let route = installed.plan.route(exchange.route);
     if let Some(program) = &route.program {
         match program::run(exchange, program) {
