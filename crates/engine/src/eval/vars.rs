@@ -45,7 +45,13 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             return extend(out, exchange.request_trailers.first(FieldName::new(name.as_bytes())));
         }
         Var::Cookie(name) => return extend(out, cookie(exchange, name.as_bytes())),
-        Var::ContentLength => return extend(out, request.fields.first(HeaderId::ContentLength)),
+        Var::ContentLength => {
+            // A chunked body announces no length; buffered whole it has one, and FastCGI servers depend on it.
+            let announced = request.fields.first(HeaderId::ContentLength);
+            let buffered =
+                (announced.is_none() && exchange.body.buffered() > 0).then(|| exchange.body.buffered());
+            return extend(out, announced) || number(out, buffered);
+        }
         Var::ContentType => return extend(out, request.fields.first(HeaderId::ContentType)),
         Var::RequestBody => return extend(out, exchange.body.in_memory()),
         Var::RequestBodyFile => {
