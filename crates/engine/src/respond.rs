@@ -261,7 +261,7 @@ pub(crate) async fn redirect<D: Downstream>(
 }
 
 /// The location as it is sent: absolute if the site asks for it.
-fn absolute<'l>(exchange: &Exchange, location: &'l [u8]) -> Cow<'l, [u8]> {
+pub(crate) fn absolute<'l>(exchange: &Exchange, location: &'l [u8]) -> Cow<'l, [u8]> {
     let site = exchange.site();
     if !location.starts_with(b"/") || !site.absolute_redirect || site.manner == Manner::Haproxy {
         return Cow::Borrowed(location);

@@ -34,7 +34,11 @@ pub(crate) fn take_fields(exchange: &mut Exchange, proxy: &Proxy) {
     pass_fields(exchange, &proxy.hide_headers);
     if !proxy.redirects.is_empty() {
         let mut fields = std::mem::take(&mut exchange.response.fields);
-        fields.rewrite(HeaderId::Location, |value| redirect(exchange, &proxy.redirects, value));
+        fields.rewrite(HeaderId::Location, |value| {
+            // What was rewritten counts as Weir's own redirect, so it becomes absolute where those do.
+            let to = redirect(exchange, &proxy.redirects, value)?;
+            Some(crate::respond::absolute(exchange, &to).into_owned())
+        });
         fields.rewrite(HeaderId::Refresh, |value| refresh(exchange, &proxy.redirects, value));
         exchange.response.fields = fields;
     }
@@ -80,9 +84,6 @@ fn replace_head(
             let captures = pattern.matches(value)?;
             render_with_groups(exchange, to, &captures, value, &mut out);
         }
-    }
-    if out.starts_with(b"/") && matches!(from, TextMatch::Prefix(_)) {
-        return Some(out);
     }
     Some(out)
 }
