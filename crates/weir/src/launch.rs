@@ -4,7 +4,7 @@
 //! Never: reads a file.
 //! Driven by: `cli` writes it; `life` and `compile` read it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,8 @@ pub(crate) struct Sourcing {
     pub(crate) dialect: Option<Dialect>,
     /// Whoever started us may bind ports below 1024, which decides where an nginx server without `listen` is reached.
     pub(crate) low_ports: bool,
+    /// Where an nginx.conf logs requests if it does not say; decided at start, so that reloads agree.
+    pub(crate) default_access_log: PathBuf,
 }
 
 /// What becomes of the processes named by HAProxy's `-sf` and `-st` once our ports are bound.
@@ -114,7 +116,11 @@ impl Launch {
     pub(crate) fn new(manner: Manner, sourcing: Sourcing) -> Self {
         Self {
             manner,
-            sourcing: Sourcing { low_ports: rustix::process::geteuid().is_root(), ..sourcing },
+            sourcing: Sourcing {
+                low_ports: rustix::process::geteuid().is_root(),
+                default_access_log: default_access_log(manner).into(),
+                ..sourcing
+            },
             daemon: None,
             master_worker: false,
             pid_file: None,
@@ -133,6 +139,20 @@ impl Launch {
         self.sourcing.paths.first().cloned().unwrap_or_default()
     }
 }
+
+/// nginx's own, and in `weir run`'s manner none where that cannot be written: a person who tries a file as themselves
+/// has no /var/log/nginx.
+fn default_access_log(manner: Manner) -> &'static str {
+    let log = Path::new("/var/log/nginx/access.log");
+    let place = if log.exists() { log } else { Path::new("/var/log/nginx") };
+    match manner == Manner::Weir && rustix::fs::access(place, rustix::fs::Access::WRITE_OK).is_err() {
+        true => NO_LOG,
+        false => "/var/log/nginx/access.log",
+    }
+}
+
+/// Where lines go that nobody keeps.
+const NO_LOG: &str = "/dev/null";
 
 /// `WEIR_IO`, for command lines that have no flag for it.
 fn io_from_environment() -> Io {

@@ -183,7 +183,7 @@ fn test(launch: &Launch, dump: bool) -> ExitCode {
 
 /// As nginx does: log files are opened and addresses tried, one in use being no mistake.
 fn try_the_machine(launch: &Launch, compiled: &mut Compiled) {
-    let (_, failures) = life::logs::LogFiles::open(&compiled.model, launch.manner);
+    let (_, failures) = life::logs::LogFiles::open(&compiled.model);
     compiled.diagnostics.extend(failures);
     let wanted = sockets::wanted(&compiled.model, launch.manner);
     compiled.diagnostics.extend(sockets::try_addresses(&wanted));

@@ -12,9 +12,6 @@ use super::Compiled;
 use super::store::Store;
 use crate::launch::{Dialect, Launch, Manner};
 
-/// nginx's access log where a file names none.
-pub(crate) const ACCESS_LOG: &str = "/var/log/nginx/access.log";
-
 impl weir_nginx::Files for Store {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         Store::read(self, path)
@@ -83,7 +80,7 @@ fn load_nginx(launch: &Launch, store: &Store) -> Compiled {
         pid_file: defaults.pid_file.filter(|_| launch.manner != Manner::Weir),
         privileged: sourcing.low_ports,
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        access_log: ACCESS_LOG.into(),
+        access_log: sourcing.default_access_log.clone(),
     };
     let loaded = weir_nginx::load(store, &path, &options);
     Compiled { model: loaded.model, plan: None, diagnostics: loaded.diagnostics, sources: loaded.sources }

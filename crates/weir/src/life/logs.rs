@@ -15,11 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use weir_diag::{Diagnostic, Severity};
+use weir_diag::Diagnostic;
 use weir_model::{AccessLog, ErrorLog, LogTarget, Model};
-
-use crate::compile::front::ACCESS_LOG;
-use crate::launch::Manner;
 
 /// Open log files by path, as the model writes the paths.
 #[derive(Clone, Debug, Default)]
@@ -43,23 +40,13 @@ impl LogFiles {
     }
 
     /// Opens every file that `model` logs to. What cannot be opened is reported; the others are open.
-    ///
-    /// In `weir run`'s manner the log that an nginx.conf has by default may be missing.
-    pub(crate) fn open(model: &Model, manner: Manner) -> (Self, Vec<Diagnostic>) {
+    pub(crate) fn open(model: &Model) -> (Self, Vec<Diagnostic>) {
         let mut opened = Self::default();
         let mut failures = Vec::new();
         for path in paths_of(model) {
             match open_log(&path) {
                 Ok(file) => opened.insert(path, Arc::new(file)),
                 Err(error) => failures.push(open_failure(&path, &error)),
-            }
-        }
-        for found in failures.iter_mut().filter(|_| manner == Manner::Weir) {
-            if found.title.contains(&format!("\"{ACCESS_LOG}\"")) {
-                found.severity = Severity::Warning;
-                found.help = vec![
-                    "nginx logs there where the file names no log; name one, or say `access_log off`".into(),
-                ];
             }
         }
         (opened, failures)

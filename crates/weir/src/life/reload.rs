@@ -52,7 +52,7 @@ pub(crate) fn prepare(launch: &Launch, table: &SocketTable, old: &Model, generat
             return Outcome { prepared: None, findings, sources };
         }
     };
-    let (logs, failures) = LogFiles::open(&model, launch.manner);
+    let (logs, failures) = LogFiles::open(&model);
     findings.extend(failures);
     let identity = privileges::wanted(&model.process).unwrap_or_default();
     findings.extend(folders::make(&model, launch.manner, identity.as_ref()));

@@ -102,7 +102,7 @@ fn serve(
         false => Contention::Share,
     };
     let change = table.prepare(&wanted, workers, contention).map_err(fail)?;
-    let (logs, mut failures) = LogFiles::open(&model, launch.manner);
+    let (logs, mut failures) = LogFiles::open(&model);
     failures.extend(folders::make(&model, manner, identity.as_ref()));
     if has_errors(&failures) {
         return Err(fail(failures));
