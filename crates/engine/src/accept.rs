@@ -56,10 +56,9 @@ impl AcceptLoop {
         if let Some((stream, peer)) = self.listener.stop().await {
             self.admit(worker, stream, peer);
         }
-        while closing {
-            match self.listener.try_accept() {
-                Ok(Some((stream, peer))) => self.admit(worker, stream, peer),
-                Ok(None) | Err(_) => break,
+        if closing {
+            while let Ok(Some((stream, peer))) = self.listener.try_accept() {
+                self.admit(worker, stream, peer);
             }
         }
     }

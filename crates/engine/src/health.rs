@@ -17,10 +17,10 @@ use weir_control::snapshot::HealthReport;
 use weir_http::{Framing, HeadRules, HeadWriter, Method, UnusualNames, Version};
 use weir_plan::{Address, Endpoint, Expect, HealthCheck, Pool, Probe, TcpStep};
 use weir_policy::Millis;
-use weir_policy::pool::{PoolShared, Standing};
-use weir_telemetry::Level;
 use weir_policy::health::{Health, HealthConfig, Transition};
+use weir_policy::pool::{PoolShared, Standing};
 use weir_rt::{Buf, Runtime, Sender, Timer};
+use weir_telemetry::Level;
 use weir_wire::{ClientConnection, Conn, SendFraming, Step};
 
 use crate::prepared::Prepared;

@@ -129,7 +129,8 @@ fn write_line(exchange: &Exchange, format: &Template, values: Values, out: &mut 
             Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
             Piece::Var(var, filters) => {
                 let start = out.len();
-                let unread = values == Values::Haproxy && *var == Var::RequestLine && exchange.times.head.is_none();
+                let unread =
+                    values == Values::Haproxy && *var == Var::RequestLine && exchange.times.head.is_none();
                 if unread {
                     out.extend_from_slice(b"<BADREQ>");
                     apply(filters, out, start);

@@ -134,7 +134,9 @@ async fn proxy_session(
             Err(ConnectFailure::Timeout) => {
                 (Failure::ConnectTimeout, "upstream timed out while connecting".to_owned())
             }
-            Err(ConnectFailure::Failed(why)) => (Failure::Connect, format!("{why} while connecting to upstream")),
+            Err(ConnectFailure::Failed(why)) => {
+                (Failure::Connect, format!("{why} while connecting to upstream"))
+            }
             Err(ConnectFailure::Resources(why)) => {
                 log::server_error(session, &format!("cannot connect to an endpoint: {why}"));
                 session.ending = Ending::Resource(Phase::Connect);

@@ -146,6 +146,7 @@ pub(crate) struct Worker {
     connections: RefCell<HashMap<ListenerId, usize>>,
     total: Cell<usize>,
     loops: RefCell<HashMap<SocketKey, Rc<AcceptLoop>>>,
+    #[allow(clippy::vec_box, reason = "they are handed out boxed: an exchange is large, and never moved")]
     exchanges: RefCell<Vec<Box<Exchange>>>,
     random: Cell<u64>,
     clock: RefCell<crate::logs::Clock>,

@@ -284,7 +284,10 @@ async fn write(conn: &Conn, bytes: &[u8], timer: &Timer, timeout: Duration) -> R
         timer.arm(timeout);
         let (failure, why) = match timer.run(conn.write_slice(piece)).await {
             Ok(Ok(())) => continue,
-            Ok(Err(error)) => (Failure::Io, format!("send() failed ({}) while sending request to upstream", log::system(&error))),
+            Ok(Err(error)) => (
+                Failure::Io,
+                format!("send() failed ({}) while sending request to upstream", log::system(&error)),
+            ),
             Err(_) => (Failure::Timeout, "upstream timed out while sending a request".to_owned()),
         };
         return Err(Stop::Endpoint(Failed { failure, sent: true, why }));
@@ -358,7 +361,12 @@ impl Answer {
                 FastCgiEvent::Stderr(range) => {
                     let said = String::from_utf8_lossy(&self.input[range.clone()]).trim_end().to_owned();
                     self.input.consume(range.end);
-                    log::upstream_error(exchange, &format!("FastCGI sent in stderr: \"{said}\" while reading response header from upstream"));
+                    log::upstream_error(
+                        exchange,
+                        &format!(
+                            "FastCGI sent in stderr: \"{said}\" while reading response header from upstream"
+                        ),
+                    );
                 }
                 FastCgiEvent::End { consumed, .. } => {
                     self.input.consume(consumed);
@@ -370,11 +378,20 @@ impl Answer {
                     timer.arm(timeout);
                     let (failure, why) = match timer.run(self.conn.read_up_to(&mut self.input, LARGE)).await {
                         Ok(Ok(read)) if read > 0 => continue,
-                        Ok(Ok(_)) => (Failure::Io, "upstream prematurely closed FastCGI connection while reading upstream".to_owned()),
-                        Ok(Err(error)) => (Failure::Io, format!("recv() failed ({}) while reading upstream", log::system(&error))),
-                        Err(_) => {
-                            (Failure::Timeout, "upstream timed out (110: Connection timed out) while reading upstream".to_owned())
-                        }
+                        Ok(Ok(_)) => (
+                            Failure::Io,
+                            "upstream prematurely closed FastCGI connection while reading upstream"
+                                .to_owned(),
+                        ),
+                        Ok(Err(error)) => (
+                            Failure::Io,
+                            format!("recv() failed ({}) while reading upstream", log::system(&error)),
+                        ),
+                        Err(_) => (
+                            Failure::Timeout,
+                            "upstream timed out (110: Connection timed out) while reading upstream"
+                                .to_owned(),
+                        ),
                     };
                     return Err(Failed { failure, sent: true, why });
                 }

@@ -347,7 +347,7 @@ async fn connection(
         while let Some(Kept { mut conn, history }) =
             exchange.worker.idle.take(&exchange.worker, picked.pool, &key)
         {
-            let quiet = conn.is_quiet() && !(careful && !matches!(conn.incoming.fill_ready(1), Ok(false)));
+            let quiet = conn.is_quiet() && (!careful || matches!(conn.incoming.fill_ready(1), Ok(false)));
             if quiet {
                 exchange.worker.counters.reused(picked.pool, picked.key);
                 return Ok((conn, key, history, true));
@@ -573,16 +573,19 @@ fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
         ResponseFailure::ClosedUnanswered if reused => {
             (Failure::StaleConnection, "upstream closed a kept connection".to_owned())
         }
-        ResponseFailure::ClosedUnanswered | ResponseFailure::Closed => {
-            (Failure::Io, "upstream prematurely closed connection while reading response header from upstream".to_owned())
-        }
+        ResponseFailure::ClosedUnanswered | ResponseFailure::Closed => (
+            Failure::Io,
+            "upstream prematurely closed connection while reading response header from upstream".to_owned(),
+        ),
         ResponseFailure::Timeout => {
-            let why = "upstream timed out (110: Connection timed out) while reading response header from upstream";
+            let why =
+                "upstream timed out (110: Connection timed out) while reading response header from upstream";
             (Failure::Timeout, why.to_owned())
         }
-        ResponseFailure::Malformed(error) => {
-            (Failure::InvalidHeader, format!("upstream sent invalid header ({error}) while reading response header from upstream"))
-        }
+        ResponseFailure::Malformed(error) => (
+            Failure::InvalidHeader,
+            format!("upstream sent invalid header ({error}) while reading response header from upstream"),
+        ),
         ResponseFailure::Io(error) => {
             let why = log::system(&error);
             (Failure::Io, format!("recv() failed ({why}) while reading response header from upstream"))
@@ -684,7 +687,9 @@ async fn forward<D: Downstream>(
 fn cut_short(error: &ReceiveError) -> String {
     match error {
         ReceiveError::Closed => "upstream prematurely closed connection while reading upstream".to_owned(),
-        ReceiveError::Timeout => "upstream timed out (110: Connection timed out) while reading upstream".to_owned(),
+        ReceiveError::Timeout => {
+            "upstream timed out (110: Connection timed out) while reading upstream".to_owned()
+        }
         ReceiveError::Malformed(error) => {
             format!("upstream sent an invalid body ({}) while reading upstream", error.as_str())
         }

@@ -215,7 +215,7 @@ pub(crate) async fn upgraded<D: Downstream>(
     };
     conn.skip_head();
     let below = conn.incoming.take_pending();
-    let (client, above) = down.into_tunnel();
+    let (client, above) = down.take_tunnel();
     let carried = Carried::default();
     let timer = Timer::new();
     let end = Box::pin(carry(&client, conn.io(), above, below, &settings, &timer, &carried)).await;

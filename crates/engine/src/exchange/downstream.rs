@@ -73,5 +73,5 @@ pub(crate) trait Downstream {
     async fn gone(&self);
 
     /// The transport, for a tunnel, with what was read ahead.
-    fn into_tunnel(&mut self) -> (weir_wire::Conn, weir_rt::Buf);
+    fn take_tunnel(&mut self) -> (weir_wire::Conn, weir_rt::Buf);
 }

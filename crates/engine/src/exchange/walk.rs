@@ -160,10 +160,10 @@ async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, insta
     }
     // `Adopt` may have changed the route.
     let route = installed.plan.route(exchange.route);
-    if route.features.intersects(RouteFeatures::BEFORE_ACTION) {
-        if let Some(next) = before_action(exchange, installed).await {
-            return next;
-        }
+    if route.features.intersects(RouteFeatures::BEFORE_ACTION)
+        && let Some(next) = before_action(exchange, installed).await
+    {
+        return next;
     }
     act(exchange, down, installed).await
 }

@@ -266,5 +266,8 @@ fn note_refusal(exchange: &mut Exchange, h1: &H1, error: RequestError) {
     let end = input.iter().position(|&b| b == b'\r' || b == b'\n').unwrap_or(input.len()).min(256);
     exchange.request.line.extend_from_slice(&input[..end]);
     exchange.request.bytes = input.len() as u64;
-    log::client_error(exchange, &format!("client sent invalid request ({error}) while reading client request headers"));
+    log::client_error(
+        exchange,
+        &format!("client sent invalid request ({error}) while reading client request headers"),
+    );
 }

@@ -237,10 +237,8 @@ impl Downstream for H1 {
         if self.version < Version::Http11 {
             return Ok(());
         }
-        if status == 100 {
-            if !std::mem::take(&mut self.continue_due) {
-                return Ok(());
-            }
+        if status == 100 && !std::mem::take(&mut self.continue_due) {
+            return Ok(());
         }
         let mut text = Vec::with_capacity(128);
         let mut head = HeadWriter::response(&mut text, status, Phrases::default());
@@ -255,7 +253,7 @@ impl Downstream for H1 {
     fn begin(&mut self, exchange: &mut Exchange, size: BodySize) {
         let (framing, keeps) = self.framing(exchange, size);
         // An unread body that is waited for (100-continue) will not come; where the next request begins is unknown.
-        let keeps = keeps && !(self.continue_due && !self.conn.incoming.is_done());
+        let keeps = keeps && (!self.continue_due || self.conn.incoming.is_done());
         self.keeps = keeps;
         self.answers += 1;
         let mut text = exchange.worker.take_text();
@@ -313,7 +311,7 @@ impl Downstream for H1 {
         }
     }
 
-    fn into_tunnel(&mut self) -> (Conn, Buf) {
+    fn take_tunnel(&mut self) -> (Conn, Buf) {
         self.keeps = false;
         self.cut = true;
         (self.conn.io().clone(), self.conn.incoming.take_pending())

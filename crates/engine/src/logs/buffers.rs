@@ -226,7 +226,9 @@ pub(crate) fn keep_flushing(worker: &Rc<Worker>) {
             let sooner = worker.logs.sooner.next();
             match worker.logs.due.get() {
                 None => sooner.await,
-                Some(due) => drop(race(weir_rt::sleep_until(worker.shared.instant(due)), sooner).await),
+                Some(due) => {
+                    let _ = race(weir_rt::sleep_until(worker.shared.instant(due)), sooner).await;
+                }
             }
             worker.logs.flush_due(worker.millis());
         }

@@ -14,6 +14,9 @@ use weir_wire::Conn;
 
 use crate::exchange::Client;
 
+/// A PROXY header's version, the connection it is about, and the client's address.
+pub(crate) type ProxyAbout<'a> = (ProxyProtocol, &'a Client, Option<(IpAddr, u16)>);
+
 /// How a connection is opened.
 pub(crate) struct ConnectSettings<'a> {
     /// For all steps together.
@@ -23,7 +26,7 @@ pub(crate) struct ConnectSettings<'a> {
     /// Send TCP keep-alive probes.
     pub(crate) keepalive: bool,
     /// PROXY header sent first, about this client.
-    pub(crate) proxy: Option<(ProxyProtocol, &'a Client, Option<(IpAddr, u16)>)>,
+    pub(crate) proxy: Option<ProxyAbout<'a>>,
     /// TLS and the name to verify.
     pub(crate) tls: Option<(&'a ClientTls, &'a str)>,
 }

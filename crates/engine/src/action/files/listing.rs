@@ -52,16 +52,17 @@ pub(super) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D) 
             "text/html"
         }
         ListingFormat::Json => {
-            json(&items, listing, &mut page);
+            json(&items, &mut page);
             "application/json"
         }
         ListingFormat::Jsonp => {
-            jsonp(callback(exchange).as_deref(), &items, listing, &mut page);
-            "application/javascript"
+            let Ok(callback) = callback(exchange) else { return Next::Status(400) };
+            jsonp(callback.as_deref(), &items, &mut page);
+            if callback.is_some() { "application/javascript" } else { "application/json" }
         }
         ListingFormat::Xml => {
             xml(&items, listing, &mut page);
-            "text/xml"
+            "text/xml; charset=utf-8"
         }
     };
     if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
@@ -85,12 +86,15 @@ fn with_charset(exchange: &Exchange, media_type: &str) -> String {
     }
 }
 
-/// The function that JSONP is to call: `?callback=`, if it is a plain name.
-fn callback(exchange: &Exchange) -> Option<Vec<u8>> {
+/// The function that JSONP is to call: `?callback=`. `Err` if it is not a plain name.
+fn callback(exchange: &Exchange) -> Result<Option<Vec<u8>>, ()> {
+    let Some(value) = exchange.request.arg(b"callback").filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
     let mut name = Vec::new();
-    unescape(exchange.request.arg(b"callback")?, &mut name);
+    unescape(value, &mut name);
     let is_plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.');
-    (!name.is_empty() && name.iter().all(is_plain)).then_some(name)
+    if name.iter().all(is_plain) { Ok(Some(name)) } else { Err(()) }
 }
 
 /// Folders first, each by name.
@@ -188,9 +192,8 @@ fn rounded(size: u64) -> String {
     format!("{}{letter}", size / unit + u64::from(size % unit >= unit / 2))
 }
 
-fn json(items: &[Item], listing: Listing, out: &mut Vec<u8>) {
-    // Times are of the machine's zone only in HTML and XML; HTTP dates are GMT.
-    let _ = listing;
+/// Times are of the machine's zone only in HTML and XML; these are HTTP dates.
+fn json(items: &[Item], out: &mut Vec<u8>) {
     out.extend_from_slice(b"[");
     for (at, item) in items.iter().enumerate() {
         out.extend_from_slice(if at == 0 { b"\r\n" } else { b",\r\n" });
@@ -210,13 +213,13 @@ fn json(items: &[Item], listing: Listing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n]");
 }
 
-fn jsonp(callback: Option<&[u8]>, items: &[Item], listing: Listing, out: &mut Vec<u8>) {
-    let Some(callback) = callback else { return json(items, listing, out) };
+fn jsonp(callback: Option<&[u8]>, items: &[Item], out: &mut Vec<u8>) {
+    let Some(callback) = callback else { return json(items, out) };
     // A comment first keeps what follows from being taken for another kind of file.
     out.extend_from_slice(b"/* callback */\r\n");
     out.extend_from_slice(callback);
     out.extend_from_slice(b"(");
-    json(items, listing, out);
+    json(items, out);
     out.extend_from_slice(b");");
 }
 
@@ -321,7 +324,7 @@ mod tests {
     #[test]
     fn json_and_xml() {
         let mut out = Vec::new();
-        json(&items(), listing(true), &mut out);
+        json(&items(), &mut out);
         let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(value[0]["type"], "directory");
         assert_eq!(value[0].get("size"), None);
@@ -329,7 +332,7 @@ mod tests {
         assert_eq!(value[1]["mtime"], "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(value[2]["size"], 10_240);
         let mut out = Vec::new();
-        jsonp(Some(b"f"), &[], listing(true), &mut out);
+        jsonp(Some(b"f"), &[], &mut out);
         assert!(out.ends_with(b"f([\r\n]);"));
         let mut out = Vec::new();
         xml(&items(), listing(true), &mut out);

@@ -1,7 +1,7 @@
 //! Parts of a file: 206, RFC 9110 §14 and §15.3.7.
 //!
 //! Owns: one range as it is, several as multipart/byteranges.
-//! Driven by: `files::send`, after validators and coding were put among the fields.
+//! Driven by: `files::send`, after validators were put among the fields.
 
 use weir_http::HeaderId;
 use weir_http::semantics::range::{self, ByteRange, Multipart};

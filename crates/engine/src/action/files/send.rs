@@ -45,7 +45,11 @@ pub(super) async fn file<D: Downstream>(
     varies: bool,
 ) -> Next {
     let status = exchange.status_override.unwrap_or(200);
-    let wanted = if status == 200 { wanted(exchange, file) } else { Wanted::Whole };
+    let wanted = if status == 200 { wanted(exchange, file, coded) } else { Wanted::Whole };
+    if status == 200 {
+        // An error page that answers with 200 may come to 206 or 304.
+        exchange.status_override = None;
+    }
     forget_fields(exchange, status);
     if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
         exchange.ending = Ending::Local;
@@ -69,7 +73,6 @@ pub(super) async fn file<D: Downstream>(
         Wanted::Ranges(wanted) => {
             put_validators(exchange, file, true);
             vary(exchange, varies);
-            put_coding(exchange, coded);
             Box::pin(ranges::send(exchange, down, file, &wanted)).await;
             return Next::Done;
         }
@@ -79,7 +82,7 @@ pub(super) async fn file<D: Downstream>(
     put_validators(exchange, file, matches!(status, 200 | 206 | 304));
     vary(exchange, varies);
     put_coding(exchange, coded);
-    if status == 200 && exchange.route().files.max_ranges != Some(0) {
+    if status == 200 && !coded && exchange.route().files.max_ranges != Some(0) {
         exchange.response.fields.push_id(HeaderId::AcceptRanges, b"bytes");
     }
     respond::start(exchange, down, BodySize::Known(file.size));
@@ -157,7 +160,7 @@ async fn through_memory<D: Downstream>(
 }
 
 /// Judges conditions, then ranges.
-fn wanted(exchange: &Exchange, file: &StaticFile) -> Wanted {
+fn wanted(exchange: &Exchange, file: &StaticFile, coded: bool) -> Wanted {
     use weir_http::semantics::FieldSource as _;
     let fields = &exchange.request.fields;
     if !fields.has_any(SPECIAL) {
@@ -181,8 +184,9 @@ fn wanted(exchange: &Exchange, file: &StaticFile) -> Wanted {
         Outcome::Failed => return Wanted::Failed,
         Outcome::Proceed => {}
     }
-    // RFC 9110 §14.2: ranges are defined for GET alone.
-    let Some(value) = fields.value(HeaderId::Range).filter(|_| exchange.request.method == Method::Get) else {
+    // RFC 9110 §14.2: ranges are defined for GET alone. Of compressed variants nginx gives none.
+    let has_ranges = exchange.request.method == Method::Get && !coded;
+    let Some(value) = fields.value(HeaderId::Range).filter(|_| has_ranges) else {
         return Wanted::Whole;
     };
     if fields.repeats(HeaderId::Range) || !conditions.range_applies(current) {
