@@ -82,7 +82,15 @@ impl Diagnostic {
     }
 
     fn new(severity: Severity, code: &'static str, title: impl Into<String>) -> Self {
-        Self { code, severity, title: title.into(), primary: None, secondary: Vec::new(), help: Vec::new(), fix: None }
+        Self {
+            code,
+            severity,
+            title: title.into(),
+            primary: None,
+            secondary: Vec::new(),
+            help: Vec::new(),
+            fix: None,
+        }
     }
 
     /// Marks the place.

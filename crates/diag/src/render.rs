@@ -48,10 +48,18 @@ fn draw_label(out: &mut String, label: &Label, mark: char, sources: &Sources) {
         (line.chars().count() + 1).saturating_sub(from.column)
     };
     // Tabs are kept in the indent, so that the mark stands below its text whatever the terminal's tab width.
-    let indent: String = line.chars().take(from.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let indent: String =
+        line.chars().take(from.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let marks: String = std::iter::repeat_n(mark, width.max(1)).collect();
     let space = if text.is_empty() { "" } else { " " };
-    let _ = writeln!(out, "{:gutter$} ┌ {}:{}:{}", "", sources.name(span.source).display(), from.line, from.column);
+    let _ = writeln!(
+        out,
+        "{:gutter$} ┌ {}:{}:{}",
+        "",
+        sources.name(span.source).display(),
+        from.line,
+        from.column
+    );
     let _ = writeln!(out, "{} │ {line}", from.line);
     let _ = writeln!(out, "{:gutter$} │ {indent}{marks}{space}{text}", "");
 }
