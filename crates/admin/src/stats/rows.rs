@@ -334,16 +334,16 @@ fn backend(cx: &Context<'_>, pool: &Pool) -> Row {
         "chkdown": Value::Total(pool.went_down),
         "lastchg": seconds(pool.last_change_ms),
         "downtime": seconds(pool.downtime_ms),
-        "algo": text(&pool.balance),
         "uweight": Value::Number(weight),
         "agg_server_status": Value::Number(0),
         "agg_server_check_status": Value::Number(0),
         "agg_check_status": Value::Number(0),
     );
-    if cx.legends
-        && let Some(cookie) = &pool.cookie
-    {
-        set!(row; "cookie": text(cookie),);
+    if cx.legends {
+        set!(row; "algo": text(&pool.balance),);
+        if let Some(cookie) = &pool.cookie {
+            set!(row; "cookie": text(cookie),);
+        }
     }
     if pool.mode == "http" {
         compression(&mut row, pool.back.compression, pool.back.cache);
