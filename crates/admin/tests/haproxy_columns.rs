@@ -1,5 +1,7 @@
 //! The columns against those of the HAProxy that is installed here.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::process::Command;
 
 use weir_admin::stats::{COLUMNS, Options, csv};

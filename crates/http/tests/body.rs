@@ -1,5 +1,7 @@
 //! Bodies: chunked coding, lengths, and what a cut means.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_http::body::encode;
 use weir_http::{BodyError, BodyEvent, BodyReader, ChunkLimits, Framing, HeaderId, LineError};
 

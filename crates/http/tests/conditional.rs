@@ -1,5 +1,7 @@
 //! Preconditions in the order of RFC 9110 §13.2.2, ranges, codings, cookies and addresses over real heads.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::net::{IpAddr, SocketAddr};
 
 use weir_http::semantics::{Conditions, ETag, IfModifiedSince, Outcome, Validators, accept};

@@ -1,5 +1,7 @@
 //! FastCGI records and CGI heads.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_http::fastcgi::{self, CgiError, CgiHead, Decoder, FastCgiError, FastCgiEvent};
 use weir_http::{HeadRules, LineError, Parsed};
 

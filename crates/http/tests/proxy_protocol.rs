@@ -1,5 +1,7 @@
 //! PROXY protocol headers, in both versions and directions.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_http::proxy_protocol::{MAX_HEADER, Proxied, ProxyError, ProxyVersion, parse, write};
 
 /// Parses at once and byte by byte, and wants the same of both.

@@ -1,5 +1,7 @@
 //! Request heads: what is taken, what is refused, and with which status.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_http::{
     Framing, FramingError, HeadRules, HeaderId, LineError, Method, Parsed, RequestError, RequestHead,
     TargetForm, UnusualNames, Version,

@@ -1,5 +1,7 @@
 //! Answers of upstreams: what is taken, what becomes 502, and what follows the head.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_http::{
     Framing, FramingError, HeadRules, HeaderId, LineError, Method, Parsed, ResponseError, ResponseHead,
     Version,

@@ -1,5 +1,7 @@
 //! The kit tried on Debian's own nginx and haproxy, so that a failure of Weir is Weir's.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::time::Duration;
 use weir_testkit::response::Framing;
 use weir_testkit::{

@@ -2,6 +2,8 @@
 //!
 //! Front: Weir and the clients. Back: the web servers' addresses, each with a web server that says its name.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 use weir_testkit::netns::{WebServer, isolated};

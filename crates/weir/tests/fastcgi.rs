@@ -1,5 +1,7 @@
 //! FastCGI, with PHP's own server behind.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::process::Command;
 use weir_testkit::{Client, Io, Process, Proxy, Request, both_drivers, eventually, programs};
 

@@ -1,5 +1,7 @@
 //! haproxy.cfg, run: balancing, rules, logs, health, statistics.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::net::UdpSocket;
 use std::time::Duration;
 use weir_testkit::response::Response;

@@ -1,5 +1,7 @@
 //! Access logs and error logs as nginx writes them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_testkit::process::UnixSignal;
 use weir_testkit::{Client, Io, Origin, Proxy, Request, both_drivers, eventually};
 

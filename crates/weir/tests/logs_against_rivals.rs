@@ -2,6 +2,8 @@
 //!
 //! Where they may differ, the comparison says why.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
 
 const NGINX: &str = r#"user root; worker_processes 1; error_log stderr info; events {} http {

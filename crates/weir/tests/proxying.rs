@@ -1,5 +1,7 @@
 //! Requests to origins over HTTP/1.1, and what becomes of what they answer.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::time::Duration;
 use weir_testkit::response::Framing;
 use weir_testkit::{

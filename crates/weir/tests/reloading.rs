@@ -1,5 +1,7 @@
 //! Configuration changes under live traffic: no connection is cut, no request fails, nothing grows.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_testkit::process::UnixSignal;
 use weir_testkit::{
     Certificate, Client, Gate, Io, Load, Origin, Proxy, Request, TlsOptions, both_drivers, eventually, port,

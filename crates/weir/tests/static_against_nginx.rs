@@ -2,6 +2,8 @@
 //!
 //! Where they may differ, a comment at the comparison says why.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

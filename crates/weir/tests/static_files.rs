@@ -1,5 +1,7 @@
 //! Files over HTTP/1.1, as nginx serves them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_testkit::response::Framing;
 use weir_testkit::{Client, Io, Proxy, Request, Running, both_drivers};
 

@@ -1,5 +1,7 @@
 //! TLS listeners: versions, names, ALPN, resumption, and TLS towards origins.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_testkit::{
     Certificate, Client, Io, Origin, Proxy, Request, Running, TlsOptions, both_drivers, eventually, programs,
 };
