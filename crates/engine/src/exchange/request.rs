@@ -14,7 +14,7 @@ use crate::fields::Fields;
 /// One request.
 #[derive(Default)]
 pub(crate) struct Request {
-    /// Its method's number; [`Request::method_name`] spells it.
+    /// Its method's number; `method_text` spells it.
     pub(crate) method: Method,
     /// Spelling of the method as received or as set.
     pub(crate) method_text: Vec<u8>,
