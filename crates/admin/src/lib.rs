@@ -3,7 +3,7 @@
 //! Owns: HAProxy's statistics page (HTML, CSV, JSON) and the Prometheus page, each a pure function of a snapshot.
 //! Never: counts, serves a socket, or imports the engine: the binary hands pages to it.
 //! Driven by: the binary, for requests that reached a page's route.
-//! Why: one [`Snapshot`] for all pages, so that they cannot disagree.
+//! Why: one [`weir_control::snapshot::Snapshot`] for all pages, so that they cannot disagree.
 
 #![forbid(unsafe_code)]
 
