@@ -6,6 +6,7 @@
 //! Why: a line is made only if a log wants it, in a buffer that is used again, so that it costs no allocation.
 
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use weir_control::ConnectionId;
@@ -87,9 +88,25 @@ fn write_all(exchange: &mut Exchange, logs: &[AccessLog], manner: Manner) {
         write_line(exchange, &log.format, Values::of(log.escape, manner), &mut line);
         let worker = exchange.worker.clone();
         let installed = exchange.installed.clone();
-        worker.logs.line(&worker, &installed.prepared.logs, log.log, &line, |path| text(exchange, path));
+        worker.logs.line(&worker, &installed.prepared.logs, log.log, &line, |path| file_name(exchange, path));
         worker.give_text(line);
     }
+}
+
+/// The computed name of a log file. A request whose folder of files does not exist names none: this is how nginx keeps
+/// made-up hosts from making logs. Empty: no log.
+fn file_name(exchange: &Exchange, path: &Template) -> Vec<u8> {
+    let mut root = Vec::new();
+    if service(exchange).is_none() {
+        exchange.append_root(&mut root);
+        let folder = std::path::Path::new(std::ffi::OsStr::from_bytes(&root));
+        if let Err(problem) = std::fs::metadata(folder) {
+            let problem = system(&problem);
+            error(exchange, &format!("testing \"{}\" existence failed ({problem})", folder.display()));
+            return Vec::new();
+        }
+    }
+    text(exchange, path)
 }
 
 fn wanted(exchange: &mut Exchange, log: &AccessLog) -> bool {
