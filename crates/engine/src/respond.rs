@@ -79,13 +79,18 @@ pub(crate) async fn data<D: Downstream>(
     if is_bodiless(exchange) {
         return Ok(());
     }
-    if let Some(mut encoder) = exchange.encoder.take() {
-        let encoded = encoder.encode(piece);
-        let sent = send_paced(exchange, down, encoded).await;
-        exchange.encoder = Some(encoder);
-        return sent;
+    if exchange.encoder.is_some() {
+        return Box::pin(encode(exchange, down, piece)).await;
     }
     send_paced(exchange, down, piece).await
+}
+
+// What is rare is boxed, here and below: the future of a usual request stays small enough to be had cheaply.
+async fn encode<D: Downstream>(exchange: &mut Exchange, down: &mut D, piece: &[u8]) -> Result<(), SendError> {
+    let Some(mut encoder) = exchange.encoder.take() else { return Ok(()) };
+    let sent = send_paced(exchange, down, encoder.encode(piece)).await;
+    exchange.encoder = Some(encoder);
+    sent
 }
 
 /// Ends the body.
@@ -98,8 +103,7 @@ pub(crate) async fn end<D: Downstream>(
     trailers: &Fields,
 ) -> Result<(), SendError> {
     if let Some(mut encoder) = exchange.encoder.take() {
-        let rest = encoder.finish();
-        send_paced(exchange, down, rest).await?;
+        Box::pin(send_paced(exchange, down, encoder.finish())).await?;
         exchange.response.uncompressed = Some(encoder.taken());
     }
     down.finish(exchange, trailers).await?;
@@ -113,8 +117,7 @@ pub(crate) async fn end<D: Downstream>(
 /// As [`data`].
 pub(crate) async fn flush<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Result<(), SendError> {
     if let Some(mut encoder) = exchange.encoder.take() {
-        let pending = encoder.flush();
-        let sent = send_paced(exchange, down, pending).await;
+        let sent = Box::pin(send_paced(exchange, down, encoder.flush())).await;
         exchange.encoder = Some(encoder);
         sent?;
     }
@@ -131,7 +134,18 @@ async fn send_paced<D: Downstream>(
     down: &mut D,
     piece: &[u8],
 ) -> Result<(), SendError> {
-    let Some(rate) = rate_limit(exchange) else { return down.send(exchange, piece).await };
+    match rate_limit(exchange) {
+        None => down.send(exchange, piece).await,
+        Some(rate) => Box::pin(pace(exchange, down, piece, rate)).await,
+    }
+}
+
+async fn pace<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    piece: &[u8],
+    rate: u64,
+) -> Result<(), SendError> {
     let began = *exchange.body_began.get_or_insert(exchange.worker.now());
     // Tenths of a second of data at a time, so that the stream is even.
     let step = (rate / 10).clamp(1, weir_rt::LARGE as u64) as usize;

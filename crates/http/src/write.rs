@@ -118,6 +118,22 @@ impl<'a> HeadWriter<'a> {
         Ok(())
     }
 
+    /// Writes a field whose name's number is known: a name that has one needs no check.
+    ///
+    /// # Errors
+    /// As [`HeadWriter::field`].
+    pub fn numbered(&mut self, id: HeaderId, name: &[u8], value: &[u8]) -> Result<(), InvalidText> {
+        debug_assert_eq!(HeaderId::of(name), id, "the number is that of the name");
+        if id == HeaderId::Unknown {
+            return self.field(name, value);
+        }
+        if !scan::is_field_value(value) {
+            return Err(InvalidText);
+        }
+        put_field(self.out, name, value);
+        Ok(())
+    }
+
     /// Writes a known field in its usual spelling.
     ///
     /// # Errors

@@ -57,10 +57,10 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
                 down.cut();
                 return;
             }
-            Next::Status(status) => status_or_page(exchange, down, &installed, status).await,
-            Next::Respond(respond) => fixed(exchange, down, &installed, &respond).await,
+            Next::Status(status) => Box::pin(status_or_page(exchange, down, &installed, status)).await,
+            Next::Respond(respond) => Box::pin(fixed(exchange, down, &installed, &respond)).await,
             Next::Redirect { status, location } => {
-                respond::redirect(exchange, down, status, &location).await;
+                Box::pin(respond::redirect(exchange, down, status, &location)).await;
                 Next::Done
             }
             Next::Internal(target) => internal_redirect(exchange, down, &installed, &target).await,
@@ -81,7 +81,7 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
                     exchange.internal = true;
                     exchange.path_changed = false;
                     exchange.route = route;
-                    enter_route(exchange, down, &installed).await
+                    Box::pin(enter_route(exchange, down, &installed)).await
                 }
             }
         }
@@ -104,7 +104,7 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
     if let Some(program) = &site.program {
         match program::run(exchange, program) {
             Verdict::Go => {}
-            other => return verdict(exchange, down, installed, other).await,
+            other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }
     }
     search(exchange, down, installed).await
@@ -247,9 +247,9 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
             Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await
         }
         Action::Respond(respond) => Next::Respond(respond.clone()),
-        Action::StubStatus => action::status::stub(exchange, down).await,
-        Action::Stats(page) => action::status::stats(exchange, down, page).await,
-        Action::Metrics => action::status::metrics(exchange, down).await,
+        Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await,
+        Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await,
+        Action::Metrics => Box::pin(action::status::metrics(exchange, down)).await,
     }
 }
 

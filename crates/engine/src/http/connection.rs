@@ -77,7 +77,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     let received = h1.conn.receive_head(&rules, &h1.timer, settings.header_timeout).await;
     drop(reading);
     if let Err(failure) = received {
-        refuse(h1, &mut exchange, failure).await;
+        Box::pin(refuse(h1, &mut exchange, failure)).await;
         end(worker, exchange);
         return None;
     }
@@ -95,7 +95,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
             h1.conn.begin_body();
             exchange.close_after = true;
             exchange.ending = Ending::Proxy(Phase::Request);
-            respond::status(&mut exchange, h1, status).await;
+            Box::pin(respond::status(&mut exchange, h1, status)).await;
         }
     }
     drop(writing);

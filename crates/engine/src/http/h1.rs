@@ -173,7 +173,7 @@ fn write_head(
         };
         if !framing_field {
             // A value that a variable brought in may hold what must not stand there: the field is left out then.
-            let _ = head.field(field.name, field.value);
+            let _ = head.numbered(field.id, field.name, field.value);
         }
     }
     match framing {
