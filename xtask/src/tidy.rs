@@ -25,6 +25,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("telemetry", &["control"]),
     ("engine", &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr"]),
     ("admin", &["model", "control", "telemetry"]),
+    ("loadgen", &["wire", "rt", "http"]),
     ("weir", &["*"]),
     ("testkit", &[]),
     ("xtask", &["testkit", "http", "nginx", "haproxy"]),
