@@ -57,6 +57,7 @@
 //! stopped. A dropped *write* may have been sent in part: close the connection.
 
 mod addr;
+mod alarm;
 mod buf;
 mod clock;
 mod conn;
@@ -74,6 +75,7 @@ mod uring;
 mod worker;
 
 pub use addr::PeerAddr;
+pub use alarm::Alarm;
 pub use buf::{Buf, LARGE, MEDIUM, SMALL, pool_free_bytes, set_pool_limits};
 pub use conn::Conn;
 pub use connect::{ConnectOptions, connect, connect_unix};

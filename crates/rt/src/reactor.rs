@@ -170,18 +170,15 @@ impl Reactor {
         Poll::Pending
     }
 
-    /// Waits at most `timeout` and wakes the tasks whose sockets changed.
-    pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<()> {
-        let millis = match timeout {
-            None => -1,
-            // Rounded up, so that a timer that is not quite due does not spin.
-            Some(timeout) => timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32,
-        };
+    /// Waits at most `timeout` and wakes the tasks whose sockets changed. `precise` says that milliseconds are too
+    /// coarse for it.
+    pub(crate) fn wait(&self, timeout: Option<Duration>, precise: bool) -> io::Result<()> {
         let mut events = self.events.borrow_mut();
         events.clear();
-        // SAFETY: the kernel writes at most `EVENTS` entries into the vector's spare capacity of that many.
-        let count =
-            unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), EVENTS as i32, millis) };
+        let count = match timeout {
+            Some(timeout) if precise && !timeout.is_zero() => self.wait_nanos(&mut events, timeout),
+            timeout => self.wait_millis(&mut events, timeout),
+        };
         if count < 0 {
             let error = io::Error::last_os_error();
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
@@ -198,6 +195,42 @@ impl Reactor {
         }
         self.woken.replace(woken);
         Ok(())
+    }
+
+    fn wait_millis(&self, events: &mut Vec<libc::epoll_event>, timeout: Option<Duration>) -> i32 {
+        let millis = match timeout {
+            None => -1,
+            // Rounded up, so that a timer that is not quite due does not spin.
+            Some(timeout) => timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32,
+        };
+        // SAFETY: the kernel writes at most `EVENTS` entries into the vector's spare capacity of that many.
+        unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), EVENTS as i32, millis) }
+    }
+
+    /// By epoll_pwait2(2), Linux 5.11; where that is refused, in milliseconds rounded down, the last of them busily.
+    fn wait_nanos(&self, events: &mut Vec<libc::epoll_event>, timeout: Duration) -> i32 {
+        let wait = libc::timespec {
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_nsec: timeout.subsec_nanos() as _,
+        };
+        // SAFETY: as in `wait_millis`; `wait` outlives the call, and no signal mask is given.
+        let count = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                events.as_mut_ptr(),
+                EVENTS as i32,
+                &raw const wait,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            ) as i32
+        };
+        let refused = count < 0
+            && matches!(io::Error::last_os_error().raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
+        if refused {
+            return self.wait_millis(events, Some(Duration::from_millis(timeout.as_millis() as u64)));
+        }
+        count
     }
 
     fn note(&self, events: u32, data: u64, woken: &mut Vec<Waker>) {

@@ -240,6 +240,30 @@ impl Stream {
         Ok(read)
     }
 
+    /// Drops up to `limit` bytes that have arrived, without copying them out of the kernel (tcp(7), MSG_TRUNC): how
+    /// many, 0 at the peer's end of stream, `None` if nothing has arrived. TCP only.
+    pub fn try_discard(&self, limit: usize) -> io::Result<Option<usize>> {
+        use std::os::fd::AsRawFd;
+        let limit = limit.min(isize::MAX as usize);
+        // SAFETY: no memory is lent: with MSG_TRUNC TCP writes nothing, and what would write to the null page is
+        // refused with EFAULT.
+        let count = unsafe {
+            let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+            libc::recv(self.inner.fd.as_fd().as_raw_fd(), std::ptr::null_mut(), limit, flags)
+        };
+        let dropped = match usize::try_from(count) {
+            Ok(count) => Some(count),
+            Err(_) => would_block(Err(rustix::io::Errno::from_io_error(&io::Error::last_os_error())
+                .unwrap_or(rustix::io::Errno::IO)))?,
+        };
+        match dropped {
+            None => self.clear_readable(),
+            Some(count) if count < limit && count > 0 => self.clear_readable(),
+            Some(_) => {}
+        }
+        Ok(dropped)
+    }
+
     fn recv_now(&self, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
         let spare = buf.spare_mut();
         let limit = limit.min(spare.len());

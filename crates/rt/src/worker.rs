@@ -35,6 +35,7 @@ pub(crate) struct Worker {
     pub(crate) exec: Executor,
     pub(crate) clock: Clock,
     pub(crate) wheel: RefCell<Wheel>,
+    pub(crate) alarm: crate::alarm::Slot,
     pub(crate) notify: Arc<Notify>,
     pub(crate) panics: Cell<u64>,
     pub(crate) on_panic: Option<PanicHook>,
@@ -63,6 +64,7 @@ impl Worker {
             exec,
             clock: Clock::new(),
             wheel: crate::timer::wheel(),
+            alarm: Default::default(),
             notify,
             panics: Cell::new(0),
             on_panic,
@@ -111,7 +113,8 @@ impl Worker {
             Drive::Uring(ring) => ring.wait(timeout)?,
             Drive::Epoll(reactor) => {
                 let woken = self.notify.fall_asleep();
-                let result = reactor.wait(if woken { Some(Duration::ZERO) } else { timeout });
+                let precise = self.alarm.due().is_some();
+                let result = reactor.wait(if woken { Some(Duration::ZERO) } else { timeout }, precise);
                 self.notify.awake();
                 result?;
             }
@@ -121,15 +124,22 @@ impl Worker {
         Ok(())
     }
 
+    /// Time until the next timer, or the alarm if that comes first.
     fn until_timer(&self) -> Option<Duration> {
-        let due = self.wheel.borrow().next_nanos()?;
+        let wheel = self.wheel.borrow().next_nanos();
+        let due = match (wheel, self.alarm.due()) {
+            (Some(wheel), Some(alarm)) => wheel.min(alarm),
+            (wheel, alarm) => wheel.or(alarm)?,
+        };
         let now = self.clock.nanos(self.clock.now());
         Some(Duration::from_nanos(due.saturating_sub(now)))
     }
 
     fn fire_timers(&self) {
         let mut fired = self.fired.take();
-        self.wheel.borrow_mut().advance(self.clock.nanos(self.clock.now()), &mut fired);
+        let nanos = self.clock.nanos(self.clock.now());
+        self.wheel.borrow_mut().advance(nanos, &mut fired);
+        self.alarm.fire(nanos, &mut fired);
         for waker in fired.drain(..) {
             waker.wake();
         }

@@ -56,6 +56,30 @@ fn a_big_transfer_arrives_whole() {
 }
 
 #[test]
+fn discarded_bytes_are_counted_and_what_follows_them_is_read() {
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            const LEN: usize = 3 << 20;
+            let addr = serve_once(|stream| async move {
+                stream.write_slice(&pattern(LEN)).await?;
+                stream.write_slice(b"the rest").await?;
+                stream.shutdown_write()
+            });
+            let client = connect(addr, &ConnectOptions::default()).await.unwrap();
+            let mut left = LEN;
+            while left > 0 {
+                client.readable().await;
+                left -= client.try_discard(left).unwrap().unwrap_or_default();
+            }
+            let mut rest = Buf::new();
+            while client.read(&mut rest).await.unwrap() > 0 {}
+            assert_eq!(&rest[..], b"the rest");
+            assert_eq!(client.try_discard(10).unwrap(), Some(0), "the end");
+        }));
+    });
+}
+
+#[test]
 fn dropped_reads_lose_no_data() {
     both(|runtime, _| {
         runtime.block_on(deadline(async {

@@ -258,6 +258,25 @@ fn ecdsa_is_preferred_where_both_kinds_are() {
 }
 
 #[test]
+fn a_client_names_its_groups_and_says_goodbye_without_fin() {
+    let authority = Authority::new();
+    let tls = ServerTls::new(server(vec![authority.pair(&["localhost"])])).unwrap();
+    let groups = Some(vec!["prime256v1".to_owned()]);
+    let client = ClientTls::new(ClientTlsConfig { groups, ..Default::default() }).unwrap();
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            let (client, server) = handshake(&tls, &client, "localhost").await;
+            assert_eq!(client.group().as_deref(), Some("secp256r1"));
+            client.close_notify().await.unwrap();
+            let mut buf = Buf::new();
+            assert_eq!(server.read(&mut buf).await.unwrap(), 0, "close_notify was read");
+            // The socket's other direction, and this one, are still open.
+            assert!(server.stream().try_read(&mut buf).unwrap().is_none());
+        }));
+    });
+}
+
+#[test]
 fn sessions_resume_across_configurations_but_not_policies() {
     let authority = Authority::new();
     let tickets = Tickets::new().unwrap();

@@ -60,6 +60,8 @@ pub struct ClientTlsConfig {
     pub suites12: Option<Vec<String>>,
     /// Names of the TLS 1.3 suites; `None`: all.
     pub suites13: Option<Vec<String>>,
+    /// Key exchange groups, the preferred one first (see `resolve_groups`); `None`: X25519, P-256, P-384.
+    pub groups: Option<Vec<String>>,
 }
 
 impl Default for ClientTlsConfig {
@@ -74,6 +76,7 @@ impl Default for ClientTlsConfig {
             max_version: TlsVersion::Tls13,
             suites12: None,
             suites13: None,
+            groups: None,
         }
     }
 }
@@ -96,7 +99,7 @@ impl ClientTls {
         let (provider, versions) = provider_for(
             config.suites12.as_deref(),
             config.suites13.as_deref(),
-            None,
+            config.groups.as_deref(),
             (config.min_version, config.max_version),
         )?;
         let verifier: Arc<dyn ServerCertVerifier> = match &config.verify {

@@ -510,17 +510,25 @@ impl TlsStream {
 
     /// Sends close_notify, then FIN.
     pub async fn shutdown_write(&self) -> io::Result<()> {
+        if self.inner.state.borrow().closed {
+            return Ok(());
+        }
+        self.close_notify().await?;
+        self.inner.stream.shutdown_write()
+    }
+
+    /// Sends close_notify and leaves the socket open: a peer that then closes first keeps the TIME-WAIT state to itself.
+    pub async fn close_notify(&self) -> io::Result<()> {
         {
             let mut state = self.inner.state.borrow_mut();
             if state.closed {
                 return Ok(());
             }
             state.closed = true;
-            // A session that cannot even be closed gets the FIN alone.
+            // A session that cannot even be closed has nothing to say.
             let _ = state.with_io(|session, io| session.close(io));
         }
-        self.flush().await?;
-        self.inner.stream.shutdown_write()
+        self.flush().await
     }
 
     /// Closes with RST and without close_notify.
