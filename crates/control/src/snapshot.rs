@@ -43,6 +43,8 @@ pub struct Process {
     pub uptime_ms: u64,
     /// The plan that runs.
     pub plan: u64,
+    /// Plans in memory: the one that runs, and those that requests which began before still need.
+    pub plans: u64,
     /// Configuration changes accepted since the start.
     pub reloads: u64,
     /// Configuration changes refused since the start.

@@ -110,7 +110,7 @@ async fn serve(
     stream: Stream,
     peer: PeerAddr,
     id: weir_control::ListenerId,
-    _admission: &Admission,
+    admission: &Admission,
 ) {
     let Some((installed, ix, _)) = worker.for_listener(id) else { return };
     let listener = installed.plan.listener(ix);
@@ -147,10 +147,10 @@ async fn serve(
         ));
         let Some(conn) = settled.await else { return };
         drop(installed);
-        start(worker, conn, client, timer, ahead, tcp).await;
+        start(worker, conn, client, timer, ahead, (tcp, admission)).await;
     } else {
         drop(installed);
-        start(worker, crate::plain(stream), client, timer, ahead, tcp).await;
+        start(worker, crate::plain(stream), client, timer, ahead, (tcp, admission)).await;
     }
 }
 
@@ -168,12 +168,12 @@ async fn start(
     client: Client,
     timer: Timer,
     ahead: weir_rt::Buf,
-    tcp: Option<weir_plan::TcpIx>,
+    (tcp, admission): (Option<weir_plan::TcpIx>, &Admission),
 ) {
     let _encrypted = client.tls.is_some().then(|| worker.counters.encrypted());
     let client = Rc::new(client);
     match tcp {
-        None => crate::http::connection::serve(worker, conn, client, timer, ahead).await,
-        Some(_) => Box::pin(crate::tcp::serve(worker, conn, client, timer, ahead)).await,
+        None => crate::http::connection::serve(worker, conn, client, timer, ahead, admission).await,
+        Some(_) => Box::pin(crate::tcp::serve(worker, conn, client, timer, ahead, admission)).await,
     }
 }

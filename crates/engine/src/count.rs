@@ -140,6 +140,11 @@ impl Counters {
         Counted::new(&self.worker, |cells| &cells.writing)
     }
 
+    /// A request that has begun goes on as a tunnel while the guard lives.
+    pub(crate) fn tunnelling(&self) -> Counted {
+        Counted::new(&self.worker, |cells| &cells.writing)
+    }
+
     /// A TLS connection with a client, while the guard lives.
     pub(crate) fn encrypted(&self) -> Counted {
         Counted::new(&self.worker, |cells| &cells.tls.current)

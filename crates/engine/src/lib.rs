@@ -25,6 +25,7 @@ mod log;
 mod logs;
 mod prepared;
 mod race;
+mod residue;
 mod resolve;
 mod respond;
 mod shared;
@@ -127,6 +128,7 @@ impl Engine {
     ) -> Result<Self, String> {
         let shared = Arc::new(Shared::new(options, &plan).map_err(|error| format!("cannot start: {error}"))?);
         shared.set_limits(&plan);
+        shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
         let health = health::Checks::start(&shared, &prepared)?;
         let mut engine = Self {
@@ -153,6 +155,7 @@ impl Engine {
         self.prepared = Arc::new(prepared?);
         self.shared.logs.adopt(&self.prepared.logs);
         self.shared.set_limits(&self.prepared.plan);
+        self.shared.note_plan(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
         self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
         self.health.follow(&self.shared, &self.prepared)?;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use weir_expr::settings::{ClientVerify, TlsVersion};
-use weir_plan::{Certificate, Plan, TlsIdentity, UpstreamTls};
+use weir_plan::{Certificate, Plan, PoolIx, TlsIdentity, UpstreamTls};
 use weir_policy::limit::{ConnZone, RateZone};
 use weir_policy::pool::PoolShared;
 use weir_rt::{
@@ -39,6 +39,19 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Of a part of a plan: its logs and the state of its pool go on as they are.
+    pub(crate) fn of_part(&self, shared: &Shared, part: weir_plan::Part, pool: Option<PoolIx>) -> Self {
+        Self {
+            pools: pool.and_then(|pool| self.pools.get(pool.at()).cloned()).into_iter().collect(),
+            rates: Vec::new(),
+            conns: Vec::new(),
+            server_tls: Vec::new(),
+            client_tls: Vec::new(),
+            logs: self.logs.part(&shared.logs, &part),
+            plan: Arc::new(part.plan),
+        }
+    }
+
     /// Prepares a plan.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use weir_control::{EndpointKey, ListenerId, PoolId};
@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     seed: u64,
     serial: AtomicU64,
     connections: Arc<Quota>,
+    /// Plans that were installed, for as long as anything holds on to them.
+    plans: Mutex<Vec<Weak<Plan>>>,
     state: Mutex<State>,
 }
 
@@ -105,6 +107,7 @@ impl Shared {
             seed: RandomState::new().hash_one(std::process::id()),
             serial: AtomicU64::new(0),
             connections: Arc::new(Quota::new(u64::MAX)),
+            plans: Mutex::default(),
             state: Mutex::default(),
         })
     }
@@ -243,6 +246,19 @@ impl Shared {
             .collect();
         state.conns = zones.iter().cloned().collect();
         zones.into_iter().map(|(_, (_, zone))| zone).collect()
+    }
+
+    /// Notes a plan that is about to run.
+    pub(crate) fn note_plan(&self, plan: &Arc<Plan>) {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.retain(|plan| plan.strong_count() > 0);
+        plans.push(Arc::downgrade(plan));
+    }
+
+    /// Plans in memory: the one that runs, and those that requests which began before still need.
+    pub(crate) fn live_plans(&self) -> u64 {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.iter().filter(|plan| plan.strong_count() > 0).count() as u64
     }
 
     /// Sets the limits that a plan names.

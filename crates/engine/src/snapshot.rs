@@ -57,6 +57,7 @@ pub(crate) fn process(shared: &Shared) -> Process {
         stopping: shared.stopping.load(Relaxed),
         dropped_logs: shared.logs.dropped(),
         resident_bytes: resident_bytes(),
+        plans: shared.live_plans(),
         descriptors: descriptors(),
         descriptor_limit: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
         ..Process::default()

@@ -7,33 +7,87 @@
 use std::rc::Rc;
 
 use weir_plan::{Client as Who, Service, TcpAction, TcpIx, TcpProxy};
+use weir_policy::pool::Lease;
 use weir_policy::retry::{Failure, Retry};
 use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
 
 use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
+use crate::count::Attempting;
 use crate::exchange::{Client, Ending, Exchange, Phase};
 use crate::log;
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, local_address, open, resolve};
-use crate::worker::{Installed, Worker};
+use crate::worker::{Admission, Installed, Worker};
 
 /// Serves a connection to a TCP service.
-pub(crate) async fn serve(worker: &Rc<Worker>, conn: Conn, client: Rc<Client>, timer: Timer, ahead: Buf) {
-    let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
-    let Service::Tcp(tcp) = &installed.plan.listener(ix).service else { return };
-    let service = installed.plan.tcp_service(*tcp);
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    conn: Conn,
+    client: Rc<Client>,
+    timer: Timer,
+    ahead: Buf,
+    admission: &Admission,
+) {
+    let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
+    let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
     // The exchange is what variables, logs and choices look at; a session has no request.
-    let mut session = Box::new(Exchange::new(worker.clone(), installed.clone(), client));
-    if let Some(rules) = &service.real_ip {
-        crate::access::real_ip(&mut session, rules);
+    let mut session = Box::new(Exchange::new(worker.clone(), installed, client));
+    match Box::pin(begin(&mut session, tcp, &conn, &timer)).await {
+        Begun::Ended(status) => {
+            session.response.status = status;
+            log::session_ended(&mut session, tcp);
+        }
+        Begun::Connected(connected) => {
+            let tcp = crate::residue::of_session(&mut session, listener, tcp);
+            admission.release_plan();
+            carry_session(&mut session, *connected, &conn, ahead, &timer).await;
+            session.response.status = 200;
+            log::session_ended(&mut session, tcp);
+        }
     }
-    let status = match admitted(&mut session, &installed, *tcp) {
-        Ok(()) => run(&mut session, &installed, *tcp, &conn, &timer, ahead).await,
-        Err(status) => status,
-    };
-    session.response.status = status;
-    log::session_ended(&mut session, *tcp);
+}
+
+/// How a session began.
+enum Begun {
+    /// It is over already: nginx's session status.
+    Ended(u16),
+    /// Bytes are to be carried.
+    Connected(Box<Connected>),
+}
+
+/// A session with its endpoint: all that is left to do. Holds on to no plan.
+struct Connected {
+    endpoint: Conn,
+    settings: TunnelSettings,
+    counted: Attempting,
+    lease: Option<Lease>,
+}
+
+/// Real address, access, limits, the endpoint.
+async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer) -> Begun {
+    let installed = session.installed.clone();
+    let service = installed.plan.tcp_service(tcp);
+    if let Some(rules) = &service.real_ip {
+        crate::access::real_ip(session, rules);
+    }
+    if let Err(status) = admitted(session, &installed, tcp) {
+        return Begun::Ended(status);
+    }
+    match &service.action {
+        TcpAction::Respond(template) => {
+            let text = crate::eval::text(session, template);
+            session.response.bytes_sent = text.len() as u64;
+            timer.arm(std::time::Duration::from_secs(60));
+            let _ = timer.run(conn.write_slice(&text)).await;
+            let _ = conn.shutdown_write().await;
+            Begun::Ended(200)
+        }
+        TcpAction::Proxy(proxy) => match connect(session, &installed, proxy, timer).await {
+            Ok(connected) => Begun::Connected(Box::new(connected)),
+            Err(status) => Begun::Ended(status),
+        },
+    }
 }
 
 /// Access and limits. `Err`: nginx's session status.
@@ -47,41 +101,19 @@ fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result
     crate::limits::sessions(session, installed, &service.limit_conn)
 }
 
-async fn run(
-    session: &mut Exchange,
-    installed: &Rc<Installed>,
-    tcp: TcpIx,
-    conn: &Conn,
-    timer: &Timer,
-    ahead: Buf,
-) -> u16 {
-    match &installed.plan.tcp_service(tcp).action {
-        TcpAction::Respond(template) => {
-            let text = crate::eval::text(session, template);
-            session.response.bytes_sent = text.len() as u64;
-            timer.arm(std::time::Duration::from_secs(60));
-            let _ = timer.run(conn.write_slice(&text)).await;
-            let _ = conn.shutdown_write().await;
-            200
-        }
-        TcpAction::Proxy(proxy) => proxy_session(session, installed, proxy, conn, timer, ahead).await,
-    }
-}
-
-async fn proxy_session(
+/// An endpoint, connected. `Err`: nginx's session status.
+async fn connect(
     session: &mut Exchange,
     installed: &Rc<Installed>,
     proxy: &TcpProxy,
-    conn: &Conn,
     timer: &Timer,
-    ahead: Buf,
-) -> u16 {
+) -> Result<Connected, u16> {
     let resolved = match resolve(session, installed, &proxy.target).await {
         Ok(resolved) => resolved,
         Err((_, why)) => {
             log::upstream_error(session, &why);
             session.ending = Ending::Resource(Phase::Connect);
-            return 502;
+            return Err(502);
         }
     };
     let mut picker = Picker::new(session, resolved.destination, &proxy.retry);
@@ -91,7 +123,7 @@ async fn proxy_session(
             Err(refusal) => {
                 log::upstream_error(session, refusal.why);
                 session.ending = Ending::ServerAborted(Phase::Connect);
-                return 502;
+                return Err(502);
             }
         };
         let began = session.worker.now();
@@ -123,13 +155,12 @@ async fn proxy_session(
                 if let Some(record) = session.response.attempts.last_mut() {
                     record.connect = Some(connected);
                 }
-                let lease = picker.succeeded();
-                let status = carry_session(session, proxy, conn, &endpoint, ahead, timer).await;
-                counted.end(AttemptEnd::Answer(0), session);
-                if let Some(lease) = lease {
-                    lease.succeed();
-                }
-                return status;
+                return Ok(Connected {
+                    endpoint,
+                    settings: tunnel_settings(proxy),
+                    counted,
+                    lease: picker.succeeded(),
+                });
             }
             Err(ConnectFailure::Timeout) => {
                 (Failure::ConnectTimeout, "upstream timed out while connecting".to_owned())
@@ -140,7 +171,7 @@ async fn proxy_session(
             Err(ConnectFailure::Resources(why)) => {
                 log::server_error(session, &format!("cannot connect to an endpoint: {why}"));
                 session.ending = Ending::Resource(Phase::Connect);
-                return 500;
+                return Err(500);
             }
         };
         counted.end(AttemptEnd::ConnectError, session);
@@ -151,7 +182,7 @@ async fn proxy_session(
                     Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),
                     _ => Ending::ServerAborted(Phase::Connect),
                 };
-                return 502;
+                return Err(502);
             }
             Retry::Same => weir_rt::sleep(proxy.connect_timeout.min(std::time::Duration::from_secs(1))).await,
             Retry::Next | Retry::Fresh => {}
@@ -159,25 +190,28 @@ async fn proxy_session(
     }
 }
 
-async fn carry_session(
-    session: &mut Exchange,
-    proxy: &TcpProxy,
-    client: &Conn,
-    endpoint: &Conn,
-    ahead: Buf,
-    timer: &Timer,
-) -> u16 {
+fn tunnel_settings(proxy: &TcpProxy) -> TunnelSettings {
     let idle = proxy.idle_timeout;
-    let settings = TunnelSettings {
+    TunnelSettings {
         client_idle: proxy.tunnel_timeout.or(proxy.client_timeout).unwrap_or(idle),
         server_idle: proxy.tunnel_timeout.or(proxy.server_timeout).unwrap_or(idle),
         half_closed: proxy.half_closed_timeout,
         buffer: proxy.buffer as usize,
         rate: proxy.limit_rate,
-    };
+    }
+}
+
+async fn carry_session(
+    session: &mut Exchange,
+    connected: Connected,
+    client: &Conn,
+    ahead: Buf,
+    timer: &Timer,
+) {
+    let Connected { endpoint, settings, mut counted, lease } = connected;
     let carried = Carried::default();
     let began = session.worker.now();
-    let end = Box::pin(carry(client, endpoint, ahead, Buf::new(), &settings, timer, &carried)).await;
+    let end = Box::pin(carry(client, &endpoint, ahead, Buf::new(), &settings, timer, &carried)).await;
     let (up, down) = (carried.up.get(), carried.down.get());
     session.body.count_streamed(up as usize);
     session.response.bytes_sent = down;
@@ -197,5 +231,8 @@ async fn carry_session(
         TunnelEnd::ClientFailed => Ending::ClientAborted(Phase::Data),
         TunnelEnd::EndpointFailed => Ending::ServerAborted(Phase::Data),
     };
-    200
+    counted.end(AttemptEnd::Answer(0), session);
+    if let Some(lease) = lease {
+        lease.succeed();
+    }
 }

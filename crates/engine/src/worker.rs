@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
-use weir_plan::{ListenerIx, Plan, PoolIx};
+use weir_plan::{ListenerIx, PartOf, Plan, PoolIx};
 use weir_policy::pool::Pool;
 use weir_rt::{Receiver, Sender};
 
@@ -75,6 +75,8 @@ pub(crate) struct Installed {
     listeners: HashMap<ListenerId, ListenerIx>,
     /// Address and name of each endpoint as logs show them, made once rather than for each request.
     labels: Vec<Vec<(Rc<str>, Rc<str>)>>,
+    /// What tunnels that began under this plan hold on to.
+    pub(crate) residues: RefCell<HashMap<PartOf, Rc<Installed>>>,
 }
 
 impl Installed {
@@ -97,7 +99,28 @@ impl Installed {
             .map(|(at, listener)| (listener.id, ListenerIx(at as u32)))
             .collect();
         let labels = plan.pools.iter().map(|pool| pool.endpoints.iter().map(label).collect());
-        Self { pools: pools.collect(), listeners, labels: labels.collect(), plan: plan.clone(), prepared }
+        Self {
+            pools: pools.collect(),
+            listeners,
+            labels: labels.collect(),
+            residues: RefCell::default(),
+            plan: plan.clone(),
+            prepared,
+        }
+    }
+
+    /// A part of a plan that ran before, with the choosers of its pools.
+    pub(crate) fn of_part(prepared: Arc<Prepared>, pools: Vec<Pool>) -> Self {
+        let plan = prepared.plan.clone();
+        let listeners = plan.listeners.iter().zip(0..).map(|(listener, at)| (listener.id, ListenerIx(at)));
+        Self {
+            pools: pools.into_iter().map(RefCell::new).collect(),
+            listeners: listeners.collect(),
+            labels: Vec::new(),
+            residues: RefCell::default(),
+            plan,
+            prepared,
+        }
     }
 
     /// Address and name of an endpoint for logs.
@@ -232,10 +255,10 @@ impl Worker {
         }
     }
 
-    /// Takes an exchange back. It holds on to its last plan until it is used again, so only few are kept.
+    /// Takes an exchange back. It holds on to its plan until it is used again, so none is kept of an older plan.
     pub(crate) fn give_exchange(self: &Rc<Self>, mut exchange: Box<Exchange>) {
         let mut kept = self.exchanges.borrow_mut();
-        if kept.len() < KEPT_EXCHANGES {
+        if kept.len() < KEPT_EXCHANGES && Rc::ptr_eq(&exchange.installed, &self.installed.borrow()) {
             exchange.guards.clear();
             exchange.body.clear();
             kept.push(exchange);
@@ -290,7 +313,7 @@ impl Worker {
     pub(crate) fn enter(self: &Rc<Self>, listener: ListenerId) -> Admission {
         self.total.set(self.total.get() + 1);
         *self.connections.borrow_mut().entry(listener).or_default() += 1;
-        Admission { worker: self.clone(), listener }
+        Admission { worker: self.clone(), listener, needs_plan: Cell::new(true) }
     }
 
     /// A test asked for a panic; asked once.
@@ -298,8 +321,8 @@ impl Worker {
         self.panic_next.replace(false)
     }
 
-    fn leave(&self, listener: ListenerId) {
-        self.total.set(self.total.get().saturating_sub(1));
+    /// A connection of this listener needs no plan any more.
+    fn release_plan(&self, listener: ListenerId) {
         if let Some(count) = self.connections.borrow_mut().get_mut(&listener) {
             *count = count.saturating_sub(1);
         }
@@ -310,8 +333,6 @@ impl Worker {
                 retired.remove(&listener);
             }
         }
-        drop(retired);
-        self.ended.wake_all();
     }
 
     fn install(self: &Rc<Self>, prepared: Arc<Prepared>) {
@@ -358,11 +379,24 @@ impl Worker {
 pub(crate) struct Admission {
     worker: Rc<Worker>,
     listener: ListenerId,
+    needs_plan: Cell<bool>,
+}
+
+impl Admission {
+    /// The connection became a tunnel: it looks at no plan any more, so none is kept for its sake.
+    pub(crate) fn release_plan(&self) {
+        if self.needs_plan.replace(false) {
+            self.worker.release_plan(self.listener);
+        }
+    }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.worker.leave(self.listener);
+        self.release_plan();
+        let total = &self.worker.total;
+        total.set(total.get().saturating_sub(1));
+        self.worker.ended.wake_all();
     }
 }
 

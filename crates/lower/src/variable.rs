@@ -1,5 +1,7 @@
 //! User variables.
 
+use std::sync::Arc;
+
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{MapParts, MapTable, NetMap};
@@ -10,7 +12,7 @@ impl<'m> Cx<'m> {
     pub(crate) fn variable(&mut self, variable: &'m model::Variable) -> plan::Variable {
         let definition = match &variable.definition {
             model::Definition::Assigned => plan::Definition::Assigned,
-            model::Definition::Map(table) => plan::Definition::Map(Box::new(self.map_table(table))),
+            model::Definition::Map(table) => plan::Definition::Map(Arc::new(self.map_table(table))),
             model::Definition::Geo { source, networks, default } => {
                 let values: Vec<plan::Template> =
                     networks.iter().map(|(_, value)| self.template(value)).collect();
@@ -18,7 +20,7 @@ impl<'m> Cx<'m> {
                 plan::Definition::Geo {
                     source: self.optional_template(source.as_ref()),
                     // Of one network named twice the later value stands, as in nginx.
-                    networks: NetMap::new(nets, false),
+                    networks: Arc::new(NetMap::new(nets, false)),
                     values: values.into(),
                     default: self.template(default),
                 }

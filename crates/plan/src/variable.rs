@@ -22,15 +22,15 @@ pub enum Definition {
     /// By an assignment or a named group; empty before.
     Assigned,
     /// By a table.
-    Map(Box<MapTable>),
+    Map(Arc<MapTable>),
     /// By an address.
     Geo {
         /// The address; `None`: the client's.
         source: Option<Template>,
         /// Index into `values` by network.
-        networks: NetMap<u32>,
+        networks: Arc<NetMap<u32>>,
         /// Values.
-        values: Box<[Template]>,
+        values: Arc<[Template]>,
         /// Otherwise.
         default: Template,
     },
@@ -117,6 +117,13 @@ impl MapTable {
             }
         }
         (&self.default, None)
+    }
+
+    /// Every template in it: the source and the values.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = &Template> {
+        let named = [&self.exact, &self.suffixes, &self.prefixes].into_iter().flat_map(|map| map.values());
+        let patterns = self.patterns.iter().map(|(_, value)| value);
+        named.chain(patterns).chain([&self.source, &self.default])
     }
 
     /// The longest suffix, then the longest prefix.

@@ -119,6 +119,12 @@ fn process(text: &mut Text, snapshot: &Snapshot) {
     one("weir_connections_handled_total", "counter", "Of those, not dropped at once.", connections.handled);
     one("weir_connections_max", "gauge", "Bound on client connections; 0: none.", process.max_connections);
     one("weir_requests_total", "counter", "Requests begun.", process.requests);
+    one(
+        "weir_plans",
+        "gauge",
+        "Configurations in memory: what runs, and what older requests need.",
+        process.plans,
+    );
     one("weir_panics_total", "counter", "Panics that cost a connection.", process.panics);
     one("weir_log_lines_dropped_total", "counter", "Log lines that no sink took.", process.dropped_logs);
     one("weir_resident_memory_bytes", "gauge", "Resident memory.", process.resident_bytes);

@@ -4,7 +4,8 @@
 
 use weir_testkit::process::UnixSignal;
 use weir_testkit::{
-    Certificate, Client, Gate, Io, Load, Origin, Proxy, Request, TlsOptions, both_drivers, eventually, port,
+    Certificate, Client, Gate, Io, Load, Origin, Proxy, Request, Script, TlsOptions, both_drivers,
+    eventually, port,
 };
 
 fn conf(workers: usize, servers: &str) -> String {
@@ -101,6 +102,60 @@ both_drivers! {
             proxy.reload_same();
             tunnel.send("ping");
             assert_eq!(tunnel.read_exactly(4), b"ping");
+        }
+    }
+
+    fn tunnels_and_sessions_pin_no_configuration(io: Io) {
+        let switch = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+        let web = Origin::script(|c| c.expect("GET /?a=x").send(switch).echo());
+        let tcp = Origin::script(Script::echo);
+        let text = |round: usize, extra: &str| format!(
+            "worker_processes 2; events {{}} \
+             http {{ map $arg_a $mapped {{ default other; x {round}; }} log_format l '$server_name $mapped $status $body_bytes_sent $upstream_addr'; \
+               server {{ listen 127.0.0.1:{{port}}; server_name s{round}; access_log {{dir}}/web.log l; \
+                 location / {{ proxy_pass http://{web}; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} \
+                 location /metrics {{ weir_metrics; access_log off; }} }} \
+               {extra} }} \
+             stream {{ log_format t '$bytes_received $bytes_sent $status'; \
+               server {{ listen 127.0.0.1:{{port_tcp}}; access_log {{dir}}/tcp{round}.log t; proxy_pass {tcp}; }} }}"
+        );
+        // The last tunnel is on a listener that goes away.
+        let mut proxy = Proxy::nginx(&text(0, &format!(
+            "server {{ listen 127.0.0.1:{{port_gone}}; access_log off; location / {{ proxy_pass http://{web}; proxy_http_version 1.1; \
+             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} }}"
+        ))).io(io).start();
+        let upgrade = "GET /?a=x HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+        let open = |port: &port::Port| {
+            let mut tunnel = Client::connect(port);
+            tunnel.send(upgrade);
+            assert_eq!(tunnel.read_head().status, 101);
+            tunnel
+        };
+        let mut tunnels = vec![open(&proxy.port_of("port_gone"))];
+        let mut sessions = Vec::new();
+        for round in 1..=8 {
+            tunnels.push(open(&proxy.port()));
+            let mut session = Client::connect(proxy.port_of("port_tcp"));
+            session.send("hello");
+            assert_eq!(session.read_exactly(5), b"hello");
+            sessions.push(session);
+            proxy.reload(&text(round, ""));
+        }
+        let metrics = proxy.port();
+        eventually("older configurations to be let go of", || {
+            let body = Client::connect(&metrics).get("/metrics").text();
+            body.lines().any(|line| line == "weir_plans 1").then_some(())
+        });
+        for tunnel in &mut tunnels {
+            tunnel.send("ping");
+            assert_eq!(tunnel.read_exactly(4), b"ping");
+        }
+        drop(tunnels);
+        drop(sessions);
+        // Each line is that of the configuration that the tunnel began under, with what passed until its end.
+        for round in 0..8 {
+            proxy.wait_for_file("web.log", &format!("s{round} {round} 101 4 {web}\n"));
+            proxy.wait_for_file(&format!("tcp{round}.log"), "5 5 200\n");
         }
     }
 

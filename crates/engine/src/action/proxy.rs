@@ -618,7 +618,7 @@ async fn forward<D: Downstream>(
     note_status(exchange, status);
     exchange.response.status = status;
     exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
-    let _lease = LeaseEnd(picker.succeeded());
+    let lease = LeaseEnd(picker.succeeded());
     let endpoint = picker.endpoint(attempt.installed, picked);
     super::rewrite::take_fields(exchange, attempt.proxy);
     if let Some(endpoint) = endpoint {
@@ -626,7 +626,7 @@ async fn forward<D: Downstream>(
     }
     if status == 101 {
         counted.answered(status, exchange);
-        return super::tunnel::upgraded(exchange, down, attempt.proxy, conn, counted).await;
+        return super::tunnel::upgraded(exchange, down, attempt.proxy, conn, counted, lease).await;
     }
     let framing = response_framing(&conn, method);
     let redirected = super::rewrite::accelerated(exchange, attempt.installed, attempt.proxy);
@@ -698,7 +698,7 @@ fn cut_short(error: &ReceiveError) -> String {
 }
 
 /// Says that the endpoint did well, when the answer is through.
-struct LeaseEnd(Option<weir_policy::pool::Lease>);
+pub(crate) struct LeaseEnd(Option<weir_policy::pool::Lease>);
 
 impl Drop for LeaseEnd {
     fn drop(&mut self) {

@@ -18,6 +18,7 @@ use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
 
+use super::proxy::LeaseEnd;
 use crate::count::Attempting;
 use crate::exchange::walk::Next;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
@@ -191,13 +192,27 @@ async fn pump(
     Ok(())
 }
 
-/// Passes a 101 on, and carries what follows.
+/// An upgraded connection whose 101 was passed on: all that is left to do.
+pub(crate) struct Upgraded {
+    conn: Box<ClientConnection>,
+    client: Conn,
+    above: Buf,
+    below: Buf,
+    settings: TunnelSettings,
+    counted: Attempting,
+    /// Holds the endpoint's slot.
+    _lease: LeaseEnd,
+}
+
+/// Passes a 101 on. What follows is carried by [`carry_upgraded`], once the walk through the plan has ended: its
+/// frames would hold on to the plan.
 pub(crate) async fn upgraded<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     proxy: &Proxy,
     mut conn: Box<ClientConnection>,
     mut counted: Attempting,
+    lease: LeaseEnd,
 ) -> Next {
     respond::start(exchange, down, BodySize::Bodiless);
     if let Err(error) = down.flush(exchange).await {
@@ -216,11 +231,22 @@ pub(crate) async fn upgraded<D: Downstream>(
     conn.skip_head();
     let below = conn.incoming.take_pending();
     let (client, above) = down.take_tunnel();
+    exchange.tunnel =
+        Some(Box::new(Upgraded { conn, client, above, below, settings, counted, _lease: lease }));
+    Next::Done
+}
+
+/// Carries what follows a 101, to its end. The exchange holds on to no plan meanwhile.
+pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
+    let Upgraded { conn, client, above, below, settings, mut counted, _lease } = tunnel;
+    crate::residue::of_exchange(exchange);
     let carried = Carried::default();
     let timer = Timer::new();
-    let end = Box::pin(carry(&client, conn.io(), above, below, &settings, &timer, &carried)).await;
+    let end = carry(&client, conn.io(), above, below, &settings, &timer, &carried).await;
     exchange.body.count_streamed(carried.up.get() as usize);
     exchange.response.tunnelled = carried.down.get();
+    exchange.response.bytes_sent += carried.down.get();
+    exchange.response.body_bytes_sent += carried.down.get();
     exchange.response.complete = end == TunnelEnd::Closed;
     exchange.ending = match end {
         TunnelEnd::Closed => Ending::Normal,
@@ -234,5 +260,4 @@ pub(crate) async fn upgraded<D: Downstream>(
         record.length = carried.down.get();
     }
     counted.end(AttemptEnd::Answer(101), exchange);
-    Next::Done
 }

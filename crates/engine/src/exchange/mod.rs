@@ -47,7 +47,7 @@ use crate::worker::{Installed, Worker};
 pub(crate) struct Exchange {
     /// The worker it lives on.
     pub(crate) worker: Rc<Worker>,
-    /// The plan it began with; it keeps it to its end.
+    /// The plan it began with; it keeps it to its end, or until it becomes a tunnel (see `residue`).
     pub(crate) installed: Rc<Installed>,
     /// The client's connection.
     pub(crate) client: Rc<Client>,
@@ -111,6 +111,8 @@ pub(crate) struct Exchange {
     pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
     /// Close the client's connection after the answer.
     pub(crate) close_after: bool,
+    /// The answer was 101 and is sent; this carries what follows, without the plan.
+    pub(crate) tunnel: Option<Box<crate::action::tunnel::Upgraded>>,
     id: Cell<Option<u128>>,
 }
 
@@ -175,6 +177,7 @@ impl Exchange {
             limit_conn_status: None,
             guards: Vec::new(),
             close_after: false,
+            tunnel: None,
             id: Cell::new(None),
         }
     }
@@ -210,6 +213,7 @@ impl Exchange {
         self.limit_conn_status = None;
         self.guards.clear();
         self.close_after = false;
+        self.tunnel = None;
         self.id.set(None);
         self.started = self.worker.now();
         self.started_unix = weir_rt::unix_now();
@@ -316,7 +320,7 @@ impl Exchange {
 
     /// Name of the pool chosen, or of the one that the action names.
     pub(crate) fn pool_name(&self) -> Option<&str> {
-        let named = || match &self.route().action {
+        let named = || match &self.installed.plan.routes.get(self.route.at())?.action {
             Action::Proxy(proxy) => match proxy.target {
                 ProxyTarget::Pool(pool) => Some(pool),
                 ProxyTarget::Computed(_) => None,

@@ -18,14 +18,21 @@ use weir_wire::{Conn, HeadFailure, ServerConnection};
 use super::h1::H1;
 use crate::exchange::{Client, Ending, Exchange, Phase, walk};
 use crate::race::{Either, race};
-use crate::worker::{Installed, Worker};
-use crate::{log, respond};
+use crate::worker::{Admission, Installed, Worker};
+use crate::{action, log, respond};
 
 /// Most bytes of an unread request body that are read and dropped to keep a connection.
 const MAX_SKIPPED: u64 = 1 << 20;
 
 /// Serves a connection until it closes.
-pub(crate) async fn serve(worker: &Rc<Worker>, conn: Conn, client: Rc<Client>, timer: Timer, ahead: Buf) {
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    conn: Conn,
+    client: Rc<Client>,
+    timer: Timer,
+    ahead: Buf,
+    admission: &Admission,
+) {
     let mut h1 = H1::new(ServerConnection::with_input(conn, ahead), timer);
     let mut wait = first_wait(worker, &client);
     let mut ended = worker.now();
@@ -46,8 +53,12 @@ pub(crate) async fn serve(worker: &Rc<Worker>, conn: Conn, client: Rc<Client>, t
         }
         let idle = worker.now().saturating_duration_since(ended);
         match Box::pin(one(worker, &mut h1, &client, idle)).await {
-            Some(keep) => wait = keep,
-            None => return,
+            Served::Keep(keep) => wait = keep,
+            Served::Close => return,
+            Served::Tunnel(exchange) => {
+                admission.release_plan();
+                return Box::pin(tunnel(worker, exchange)).await;
+            }
         }
         ended = worker.now();
     }
@@ -62,10 +73,20 @@ fn first_wait(worker: &Rc<Worker>, client: &Client) -> Duration {
     }
 }
 
-/// One request. `Some(how long to wait for the next)` if the connection stays open.
-async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Duration) -> Option<Duration> {
-    let (installed, ix, last) = worker.for_listener(client.listener)?;
-    let Service::Http(hosts) = &installed.plan.listener(ix).service else { return None };
+/// How the connection goes on after a request.
+enum Served {
+    /// It waits so long for the next.
+    Keep(Duration),
+    /// It does not.
+    Close,
+    /// As a tunnel.
+    Tunnel(Box<Exchange>),
+}
+
+/// One request.
+async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Duration) -> Served {
+    let Some((installed, ix, last)) = worker.for_listener(client.listener) else { return Served::Close };
+    let Service::Http(hosts) = &installed.plan.listener(ix).service else { return Served::Close };
     let default = hosts.default_value();
     let settings = &*installed.plan.site(default).client;
     let mut exchange = worker.take_exchange(installed.clone(), client.clone());
@@ -79,7 +100,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     if let Err(failure) = received {
         Box::pin(refuse(h1, &mut exchange, failure)).await;
         end(worker, exchange);
-        return None;
+        return Served::Close;
     }
     exchange.times.head = Some(exchange.elapsed());
     client.requests.set(client.requests.get() + 1);
@@ -90,6 +111,10 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
             walk::run(&mut exchange, h1).await;
+            if exchange.tunnel.is_some() {
+                (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
+                return Served::Tunnel(exchange);
+            }
         }
         Err(status) => {
             h1.conn.begin_body();
@@ -101,14 +126,21 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     drop(writing);
     let keep = after(&mut exchange, h1).await;
     end(worker, exchange);
-    keep
+    keep.map_or(Served::Close, Served::Keep)
+}
+
+/// What was a request goes on as a tunnel, to its end. Nothing that holds the plan lives here.
+async fn tunnel(worker: &Rc<Worker>, mut exchange: Box<Exchange>) {
+    let _writing = worker.counters.tunnelling();
+    if let Some(upgraded) = exchange.tunnel.take() {
+        action::tunnel::carry_upgraded(&mut exchange, *upgraded).await;
+    }
+    end(worker, exchange);
 }
 
 /// Whether and how the connection goes on after an answer.
 async fn after(exchange: &mut Exchange, h1: &mut H1) -> Option<Duration> {
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
-    exchange.response.bytes_sent += exchange.response.tunnelled;
-    exchange.response.body_bytes_sent += exchange.response.tunnelled;
     let installed = exchange.installed.clone();
     let settings = &installed.plan.route(exchange.route).settings.client;
     if h1.is_cut() {

@@ -29,6 +29,7 @@ pub(crate) struct Targets {
 }
 
 /// One target.
+#[derive(Clone)]
 pub(super) enum Target {
     /// Lines to one place.
     Lines(Lines),
@@ -44,6 +45,7 @@ pub(super) enum Target {
 }
 
 /// An open target with its batching.
+#[derive(Clone)]
 pub(super) struct Lines {
     target: Arc<weir_telemetry::LogTarget>,
     options: BufferOptions,
@@ -83,6 +85,18 @@ impl Targets {
         let process = plan.process.error_logs.iter().filter_map(|log| errors.get(log).cloned()).collect();
         let serial = logs.next_serial.fetch_add(1, Ordering::Relaxed);
         Ok(Self { serial, by_log, errors, process })
+    }
+
+    /// Those of a part of the plan, by the part's indices.
+    pub(crate) fn part(&self, logs: &Logs, part: &weir_plan::Part) -> Self {
+        let by_log = part.logs.iter().filter_map(|log| self.target(*log).cloned()).collect();
+        let renumbered = |log: &weir_plan::ErrorLog| {
+            let at = part.logs.iter().position(|known| *known == log.log)?;
+            Some(weir_plan::ErrorLog { log: LogIx(at as u32), level: log.level })
+        };
+        let errors = self.errors.iter().filter_map(|(log, open)| Some((renumbered(log)?, open.clone())));
+        let serial = logs.next_serial.fetch_add(1, Ordering::Relaxed);
+        Self { serial, by_log, errors: errors.collect(), process: self.process.clone() }
     }
 
     pub(super) fn target(&self, log: LogIx) -> Option<&Target> {

@@ -56,6 +56,7 @@ pub(crate) enum ActionSpec {
     Proxy(Arc<ProxySpec>),
     FastCgi(ProxyTarget),
     StubStatus,
+    Metrics,
 }
 
 /// Words of one place that inner ones do not inherit.
@@ -101,6 +102,11 @@ pub(crate) fn apply_place(lo: &mut Lowering<'_>, words: &[Admitted<'_>], place: 
 /// `stub_status`; old files write `stub_status on`.
 pub(crate) fn stub_status(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
     place.set_action(lo, ActionSpec::StubStatus, d.span);
+}
+
+/// `weir_metrics`: a word of Weir's own.
+pub(crate) fn metrics(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    place.set_action(lo, ActionSpec::Metrics, d.span);
 }
 
 /// Gives every named location of a server its id, since words above may refer to it. Until it is lowered, a route
@@ -306,6 +312,7 @@ pub(crate) fn route(
     let action = match &place.action {
         None => Action::Static,
         Some(ActionSpec::StubStatus) => Action::StubStatus,
+        Some(ActionSpec::Metrics) => Action::Metrics,
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, s, place, spec),
         Some(ActionSpec::FastCgi(target)) => fastcgi::action(lo, s, target),
     };

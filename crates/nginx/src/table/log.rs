@@ -26,4 +26,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("log_subrequest", HSL, Flag, "off", "Logs subrequests.")
         .tuning("there are no subrequests yet"),
     Entry::new("stub_status", SL, (0, 1), "", "Counters in text.").place(location::stub_status),
+    // Weir's own: nginx has no such page.
+    Entry::new("weir_metrics", SL, (0, 0), "", "Weir's figures in Prometheus' format.")
+        .place(location::metrics),
 ];

@@ -1,0 +1,58 @@
+//! What a tunnel keeps of the plan it began with.
+//!
+//! Owns: the exchange of a whole plan for the part that the tunnel's end needs: names, counters, logs.
+//! Never: is asked while requests are served.
+//! Driven by: `action::tunnel` and `tcp`, once the endpoint is connected and only bytes are left to pass.
+//! Why: design decision 5: tunnels live on through any number of changes, and pin no plan. Tunnels of one route share
+//! one part, so a thousand of them cost one.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_plan::{ListenerIx, PartOf, PoolIx, RouteIx, SiteIx, TcpIx};
+
+use crate::exchange::Exchange;
+use crate::worker::Installed;
+
+/// Lets go of the plan of an exchange that became a tunnel.
+pub(crate) fn of_exchange(exchange: &mut Exchange) {
+    let Some(listener) = exchange.installed.listener(exchange.client.listener) else { return };
+    let of = PartOf { listener, http: Some((exchange.site, exchange.route)), tcp: None, pool: exchange.pool };
+    reduce(exchange, of);
+}
+
+/// Lets go of the plan of a session. The service has this index from now on.
+pub(crate) fn of_session(session: &mut Exchange, listener: ListenerIx, tcp: TcpIx) -> TcpIx {
+    // Sessions have no site of their own; what is asked of one is answered by the first, if there is any.
+    let plan = &session.installed.plan;
+    let http = (!plan.sites.is_empty()).then_some((session.site, session.route));
+    let of = PartOf { listener, http, tcp: Some(tcp), pool: session.pool };
+    reduce(session, of);
+    TcpIx(0)
+}
+
+fn reduce(exchange: &mut Exchange, of: PartOf) {
+    let whole = exchange.installed.clone();
+    let known = whole.residues.borrow().get(&of).cloned();
+    let part = known.unwrap_or_else(|| {
+        let made = Rc::new(cut(exchange, &whole, of));
+        whole.residues.borrow_mut().insert(of, made.clone());
+        made
+    });
+    exchange.installed = part;
+    exchange.site = SiteIx(0);
+    exchange.route = RouteIx(0);
+    exchange.pool = of.pool.map(|_| PoolIx(0));
+    exchange.response_edits = Vec::new();
+}
+
+fn cut(exchange: &Exchange, whole: &Installed, of: PartOf) -> Installed {
+    let prepared = whole.prepared.of_part(&exchange.worker.shared, whole.plan.part(of), of.pool);
+    let chooser = of.pool.and_then(|pool| whole.pools.get(pool.at())).zip(prepared.pools.first());
+    let pools = chooser.map(|(chooser, shared)| {
+        let chooser = chooser.borrow();
+        chooser.reconfigured(chooser.config().clone(), shared.clone())
+    });
+    let pools = pools.into_iter().collect();
+    Installed::of_part(Arc::new(prepared), pools)
+}
