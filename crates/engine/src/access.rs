@@ -32,7 +32,6 @@ fn client(exchange: &Exchange) -> Client {
 
 /// Takes the client's address from a trusted proxy.
 pub(crate) fn real_ip(exchange: &mut Exchange, rules: &RealIp) {
-    let Some((peer, port)) = exchange.client.source() else { return };
     // With a PROXY header the peer that must be trusted is the one that sent it.
     let sender =
         exchange.client.peer.inet().map_or(Client::Unix, |addr| Client::Ip(addr.ip().to_canonical()));
@@ -45,23 +44,25 @@ pub(crate) fn real_ip(exchange: &mut Exchange, rules: &RealIp) {
             }
         }
         RealIpSource::Header(name) => {
-            if !rules.trusts(Client::Ip(peer)) {
+            let peer = exchange.client.source();
+            if !rules.trusts(peer.map_or(Client::Unix, |(ip, _)| Client::Ip(ip))) {
                 return;
             }
-            let mut found = (peer, port);
+            let mut found = peer;
             let lines: Vec<&[u8]> =
                 exchange.request.fields.all(FieldName::new(name.lower.as_bytes())).collect();
             let items =
                 lines.iter().rev().flat_map(|line| line.rsplit(|&b| matches!(b, b',' | b' ' | b'\t')));
             for item in items.filter(|item| !item.is_empty()) {
                 let Some(address) = weir_http::forwarded::address(item) else { break };
-                found = (address.ip().to_canonical(), address.port());
-                if !rules.recursive || !rules.trusts(Client::Ip(found.0)) {
+                let ip = address.ip().to_canonical();
+                found = Some((ip, address.port()));
+                if !rules.recursive || !rules.trusts(Client::Ip(ip)) {
                     break;
                 }
             }
-            if found.0 != peer {
-                exchange.request.real_client = Some(found);
+            if found.map(|(ip, _)| ip) != peer.map(|(ip, _)| ip) {
+                exchange.request.real_client = found;
             }
         }
     }

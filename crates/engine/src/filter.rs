@@ -6,7 +6,7 @@
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 use weir_expr::settings::GzipProxied;
-use weir_http::{HeaderId, HttpDate, Version};
+use weir_http::{HeaderId, HttpDate, Method, Version};
 
 use crate::exchange::{BodySize, Exchange};
 
@@ -92,6 +92,12 @@ pub(crate) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
     let long_enough = match size {
         BodySize::Known(length) => length >= settings.min_length && length > 0,
         BodySize::Unknown => true,
+        // The fields of an answer to HEAD are those of GET (RFC 9110 §9.3.2).
+        BodySize::Bodiless if exchange.request.method == Method::Head => {
+            let length = fields.first(HeaderId::ContentLength).map(std::str::from_utf8);
+            let length = length.map(|text| text.ok().and_then(|text| text.parse::<u64>().ok()));
+            length.is_none_or(|length| length.is_some_and(|n| n >= settings.min_length && n > 0))
+        }
         BodySize::Bodiless => false,
     };
     let fits = matches!(exchange.response.status, 200 | 403 | 404)
@@ -115,6 +121,9 @@ pub(crate) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
     fields.push_id(HeaderId::ContentEncoding, b"gzip");
     // The bytes differ from what a strong tag stands for.
     fields.rewrite(HeaderId::ETag, |tag| (!tag.starts_with(b"W/")).then(|| [b"W/", tag].concat()));
+    if size == BodySize::Bodiless {
+        return size;
+    }
     exchange.encoder = Some(Box::new(Encoder::new(settings.level)));
     BodySize::Unknown
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_http::proxy_protocol::{self, Proxied};
-use weir_plan::{ListenerIx, Service};
+use weir_plan::{ListenerIx, Manner, Service};
 use weir_rt::{AcceptError, Buf, SMALL, Stream, Timer, TlsStream};
 use weir_wire::Conn;
 
@@ -27,10 +27,17 @@ pub(crate) async fn settle(
     ahead: &mut Buf,
 ) -> Option<Conn> {
     let listener = installed.plan.listener(ix);
-    let time = match &listener.service {
-        Service::Http(hosts) => installed.plan.site(hosts.default_value()).client.header_timeout,
-        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).handshake_timeout,
+    let (time, manner) = match &listener.service {
+        Service::Http(hosts) => {
+            let site = installed.plan.site(hosts.default_value());
+            (site.client.header_timeout, site.manner)
+        }
+        Service::Tcp(tcp) => {
+            let service = installed.plan.tcp_service(*tcp);
+            (service.handshake_timeout, service.manner)
+        }
     };
+    client.believes_proxied = manner == Manner::Haproxy;
     timer.arm(time);
     if listener.proxy_protocol {
         timer.run(proxy_header(&stream, client, ahead)).await.ok()??;

@@ -173,6 +173,7 @@ fn is_found_empty(var: &Var) -> bool {
             | Var::IsRequestPort
             | Var::RequestCompletion
             | Var::DocumentRoot
+            | Var::ServerName
             | Var::User(_)
     )
 }

@@ -186,11 +186,12 @@ pub(crate) async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
 /// Answers with the standard page of a status.
 pub(crate) async fn status<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16) {
     begin_answer(exchange, status);
-    if matches!(status, 204 | 304) {
+    let shown = exchange.status_override.unwrap_or(status);
+    if matches!(status, 204 | 304) || has_no_page(exchange, shown) {
         return whole(exchange, down, b"").await;
     }
     // Edits that are kept across error answers: the challenge of 401, the location of redirects.
-    let page = standard_page(exchange, exchange.status_override.unwrap_or(status));
+    let page = standard_page(exchange, shown);
     exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
     if exchange.site().manner == Manner::Haproxy {
         exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
@@ -216,6 +217,11 @@ fn begin_answer(exchange: &mut Exchange, status: u16) {
     if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
         exchange.ending = Ending::Local;
     }
+}
+
+/// nginx has pages for the statuses that it knows; others are answered with a head alone.
+fn has_no_page(exchange: &Exchange, status: u16) -> bool {
+    exchange.site().manner == Manner::Nginx && weir_http::Phrases::default().reason(status).is_empty()
 }
 
 /// The page of a status in the manner of the site.
@@ -320,6 +326,8 @@ pub(crate) async fn fixed<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
     begin_answer(exchange, respond.status);
     let mut content_type = Vec::new();
     match &respond.content_type {
+        // There is no content that could have a type.
+        _ if matches!(respond.status, 204 | 304) => {}
         Some(template) => render(exchange, template, &mut content_type),
         None => {
             content_type.extend_from_slice(exchange.route().files.types.of(&exchange.request.path).as_bytes())

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
+use weir_expr::settings::ClientSettings;
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{HostIndex, ListenerId, NameIndex, RouteIx, Service, SiteId, SiteIx, TcpIx};
@@ -30,7 +31,25 @@ impl<'m> Cx<'m> {
             tls: listener.tls.as_ref().map(|tls| self.listener_tls(tls, http)),
             max_connections: listener.max_connections,
             service: self.service(&listener.service, indices),
+            widest_heads: self.widest_heads(&listener.service),
         }
+    }
+
+    /// Rules for heads that let pass whatever one of the sites does; `None` if all have the same.
+    fn widest_heads(&self, service: &model::Service) -> Option<Arc<ClientSettings>> {
+        let model::Service::Http { sites, default } = service else { return None };
+        let site = |id: &model::SiteId| self.model.sites.get(id.0 as usize).map(|site| &*site.client);
+        let first = site(default)?;
+        let mut widest = first.clone();
+        for client in sites.iter().filter_map(site) {
+            widest.max_header_line = widest.max_header_line.max(client.max_header_line);
+            widest.max_headers = widest.max_headers.max(client.max_headers);
+            widest.max_header_count = widest.max_header_count.max(client.max_header_count);
+            widest.drop_underscores &= client.drop_underscores;
+            widest.ignore_invalid_headers &= client.ignore_invalid_headers;
+        }
+        let differs = sites.iter().filter_map(site).any(|client| !same_heads(client, first));
+        differs.then(|| Arc::new(widest))
     }
 
     fn service(&mut self, service: &'m model::Service, indices: &mut HostIndices<'m>) -> Service {
@@ -118,6 +137,14 @@ impl<'m> Cx<'m> {
             log_empty_connections: site.log_empty_connections,
         }
     }
+}
+
+fn same_heads(a: &ClientSettings, b: &ClientSettings) -> bool {
+    let rules = |client: &ClientSettings| {
+        let limits = (client.max_header_line, client.max_headers, client.max_header_count);
+        (limits, client.drop_underscores, client.ignore_invalid_headers)
+    };
+    rules(a) == rules(b)
 }
 
 /// Stable ids of sites. A name that several sites have (one for port 80, one for 443) is told apart by the addresses.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_model as model;
 use weir_plan as plan;
-use weir_plan::{ByteMap, PathIndex, Prefix, RouteFeatures, RouteIx};
+use weir_plan::{PathIndex, Prefix, RouteFeatures, RouteIx};
 
 use crate::context::Cx;
 use crate::resolve::fixed_text;
@@ -29,13 +29,16 @@ impl<'m> Cx<'m> {
 
     /// The index of one level: a site's routes or the children of a route.
     pub(crate) fn path_index(&mut self, routes: &'m [model::RouteId]) -> PathIndex {
-        let (mut exact, mut prefixes, mut patterns) = (ByteMap::default(), Vec::new(), Vec::new());
+        let (mut exact, mut prefixes, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
         for &id in routes {
             let ix = self.route_ix(id);
             let Some(route) = self.model.routes.get(ix.at()) else { continue };
             match &route.matching {
                 model::RouteMatch::Exact(path) => {
-                    exact.entry(path.as_bytes().into()).or_insert(ix);
+                    // nginx redirects `/dir` to what is handed on at `= /dir/`, as it does for prefixes.
+                    let handed_on =
+                        matches!(route.action, model::Action::Proxy(_) | model::Action::FastCgi(_));
+                    exact.push((path.as_bytes().into(), ix, handed_on));
                 }
                 model::RouteMatch::Prefix { path, stop, auto_redirect } => prefixes.push(Prefix {
                     path: path.as_bytes().into(),

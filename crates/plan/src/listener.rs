@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use weir_control::ListenerId;
+use weir_expr::settings::ClientSettings;
 
 use crate::{HostIndex, ListenerTls, TcpIx};
 
@@ -28,6 +29,10 @@ pub struct Listener {
     pub max_connections: Option<u64>,
     /// What is served.
     pub service: Service,
+    /// Rules for heads that let pass whatever one of the sites lets pass, where they differ. The site's own are applied
+    /// once it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub widest_heads: Option<Arc<ClientSettings>>,
 }
 
 /// An address to bind or connect to.

@@ -26,6 +26,9 @@ use crate::{ByteMap, Captures, Pattern, Route, RouteIx};
 pub struct PathIndex {
     #[serde(serialize_with = "show_names", skip_serializing_if = "ByteMap::is_empty")]
     exact: ByteMap<RouteIx>,
+    /// Paths without the final slash that an exact path has: redirected to it.
+    #[serde(serialize_with = "show_names", skip_serializing_if = "ByteMap::is_empty")]
+    unslashed: ByteMap<RouteIx>,
     /// Sorted by path.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     prefixes: Box<[PrefixEntry]>,
@@ -91,15 +94,25 @@ enum Step {
 
 impl PathIndex {
     /// Builds a level. Of entries with equal text the first stands.
+    ///
+    /// `exact` says for each path whether it is redirected to when its final slash is missing.
     pub fn new(
-        exact: ByteMap<RouteIx>,
+        exact: Vec<(Box<[u8]>, RouteIx, bool)>,
         mut prefixes: Vec<Prefix>,
         patterns: Vec<(Arc<Pattern>, RouteIx)>,
     ) -> Self {
         // Stable, so that of equal paths the first written stays first and `dedup_by` keeps it.
         prefixes.sort_by(|a, b| a.path.cmp(&b.path));
         prefixes.dedup_by(|later, first| later.path == first.path);
-        let redirects = prefixes.iter().any(|prefix| prefix.auto_redirect);
+        let mut whole = ByteMap::default();
+        let mut unslashed = ByteMap::default();
+        for (path, route, auto_redirect) in exact {
+            if let Some(bare) = path.strip_suffix(b"/").filter(|bare| auto_redirect && !bare.is_empty()) {
+                unslashed.entry(bare.into()).or_insert(route);
+            }
+            whole.entry(path).or_insert(route);
+        }
+        let redirects = !unslashed.is_empty() || prefixes.iter().any(|prefix| prefix.auto_redirect);
         let mut entries: Vec<PrefixEntry> = Vec::with_capacity(prefixes.len());
         for Prefix { path, route, stop, auto_redirect } in prefixes {
             let mut parent = entries.len().checked_sub(1).map_or(NONE, |last| last as u32);
@@ -108,7 +121,7 @@ impl PathIndex {
             }
             entries.push(PrefixEntry { path, route, parent, stop, auto_redirect });
         }
-        Self { exact, prefixes: entries.into(), patterns: patterns.into(), redirects }
+        Self { exact: whole, unslashed, prefixes: entries.into(), patterns: patterns.into(), redirects }
     }
 
     /// True if nothing is in it.
@@ -164,9 +177,9 @@ impl PathIndex {
         // nginx redirects only where no entry is the path itself; a shorter prefix does not prevent it.
         if self.redirects
             && longest.is_none_or(|entry| entry.path.len() < path.len())
-            && let Some(entry) = self.with_slash(path)
+            && let Some(route) = self.with_slash(path)
         {
-            (found.route, found.matched_len) = (entry.route, path.len());
+            (found.route, found.matched_len) = (route, path.len());
             return Step::Redirect;
         }
         let Some(entry) = longest else { return Step::Declined };
@@ -185,10 +198,11 @@ impl PathIndex {
         Some(entry)
     }
 
-    fn with_slash(&self, path: &[u8]) -> Option<&PrefixEntry> {
+    fn with_slash(&self, path: &[u8]) -> Option<RouteIx> {
         let wanted = || path.iter().chain(b"/");
-        let at = self.prefixes.binary_search_by(|entry| entry.path.iter().cmp(wanted())).ok()?;
-        self.prefixes.get(at).filter(|entry| entry.auto_redirect)
+        let at = self.prefixes.binary_search_by(|entry| entry.path.iter().cmp(wanted())).ok();
+        let prefix = at.and_then(|at| self.prefixes.get(at)).filter(|entry| entry.auto_redirect);
+        prefix.map(|entry| entry.route).or_else(|| self.unslashed.get(path).copied())
     }
 }
 

@@ -214,7 +214,8 @@ fn set_target(exchange: &mut Exchange, raw_path: Vec<u8>, query: Option<Vec<u8>>
     if !raw_path.starts_with(b"/") && raw_path != b"*" {
         return Flow::Done(Verdict::Failed);
     }
-    if exchange.set_raw_path(&raw_path).is_err() {
+    let merge = exchange.site().client.merge_slashes;
+    if exchange.set_raw_path(&raw_path, merge).is_err() {
         return Flow::Done(Verdict::Failed);
     }
     if let Some(query) = query {

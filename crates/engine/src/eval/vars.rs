@@ -68,7 +68,11 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             Some((IpAddr::V6(ip), _)) => out.extend_from_slice(&ip.octets()),
             None => out.extend_from_slice(b"unix:"),
         },
-        Var::ClientPort => return number(out, exchange.client_source().map(|(_, port)| u64::from(port))),
+        // An address from a header has no port: nginx shows nothing then.
+        Var::ClientPort => {
+            let port = exchange.client_source().map(|(_, port)| u64::from(port));
+            return number(out, port.filter(|&port| port > 0)) || port.is_some();
+        }
         Var::PeerAddr => return address(out, exchange.client.source().map(|(ip, _)| ip), exchange),
         Var::PeerPort => return number(out, exchange.client.source().map(|(_, port)| u64::from(port))),
         Var::ProxyProtocolAddr => {

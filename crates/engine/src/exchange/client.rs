@@ -23,6 +23,9 @@ pub(crate) struct Client {
     pub(crate) local: PeerAddr,
     /// Addresses told by a PROXY header, source and destination.
     pub(crate) proxied: Option<(SocketAddr, SocketAddr)>,
+    /// The PROXY header's source is the client without being asked for (HAProxy `accept-proxy`). nginx takes it by
+    /// `real_ip_header proxy_protocol` from trusted peers only.
+    pub(crate) believes_proxied: bool,
     /// TLS facts; `None` without TLS.
     pub(crate) tls: Option<Box<TlsFacts>>,
     /// Where it arrived.
@@ -66,6 +69,7 @@ impl Client {
             peer,
             local,
             proxied: None,
+            believes_proxied: false,
             tls: None,
             listener,
             accepted: worker.now(),
@@ -75,9 +79,11 @@ impl Client {
         }
     }
 
-    /// Address and port the client is believed to have, before real-IP rules: the PROXY header's or the peer's.
+    /// Address and port the client is believed to have, before real-IP rules: the peer's, or where it is believed the
+    /// PROXY header's.
     pub(crate) fn source(&self) -> Option<(IpAddr, u16)> {
-        let addr = self.proxied.map(|(source, _)| source).or_else(|| self.peer.inet())?;
+        let proxied = self.proxied.filter(|_| self.believes_proxied).map(|(source, _)| source);
+        let addr = proxied.or_else(|| self.peer.inet())?;
         Some((addr.ip().to_canonical(), addr.port()))
     }
 

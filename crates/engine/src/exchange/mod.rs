@@ -258,12 +258,12 @@ impl Exchange {
         })
     }
 
-    /// Sets the path as received: normalises it into `path`, and remembers that upstream can have it unchanged.
+    /// Sets the path as received: normalises it into `path`, with adjacent slashes merged if so asked, and remembers
+    /// that upstream can have it unchanged.
     ///
     /// # Errors
     /// The path cannot be decoded or climbs above the root.
-    pub(crate) fn set_raw_path(&mut self, raw: &[u8]) -> Result<(), UriError> {
-        let merge = self.installed.plan.site(self.site).client.merge_slashes;
+    pub(crate) fn set_raw_path(&mut self, raw: &[u8], merge: bool) -> Result<(), UriError> {
         let request = &mut self.request;
         let mut path = std::mem::take(&mut request.path);
         if raw == b"*" {

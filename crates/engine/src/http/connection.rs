@@ -94,7 +94,12 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     exchange.route = installed.plan.site(default).fallback;
     exchange.times.idle = idle;
     let reading = worker.counters.reading();
-    let rules = head_rules(settings);
+    let listener = installed.plan.listener(ix);
+    let rules = match &listener.widest_heads {
+        None => head_rules(settings),
+        // Which site's rules hold is known once Host is; until then what any of them lets pass does.
+        Some(widest) => HeadRules { first_line: settings.max_request_line as usize, ..head_rules(widest) },
+    };
     let received = h1.conn.receive_head(&rules, &h1.timer, settings.header_timeout).await;
     drop(reading);
     if let Err(failure) = received {
@@ -106,7 +111,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     client.requests.set(client.requests.get() + 1);
     exchange.close_after |= last || worker.is_leaving();
     let writing = worker.counters.writing();
-    match take_request(&mut exchange, h1, hosts, settings) {
+    match take_request(&mut exchange, h1, hosts, listener.widest_heads.is_some()) {
         Ok(()) => {
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
@@ -184,7 +189,7 @@ fn take_request(
     exchange: &mut Exchange,
     h1: &mut H1,
     hosts: &weir_plan::HostIndex,
-    settings: &ClientSettings,
+    heads_differ: bool,
 ) -> Result<(), u16> {
     let head_len = h1.conn.head_len();
     let pipelined = h1.was_pipelined();
@@ -221,7 +226,11 @@ fn take_request(
     }
     h1.client_keeps_alive(view_keeps_alive(&h1.conn));
     let (method, unknown_expectation) = (exchange.request.method, h1.conn.request().expects_unknown());
+    let default = exchange.site;
     find_site(exchange, hosts);
+    if heads_differ {
+        apply_head_rules(exchange, default)?;
+    }
     if method == weir_http::Method::Connect {
         return Err(405);
     }
@@ -229,11 +238,47 @@ fn take_request(
         return Err(417);
     }
     let raw = h1.conn.request().path().to_vec();
-    if exchange.set_raw_path(&raw).is_err() {
+    // Paths are read before the site is known: as in nginx the default site says how.
+    let merge_slashes = exchange.installed.plan.site(default).client.merge_slashes;
+    if exchange.set_raw_path(&raw, merge_slashes).is_err() {
         return Err(400);
     }
     h1.conn.begin_body();
-    let _ = settings;
+    Ok(())
+}
+
+/// Applies the rules for heads where sites of a listener have different ones: to fields before Host those of the
+/// default site, to the others those of the request's own, as in nginx. `Err`: the status to refuse with.
+fn apply_head_rules(exchange: &mut Exchange, default: SiteIx) -> Result<(), u16> {
+    let installed = exchange.installed.clone();
+    let before = &*installed.plan.site(default).client;
+    let after = &*installed.plan.site(exchange.site).client;
+    let line = exchange.request.line.len() as u64;
+    let together = exchange.request.bytes.saturating_sub(line);
+    let fields = &mut exchange.request.fields;
+    let too_long = |field: crate::fields::Field<'_>| {
+        (field.name.len() + field.value.len() + 4) as u64 > after.max_header_line
+    };
+    if together > after.max_headers + after.max_request_line
+        || fields.iter().count() > after.max_header_count as usize
+        || fields.iter().any(too_long)
+    {
+        return Err(431);
+    }
+    let mut rules = before;
+    fields.retain(|field| {
+        let keep = match head_rules(rules).unusual_names {
+            UnusualNames::Keep => true,
+            UnusualNames::Drop => weir_http::scan::is_plain_name(field.name),
+            UnusualNames::DropExceptUnderscores => {
+                field.name.split(|&b| b == b'_').all(weir_http::scan::is_plain_name)
+            }
+        };
+        if field.id == weir_http::HeaderId::Host {
+            rules = after;
+        }
+        keep
+    });
     Ok(())
 }
 

@@ -33,7 +33,7 @@ fn build(locations: &[Location]) -> Built {
 }
 
 fn level(locations: &[Location], routes: &mut Vec<Route>, tree: &mut Vec<(Location, u32)>) -> PathIndex {
-    let (mut exact, mut prefixes, mut patterns) = (ByteMap::default(), Vec::new(), Vec::new());
+    let (mut exact, mut prefixes, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
     for location in locations {
         let ix = RouteIx(routes.len() as u32);
         routes.push(route());
@@ -41,7 +41,7 @@ fn level(locations: &[Location], routes: &mut Vec<Route>, tree: &mut Vec<(Locati
         let children = level(&location.children, routes, tree);
         routes[ix.at()].children = (!children.is_empty()).then(|| Box::new(children));
         match &location.matching {
-            Match::Exact(path) => drop(exact.entry(path.as_bytes().into()).or_insert(ix)),
+            Match::Exact(path) => exact.push((path.as_bytes().into(), ix, false)),
             Match::Prefix { path, stop, auto_redirect } => prefixes.push(Prefix {
                 path: path.as_bytes().into(),
                 route: ix,

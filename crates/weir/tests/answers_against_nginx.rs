@@ -1,0 +1,200 @@
+//! What is answered without a file: the same configuration, asked the same of Weir and of Debian's nginx.
+//!
+//! Compared are status, fields and the bodies that the configuration made; where the two may differ a comment says why.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+
+use weir_testkit::response::Response;
+use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
+
+const CONF: &str = r#"worker_processes 1; events {} http { access_log off; error_log /dev/null; default_type text/plain;
+    upstream up { server {origin}; }
+    server { listen 127.0.0.1:{port}; server_name first;
+        location = /204 { return 204; }
+        location = /204text { return 204 text; }
+        location = /200 { return 200; }
+        location = /200text { return 200 "text $uri $server_name"; }
+        location = /301 { return 301 /to?a=$arg_a; }
+        location = /302 { return 302 http://other.test/x; }
+        location = /303 { return 303 /x; }
+        location = /307 { return 307 $scheme://other.test$request_uri; }
+        location = /308 { return 308 /x; }
+        location = /url { return https://other.test/; }
+        location = /404 { return 404; }
+        location = /404text { return 404 none; }
+        location = /418 { return 418; }
+        location = /599 { return 599; }
+        location = /599text { return 599 text; }
+        location = /503json { default_type application/json; return 503 '{"a":1}'; }
+        location = /notype { default_type ""; return 200 x; }
+        location = /fields { add_header X-A b; add_header X-B c always; return 404; }
+        location = /204fields { add_header X-A b; return 204; }
+        location = /exact/ { proxy_pass http://up/; }
+        location = /both/ { proxy_pass http://up/; }
+        location = /both { return 200 both; }
+        location /prefix/ { proxy_pass http://up/; }
+        location = /static/ { return 200 static; }
+        location /gzip { gzip on; gzip_types text/plain; gzip_vary on; gzip_min_length 4; return 200 "a long enough text"; }
+        location /page { error_page 404 =418 /200text; return 404; }
+        location /page403 { error_page 403 = @named; return 403; }
+        location /page302 { error_page 404 http://other.test/; return 404; }
+        location @named { return 200 named; }
+        location /heads { return 200 "$uri $http_x_a $http_x_b $http_x_c"; }
+    }
+    server { listen 127.0.0.1:{port}; server_name wide; merge_slashes off; underscores_in_headers on; ignore_invalid_headers off;
+        large_client_header_buffers 4 16k; return 200 "wide $uri $http_x_a $http_x_b"; }
+    server { listen 127.0.0.1:{port_pp} proxy_protocol; location / { return 200 "$remote_addr $realip_remote_addr $proxy_protocol_addr"; }
+        location /open { allow 127.0.0.1; deny all; return 200 x; }
+        location /closed { deny 127.0.0.1; allow all; try_files /none @in; }
+        location @in { return 200 in; }
+        location /real { set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol; return 200 "$remote_addr $realip_remote_addr"; } }
+    server { listen 127.0.0.1:{port_real}; set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For; real_ip_recursive on;
+        return 200 "$remote_addr '$remote_port'"; }
+    server { listen *:{port_any}; server_name any; return 200 "any $server_addr"; }
+    server { listen *:{port_any}; server_name named; return 200 "any named"; }
+    server { listen 127.0.0.2:{port_any}; server_name one; return 200 "one"; }
+    server { listen 127.0.0.2:{port_any}; server_name named; return 200 "one named"; }
+    }"#;
+
+fn requests() -> Vec<Request> {
+    let get = Request::get;
+    let mut all: Vec<Request> = [
+        "/204",
+        "/204text",
+        "/200",
+        "/200text",
+        "/301?a=b",
+        "/302",
+        "/303",
+        "/307?x",
+        "/308",
+        "/url",
+        "/404",
+        "/404text",
+        "/418",
+        "/599",
+        "/599text",
+        "/503json",
+        "/notype",
+        "/fields",
+        "/204fields",
+        "/exact",
+        "/exact?x=1",
+        "/exact/",
+        "/exact/x",
+        "/both",
+        "/both/",
+        "/prefix",
+        "/prefix/",
+        "/static",
+        "/static/",
+        "/gzip",
+        "/page",
+        "/page403",
+        "/page302",
+        "/heads//x",
+    ]
+    .into_iter()
+    .map(get)
+    .collect();
+    let encoded = ["/204", "/200text", "/404", "/301", "/gzip", "/exact", "/418"];
+    all.extend(encoded.map(Request::head));
+    all.push(get("/gzip").header("Accept-Encoding", "gzip"));
+    all.push(Request::head("/gzip").header("Accept-Encoding", "gzip"));
+    let long = "x".repeat(12_000);
+    for host in ["first", "wide"] {
+        all.push(get("//heads").host(host).header("X_A", "1").header("X.B", "2").header("X-C", "3"));
+        all.push(get("/heads").host(host).header("X-A", &long));
+        all.push(get(&format!("/heads{long}")).host(host));
+    }
+    all
+}
+
+type Told = (u16, BTreeMap<String, Vec<String>>, String);
+
+fn told(response: &Response, port: &str) -> Told {
+    let is_page = response.text().starts_with("<html>");
+    let coded = response.header("Content-Encoding").is_some();
+    let mut fields: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in &response.headers {
+        let name = name.to_ascii_lowercase();
+        let same = (name == "connection" && value == "keep-alive")
+            || matches!(&*name, "date" | "server")
+            // Pages name the program, so that their lengths differ.
+            || (name == "content-length" && (is_page || response.status >= 300));
+        if !same {
+            fields.entry(name).or_default().push(value.replace(port, "PORT"));
+        }
+    }
+    let body = if is_page || coded { String::new() } else { response.text() };
+    // RFC 6585: 431 for what nginx calls a bad request.
+    (if response.status == 431 { 400 } else { response.status }, fields, body)
+}
+
+fn ask(proxy: &Running, request: &Request) -> Told {
+    told(&Client::connect(proxy).request(request), &proxy.port().to_string())
+}
+
+/// The text that a listener answers bytes with.
+fn text(proxy: &Running, port: &str, bytes: &[u8]) -> String {
+    let mut client = Client::connect(proxy.port_of(port));
+    client.send(bytes);
+    let response = client.read();
+    if response.status == 200 { response.text() } else { response.status.to_string() }
+}
+
+fn compare(ours: &Running, theirs: &Running) -> String {
+    let mut differences = String::new();
+    for request in requests() {
+        let (us, them) = (ask(ours, &request), ask(theirs, &request));
+        if us != them {
+            let shown = String::from_utf8_lossy(&request.bytes()).chars().take(120).collect::<String>();
+            differences += &format!("{shown}\n  ours:   {us:?}\n  theirs: {them:?}\n\n");
+        }
+    }
+    let mut raw = Vec::new();
+    for path in ["/", "/open", "/closed", "/real"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        raw.push(("port_pp", format!("PROXY TCP4 9.8.7.6 10.1.1.1 1000 80\r\n{request}")));
+    }
+    for value in [
+        "1.2.3.4",
+        "9.9.9.9, 1.2.3.4, 127.0.0.5",
+        "1.2.3.4:99",
+        "127.0.0.9",
+        "2001:db8::1",
+        "[2001:db8::1]:7",
+    ] {
+        let head =
+            format!("GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {value}\r\nConnection: close\r\n\r\n");
+        raw.push(("port_real", head));
+    }
+    for (port, bytes) in raw {
+        let (us, them) = (text(ours, port, bytes.as_bytes()), text(theirs, port, bytes.as_bytes()));
+        if us != them {
+            differences += &format!("{bytes}\n  ours:   {us}\n  theirs: {them}\n\n");
+        }
+    }
+    differences
+}
+
+both_drivers! {
+    fn same_as_nginx(io: Io) {
+        let origin = Origin::named("up", "up");
+        let text = CONF.replace("{origin}", &origin.to_string());
+        let (ours, theirs) = (Proxy::nginx(&text).io(io).start(), Proxy::nginx(&text).by_rival().start());
+        let differences = compare(&ours, &theirs);
+        assert!(differences.is_empty(), "{differences}");
+        for host in ["any", "one", "named", "zz"] {
+            for address in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+                let ask = |proxy: &Running| {
+                    let to: std::net::SocketAddr = format!("{address}:{}", proxy.port_of("port_any").number()).parse().unwrap();
+                    Client::connect(to).request(&Request::get("/").host(host)).text()
+                };
+                assert_eq!(ask(&ours), ask(&theirs), "host {host} at {address}");
+            }
+        }
+    }
+}
