@@ -67,6 +67,14 @@ pub struct Process {
     pub rates: Rates,
     /// Panics that cost a connection.
     pub panics: u64,
+    /// Panics that cost a worker its connections; it was started again.
+    pub worker_deaths: u64,
+    /// Bound on memory in use, in bytes; zero: none.
+    pub memory_budget: u64,
+    /// Memory in use that counts against it, in bytes.
+    pub memory_in_use: u64,
+    /// Requests turned away for want of memory.
+    pub shed: u64,
     /// Log lines dropped because their sink could not take them.
     pub dropped_logs: u64,
     /// Resident memory in bytes.

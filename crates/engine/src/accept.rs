@@ -66,6 +66,9 @@ impl AcceptLoop {
     async fn run(self: Rc<Self>, worker: Rc<Worker>) {
         while !self.stop.is_set() {
             if self.is_full(&worker) {
+                if worker.shared.memory.is_short() {
+                    worker.relieve();
+                }
                 // A connection that ends, or a limit that a new plan raised, lets it go on.
                 let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
                 continue;

@@ -23,6 +23,7 @@ mod http;
 mod limits;
 mod log;
 mod logs;
+mod memory;
 mod prepared;
 mod race;
 mod residue;
@@ -131,6 +132,7 @@ impl Engine {
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
         let health = health::Checks::start(&shared, &prepared)?;
+        memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
         let mut engine = Self {
             shared,
             prepared,
@@ -233,6 +235,13 @@ impl Engine {
     pub fn inject_panic(&self) {
         if let Some(worker) = self.active.first() {
             let _ = worker.orders.send(Order::InjectPanic);
+        }
+    }
+
+    /// Ends the first worker by a panic outside of its connections: for tests of how it comes back.
+    pub fn inject_death(&self) {
+        if let Some(worker) = self.active.first() {
+            let _ = worker.orders.send(Order::InjectDeath);
         }
     }
 

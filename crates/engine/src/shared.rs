@@ -50,6 +50,10 @@ pub(crate) struct Shared {
     pub(crate) driver: OnceLock<String>,
     /// Panics that cost a connection.
     pub(crate) panics: AtomicU64,
+    /// Panics that cost a worker its connections.
+    pub(crate) worker_deaths: AtomicU64,
+    /// Whether memory is short.
+    pub(crate) memory: crate::memory::Pressure,
     io: IoChoice,
     origin: Instant,
     seed: u64,
@@ -101,6 +105,8 @@ impl Shared {
             workers: AtomicU64::new(0),
             driver: OnceLock::new(),
             panics: AtomicU64::new(0),
+            worker_deaths: AtomicU64::new(0),
+            memory: crate::memory::Pressure::default(),
             io: options.io,
             // Zero means "never" in policies.
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),
@@ -152,6 +158,9 @@ impl Shared {
 
     /// Whether a limit on client connections is reached.
     pub(crate) fn is_full(&self, plan: &Plan, listener: &Listener) -> bool {
+        if self.memory.is_short() {
+            return true;
+        }
         if plan.process.max_connections.is_some() && self.connections.full() {
             return true;
         }
@@ -264,6 +273,7 @@ impl Shared {
     /// Sets the limits that a plan names.
     pub(crate) fn set_limits(&self, plan: &Plan) {
         self.connections.set_most(plan.process.max_connections.unwrap_or(u64::MAX));
+        self.memory.set_budget(plan.process.memory_budget);
         let mut state = self.state();
         state.listeners.retain(|id, _| plan.listeners.iter().any(|listener| listener.id == *id));
         for listener in &plan.listeners {

@@ -58,6 +58,10 @@ pub(crate) fn process(shared: &Shared) -> Process {
         dropped_logs: shared.logs.dropped(),
         resident_bytes: resident_bytes(),
         plans: shared.live_plans(),
+        worker_deaths: shared.worker_deaths.load(Relaxed),
+        memory_budget: shared.memory.budget(),
+        memory_in_use: crate::memory::in_use(),
+        shed: shared.memory.shed.load(Relaxed),
         descriptors: descriptors(),
         descriptor_limit: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
         ..Process::default()

@@ -9,8 +9,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
@@ -62,6 +64,8 @@ pub(crate) enum Order {
     Stop,
     /// Panic in the next request: a test's order.
     InjectPanic,
+    /// Panic outside of all requests, which ends the worker: a test's order.
+    InjectDeath,
 }
 
 /// A plan as one worker runs it.
@@ -228,6 +232,13 @@ impl Worker {
     /// The time of this wake-up for policies: milliseconds of a clock that all workers share.
     pub(crate) fn millis(&self) -> weir_policy::Millis {
         self.shared.millis(self.now())
+    }
+
+    /// Lets go of what can be had again: memory is short.
+    pub(crate) fn relieve(&self) {
+        self.files.clear();
+        self.idle.clear();
+        weir_rt::release_pool();
     }
 
     /// A random number (xorshift64*): for choices and names, not for secrets.
@@ -406,20 +417,66 @@ pub(crate) struct Handle {
     pub(crate) thread: std::thread::JoinHandle<()>,
 }
 
-/// Starts a worker's thread. It runs until it is told to drain or stop.
+/// What a worker is given again should it die: its plan, its sockets, what it was told of its future.
+struct Given {
+    prepared: Arc<Prepared>,
+    /// Duplicates of the sockets it accepts from. While they are open, connections queue and none is refused.
+    sockets: HashMap<SocketKey, OwnedFd>,
+    resting: bool,
+    draining: bool,
+}
+
+impl Given {
+    /// Notes sockets that changed. Done before the worker acts on it: what goes away must not be held open here.
+    fn change_sockets(&mut self, opened: &[(SocketKey, OwnedFd)], held: &[SocketKey]) {
+        self.sockets.retain(|key, _| held.contains(key));
+        for (key, fd) in opened {
+            // Without a duplicate the worker still accepts; only after a death this socket would be lost.
+            if let Ok(copy) = fd.try_clone() {
+                self.sockets.insert(*key, copy);
+            }
+        }
+    }
+
+    /// Duplicates for a worker that begins anew.
+    fn sockets_again(&self) -> Vec<(SocketKey, OwnedFd)> {
+        self.sockets.iter().filter_map(|(key, fd)| Some((*key, fd.try_clone().ok()?))).collect()
+    }
+}
+
+/// Pause before a worker that died is started again, so that one that cannot live costs little.
+const AFTER_DEATH: Duration = Duration::from_millis(100);
+
+/// Starts a worker's thread. It runs until it is told to drain or stop. A worker that dies by a panic outside of all
+/// connections loses its own, and goes on at once with a new runtime on the same sockets.
 pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> std::io::Result<Handle> {
-    let (orders, receiver) = weir_rt::mailbox();
+    let (orders, mut receiver) = weir_rt::mailbox();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let builder = std::thread::Builder::new().name(format!("weir-{id}"));
     let thread = builder.spawn(move || {
-        let config = shared.runtime_config();
-        match weir_rt::Runtime::new(config) {
-            Ok(runtime) => {
-                let _ = shared.driver.set(runtime.driver().to_string());
-                let _ = ready.send(Ok(()));
-                runtime.block_on(main(id, shared, prepared, receiver));
+        let mut given = Given { prepared, sockets: HashMap::new(), resting: false, draining: false };
+        loop {
+            match weir_rt::Runtime::new(shared.runtime_config()) {
+                Ok(runtime) => {
+                    let _ = shared.driver.set(runtime.driver().to_string());
+                    let _ = ready.send(Ok(()));
+                    let life = main(id, shared.clone(), &mut given, &mut receiver);
+                    let lived = catch_unwind(AssertUnwindSafe(|| runtime.block_on(life)));
+                    // Its connections end here, after the unwinding: a drop that panics must find nothing to unwind.
+                    drop(runtime);
+                    let Err(payload) = lived else { return };
+                    shared.worker_deaths.fetch_add(1, Ordering::Relaxed);
+                    let why = panic_message(&*payload);
+                    shared.log_process_error(&format!("worker {id} died and is started again: {why}"));
+                }
+                // The first start says so to whoever started us; later ones are tried until one succeeds.
+                Err(error) => {
+                    if ready.send(Err(error)).is_ok() {
+                        return;
+                    }
+                }
             }
-            Err(error) => drop(ready.send(Err(error))),
+            std::thread::sleep(AFTER_DEATH);
         }
     })?;
     match is_ready.recv() {
@@ -429,9 +486,40 @@ pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> st
     }
 }
 
-async fn main(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>, mut orders: Receiver<Order>) {
-    let worker = Rc::new(Worker::new(id, shared, prepared));
+fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without message")
+}
+
+/// Empties a worker that ends, by whatever way. What it keeps refers to it, and through sockets to the runtime, which
+/// would never end then: its ring would hold connections open that nobody serves.
+struct Ending(Rc<Worker>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let worker = &self.0;
+        if let Ok(mut exchanges) = worker.exchanges.try_borrow_mut() {
+            exchanges.clear();
+        }
+        if let Ok(mut loops) = worker.loops.try_borrow_mut() {
+            loops.clear();
+        }
+        if !std::thread::panicking() {
+            worker.idle.clear();
+        }
+    }
+}
+
+async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Receiver<Order>) {
+    let worker = Rc::new(Worker::new(id, shared, given.prepared.clone()));
+    let _ending = Ending(worker.clone());
     crate::logs::keep_flushing(&worker);
+    let held: Vec<SocketKey> = given.sockets.keys().copied().collect();
+    worker.change_sockets(given.sockets_again(), &held, &[]).await;
+    worker.resting.set(given.resting);
+    if given.draining {
+        worker.draining.set();
+    }
     loop {
         let order = if worker.draining.is_set() {
             if worker.total.get() == 0 {
@@ -447,6 +535,9 @@ async fn main(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>, mut orders:
         match order {
             None | Some(Order::Stop) => break,
             Some(Order::Install { prepared, opened, held, closing, done }) => {
+                given.prepared = prepared.clone();
+                (given.resting, given.draining) = (false, false);
+                given.change_sockets(&opened, &held);
                 worker.draining.clear();
                 worker.resting.set(false);
                 worker.install(prepared);
@@ -454,12 +545,18 @@ async fn main(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>, mut orders:
                 let _ = done.send(());
             }
             Some(Order::ReopenLogs) => worker.logs.flush(&worker),
-            Some(Order::Rest) => worker.resting.set(true),
+            Some(Order::Rest) => {
+                given.resting = true;
+                worker.resting.set(true);
+            }
             Some(Order::Drain) => {
+                given.draining = true;
+                given.sockets.clear();
                 worker.change_sockets(Vec::new(), &[], &worker.loops_keys()).await;
                 worker.draining.set();
             }
             Some(Order::InjectPanic) => worker.panic_next.set(true),
+            Some(Order::InjectDeath) => panic!("a test asked for this death"),
         }
     }
     worker.logs.flush(&worker);

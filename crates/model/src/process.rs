@@ -28,7 +28,8 @@ pub struct Process {
     pub connections_per_worker: Option<u64>,
     /// Client connections of the whole process (HAProxy global `maxconn`).
     pub max_connections: Option<u64>,
-    /// Most bytes of memory for connection buffers; above it accepting pauses. `None`: half of the machine's memory.
+    /// Most bytes of memory in use; above it accepting pauses and requests that begin get 503 (`weir_memory_budget`,
+    /// HAProxy's `-m`). `None`: half of what machine and control group grant.
     pub memory_budget: Option<u64>,
     /// Error logs; empty means standard error at [`LogLevel::Error`].
     pub error_logs: Vec<ErrorLog>,

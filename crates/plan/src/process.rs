@@ -25,7 +25,8 @@ pub struct Process {
     pub connections_per_worker: Option<u64>,
     /// Client connections of the whole process.
     pub max_connections: Option<u64>,
-    /// Most bytes of memory for connection buffers; `None`: half of the machine's memory.
+    /// Most bytes of memory in use (resident, not backed by files); above it accepting pauses and requests that begin
+    /// get 503. `None`: half of what machine and control group grant.
     pub memory_budget: Option<u64>,
     /// Error logs; never empty.
     pub error_logs: Arc<[ErrorLog]>,

@@ -48,6 +48,21 @@ pub fn pool_free_bytes() -> usize {
     POOL.with_borrow(|pool| pool.free.iter().zip(CLASSES).map(|(list, size)| list.len() * size).sum())
 }
 
+/// Gives the calling thread's free buffers back to the allocator.
+pub fn release_pool() {
+    POOL.with_borrow_mut(|pool| pool.free = [Vec::new(), Vec::new(), Vec::new()]);
+}
+
+/// Has the allocator give what is free back to the kernel: it keeps it otherwise, and the process stays large. Takes
+/// milliseconds and other threads' allocator locks: for side threads, and rarely.
+pub fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim(3) may be called at any time, from any thread; it takes no pointer.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 fn class_for(len: usize) -> Option<usize> {
     CLASSES.iter().position(|&size| len <= size)
 }

@@ -76,7 +76,7 @@ mod worker;
 
 pub use addr::PeerAddr;
 pub use alarm::Alarm;
-pub use buf::{Buf, LARGE, MEDIUM, SMALL, pool_free_bytes, set_pool_limits};
+pub use buf::{Buf, LARGE, MEDIUM, SMALL, pool_free_bytes, release_pool, set_pool_limits, trim_heap};
 pub use conn::Conn;
 pub use connect::{ConnectOptions, connect, connect_unix};
 pub use file::pread_into;

@@ -126,6 +126,15 @@ fn process(text: &mut Text, snapshot: &Snapshot) {
         process.plans,
     );
     one("weir_panics_total", "counter", "Panics that cost a connection.", process.panics);
+    one(
+        "weir_worker_deaths_total",
+        "counter",
+        "Panics that cost a worker its connections.",
+        process.worker_deaths,
+    );
+    one("weir_memory_in_use_bytes", "gauge", "Memory that counts against the budget.", process.memory_in_use);
+    one("weir_memory_budget_bytes", "gauge", "Bound on memory in use; 0: none.", process.memory_budget);
+    one("weir_requests_shed_total", "counter", "Requests turned away for want of memory.", process.shed);
     one("weir_log_lines_dropped_total", "counter", "Log lines that no sink took.", process.dropped_logs);
     one("weir_resident_memory_bytes", "gauge", "Resident memory.", process.resident_bytes);
     one("weir_open_fds", "gauge", "Descriptors open.", process.descriptors);

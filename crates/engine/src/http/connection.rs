@@ -115,6 +115,13 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
         Ok(()) => {
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
+            if worker.shared.memory.is_short() {
+                Box::pin(shed(&mut exchange, h1)).await;
+                drop(writing);
+                let _ = after(&mut exchange, h1).await;
+                end(worker, exchange);
+                return Served::Close;
+            }
             walk::run(&mut exchange, h1).await;
             if exchange.tunnel.is_some() {
                 (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
@@ -132,6 +139,14 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
     let keep = after(&mut exchange, h1).await;
     end(worker, exchange);
     keep.map_or(Served::Close, Served::Keep)
+}
+
+/// Turns a request away for want of memory, so that those under way can end.
+async fn shed(exchange: &mut Exchange, h1: &mut H1) {
+    exchange.worker.shared.memory.shed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    exchange.close_after = true;
+    exchange.ending = Ending::Resource(Phase::Request);
+    respond::status(exchange, h1, 503).await;
 }
 
 /// What was a request goes on as a tunnel, to its end. Nothing that holds the plan lives here.

@@ -1,6 +1,6 @@
 //! Words outside of all blocks (nginx.org, ngx_core_module).
 
-use super::entry::Kind::{self, Flag, Number, OneOf, Text, Time};
+use super::entry::Kind::{self, Flag, Number, OneOf, Size, Text, Time};
 use super::entry::places::M;
 use super::entry::{Contexts, Entry, MANY};
 use crate::lower::args::{count, on};
@@ -18,6 +18,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("worker_rlimit_nofile", M, Number, "", "Limit of open files.").process(|lo, d| {
         lo.model.process.open_files = Some(count(d));
         lo.model.process.open_files_origin = Some(d.span);
+    }),
+    // Weir's own: nginx has no such bound.
+    Entry::one("weir_memory_budget", M, Size, "half of the machine's", "Memory in use above which nothing new is served.").process(|lo, d| {
+        lo.model.process.memory_budget = Some(crate::lower::args::bytes(d));
     }),
     Entry::one("worker_shutdown_timeout", M, Time, "", "Draining ends after this.").process(|lo, d| {
         lo.model.process.shutdown_timeout = Some(crate::lower::args::time(d));

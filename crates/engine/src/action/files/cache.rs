@@ -166,6 +166,11 @@ impl FileCache {
         self.name.set(name);
     }
 
+    /// Forgets all files.
+    pub(crate) fn clear(&self) {
+        *self.entries.borrow_mut() = Entries::default();
+    }
+
     /// The file of a name, if it is held and was looked at just now.
     #[inline]
     pub(super) fn peek(&self, name: &[u8], now: Instant) -> Option<Rc<StaticFile>> {
