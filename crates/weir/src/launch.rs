@@ -109,6 +109,8 @@ pub(crate) struct Launch {
     pub(crate) memory: Option<u64>,
     /// Say nothing but errors.
     pub(crate) quiet: bool,
+    /// Certificates and keys that cannot be read are warnings: the plan is shown, and never run.
+    pub(crate) tolerate_unreadable_files: bool,
 }
 
 impl Launch {
@@ -131,6 +133,7 @@ impl Launch {
             max_connections: None,
             memory: None,
             quiet: false,
+            tolerate_unreadable_files: false,
         }
     }
 
@@ -152,7 +155,7 @@ fn default_access_log(manner: Manner) -> &'static str {
 }
 
 /// Where lines go that nobody keeps.
-const NO_LOG: &str = "/dev/null";
+pub(crate) const NO_LOG: &str = "/dev/null";
 
 /// `WEIR_IO`, for command lines that have no flag for it.
 fn io_from_environment() -> Io {

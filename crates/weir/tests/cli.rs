@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
-use weir_testkit::programs;
+use weir_testkit::{Client, Proxy, programs};
 
 fn weir(words: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -186,7 +186,7 @@ fn content_tells_the_language() {
         let (code, text) = weir(&["explain", &path]);
         assert!(code == 0 && text.contains("listeners:"), "{text}");
         let (code, text) = weir(&["explain", "--plan", &path]);
-        assert_eq!(code, 0, "{text}");
+        assert!(code == 0 && text.contains("listeners:") && text.contains("by_"), "{text}");
     }
 }
 
@@ -211,4 +211,28 @@ fn reload_without_a_server_says_so() {
     let (code, text) = weir(&["reload", "--pid", &pid.display().to_string()]);
     assert_eq!(code, 1);
     assert!(text.contains("invalid PID number"), "{text}");
+}
+
+/// User ids of the processes that a process has started.
+fn users_of_children(pid: u32) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let uid = |child: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()
+    };
+    children.split_whitespace().filter_map(uid).collect()
+}
+
+#[test]
+fn as_nginx_nobody_carries_traffic_for_root() {
+    let text = "events {} http { access_log off; server { listen 127.0.0.1:{port}; return 200 ok; } }";
+    let proxy = Proxy::nginx(text).foreign_flags().start();
+    Client::connect(&proxy).get("/").expect_body("ok");
+    let children = users_of_children(proxy.pid());
+    match rustix::process::geteuid().is_root() {
+        // 65534: nobody, as Debian's nginx has it.
+        true => assert_eq!(children, [65534]),
+        // Who is not root cannot become another user, and needs no keeper.
+        false => assert!(children.is_empty(), "{children:?}"),
+    }
 }

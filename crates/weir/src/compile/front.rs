@@ -8,6 +8,8 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use weir_diag::Diagnostic;
+
 use super::Compiled;
 use super::store::Store;
 use crate::launch::{Dialect, Launch, Manner};
@@ -82,8 +84,21 @@ fn load_nginx(launch: &Launch, store: &Store) -> Compiled {
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         access_log: sourcing.default_access_log.clone(),
     };
-    let loaded = weir_nginx::load(store, &path, &options);
+    let mut loaded = weir_nginx::load(store, &path, &options);
+    loaded.diagnostics.extend(unlogged(launch, &loaded.model));
     Compiled { model: loaded.model, plan: None, diagnostics: loaded.diagnostics, sources: loaded.sources }
+}
+
+/// Says that requests are not logged where the file leaves it to the default, and the default cannot be written.
+fn unlogged(launch: &Launch, model: &weir_model::Model) -> Option<Diagnostic> {
+    let default = &launch.sourcing.default_access_log;
+    let nowhere = weir_model::LogTarget::File(crate::launch::NO_LOG.into());
+    let uses = |route: &weir_model::Route| route.access_logs.iter().any(|log| log.target == nowhere);
+    (default == Path::new(crate::launch::NO_LOG) && model.routes.iter().any(uses)).then(|| {
+        let title = "requests are not logged: /var/log/nginx, the default, cannot be written by this user";
+        Diagnostic::warning("log::no-default", title)
+            .help("name a file with `access_log`, or say `access_log off`")
+    })
 }
 
 /// Relative paths start from nginx's own folder in nginx's manner and for its own configuration; `weir run` and its kin
@@ -105,8 +120,8 @@ fn load_haproxy(launch: &Launch, store: &Store) -> Compiled {
 }
 
 /// Lowers a model that has no errors.
-pub(crate) fn lower(compiled: &mut Compiled, store: &Store) {
-    let options = weir_lower::Options::default();
+pub(crate) fn lower(compiled: &mut Compiled, launch: &Launch, store: &Store) {
+    let options = weir_lower::Options { tolerate_unreadable_files: launch.tolerate_unreadable_files };
     let (plan, findings) = weir_lower::lower(&compiled.model, store, &options);
     compiled.plan = plan;
     compiled.diagnostics.extend(findings);

@@ -17,7 +17,7 @@ use weir_diag::{Diagnostic, Sources, has_errors};
 use weir_model::{Model, Workers};
 use weir_plan::Plan;
 
-use crate::launch::Launch;
+use crate::launch::{Launch, Manner};
 use crate::report;
 use store::Store;
 
@@ -62,12 +62,12 @@ pub(crate) fn understand(launch: &Launch, store: &Store) -> Compiled {
 
 /// Reads, understands and lowers.
 pub(crate) fn compile(launch: &Launch, store: &Store) -> Compiled {
-    lower(understand(launch, store), store)
+    lower(understand(launch, store), launch, store)
 }
 
-fn lower(mut compiled: Compiled, store: &Store) -> Compiled {
+fn lower(mut compiled: Compiled, launch: &Launch, store: &Store) -> Compiled {
     if compiled.is_ok() {
-        front::lower(&mut compiled, store);
+        front::lower(&mut compiled, launch, store);
     }
     compiled
 }
@@ -90,7 +90,7 @@ pub(crate) fn finish(
     store: &Store,
     look_up: impl FnOnce(&Model, &[String]) -> BTreeMap<String, Vec<IpAddr>>,
 ) -> Compiled {
-    let compiled = lower(understood, store);
+    let compiled = lower(understood, launch, store);
     let names = store.unresolved();
     if names.is_empty() {
         return compiled;
@@ -110,6 +110,10 @@ fn add_overrides(model: &mut Model, launch: &Launch) {
     }
     if let Some(daemon) = launch.daemon {
         process.daemon = daemon;
+    }
+    // nginx's workers are never root unless the file says so. What is run by `weir run` stays who it is.
+    if launch.manner == Manner::Nginx && launch.sourcing.low_ports && process.user.is_none() {
+        process.user = Some(weir_model::User { user: "nobody".into(), group: None, origin: None });
     }
     process.max_connections = launch.max_connections.or(process.max_connections);
     process.memory_budget = launch.memory.or(process.memory_budget);
