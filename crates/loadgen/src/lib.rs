@@ -9,8 +9,35 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`report`] | the figures of a run as types, and as the JSON of `--json` |
+//! | [`Options`], `plan` | what is asked for, and the run that it makes: addresses, prebuilt requests |
+//! | `schedule`, `pace` | when each request is due, and who waits for which moment |
+//! | [`run`](run()) | threads, their beginning and end, their sums |
+//! | `worker` | one thread: connections, units of work |
+//! | `answer` | where an answer ends |
+//! | `tally`, [`report`] | counts while running; the figures of a run as types, and as the JSON of `--json` |
+//! | [`judge`] | whether the figures can be trusted |
+//! | [`text`], [`live`], [`hdr_log`] | wrk2's text, the line on a terminal, HdrHistogram's interval log |
+//! | [`units`] | numbers as wrk writes and reads them |
 
 #![forbid(unsafe_code)]
 
+mod answer;
+pub mod hdr_log;
+pub mod judge;
+pub mod live;
+mod machine;
+mod pace;
+mod plan;
 pub mod report;
+mod run;
+mod schedule;
+pub mod shot;
+mod tally;
+mod target;
+pub mod text;
+pub mod units;
+mod worker;
+
+pub use plan::{Options, Rate, rates};
+pub use run::{Interval, RunError, Watch, run};
+pub use weir_rt::{IoChoice, TlsVersion};

@@ -45,6 +45,9 @@ pub struct Report {
     /// With `--rates`, each rate; else empty.
     #[serde(default)]
     pub steps: Vec<Figures>,
+    /// Completed units a second and thread, sampled every tenth of a second.
+    #[serde(default)]
+    pub thread_rate: Spread,
     /// What the generator itself took.
     pub generator: Generator,
     /// Why the figures should be doubted; empty when nothing speaks against them.
@@ -53,6 +56,35 @@ pub struct Report {
     /// With `--agents`: the machines, in the order of the command line. `total` and `steps` are then their sums.
     #[serde(default)]
     pub agents: Vec<Agent>,
+}
+
+/// How far samples lie apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub stdev: f64,
+    /// The largest.
+    pub max: f64,
+    /// Samples within one standard deviation of the mean, of a hundred.
+    pub within_stdev_pct: f64,
+}
+
+impl Spread {
+    /// Of these samples.
+    #[must_use]
+    pub fn of(samples: &[f64]) -> Self {
+        if samples.is_empty() {
+            return Self::default();
+        }
+        let n = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / n;
+        let stdev = (samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let within = samples.iter().filter(|x| (**x - mean).abs() <= stdev).count();
+        let max = samples.iter().fold(f64::MIN, |a, b| a.max(*b));
+        Self { mean, stdev, max, within_stdev_pct: within as f64 / n * 100.0 }
+    }
 }
 
 /// What was asked for.

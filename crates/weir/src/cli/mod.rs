@@ -8,6 +8,7 @@ mod check;
 mod explain;
 mod haproxy;
 mod haproxy_help;
+mod load;
 mod nginx;
 mod nginx_help;
 mod reload;

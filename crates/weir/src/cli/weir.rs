@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{check, explain, reload};
+use super::{check, explain, load, reload};
 use crate::launch::{Io, Launch, Manner, Sourcing};
 use crate::life;
 use crate::plane::Start;
@@ -17,6 +17,7 @@ Examples:
   weir run -c haproxy.cfg               serve it in the foreground; Ctrl-C lets exchanges finish
   weir reload --pid /run/nginx.pid      read it again, cut nothing, and say whether it was taken
   weir explain nginx.conf | less        what the file means, with every default filled in
+  weir load -c50 -R2000 http://host/    measure a server: wrk2's command line, and more
   ln -s $(which weir) /usr/sbin/nginx   be nginx (or haproxy): same flags, signals, units, logrotate
 
 FILE is an nginx.conf or a haproxy.cfg; which of them, its content tells.";
@@ -52,6 +53,9 @@ enum Command {
     Explain(Explain),
     /// Make a running server read its configuration again, and say whether it was taken.
     Reload(Reload),
+    /// Put a server under load, and measure it: wrk2's command line, and more.
+    #[command(version, disable_version_flag = true, after_help = load::HELP)]
+    Load(Box<load::Load>),
     /// Print the version.
     Version,
     /// Be nginx: `weir nginx -h` lists its flags. A link called `nginx` does the same.
@@ -92,8 +96,9 @@ struct Run {
     prefix: Option<PathBuf>,
 }
 
+/// A driver, by name.
 #[derive(Clone, Copy, ValueEnum)]
-enum IoWord {
+pub(super) enum IoWord {
     Auto,
     Uring,
     Epoll,
@@ -140,6 +145,7 @@ pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
         Command::Check(check) => check::run(&launch_of(check.file, check.prefix), check.format),
         Command::Explain(explain) => explain::run(&launch_of(explain.file, explain.prefix), explain.plan),
         Command::Reload(reload) => reload::run(reload.pid, reload.config),
+        Command::Load(load) => load::run(*load),
         Command::Version => {
             println!("weir {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

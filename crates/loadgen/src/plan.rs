@@ -1,0 +1,411 @@
+//! A run, as asked for and as it will be.
+//!
+//! Owns: [`Options`], the checks on them, and the [`Plan`] that all workers share: origins with their addresses and
+//! prebuilt requests, which slot uses which, and the schedule.
+//! Never: opens a connection of the run.
+//! Driven by: the command line (options), `run` (plan).
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use weir_rt::{
+    ClientTls, ClientTlsConfig, IoChoice, TlsVersion, resolve_groups, resolve_suites, resolve_suites13,
+};
+
+use crate::report::Work;
+use crate::schedule::{Course, Schedule};
+use crate::shot::{Request, Shot, cycle};
+use crate::target::{Scheme, Target};
+
+/// What a command line asks for. The defaults are wrk's.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Addresses, each `[WEIGHT@]scheme://host[:port][/path]`.
+    pub urls: Vec<String>,
+    /// Worker threads.
+    pub threads: u32,
+    /// Connections in all.
+    pub connections: u32,
+    /// Measured time, of each step.
+    pub duration: Duration,
+    /// Time left out before it, of each step.
+    pub warmup: Duration,
+    /// Rates in turn; empty: as fast as connections allow.
+    pub rates: Vec<Rate>,
+    /// Fields of every request.
+    pub headers: Vec<(String, String)>,
+    /// The method; `None`: GET, or POST with a body.
+    pub method: Option<String>,
+    /// The body.
+    pub body: Option<Vec<u8>>,
+    /// A request is late after this; so is connecting.
+    pub timeout: Duration,
+    /// What a unit of work is; TCP targets make `Requests` into `Echo`.
+    pub work: Work,
+    /// Record a latency for each batch of pipelined requests, not for each request.
+    pub batch: bool,
+    /// Resume TLS sessions.
+    pub resume: bool,
+    /// The only TLS version.
+    pub tls_version: Option<TlsVersion>,
+    /// Cipher suites, OpenSSL's names joined by colons.
+    pub suites: Option<String>,
+    /// Key exchange groups, joined by colons.
+    pub curves: Option<String>,
+    /// The name asked for, instead of the URL's host.
+    pub server_name: Option<String>,
+    /// Local addresses.
+    pub sources: Vec<std::net::IpAddr>,
+    /// Bytes of an echoed message, where no body is given.
+    pub echo_bytes: usize,
+    /// The I/O driver.
+    pub io: IoChoice,
+}
+
+/// A rate, or a ramp between two: requests a second over all connections.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// At the beginning.
+    pub from: f64,
+    /// At the end.
+    pub to: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            urls: Vec::new(),
+            threads: 2,
+            connections: 10,
+            duration: Duration::from_secs(10),
+            warmup: Duration::ZERO,
+            rates: Vec::new(),
+            headers: Vec::new(),
+            method: None,
+            body: None,
+            timeout: Duration::from_secs(2),
+            work: Work::Requests,
+            batch: false,
+            resume: false,
+            tls_version: None,
+            suites: None,
+            curves: None,
+            server_name: None,
+            sources: Vec::new(),
+            echo_bytes: 1024,
+            io: IoChoice::Auto,
+        }
+    }
+}
+
+/// Reads `--rates`: `1000..10000/1000` (steps), `1000..10000` (a ramp), `500,1000,2k` (a list).
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn rates(text: &str) -> Result<Vec<Rate>, String> {
+    let constant = |rate: f64| Rate { from: rate, to: rate };
+    let Some((from, rest)) = text.split_once("..") else {
+        return text.split(',').map(|one| crate::units::rate(one).map(constant)).collect();
+    };
+    let from = crate::units::rate(from)?;
+    let Some((to, step)) = rest.split_once('/') else {
+        return Ok(vec![Rate { from, to: crate::units::rate(rest)? }]);
+    };
+    let (to, step) = (crate::units::rate(to)?, crate::units::rate(step)?);
+    if step <= 0.0 || (to - from).abs() / step > 10_000.0 {
+        return Err(format!("`{text}`: a step is more than 0, and 10000 steps are the most"));
+    }
+    let count = ((to - from).abs() / step + 1e-9).floor() as u32;
+    let signed = if to < from { -step } else { step };
+    Ok((0..=count).map(|n| constant(from + signed * f64::from(n))).collect())
+}
+
+/// Where connections of some slots go.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) target: Target,
+    pub(crate) addrs: Vec<SocketAddr>,
+    pub(crate) server_name: String,
+    /// What is sent, made once.
+    pub(crate) shots: Vec<Shot>,
+    /// The order in which `shots` are sent.
+    pub(crate) cycle: Vec<usize>,
+}
+
+/// A run, checked.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) options: Options,
+    pub(crate) work: Work,
+    pub(crate) origins: Vec<Origin>,
+    /// The origin of each slot.
+    pub(crate) slots: Vec<usize>,
+    pub(crate) schedule: Schedule,
+    pub(crate) method: String,
+}
+
+impl Plan {
+    /// Checks options, resolves names, and builds requests.
+    pub(crate) fn new(options: Options) -> Result<Self, String> {
+        let targets: Vec<Target> =
+            options.urls.iter().map(|url| Target::parse(url)).collect::<Result<_, _>>()?;
+        check(&options, &targets)?;
+        let tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);
+        let work = if tcp && options.work == Work::Requests { Work::Echo } else { options.work };
+        let default = if options.body.is_some() && !tcp { "POST" } else { "GET" };
+        let method = options.method.clone().unwrap_or_else(|| default.to_owned());
+        let mut origins: Vec<Origin> = Vec::new();
+        let mut weights: Vec<Vec<u32>> = Vec::new();
+        for target in &targets {
+            let shot = shot(&options, work, &method, target);
+            match origins.iter().position(|origin| origin.target.same_origin(target)) {
+                Some(at) => {
+                    origins[at].shots.push(shot);
+                    weights[at].push(target.weight);
+                }
+                None => {
+                    let addrs = resolve(target, &options)?;
+                    let server_name = options.server_name.clone().unwrap_or_else(|| target.host.clone());
+                    origins.push(Origin {
+                        target: target.clone(),
+                        addrs,
+                        server_name,
+                        shots: vec![shot],
+                        cycle: Vec::new(),
+                    });
+                    weights.push(vec![target.weight]);
+                }
+            }
+        }
+        for (origin, weights) in origins.iter_mut().zip(&weights) {
+            origin.cycle = cycle(weights);
+        }
+        let sums: Vec<u32> = weights.iter().map(|weights| weights.iter().sum()).collect();
+        let slots = share_out(options.connections, &sums)?;
+        if targets.iter().any(|target| target.scheme == Scheme::Https) {
+            tls(&options)?;
+        }
+        let courses: Vec<Course> =
+            options.rates.iter().map(|rate| Course { from: rate.from, to: rate.to }).collect();
+        let schedule = if courses.is_empty() {
+            Schedule::closed(options.warmup, options.duration)
+        } else {
+            Schedule::open(&courses, options.warmup, options.duration)
+        };
+        Ok(Self { options, work, origins, slots, schedule, method })
+    }
+
+    /// Number of steps.
+    pub(crate) fn steps(&self) -> usize {
+        self.options.rates.len().max(1)
+    }
+
+    /// The TLS client of one worker; plans have been checked, so it can be built.
+    pub(crate) fn tls(&self) -> Option<ClientTls> {
+        let wanted = self.origins.iter().any(|origin| origin.target.scheme == Scheme::Https);
+        wanted.then(|| tls(&self.options).ok()).flatten()
+    }
+}
+
+fn check(options: &Options, targets: &[Target]) -> Result<(), String> {
+    if targets.is_empty() {
+        return Err("no URL was given".into());
+    }
+    if options.threads == 0 || options.threads > 1024 {
+        return Err("threads are 1 to 1024".into());
+    }
+    if options.connections < options.threads {
+        return Err(format!(
+            "{} connections are fewer than {} threads: each thread needs one at least",
+            options.connections, options.threads
+        ));
+    }
+    if options.connections > 1_000_000 {
+        return Err("connections are 1000000 at most".into());
+    }
+    if options.duration.is_zero() {
+        return Err("a duration is more than 0".into());
+    }
+    for rate in &options.rates {
+        let highest = rate.from.max(rate.to);
+        if rate.from < 0.0 || rate.to < 0.0 || highest <= 0.0 || highest > 1e9 {
+            return Err("a rate is more than 0, and 1G at most".into());
+        }
+    }
+    let tcp = targets.iter().filter(|target| target.scheme == Scheme::Tcp).count();
+    if tcp > 0 && tcp < targets.len() {
+        return Err("tcp:// and http:// do not go together in one run".into());
+    }
+    if tcp > 0 && !matches!(options.work, Work::Requests | Work::Echo) {
+        return Err(
+            "tcp:// targets are for echoes: --new-connections and --handshakes need http:// or https://"
+                .into(),
+        );
+    }
+    if options.work == Work::Handshakes && targets.iter().any(|target| target.scheme != Scheme::Https) {
+        return Err("--handshakes needs https:// URLs".into());
+    }
+    let method = options.method.as_deref().unwrap_or("GET");
+    if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-') {
+        return Err(format!("`{method}` is no method"));
+    }
+    Ok(())
+}
+
+fn shot(options: &Options, work: Work, method: &str, target: &Target) -> Shot {
+    if work == Work::Echo {
+        let pattern = || (b'a'..=b'z').cycle().take(options.echo_bytes.max(1)).collect();
+        let bytes = options.body.clone().filter(|body| !body.is_empty()).unwrap_or_else(pattern);
+        return Shot { bytes, answers: 1, head: false };
+    }
+    let request = Request {
+        method,
+        path: &target.path,
+        authority: &target.authority,
+        headers: &options.headers,
+        body: options.body.as_deref(),
+        close: work == Work::NewConnections,
+    };
+    request.build()
+}
+
+fn resolve(target: &Target, options: &Options) -> Result<Vec<SocketAddr>, String> {
+    let found: Vec<SocketAddr> = (target.host.as_str(), target.port)
+        .to_socket_addrs()
+        .map_err(|error| format!("unable to resolve {}:{}: {error}", target.host, target.port))?
+        .filter(|addr| options.sources.iter().all(|source| source.is_ipv4() == addr.is_ipv4()))
+        .collect();
+    if found.is_empty() {
+        return Err(format!("{} has no address of the kind that --source has", target.host));
+    }
+    Ok(found)
+}
+
+/// The TLS settings of the options.
+fn tls(options: &Options) -> Result<ClientTls, String> {
+    let (mut suites12, mut suites13) = (None, None);
+    if let Some(list) = &options.suites {
+        let (old, new) = (resolve_suites(list).usable, resolve_suites13(list).usable);
+        if old.is_empty() && new.is_empty() {
+            return Err(format!("`{list}` names no suite that can be used here"));
+        }
+        // Naming a suite of one version alone leaves out the other version.
+        suites12 = Some(old);
+        suites13 = Some(new);
+    }
+    let groups = match &options.curves {
+        None => None,
+        Some(list) => {
+            let resolved = resolve_groups(list);
+            if let Some(refused) = resolved.refused.first() {
+                return Err(format!(
+                    "`{refused}` is no curve that can be used here: X25519, P-256, P-384 are"
+                ));
+            }
+            Some(resolved.usable)
+        }
+    };
+    ClientTls::new(ClientTlsConfig {
+        sessions: if options.resume { 4096 } else { 0 },
+        min_version: options.tls_version.unwrap_or(TlsVersion::Tls12),
+        max_version: options.tls_version.unwrap_or(TlsVersion::Tls13),
+        suites12,
+        suites13,
+        groups,
+        ..ClientTlsConfig::default()
+    })
+    .map_err(|error| format!("cannot use these TLS settings: {error}"))
+}
+
+/// Gives each of `connections` slots an origin, in proportion to `weights`, at least one each, evenly mixed.
+fn share_out(connections: u32, weights: &[u32]) -> Result<Vec<usize>, String> {
+    if (connections as usize) < weights.len() {
+        return Err(format!("{} servers need a connection each; -c is {connections}", weights.len()));
+    }
+    if weights.len() == 1 {
+        return Ok(vec![0; connections as usize]);
+    }
+    // The whole part of each share, at least one; then one more or less for whoever is furthest from its share.
+    let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
+    let share: Vec<f64> =
+        weights.iter().map(|&weight| f64::from(connections) * f64::from(weight) / sum).collect();
+    let mut counts: Vec<u32> = share.iter().map(|share| (share.floor() as u32).max(1)).collect();
+    let over = |counts: &[u32], at: usize| f64::from(counts[at]) - share[at];
+    while counts.iter().sum::<u32>() != connections {
+        let all = 0..counts.len();
+        if counts.iter().sum::<u32>() < connections {
+            let least =
+                all.min_by(|&a, &b| over(&counts, a).total_cmp(&over(&counts, b))).unwrap_or_default();
+            counts[least] += 1;
+        } else {
+            let movable = all.filter(|&at| counts[at] > 1);
+            let most =
+                movable.max_by(|&a, &b| over(&counts, a).total_cmp(&over(&counts, b))).unwrap_or_default();
+            counts[most] -= 1;
+        }
+    }
+    Ok(cycle(&counts).into_iter().cycle().take(connections as usize).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(change: impl FnOnce(&mut Options)) -> Result<Plan, String> {
+        let mut options = Options { urls: vec!["http://127.0.0.1:80/a".into()], ..Options::default() };
+        change(&mut options);
+        Plan::new(options)
+    }
+
+    #[test]
+    fn rates_are_steps_ramps_or_lists() {
+        let of = |text: &str| rates(text).map(|all| all.iter().map(|r| (r.from, r.to)).collect::<Vec<_>>());
+        assert_eq!(of("1k..3k/1k"), Ok(vec![(1e3, 1e3), (2e3, 2e3), (3e3, 3e3)]));
+        assert_eq!(of("30..10/10"), Ok(vec![(30.0, 30.0), (20.0, 20.0), (10.0, 10.0)]));
+        assert_eq!(of("0..2k"), Ok(vec![(0.0, 2e3)]));
+        assert_eq!(of("5,1k"), Ok(vec![(5.0, 5.0), (1e3, 1e3)]));
+        assert!(of("1..5/0").is_err() && of("x").is_err() && of("1..").is_err());
+    }
+
+    #[test]
+    fn urls_of_one_server_share_its_connections() {
+        let plan = plan(|options| {
+            options.urls = ["3@http://127.0.0.1:80/a", "http://127.0.0.1:80/b", "http://127.0.0.1:81/"]
+                .map(str::to_owned)
+                .to_vec();
+        })
+        .unwrap();
+        assert_eq!(plan.origins.len(), 2);
+        assert_eq!(plan.origins[0].cycle, [0, 0, 1, 0]);
+        assert_eq!(plan.slots.iter().filter(|&&origin| origin == 1).count(), 2, "{:?}", plan.slots);
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let error = |change: fn(&mut Options)| plan(change).unwrap_err();
+        assert!(error(|o| o.urls.clear()).contains("URL"));
+        assert!(error(|o| o.threads = 11).contains("fewer than 11"));
+        assert!(error(|o| o.work = Work::Handshakes).contains("https"));
+        assert!(error(|o| o.rates = vec![Rate { from: 0.0, to: 0.0 }]).contains("rate"));
+        let https = |o: &mut Options| o.urls = vec!["https://127.0.0.1/".into()];
+        let suites = plan(|o| {
+            https(o);
+            o.suites = Some("AES256-SHA".into())
+        })
+        .unwrap_err();
+        assert!(suites.contains("AES256-SHA"), "{suites}");
+        let curve = plan(|o| {
+            https(o);
+            o.curves = Some("P-521".into())
+        })
+        .unwrap_err();
+        assert!(curve.contains("P-521"), "{curve}");
+        assert!(error(|o| o.urls.push("tcp://127.0.0.1:7".into())).contains("together"));
+    }
+
+    #[test]
+    fn a_body_makes_a_post() {
+        let plan = plan(|options| options.body = Some(b"x".to_vec())).unwrap();
+        assert!(plan.origins[0].shots[0].bytes.starts_with(b"POST /a HTTP/1.1\r\n"));
+    }
+}

@@ -1,0 +1,381 @@
+//! A run from its first connection to its report.
+//!
+//! Owns: the threads, the moment at which load begins, the sums of what they count.
+//! Never: sends a request itself; prints.
+//! Driven by: [`run`], in the caller's thread; [`Watch`] is told what happens.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use hdrhistogram::Histogram;
+use weir_rt::{Sender, mailbox};
+
+use crate::judge;
+use crate::machine::{Machine, ThreadTime, cpus};
+use crate::plan::{Options, Plan};
+use crate::report::{self, Generator, Model, Report, SCHEMA, Settings, Spread, Tls};
+use crate::tally::Tally;
+use crate::target::Scheme;
+use crate::worker::{self, Event, SAMPLE, Summary};
+
+/// How long workers have to wake up between being told and the beginning.
+const NOTICE: Duration = Duration::from_millis(20);
+
+/// Why there is no report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunError {
+    /// What was asked for cannot be: the text says why.
+    Usage(String),
+    /// No connection could be opened.
+    Connect(String),
+    /// The generator itself failed.
+    Failed(String),
+    /// The watcher gave it up.
+    GivenUp,
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(text) | Self::Connect(text) | Self::Failed(text) => f.write_str(text),
+            Self::GivenUp => f.write_str("the run was given up"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// One second of a run, all threads together.
+pub struct Interval<'a> {
+    /// Seconds since load began, at its end.
+    pub at_s: f64,
+    /// How long it is.
+    pub length_s: f64,
+    /// How long the whole run is, seconds.
+    pub run_s: f64,
+    /// The step it belongs to (from 0), of how many; none in a warm-up.
+    pub step: (Option<usize>, usize),
+    /// The rate wanted at its end; none in the closed model.
+    pub rate_wanted: Option<f64>,
+    /// Units completed.
+    pub requests: u64,
+    /// Answers of 400 and above.
+    pub bad_status: u64,
+    /// What went wrong.
+    pub errors: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// Latencies, nanoseconds.
+    pub latency: &'a Histogram<u64>,
+    /// The same from the moment of sending, in the open model.
+    pub uncorrected: Option<&'a Histogram<u64>>,
+}
+
+/// Is told what happens.
+pub trait Watch {
+    /// Every connection has been tried. Load begins when this returns; `false` gives the run up.
+    fn ready(&mut self) -> bool {
+        true
+    }
+
+    /// Load begins now.
+    fn begun(&mut self, _unix: Duration) {}
+
+    /// A second has passed.
+    fn interval(&mut self, _interval: &Interval<'_>) {}
+}
+
+/// Nobody watches.
+impl Watch for () {}
+
+/// Runs what `options` ask for, in threads of its own, and returns when it is over.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run(options: Options, watch: &mut dyn Watch) -> Result<Report, RunError> {
+    let plan = Arc::new(Plan::new(options).map_err(RunError::Usage)?);
+    let setup = Instant::now();
+    let mut crew = Crew::start(&plan)?;
+    let io = crew.wait_until_ready()?;
+    let setup_s = setup.elapsed().as_secs_f64();
+    if !watch.ready() {
+        return Err(RunError::GivenUp);
+    }
+    let machine = Machine::now();
+    let own = ThreadTime::now();
+    crew.go(Instant::now() + NOTICE);
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + NOTICE;
+    watch.begun(started);
+    let sums = crew.collect(&plan, watch)?;
+    let own = ThreadTime::now().since(own);
+    let mut report = sums.report(&plan, io);
+    report.setup_s = setup_s;
+    report.started_unix_s = started.as_secs_f64();
+    let now = Machine::now();
+    report.generator.steal = now.steal_since(&machine);
+    report.generator.throttled_s = now.throttled_since(&machine);
+    report.generator.cpu_s += own.cpu as f64 / 1e9;
+    if sums.total > 0 {
+        report.generator.cpu_us_per_request = report.generator.cpu_s * 1e6 / sums.total as f64;
+    }
+    report.warnings = judge::warnings(&report);
+    Ok(report)
+}
+
+/// The threads of a run. Dropping it ends them.
+struct Crew {
+    events: Receiver<Event>,
+    go: Vec<Sender<Instant>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    fn start(plan: &Arc<Plan>) -> Result<Self, RunError> {
+        let (sender, events) = channel();
+        let mut crew = Self { events, go: Vec::new(), threads: Vec::new() };
+        for thread in 0..plan.options.threads as usize {
+            let (plan, sender) = (plan.clone(), sender.clone());
+            let (go, gone) = mailbox();
+            crew.go.push(go);
+            let started = std::thread::Builder::new()
+                .name(format!("load-{thread}"))
+                .spawn(move || worker::run(plan, thread, sender, gone));
+            match started {
+                Ok(started) => crew.threads.push(started),
+                Err(error) => return Err(RunError::Failed(format!("cannot start a thread: {error}"))),
+            }
+        }
+        Ok(crew)
+    }
+
+    fn next(&self) -> Result<Event, RunError> {
+        match self.events.recv() {
+            Ok(Event::Failed(why)) => Err(RunError::Failed(why)),
+            Ok(event) => Ok(event),
+            Err(_) => Err(RunError::Failed("a worker thread has died".into())),
+        }
+    }
+
+    /// Waits until all slots of all threads have tried; the driver in use. An error if none has a connection.
+    fn wait_until_ready(&mut self) -> Result<String, RunError> {
+        let (mut ready, mut all, mut why, mut io) = (0, 0, None, String::new());
+        while ready < self.go.len() {
+            if let Event::Ready { opened, failure, driver } = self.next()? {
+                ready += 1;
+                all += opened;
+                why = why.or(failure);
+                io = driver;
+            }
+        }
+        match why {
+            Some(why) if all == 0 => Err(RunError::Connect(why)),
+            _ => Ok(io),
+        }
+    }
+
+    fn go(&self, begin: Instant) {
+        for go in &self.go {
+            // A worker that is gone shows when its events end.
+            let _ = go.send(begin);
+        }
+    }
+
+    fn collect(&mut self, plan: &Plan, watch: &mut dyn Watch) -> Result<Sums, RunError> {
+        let mut sums = Sums::new(plan);
+        let mut intervals = Intervals::new(plan);
+        let mut done = 0;
+        // What a thread counted before its tick belongs to the interval that the tick ends.
+        let mut held: BTreeMap<usize, Vec<(usize, Box<Tally>)>> = BTreeMap::new();
+        while done < self.go.len() {
+            match self.next()? {
+                Event::Counted { thread, phase, tally } => {
+                    held.entry(thread).or_default().push((phase, tally))
+                }
+                Event::Tick { thread, at } => {
+                    for (phase, tally) in held.remove(&thread).unwrap_or_default() {
+                        sums.add(phase, &tally);
+                        intervals.add(at, &tally);
+                    }
+                    intervals.told(at, self.go.len(), plan, watch);
+                }
+                Event::Done(summary) => {
+                    done += 1;
+                    sums.end(*summary);
+                }
+                Event::Ready { .. } | Event::Failed(_) => {}
+            }
+        }
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                return Err(RunError::Failed("a worker thread has died".into()));
+            }
+        }
+        Ok(sums)
+    }
+}
+
+/// What threads told of intervals that not all have told of yet.
+struct Intervals {
+    open: BTreeMap<u64, (usize, Tally)>,
+    last: u64,
+    is_open: bool,
+}
+
+impl Intervals {
+    fn new(plan: &Plan) -> Self {
+        Self { open: BTreeMap::new(), last: 0, is_open: plan.schedule.is_open() }
+    }
+
+    fn add(&mut self, at: u64, tally: &Tally) {
+        let is_open = self.is_open;
+        self.open.entry(at).or_insert_with(|| (0, Tally::new(is_open))).1.add(tally);
+    }
+
+    /// One more thread has told all of the interval that ends at `at`.
+    fn told(&mut self, at: u64, threads: usize, plan: &Plan, watch: &mut dyn Watch) {
+        let is_open = self.is_open;
+        self.open.entry(at).or_insert_with(|| (0, Tally::new(is_open))).0 += 1;
+        while let Some(entry) = self.open.first_entry()
+            && entry.get().0 >= threads
+        {
+            let (at, (_, tally)) = entry.remove_entry();
+            let phase = plan.schedule.phase_at(at.saturating_sub(1), 0);
+            let phase = &plan.schedule.phases()[phase];
+            watch.interval(&Interval {
+                at_s: at as f64 / 1e9,
+                length_s: (at - self.last) as f64 / 1e9,
+                run_s: plan.schedule.end() as f64 / 1e9,
+                step: (phase.step, plan.steps()),
+                rate_wanted: is_open.then(|| phase.rate_at(at)),
+                requests: tally.requests,
+                bad_status: tally.class(4) + tally.class(5),
+                errors: tally.errors.sum(),
+                received: tally.bytes.received,
+                latency: &tally.latency,
+                uncorrected: tally.uncorrected.as_ref(),
+            });
+            self.last = at;
+        }
+    }
+}
+
+/// The sums of a run.
+struct Sums {
+    steps: Vec<Tally>,
+    samples: Vec<f64>,
+    total: u64,
+    time: ThreadTime,
+    busiest: u64,
+    tls: Option<(String, String, Option<String>)>,
+    step_of: Vec<Option<usize>>,
+}
+
+impl Sums {
+    fn new(plan: &Plan) -> Self {
+        let open = plan.schedule.is_open();
+        Self {
+            steps: (0..plan.steps()).map(|_| Tally::new(open)).collect(),
+            samples: Vec::new(),
+            total: 0,
+            time: ThreadTime::default(),
+            busiest: 0,
+            tls: None,
+            step_of: plan.schedule.phases().iter().map(|phase| phase.step).collect(),
+        }
+    }
+
+    fn add(&mut self, phase: usize, tally: &Tally) {
+        // What was counted in a warm-up is left out.
+        if let Some(step) = self.step_of.get(phase).copied().flatten()
+            && let Some(sum) = self.steps.get_mut(step)
+        {
+            sum.add(tally);
+        }
+    }
+
+    fn end(&mut self, summary: Summary) {
+        self.samples.extend(summary.samples.iter().map(|&n| f64::from(n) * 1e9 / SAMPLE as f64));
+        self.total += summary.total;
+        self.time.cpu += summary.time.cpu;
+        self.time.run_delay += summary.time.run_delay;
+        self.busiest = self.busiest.max(summary.time.cpu);
+        self.tls = self.tls.take().or(summary.tls);
+    }
+
+    fn report(&self, plan: &Plan, io: String) -> Report {
+        let phases = plan.schedule.phases();
+        let open = plan.schedule.is_open();
+        let mut all = Tally::new(open);
+        let (mut seconds, mut wanted, mut steps) = (0.0, 0.0, Vec::new());
+        for phase in phases {
+            let Some(tally) = phase.step.and_then(|step| self.steps.get(step)) else { continue };
+            all.add(tally);
+            seconds += phase.seconds();
+            wanted += phase.rate() * phase.seconds();
+            if plan.steps() > 1 {
+                steps.push(tally.figures(phase.seconds(), open.then(|| phase.rate())));
+            }
+        }
+        let run_ns = plan.schedule.end().max(1) as f64;
+        Report {
+            schema: SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: self.settings(plan, io),
+            total: all.figures(seconds, open.then(|| wanted / seconds.max(1e-9))),
+            steps,
+            thread_rate: Spread::of(&self.samples),
+            generator: Generator {
+                cpu_s: self.time.cpu as f64 / 1e9,
+                busiest_thread: self.busiest as f64 / run_ns,
+                run_delay_s: self.time.run_delay as f64 / 1e9,
+                late_mean_us: if all.late_n > 0 {
+                    all.late_sum as f64 / all.late_n as f64 / 1e3
+                } else {
+                    0.0
+                },
+                late_max_us: all.late_max as f64 / 1e3,
+                cpus: cpus(),
+                ..Generator::default()
+            },
+            ..Report::default()
+        }
+    }
+
+    fn settings(&self, plan: &Plan, io: String) -> Settings {
+        let Plan { options, origins, .. } = plan;
+        let urls = options.urls.iter().filter_map(|url| crate::target::Target::parse(url).ok());
+        let tls = origins.iter().find(|origin| origin.target.scheme == Scheme::Https).map(|origin| {
+            let (version, suite, group) = match self.tls.clone() {
+                Some((version, suite, group)) => (Some(version), Some(suite), group),
+                None => (None, None, None),
+            };
+            Tls {
+                server_name: Some(origin.server_name.clone()),
+                resume: options.resume,
+                version,
+                suite,
+                group,
+            }
+        });
+        Settings {
+            urls: urls.map(|target| report::Url { url: target.url, weight: target.weight }).collect(),
+            work: plan.work,
+            model: if plan.schedule.is_open() { Model::Open } else { Model::Closed },
+            threads: options.threads,
+            connections: options.connections,
+            duration_s: options.duration.as_secs_f64(),
+            warmup_s: options.warmup.as_secs_f64(),
+            rates: options.rates.iter().map(|rate| (rate.from + rate.to) / 2.0).collect(),
+            timeout_s: options.timeout.as_secs_f64(),
+            method: plan.method.clone(),
+            body_bytes: options.body.as_ref().map_or(0, |body| body.len() as u64),
+            tls,
+            script: None,
+            sources: options.sources.iter().map(ToString::to_string).collect(),
+            io,
+        }
+    }
+}

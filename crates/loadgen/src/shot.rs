@@ -1,0 +1,148 @@
+//! The bytes of a request, made once and sent many times.
+//!
+//! Owns: heads of requests in canonical form, with their bodies.
+//! Never: sends; lets a header smuggle a line.
+//! Driven by: `plan` before the run; scripts through `wrk.format`.
+
+/// What is sent at once: one request, or several that a script joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shot {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Answers that are to come.
+    pub answers: u32,
+    /// Whether the requests are HEAD, whose answers have no body.
+    pub head: bool,
+}
+
+/// What a request is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Request<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// The Host field, unless `headers` has one.
+    pub authority: &'a str,
+    /// Fields in order.
+    pub headers: &'a [(String, String)],
+    /// The body; `None` for none, which is not the same as an empty one.
+    pub body: Option<&'a [u8]>,
+    /// Ask the server to close the connection.
+    pub close: bool,
+}
+
+/// Reads a header as `-H` has it: `Name: value`.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub fn header(text: &str) -> Result<(String, String), String> {
+    let expected = || format!("`{text}` is no header such as `Name: value`");
+    let (name, value) = text.split_once(':').ok_or_else(expected)?;
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(expected());
+    }
+    if value.contains(['\r', '\n', '\0']) {
+        return Err(format!("`{name}`: a value has no line breaks"));
+    }
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+impl Request<'_> {
+    /// The request's bytes.
+    #[must_use]
+    pub fn build(&self) -> Shot {
+        let has = |wanted: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        let mut bytes = Vec::with_capacity(256 + self.body.map_or(0, <[u8]>::len));
+        let mut line = |parts: &[&str]| {
+            for part in parts {
+                bytes.extend_from_slice(part.as_bytes());
+            }
+            bytes.extend_from_slice(b"\r\n");
+        };
+        line(&[self.method, " ", self.path, " HTTP/1.1"]);
+        if !has("host") {
+            line(&["Host: ", self.authority]);
+        }
+        for (name, value) in self.headers {
+            line(&[name, ": ", value]);
+        }
+        if let Some(body) = self.body
+            && !has("content-length")
+            && !has("transfer-encoding")
+        {
+            line(&["Content-Length: ", &body.len().to_string()]);
+        }
+        if self.close && !has("connection") {
+            line(&["Connection: close"]);
+        }
+        line(&[]);
+        bytes.extend_from_slice(self.body.unwrap_or_default());
+        Shot { bytes, answers: 1, head: self.method.eq_ignore_ascii_case("HEAD") }
+    }
+}
+
+/// A cycle over `weights` in which each place comes as often as its weight, spread evenly.
+#[must_use]
+pub fn cycle(weights: &[u32]) -> Vec<usize> {
+    let gcd = |mut a: u32, mut b: u32| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let unit = weights.iter().fold(0, |all, &weight| gcd(all, weight)).max(1);
+    let weights: Vec<i64> = weights.iter().map(|&weight| i64::from(weight / unit)).collect();
+    let sum: i64 = weights.iter().sum();
+    let mut credit = vec![0_i64; weights.len()];
+    (0..sum)
+        .map(|_| {
+            let mut best = 0;
+            for (at, weight) in weights.iter().enumerate() {
+                credit[at] += weight;
+                if credit[at] > credit[best] {
+                    best = at;
+                }
+            }
+            credit[best] -= sum;
+            best
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_canonical() {
+        let headers = [("X-A".to_owned(), "1".to_owned())];
+        let get =
+            Request { method: "GET", path: "/a", authority: "h:1", headers: &headers, ..Request::default() };
+        assert_eq!(get.build().bytes, b"GET /a HTTP/1.1\r\nHost: h:1\r\nX-A: 1\r\n\r\n");
+        let post = Request { method: "POST", body: Some(b"xy"), close: true, ..get.clone() };
+        let text = String::from_utf8(post.build().bytes).unwrap();
+        assert!(text.ends_with("Content-Length: 2\r\nConnection: close\r\n\r\nxy"), "{text}");
+        let host = [("host".to_owned(), "other".to_owned())];
+        let other = Request { headers: &host, method: "HEAD", ..get };
+        assert_eq!(other.build().bytes, b"HEAD /a HTTP/1.1\r\nhost: other\r\n\r\n");
+        assert!(other.build().head);
+    }
+
+    #[test]
+    fn headers_cannot_smuggle() {
+        assert_eq!(header("A:  b "), Ok(("A".into(), "b".into())));
+        for bad in ["novalue", ": x", "a b: c", "A: b\r\nC: d"] {
+            assert!(header(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn weights_are_spread() {
+        assert_eq!(cycle(&[1]), [0]);
+        assert_eq!(cycle(&[3, 1]), [0, 0, 1, 0]);
+        let six = cycle(&[20, 10, 30]);
+        assert_eq!((six.len(), six.iter().filter(|&&x| x == 2).count()), (6, 3));
+    }
+}

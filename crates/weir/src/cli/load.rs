@@ -1,0 +1,280 @@
+//! `weir load …`: the command line of the load generator.
+//!
+//! Owns: its words, wrk2's among them, and where figures go.
+//! Never: measures; `weir_loadgen` does.
+
+use std::io::{IsTerminal, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use weir_loadgen::hdr_log::HdrLog;
+use weir_loadgen::live::Live;
+use weir_loadgen::report::{Report, Work};
+use weir_loadgen::{Interval, IoChoice, Options, Rate, RunError, TlsVersion, Watch, shot, text, units};
+
+pub(super) const HELP: &str = "\
+Two load models:
+  with -R     requests come at a rate that the server cannot slow down. Each is due at a moment, and its latency begins
+              then: a stall is felt by all requests that fell into it (no coordinated omission). -U shows beside it
+              what a client sees that waits for its turn.
+  without -R  as fast as the connections allow: how much can it do? Its latencies say little.
+
+Examples:
+  weir load -t1 -c50 -d180s -R2000 --latency https://host/1k.bin     as wrk2, same words, same text
+  weir load -t2 -c100 -d30s http://host/                             as wrk
+  weir load -c50 -d20s --rates 1k..10k/1k --warmup 5s http://host/   ten rates in one run: where is the knee?
+  weir load -c64 -d10s --new-connections http://host/                connections a second
+  weir load -c64 -d10s --handshakes --tls 1.2 --curve P-256 https://host/   full TLS handshakes a second
+  weir load --channels 50 -d30s http://host/10m.bin                  throughput in Gbit/s
+  weir load -c8 -d10s -R5000 tcp://host:7                            messages echoed over TCP
+  weir load -c20 -R500 3@http://host/a 1@http://host/b               many URLs, three of four to the first
+  weir load -R2000 --json --hdr run.hlog https://host/ > run.json    for programs
+
+Numbers take k, M and G; times us, ms, s (the default), m and h; sizes k, m and g (of 1024).
+What speaks against the figures (generator too slow, rate not reached, CPU stolen) is said on standard error.";
+
+/// Put a server under load, and measure it.
+#[derive(Args)]
+pub(super) struct Load {
+    /// What is asked: `[WEIGHT@]http://…`, `https://…`, or `tcp://host:port` for echoes. URLs of one server share its
+    /// connections.
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<String>,
+    /// Threads.
+    #[arg(short, long, value_name = "N", value_parser = units::count, default_value = "2")]
+    threads: u64,
+    /// Connections, all threads together [default: 10]
+    #[arg(short, long, value_name = "N", value_parser = units::count)]
+    connections: Option<u64>,
+    /// How long is measured; of each step, with --rates.
+    #[arg(short, long, value_name = "T", value_parser = units::time, default_value = "10s")]
+    duration: Duration,
+    /// Requests a second, all connections together: constant, whatever the server does.
+    #[arg(short = 'R', long, value_name = "N", value_parser = units::rate)]
+    rate: Option<f64>,
+    /// Rates in one run: `1k..10k/1k` steps, `1k..10k` one ramp, `500,1k,5k` a list.
+    #[arg(long, value_name = "RATES", value_parser = rate_list, conflicts_with = "rate")]
+    rates: Option<RateList>,
+    /// Time before measuring that is left out; of each step, with --rates.
+    #[arg(long, value_name = "T", value_parser = units::time, default_value = "0")]
+    warmup: Duration,
+    /// A field of every request, such as `Accept: */*`; may be repeated.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = shot::header)]
+    headers: Vec<(String, String)>,
+    /// Print percentiles and the detailed spectrum of latencies.
+    #[arg(short = 'L', long)]
+    latency: bool,
+    /// Print latencies from the moment of sending as well.
+    #[arg(short = 'U', long = "uncorrected", alias = "u_latency")]
+    uncorrected: bool,
+    /// Record the latency of whole batches of pipelined requests.
+    #[arg(short = 'B', long, alias = "batch_latency")]
+    batch: bool,
+    /// Requests that take longer are counted as timed out, and are still waited for.
+    #[arg(long, value_name = "T", value_parser = units::time, default_value = "2s")]
+    timeout: Duration,
+    /// The method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, value_name = "WORD")]
+    method: Option<String>,
+    /// The body of every request, or the message to be echoed.
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    body: Option<String>,
+    /// A file with the body.
+    #[arg(long, value_name = "FILE")]
+    body_file: Option<PathBuf>,
+    /// Bytes of a message to be echoed (tcp://), where no body is given.
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1k")]
+    echo_size: u64,
+    /// A connection for each request: measures connections a second.
+    #[arg(long, conflicts_with = "handshakes")]
+    new_connections: bool,
+    /// TLS handshakes and no requests: measures handshakes a second, full ones unless --resume.
+    #[arg(long)]
+    handshakes: bool,
+    /// So many connections, each loading as fast as it can: measures throughput in Gbit/s.
+    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with_all = ["connections", "rate", "rates"])]
+    channels: Option<u64>,
+    /// Resume TLS sessions. Without it every handshake is a full one, and one that is not is an error.
+    #[arg(long)]
+    resume: bool,
+    /// The only TLS version.
+    #[arg(long, value_name = "VERSION", value_enum)]
+    tls: Option<Version>,
+    /// TLS suites by OpenSSL's names, such as ECDHE-ECDSA-AES256-GCM-SHA384 or TLS_AES_128_GCM_SHA256.
+    #[arg(long, alias = "suites", value_name = "NAMES")]
+    suite: Option<String>,
+    /// Key exchange groups: X25519, P-256, P-384, X25519MLKEM768.
+    #[arg(long, alias = "curves", value_name = "NAMES")]
+    curve: Option<String>,
+    /// The server name asked for in TLS, instead of the URL's host.
+    #[arg(long, value_name = "NAME")]
+    sni: Option<String>,
+    /// Local addresses that connections come from in turn; may be repeated.
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
+    source: Vec<IpAddr>,
+    /// Print the report as JSON instead of text.
+    #[arg(long)]
+    json: bool,
+    /// Write an HdrHistogram interval log, a line a second.
+    #[arg(long, value_name = "FILE")]
+    hdr: Option<PathBuf>,
+    /// How sockets are driven.
+    #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
+    io: super::weir::IoWord,
+    /// Print the version.
+    #[arg(short = 'v', long = "version", action = clap::ArgAction::Version)]
+    version: Option<bool>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Version {
+    #[value(name = "1.2")]
+    Tls12,
+    #[value(name = "1.3")]
+    Tls13,
+}
+
+/// A list that clap takes as one value.
+#[derive(Clone)]
+struct RateList(Vec<Rate>);
+
+fn rate_list(text: &str) -> Result<RateList, String> {
+    weir_loadgen::rates(text).map(RateList)
+}
+
+/// Obeys: exit 0 with figures, 1 without.
+pub(super) fn run(load: Load) -> ExitCode {
+    match measure(load) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(load: Load) -> Result<(), String> {
+    let parts = text::Parts {
+        latency: load.latency,
+        uncorrected: load.uncorrected,
+        throughput: load.channels.is_some(),
+    };
+    let (json, hdr) = (load.json, load.hdr.clone());
+    let options = options(load)?;
+    if !json {
+        let steps = options.rates.len().max(1) as f64;
+        let seconds = (options.duration + options.warmup).as_secs_f64() * steps;
+        let urls = options.urls.join(" ");
+        print!("{}", text::header(seconds, &urls, options.threads, options.connections));
+        let _ = std::io::stdout().flush();
+    }
+    let log = match &hdr {
+        Some(path) => {
+            Some(HdrLog::create(path).map_err(|error| format!("cannot create {}: {error}", path.display()))?)
+        }
+        None => None,
+    };
+    let mut screen = Screen { live: Live::new(), log };
+    let report = weir_loadgen::run(options, &mut screen).map_err(|error| failure(&error))?;
+    screen.live.clear();
+    if let (Some(log), Some(path)) = (screen.log, &hdr) {
+        log.finish().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    show(&report, json, parts)
+}
+
+fn failure(error: &RunError) -> String {
+    match error {
+        RunError::Usage(why) => format!("weir load: {why}"),
+        other => other.to_string(),
+    }
+}
+
+fn show(report: &Report, json: bool, parts: text::Parts) -> Result<(), String> {
+    let text = if json {
+        report.to_json() + "\n"
+    } else {
+        text::results(report, parts).map_err(|error| error.to_string())?
+    };
+    // A reader that went away is told by the exit status.
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("cannot print: {error}"))?;
+    let bold = std::io::stderr().is_terminal();
+    for warning in &report.warnings {
+        let (on, off) = if bold { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+        eprintln!("{on}warning:{off} {}", warning.text);
+    }
+    Ok(())
+}
+
+fn options(load: Load) -> Result<Options, String> {
+    let small = |n: u64| u32::try_from(n).map_err(|_| format!("{n} is too many"));
+    let body = match (&load.body, &load.body_file) {
+        (Some(text), _) => Some(text.clone().into_bytes()),
+        (None, Some(path)) => {
+            Some(std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?)
+        }
+        (None, None) => None,
+    };
+    let rates = match (load.rate, load.rates) {
+        (Some(rate), _) => vec![Rate { from: rate, to: rate }],
+        (None, Some(list)) => list.0,
+        (None, None) => Vec::new(),
+    };
+    Ok(Options {
+        urls: load.urls,
+        threads: small(load.threads.min(load.channels.or(load.connections).unwrap_or(10)))?,
+        connections: small(load.channels.or(load.connections).unwrap_or(10))?,
+        duration: load.duration,
+        warmup: load.warmup,
+        rates,
+        headers: load.headers,
+        method: load.method,
+        body,
+        timeout: load.timeout,
+        work: match (load.new_connections, load.handshakes) {
+            (true, _) => Work::NewConnections,
+            (_, true) => Work::Handshakes,
+            _ => Work::Requests,
+        },
+        batch: load.batch,
+        resume: load.resume,
+        tls_version: load.tls.map(|version| match version {
+            Version::Tls12 => TlsVersion::Tls12,
+            Version::Tls13 => TlsVersion::Tls13,
+        }),
+        suites: load.suite,
+        curves: load.curve,
+        server_name: load.sni,
+        sources: load.source,
+        echo_bytes: usize::try_from(load.echo_size).map_err(|error| error.to_string())?,
+        io: match load.io {
+            super::weir::IoWord::Auto => IoChoice::Auto,
+            super::weir::IoWord::Uring => IoChoice::Uring,
+            super::weir::IoWord::Epoll => IoChoice::Epoll,
+        },
+    })
+}
+
+/// Everybody who watches.
+struct Screen {
+    live: Live,
+    log: Option<HdrLog>,
+}
+
+impl Watch for Screen {
+    fn begun(&mut self, unix: Duration) {
+        if let Some(log) = &mut self.log {
+            log.begun(unix);
+        }
+    }
+
+    fn interval(&mut self, interval: &Interval<'_>) {
+        self.live.interval(interval);
+        if let Some(log) = &mut self.log {
+            log.interval(interval);
+        }
+    }
+}
