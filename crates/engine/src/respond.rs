@@ -309,6 +309,8 @@ pub(crate) async fn fixed<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
         add_fields(exchange, respond);
         return redirect_with(exchange, down, respond.status, &location).await;
     }
+    // The text may show it.
+    exchange.response.status = exchange.status_override.unwrap_or(respond.status);
     let body: Cow<'_, [u8]> = match &respond.body {
         RespondBody::Text(template) => Cow::Owned(text(exchange, template)),
         RespondBody::Bytes(bytes) => Cow::Borrowed(bytes),

@@ -11,6 +11,7 @@ use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
 
 const CONF: &str = r#"worker_processes 1; events {} http { access_log off; error_log /dev/null; default_type text/plain;
     upstream up { server {origin}; }
+    upstream dead { server 127.0.0.1:1; }
     server { listen 127.0.0.1:{port}; server_name first;
         location = /204 { return 204; }
         location = /204text { return 204 text; }
@@ -41,10 +42,16 @@ const CONF: &str = r#"worker_processes 1; events {} http { access_log off; error
         location /page403 { error_page 403 = @named; return 403; }
         location /page302 { error_page 404 http://other.test/; return 404; }
         location @named { return 200 named; }
+        location /broken/ { rewrite ^/broken/(.*)$ /new/$1 break; proxy_pass http://up/ignored/; }
+        location = /inner { internal; return 200 "inner $uri"; }
+        location /toinner { rewrite ^ /inner last; }
+        location /dead { proxy_pass http://dead; error_page 502 = @named; }
         location /heads { return 200 "$uri $http_x_a $http_x_b $http_x_c"; }
     }
     server { listen 127.0.0.1:{port}; server_name wide; merge_slashes off; underscores_in_headers on; ignore_invalid_headers off;
         large_client_header_buffers 4 16k; return 200 "wide $uri $http_x_a $http_x_b"; }
+    server { listen 127.0.0.1:{port}; server_name again; rewrite ^/old/(.*)$ /new/$1; if ($http_x_a) { return 403; }
+        error_page 403 404 /old/error; location /new/ { return 200 "new $uri $status"; } location /none { return 404; } }
     server { listen 127.0.0.1:{port_pp} proxy_protocol; location / { return 200 "$remote_addr $realip_remote_addr $proxy_protocol_addr"; }
         location /open { allow 127.0.0.1; deny all; return 200 x; }
         location /closed { deny 127.0.0.1; allow all; try_files /none @in; }
@@ -94,6 +101,10 @@ fn requests() -> Vec<Request> {
         "/page",
         "/page403",
         "/page302",
+        "/broken/x?y",
+        "/toinner",
+        "/inner",
+        "/dead",
         "/heads//x",
     ]
     .into_iter()
@@ -103,6 +114,9 @@ fn requests() -> Vec<Request> {
     all.extend(encoded.map(Request::head));
     all.push(get("/gzip").header("Accept-Encoding", "gzip"));
     all.push(Request::head("/gzip").header("Accept-Encoding", "gzip"));
+    all.push(get("/old/a").host("again"));
+    all.push(get("/none").host("again"));
+    all.push(get("/old/a").host("again").header("X-A", "1"));
     let long = "x".repeat(12_000);
     for host in ["first", "wide"] {
         all.push(get("//heads").host(host).header("X_A", "1").header("X.B", "2").header("X-C", "3"));

@@ -236,3 +236,11 @@ fn as_nginx_nobody_carries_traffic_for_root() {
         false => assert!(children.is_empty(), "{children:?}"),
     }
 }
+
+#[test]
+fn what_cannot_be_lowered_is_told_and_nothing_starts() {
+    let text = "events {} http { server { listen 127.0.0.1:1 ssl; ssl_certificate {dir}/no.crt; ssl_certificate_key {dir}/no.key; } }";
+    let (_dir, path) = file("nginx.conf", text);
+    let (code, said) = weir(&["run", "-c", &path]);
+    assert!(code == 1 && said.contains("no.crt") && !said.contains("panicked"), "{code} {said}");
+}

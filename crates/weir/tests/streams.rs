@@ -95,3 +95,21 @@ both_drivers! {
         client.read().expect_body("192.0.2.7 192.0.2.7");
     }
 }
+
+#[test]
+fn stream_and_http_may_name_the_same_server_in_any_order() {
+    let origin = Origin::named("one", "one");
+    let text = format!(
+        "events {{}} stream {{ upstream u {{ server {origin}; }} server {{ listen 127.0.0.1:{{port_a}}; proxy_pass {origin}; }} \
+         server {{ listen 127.0.0.1:{{port_b}}; proxy_pass u; }} }} \
+         http {{ access_log off; upstream u {{ server {origin}; }} server {{ listen 127.0.0.1:{{port}}; \
+         location /a {{ proxy_pass http://{origin}; }} location /b {{ proxy_pass http://u; }} }} }}"
+    );
+    let proxy = Proxy::nginx(&text).start();
+    for path in ["/a", "/b"] {
+        Client::connect(&proxy).get(path).expect_body("one");
+    }
+    for port in ["port_a", "port_b"] {
+        Client::connect(proxy.port_of(port)).get("/").expect_body("one");
+    }
+}

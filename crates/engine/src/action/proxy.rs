@@ -189,6 +189,16 @@ fn refused(exchange: &mut Exchange, status: u16, why: &str) -> Next {
         exchange.ending = Ending::ServerAborted(Phase::Connect);
     }
     log::upstream_error(exchange, why);
+    if exchange.site().manner == weir_plan::Manner::Nginx
+        && let Some(pool) = exchange.pool_name()
+    {
+        // nginx logs the upstream's name where none of its servers could be tried.
+        let name: std::rc::Rc<str> = pool.into();
+        let mut attempt = crate::exchange::Attempt::new(name.clone(), name);
+        attempt.status = status;
+        attempt.response = Some(Duration::ZERO);
+        exchange.response.attempts.push(attempt);
+    }
     Next::Status(status)
 }
 

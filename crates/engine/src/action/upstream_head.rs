@@ -82,6 +82,8 @@ fn write_target(exchange: &Exchange, proxy: &Proxy, computed: Option<&[u8]>, out
     match &proxy.uri {
         UpstreamUri::Pass if request.path_is_raw => out.extend_from_slice(&request.raw_path),
         UpstreamUri::Pass => uri::escape(uri::Escape::Uri, &request.path, out),
+        // nginx: what a rewrite made of the path goes upstream as it is.
+        UpstreamUri::Replace(_) if exchange.rewritten => uri::escape(uri::Escape::Uri, &request.path, out),
         UpstreamUri::Replace(prefix) => {
             out.extend_from_slice(prefix.as_bytes());
             let rest = request.path.get(exchange.matched..).unwrap_or_default();

@@ -172,6 +172,9 @@ fn rewrite(
             exchange.request.query = query;
             exchange.request.path_is_raw = false;
             exchange.path_changed = flag != RewriteFlag::Break;
+            exchange.rewritten = true;
+            // nginx: what a rewrite changed may enter internal locations.
+            exchange.internal = true;
             if flag == RewriteFlag::Continue { Flow::Next } else { Flow::Stop }
         }
     }

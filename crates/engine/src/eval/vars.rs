@@ -145,11 +145,16 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         }
 
         Var::Status => {
-            if exchange.response.status == 0 {
+            // In an error page it is the status that led there.
+            let status = match exchange.response.status {
+                0 => exchange.status_override.unwrap_or(0),
+                status => status,
+            };
+            if status == 0 {
                 let none: &[u8] = if exchange.site().manner == Manner::Haproxy { b"-1" } else { b"000" };
                 out.extend_from_slice(none);
             } else {
-                let _ = write!(out, "{:03}", exchange.response.status);
+                let _ = write!(out, "{status:03}");
             }
         }
         Var::BytesSent => return number(out, Some(exchange.response.bytes_sent)),

@@ -73,8 +73,10 @@ pub(crate) struct Exchange {
     pub(crate) response_edits: Vec<Arc<HeaderEdit>>,
     /// Fields of an endpoint's answer that its redirect inside carries over.
     pub(crate) redirect_fields: Fields,
-    /// A rewrite changed the path since the route was searched.
+    /// A rewrite changed the path since the route was searched, and it is to be searched again.
     pub(crate) path_changed: bool,
+    /// A rewrite changed the path since the route was searched: what the route matched is no part of it.
+    pub(crate) rewritten: bool,
     /// Bytes a second to the client, if the program or an upstream set it; 0: no limit.
     pub(crate) limit_rate: Option<u64>,
     /// Compressor of the answer's body.
@@ -161,6 +163,7 @@ impl Exchange {
             response_edits: Vec::new(),
             redirect_fields: Fields::default(),
             path_changed: false,
+            rewritten: false,
             limit_rate: None,
             encoder: None,
             body_began: None,
@@ -195,6 +198,7 @@ impl Exchange {
         self.response_edits.clear();
         self.redirect_fields.clear();
         self.path_changed = false;
+        self.rewritten = false;
         self.limit_rate = None;
         self.encoder = None;
         self.body_began = None;

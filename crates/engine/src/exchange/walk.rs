@@ -71,7 +71,7 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
                     exchange.request.path = path;
                     exchange.request.path_is_raw = false;
                     exchange.internal = true;
-                    search(exchange, down, &installed).await
+                    enter_again(exchange, down, &installed).await
                 }
             }
             Next::Named(route) => {
@@ -112,7 +112,7 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
 
 /// Searches the route of the current path, and enters it.
 async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
-    exchange.path_changed = false;
+    (exchange.path_changed, exchange.rewritten) = (false, false);
     let site = installed.plan.site(exchange.site);
     let found = installed.plan.find(site, &exchange.request.path);
     exchange.route = found.route;
@@ -345,6 +345,18 @@ async fn internal_redirect<D: Downstream>(
     exchange.request.query = query.unwrap_or_default().to_vec();
     exchange.request.path_is_raw = false;
     exchange.internal = true;
-    // A site's program does not run again; its routes are searched with the new path.
+    enter_again(exchange, down, installed).await
+}
+
+/// The site again, with another path: as in nginx its program runs for that, too.
+async fn enter_again<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    let site = installed.plan.site(exchange.site);
+    if let Some(program) = site.program.as_ref().filter(|_| site.manner == Manner::Nginx) {
+        exchange.route = site.fallback;
+        match program::run(exchange, program) {
+            Verdict::Go => {}
+            other => return Box::pin(verdict(exchange, down, installed, other)).await,
+        }
+    }
     search(exchange, down, installed).await
 }

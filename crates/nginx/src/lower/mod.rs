@@ -145,9 +145,12 @@ impl<'a> Lowering<'a> {
             match word.entry.name {
                 "events" => self.events(word.directive),
                 "http" => http::lower(&mut self, word.directive),
-                "stream" => stream::lower(&mut self, word.directive),
                 _ => {}
             }
+        }
+        // After `http`, wherever it stands: of names that both have it is `stream` that gets another (`register_pool`).
+        for word in main.iter().filter(|word| word.entry.name == "stream") {
+            stream::lower(&mut self, word.directive);
         }
         process::finish(&mut self, &main);
         access::check_zones(&mut self);

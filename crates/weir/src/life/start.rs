@@ -86,7 +86,7 @@ fn serve(
     compiled.diagnostics.extend(open_files_warning(&compiled.model, open_files));
     compiled.diagnostics.extend(user_warning(&compiled.model, manner));
     report::print(manner, &compiled.diagnostics, &compiled.sources, launch.quiet);
-    let sources = std::mem::take(&mut compiled.sources);
+    let sources = compiled.sources.clone();
     let fail = |findings: Vec<Diagnostic>| {
         report::print(manner, &findings, &sources, false);
         Failed(1)
