@@ -423,6 +423,63 @@ fn other_protocols_and_cut_connections_are_told_apart() {
 }
 
 #[test]
+fn a_corrupt_record_costs_its_connection_only() {
+    let authority = Authority::new();
+    let tls = ServerTls::new(server(vec![authority.pair(&["localhost"])])).unwrap();
+    let client =
+        ClientTls::new(ClientTlsConfig { verify: authority.verify(), ..Default::default() }).unwrap();
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            for reader_is_server in [true, false] {
+                let (client, server) = handshake(&tls, &client, "localhost").await;
+                let (reader, writer) = if reader_is_server { (server, client) } else { (client, server) };
+                let mut record = vec![0x17, 3, 3, 0, 32];
+                record.extend([b'x'; 32]);
+                writer.stream().try_write(&record).unwrap();
+                let mut buf = Buf::new();
+                let failed = loop {
+                    match reader.read(&mut buf).await {
+                        Ok(read) => assert!(read > 0, "an end is not what came"),
+                        Err(error) => break error,
+                    }
+                };
+                assert!(!is_truncated(&failed), "{failed}");
+                // Whoever goes on nevertheless is told so, each time.
+                buf.extend(b"an answer");
+                assert!(reader.write_all(buf).await.0.is_err());
+                let _ = reader.shutdown_write().await;
+                assert!(reader.read(&mut Buf::new()).await.is_err());
+                // The peer gets one alert, and not a whole series of them.
+                drop(reader);
+                let told = writer.read(&mut Buf::new()).await.unwrap_err().to_string();
+                assert!(told.contains("BadRecordMac"), "{told}");
+            }
+        }));
+    });
+}
+
+#[test]
+fn clients_of_old_versions_are_told_which_it_is() {
+    let authority = Authority::new();
+    let tls = ServerTls::new(server(vec![authority.pair(&["localhost"])])).unwrap();
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            let (addr, mut accepted) = accept_one(tls.clone());
+            let stream = connect(addr, &ConnectOptions::default()).await.unwrap();
+            // A ClientHello of TLS 1.1 with one suite and no extensions.
+            let mut hello = vec![0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 2];
+            hello.extend([7; 32]);
+            hello.extend([0, 0, 2, 0, 0x2f, 1, 0]);
+            stream.write_slice(&hello).await.unwrap();
+            let mut answer = Buf::new();
+            while stream.read(&mut answer).await.is_ok_and(|read| read > 0) {}
+            assert_eq!(&answer[..], [21, 3, 1, 0, 2, 2, 70]);
+            assert!(matches!(accepted.recv().await.unwrap(), Err(AcceptError::Handshake(_))));
+        }));
+    });
+}
+
+#[test]
 fn alpn_suites_and_rejection() {
     let authority = Authority::new();
     let suites = resolve_suites("ECDHE-ECDSA-CHACHA20-POLY1305");

@@ -15,6 +15,8 @@ pub struct ClientHello {
     pub alpn: Vec<Vec<u8>>,
     /// TLS 1.3 is offered, with AES-128-GCM among its suites and AES before ChaCha20.
     pub(crate) aes_first: bool,
+    /// Nothing newer than TLS 1.1 is offered.
+    pub(crate) too_old: bool,
 }
 
 /// What the bytes received so far are.
@@ -107,11 +109,13 @@ fn handshake_message(bytes: &[u8]) -> Option<Option<Vec<u8>>> {
 
 fn parse_hello(message: &[u8]) -> Option<ClientHello> {
     let mut reader = Reader(message);
-    reader.take(4 + 2 + 32)?;
+    reader.take(4)?;
+    let version = reader.u16()?;
+    reader.take(32)?;
     reader.vec8()?;
     let aes_first = aes_before_chacha(reader.vec16()?);
     reader.vec8()?;
-    let mut hello = ClientHello::default();
+    let mut hello = ClientHello { too_old: version < 0x0303, ..ClientHello::default() };
     let Some(mut extensions) = reader.vec16() else {
         return Some(hello);
     };
@@ -124,7 +128,11 @@ fn parse_hello(message: &[u8]) -> Option<ClientHello> {
                     hello.alpn.push(protocol.0.to_vec());
                 }
             }
-            43 => hello.aes_first = aes_first && offers_tls13(&mut body),
+            43 => {
+                hello.aes_first = aes_first && offers_tls13(&mut body);
+                // RFC 8446 §4.2.1: the list replaces the old field; what it holds is for the library to judge.
+                hello.too_old = false;
+            }
             _ => {}
         }
     }

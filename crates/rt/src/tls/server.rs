@@ -125,6 +125,8 @@ pub struct ServerTls {
     cheap: Option<Arc<ServerConfig>>,
     /// Verifies client certificates where the handshake does not.
     client_check: Option<Arc<dyn ClientCertVerifier>>,
+    /// Every handshake is refused.
+    rejects: bool,
 }
 
 impl std::fmt::Debug for ServerTls {
@@ -254,9 +256,10 @@ impl ServerTls {
             };
             Ok(Arc::new(built))
         };
+        let config_rejects = config.reject_handshake;
         let cheap = if cheap { Some(build(aes128_first(&provider), true)?) } else { None };
         let config = build(provider.clone(), config.prefer_server_order)?;
-        Ok(Self { config, cheap, client_check: check })
+        Ok(Self { config, cheap, client_check: check, rejects: config_rejects })
     }
 
     /// Performs the handshake. Has no time limit of its own.
@@ -296,7 +299,13 @@ impl ServerTls {
                 Peek::NotTls => return Err(AcceptError::NotTls),
             }
         };
-        let Some(tls) = select(&hello) else {
+        if hello.too_old {
+            // Alert protocol_version, fatal, in a record of its own (RFC 5246, E.1): the library would first miss what
+            // such a client cannot send, and say so.
+            let _ = stream.try_write(&[21, 3, 1, 0, 2, 2, 70]);
+            return Err(AcceptError::Handshake("the client offers nothing newer than TLS 1.1".into()));
+        }
+        let Some(tls) = select(&hello).filter(|tls| !tls.rejects) else {
             // Alert unrecognized_name, fatal, in a record of its own (RFC 6066, 3).
             let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, 112]);
             return Err(AcceptError::Rejected);

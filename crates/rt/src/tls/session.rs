@@ -51,6 +51,8 @@ pub(crate) trait TlsSession {
 pub(crate) struct Session {
     side: Side,
     peer_closed: bool,
+    /// The library reported a fatal error. It is not asked again: it would stumble over the same bytes once more.
+    failed: bool,
 }
 
 enum Side {
@@ -67,11 +69,11 @@ enum Goal<'a> {
 
 impl Session {
     pub(crate) fn server(connection: UnbufferedServerConnection) -> Self {
-        Self { side: Side::Server(Box::new(connection)), peer_closed: false }
+        Self { side: Side::Server(Box::new(connection)), peer_closed: false, failed: false }
     }
 
     pub(crate) fn client(connection: UnbufferedClientConnection) -> Self {
-        Self { side: Side::Client(Box::new(connection)), peer_closed: false }
+        Self { side: Side::Client(Box::new(connection)), peer_closed: false, failed: false }
     }
 
     pub(crate) fn is_server(&self) -> bool {
@@ -79,13 +81,26 @@ impl Session {
     }
 
     fn run(&mut self, io: &mut Io<'_>, goal: &Goal<'_>) -> Result<(), Error> {
+        if self.failed {
+            return Err(Error::General("the session has failed before".into()));
+        }
         let result = self.step(io, goal);
-        if result.is_err() {
-            // The alert is still to be encoded; the states behind it only repeat the error. The buffer must be the
-            // same one: the library remembers places in it.
-            let _ = self.step(io, &Goal::Nothing);
+        // Asking too early is our own mistake, and leaves the session as it was.
+        if result.as_ref().is_err_and(|error| *error != Error::HandshakeNotComplete) {
+            self.failed = true;
+            // The alert is still to be encoded, and nothing else is to be done: a record that could not be decrypted
+            // still stands in the buffer. It must be the same buffer: the library remembers places in it.
+            while self.facts().wants_write() && self.encode_one(io) {}
         }
         result
+    }
+
+    /// Encodes what is queued first; false if the library would rather do something else.
+    fn encode_one(&mut self, io: &mut Io<'_>) -> bool {
+        match &mut self.side {
+            Side::Server(connection) => encode_one(&mut **connection, io),
+            Side::Client(connection) => encode_one(&mut **connection, io),
+        }
     }
 
     fn step(&mut self, io: &mut Io<'_>, goal: &Goal<'_>) -> Result<(), Error> {
@@ -205,6 +220,13 @@ fn drive<C: Process>(
         if done {
             return Ok(());
         }
+    }
+}
+
+fn encode_one<C: Process>(connection: &mut C, io: &mut Io<'_>) -> bool {
+    match connection.process(io.incoming).state {
+        Ok(ConnectionState::EncodeTlsData(mut data)) => encode(&mut data, io.out).is_ok(),
+        _ => false,
     }
 }
 
