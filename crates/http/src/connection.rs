@@ -118,7 +118,12 @@ fn note<'a>(found: &mut Nominated<'a>, option: &'a [u8]) {
 /// The protocols that an Upgrade field offers and that may be passed on: everything but HTTP itself. `h2c` would
 /// switch the upstream connection to a protocol whose requests nobody between would check.
 pub(crate) fn offered_upgrades(headers: Headers<'_>) -> impl Iterator<Item = &[u8]> {
-    headers.values(HeaderId::Upgrade).flat_map(list::items).filter(|protocol| !is_http_protocol(protocol))
+    headers.values(HeaderId::Upgrade).flat_map(passable_upgrades)
+}
+
+/// Of the protocols in the value of an Upgrade field, those that may be passed on.
+pub fn passable_upgrades(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list::items(value).filter(|protocol| !is_http_protocol(protocol))
 }
 
 fn is_http_protocol(protocol: &[u8]) -> bool {

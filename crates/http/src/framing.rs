@@ -46,9 +46,10 @@ pub enum FramingError {
     LengthAndCoding,
     /// Transfer-Encoding in an HTTP/1.0 message.
     CodingInHttp10,
-    /// Transfer-Encoding is malformed, stands there twice, or chunked is in it but not once and last.
+    /// Transfer-Encoding is malformed, stands there twice, or chunked is not in it once and last: the end of the body
+    /// cannot be found (RFC 9112 §6.3).
     Coding,
-    /// Transfer-Encoding names a coding other than chunked.
+    /// Transfer-Encoding names a coding other than chunked, before chunked.
     UnknownCoding,
 }
 
@@ -117,7 +118,7 @@ fn odd_coding(value: &[u8]) -> FramingError {
         last_is_chunked = name.eq_ignore_ascii_case(b"chunked");
         unknown |= !last_is_chunked;
     }
-    if unknown { FramingError::UnknownCoding } else { FramingError::Coding }
+    if unknown && last_is_chunked { FramingError::UnknownCoding } else { FramingError::Coding }
 }
 
 /// `1*DIGIT` up to 2^63 - 1; no sign, no space, no list.
@@ -154,8 +155,9 @@ mod tests {
     fn codings() {
         for (value, error) in [
             ("gzip, chunked", FramingError::UnknownCoding),
-            ("identity", FramingError::UnknownCoding),
-            ("xchunked", FramingError::UnknownCoding),
+            ("identity, chunked", FramingError::UnknownCoding),
+            ("identity", FramingError::Coding),
+            ("xchunked", FramingError::Coding),
             ("chunked, chunked", FramingError::Coding),
             ("chunked, gzip", FramingError::Coding),
             ("chunked;a=b", FramingError::Coding),

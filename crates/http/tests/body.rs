@@ -48,6 +48,8 @@ fn chunks() {
     assert_eq!(chunked(b"5\r\nhello\r\n0\r\n\r\n"), Ok((b"hello".to_vec(), 15)));
     assert_eq!(chunked(b"00000A\r\n0123456789\r\n1\r\nx\r\n000\r\n\r\n"), Ok((b"0123456789x".to_vec(), 33)));
     assert_eq!(chunked(b"1;a\r\nx\r\n0;b=\"\\\"\";c=d\r\n\r\n").unwrap().0, b"x");
+    // The space before an extension that RFC 9112 §7.1.1 wants taken.
+    assert_eq!(chunked(b"1 ;a\r\nx\r\n0\t ; b\r\n\r\n").unwrap().0, b"x");
     assert_eq!(chunked(b"1;a=\";\r\nx\r\n0\r\n\r\n"), Err(BodyError::ChunkExtension));
 }
 
@@ -59,6 +61,8 @@ fn broken_chunks() {
         ("x\r\n", E::ChunkSize),
         (" 5\r\nhello\r\n", E::ChunkSize),
         ("5 \r\nhello\r\n", E::ChunkSize),
+        ("5 5\r\nhello\r\n", E::ChunkSize),
+        ("5 \nhello\r\n", E::ChunkSize),
         ("+5\r\nhello\r\n", E::ChunkSize),
         ("-5\r\nhello\r\n", E::ChunkSize),
         ("0x5\r\nhello\r\n", E::ChunkSize),

@@ -4,8 +4,8 @@
 //! Never: copies payload. Trailers, which are rare, are kept in memory of their own.
 //! Driven by: [`super::BodyReader`].
 //! Why: strict, since disagreement over a chunk's end is request smuggling: a size has at most sixteen digits and no
-//! sign or space, lines end in CRLF, extensions are bounded over the whole body (else a stream of one-byte chunks
-//! with long extensions costs much and delivers nothing).
+//! sign, and no space but before an extension; lines end in CRLF; extensions are bounded over the whole body (else a
+//! stream of one-byte chunks with long extensions costs much and delivers nothing).
 //!
 //! ```text
 //!   Size ─hex─▶ Size ─;─▶ Extension ─CR─▶ SizeLf ─LF─▶ Data ─▶ DataCr ─▶ DataLf ─▶ SizeStart
@@ -61,6 +61,8 @@ enum State {
     #[default]
     SizeStart,
     Size,
+    /// Spaces behind a size: an extension has to follow.
+    SizeSpace,
     Extension,
     ExtensionQuoted,
     ExtensionEscaped,
@@ -144,6 +146,7 @@ impl ChunkedDecoder {
     fn step(&mut self, byte: u8) -> Result<(), BodyError> {
         self.state = match self.state {
             State::SizeStart | State::Size => self.size(byte)?,
+            State::SizeSpace => self.space(byte)?,
             State::Extension | State::ExtensionQuoted | State::ExtensionEscaped => self.extension(byte)?,
             State::SizeLf if byte == b'\n' => self.after_size(),
             State::DataCr if byte == b'\r' => State::DataLf,
@@ -168,7 +171,20 @@ impl ChunkedDecoder {
             _ if self.state == State::SizeStart => Err(BodyError::ChunkSize),
             b'\r' => Ok(State::SizeLf),
             b';' => Ok(State::Extension),
+            b' ' | b'\t' => self.space(byte),
             b'\n' => Err(BodyError::LineEnd),
+            _ => Err(BodyError::ChunkSize),
+        }
+    }
+
+    /// The BWS that RFC 9112 §7.1.1 lets stand before the semicolon of an extension, and nowhere else.
+    fn space(&mut self, byte: u8) -> Result<State, BodyError> {
+        match byte {
+            b';' => Ok(State::Extension),
+            b' ' | b'\t' if self.extensions < self.limits.extensions => {
+                self.extensions += 1;
+                Ok(State::SizeSpace)
+            }
             _ => Err(BodyError::ChunkSize),
         }
     }
