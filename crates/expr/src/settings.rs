@@ -165,6 +165,8 @@ pub struct RetrySettings {
     pub on_error: bool,
     /// Timed out connecting, writing or waiting for the head (`timeout`).
     pub on_timeout: bool,
+    /// Connection could not be made, or not in time; nothing of the request was sent (HAProxy `conn-failure`).
+    pub on_connect: bool,
     /// Malformed or empty response (`invalid_header`).
     pub on_invalid_response: bool,
     /// Response status codes that count as failures (`http_500` …).
@@ -184,6 +186,7 @@ impl Default for RetrySettings {
         Self {
             on_error: true,
             on_timeout: true,
+            on_connect: false,
             on_invalid_response: false,
             on_status: Vec::new(),
             non_idempotent: false,

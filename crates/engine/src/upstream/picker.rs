@@ -324,10 +324,7 @@ pub(crate) fn policy(settings: &RetrySettings, manner: Manner) -> RetryPolicy {
     for status in &settings.on_status {
         on |= RetryOn::for_status(*status).unwrap_or(RetryOn::empty());
     }
-    if manner == Manner::Haproxy && settings.on_error {
-        // HAProxy's default retries failures to connect, whatever the method.
-        on |= RetryOn::CONNECT;
-    }
+    on.set(RetryOn::CONNECT, settings.on_connect);
     RetryPolicy {
         on,
         attempts: settings.tries,

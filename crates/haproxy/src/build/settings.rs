@@ -72,9 +72,11 @@ pub(super) fn upstream_settings(front: &Proxy, backend: &Proxy) -> UpstreamSetti
 pub(super) fn retry(backend: &Proxy) -> RetrySettings {
     let settings = &backend.settings;
     let retries = settings.retries.unwrap_or(3);
+    // The default is `conn-failure` alone: what an endpoint may have begun to carry out is not sent again.
     let mut retry = RetrySettings {
-        on_error: true,
-        on_timeout: true,
+        on_error: false,
+        on_timeout: false,
+        on_connect: settings.retry_on.is_empty(),
         on_invalid_response: false,
         on_status: Vec::new(),
         non_idempotent: false,
@@ -85,8 +87,12 @@ pub(super) fn retry(backend: &Proxy) -> RetrySettings {
     for word in &settings.retry_on {
         match word.as_str() {
             "none" => return RetrySettings { tries: 1, ..retry },
-            "junk-response" | "empty-response" => retry.on_invalid_response = true,
+            "conn-failure" => retry.on_connect = true,
+            "empty-response" => retry.on_error = true,
+            "junk-response" => retry.on_invalid_response = true,
+            "response-timeout" => retry.on_timeout = true,
             "all-retryable-errors" => {
+                (retry.on_connect, retry.on_error, retry.on_timeout) = (true, true, true);
                 retry.on_invalid_response = true;
                 retry.on_status.extend([500, 502, 503, 504]);
             }
