@@ -15,6 +15,7 @@ use weir_plan::{Manner, Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
 use crate::eval::{render, text};
+use crate::exchange::walk::Next;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
 use crate::fields::Fields;
 use crate::{edit, filter};
@@ -200,6 +201,27 @@ pub(crate) async fn status<D: Downstream>(exchange: &mut Exchange, down: &mut D,
         exchange.close_after |= !down.body_done() || status != 413;
     }
     whole(exchange, down, &page).await;
+}
+
+/// The methods that are served somewhere: what `Allow` says where no action was asked.
+const METHODS: &[u8] = b"GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
+
+/// Answers a method that is never served (CONNECT; TRACE on nginx's side): 405 with the others.
+pub(crate) async fn not_allowed<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
+    exchange.response.fields.push_id(HeaderId::Allow, METHODS);
+    status(exchange, down, 405).await;
+}
+
+/// Answers as the last recipient of an OPTIONS or TRACE that was not to be forwarded: RFC 9110 §7.6.2.
+pub(crate) async fn last_hop<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next {
+    if exchange.request.method == Method::Trace {
+        not_allowed(exchange, down).await;
+    } else {
+        begin_answer(exchange, 200);
+        exchange.response.fields.push_id(HeaderId::Allow, METHODS);
+        whole(exchange, down, b"").await;
+    }
+    Next::Done
 }
 
 /// Forgets what an action had prepared, but what an answer to the client must still say.

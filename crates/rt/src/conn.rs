@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use crate::addr::PeerAddr;
 use crate::buf::{Buf, MEDIUM};
@@ -67,6 +67,13 @@ impl Conn {
     /// See [`Stream::poll_readable`].
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         forward!(self, stream => stream.poll_readable(cx))
+    }
+
+    /// Whether anything has been heard that no read took: data, an end, a failure. Asks the driver's notes, not the
+    /// kernel: what came since the last round of the loop is heard in the next one. The first call makes the driver
+    /// listen. Not while somebody else waits to read.
+    pub fn heard(&self) -> bool {
+        self.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     /// See [`Stream::read`]; for TLS see [`TlsStream::read`].

@@ -126,6 +126,18 @@ impl ClientConnection {
     pub fn is_quiet(&self) -> bool {
         self.incoming.pending().is_empty()
     }
+
+    /// Begins to listen for what an idle connection should not say.
+    pub fn watch(&self) {
+        let _ = self.incoming.io.heard();
+    }
+
+    /// Whether a connection that was [watched](Self::watch) while idle has said nothing and was not closed: what it said
+    /// would be taken for the next answer. A system call only where something was noticed, or with `look`.
+    pub fn was_silent(&mut self, look: bool) -> bool {
+        let suspect = look || self.incoming.io.heard();
+        self.is_quiet() && (!suspect || matches!(self.incoming.fill_ready(1), Ok(false)))
+    }
 }
 
 fn is_reset(error: &std::io::Error) -> bool {

@@ -37,11 +37,13 @@ pub struct Outgoing {
     framing: SendFraming,
     sent: u64,
     payload: u64,
+    /// `sent` when the last message began: as long as it stands there, nothing of the message has left.
+    begun_at: u64,
 }
 
 impl Outgoing {
     pub(crate) fn new(io: Conn) -> Self {
-        Self { io, output: Buf::new(), framing: SendFraming::None, sent: 0, payload: 0 }
+        Self { io, output: Buf::new(), framing: SendFraming::None, sent: 0, payload: 0, begun_at: 0 }
     }
 
     /// Bytes sent or queued since the last [`Outgoing::reset_counts`], heads and framing included.
@@ -69,6 +71,23 @@ impl Outgoing {
     /// Says how the body that follows the head is framed.
     pub fn begin(&mut self, framing: SendFraming) {
         self.framing = framing;
+        self.begun_at = self.sent;
+    }
+
+    /// Takes back a message of which nothing has been sent yet, head and payload. False if something has.
+    pub fn retract(&mut self) -> bool {
+        if self.sent != self.begun_at {
+            return false;
+        }
+        self.output.clear();
+        self.framing = SendFraming::None;
+        self.payload = 0;
+        true
+    }
+
+    /// Whether a body is under way that only the end of the connection ends: an ordinary close would make it whole.
+    pub fn ends_by_close(&self) -> bool {
+        self.framing == SendFraming::UntilClose
     }
 
     /// Queues payload behind what is queued already, without sending.

@@ -88,6 +88,9 @@ pub(crate) async fn serve<D: Downstream>(
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
+    if !upstream_head::spend_hop(exchange) {
+        return Box::pin(respond::last_hop(exchange, down)).await;
+    }
     let resolved = match resolve(exchange, installed, &proxy.target).await {
         Ok(resolved) => resolved,
         Err((status, why)) => {
@@ -357,8 +360,7 @@ async fn connection(
         while let Some(Kept { mut conn, history }) =
             exchange.worker.idle.take(&exchange.worker, picked.pool, &key)
         {
-            let quiet = conn.is_quiet() && (!careful || matches!(conn.incoming.fill_ready(1), Ok(false)));
-            if quiet {
+            if conn.was_silent(careful) {
                 exchange.worker.counters.reused(picked.pool, picked.key);
                 return Ok((conn, key, history, true));
             }
@@ -550,7 +552,10 @@ async fn receive_head<D: Downstream>(
         let response = conn.response();
         let status = response.status();
         if status == 101 {
-            if attempt.asked.upgrade && response.is_tunnel(exchange.request.method) {
+            let to = response.upgrade().filter(|_| response.is_tunnel(exchange.request.method));
+            if attempt.asked.upgrade
+                && to.is_some_and(|to| upstream_head::was_offered(exchange, attempt.proxy, to))
+            {
                 return Ok(());
             }
             return Err(malformed("upstream changed protocols unasked").into());
@@ -686,8 +691,11 @@ async fn forward<D: Downstream>(
                 _ => Ending::ServerAborted(Phase::Data),
             };
             log::upstream_error(exchange, &cut_short(&error));
-            down.cut();
             counted.end(AttemptEnd::ServerAbort, exchange);
+            if down.retract(exchange) {
+                return Next::Status(if matches!(error, ReceiveError::Timeout) { 504 } else { 502 });
+            }
+            down.cut();
         }
     }
     Next::Done

@@ -65,6 +65,8 @@ pub(crate) struct Carried {
     last: Cell<Option<Instant>>,
     up_done: Cell<bool>,
     down_done: Cell<bool>,
+    /// A reader failed, and not for want of a close_notify: many peers never send one.
+    reset: Cell<bool>,
 }
 
 /// Which way.
@@ -90,10 +92,17 @@ pub(crate) async fn carry(
         let downward = pump(endpoint, client, down, settings, carried, Way::Down);
         join(upward, downward).await
     };
-    match race(both, silence(settings, timer, carried)).await {
+    let end = match race(both, silence(settings, timer, carried)).await {
         Either::Left(end) => end,
         Either::Right(()) => TunnelEnd::Idle,
+    };
+    match end {
+        // One side broke off: an orderly end on the other would make whole what was cut.
+        TunnelEnd::EndpointFailed if carried.reset.get() => client.clone().abort(),
+        TunnelEnd::ClientFailed if carried.reset.get() => endpoint.clone().abort(),
+        _ => {}
     }
+    end
 }
 
 /// Both futures, unless one fails.
@@ -160,7 +169,10 @@ async fn pump(
         if buf.is_empty() {
             buf.release();
             let limit = rate.map_or(settings.buffer, |rate| settings.buffer.min(rate.max(1) as usize));
-            let read = from.read_up_to(&mut buf, limit).await.map_err(|_| read_failed)?;
+            let read = from.read_up_to(&mut buf, limit).await.map_err(|error| {
+                carried.reset.set(!weir_rt::is_truncated(&error));
+                read_failed
+            })?;
             if read == 0 {
                 break;
             }

@@ -5,7 +5,8 @@
 //! Driven by: `action::proxy`, once an attempt.
 
 use weir_expr::settings::KeepAliveMode;
-use weir_http::{HeadWriter, HeaderId, Version, uri};
+use weir_http::connection::passable_upgrades;
+use weir_http::{HeadWriter, HeaderId, Method, Version, uri};
 use weir_plan::{HeadPiece, Proxy, UpstreamUri};
 
 use crate::eval::{apply, render, text, vars};
@@ -43,7 +44,7 @@ pub(crate) fn asks(exchange: &Exchange, proxy: &Proxy) -> Asked {
         close |= has(b"close");
         upgrade &= has(b"upgrade");
         if let Some(value) = &proxy.head.upgrade {
-            upgrade &= !text(exchange, value).is_empty();
+            upgrade &= passable_upgrades(&text(exchange, value)).next().is_some();
         }
     }
     upgrade &= proxy.http_1_1;
@@ -168,9 +169,7 @@ pub(crate) fn write(
         UpstreamBody::Chunked => drop(head.known(HeaderId::TransferEncoding, b"chunked")),
     }
     if asked.upgrade {
-        if let Some(protocol) = upgrade_value(exchange, proxy) {
-            let _ = head.known(HeaderId::Upgrade, &protocol);
-        }
+        let _ = head.known(HeaderId::Upgrade, &offered(exchange, proxy));
         let _ = head.known(HeaderId::Connection, b"upgrade");
     } else if asked.close {
         let _ = head.known(HeaderId::Connection, b"close");
@@ -179,9 +178,38 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn upgrade_value(exchange: &Exchange, proxy: &Proxy) -> Option<Vec<u8>> {
+/// The protocols that the endpoint may change to, as a list: what the client or the configuration names, without the
+/// versions of HTTP itself, which nobody between would check.
+fn offered(exchange: &Exchange, proxy: &Proxy) -> Vec<u8> {
+    let mut value = Vec::new();
     match &proxy.head.upgrade {
-        Some(template) => Some(text(exchange, template)),
-        None => exchange.request.fields.first(HeaderId::Upgrade).map(<[u8]>::to_vec),
+        Some(template) => render(exchange, template, &mut value),
+        None => drop(exchange.request.fields.join(HeaderId::Upgrade, b", ", &mut value)),
+    }
+    passable_upgrades(&value).collect::<Vec<_>>().join(b", ".as_slice())
+}
+
+/// Whether a 101 changes to a protocol that was offered (RFC 9110 §7.8).
+pub(crate) fn was_offered(exchange: &Exchange, proxy: &Proxy, protocol: &[u8]) -> bool {
+    let name =
+        |protocol: &[u8]| protocol.split(|&b| b == b'/').next().unwrap_or_default().to_ascii_lowercase();
+    passable_upgrades(&offered(exchange, proxy)).any(|offer| name(offer) == name(protocol))
+}
+
+/// Counts this hop against the Max-Forwards of an OPTIONS or TRACE (RFC 9110 §7.6.2). False if it ends here.
+pub(crate) fn spend_hop(exchange: &mut Exchange) -> bool {
+    if !matches!(exchange.request.method, Method::Options | Method::Trace) {
+        return true;
+    }
+    let fields = &mut exchange.request.fields;
+    let left =
+        fields.first(HeaderId::MaxForwards).and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+    match left {
+        Some(0_u64) => false,
+        Some(left) => {
+            fields.set(b"Max-Forwards", itoa::Buffer::new().format(left - 1).as_bytes());
+            true
+        }
+        None => true,
     }
 }

@@ -66,6 +66,9 @@ pub(crate) trait Downstream {
     /// The answer cannot be completed: makes sure that the client sees that.
     fn cut(&mut self);
 
+    /// Takes back an answer that was begun, if nothing of it has left: another one can then be made. False if it has.
+    fn retract(&mut self, exchange: &mut Exchange) -> bool;
+
     /// Bytes sent for this exchange: all, and those of the body.
     fn sent(&self) -> (u64, u64);
 

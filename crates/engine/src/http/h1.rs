@@ -168,7 +168,10 @@ fn write_head(
         // Framing is this hop's own; a bodiless answer may still say how long the body would have been.
         let framing_field = match field.id {
             HeaderId::TransferEncoding => true,
-            HeaderId::ContentLength => size != BodySize::Bodiless,
+            // RFC 9110 §8.6: never in 1xx and 204.
+            HeaderId::ContentLength => {
+                size != BodySize::Bodiless || matches!(response.status, 100..200 | 204)
+            }
             _ => false,
         };
         if !framing_field {
@@ -242,7 +245,7 @@ impl Downstream for H1 {
         }
         let mut text = Vec::with_capacity(128);
         let mut head = HeadWriter::response(&mut text, status, Phrases::default());
-        for field in fields.iter().filter(|field| !field.hop_by_hop) {
+        for field in fields.iter().filter(|field| !field.hop_by_hop && field.id != HeaderId::ContentLength) {
             let _ = head.field(field.name, field.value);
         }
         head.end();
@@ -297,6 +300,20 @@ impl Downstream for H1 {
     fn cut(&mut self) {
         self.cut = true;
         self.keeps = false;
+        if self.conn.outgoing.ends_by_close() {
+            // FIN, or close_notify, would say that this was all: RFC 9112 §8.
+            self.conn.io().clone().abort();
+        }
+    }
+
+    fn retract(&mut self, exchange: &mut Exchange) -> bool {
+        if self.cut || !self.conn.outgoing.retract() {
+            return false;
+        }
+        self.answers -= 1;
+        exchange.response.head_sent = false;
+        exchange.encoder = None;
+        true
     }
 
     fn sent(&self) -> (u64, u64) {

@@ -1,10 +1,10 @@
 //! Connections to endpoints that wait for their next request.
 //!
 //! Owns: those of one worker, by pool and endpoint, within the bounds of the pool.
-//! Never: watches them: one that its endpoint closed is found out when it is used ([`weir_policy::retry`] makes that
-//! no failure), or when its time is over.
+//! Never: acts on what they say: one that spoke or was closed is found out when it is taken, from the driver's notes, and
+//! dropped there; what the notes do not have yet, [`weir_policy::retry`] makes no failure.
 //! Driven by: attempts (park, take), a sweep while there are any.
-//! Why: watching each would cost a ring entry a connection, and a look before each use a system call a request.
+//! Why: a task that waits on each would cost memory and wake-ups, and a look before each use a system call a request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -73,6 +73,7 @@ impl IdleConnections {
         }
         kept.conn.incoming.release();
         kept.conn.outgoing.release();
+        kept.conn.watch();
         let waiting = Waiting { conn: kept.conn, _counted: worker.counters.idle(pool, key.endpoint) };
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(pool).or_insert_with(|| IdlePool::new(config(bounds)));
