@@ -15,8 +15,9 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use md5::Digest as _;
+use weir_expr::settings::ClientVerify;
 use weir_http::HeaderId;
-use weir_plan::{Access, BasicAuth, Client, Password, RealIp, RealIpSource, Users};
+use weir_plan::{Access, BasicAuth, Client, ListenerTls, Password, RealIp, RealIpSource, Users};
 
 use crate::eval::{hash, text};
 use crate::exchange::Exchange;
@@ -91,6 +92,30 @@ pub(crate) fn check(exchange: &mut Exchange, access: &Access) -> Option<u16> {
             challenge(exchange, auth);
             Some(401)
         }
+    }
+}
+
+/// The status to refuse with, if the site that the request is for asks for a client certificate and none that counts
+/// there was shown: 495 (a bad one), 496 (none), or 421 where the handshake was for a name with other rules, so that
+/// naming another site in Host than in the handshake opens no door.
+pub(crate) fn certificate(exchange: &Exchange, tls: &ListenerTls) -> Option<u16> {
+    let facts = exchange.client.tls.as_ref()?;
+    let plan = &exchange.installed.plan;
+    let identity = |name: &[u8]| plan.tls_identity(tls.by_name.lookup(name).value);
+    let wanted = identity(&exchange.request.host);
+    if wanted.verify == ClientVerify::Off {
+        return None;
+    }
+    let met = identity(facts.server_name.as_deref().unwrap_or_default().as_bytes());
+    if met.verify == ClientVerify::Off
+        || (&met.client_ca, &met.client_crl) != (&wanted.client_ca, &wanted.client_crl)
+    {
+        return Some(421);
+    }
+    match (&*facts.verify, wanted.verify) {
+        ("SUCCESS", _) | ("NONE", ClientVerify::Optional) => None,
+        ("NONE", _) => Some(496),
+        _ => Some(495),
     }
 }
 

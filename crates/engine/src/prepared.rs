@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use weir_expr::settings::{ClientVerify, TlsVersion};
-use weir_plan::{Certificate, Plan, PoolIx, TlsIdentity, UpstreamTls};
+use weir_plan::{Certificate, Listener, Manner, Plan, PoolIx, Service, TlsIdentity, UpstreamTls};
 use weir_policy::limit::{ConnZone, RateZone};
 use weir_policy::pool::PoolShared;
 use weir_rt::{
@@ -72,7 +72,8 @@ impl Prepared {
                                 return Ok(None);
                             }
                             let tickets = shared.tickets.clone().filter(|_| tls.tickets);
-                            server(&plan.tls[at], tickets, cache.clone(), tls.strict_sni).map(Some)
+                            let settings = (tls.strict_sni, answers_bad_certificates(&plan, listener));
+                            server(&plan.tls[at], tickets, cache.clone(), settings).map(Some)
                         })
                         .collect()
                 }
@@ -118,11 +119,20 @@ fn listed(names: &[String]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.to_vec())
 }
 
+/// Whether a client certificate that will not do is answered by HTTP (400), as nginx does. HAProxy breaks the handshake
+/// off; so do TCP services, which have no other way to say it.
+fn answers_bad_certificates(plan: &Plan, listener: &Listener) -> bool {
+    match &listener.service {
+        Service::Http(hosts) => plan.site(hosts.default_value()).manner == Manner::Nginx,
+        Service::Tcp(_) => false,
+    }
+}
+
 fn server(
     identity: &TlsIdentity,
     tickets: Option<weir_rt::Tickets>,
     session_cache: Option<SessionCache>,
-    strict: bool,
+    (strict, answered): (bool, bool),
 ) -> Result<ServerTls, String> {
     let (min_version, max_version) = bounds(&identity.versions);
     let config = ServerTlsConfig {
@@ -138,8 +148,9 @@ fn server(
         client_auth: ClientAuth {
             mode: match identity.verify {
                 ClientVerify::Off => ClientAuthMode::Off,
-                // What failed to verify is answered by HTTP (400), not by a broken handshake, as nginx does.
-                ClientVerify::Optional | ClientVerify::Required => ClientAuthMode::Report,
+                ClientVerify::Optional | ClientVerify::Required if answered => ClientAuthMode::Report,
+                ClientVerify::Optional => ClientAuthMode::Optional,
+                ClientVerify::Required => ClientAuthMode::Required,
             },
             ca_pem: identity.client_ca.as_ref().map_or_else(Vec::new, |pem| pem.bytes.to_vec()),
             crl_pem: identity.client_crl.as_ref().map(|pem| pem.bytes.to_vec()),

@@ -351,6 +351,35 @@ fn client_certificates() {
 }
 
 #[test]
+fn a_self_signed_client_certificate_can_be_trusted_itself() {
+    let authority = Authority::new();
+    // As `openssl req -x509` makes them: they may sign others.
+    let own = || {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["me".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let chain_pem = params.self_signed(&key).unwrap().pem().into_bytes();
+        CertKey { chain_pem, key_pem: key.serialize_pem().into_bytes(), names: vec![], default: false }
+    };
+    let (mine, foreign) = (own(), own());
+    let auth = ClientAuth { mode: ClientAuthMode::Report, ca_pem: mine.chain_pem.clone(), crl_pem: None };
+    let tls =
+        ServerTls::new(ServerTlsConfig { client_auth: auth, ..server(vec![authority.pair(&["localhost"])]) })
+            .unwrap();
+    let client =
+        |own| ClientTls::new(ClientTlsConfig { certificate: Some(own), ..Default::default() }).unwrap();
+    let (mine, foreign) = (client(mine), client(foreign));
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            let (_client, server) = handshake(&tls, &mine, "localhost").await;
+            assert_eq!(server.client_cert().unwrap().failure, None);
+            let (_client, server) = handshake(&tls, &foreign, "localhost").await;
+            assert!(server.client_cert().unwrap().failure.is_some());
+        }));
+    });
+}
+
+#[test]
 fn servers_are_verified() {
     let authority = Authority::new();
     let other = Authority::new();

@@ -113,4 +113,65 @@ both_drivers! {
         // The refusal reaches the origin as a failed handshake, a moment after the client's answer.
         eventually("the origin to hear of it", || (!origin.take_failures().is_empty()).then_some(()));
     }
+
+    fn client_certificates_decide_who_gets_in(io: Io) {
+        let (a, b) = (Certificate::p256(&["a.test"]), Certificate::p256(&["b.test"]));
+        let (member, stranger) =
+            (Certificate::signed_by_authority(&["member"], true), Certificate::signed_by_authority(&["stranger"], true));
+        let proxy = Proxy::nginx(
+            "worker_processes 1; events {} http { access_log off;
+             server { listen 127.0.0.1:{port} ssl; server_name a.test; ssl_certificate {dir}/a.crt;
+                 ssl_certificate_key {dir}/a.key; return 200 open; }
+             server { listen 127.0.0.1:{port} ssl; server_name b.test; ssl_certificate {dir}/b.crt;
+                 ssl_certificate_key {dir}/b.key; ssl_verify_client on; ssl_client_certificate {dir}/ca.pem;
+                 location / { return 200 secret; } }
+             server { listen 127.0.0.1:{port} ssl; server_name o.test; ssl_certificate {dir}/b.crt;
+                 ssl_certificate_key {dir}/b.key; ssl_verify_client optional; ssl_client_certificate {dir}/ca.pem;
+                 location / { return 200 $ssl_client_verify; } } }",
+        )
+        .io(io).certificate("a", &a).certificate("b", &b).file("ca.pem", member.root_pem()).start();
+        let ask = |options: &TlsOptions, host: &str| {
+            Client::tls(&proxy, options).request(&Request::get("/").host(host))
+        };
+        for options in [TlsOptions::trusting(&b).name("b.test"), TlsOptions::trusting(&b).name("b.test").only_tls12()] {
+            ask(&options.clone().identity(&member), "b.test").expect_body("secret");
+            assert_eq!(ask(&options, "b.test").status, 400);
+            assert_eq!(ask(&options.clone().identity(&stranger), "b.test").status, 400);
+            // A session that is resumed carries its certificate, or the want of one.
+            let (known, unknown) = (options.clone().identity(&member).resuming(), options.resuming());
+            for _ in 0..2 {
+                ask(&known, "b.test").expect_body("secret");
+                assert_eq!(ask(&unknown, "b.test").status, 400);
+            }
+        }
+        // A handshake for the open site does not open the other, whoever shakes hands.
+        let open = TlsOptions::trusting(&a).name("a.test");
+        ask(&open, "a.test").expect_body("open");
+        assert_eq!(ask(&open, "b.test").status, 421);
+        assert_eq!(ask(&open.identity(&member), "b.test").status, 421);
+        // testkit's options check names; the certificate of `o.test` is that of `b.test`.
+        let optional = TlsOptions::trusting(&b).name("b.test");
+        ask(&optional, "o.test").expect_body("NONE");
+        ask(&optional.clone().identity(&member), "o.test").expect_body("SUCCESS");
+        assert_eq!(ask(&optional.identity(&stranger), "o.test").status, 400);
+    }
+
+    fn haproxy_breaks_off_without_a_certificate(io: Io) {
+        let site = Certificate::p256(&["a.test"]);
+        let (member, stranger) =
+            (Certificate::signed_by_authority(&["member"], true), Certificate::signed_by_authority(&["stranger"], true));
+        let proxy = Proxy::haproxy(
+            "defaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+             frontend f\n bind 127.0.0.1:{port} ssl crt {dir}/site.pem verify required ca-file {dir}/ca.pem\n\
+             http-request return status 200 content-type text/plain string secret\n",
+        )
+        .io(io).certificate("site", &site).file("ca.pem", member.root_pem()).start();
+        let options = TlsOptions::trusting(&site).name("a.test");
+        Client::tls(&proxy, &options.clone().identity(&member)).request(&Request::get("/").host("a.test")).expect_body("secret");
+        for refused in [options.clone(), options.identity(&stranger)] {
+            // In TLS 1.3 the client learns of it after its own end of the handshake.
+            let answer = Client::try_tls(&proxy, &refused).ok().and_then(|mut client| client.try_request(&Request::get("/").host("a.test")).ok());
+            assert!(answer.is_none(), "{answer:?}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use super::{Downstream, Ending, Exchange, Phase};
 use crate::eval::program::{self, Verdict};
 use crate::eval::{keep_match, render, text};
 use crate::worker::Installed;
-use crate::{access, action, edit, respond};
+use crate::{access, action, edit, log, respond};
 
 /// Internal redirects, route searches and error pages of one exchange, all together (nginx: 10).
 const MAX_REDIRECTS: u8 = 10;
@@ -101,6 +101,9 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
     if let Some(rules) = &settings.real_ip {
         access::real_ip(exchange, rules);
     }
+    if let Some(status) = exchange.certificate_refusal {
+        return certificate_refused(exchange, down, installed, status).await;
+    }
     if let Some(program) = &site.program {
         match program::run(exchange, program) {
             Verdict::Go => {}
@@ -108,6 +111,32 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
         }
     }
     search(exchange, down, installed).await
+}
+
+/// nginx's 495 and 496 choose an error page; what is answered is 400.
+#[cold]
+async fn certificate_refused<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    status: u16,
+) -> Next {
+    exchange.ending = Ending::Proxy(Phase::Request);
+    let why = match status {
+        495 => "client SSL certificate verify error",
+        496 => "client sent no required SSL certificate",
+        _ => "client attempted to request the server name different from the one that was negotiated",
+    };
+    log::client_error(exchange, &format!("{why} while reading client request headers"));
+    let answer = if status == 421 { 421 } else { 400 };
+    match error_page(exchange, installed, status) {
+        Some(page) => {
+            exchange.status_override =
+                exchange.status_override.map(|own| if own == status { answer } else { own });
+            page
+        }
+        None => Box::pin(status_or_page(exchange, down, installed, answer)).await,
+    }
 }
 
 /// Searches the route of the current path, and enters it.

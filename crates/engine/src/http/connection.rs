@@ -122,6 +122,9 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
                 end(worker, exchange);
                 return Served::Close;
             }
+            if let Some(tls) = &listener.tls {
+                exchange.certificate_refusal = crate::access::certificate(&exchange, tls);
+            }
             walk::run(&mut exchange, h1).await;
             if exchange.tunnel.is_some() {
                 (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
@@ -132,7 +135,11 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
             h1.conn.begin_body();
             exchange.close_after = true;
             exchange.ending = Ending::Proxy(Phase::Request);
-            Box::pin(respond::status(&mut exchange, h1, status)).await;
+            if status == 405 {
+                Box::pin(respond::not_allowed(&mut exchange, h1)).await;
+            } else {
+                Box::pin(respond::status(&mut exchange, h1, status)).await;
+            }
         }
     }
     drop(writing);
@@ -234,6 +241,8 @@ fn take_request(
         request.port = authority.port;
     }
     let absolute = view.target_form() == TargetForm::Absolute;
+    // RFC 9110 §7.4: what is asked of `https` is not answered over a connection that is not secured.
+    let insecure = view.target_is_https() && exchange.client.tls.is_none();
     if absolute && let Some(authority) = view.authority_text() {
         // RFC 9112 §3.2.2: the target's authority replaces the Host field, for everyone behind as well.
         let authority = authority.to_vec();
@@ -246,11 +255,16 @@ fn take_request(
     if heads_differ {
         apply_head_rules(exchange, default)?;
     }
-    if method == weir_http::Method::Connect {
+    // nginx refuses TRACE everywhere: what it would show (cookies, credentials) is nothing for scripts. HAProxy forwards it.
+    let traced = method == weir_http::Method::Trace && exchange.site().manner == weir_plan::Manner::Nginx;
+    if method == weir_http::Method::Connect || traced {
         return Err(405);
     }
     if unknown_expectation {
         return Err(417);
+    }
+    if insecure {
+        return Err(421);
     }
     let raw = h1.conn.request().path().to_vec();
     // Paths are read before the site is known: as in nginx the default site says how.

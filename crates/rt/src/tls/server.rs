@@ -21,7 +21,7 @@ use super::session::Session;
 use super::stream::TlsStream;
 use super::suites::{TlsVersion, groups_for, suites_for};
 use super::tickets::{Scoped, SessionCache, Tickets};
-use super::verify::{LenientClient, read_crls, read_roots};
+use super::verify::{LenientClient, TrustedClient, read_crls, read_roots};
 use crate::buf::{Buf, LARGE, SMALL};
 use crate::stream::Stream;
 
@@ -181,7 +181,7 @@ fn client_verifier(
     if auth.mode == ClientAuthMode::Off {
         return Ok(None);
     }
-    let (roots, _) = read_roots(&auth.ca_pem)?;
+    let (roots, trusted) = read_roots(&auth.ca_pem)?;
     let crls = read_crls(auth.crl_pem.as_deref())?;
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     if !crls.is_empty() {
@@ -190,7 +190,8 @@ fn client_verifier(
     if auth.mode != ClientAuthMode::Required {
         builder = builder.allow_unauthenticated();
     }
-    builder.build().map(Some).map_err(|error| TlsConfigError::BadAuthority(error.to_string()))
+    let inner = builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
+    Ok(Some(Arc::new(TrustedClient { inner, trusted })))
 }
 
 /// A number that differs between policies about client certificates.
