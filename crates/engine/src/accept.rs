@@ -4,10 +4,11 @@
 //! Never: reads a request.
 //! Driven by: the worker, which starts and ends loops by difference when a plan is installed.
 //! Why: a socket that closes while connections are queued on it resets them, so what goes away for good is accepted
-//! from until it is empty.
+//! from until it is empty. New connections never take the last descriptors: the files and endpoints that those already
+//! here will ask for need some, too.
 
 use std::cell::Cell;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -28,6 +29,20 @@ pub(crate) struct AcceptLoop {
     stop: Signal,
     idle: Signal,
     running: Cell<bool>,
+    /// Where the descriptors that are kept back begin.
+    kept_back: Cell<RawFd>,
+    /// A connection came on one of them.
+    crowded: Cell<bool>,
+    /// Accepting paused or failed since a connection came without trouble: said once, not twenty times a second.
+    troubled: Cell<bool>,
+}
+
+/// The first descriptor that is kept back. The system gives the lowest number that is free, so that one as high as this
+/// says how few are left.
+fn first_kept_back() -> RawFd {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or(RawFd::MAX, |limit| RawFd::try_from(limit).unwrap_or(RawFd::MAX));
+    limit - (limit / 8).clamp(1, 256)
 }
 
 impl AcceptLoop {
@@ -42,6 +57,9 @@ impl AcceptLoop {
             stop: Signal::default(),
             idle: Signal::default(),
             running: Cell::new(true),
+            kept_back: Cell::new(first_kept_back()),
+            crowded: Cell::new(false),
+            troubled: Cell::new(false),
         });
         weir_rt::spawn(accept.clone().run(worker.clone()));
         Ok(accept)
@@ -65,7 +83,7 @@ impl AcceptLoop {
 
     async fn run(self: Rc<Self>, worker: Rc<Worker>) {
         while !self.stop.is_set() {
-            if self.is_full(&worker) {
+            if self.is_full(&worker) || self.is_crowded() {
                 if worker.shared.memory.is_short() {
                     worker.relieve();
                 }
@@ -75,9 +93,15 @@ impl AcceptLoop {
             }
             match race(self.stop.wait(), self.listener.accept()).await {
                 Either::Left(()) => break,
-                Either::Right(Ok((stream, peer))) => self.admit(&worker, stream, peer),
+                Either::Right(Ok((stream, peer))) => {
+                    self.crowded.set(stream.as_fd().as_raw_fd() >= self.kept_back.get());
+                    self.note(&worker, self.crowded.get(), || {
+                        "few descriptors are left: accepting pauses".to_owned()
+                    });
+                    self.admit(&worker, stream, peer);
+                }
                 Either::Right(Err(error)) => {
-                    worker.shared.log_process_error(&format!("accept failed: {error}"));
+                    self.note(&worker, true, || format!("accept failed: {error}"));
                     let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
                 }
             }
@@ -93,6 +117,24 @@ impl AcceptLoop {
         let of_worker =
             plan.process.connections_per_worker.is_some_and(|most| worker.connection_count() as u64 >= most);
         of_worker || worker.shared.is_full(plan, plan.listener(ix))
+    }
+
+    /// Whether descriptors are still short, once they were.
+    fn is_crowded(&self) -> bool {
+        if self.crowded.get() {
+            self.kept_back.set(first_kept_back());
+            let lowest = self.listener.as_fd().try_clone_to_owned();
+            self.crowded.set(lowest.map_or(true, |fd| fd.as_raw_fd() >= self.kept_back.get()));
+        }
+        self.crowded.get()
+    }
+
+    /// Keeps whether there is trouble, and says what it is when it begins.
+    fn note(&self, worker: &Worker, trouble: bool, what: impl FnOnce() -> String) {
+        if trouble && !self.troubled.get() {
+            worker.shared.log_process_error(&what());
+        }
+        self.troubled.set(trouble);
     }
 
     fn admit(&self, worker: &Rc<Worker>, stream: Stream, peer: PeerAddr) {
