@@ -162,6 +162,7 @@ fn bad_cgi_heads() {
         ("Status: 20\n\n", CgiError::Status),
         ("Status: 2000\n\n", CgiError::Status),
         ("Status: OK\n\n", CgiError::Status),
+        ("Status: 101 Switching\n\n", CgiError::Status),
         ("Status: 200\nStatus: 200\n\n", CgiError::Status),
         ("Content-Length: -1\n\n", CgiError::Length),
         ("Content-Length: 1\nContent-Length: 1\n\n", CgiError::Length),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 use weir_testkit::hostile::{BAD_CHUNKS, BAD_REQUESTS, CUT_BODIES, MALFORMED_ANSWERS};
-use weir_testkit::{Client, Io, Origin, Proxy, ReadError, Request, Running, both_drivers};
+use weir_testkit::{
+    Client, Gate, Io, Origin, Proxy, ReadError, Request, Running, Script, both_drivers, eventually,
+};
 
 fn to(io: Io, origin: &Origin) -> Running {
     Proxy::nginx(&format!(
@@ -107,5 +109,172 @@ both_drivers! {
         idle.get("/").expect_body("ok");
         idle.expect_closed();
         Client::connect(&proxy).expect_closed();
+    }
+
+    fn a_body_that_only_a_close_ends_is_reset_when_it_was_cut(io: Io) {
+        // HTTP/1.0 has no chunks: the end of the connection is the end of the body, unless it is a reset.
+        for cut in [
+            Script::new().expect("GET /").send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nonly").close(),
+            Script::new().expect("GET /").send("HTTP/1.1 200 OK\r\n\r\nonly").pause(Duration::from_millis(50)).reset(),
+        ] {
+            let origin = Origin::sequence([cut]);
+            let proxy = to(io, &origin);
+            let mut client = Client::connect(&proxy);
+            client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+            let (got, in_good_order) = client.read_to_end();
+            assert!(!in_good_order, "{}", String::from_utf8_lossy(&got));
+        }
+        let origin = Origin::script(|c| c.expect("GET /").send("HTTP/1.1 200 OK\r\n\r\nwhole").close());
+        let proxy = to(io, &origin);
+        let mut client = Client::connect(&proxy);
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        let (got, in_good_order) = client.read_to_end();
+        assert!(in_good_order && got.ends_with(b"whole"));
+    }
+
+    fn a_body_that_is_broken_from_the_start_is_502(io: Io) {
+        for answer in CUT_BODIES.iter().filter(|answer| answer.name.starts_with("chunk ")) {
+            let origin = Origin::script(|c| c.expect("GET /").send(answer.bytes).close());
+            let proxy = to(io, &origin);
+            let mut client = Client::connect(&proxy);
+            client.get("/").expect_status(502);
+            // Nothing of the answer had left: the connection goes on.
+            client.get("/").expect_status(502);
+            let _ = origin.take_failures();
+        }
+    }
+
+    fn what_a_kept_connection_says_unasked_is_no_answer(io: Io) {
+        let unasked = Gate::new();
+        let origin = Origin::sequence([
+            Script::new().expect("GET /1").respond(200, "one").wait_for(&unasked)
+                .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"),
+            Script::new().expect("GET /2").respond(200, "two").until_closed(),
+        ]);
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; events {{}} http {{ access_log off; upstream u {{ server {origin}; keepalive 4; }}
+             server {{ listen 127.0.0.1:{{port}}; location / {{
+                 proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection ''; }} }} }}"
+        ))
+        .io(io)
+        .start();
+        let mut client = Client::connect(&proxy);
+        client.get("/1").expect_body("one");
+        unasked.open();
+        origin.wait_for_completed(1);
+        client.get("/2").expect_body("two");
+    }
+
+    fn answers_without_bodies_announce_none(io: Io) {
+        let origin = Origin::script(|c| {
+            c.expect("GET /").send(
+                "HTTP/1.1 103 Early Hints\r\nContent-Length: 3\r\nLink: </a>\r\n\r\n\
+                 HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n",
+            ).close()
+        });
+        let proxy = to(io, &origin);
+        let mut client = Client::connect(&proxy);
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let (got, _) = client.read_to_end();
+        let got = String::from_utf8_lossy(&got).to_ascii_lowercase();
+        assert!(got.starts_with("http/1.1 103") && got.contains("http/1.1 204"), "{got}");
+        assert!(!got.contains("content-length"), "{got}");
+    }
+
+    fn protocols_are_changed_to_what_was_offered(io: Io) {
+        let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n";
+        let origin = Origin::script(|c| c.expect("GET /").send(switch).close());
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}}; location / {{
+                 proxy_pass http://{origin}; proxy_http_version 1.1;
+                 proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} }} }}"
+        ))
+        .io(io)
+        .start();
+        let mut client = Client::connect(&proxy);
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c, websocket\r\n\r\n");
+        client.read().expect_status(502);
+        // A version of HTTP is never offered further.
+        assert_eq!(origin.wait_for_requests(1)[0].header("upgrade"), Some("websocket"));
+        let _ = origin.take_failures();
+    }
+
+    fn hops_are_counted_and_trace_is_refused(io: Io) {
+        let origin = Origin::named("one", "ok");
+        let proxy = to(io, &origin);
+        let mut client = Client::connect(&proxy);
+        client.send("OPTIONS /a HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n");
+        let last = client.read().expect_status(200);
+        assert!(last.header("allow").is_some() && origin.requests().is_empty(), "{last}");
+        client.send("OPTIONS /b HTTP/1.1\r\nHost: a\r\nMax-Forwards: 7\r\n\r\n");
+        client.read().expect_body("ok");
+        assert_eq!(origin.wait_for_requests(1)[0].header("max-forwards"), Some("6"));
+        client.send("TRACE /c HTTP/1.1\r\nHost: a\r\nCookie: secret\r\n\r\n");
+        let refused = client.read().expect_status(405);
+        assert!(refused.header("allow").is_some() && origin.requests().len() == 1, "{refused}");
+    }
+
+    fn haproxys_default_repeats_nothing_that_was_sent(io: Io) {
+        let origin = Origin::script(|c| c.expect("GET /").send("HTTP/1.1 200 OK\r\nConte").close());
+        let proxy = Proxy::haproxy(&format!(
+            "defaults\n mode http\n retries 3\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n server s {origin}\n"
+        ))
+        .io(io)
+        .start();
+        Client::connect(&proxy).get("/").expect_status(502);
+        assert_eq!(origin.connections(), 1);
+    }
+
+    fn the_last_descriptors_are_for_those_who_are_here(io: Io) {
+        let origin = Origin::named("one", "ok");
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; worker_rlimit_nofile 80; events {{}} http {{ access_log off;
+             server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass http://{origin}; }}
+                 location /file {{ root {{dir}}/html; }} location /count {{ stub_status; }} }} }}"
+        ))
+        .io(io)
+        .file("html/file", "content")
+        .start();
+        let mut here = Client::connect(&proxy);
+        here.get("/").expect_body("ok");
+        let crowd: Vec<Client> = (0..100).map(|_| Client::connect(&proxy)).collect();
+        // Accepting goes on until there is no room; from then on the number stands.
+        let mut before = 0;
+        eventually("accepting to pause", || {
+            let text = here.get("/count").text();
+            let active: u32 = text.split_whitespace().nth(2).and_then(|n| n.parse().ok()).expect("a number");
+            (active == std::mem::replace(&mut before, active) && active > 10).then_some(())
+        });
+        here.get("/file").expect_body("content");
+        here.get("/").expect_body("ok");
+        drop(crowd);
+        eventually("room for others", || {
+            let answer = Client::try_connect(&proxy).ok()?.try_request(&Request::get("/file")).ok()?;
+            (answer.status == 200).then_some(())
+        });
+    }
+
+    fn scripts_that_answer_nonsense_are_502(io: Io) {
+        for (name, text) in [
+            ("a change of protocol", "Status: 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
+            ("an interim answer", "Status: 103 Early Hints\r\n\r\n"),
+            ("less than it said", "Content-Length: 50\r\n\r\nhello"),
+            ("more than it said", "Content-Length: 2\r\n\r\nhello"),
+            ("two lengths", "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
+            ("NUL in a value", "X-A: a\0b\r\n\r\nhello"),
+        ] {
+            let record = |kind: u8, data: &[u8]| [&[1, kind, 0, 1, 0, data.len() as u8, 0, 0], data].concat();
+            let answer = [record(6, text.as_bytes()), record(6, b""), record(3, &[0; 8])].concat();
+            let origin = Origin::script(|c| c.send(answer).until_closed());
+            let proxy = Proxy::nginx(&format!(
+                "worker_processes 1; events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}};
+                 location / {{ fastcgi_pass {origin}; fastcgi_param REQUEST_METHOD $request_method; }} }} }}"
+            ))
+            .io(io)
+            .start();
+            let got = Client::connect(&proxy).try_request(&Request::get("/")).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(got.status, 502, "{name}");
+        }
     }
 }

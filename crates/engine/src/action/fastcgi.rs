@@ -447,6 +447,9 @@ async fn forward<D: Downstream>(
                 _ => Ending::ServerAborted(Phase::Data),
             };
             log::upstream_error(exchange, &failed.why);
+            if down.retract(exchange) {
+                return Next::Status(failed.failure.status());
+            }
             down.cut();
         }
     }
@@ -464,6 +467,18 @@ enum Relay {
     Endpoint(Failed),
 }
 
+/// A body that is not as long as its script said is the endpoint's fault, the rest the client's.
+fn of_client(error: SendError) -> Relay {
+    match error {
+        SendError::Length => Relay::Endpoint(Failed {
+            failure: Failure::InvalidHeader,
+            sent: true,
+            why: "upstream sent a body of another length than its Content-Length".to_owned(),
+        }),
+        error => Relay::Client(error),
+    }
+}
+
 async fn relay<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
@@ -474,12 +489,12 @@ async fn relay<D: Downstream>(
     loop {
         if !answer.text.is_empty() {
             let text = std::mem::take(&mut answer.text);
-            respond::data(exchange, down, &text).await.map_err(Relay::Client)?;
+            respond::data(exchange, down, &text).await.map_err(of_client)?;
             answer.text = text;
             answer.text.clear();
         }
         if answer.ended {
-            return respond::end(exchange, down, &Fields::default()).await.map_err(Relay::Client);
+            return respond::end(exchange, down, &Fields::default()).await.map_err(of_client);
         }
         if answer.input.is_empty() {
             respond::flush(exchange, down).await.map_err(Relay::Client)?;

@@ -186,11 +186,11 @@ impl CgiHead {
     }
 }
 
-/// Three digits, alone or before a space.
+/// Three digits, alone or before a space. Scripts have no interim answers, and change no protocol (RFC 3875 §6.3.3).
 fn status(value: &[u8]) -> Option<u16> {
     let (digits, rest) = value.split_at_checked(3)?;
     if rest.first().is_some_and(|&b| b != b' ') {
         return None;
     }
-    parse_length(digits).and_then(|n| u16::try_from(n).ok()).filter(|n| (100..1000).contains(n))
+    parse_length(digits).and_then(|n| u16::try_from(n).ok()).filter(|n| (200..1000).contains(n))
 }
