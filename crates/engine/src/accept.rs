@@ -10,7 +10,7 @@
 use std::cell::Cell;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_plan::Service;
 use weir_rt::{Listener, PeerAddr, Stream, Timer};
@@ -21,6 +21,9 @@ use crate::worker::{Admission, SocketKey, Worker};
 
 /// Pause after an accept that failed for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Least time between two lines of the log about it.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// One listening socket being accepted from.
 pub(crate) struct AcceptLoop {
@@ -33,8 +36,8 @@ pub(crate) struct AcceptLoop {
     kept_back: Cell<RawFd>,
     /// A connection came on one of them.
     crowded: Cell<bool>,
-    /// Accepting paused or failed since a connection came without trouble: said once, not twenty times a second.
-    troubled: Cell<bool>,
+    /// When it was said last that accepting paused or failed.
+    said: Cell<Option<Instant>>,
 }
 
 /// The first descriptor that is kept back. The system gives the lowest number that is free, so that one as high as this
@@ -59,7 +62,7 @@ impl AcceptLoop {
             running: Cell::new(true),
             kept_back: Cell::new(first_kept_back()),
             crowded: Cell::new(false),
-            troubled: Cell::new(false),
+            said: Cell::new(None),
         });
         weir_rt::spawn(accept.clone().run(worker.clone()));
         Ok(accept)
@@ -95,13 +98,13 @@ impl AcceptLoop {
                 Either::Left(()) => break,
                 Either::Right(Ok((stream, peer))) => {
                     self.crowded.set(stream.as_fd().as_raw_fd() >= self.kept_back.get());
-                    self.note(&worker, self.crowded.get(), || {
-                        "few descriptors are left: accepting pauses".to_owned()
-                    });
+                    if self.crowded.get() {
+                        self.say(&worker, || "few descriptors are left: accepting pauses".to_owned());
+                    }
                     self.admit(&worker, stream, peer);
                 }
                 Either::Right(Err(error)) => {
-                    self.note(&worker, true, || format!("accept failed: {error}"));
+                    self.say(&worker, || format!("accept failed: {error}"));
                     let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
                 }
             }
@@ -129,12 +132,13 @@ impl AcceptLoop {
         self.crowded.get()
     }
 
-    /// Keeps whether there is trouble, and says what it is when it begins.
-    fn note(&self, worker: &Worker, trouble: bool, what: impl FnOnce() -> String) {
-        if trouble && !self.troubled.get() {
+    /// Says what is the matter, not twenty times a second.
+    fn say(&self, worker: &Worker, what: impl FnOnce() -> String) {
+        let now = worker.now();
+        if self.said.get().is_none_or(|last| now.saturating_duration_since(last) >= QUIET) {
+            self.said.set(Some(now));
             worker.shared.log_process_error(&what());
         }
-        self.troubled.set(trouble);
     }
 
     fn admit(&self, worker: &Rc<Worker>, stream: Stream, peer: PeerAddr) {

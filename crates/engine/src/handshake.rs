@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use weir_http::proxy_protocol::{self, Proxied};
 use weir_plan::{ListenerIx, Manner, Service};
-use weir_rt::{AcceptError, Buf, SMALL, Stream, Timer, TlsStream};
+use weir_rt::{AcceptError, Buf, MEDIUM, SMALL, Stream, Timer, TlsStream};
 use weir_wire::Conn;
 
 use crate::exchange::{Client, TlsFacts};
@@ -135,15 +135,27 @@ async fn failed(
         );
         let head = format!(
             "HTTP/1.1 400 Bad Request\r\nServer: {name}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
-             Connection: close\r\n\r\n",
+             Connection: close\r\n",
             body.len()
         );
+        let mut text = head.into_bytes();
+        worker.date_line(&mut text);
+        text.extend_from_slice(b"\r\n");
+        text.extend_from_slice(body.as_bytes());
         let mut answer = Buf::new();
-        answer.extend(head.as_bytes());
-        answer.extend(body.as_bytes());
+        answer.extend(&text);
         timer.arm(Duration::from_secs(5));
         let _ = timer.run(stream.write_all(answer)).await;
         let _ = stream.shutdown_write();
+        // What it still sends is read and dropped, so that no reset takes the answer away (RFC 9112 §9.6).
+        timer.arm(Duration::from_secs(1));
+        let mut rest = Buf::new();
+        let dropped = async {
+            while stream.read_up_to(&mut rest, MEDIUM).await.is_ok_and(|read| read > 0) {
+                rest.clear();
+            }
+        };
+        let _ = timer.run(dropped).await;
     }
     worker.shared.logs.connection(weir_telemetry::Level::Info, client.serial, &text);
 }

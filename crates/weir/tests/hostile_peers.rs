@@ -49,6 +49,16 @@ both_drivers! {
         let _ = origin.take_failures();
     }
 
+    fn a_chunk_that_is_too_large_is_refused_when_it_is_announced(io: Io) {
+        let origin = Origin::named("one", "reached");
+        let proxy = to(io, &origin);
+        let mut client = Client::connect(&proxy);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7fffffff\r\nbegun");
+        client.read().expect_status(413);
+        client.expect_closed();
+        assert!(origin.requests().is_empty());
+    }
+
     fn malformed_answers_are_502(io: Io) {
         for answer in MALFORMED_ANSWERS {
             let origin = Origin::script(|c| c.expect("GET /").send(answer.bytes).close());

@@ -66,6 +66,11 @@ impl Incoming {
         self.reader.remaining()
     }
 
+    /// Payload bytes that have come or are announced: by the length, or by the head of the chunk that has begun.
+    pub fn announced(&self) -> u64 {
+        self.received.saturating_add(self.reader.contiguous())
+    }
+
     /// Trailers of a chunked body that has ended.
     pub fn trailers(&self) -> Option<&Trailers> {
         self.reader.trailers()

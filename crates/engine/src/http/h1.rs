@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use weir_http::{HeadWriter, HeaderId, Method, Phrases, Version};
+use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_policy::limit::{BodyRate, BodyRateConfig};
 use weir_rt::{Buf, PeerClosed, Timer};
 use weir_wire::{Conn, ReceiveError, SendError, SendFraming, ServerConnection};
@@ -217,6 +217,11 @@ impl Downstream for H1 {
                 weir_wire::Step::Piece(start, end) => return Ok(Some(self.conn.incoming.slice(start, end))),
                 weir_wire::Step::End => return Ok(None),
                 weir_wire::Step::Wait => {
+                    // A chunk that will be too much need not arrive first.
+                    let most = exchange.route().settings.body.max_size;
+                    if most.is_some_and(|most| self.conn.incoming.announced() > most) {
+                        return Err(ReceiveError::Malformed(BodyError::TooLarge));
+                    }
                     self.read_piece(timeout, exchange).await?;
                 }
             }

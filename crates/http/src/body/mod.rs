@@ -48,6 +48,8 @@ pub enum BodyError {
     Trailer(crate::lines::LineError),
     /// A trailer that frames, routes or authenticates the message: RFC 9110 §6.5.1.
     ForbiddenTrailer,
+    /// A chunk announces more than the body may have. The reader knows no such bound: its caller does.
+    TooLarge,
 }
 
 impl BodyError {
@@ -56,6 +58,7 @@ impl BodyError {
     pub fn status(self) -> u16 {
         match self {
             Self::Trailer(error) if error.is_size() => 431,
+            Self::TooLarge => 413,
             _ => 400,
         }
     }
@@ -71,6 +74,7 @@ impl BodyError {
             Self::LineEnd => "invalid line end in chunked body",
             Self::Trailer(error) => error.as_str(),
             Self::ForbiddenTrailer => "forbidden trailer field",
+            Self::TooLarge => "chunk larger than the body may be",
         }
     }
 }
