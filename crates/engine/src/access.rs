@@ -119,6 +119,33 @@ pub(crate) fn certificate(exchange: &Exchange, tls: &ListenerTls) -> Option<u16>
     }
 }
 
+/// As [`check`], where another route is asked as well.
+pub(crate) async fn check_and_ask(
+    exchange: &mut Exchange,
+    access: &Access,
+    ask: &weir_plan::AuthRequest,
+) -> Option<u16> {
+    if !access.any {
+        return match check(exchange, access) {
+            Some(status) => Some(status),
+            None => crate::subrequest::ask(exchange, ask).await,
+        };
+    }
+    let by_address = access.rules.verdict(client(exchange));
+    let by_user = access.basic.as_ref().map(|auth| user_matches(exchange, auth));
+    if by_address == Some(true) || by_user == Some(true) {
+        return None;
+    }
+    match crate::subrequest::ask(exchange, ask).await {
+        // A challenge is worth more to the client than a refusal.
+        Some(403) if access.basic.is_some() => {
+            access.basic.iter().for_each(|auth| challenge(exchange, auth));
+            Some(401)
+        }
+        other => other,
+    }
+}
+
 /// Asks for credentials.
 pub(crate) fn challenge(exchange: &mut Exchange, auth: &BasicAuth) {
     let realm = String::from_utf8_lossy(&text(exchange, &auth.realm)).replace(['"', '\\'], "");

@@ -31,6 +31,7 @@ mod resolve;
 mod respond;
 mod shared;
 mod snapshot;
+mod subrequest;
 mod tcp;
 mod upstream;
 mod worker;

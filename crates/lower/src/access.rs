@@ -17,9 +17,18 @@ impl<'m> Cx<'m> {
         let compiled = plan::Access {
             rules: plan::AccessRules::new(rules),
             basic: access.basic.as_ref().map(|basic| self.basic_auth(basic)),
+            ask: access.ask.as_ref().map(|ask| self.auth_request(ask)),
             any: access.any,
         };
         self.shared.access.keep(access, Arc::new(compiled))
+    }
+
+    fn auth_request(&mut self, ask: &'m model::AuthRequest) -> plan::AuthRequest {
+        let set = ask.set.iter().filter_map(|(name, value)| {
+            let value = self.template(value);
+            Some((self.names.slot(name)?, value))
+        });
+        plan::AuthRequest { path: ask.path.as_str().into(), set: set.collect() }
     }
 
     pub(crate) fn basic_auth(&mut self, auth: &model::BasicAuth) -> Arc<plan::BasicAuth> {

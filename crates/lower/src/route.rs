@@ -215,6 +215,7 @@ fn features(route: &plan::Route) -> RouteFeatures {
         (RouteFeatures::PROGRAM, route.program.is_some()),
         (RouteFeatures::ACCESS_RULES, !settings.access.rules.is_empty()),
         (RouteFeatures::BASIC_AUTH, settings.access.basic.is_some()),
+        (RouteFeatures::ASK, settings.access.ask.is_some()),
         (RouteFeatures::LIMIT_REQ, !settings.limit_req.is_empty()),
         (RouteFeatures::LIMIT_CONN, !settings.limit_conn.is_empty()),
         (RouteFeatures::REAL_IP, settings.real_ip.is_some()),

@@ -104,8 +104,21 @@ pub struct Access {
     pub rules: Vec<AccessRule>,
     /// Basic authentication.
     pub basic: Option<BasicAuth>,
-    /// One of `rules` and `basic` suffices (`satisfy any`).
+    /// Another route of the site is asked, after the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AuthRequest>,
+    /// One of `rules`, `basic` and `ask` suffices (`satisfy any`).
     pub any: bool,
+}
+
+/// A request of Weir's own to another path of the site, whose status decides (nginx `auth_request`): 2xx lets pass, 401
+/// and 403 refuse, everything else is an error.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct AuthRequest {
+    /// Path.
+    pub path: String,
+    /// Variables that are assigned from that answer.
+    pub set: Vec<(String, Template)>,
 }
 
 /// One network rule.

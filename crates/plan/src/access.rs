@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use weir_expr::Slot;
+
 use crate::{HeaderName, NetMap, Template};
 
 /// A client's address as access rules see it.
@@ -28,14 +30,26 @@ pub struct Access {
     pub rules: AccessRules,
     /// Basic authentication.
     pub basic: Option<Arc<BasicAuth>>,
-    /// One of `rules` and `basic` suffices (`satisfy any`).
+    /// Another route of the site is asked, after the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AuthRequest>,
+    /// One of `rules`, `basic` and `ask` suffices (`satisfy any`).
     pub any: bool,
+}
+
+/// A request of Weir's own to another path of the site, whose status decides: 2xx lets pass, 401 and 403 refuse.
+#[derive(Clone, Debug, Serialize)]
+pub struct AuthRequest {
+    /// Path.
+    pub path: Box<str>,
+    /// User variables that are assigned from that answer.
+    pub set: Box<[(Slot, Template)]>,
 }
 
 impl Access {
     /// True if everyone passes.
     pub fn is_open(&self) -> bool {
-        self.rules.is_empty() && self.basic.is_none()
+        self.rules.is_empty() && self.basic.is_none() && self.ask.is_none()
     }
 }
 

@@ -6,6 +6,8 @@ bitflags::bitflags! {
     pub struct RouteFeatures: u32 {
         /// [`crate::Route::program`] is there.
         const PROGRAM = 1;
+        /// Another route is asked who gets in.
+        const ASK = 1 << 18;
         /// Network rules.
         const ACCESS_RULES = 1 << 1;
         /// User and password.
@@ -48,6 +50,7 @@ impl RouteFeatures {
     pub const BEFORE_ACTION: Self = Self::PROGRAM
         .union(Self::ACCESS_RULES)
         .union(Self::BASIC_AUTH)
+        .union(Self::ASK)
         .union(Self::LIMIT_REQ)
         .union(Self::LIMIT_CONN)
         .union(Self::REAL_IP)

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use weir_expr::{Piece, Slot};
 
 use crate::{
-    Access, AccessLog, AccessRules, Action, BasicAuth, Condition, Definition, ErrorLog, ErrorPages,
-    HeadTemplate, Listener, ListenerIx, LogIx, LogTarget, NameIndex, PathIndex, Plan, Pool, PoolIx, Process,
-    Proxy, ProxyTarget, Route, RouteFeatures, RouteIx, RouteSettings, Service, Site, SiteIx, StaticFiles,
-    Subject, TcpAction, TcpIx, TcpService, Template, Variable,
+    Access, AccessLog, Action, BasicAuth, Condition, Definition, ErrorLog, ErrorPages, HeadTemplate,
+    Listener, ListenerIx, LogIx, LogTarget, NameIndex, PathIndex, Plan, Pool, PoolIx, Process, Proxy,
+    ProxyTarget, Route, RouteFeatures, RouteIx, RouteSettings, Service, Site, SiteIx, StaticFiles, Subject,
+    TcpAction, TcpIx, TcpService, Template, Variable,
 };
 
 /// What is kept. In the part each of them has index 0.
@@ -120,7 +120,7 @@ impl Cut<'_> {
             id: service.id,
             name: service.name.clone(),
             action: TcpAction::Respond(Template::default()),
-            access: Arc::new(Access { rules: AccessRules::default(), basic: None, any: false }),
+            access: Arc::new(Access::default()),
             limit_conn: Arc::default(),
             real_ip: None,
             access_logs: self.access_logs(&service.access_logs),

@@ -242,7 +242,10 @@ pub(crate) async fn upgraded<D: Downstream>(
     };
     conn.skip_head();
     let below = conn.incoming.take_pending();
-    let (client, above) = down.take_tunnel();
+    let Some((client, above)) = down.take_tunnel() else {
+        counted.end(AttemptEnd::ClientAbort, exchange);
+        return Next::Done;
+    };
     exchange.tunnel =
         Some(Box::new(Upgraded { conn, client, above, below, settings, counted, _lease: lease }));
     Next::Done

@@ -18,7 +18,7 @@ use weir_plan::{Captures, Filter, Pattern, Piece, Slot, Template};
 use crate::exchange::Exchange;
 
 /// Values of user variables, kept for the request.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Slots {
     values: RefCell<Vec<Value>>,
 }

@@ -22,7 +22,9 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
     let before = out.len();
     let request = &exchange.request;
     match var {
-        Var::Method => out.extend_from_slice(&request.method_text),
+        Var::Method => {
+            out.extend_from_slice(exchange.asked_for.as_ref().unwrap_or(&request.method_text));
+        }
         Var::Target => out.extend_from_slice(&request.target),
         Var::RawPath => out.extend_from_slice(&request.raw_path),
         Var::Path => out.extend_from_slice(&request.path),

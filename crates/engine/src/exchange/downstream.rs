@@ -75,6 +75,6 @@ pub(crate) trait Downstream {
     /// Ready when the client has gone away. Dropping the future is free.
     async fn gone(&self);
 
-    /// The transport, for a tunnel, with what was read ahead.
-    fn take_tunnel(&mut self) -> (weir_wire::Conn, weir_rt::Buf);
+    /// The transport, for a tunnel, with what was read ahead. `None`: there is none to be had.
+    fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)>;
 }

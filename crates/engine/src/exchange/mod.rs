@@ -113,6 +113,9 @@ pub(crate) struct Exchange {
     pub(crate) limit_conn_status: Option<&'static str>,
     /// Guards of concurrency limits, held to the end.
     pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
+    /// It is a request of our own for another exchange, whose method this is: nobody but that exchange is answered, and
+    /// it is neither limited nor asked who it is, nor logged.
+    pub(crate) asked_for: Option<Vec<u8>>,
     /// Close the client's connection after the answer.
     pub(crate) close_after: bool,
     /// The answer was 101 and is sent; this carries what follows, without the plan.
@@ -182,6 +185,7 @@ impl Exchange {
             limit_req_status: None,
             limit_conn_status: None,
             guards: Vec::new(),
+            asked_for: None,
             close_after: false,
             tunnel: None,
             id: Cell::new(None),
@@ -220,11 +224,27 @@ impl Exchange {
         self.limit_req_status = None;
         self.limit_conn_status = None;
         self.guards.clear();
+        self.asked_for = None;
         self.close_after = false;
         self.tunnel = None;
         self.id.set(None);
         self.started = self.worker.now();
         self.started_unix = weir_rt::unix_now();
+    }
+
+    /// A request of our own for this exchange: GET of a path, with the client's fields and no body.
+    pub(crate) fn ask_for(&self, path: &[u8]) -> Box<Exchange> {
+        let mut asked = self.worker.take_exchange(self.installed.clone(), self.client.clone());
+        asked.site = self.site;
+        asked.route = self.site().fallback;
+        self.request.copy_for(path, &mut asked.request);
+        asked.slots = self.slots.clone();
+        asked.times = self.times;
+        asked.internal = true;
+        asked.redirects = self.redirects + 1;
+        asked.asked_for = Some(self.request.method_text.clone());
+        asked.id.set(Some(self.id()));
+        asked
     }
 
     /// The time of this wake-up.

@@ -73,6 +73,25 @@ impl Request {
         self.real_client = None;
     }
 
+    /// Makes `other` a GET of a path with the same fields and no body. What the client sent as target stays, for
+    /// `$request_uri`.
+    pub(crate) fn copy_for(&self, path: &[u8], other: &mut Request) {
+        other.method = Method::Get;
+        other.method_text.extend_from_slice(b"GET");
+        other.version = self.version;
+        other.line.extend_from_slice(&self.line);
+        other.target.extend_from_slice(&self.target);
+        other.raw_path.extend_from_slice(&self.raw_path);
+        other.path.extend_from_slice(path);
+        other.path_is_raw = false;
+        other.host.extend_from_slice(&self.host);
+        other.port = self.port;
+        other.fields = self.fields.clone();
+        other.fields.remove(weir_http::HeaderId::ContentLength);
+        other.fields.remove(weir_http::HeaderId::TransferEncoding);
+        other.real_client = self.real_client;
+    }
+
     /// True if the message has a body, even an empty one.
     pub(crate) fn has_body(&self) -> bool {
         self.chunked || self.content_length.is_some_and(|length| length > 0)

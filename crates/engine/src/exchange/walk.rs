@@ -46,7 +46,18 @@ pub(crate) enum Next {
 /// Takes an exchange through the plan until it is answered.
 pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
     let installed = exchange.installed.clone();
-    let mut next = enter_site(exchange, down, &installed).await;
+    let next = enter_site(exchange, down, &installed).await;
+    go_on(exchange, down, &installed, next).await;
+}
+
+/// Takes an exchange whose path was set by us through the plan.
+pub(crate) async fn run_path<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
+    let installed = exchange.installed.clone();
+    let next = enter_again(exchange, down, &installed).await;
+    go_on(exchange, down, &installed, next).await;
+}
+
+async fn go_on<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed, mut next: Next) {
     loop {
         next = match next {
             Next::Done => return,
@@ -57,13 +68,13 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
                 down.cut();
                 return;
             }
-            Next::Status(status) => Box::pin(status_or_page(exchange, down, &installed, status)).await,
-            Next::Respond(respond) => Box::pin(fixed(exchange, down, &installed, &respond)).await,
+            Next::Status(status) => Box::pin(status_or_page(exchange, down, installed, status)).await,
+            Next::Respond(respond) => Box::pin(fixed(exchange, down, installed, &respond)).await,
             Next::Redirect { status, location } => {
                 Box::pin(respond::redirect(exchange, down, status, &location)).await;
                 Next::Done
             }
-            Next::Internal(target) => internal_redirect(exchange, down, &installed, &target).await,
+            Next::Internal(target) => internal_redirect(exchange, down, installed, &target).await,
             Next::InternalPath(path) => {
                 if spent(exchange) {
                     Next::Status(500)
@@ -71,7 +82,7 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
                     exchange.request.path = path;
                     exchange.request.path_is_raw = false;
                     exchange.internal = true;
-                    enter_again(exchange, down, &installed).await
+                    enter_again(exchange, down, installed).await
                 }
             }
             Next::Named(route) => {
@@ -81,7 +92,7 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
                     exchange.internal = true;
                     exchange.path_changed = false;
                     exchange.route = route;
-                    Box::pin(enter_route(exchange, down, &installed)).await
+                    Box::pin(enter_route(exchange, down, installed)).await
                 }
             }
         }
@@ -243,13 +254,20 @@ async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option
     if let Some(rules) = &settings.real_ip {
         access::real_ip(exchange, rules);
     }
-    if route.features.intersects(RouteFeatures::LIMIT_REQ | RouteFeatures::LIMIT_CONN) {
+    let asked_for = exchange.asked_for.is_some();
+    if route.features.intersects(RouteFeatures::LIMIT_REQ | RouteFeatures::LIMIT_CONN) && !asked_for {
         match crate::limits::check(exchange, installed).await {
             Ok(()) => {}
             Err(status) => return Some(Next::Status(status)),
         }
     }
-    if route.features.intersects(RouteFeatures::ACCESS_RULES | RouteFeatures::BASIC_AUTH)
+    if asked_for {
+        // nginx asks nobody who asks who gets in.
+    } else if let Some(ask) = settings.access.ask.as_ref() {
+        if let Some(status) = Box::pin(access::check_and_ask(exchange, &settings.access, ask)).await {
+            return Some(Next::Status(status));
+        }
+    } else if route.features.intersects(RouteFeatures::ACCESS_RULES | RouteFeatures::BASIC_AUTH)
         && let Some(status) = access::check(exchange, &settings.access)
     {
         return Some(Next::Status(status));

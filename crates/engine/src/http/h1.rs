@@ -333,9 +333,9 @@ impl Downstream for H1 {
         }
     }
 
-    fn take_tunnel(&mut self) -> (Conn, Buf) {
+    fn take_tunnel(&mut self) -> Option<(Conn, Buf)> {
         self.keeps = false;
         self.cut = true;
-        (self.conn.io().clone(), self.conn.incoming.take_pending())
+        Some((self.conn.io().clone(), self.conn.incoming.take_pending()))
     }
 }

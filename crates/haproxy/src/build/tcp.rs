@@ -33,7 +33,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         name: proxy.name.text.clone(),
         origin: Some(proxy.name.span),
         action,
-        access: Arc::new(Access { rules, basic: None, any: false }),
+        access: Arc::new(Access { rules, ..Access::default() }),
         limit_conn: Arc::default(),
         real_ip: None,
         access_logs: Arc::new(logs),

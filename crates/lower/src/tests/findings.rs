@@ -272,6 +272,7 @@ fn secrets_are_not_printed() {
             users: Users::List(vec![("joe".into(), Password::Plain("SECRET".into()))]),
             origin: None,
         }),
+        ask: None,
         any: false,
     });
     let mut model = single(vec![root(Action::Stats(Arc::new(page))), guarded]);

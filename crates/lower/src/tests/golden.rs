@@ -104,6 +104,7 @@ fn a_proxy_with_rules() {
             AccessRule { allow: true, who: Who::All },
         ],
         basic: None,
+        ask: None,
         any: false,
     });
     api.access_logs = Arc::new(vec![AccessLog {

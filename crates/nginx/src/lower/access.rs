@@ -48,6 +48,26 @@ pub(crate) fn auth_basic(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     s.stale = true;
 }
 
+/// The location that is asked who gets in.
+pub(crate) fn auth_request(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let path = d.arg(0);
+    if path != "off" && !path.starts_with('/') {
+        return lo.bad_value(d, 0, "a path that begins with `/`, or `off`");
+    }
+    s.ask = (path != "off").then(|| path.to_owned());
+    s.stale = true;
+}
+
+/// A variable that is assigned from what that location answers.
+pub(crate) fn auth_request_set(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let Some(name) = d.arg(0).strip_prefix('$').filter(|name| super::declare::is_name(name)) else {
+        return lo.bad_value(d, 0, "a variable such as `$name`");
+    };
+    let value = lo.template(&d.args[1]);
+    s.ask_set.push(s.level, (name.to_owned(), value));
+    s.stale = true;
+}
+
 /// A password file; relative to the folder of the main file.
 pub(crate) fn auth_basic_user_file(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     let word = &d.args[0];

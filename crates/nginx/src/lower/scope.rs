@@ -303,6 +303,10 @@ pub(crate) struct Scope {
     pub realm: Option<(Template, Span)>,
     pub user_file: Option<Template>,
     pub satisfy_any: bool,
+    /// `auth_request`.
+    pub ask: Option<String>,
+    /// `auth_request_set`.
+    pub ask_set: List<(String, Template)>,
     pub real_ip_from: List<Who>,
     pub real_ip_source: RealIpSource,
     pub real_ip_recursive: bool,
@@ -350,7 +354,11 @@ impl Scope {
             }),
             _ => None,
         };
-        Access { rules: self.access_rules.items().to_vec(), basic, any: self.satisfy_any }
+        let ask = self
+            .ask
+            .as_ref()
+            .map(|path| weir_model::AuthRequest { path: path.clone(), set: self.ask_set.items().to_vec() });
+        Access { rules: self.access_rules.items().to_vec(), basic, ask, any: self.satisfy_any }
     }
 
     fn req(&self, limit: &LimitReq) -> LimitReq {
@@ -403,6 +411,8 @@ impl Scope {
             realm: None,
             user_file: None,
             satisfy_any: false,
+            ask: None,
+            ask_set: List::default(),
             real_ip_from: List::default(),
             real_ip_source: RealIpSource::Header("x-real-ip".into()),
             real_ip_recursive: false,

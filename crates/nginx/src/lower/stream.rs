@@ -186,7 +186,7 @@ fn service(
         name: parts.listens.first().map_or_else(String::new, |spec| address_name(&spec.address)),
         origin: Some(d.name.span),
         action: action(lo, s, target),
-        access: Arc::new(Access { rules: s.access_rules.items().to_vec(), basic: None, any: false }),
+        access: Arc::new(Access { rules: s.access_rules.items().to_vec(), ..Access::default() }),
         limit_conn: Arc::new(limits.collect()),
         real_ip,
         access_logs: s.access_logs.items().clone(),

@@ -72,8 +72,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("valid_referers", SL, (1, MANY), "", "Referers for $invalid_referer.")
         .not_yet("$invalid_referer is not built"),
     Entry::one("auth_request", HSL, Text, "off", "Asks another location who gets in.")
-        .not_yet("subrequests are not built"),
+        .scope(access::auth_request),
     Entry::new("auth_request_set", HSL, (2, 2), "", "Variables from that answer.")
         .repeats()
-        .not_yet("subrequests are not built"),
+        .scope(access::auth_request_set),
 ];

@@ -1,0 +1,117 @@
+//! Requests of our own to another route of the same site, for an exchange that waits.
+//!
+//! Owns: the half of the client of such a request, where nobody is; what its status means for access.
+//! Never: is limited, logged, or asks in its turn.
+//! Driven by: `access`, for nginx's `auth_request`.
+//! Why: the route that is asked may be anything, a proxy mostly, so it is walked like any other.
+
+use std::fs::File;
+use std::pin::Pin;
+
+use weir_http::HeaderId;
+use weir_plan::AuthRequest;
+use weir_wire::{ReceiveError, SendError};
+
+use crate::exchange::{BodySize, Downstream, Exchange, walk};
+use crate::fields::Fields;
+use crate::log;
+
+/// Most bytes of a body that are read and dropped so that its connection can be kept.
+const MOST_DROPPED: u64 = 1 << 20;
+
+/// Asks whether an exchange may pass. The status to refuse with, if not.
+///
+/// Boxed as a trait object: what is asked is walked by the very code that asks.
+pub(crate) fn ask<'a>(
+    exchange: &'a mut Exchange,
+    ask: &'a AuthRequest,
+) -> Pin<Box<dyn Future<Output = Option<u16>> + 'a>> {
+    Box::pin(async move {
+        let mut asked = exchange.ask_for(ask.path.as_bytes());
+        walk::run_path(&mut asked, &mut Nobody::default()).await;
+        for (slot, value) in &ask.set {
+            exchange.slots.set(*slot, &crate::eval::text(&asked, value));
+        }
+        let status = asked.response.status;
+        let verdict = match status {
+            200..300 => None,
+            401 => {
+                exchange.response.fields.remove(HeaderId::WwwAuthenticate);
+                for challenge in asked.response.fields.all(HeaderId::WwwAuthenticate) {
+                    exchange.response.fields.push_id(HeaderId::WwwAuthenticate, challenge);
+                }
+                Some(401)
+            }
+            403 => Some(403),
+            _ => {
+                log::error(exchange, &format!("auth request unexpected status: {status}"));
+                Some(500)
+            }
+        };
+        exchange.worker.clone().give_exchange(asked);
+        verdict
+    })
+}
+
+/// The client's half of a request that no client sent: what it is told is dropped.
+#[derive(Default)]
+struct Nobody {
+    told: u64,
+}
+
+impl Downstream for Nobody {
+    async fn body_piece(&mut self, _: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
+        Ok(None)
+    }
+
+    fn body_done(&self) -> bool {
+        true
+    }
+
+    fn trailers(&self, _: &mut Fields) {}
+
+    async fn interim(&mut self, _: u16, _: &Fields) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    fn begin(&mut self, exchange: &mut Exchange, _: BodySize) {
+        exchange.response.head_sent = true;
+    }
+
+    async fn send(&mut self, _: &Exchange, data: &[u8]) -> Result<(), SendError> {
+        self.told += data.len() as u64;
+        // More is not worth a kept connection.
+        if self.told > MOST_DROPPED { Err(SendError::Length) } else { Ok(()) }
+    }
+
+    async fn send_file(&mut self, _: &Exchange, _: &File, _: u64, _: u64) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    async fn flush(&mut self, _: &Exchange) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    async fn finish(&mut self, _: &Exchange, _: &Fields) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    fn cut(&mut self) {}
+
+    fn retract(&mut self, _: &mut Exchange) -> bool {
+        // Its status was read as it came, and stands.
+        false
+    }
+
+    fn sent(&self) -> (u64, u64) {
+        (self.told, self.told)
+    }
+
+    async fn gone(&self) {
+        std::future::pending().await
+    }
+
+    fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)> {
+        None
+    }
+}
