@@ -19,8 +19,11 @@ use std::time::Duration;
 
 use crate::shared::Shared;
 
-/// Between two looks at the memory in use. A gigabit a second fills a tenth of this many megabytes.
+/// Between two looks at the memory in use, while more than half of the budget is.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The same while there is plenty, so that an idle process hardly wakes up.
+const LOOK_SELDOM: Duration = Duration::from_millis(500);
 
 /// Looks between two trims of the heap, while memory is short.
 const TRIM_EVERY: u64 = 10;
@@ -83,8 +86,9 @@ fn look_again(shared: &Weak<Shared>) {
             };
             shared.logs.event(weir_telemetry::Level::Warn, &message);
         }
+        let plenty = in_use < shared.memory.budget() / 2;
         drop(shared);
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(if plenty { LOOK_SELDOM } else { LOOK_EVERY });
     }
 }
 

@@ -6,6 +6,17 @@ use weir_testkit::process::UnixSignal;
 use weir_testkit::{Client, Io, Origin, Proxy, Request, both_drivers, eventually};
 
 both_drivers! {
+    fn a_head_that_never_ends_is_logged_by_its_first_line(io: Io) {
+        let proxy = Proxy::nginx(
+            "events {} http { log_format l '\"$request\" $status $request_length'; client_header_timeout 200ms; \
+             server { listen 127.0.0.1:{port}; access_log {dir}/a.log l; return 200 ok; } }",
+        ).io(io).start();
+        let mut client = Client::connect(&proxy);
+        client.send("GET /slow HTTP/1.1\r\nHost: a\r\nX-");
+        client.read().expect_status(408);
+        proxy.wait_for_file("a.log", "\"GET /slow HTTP/1.1\" 408 31\n");
+    }
+
     fn combined_and_custom_formats(io: Io) {
         let origin = Origin::named("a", "four");
         let proxy = Proxy::nginx(&format!(

@@ -346,6 +346,10 @@ async fn refuse(h1: &mut H1, exchange: &mut Exchange, failure: HeadFailure) {
         }
         HeadFailure::Timeout => {
             exchange.ending = Ending::ClientTimeout(Phase::Request);
+            if exchange.site().manner == weir_plan::Manner::Nginx {
+                keep_line(exchange, h1);
+                log::client_error(exchange, "client timed out while reading client request headers");
+            }
             408
         }
         HeadFailure::Refused(error) => {
@@ -367,11 +371,15 @@ async fn refuse(h1: &mut H1, exchange: &mut Exchange, failure: HeadFailure) {
 }
 
 /// Keeps the first line for the log, as far as it came.
-fn note_refusal(exchange: &mut Exchange, h1: &H1, error: RequestError) {
+fn keep_line(exchange: &mut Exchange, h1: &H1) {
     let input = h1.conn.incoming.pending();
     let end = input.iter().position(|&b| b == b'\r' || b == b'\n').unwrap_or(input.len()).min(256);
     exchange.request.line.extend_from_slice(&input[..end]);
     exchange.request.bytes = input.len() as u64;
+}
+
+fn note_refusal(exchange: &mut Exchange, h1: &H1, error: RequestError) {
+    keep_line(exchange, h1);
     log::client_error(
         exchange,
         &format!("client sent invalid request ({error}) while reading client request headers"),
