@@ -216,6 +216,8 @@ both_drivers! {
         client.send("OPTIONS /a HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n");
         let last = client.read().expect_status(200);
         assert!(last.header("allow").is_some() && origin.requests().is_empty(), "{last}");
+        client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(client.read().expect_status(200).header("allow").is_some() && origin.requests().is_empty());
         client.send("OPTIONS /b HTTP/1.1\r\nHost: a\r\nMax-Forwards: 7\r\n\r\n");
         client.read().expect_body("ok");
         assert_eq!(origin.wait_for_requests(1)[0].header("max-forwards"), Some("6"));

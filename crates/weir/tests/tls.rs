@@ -132,7 +132,9 @@ both_drivers! {
                  location / { return 200 secret; } }
              server { listen 127.0.0.1:{port} ssl; server_name o.test; ssl_certificate {dir}/b.crt;
                  ssl_certificate_key {dir}/b.key; ssl_verify_client optional; ssl_client_certificate {dir}/ca.pem;
-                 location / { return 200 $ssl_client_verify; } } }",
+                 location / { return 200 $ssl_client_verify; } }
+             server { listen 127.0.0.1:{port} ssl; server_name bare.test; ssl_verify_client on;
+                 ssl_client_certificate {dir}/ca.pem; location / { return 200 bare; } } }",
         )
         .io(io).certificate("a", &a).certificate("b", &b).file("ca.pem", member.root_pem()).start();
         let ask = |options: &TlsOptions, host: &str| {
@@ -153,7 +155,9 @@ both_drivers! {
         let open = TlsOptions::trusting(&a).name("a.test");
         ask(&open, "a.test").expect_body("open");
         assert_eq!(ask(&open, "b.test").status, 421);
-        assert_eq!(ask(&open.identity(&member), "b.test").status, 421);
+        assert_eq!(ask(&open.clone().identity(&member), "b.test").status, 421);
+        // A server that lends its certificate from the default still asks.
+        assert_eq!(ask(&open, "bare.test").status, 421);
         // testkit's options check names; the certificate of `o.test` is that of `b.test`.
         let optional = TlsOptions::trusting(&b).name("b.test");
         ask(&optional, "o.test").expect_body("NONE");

@@ -115,6 +115,10 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
     if let Some(status) = exchange.certificate_refusal {
         return certificate_refused(exchange, down, installed, status).await;
     }
+    if exchange.request.path == b"*" && site.manner == Manner::Nginx {
+        // `OPTIONS *` asks about the server, and no location is called so.
+        return Box::pin(respond::last_hop(exchange, down)).await;
+    }
     if let Some(program) = &site.program {
         match program::run(exchange, program) {
             Verdict::Go => {}

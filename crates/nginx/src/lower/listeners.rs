@@ -186,8 +186,9 @@ fn tls(
     };
     let mut by_name: Vec<(Vec<NamePattern>, TlsIdentity)> = Vec::new();
     for &n in gathered.servers.iter().filter(|&&n| !servers[n].names.is_empty()) {
-        // A server without a certificate answers with the default's, as in nginx.
-        if let Some(own) = super::tls::identity(lo, &servers[n].tls)
+        // A server without a certificate answers with the default's, as in nginx; what it asks of clients still holds.
+        let own = super::tls::identity(lo, &servers[n].tls);
+        if let Some(own) = own.or_else(|| super::tls::asking(lo, &identity, &servers[n].tls))
             && (own != identity || n != default)
         {
             by_name.push((servers[n].names.clone(), own));

@@ -271,6 +271,16 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>) -> Option<Tls
     })
 }
 
+/// The identity of a server that asks for client certificates and has none of its own.
+pub(crate) fn asking(lo: &mut Lowering<'_>, of: &TlsIdentity, tls: &TlsScope) -> Option<TlsIdentity> {
+    (tls.verify != ClientVerify::Off).then(|| TlsIdentity {
+        verify: tls.verify,
+        client_ca: client_ca(lo, tls),
+        client_crl: tls.client_crl.as_ref().map(|path| lo.conf_path(path)),
+        ..of.clone()
+    })
+}
+
 fn no_key(lo: &mut Lowering<'_>, name: &str, span: Span) {
     let text = format!("the certificate `{name}` has no `ssl_certificate_key`");
     if lo.diagnostics.iter().all(|d| d.title != text) {
