@@ -137,10 +137,15 @@ async fn certificate_refused<D: Downstream>(
     status: u16,
 ) -> Next {
     exchange.ending = Ending::Proxy(Phase::Request);
+    let verified = exchange.client.tls.as_ref().map_or("", |facts| &facts.verify);
     let why = match status {
-        495 => "client SSL certificate verify error",
-        496 => "client sent no required SSL certificate",
-        _ => "client attempted to request the server name different from the one that was negotiated",
+        495 => {
+            let reason = verified.strip_prefix("FAILED:").unwrap_or_default();
+            format!("client SSL certificate verify error: ({reason})")
+        }
+        496 => "client sent no required SSL certificate".to_owned(),
+        _ => "client attempted to request the server name different from the one that was negotiated"
+            .to_owned(),
     };
     log::client_error(exchange, &format!("{why} while reading client request headers"));
     let answer = if status == 421 { 421 } else { 400 };
