@@ -45,6 +45,11 @@ pub(crate) fn response(exchange: &mut Exchange) {
     }
 }
 
+/// Edits the response that has come, at once.
+pub(crate) fn answer(exchange: &mut Exchange, edit: &HeaderEdit) {
+    one_response_edit(exchange, edit);
+}
+
 fn one_response_edit(exchange: &mut Exchange, edit: &HeaderEdit) {
     if !edit.holds_for(exchange.response.status) {
         return;

@@ -30,6 +30,9 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
     if exchange.response.status == 0 && exchange.ending == Ending::Normal {
         // A connection that ended between requests is no request; one that never had any may be worth a line.
         if exchange.site().log_empty_connections && exchange.client.requests.get() == 0 {
+            if manner == Manner::Haproxy {
+                (exchange.response.status, exchange.ending) = (400, Ending::ClientAborted(Phase::Request));
+            }
             access(exchange, manner);
         }
         return;
@@ -56,7 +59,9 @@ pub(crate) fn session_ended(exchange: &mut Exchange, service: TcpIx) {
         duration: exchange.now().saturating_duration_since(exchange.client.accepted),
     };
     exchange.worker.counters.session(service.id, &session);
-    write_all(exchange, &service.access_logs, service.manner);
+    if session.received > 0 || service.log_empty_connections {
+        write_all(exchange, &service.access_logs, service.manner);
+    }
 }
 
 /// nginx logs 499 where a client left before the answer; HAProxy logs no status at all.
@@ -72,7 +77,7 @@ fn settle_status(exchange: &mut Exchange, manner: Manner) {
 }
 
 fn access(exchange: &mut Exchange, manner: Manner) {
-    if exchange.route().settings.access_logs.is_empty() {
+    if exchange.unlogged || exchange.route().settings.access_logs.is_empty() {
         return;
     }
     let logs = exchange.route().settings.access_logs.clone();

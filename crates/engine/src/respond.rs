@@ -23,6 +23,9 @@ use crate::{edit, filter};
 /// Begins an answer whose status and fields are in `exchange.response`: applies the route's edits and compression.
 pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: BodySize) {
     if let Some(status) = exchange.status_override.take() {
+        if exchange.response.status != status {
+            exchange.response.reason = None;
+        }
         exchange.response.status = status;
     }
     if !exchange.redirect_fields.is_empty() {
@@ -234,6 +237,7 @@ fn begin_answer(exchange: &mut Exchange, status: u16) {
         _ => HeaderId::Unknown,
     };
     exchange.response.status = status;
+    exchange.response.reason = None;
     exchange.response.fields.retain(|field| kept != HeaderId::Unknown && field.id == kept);
     exchange.encoder = None;
     if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
@@ -294,7 +298,7 @@ pub(crate) async fn redirect<D: Downstream>(
     let location = absolute(exchange, location);
     exchange.response.fields.push_id(HeaderId::Location, &location);
     if exchange.site().manner == Manner::Haproxy {
-        exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
+        forbid_caching(exchange, status);
         return whole(exchange, down, b"").await;
     }
     let page = standard_page(exchange, status);
@@ -344,10 +348,14 @@ pub(crate) async fn fixed<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
             add_fields(exchange, respond);
             let page = standard_page(exchange, respond.status);
             exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
+            if exchange.site().manner == Manner::Haproxy {
+                exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
+            }
             return whole(exchange, down, &page).await;
         }
     };
     begin_answer(exchange, respond.status);
+    exchange.response.reason = respond.reason.as_deref().map(|reason| reason.as_bytes().into());
     let mut content_type = Vec::new();
     match &respond.content_type {
         // There is no content that could have a type.
@@ -373,12 +381,22 @@ async fn redirect_with<D: Downstream>(exchange: &mut Exchange, down: &mut D, sta
     }
     let location = absolute(exchange, location).into_owned();
     exchange.response.fields.push_id(HeaderId::Location, &location);
-    let page =
-        if exchange.site().manner == Manner::Haproxy { Vec::new() } else { standard_page(exchange, status) };
+    let haproxy = exchange.site().manner == Manner::Haproxy;
+    if haproxy {
+        forbid_caching(exchange, status);
+    }
+    let page = if haproxy { Vec::new() } else { standard_page(exchange, status) };
     if !page.is_empty() {
         exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
     }
     whole(exchange, down, &page).await;
+}
+
+/// HAProxy's redirects that are not for good say that they are not to be kept.
+fn forbid_caching(exchange: &mut Exchange, status: u16) {
+    if matches!(status, 302 | 303 | 307) {
+        exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
+    }
 }
 
 fn add_fields(exchange: &mut Exchange, respond: &Respond) {
@@ -403,7 +421,12 @@ pub(crate) fn raw(status: u16, bytes: &[u8]) -> Arc<Respond> {
         content_type: Some(weir_plan::Template::default()),
         headers: Vec::new(),
         error_pages: false,
+        reason: None,
+        cause: weir_plan::Cause::Content,
     };
+    let first = head.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
+    // `HTTP/1.0 503 Service Unavailable`: the phrase is the third part.
+    respond.reason = String::from_utf8_lossy(first).splitn(3, ' ').nth(2).map(|reason| reason.trim().into());
     for line in String::from_utf8_lossy(head).lines().skip(1) {
         let Some((name, value)) = line.split_once(':') else { continue };
         let framing = ["content-length", "transfer-encoding", "connection"];

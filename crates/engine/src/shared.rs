@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use weir_control::{EndpointKey, ListenerId, PoolId};
-use weir_plan::{Listener, Plan};
+use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
+use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
 use weir_policy::limit::{ConnZone, Quota, QuotaGuard, RateZone};
 use weir_policy::pool::PoolShared;
@@ -70,7 +70,8 @@ struct State {
     pools: HashMap<PoolId, Arc<PoolShared>>,
     rates: HashMap<Box<str>, (Zone, Arc<RateZone>)>,
     conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
-    listeners: HashMap<ListenerId, Arc<Quota>>,
+    listeners: HashMap<ListenerId, Quotas>,
+    sites: HashMap<SiteId, Arc<Quota>>,
     checks: HashMap<EndpointKey, Checked>,
 }
 
@@ -85,6 +86,15 @@ struct Zone {
 pub(crate) struct ConnectionGuard {
     _process: Option<QuotaGuard>,
     _listener: Option<QuotaGuard>,
+    _site: Option<QuotaGuard>,
+}
+
+/// What a connection to a listener counts against.
+#[derive(Clone)]
+struct Quotas {
+    own: Arc<Quota>,
+    /// Of its site, where that has a bound.
+    site: Option<Arc<Quota>>,
 }
 
 impl Shared {
@@ -164,8 +174,15 @@ impl Shared {
         if plan.process.max_connections.is_some() && self.connections.full() {
             return true;
         }
-        listener.max_connections.is_some()
-            && self.state().listeners.get(&listener.id).is_some_and(|quota| quota.full())
+        let of_site = site_limit(plan, listener).is_some();
+        if !of_site && listener.max_connections.is_none() {
+            return false;
+        }
+        let state = self.state();
+        state
+            .listeners
+            .get(&listener.id)
+            .is_some_and(|quotas| quotas.own.full() || quotas.site.as_ref().is_some_and(|quota| quota.full()))
     }
 
     /// Client connections of the process.
@@ -176,16 +193,17 @@ impl Shared {
     /// Counts a client connection.
     pub(crate) fn count_connection(&self, listener: ListenerId) -> ConnectionGuard {
         // Limits are looked at before accepting; what was accepted is served, so counting never refuses.
-        let listener = self.state().listeners.get(&listener).cloned();
+        let quotas = self.state().listeners.get(&listener).cloned();
         ConnectionGuard {
             _process: self.connections.enter(1),
-            _listener: listener.and_then(|quota| quota.enter(1)),
+            _listener: quotas.as_ref().and_then(|quotas| quotas.own.enter(1)),
+            _site: quotas.and_then(|quotas| quotas.site?.enter(1)),
         }
     }
 
     /// The count of client connections of a listener.
     pub(crate) fn listener_quota(&self, listener: ListenerId) -> Option<Arc<Quota>> {
-        self.state().listeners.get(&listener).cloned()
+        self.state().listeners.get(&listener).map(|quotas| quotas.own.clone())
     }
 
     /// What the checks of an endpoint last found.
@@ -278,12 +296,38 @@ impl Shared {
         state.listeners.retain(|id, _| plan.listeners.iter().any(|listener| listener.id == *id));
         for listener in &plan.listeners {
             let most = listener.max_connections.unwrap_or(u64::MAX);
-            state.listeners.entry(listener.id).or_insert_with(|| Arc::new(Quota::new(most))).set_most(most);
+            // A site with a bound of its own shares it among its listeners; connections that began without one count
+            // for nobody's.
+            let site = site_limit(plan, listener).map(|(site, most)| {
+                let quota = state.sites.entry(site).or_insert_with(|| Arc::new(Quota::new(most))).clone();
+                quota.set_most(most);
+                quota
+            });
+            let quotas = state
+                .listeners
+                .entry(listener.id)
+                .or_insert_with(|| Quotas { own: Arc::new(Quota::new(most)), site: None });
+            quotas.own.set_most(most);
+            quotas.site = site;
         }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bound of the site or service that a listener leads to, where there is just one.
+fn site_limit(plan: &Plan, listener: &Listener) -> Option<(SiteId, u64)> {
+    match &listener.service {
+        Service::Http(hosts) => {
+            let site = plan.site(hosts.default_value());
+            site.max_connections.map(|most| (site.id, most))
+        }
+        Service::Tcp(tcp) => {
+            let service = plan.tcp_service(*tcp);
+            service.max_connections.map(|most| (service.id, most))
+        }
     }
 }
 

@@ -227,6 +227,8 @@ async fn carry_session(
     }
     session.ending = match end {
         TunnelEnd::Closed => Ending::Normal,
+        // Both were silent; the side with the shorter patience gave up.
+        TunnelEnd::Idle if settings.server_idle < settings.client_idle => Ending::ServerTimeout(Phase::Data),
         TunnelEnd::Idle => Ending::ClientTimeout(Phase::Data),
         TunnelEnd::ClientFailed => Ending::ClientAborted(Phase::Data),
         TunnelEnd::EndpointFailed => Ending::ServerAborted(Phase::Data),

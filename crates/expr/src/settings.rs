@@ -177,8 +177,26 @@ pub struct RetrySettings {
     pub tries: u32,
     /// Time in which another attempt may begin (`proxy_next_upstream_timeout`).
     pub timeout: Option<Duration>,
-    /// Retry the same endpoint on a connect failure before another is chosen (HAProxy `retries` without `redispatch`).
-    pub same_endpoint: bool,
+    /// Where HAProxy's next attempt goes; nginx always moves on.
+    pub redispatch: Redispatch,
+}
+
+/// When a retry goes to another endpoint (HAProxy `option redispatch`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Redispatch {
+    /// Each time (nginx).
+    #[default]
+    Always,
+    /// Never: the same one is tried again.
+    Never,
+    /// Each so many retries.
+    Every(u32),
+    /// At the last retry; at once where endpoints take turns and no cookie names one.
+    Last {
+        /// Endpoints take turns, and there is more than one.
+        turns: bool,
+    },
 }
 
 impl Default for RetrySettings {
@@ -192,9 +210,22 @@ impl Default for RetrySettings {
             non_idempotent: false,
             tries: 0,
             timeout: None,
-            same_endpoint: false,
+            redispatch: Redispatch::Always,
         }
     }
+}
+
+/// Why an answer is made here rather than by an endpoint: what logs and counters say of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It is the content: a page, a redirect, a question for credentials.
+    #[default]
+    Content,
+    /// A rule refused the request or the response.
+    Refusal,
+    /// No pool was chosen.
+    NoPool,
 }
 
 /// TLS versions that Weir speaks.

@@ -203,6 +203,12 @@ pub enum Var<S> {
     UpstreamFirstByteTime,
     /// TCP service: time of the upstream session (`$upstream_session_time`).
     UpstreamSessionTime,
+    /// What became of a persistence cookie, in two letters: the request's, the response's (HAProxy `%tsc`).
+    PersistenceState,
+    /// How many values a request field has; comma-separated ones each, or whole lines.
+    HeaderCount(String, bool),
+    /// A count of a pool named here, rather than of the exchange's own (HAProxy `nbsrv(NAME)`).
+    PoolCount(String, Count),
     /// How the exchange ended, two letters of HAProxy's `%ts` (four for `%tsc`).
     TerminationState,
     /// A phase of the exchange in milliseconds, -1 if it was not reached (HAProxy `%Tq` …).
@@ -345,6 +351,9 @@ impl<S> Var<S> {
             Var::UpstreamFirstByteTime => Var::UpstreamFirstByteTime,
             Var::UpstreamSessionTime => Var::UpstreamSessionTime,
             Var::TerminationState => Var::TerminationState,
+            Var::PersistenceState => Var::PersistenceState,
+            Var::HeaderCount(a, b) => Var::HeaderCount(a.clone(), *b),
+            Var::PoolCount(a, b) => Var::PoolCount(a.clone(), *b),
             Var::Timer(a) => Var::Timer(*a),
             Var::Count(a) => Var::Count(*a),
             Var::SessionTime => Var::SessionTime,
@@ -465,6 +474,9 @@ impl<S: fmt::Display> fmt::Display for Var<S> {
             Var::UpstreamFirstByteTime => f.write_str("upstream.first_byte_time"),
             Var::UpstreamSessionTime => f.write_str("upstream.session_time"),
             Var::TerminationState => f.write_str("termination_state"),
+            Var::PersistenceState => f.write_str("persistence_state"),
+            Var::HeaderCount(a, split) => write!(f, "header_count.{a}{}", if *split { "" } else { ".lines" }),
+            Var::PoolCount(a, b) => write!(f, "pool.{a}.{b:?}"),
             Var::Timer(a) => write!(f, "timer.{a:?}"),
             Var::Count(a) => write!(f, "count.{a:?}"),
             Var::SessionTime => f.write_str("session_time"),

@@ -190,7 +190,8 @@ pub(crate) struct Settings {
     pub(crate) backlog: Option<u32>,
     pub(crate) retries: Option<u64>,
     pub(crate) retry_on: Vec<Word>,
-    pub(crate) redispatch: bool,
+    /// `option redispatch`, with its interval.
+    pub(crate) redispatch: Option<i32>,
     pub(crate) connection: Option<Connection>,
     pub(crate) logs: Logs,
     pub(crate) log_format: Option<At<LogFormat>>,

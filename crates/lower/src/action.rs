@@ -37,6 +37,7 @@ impl<'m> Cx<'m> {
             uri,
             method: self.optional_template(proxy.method.as_ref()),
             http_1_1: proxy.http_1_1,
+            announce_close: proxy.announce_close,
             head: self.head(&proxy.request_headers),
             pass_request_headers: proxy.pass_request_headers,
             pass_request_body: proxy.pass_request_body,

@@ -135,6 +135,7 @@ impl<'m> Cx<'m> {
             port_in_redirect: site.port_in_redirect,
             absolute_redirect: site.absolute_redirect,
             log_empty_connections: site.log_empty_connections,
+            answer_silence: site.answer_silence,
         }
     }
 }

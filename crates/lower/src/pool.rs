@@ -49,7 +49,11 @@ impl<'m> Cx<'m> {
 
     fn pool_options(&self, pool: &model::Pool) -> PoolOptions {
         let placement = if pool.shared { Placement::Process } else { Placement::Worker };
-        let backups = if self.names.haproxy { BackupUse::FirstWhenDown } else { BackupUse::WhenNoneChosen };
+        let backups = match (self.names.haproxy, pool.all_backups) {
+            (true, false) => BackupUse::FirstWhenDown,
+            (true, true) => BackupUse::AllWhenDown,
+            (false, _) => BackupUse::WhenNoneChosen,
+        };
         PoolOptions { backups, counts: placement, rotation: placement }
     }
 

@@ -57,6 +57,22 @@ impl<'m> Cx<'m> {
                 *slots = (*slots).max(slot.saturating_add(1));
                 plan::Op::CaptureRequestHeader { name: HeaderName::new(name), length: *length, slot: *slot }
             }
+            model::Op::EditAnswer(edit) => plan::Op::EditAnswer(Arc::new(self.header_edit(edit))),
+            model::Op::SetStatus { status, reason } => {
+                plan::Op::SetStatus { status: *status, reason: reason.as_deref().map(Into::into) }
+            }
+            model::Op::CaptureValue { value, length, slot, response } => {
+                let (requests, responses) = &mut self.plan.capture_slots;
+                let slots = if *response { responses } else { requests };
+                *slots = (*slots).max(slot.saturating_add(1));
+                plan::Op::CaptureValue {
+                    value: self.template(value),
+                    length: *length,
+                    slot: *slot,
+                    response: *response,
+                }
+            }
+            model::Op::SkipLog => plan::Op::SkipLog,
             model::Op::CaptureResponseHeader { name, length, slot } => {
                 let slots = &mut self.plan.capture_slots.1;
                 *slots = (*slots).max(slot.saturating_add(1));
@@ -98,6 +114,8 @@ impl<'m> Cx<'m> {
             content_type: self.optional_template(respond.content_type.as_ref()),
             headers: headers.map(|(name, value)| (HeaderName::new(name), self.template(value))).collect(),
             error_pages: respond.error_pages,
+            reason: None,
+            cause: respond.cause,
         };
         self.shared.responds.keep(respond, Arc::new(compiled))
     }

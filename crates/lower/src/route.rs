@@ -18,6 +18,7 @@ impl<'m> Cx<'m> {
             prefix: self.shared.prefix(fixed_text(&route.matching).unwrap_or("/")),
             children: (!route.children.is_empty()).then(|| Box::new(self.path_index(&route.children))),
             program: self.program(&route.program),
+            response_program: self.program(&route.response_program),
             try_files: route.try_files.as_ref().map(|try_files| self.try_files(try_files)),
             files: self.static_files(&route.files),
             action: self.action(&route.action),

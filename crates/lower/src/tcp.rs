@@ -29,6 +29,7 @@ impl<'m> Cx<'m> {
             tcp_nodelay: service.tcp_nodelay,
             max_connections: service.max_connections,
             socket_keepalive: service.socket_keepalive,
+            log_empty_connections: service.log_empty_connections,
         }
     }
 

@@ -135,6 +135,8 @@ pub struct Proxy {
     pub method: Option<Template>,
     /// Version sent: true for HTTP/1.1.
     pub http_1_1: bool,
+    /// `Connection: close` is asked for (HAProxy `http-server-close`, `httpclose`).
+    pub announce_close: bool,
     /// Fields set, in order; they replace the client's of that name; an empty value omits the field.
     #[serde(serialize_with = "crate::redact::fields")]
     pub request_headers: Arc<Vec<(String, Template)>>,

@@ -32,6 +32,8 @@ pub struct Pool {
     pub sticky: Option<Sticky>,
     /// Name servers for endpoints with `resolve`.
     pub resolver: Option<Resolver>,
+    /// All backups share once every primary is down, not the first alone (HAProxy `option allbackups`).
+    pub all_backups: bool,
     /// Implicit (one host named by an action), for displays.
     pub implicit: bool,
 }

@@ -98,6 +98,28 @@ pub enum Op {
         /// Index for [`weir_expr::Var::CapturedRequestHeader`].
         slot: u16,
     },
+    /// Edits the response that has come. Only in a route's response program.
+    EditAnswer(HeaderEdit),
+    /// Sets the status of the response that has come. Only in a route's response program.
+    SetStatus {
+        /// Status.
+        status: u16,
+        /// Its phrase, if other than the standard one.
+        reason: Option<String>,
+    },
+    /// Keeps a value for the log (HAProxy `http-request capture`, `http-response capture`).
+    CaptureValue {
+        /// The value.
+        value: Template,
+        /// Most bytes kept.
+        length: usize,
+        /// Index for [`weir_expr::Var::CapturedRequestHeader`], or of the response's where `response`.
+        slot: u16,
+        /// Among the response's.
+        response: bool,
+    },
+    /// No access log is written (HAProxy `set-log-level silent`).
+    SkipLog,
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Lower-case name.
@@ -150,6 +172,8 @@ pub struct Respond {
     pub headers: Vec<(String, Template)>,
     /// The route's error pages apply.
     pub error_pages: bool,
+    /// Why it is made here.
+    pub cause: weir_expr::settings::Cause,
 }
 
 /// Body of an answer made here.

@@ -49,6 +49,8 @@ pub struct Route {
     pub recursive_error_pages: bool,
     /// Edits of every response of this route, in order (add_header, http-response rules).
     pub response_edits: Arc<Vec<HeaderEdit>>,
+    /// Runs on every response of an endpoint, before `response_edits` (HAProxy `http-response`).
+    pub response_program: Vec<Op>,
     /// `Expires` and `Cache-Control: max-age`.
     pub expires: Option<Arc<Expires>>,
     /// Compression.

@@ -42,6 +42,8 @@ pub struct Site {
     pub absolute_redirect: bool,
     /// Do not log connections that ended without a byte (HAProxy `dontlognull`; nginx never logs them).
     pub log_empty_connections: bool,
+    /// A connection on which nothing ever came gets a 408 (HAProxy without `http-ignore-probes`).
+    pub answer_silence: bool,
 }
 
 /// Whose manner a site keeps where a standard leaves it open.

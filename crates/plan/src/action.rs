@@ -43,6 +43,8 @@ pub struct Proxy {
     pub method: Option<Template>,
     /// Version sent: true for HTTP/1.1.
     pub http_1_1: bool,
+    /// `Connection: close` is asked for (HAProxy `http-server-close`, `httpclose`).
+    pub announce_close: bool,
     /// Fields set, compiled.
     pub head: Arc<HeadTemplate>,
     /// The client's other fields are passed.

@@ -70,6 +70,7 @@ pub use words::*;
 
 pub use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
 pub use weir_expr::settings;
+pub use weir_expr::settings::Cause;
 pub use weir_expr::{Filter, Piece, Slot};
 
 use serde::Serialize;

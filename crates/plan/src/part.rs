@@ -93,6 +93,7 @@ impl Cut<'_> {
             prefix: route.prefix.clone(),
             children: None,
             program: None,
+            response_program: None,
             try_files: None,
             files: Arc::new(slim_files(&route.files)),
             action,

@@ -97,6 +97,28 @@ pub enum Op {
         /// Index for [`weir_expr::Var::CapturedRequestHeader`].
         slot: u16,
     },
+    /// Edits the response that has come. Only in a route's response program.
+    EditAnswer(Arc<HeaderEdit>),
+    /// Sets the status of the response that has come. Only in a route's response program.
+    SetStatus {
+        /// Status.
+        status: u16,
+        /// Its phrase, if other than the standard one.
+        reason: Option<Box<str>>,
+    },
+    /// Keeps a value for the log.
+    CaptureValue {
+        /// The value.
+        value: Template,
+        /// Most bytes kept.
+        length: usize,
+        /// Index among the captured values of requests, or of responses.
+        slot: u16,
+        /// Among the response's.
+        response: bool,
+    },
+    /// No access log is written.
+    SkipLog,
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Field.
@@ -141,6 +163,8 @@ pub enum TargetPart {
 pub struct Respond {
     /// Status code, 100–999; error pages apply to it where `error_pages` says so.
     pub status: u16,
+    /// Its phrase, if other than the standard one.
+    pub reason: Option<Box<str>>,
     /// What is sent.
     pub body: RespondBody,
     /// Media type; `None`: the route's default type.
@@ -149,6 +173,8 @@ pub struct Respond {
     pub headers: Vec<(HeaderName, Template)>,
     /// The route's error pages apply.
     pub error_pages: bool,
+    /// Why it is made here.
+    pub cause: weir_expr::settings::Cause,
 }
 
 /// Body of an answer made here.

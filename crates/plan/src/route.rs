@@ -35,6 +35,8 @@ pub struct Route {
     pub try_files: Option<Arc<TryFiles>>,
     /// Files under this route.
     pub files: Arc<StaticFiles>,
+    /// Runs on every response of an endpoint, before the edits of responses.
+    pub response_program: Option<Arc<Program>>,
     /// What answers.
     pub action: Action,
     /// The rest.

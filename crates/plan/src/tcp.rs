@@ -38,6 +38,8 @@ pub struct TcpService {
     pub max_connections: Option<u64>,
     /// TCP keep-alive probes on client sockets.
     pub socket_keepalive: bool,
+    /// Log sessions whose client sent nothing (HAProxy without `dontlognull`; nginx always).
+    pub log_empty_connections: bool,
 }
 
 /// What a TCP service does.

@@ -22,7 +22,8 @@ use weir_wire::{ClientConnection, ReceiveError, ResponseFailure, SendError, Send
 
 use super::upstream_head::{self, Asked, UpstreamBody};
 use crate::count::Attempting;
-use crate::exchange::walk::Next;
+use crate::eval::program::Verdict;
+use crate::exchange::walk::{Next, note_cause};
 use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
 use crate::fields::Fields;
 use crate::race::{Either, race};
@@ -171,7 +172,8 @@ pub(crate) async fn serve<D: Downstream>(
             Retry::Next => counted.retried(false),
             Retry::Same => {
                 counted.retried(true);
-                if exchange.site().manner == weir_plan::Manner::Haproxy {
+                // HAProxy gives a server that refused connections time to come back.
+                if failed.failure == Failure::Connect {
                     weir_rt::sleep(Duration::from_secs(1).min(proxy.settings.connect_timeout)).await;
                 }
                 held = Some(counted);
@@ -635,7 +637,17 @@ async fn forward<D: Downstream>(
     exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
     let lease = LeaseEnd(picker.succeeded());
     let endpoint = picker.endpoint(attempt.installed, picked);
+    let reason = response.reason();
+    if reason != weir_http::Phrases::default().reason(status).as_bytes() {
+        exchange.response.reason = Some(reason.into());
+    }
     super::rewrite::take_fields(exchange, attempt.proxy);
+    if let Some(program) = &attempt.installed.plan.route(exchange.route).response_program
+        && let Some(instead) = run_rules(exchange, program)
+    {
+        let connection = (conn, key, history);
+        return replaced(exchange, attempt, picker, picked, connection, counted, instead, reusable);
+    }
     if let Some(endpoint) = endpoint {
         super::sticky::set(exchange, attempt.installed, picked, endpoint);
     }
@@ -699,6 +711,41 @@ async fn forward<D: Downstream>(
         }
     }
     Next::Done
+}
+
+/// Runs the rules for responses. `Some`: the answer that takes the place of the endpoint's.
+fn run_rules(exchange: &mut Exchange, program: &weir_plan::Program) -> Option<Next> {
+    match crate::eval::program::run(exchange, program) {
+        Verdict::Respond(respond) => {
+            exchange.ending = Ending::LocalHeaders;
+            note_cause(exchange, respond.cause, Phase::Headers);
+            Some(Next::Respond(respond))
+        }
+        Verdict::Close => Some(Next::Close),
+        _ => None,
+    }
+}
+
+/// The endpoint's answer is not wanted; what little of its body is here is read, so that the connection may be kept.
+#[allow(clippy::too_many_arguments, reason = "all that an attempt holds ends here")]
+fn replaced(
+    exchange: &mut Exchange,
+    attempt: &Attempt<'_>,
+    picker: &Picker,
+    picked: &Picked,
+    (mut conn, key, history): (Box<ClientConnection>, IdleKey, History),
+    mut counted: Attempting,
+    instead: Next,
+    reusable: bool,
+) -> Next {
+    let (method, status) = (exchange.request.method, conn.response().status());
+    conn.begin_body(method);
+    if reusable && conn.incoming.rest_is_here() && drained(&mut conn) {
+        keep(exchange, attempt, picker, picked, key, Kept { conn, history });
+    }
+    counted.end(AttemptEnd::Answer(status), exchange);
+    exchange.response.fields.clear();
+    instead
 }
 
 /// What the log says of a body that its endpoint cut.

@@ -11,18 +11,51 @@ use crate::exchange::Exchange;
 use crate::upstream::Picked;
 use crate::worker::Installed;
 
-/// The endpoint that the client's cookie names.
-pub(crate) fn wanted(exchange: &Exchange, pool: &Pool) -> Option<usize> {
+/// The endpoint that the client's cookie names. Endpoints do not see what is not theirs: of an inserted cookie that
+/// stays between the client and here, nothing; of their own cookie with a prefix, what they set.
+pub(crate) fn wanted(exchange: &mut Exchange, pool: &Pool) -> Option<usize> {
     let sticky = pool.sticky.as_ref()?;
-    let value = cookie(exchange, sticky.cookie.as_bytes())?;
-    let value = match sticky.mode {
+    let name = sticky.cookie.as_bytes();
+    exchange.persistence = *b"NN";
+    let value = cookie(exchange, name)?;
+    let own = match sticky.mode {
         // `value~original`
         StickyMode::Prefix => value.split(|&b| b == b'~').next()?,
         StickyMode::Insert | StickyMode::Rewrite => value,
     };
-    pool.endpoints
-        .iter()
-        .position(|endpoint| endpoint.cookie.as_deref().is_some_and(|own| own.as_bytes() == value))
+    let named =
+        |endpoint: &Endpoint| endpoint.cookie.as_deref().is_some_and(|cookie| cookie.as_bytes() == own);
+    let found = pool.endpoints.iter().position(named);
+    exchange.persistence[0] = if found.is_some() { b'V' } else { b'I' };
+    match sticky.mode {
+        StickyMode::Insert if sticky.indirect => change(exchange, name, |_| None),
+        StickyMode::Prefix => change(exchange, name, |value| {
+            let at = value.iter().position(|&b| b == b'~').map_or(0, |at| at + 1);
+            Some(value[at..].to_vec())
+        }),
+        StickyMode::Insert | StickyMode::Rewrite => {}
+    }
+    found
+}
+
+/// Changes the request's cookie of a name, or takes it away.
+fn change(exchange: &mut Exchange, name: &[u8], to: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+    let fields = &mut exchange.request.fields;
+    fields.rewrite(HeaderId::Cookie, |line| {
+        let mut kept = Vec::new();
+        let mut changed = false;
+        for pair in line.split(|&b| b == b';').map(<[u8]>::trim_ascii) {
+            let at = pair.iter().position(|&b| b == b'=').unwrap_or(pair.len());
+            if at == pair.len() || !pair[..at].eq_ignore_ascii_case(name) {
+                kept.push(pair.to_vec());
+                continue;
+            }
+            changed = true;
+            kept.extend(to(&pair[at + 1..]).map(|value| [&pair[..=at], &value].concat()));
+        }
+        changed.then(|| kept.join(&b"; "[..]))
+    });
+    fields.retain(|field| field.id != HeaderId::Cookie || !field.value.is_empty());
 }
 
 /// Makes the cookie for the endpoint that answered.
@@ -32,38 +65,74 @@ pub(crate) fn set(exchange: &mut Exchange, installed: &Installed, picked: &Picke
     let (Some(sticky), Some(value)) = (&pool.sticky, &endpoint.cookie) else { return };
     match sticky.mode {
         StickyMode::Insert => {
-            let had = cookie(exchange, sticky.cookie.as_bytes()).is_some_and(|had| had == value.as_bytes());
+            if sticky.indirect && forget_own(exchange, &sticky.cookie) {
+                exchange.persistence[1] = b'D';
+            }
             let unfit = sticky.post_only && exchange.request.method != weir_http::Method::Post;
-            if had || unfit {
+            if exchange.persistence[0] == b'V' && picked.first || unfit {
                 return;
             }
-            if sticky.attributes.is_empty() {
-                let line = format!("{}={value}; path=/", sticky.cookie);
-                exchange.response.fields.push_id(HeaderId::SetCookie, line.as_bytes());
-            }
-            if !sticky.attributes.is_empty() {
-                let line = format!("{}={value}{}", sticky.cookie, sticky.attributes);
-                exchange.response.fields.push_id(HeaderId::SetCookie, line.as_bytes());
-            }
-            if sticky.no_cache {
+            let line = format!("{}={value}{}", sticky.cookie, sticky.attributes);
+            exchange.response.fields.push_id(HeaderId::SetCookie, line.as_bytes());
+            exchange.persistence[1] = b'I';
+            if sticky.no_cache && may_be_cached(exchange) {
                 exchange.response.fields.push_id(HeaderId::CacheControl, b"private");
             }
         }
-        StickyMode::Rewrite => rewrite(exchange, &sticky.cookie, |_| value.as_bytes().to_vec()),
+        StickyMode::Rewrite => {
+            if rewrite(exchange, &sticky.cookie, |_| value.as_bytes().to_vec()) {
+                exchange.persistence[1] = b'R';
+            }
+        }
         StickyMode::Prefix => {
-            rewrite(exchange, &sticky.cookie, |own| [value.as_bytes(), b"~", own].concat());
+            if rewrite(exchange, &sticky.cookie, |own| [value.as_bytes(), b"~", own].concat()) {
+                exchange.persistence[1] = b'R';
+            }
         }
     }
 }
 
+/// Takes the endpoint's own cookie of that name out of the answer; true if there was one.
+fn forget_own(exchange: &mut Exchange, name: &str) -> bool {
+    let mut found = false;
+    exchange.response.fields.retain(|field| {
+        let own = field.id == HeaderId::SetCookie && set_cookie_name(field.value) == name.as_bytes();
+        found |= own;
+        !own
+    });
+    found
+}
+
+fn set_cookie_name(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|&b| b == b'=' || b == b';').unwrap_or(line.len());
+    line[..end].trim_ascii()
+}
+
+/// Whether a shared cache could take the answer for its own: it says how fresh it is or how to ask again, and forbids
+/// nothing (RFC 9111, 3).
+fn may_be_cached(exchange: &Exchange) -> bool {
+    let fields = &exchange.response.fields;
+    let forbidden = |value: &[u8]| {
+        let text = value.to_ascii_lowercase();
+        [&b"no-store"[..], b"no-cache", b"private", b"max-age=0"]
+            .iter()
+            .any(|word| memchr::memmem::find(&text, word).is_some())
+    };
+    let hints = [HeaderId::CacheControl, HeaderId::Expires, HeaderId::ETag, HeaderId::LastModified];
+    hints.iter().any(|&id| fields.has(id)) && !fields.all(HeaderId::CacheControl).any(forbidden)
+}
+
 /// Changes the value of the endpoint's own cookie of that name.
-fn rewrite(exchange: &mut Exchange, name: &str, change: impl Fn(&[u8]) -> Vec<u8>) {
+fn rewrite(exchange: &mut Exchange, name: &str, change: impl Fn(&[u8]) -> Vec<u8>) -> bool {
+    let mut changed = false;
     exchange.response.fields.rewrite(HeaderId::SetCookie, |line| {
         let end = line.iter().position(|&b| b == b';').unwrap_or(line.len());
         let equals = line[..end].iter().position(|&b| b == b'=')?;
         if !line[..equals].trim_ascii().eq_ignore_ascii_case(name.as_bytes()) {
             return None;
         }
+        changed = true;
         Some([&line[..=equals], &change(&line[equals + 1..end]), &line[end..]].concat())
     });
+    changed
 }

@@ -4,7 +4,6 @@
 //! Never: passes bytes on as received: everything is written anew in canonical form.
 //! Driven by: `action::proxy`, once an attempt.
 
-use weir_expr::settings::KeepAliveMode;
 use weir_http::connection::passable_upgrades;
 use weir_http::{HeadWriter, HeaderId, Method, Version, uri};
 use weir_plan::{HeadPiece, Proxy, UpstreamUri};
@@ -34,8 +33,7 @@ pub(crate) struct Asked {
 
 /// What the head will ask of the connection.
 pub(crate) fn asks(exchange: &Exchange, proxy: &Proxy) -> Asked {
-    let mode = exchange.site().keepalive_mode;
-    let (mut upgrade, mut close) = (exchange.request.upgrade, mode != KeepAliveMode::Keep);
+    let (mut upgrade, mut close) = (exchange.request.upgrade, proxy.announce_close);
     if let Some(connection) = &proxy.head.connection {
         let value = text(exchange, connection);
         let has = |word: &[u8]| {

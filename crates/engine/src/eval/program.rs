@@ -125,6 +125,19 @@ fn step(exchange: &mut Exchange, op: &Op) -> Flow {
             let value = value.map(|field| field.value[..field.value.len().min(*length)].into());
             put(&mut exchange.captured.request, usize::from(*slot), value);
         }
+        Op::EditAnswer(edit) => edit::answer(exchange, edit),
+        Op::SetStatus { status, reason } => {
+            exchange.response.status = *status;
+            exchange.response.reason = reason.as_deref().map(|reason| reason.as_bytes().into());
+        }
+        Op::CaptureValue { value, length, slot, response } => {
+            let mut value = text(exchange, value);
+            value.truncate(*length);
+            let captured = &mut exchange.captured;
+            let list = if *response { &mut captured.response } else { &mut captured.request };
+            put(list, usize::from(*slot), (!value.is_empty()).then(|| value.into()));
+        }
+        Op::SkipLog => exchange.unlogged = true,
         Op::CaptureResponseHeader { name, length, slot } => {
             exchange.captured.wanted.push((name.lower.as_bytes().into(), *length, *slot));
         }

@@ -140,7 +140,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::LimitReqStatus => return extend(out, exchange.limit_req_status.map(str::as_bytes)),
         Var::LimitConnStatus => return extend(out, exchange.limit_conn_status.map(str::as_bytes)),
         Var::InvalidReferer => return false,
-        Var::SiteLabel => out.extend_from_slice(exchange.site().name.as_bytes()),
+        Var::SiteLabel => out.extend_from_slice(exchange.label().as_bytes()),
         Var::PoolName => return extend(out, exchange.pool_name().map(str::as_bytes)),
         Var::EndpointName => {
             return extend(out, exchange.response.attempts.last().map(|attempt| attempt.endpoint.as_bytes()));
@@ -213,11 +213,28 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::UpstreamCookie(name) => return extend(out, upstream_cookie(exchange, name.as_bytes())),
         Var::UpstreamCacheStatus => return false,
         Var::TerminationState => out.extend_from_slice(exchange.ending.letters().as_bytes()),
+        Var::PersistenceState => out.extend_from_slice(&exchange.persistence),
+        Var::HeaderCount(name, split) => {
+            let lines = request.fields.all(FieldName::new(name.as_bytes()));
+            let count: usize = match split {
+                true => lines.map(|line| line.split(|&b| b == b',').count()).sum(),
+                false => lines.count(),
+            };
+            return number(out, Some(count as u64));
+        }
+        Var::PoolCount(name, count) => {
+            return number(out, Some(exchange.named_pool_count(name, *count)));
+        }
         Var::Timer(timer) => {
             let millis = time_of(exchange, *timer).map_or(-1, |time| time.as_millis() as i64);
             let _ = write!(out, "{millis}");
         }
-        Var::Count(count) => return number(out, Some(count_of(exchange, *count))),
+        Var::Count(count) => {
+            if *count == Count::Retries && was_redispatched(exchange) {
+                out.push(b'+');
+            }
+            return number(out, Some(count_of(exchange, *count)));
+        }
 
         Var::SessionTime => seconds(out, exchange.now().saturating_duration_since(exchange.client.accepted)),
         Var::TransportProtocol => out.extend_from_slice(b"TCP"),
@@ -419,11 +436,17 @@ fn count_of(exchange: &Exchange, count: Count) -> u64 {
         }
         Count::Pool => exchange.pool_in_flight(),
         Count::Endpoint => exchange.endpoint_in_flight(),
-        Count::PoolQueue | Count::EndpointQueue => times_queue(exchange),
+        Count::PoolQueue => waited_at(exchange, false),
+        Count::EndpointQueue => waited_at(exchange, true),
         Count::UsableEndpoints => exchange.usable_endpoints(),
     }
 }
 
-fn times_queue(exchange: &Exchange) -> u64 {
-    u64::from(exchange.times.queue_position)
+fn waited_at(exchange: &Exchange, for_one: bool) -> u64 {
+    if exchange.times.queued_for_one == for_one { u64::from(exchange.times.queue_position) } else { 0 }
+}
+
+/// Whether a retry went to another endpoint; HAProxy marks such counts.
+fn was_redispatched(exchange: &Exchange) -> bool {
+    exchange.response.attempts.windows(2).any(|pair| pair[0].endpoint != pair[1].endpoint)
 }

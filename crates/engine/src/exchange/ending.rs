@@ -40,6 +40,10 @@ pub(crate) enum Ending {
     Resource(Phase),
     /// Answered here: statistics, files, redirects.
     Local,
+    /// A rule for responses answered instead of the endpoint.
+    LocalHeaders,
+    /// Held for a while, then refused (HAProxy `tarpit`).
+    Tarpitted,
 }
 
 impl Ending {
@@ -49,6 +53,8 @@ impl Ending {
         match self {
             Self::Normal => "--",
             Self::Local => "LR",
+            Self::LocalHeaders => "LH",
+            Self::Tarpitted => "PT",
             Self::ClientAborted(p) => at(["CR", "CQ", "CC", "CH", "CD"], p),
             Self::ClientTimeout(p) => at(["cR", "cQ", "cC", "cH", "cD"], p),
             Self::ServerAborted(p) => at(["SR", "SQ", "SC", "SH", "SD"], p),

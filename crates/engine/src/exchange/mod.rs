@@ -118,6 +118,10 @@ pub(crate) struct Exchange {
     pub(crate) asked_for: Option<Vec<u8>>,
     /// Close the client's connection after the answer.
     pub(crate) close_after: bool,
+    /// What became of a persistence cookie: in the request, in the response (HAProxy's letters).
+    pub(crate) persistence: [u8; 2],
+    /// A rule wants no access log of it.
+    pub(crate) unlogged: bool,
     /// The answer was 101 and is sent; this carries what follows, without the plan.
     pub(crate) tunnel: Option<Box<crate::action::tunnel::Upgraded>>,
     id: Cell<Option<u128>>,
@@ -143,8 +147,10 @@ pub(crate) struct Times {
     pub(crate) head: Option<Duration>,
     /// In queues.
     pub(crate) queued: Option<Duration>,
-    /// Requests that were before it in the queue.
+    /// Its place in the queue when it came, from 1; 0: it did not have to wait.
     pub(crate) queue_position: u32,
+    /// It waited for one endpoint, not for any.
+    pub(crate) queued_for_one: bool,
 }
 
 impl Exchange {
@@ -187,6 +193,8 @@ impl Exchange {
             guards: Vec::new(),
             asked_for: None,
             close_after: false,
+            persistence: *b"--",
+            unlogged: false,
             tunnel: None,
             id: Cell::new(None),
         }
@@ -226,6 +234,8 @@ impl Exchange {
         self.guards.clear();
         self.asked_for = None;
         self.close_after = false;
+        self.persistence = *b"--";
+        self.unlogged = false;
         self.tunnel = None;
         self.id.set(None);
         self.started = self.worker.now();
@@ -260,6 +270,16 @@ impl Exchange {
     /// Its site.
     pub(crate) fn site(&self) -> &Site {
         self.installed.plan.site(self.site)
+    }
+
+    /// Name of its site, or of the TCP service whose session it stands for.
+    pub(crate) fn label(&self) -> &str {
+        let plan = &self.installed.plan;
+        let listener = self.installed.listener(self.client.listener);
+        match listener.map(|listener| &plan.listener(listener).service) {
+            Some(weir_plan::Service::Tcp(service)) => &plan.tcp_service(*service).name,
+            _ => &self.site().name,
+        }
     }
 
     /// The route whose settings hold now.

@@ -14,6 +14,8 @@ use crate::fields::Fields;
 pub(crate) struct Response {
     /// Status sent or to be sent; 0 before there is one.
     pub(crate) status: u16,
+    /// Phrase of the status, if other than the standard one.
+    pub(crate) reason: Option<Box<[u8]>>,
     /// Fields as sent.
     pub(crate) fields: Fields,
     /// All bytes sent to the client.
@@ -83,6 +85,7 @@ impl Response {
     /// Forgets the last answer, keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.status = 0;
+        self.reason = None;
         self.fields.clear();
         self.bytes_sent = 0;
         self.body_bytes_sent = 0;

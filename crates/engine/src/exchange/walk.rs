@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use weir_plan::{Action, ErrorTarget, Manner, Respond, RouteFeatures, RouteIx, TryLast};
+use weir_plan::{Action, Cause, ErrorTarget, Manner, Respond, RouteFeatures, RouteIx, TryLast};
 
 use super::{Downstream, Ending, Exchange, Phase};
 use crate::eval::program::{self, Verdict};
@@ -63,8 +63,9 @@ async fn go_on<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: 
             Next::Done => return,
             Next::Close => {
                 exchange.ending = Ending::Proxy(Phase::Request);
-                exchange.response.status =
-                    if exchange.response.status == 0 { 444 } else { exchange.response.status };
+                if exchange.response.status == 0 && exchange.site().manner == Manner::Nginx {
+                    exchange.response.status = 444;
+                }
                 down.cut();
                 return;
             }
@@ -226,10 +227,7 @@ async fn verdict<D: Downstream>(
     match verdict {
         Verdict::Go => Next::Status(500),
         Verdict::Respond(respond) => {
-            if respond.status >= 400 && exchange.site().manner == Manner::Haproxy {
-                // A rule denied it: the log says `PR`, and it counts as denied.
-                exchange.ending = Ending::Proxy(Phase::Request);
-            }
+            note_cause(exchange, respond.cause, Phase::Request);
             Next::Respond(respond)
         }
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
@@ -239,7 +237,7 @@ async fn verdict<D: Downstream>(
             let wait = std::time::Duration::from_millis(millis);
             let deadline = exchange.now() + wait;
             let _ = weir_rt::timeout(deadline, down.gone()).await;
-            exchange.ending = Ending::Proxy(Phase::Request);
+            exchange.ending = Ending::Tarpitted;
             Next::Respond(respond)
         }
         Verdict::Unauthorized(auth) => {
@@ -253,6 +251,16 @@ async fn verdict<D: Downstream>(
             exchange.route = route;
             enter_route(exchange, down, installed).await
         }
+    }
+}
+
+/// Why an answer is made here, where that is more than its content.
+pub(crate) fn note_cause(exchange: &mut Exchange, cause: Cause, phase: Phase) {
+    match cause {
+        Cause::Content => {}
+        // A rule denied it: HAProxy's log says `PR`, and it counts as denied.
+        Cause::Refusal => exchange.ending = Ending::Proxy(phase),
+        Cause::NoPool => exchange.ending = Ending::ServerAborted(Phase::Connect),
     }
 }
 
@@ -302,7 +310,10 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
         Action::FastCgi(fastcgi) => {
             Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await
         }
-        Action::Respond(respond) => Next::Respond(respond.clone()),
+        Action::Respond(respond) => {
+            note_cause(exchange, respond.cause, Phase::Request);
+            Next::Respond(respond.clone())
+        }
         Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await,
         Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await,
         Action::Metrics => Box::pin(action::status::metrics(exchange, down)).await,

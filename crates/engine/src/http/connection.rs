@@ -45,7 +45,12 @@ pub(crate) async fn serve(
             drop(waiting);
             match arrived {
                 Either::Left(true) => {}
-                Either::Left(false) => return,
+                Either::Left(false) => {
+                    if client.requests.get() == 0 {
+                        Box::pin(too_late(worker, &mut h1, &client)).await;
+                    }
+                    return;
+                }
                 // A request may be on its way: what has arrived is served, with `Connection: close`.
                 Either::Right(()) if h1.conn.incoming.fill_ready(weir_rt::MEDIUM).unwrap_or(false) => {}
                 Either::Right(()) => return,
@@ -81,6 +86,23 @@ enum Served {
     Close,
     /// As a tunnel.
     Tunnel(Box<Exchange>),
+}
+
+/// The first request never began. HAProxy says so before it closes.
+async fn too_late(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>) {
+    let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
+    let Service::Http(hosts) = &installed.plan.listener(ix).service else { return };
+    let site = hosts.default_value();
+    if !installed.plan.site(site).answer_silence {
+        return;
+    }
+    let mut exchange = worker.take_exchange(installed.clone(), client.clone());
+    exchange.site = site;
+    exchange.route = installed.plan.site(site).fallback;
+    exchange.started = client.accepted;
+    exchange.unlogged = !installed.plan.site(site).log_empty_connections;
+    refuse(h1, &mut exchange, HeadFailure::Timeout).await;
+    end(worker, exchange);
 }
 
 /// One request.

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::time::Duration;
 
+use weir_expr::settings::KeepAliveMode;
 use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_policy::limit::{BodyRate, BodyRateConfig};
 use weir_rt::{Buf, PeerClosed, Timer};
@@ -106,6 +107,7 @@ impl H1 {
         let age = exchange.now().saturating_duration_since(exchange.client.accepted);
         let mut keeps = self.client_keeps
             && !exchange.close_after
+            && exchange.site().keepalive_mode != KeepAliveMode::Close
             && client.keepalive_timeout.is_some()
             && client.keepalive_requests.is_none_or(|most| exchange.client.requests.get() < most)
             && client.keepalive_time.is_none_or(|most| age < most)
@@ -161,7 +163,10 @@ fn write_head(
     client_keeps: bool,
 ) {
     let response = &exchange.response;
-    let mut head = HeadWriter::response(out, response.status, Phrases::default());
+    let mut head = match &response.reason {
+        None => HeadWriter::response(out, response.status, Phrases::default()),
+        Some(reason) => HeadWriter::response_with_reason(out, response.status, reason),
+    };
     let mut has_date = false;
     for field in response.fields.iter() {
         has_date |= field.id == HeaderId::Date;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_control::{EndpointKey, PoolId};
-use weir_expr::settings::RetrySettings;
+use weir_expr::settings::{self, RetrySettings};
 use weir_plan::{Address, BalanceKey, Endpoint, Manner, Pool, PoolIx, UpstreamKeepalive};
 use weir_policy::Millis;
 use weir_policy::pool::{Choice, EndpointIndex, Key, Lease, Selection, Turnover};
@@ -39,6 +39,8 @@ pub(crate) struct Picked {
     pub(crate) key: EndpointKey,
     /// Where it is.
     pub(crate) address: Address,
+    /// It is the exchange's first.
+    pub(crate) first: bool,
     /// Its place in its pool, if it is one of the plan's.
     pub(crate) place: Option<(PoolIx, usize)>,
 }
@@ -58,7 +60,7 @@ impl Picker {
             destination,
             selection: Selection::default(),
             lease: None,
-            policy: policy(settings, manner(exchange)),
+            policy: policy(settings),
             attempts: 0,
             named_at: 0,
             began: exchange.worker.millis(),
@@ -114,7 +116,13 @@ impl Picker {
     fn next_named(&self, named: &Named) -> Result<Picked, Refusal> {
         let address = named.addresses.get(self.named_at % named.addresses.len().max(1));
         let address = address.ok_or(Refusal { status: 502, why: "no address" })?.clone();
-        Ok(Picked { pool: named.pool_id(), key: named.endpoint_key(&address), address, place: None })
+        Ok(Picked {
+            pool: named.pool_id(),
+            key: named.endpoint_key(&address),
+            address,
+            first: self.attempts == 1,
+            place: None,
+        })
     }
 
     async fn next_of_pool(
@@ -145,6 +153,7 @@ impl Picker {
             pool: pool.id,
             key: endpoint.key,
             address: address.clone(),
+            first: self.attempts == 1,
             place: Some((ix, at.0 as usize)),
         })
     }
@@ -157,6 +166,7 @@ impl Picker {
         pool: &Pool,
     ) -> Result<Lease, Refusal> {
         if self.attempts == 1
+            && pool.sticky.is_some()
             && let Some(at) = crate::action::sticky::wanted(exchange, pool)
         {
             let now = exchange.worker.millis();
@@ -165,7 +175,12 @@ impl Picker {
                 now,
                 &mut self.selection,
             );
+            exchange.persistence[0] = if taken.is_some() { b'V' } else { b'D' };
             if let Some(lease) = taken {
+                if self.policy.redispatch == Redispatch::Always && manner(exchange) == Manner::Haproxy {
+                    // Whom a cookie binds is not moved before the last retry.
+                    self.policy.redispatch = Redispatch::Last;
+                }
                 return Ok(lease);
             }
         }
@@ -177,6 +192,8 @@ impl Picker {
         let key = match &pool.key {
             BalanceKey::None => Key::None,
             BalanceKey::Client => client.map_or(Key::None, Key::Client),
+            // What HAProxy balances by and does not find leaves the turn to decide.
+            BalanceKey::Text(_) if key_text.is_empty() && manner(exchange) == Manner::Haproxy => Key::None,
             BalanceKey::Text(_) => Key::Bytes(&key_text),
         };
         let choose = |selection: &mut Selection| {
@@ -193,15 +210,20 @@ impl Picker {
                 let Some(mut place) = shared.join(wanted, most) else {
                     return Err(Refusal { status: 503, why: "the queue is full" });
                 };
-                let position = place.position() as u32;
+                exchange.times.queue_position = place.position() as u32 + 1;
+                exchange.times.queued_for_one = wanted.is_some();
                 let deadline = began + queue.timeout;
                 let lease = loop {
                     match race(&mut place, weir_rt::sleep_until(deadline)).await {
                         Either::Right(()) => {
                             exchange.ending = Ending::ServerTimeout(Phase::Queue);
+                            exchange.times.queued = Some(weir_rt::now().saturating_duration_since(began));
                             return Err(Refusal { status: 503, why: "waited too long in the queue" });
                         }
-                        Either::Left(_) => match choose(&mut self.selection) {
+                        Either::Left(_) => match {
+                            self.selection.queued();
+                            choose(&mut self.selection)
+                        } {
                             Choice::Endpoint(lease) => {
                                 place.seated();
                                 break lease;
@@ -212,7 +234,6 @@ impl Picker {
                     }
                 };
                 exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(began));
-                exchange.times.queue_position = position;
                 Ok(lease)
             }
         }
@@ -315,24 +336,25 @@ fn manner(exchange: &Exchange) -> Manner {
 }
 
 /// The settings of a route as a policy.
-pub(crate) fn policy(settings: &RetrySettings, manner: Manner) -> RetryPolicy {
+pub(crate) fn policy(settings: &RetrySettings) -> RetryPolicy {
     let mut on = RetryOn::empty();
     on.set(RetryOn::ERROR, settings.on_error);
     on.set(RetryOn::TIMEOUT, settings.on_timeout);
+    on.set(RetryOn::CONNECT, settings.on_connect);
     on.set(RetryOn::INVALID_HEADER, settings.on_invalid_response);
     on.set(RetryOn::NON_IDEMPOTENT, settings.non_idempotent);
     for status in &settings.on_status {
         on |= RetryOn::for_status(*status).unwrap_or(RetryOn::empty());
     }
-    on.set(RetryOn::CONNECT, settings.on_connect);
     RetryPolicy {
         on,
         attempts: settings.tries,
         timeout: settings.timeout.unwrap_or_default(),
-        redispatch: match (manner, settings.same_endpoint) {
-            (_, true) => Redispatch::Never,
-            (Manner::Haproxy, false) => Redispatch::Last,
-            (Manner::Nginx, false) => Redispatch::Always,
+        redispatch: match settings.redispatch {
+            settings::Redispatch::Always | settings::Redispatch::Last { turns: true } => Redispatch::Always,
+            settings::Redispatch::Never => Redispatch::Never,
+            settings::Redispatch::Every(retries) => Redispatch::Every(retries),
+            settings::Redispatch::Last { turns: false } => Redispatch::Last,
         },
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: the words of `status … content-type … string …` and of `location|prefix|scheme …`.
 
 use weir_diag::{Diagnostic, Span};
-use weir_model::{Op, Respond, RespondBody, Template, Var};
+use weir_model::{Condition, Op, Respond, RespondBody, Subject, Template, Test, Var, Words};
 
 use super::rules::{Deed, Read, Reader, split, standard};
 use crate::read::Word;
@@ -36,6 +36,18 @@ impl Reader<'_, '_> {
             };
         }
         words.split_at(at.min(words.len()))
+    }
+
+    /// What `return` answers: without a body it has none, unless error pages are asked for.
+    pub(super) fn content(&mut self, words: &[Word]) -> Option<Respond> {
+        let mut respond = self.answer(words, 200)?;
+        let pages = words.iter().any(|word| word.as_str() == "default-errorfiles");
+        if matches!(respond.body, RespondBody::Standard) && !pages {
+            respond.body = RespondBody::Text(Template::default());
+            respond.content_type = Some(Template::default());
+            respond.error_pages = false;
+        }
+        Some(respond)
     }
 
     /// `status N content-type T string S hdr N V …`.
@@ -91,9 +103,6 @@ impl Reader<'_, '_> {
             }
         }
         respond.error_pages = matches!(respond.body, RespondBody::Standard);
-        if respond.status == 200 && matches!(respond.body, RespondBody::Standard) {
-            respond.body = RespondBody::Text(Template::default());
-        }
         Some(respond)
     }
 
@@ -107,10 +116,7 @@ impl Reader<'_, '_> {
                 "drop-query" => redirect.drop_query = true,
                 "keep-query" => redirect.keep_query = true,
                 "ignore-empty" => redirect.ignore_empty = true,
-                "append-slash" => {
-                    self.findings.not_built(key.span, "append-slash", "it decides where clients are sent");
-                    return None;
-                }
+                "append-slash" => redirect.append_slash = true,
                 "location" | "prefix" | "scheme" | "code" | "set-cookie" | "set-cookie-fmt"
                 | "clear-cookie" => {
                     let Some(value) = iter.next() else {
@@ -149,9 +155,19 @@ impl Reader<'_, '_> {
         let mut respond = standard(redirect.code.unwrap_or(302));
         respond.error_pages = false;
         respond.body = RespondBody::Redirect(location);
-        respond.headers = redirect.cookies;
+        respond.headers = std::mem::take(&mut redirect.cookies);
         let condition = self.condition(tail)?;
-        Some(Read { condition, deed: Deed::Ops(vec![Op::Respond(respond)]) })
+        let mut ops = vec![Op::Respond(respond.clone())];
+        if redirect.appends_slash() {
+            // Only a path without a slash at its end gets one.
+            let mut longer = respond;
+            longer.body = RespondBody::Redirect(redirect.with_slash()?);
+            let ends = Words { any_of: vec![Template::literal("/")], ignore_case: false };
+            let whole = Condition::Test { subject: Subject::Value(redirect.path()), test: Test::Ends(ends) };
+            let otherwise = vec![Op::Respond(longer)];
+            ops = vec![Op::When { condition: whole, then: ops, otherwise }];
+        }
+        Some(Read { condition, deed: Deed::Ops(ops) })
     }
 
     fn redirect_word(&mut self, redirect: &mut Redirect, key: &Word, value: &Word) -> Option<()> {
@@ -186,10 +202,35 @@ struct Redirect {
     drop_query: bool,
     keep_query: bool,
     ignore_empty: bool,
+    append_slash: bool,
     cookies: Vec<(String, Template)>,
 }
 
 impl Redirect {
+    /// Only a prefix is completed.
+    fn appends_slash(&self) -> bool {
+        self.append_slash && self.target.as_ref().is_some_and(|(kind, _)| kind == "prefix")
+    }
+
+    /// The location of a prefix, with a slash at its end.
+    fn with_slash(&self) -> Option<Template> {
+        let (_, value) = self.target.as_ref()?;
+        let mut location = if value.as_literal() == Some("/") { Template::default() } else { value.clone() };
+        location.pieces.extend(self.path().pieces);
+        location.push_literal("/");
+        Some(location)
+    }
+
+    /// What follows a prefix: the path, and the query unless it is dropped.
+    fn path(&self) -> Template {
+        let mut path = Template::var(Var::RawPath);
+        if !self.drop_query {
+            path.push_var(Var::IsArgs);
+            path.push_var(Var::Query);
+        }
+        path
+    }
+
     /// What `Location` says.
     fn location(&self, reader: &mut Reader<'_, '_>, span: Span) -> Option<Template> {
         let (kind, value) = self.target.as_ref()?;

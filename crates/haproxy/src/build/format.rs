@@ -23,6 +23,8 @@ pub(crate) struct LogScope {
     pub(crate) backend: Option<String>,
     /// `%s`, where the exchange does not say (`<STATS>`).
     pub(crate) server: Option<String>,
+    /// Cookies are captured, in the place after all others.
+    pub(crate) cookies: bool,
     /// Captured request fields.
     pub(crate) request_captures: u16,
     /// Captured response fields.
@@ -219,6 +221,14 @@ impl Formatter<'_, '_> {
             template.push_literal(if count > 0 { "}" } else { "" });
             Ok(Some(template.pieces))
         };
+        let listed = |count: u16, var: fn(u16) -> Var| {
+            let mut template = Template::default();
+            for slot in 0..count {
+                template.push_literal(if slot == 0 { "" } else { " " });
+                template.pieces.push(Piece::Var(var(slot), vec![Filter::Quote]));
+            }
+            Ok(Some(template.pieces))
+        };
         let var = match name {
             "ci" => Var::ClientAddr,
             "cp" => Var::ClientPort,
@@ -258,10 +268,9 @@ impl Formatter<'_, '_> {
             "B" => Var::BytesSent,
             "U" => Var::RequestLength,
             "ts" => Var::TerminationState,
-            // The last two letters tell what became of a persistence cookie, which is not followed so closely.
             "tsc" => {
-                let state = Piece::Var(Var::TerminationState, Vec::new());
-                return Ok(Some(vec![state, Piece::Literal("--".into())]));
+                let state = |var| Piece::Var(var, Vec::new());
+                return Ok(Some(vec![state(Var::TerminationState), state(Var::PersistenceState)]));
             }
             "ac" => Var::Count(Count::Process),
             "fc" => Var::Count(Count::Site),
@@ -290,7 +299,11 @@ impl Formatter<'_, '_> {
             "sslv" => Var::TlsProtocol,
             "hr" => return captured(log.request_captures, Var::CapturedRequestHeader),
             "hs" => return captured(log.response_captures, Var::CapturedResponseHeader),
-            "hrl" | "hsl" | "CC" | "CS" => return literal("-"),
+            "CC" if log.cookies => Var::CapturedRequestHeader(log.request_captures),
+            "CS" if log.cookies => Var::CapturedResponseHeader(log.response_captures),
+            "hrl" => return listed(log.request_captures, Var::CapturedRequestHeader),
+            "hsl" => return listed(log.response_captures, Var::CapturedResponseHeader),
+            "CC" | "CS" => return literal("-"),
             "bi" | "bp" | "si" | "sp" | "lc" | "OG" => return literal("-"),
             _ => return Ok(None),
         };
@@ -306,7 +319,10 @@ fn is_text(piece: &Piece<String>) -> bool {
             false
         }
         Piece::Var(Var::AcceptDate | Var::RequestDate | Var::TimeLocal | Var::TimeSeconds, _) => false,
-        Piece::Var(Var::TerminationState | Var::ClientPort | Var::ServerPort | Var::Pid, _) => false,
+        Piece::Var(
+            Var::TerminationState | Var::PersistenceState | Var::ClientPort | Var::ServerPort | Var::Pid,
+            _,
+        ) => false,
         Piece::Var(..) => true,
     }
 }
@@ -319,7 +335,8 @@ fn may_be_empty(var: &Var) -> bool {
         | Var::Status
         | Var::BytesSent
         | Var::RequestLength
-        | Var::TerminationState => false,
+        | Var::TerminationState
+        | Var::PersistenceState => false,
         Var::ClientAddr | Var::ClientPort | Var::ServerAddr | Var::ServerPort | Var::SiteLabel | Var::Pid => {
             false
         }

@@ -15,6 +15,7 @@ use weir_model::{
 };
 
 use super::format::{BACKEND_OR_FRONTEND, Formatter, LogScope, SERVER_OR_NONE, TLS_MARK};
+use super::rules::capture_kind;
 use super::scope::Scope;
 use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy, RuleList};
 use crate::findings::Findings;
@@ -151,7 +152,7 @@ fn only(proxy: &Proxy) -> Option<Condition> {
     let mut all = Vec::new();
     if proxy.settings.flag("dontlog-normal") {
         let subject = Subject::Value(Template::var(Var::Status));
-        all.push(Condition::Test { subject, test: Test::Number(vec![(i64::MIN, 0), (400, i64::MAX)]) });
+        all.push(Condition::Test { subject, test: Test::Number(vec![(i64::MIN, 0), (500, i64::MAX)]) });
     }
     if let Some(uri) = proxy.settings.monitor_uri.as_ref().filter(|_| is_http(proxy)) {
         all.push(Condition::Not(Box::new(super::rules::target_is(uri))));
@@ -206,7 +207,7 @@ pub(crate) fn log_scope(proxy: &Proxy, tls: &[bool]) -> LogScope {
         (true, true) => Template::var(Var::User(TLS_MARK.into())),
     };
     let count = |what: &str| {
-        let captures = proxy.captures.iter().filter(|line| line.text(1) == what).count();
+        let captures = proxy.captures.iter().filter(|line| capture_kind(line) == what).count();
         u16::try_from(captures).unwrap_or(u16::MAX)
     };
     LogScope {
@@ -214,6 +215,7 @@ pub(crate) fn log_scope(proxy: &Proxy, tls: &[bool]) -> LogScope {
         tls_mark,
         backend: None,
         server: None,
+        cookies: proxy.captures.iter().any(|line| capture_kind(line) == "cookie"),
         request_captures: count("request").saturating_add(rule_captures(proxy)),
         response_captures: count("response"),
     }
@@ -222,7 +224,12 @@ pub(crate) fn log_scope(proxy: &Proxy, tls: &[bool]) -> LogScope {
 /// `http-request capture` rules: they take the places after those of `capture request header`.
 fn rule_captures(proxy: &Proxy) -> u16 {
     let rules = proxy.settings.rules.iter().filter(|rule| rule.list == RuleList::HttpRequest);
-    u16::try_from(rules.filter(|rule| rule.line.text(rule.from) == "capture").count()).unwrap_or(u16::MAX)
+    u16::try_from(
+        rules
+            .filter(|rule| rule.line.text(rule.from) == "capture" && rule.line.text(rule.from + 2) == "len")
+            .count(),
+    )
+    .unwrap_or(u16::MAX)
 }
 
 /// Defines the variables that HAProxy's lines read, where they are read.

@@ -46,7 +46,8 @@ pub(crate) fn pool(
     }
     let balance = balance(&scope, findings);
     let settings = &proxy.settings;
-    let sticky = settings.cookie.as_ref().and_then(|line| sticky(line, settings.redispatch, findings));
+    let sticky =
+        settings.cookie.as_ref().and_then(|line| sticky(line, settings.redispatch.is_some(), findings));
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
     let built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
     if built.is_empty() {
@@ -68,6 +69,7 @@ pub(crate) fn pool(
         queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
         sticky,
         resolver: resolver(&scope, &built, findings),
+        all_backups: settings.flag("allbackups"),
         implicit: false,
         endpoints: built.into_iter().map(|one| one.endpoint).collect(),
     })
@@ -206,6 +208,8 @@ fn expression_key(scope: &Scope<'_>, line: &Line, findings: &mut Findings) -> Te
 fn hash_type(scope: &Scope<'_>, findings: &mut Findings) -> (bool, HashFunction, bool) {
     let Some(line) = &scope.proxy.settings.hash_type else { return (false, HashFunction::Sdbm, false) };
     let mut result = (false, HashFunction::Sdbm, false);
+    // Without a function, `consistent` mixes once more (manual, `hash-type`).
+    result.2 = line.text(1) == "consistent" && line.word(2).is_none();
     for word in line.from(1) {
         match word.as_str() {
             "consistent" => result.0 = true,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_expr::settings::{BodySettings, ClientSettings, KeepAliveMode};
+use weir_expr::settings::{BodySettings, Cause, ClientSettings, KeepAliveMode};
 use weir_model::{
     Access, AccessLog, Action, Condition, EditKind, HeaderEdit, Manner, Op, Proxy as ProxyAction,
     ProxyTarget, Respond, RespondBody, Route, RouteId, RouteMatch, Site, SiteId, StatsPage, Subject,
@@ -14,7 +14,9 @@ use super::condition::{Acls, network};
 use super::format::{Formatter, LogScope};
 use super::logs::{access_logs, log_scope};
 use super::proxies::{Context, mode};
-use super::rules::{Deed, Read, Reader, deny, program, standard, target_begins, target_is};
+use super::rules::{
+    Deed, Read, Reader, capture_kind, capture_length, deny, program, standard, target_begins, target_is,
+};
 use super::settings::{
     UNSET, body_settings, client_settings, error_pages, gzip, no_files, upstream_settings,
 };
@@ -43,7 +45,8 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
     let acls = Acls::build(&scope, context.findings);
     let client = Arc::new(client_settings(proxy));
     let body = Arc::new(body_settings(proxy));
-    let captures = log.request_captures;
+    let declared = proxy.captures.iter().filter(|line| capture_kind(line) == "request").count();
+    let captures = u16::try_from(declared).unwrap_or(u16::MAX);
     let mut front = Front {
         proxy,
         acls,
@@ -56,7 +59,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         routes: BTreeMap::new(),
     };
     let fallback =
-        context.model.add_route(front.route(proxy.name.text.clone(), proxy, Action::Respond(standard(503))));
+        context.model.add_route(front.route(proxy.name.text.clone(), proxy, Action::Respond(no_pool())));
     let site_program = front.site_program(context);
     let program = front.switching(context);
     let own = proxy.kind.is_backend().then(|| front.action(context, proxy)).flatten();
@@ -81,6 +84,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         port_in_redirect: false,
         absolute_redirect: false,
         log_empty_connections: !proxy.settings.flag("dontlognull"),
+        answer_silence: !proxy.settings.flag("http-ignore-probes"),
     };
     context.model.add_site(site)
 }
@@ -98,7 +102,14 @@ impl<'a> Front<'a> {
         let settings = &proxy.settings;
         let tarpit = settings.timeout("tarpit").or_else(|| settings.timeout("connect")).unwrap_or(UNSET);
         let tarpit = u64::try_from(tarpit.as_millis()).unwrap_or(u64::MAX);
-        Reader { scope: context.scope(proxy), acls, tarpit, captures, findings: context.findings }
+        Reader {
+            scope: context.scope(proxy),
+            acls,
+            tarpit,
+            captures,
+            after: false,
+            findings: context.findings,
+        }
     }
 
     /// One list of a proxy's rules as instructions.
@@ -111,7 +122,9 @@ impl<'a> Front<'a> {
     ) -> Vec<Op> {
         let response = matches!(list, RuleList::HttpResponse | RuleList::HttpAfterResponse);
         let acls = acls.unwrap_or(&self.acls);
-        let read = Self::reader(acls, &mut self.captures, context, proxy).list(list, response);
+        let mut reader = Self::reader(acls, &mut self.captures, context, proxy);
+        reader.after = list == RuleList::HttpAfterResponse;
+        let read = reader.list(list, response);
         self.program(context, proxy, read)
     }
 
@@ -129,22 +142,40 @@ impl<'a> Front<'a> {
     /// What runs before `use_backend`.
     fn site_program(&mut self, context: &mut Context<'a>) -> Vec<Op> {
         let proxy = self.proxy;
-        let mut ops = capture_ops(proxy);
+        // Rules that answer end the program, so edits of responses are noted first.
+        let mut ops = self.response_ops(context, proxy);
+        ops.extend(capture_ops(proxy));
+        ops.extend(self.cookie_capture(false));
         ops.extend(self.list(context, proxy, None, RuleList::TcpConnection));
         ops.extend(self.list(context, proxy, None, RuleList::TcpContent));
         ops.extend(self.monitor(context));
         ops.extend(self.list(context, proxy, None, RuleList::Block));
-        let edits = self.response_ops(context, proxy);
-        // Rules that answer end the program, so edits of responses are noted first.
-        ops.extend(edits);
         ops.extend(self.list(context, proxy, None, RuleList::HttpRequest));
         ops
     }
 
-    /// `http-response` and `http-after-response` rules of the frontend.
+    /// `http-after-response` rules of the frontend.
     fn response_ops(&mut self, context: &mut Context<'a>, proxy: &'a Proxy) -> Vec<Op> {
         let edits = response_edits(self, context, proxy, None);
         edits.into_iter().map(Op::EditResponse).collect()
+    }
+
+    /// `capture cookie NAME len N`: the cookie of the request or the response, in the place after all captures.
+    fn cookie_capture(&self, response: bool) -> Vec<Op> {
+        let Some(line) = self.proxy.captures.iter().find(|line| capture_kind(line) == "cookie") else {
+            return Vec::new();
+        };
+        let (name, length) = (line.text(2).to_owned(), capture_length(line));
+        let slot = if response { self.log.response_captures } else { self.log.request_captures };
+        let mut value = Template::literal(format!("{name}="));
+        let var = if response { Var::UpstreamCookie(name) } else { Var::Cookie(name) };
+        value.push_var(var.clone());
+        let present = Condition::Not(Box::new(Condition::Test {
+            subject: Subject::Value(Template::var(var)),
+            test: Test::Equals(Words { any_of: vec![Template::default()], ignore_case: false }),
+        }));
+        let then = vec![Op::CaptureValue { value, length, slot, response }];
+        vec![Op::When { condition: present, then, otherwise: Vec::new() }]
     }
 
     /// `monitor-uri`: 503 where `monitor fail` says so, else 200.
@@ -244,7 +275,7 @@ impl<'a> Front<'a> {
         let route = self.route(
             backend.name.text.clone(),
             backend,
-            action.unwrap_or_else(|| Action::Respond(standard(503))),
+            action.unwrap_or_else(|| Action::Respond(no_pool())),
         );
         let id = context.model.add_route(route);
         self.routes.insert(backend.name.as_str(), id);
@@ -257,9 +288,13 @@ impl<'a> Front<'a> {
         ops.extend(self.list(context, backend, Some(&acls), RuleList::Redirect));
         ops.extend(self.added_fields(context, backend));
         let edits = response_edits(self, context, backend, Some(&acls));
+        let mut answers = self.cookie_capture(true);
+        answers.extend(self.list(context, backend, Some(&acls), RuleList::HttpResponse));
+        answers.extend(self.list(context, self.proxy, None, RuleList::HttpResponse));
         if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
             route.program = ops;
             route.response_edits = Arc::new(edits);
+            route.response_program = answers;
         }
         Some(id)
     }
@@ -275,8 +310,11 @@ impl<'a> Front<'a> {
         if own.is_some() {
             program.extend(self.added_fields(context, self.proxy));
         }
+        let mut answers = self.cookie_capture(true);
+        answers.extend(self.list(context, self.proxy, None, RuleList::HttpResponse));
         if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
             route.program = program;
+            route.response_program = answers;
             if let Some(action) = own {
                 route.action = action;
             }
@@ -376,6 +414,8 @@ impl<'a> Front<'a> {
             uri: UpstreamUri::Pass,
             method: None,
             http_1_1: true,
+            announce_close: closes(self.proxy)
+                || (closes(backend) && !backend.settings.flag("http-pretend-keepalive")),
             request_headers: Arc::default(),
             pass_request_headers: true,
             pass_request_body: true,
@@ -409,6 +449,7 @@ impl<'a> Front<'a> {
             error_pages: Arc::new(error_pages(self.proxy, proxy)),
             recursive_error_pages: false,
             response_edits: Arc::default(),
+            response_program: Vec::new(),
             expires: None,
             gzip: gzip(self.proxy, proxy),
             access_logs: self.logs.clone(),
@@ -431,10 +472,8 @@ fn response_edits<'a>(
     acls: Option<&Acls>,
 ) -> Vec<HeaderEdit> {
     let mut edits = Vec::new();
-    for list in [RuleList::HttpResponse, RuleList::HttpAfterResponse] {
-        let ops = front.list(context, proxy, acls, list);
-        collect_edits(ops, None, &mut edits, context, proxy);
-    }
+    let ops = front.list(context, proxy, acls, RuleList::HttpAfterResponse);
+    collect_edits(ops, None, &mut edits, context, proxy);
     edits
 }
 
@@ -478,9 +517,14 @@ fn collect_edits(
 fn capture_ops(proxy: &Proxy) -> Vec<Op> {
     let mut slots = (0u16, 0u16);
     let mut ops = Vec::new();
-    for line in &proxy.captures {
-        let (name, length) = (line.text(3).to_ascii_lowercase(), line.text(5).parse().unwrap_or(0));
-        if line.text(1) == "request" {
+    for line in proxy.captures.iter().filter(|line| capture_kind(line) != "cookie") {
+        let (name, length) = (line.text(3).to_ascii_lowercase(), capture_length(line));
+        let response = capture_kind(line) == "response";
+        if line.text(0) == "declare" {
+            // A place that rules fill.
+            let slot = if response { &mut slots.1 } else { &mut slots.0 };
+            *slot += 1;
+        } else if !response {
             ops.push(Op::CaptureRequestHeader { name, length, slot: slots.0 });
             slots.0 += 1;
         } else {
@@ -489,6 +533,16 @@ fn capture_ops(proxy: &Proxy) -> Vec<Op> {
         }
     }
     ops
+}
+
+/// Nobody is there to answer.
+fn no_pool() -> Respond {
+    Respond { cause: Cause::NoPool, ..standard(503) }
+}
+
+/// Connections to servers end after an answer.
+fn closes(proxy: &Proxy) -> bool {
+    !matches!(proxy.settings.connection, None | Some(Connection::Keep))
 }
 
 /// `except NET` and `if-none`.

@@ -6,6 +6,7 @@
 //! Why: `allow` ends its own list only, while later lists still run; so what follows it stands in its `otherwise`.
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::Cause;
 use weir_model::{
     Condition, EditKind, HeaderEdit, Op, Pattern, Respond, RespondBody, Subject, TargetPart, Template, Test,
     Var, Words,
@@ -17,7 +18,7 @@ use super::sample;
 use super::scope::{Problem, Scope};
 use crate::draft::{Rule, RuleList};
 use crate::findings::Findings;
-use crate::read::Word;
+use crate::read::{Line, Word};
 
 /// What a rule does once its condition holds.
 pub(crate) enum Deed {
@@ -46,6 +47,8 @@ pub(crate) struct Reader<'a, 'f> {
     pub(crate) tarpit: u64,
     /// Slots of captures given so far.
     pub(crate) captures: &'f mut u16,
+    /// The rules are for all responses, Weir's own among them (`http-after-response`).
+    pub(crate) after: bool,
     pub(crate) findings: &'f mut Findings,
 }
 
@@ -153,7 +156,7 @@ impl<'a> Reader<'a, '_> {
             "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" => 2,
             "replace-header" | "replace-value" => 3,
             "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
-            | "use-service" | "set-var" | "set-var-fmt" | "capture" => 1,
+            | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status" | "set-log-level" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -175,9 +178,18 @@ impl<'a> Reader<'a, '_> {
     fn deed(&mut self, name: &str, first: &Word, arguments: &[Word], span: Span) -> Option<Deed> {
         let ops = match name {
             "allow" | "accept" => return self.no_more(arguments).then_some(Deed::Allow),
-            "deny" => vec![Op::Respond(self.answer(arguments, 403)?)],
-            "tarpit" => vec![Op::Tarpit { millis: self.tarpit, respond: self.answer(arguments, 500)? }],
-            "return" => vec![Op::Respond(self.answer(arguments, 200)?)],
+            "deny" => {
+                // HAProxy takes a refused response for a broken one.
+                let status = if self.scope.response { 502 } else { 403 };
+                vec![Op::Respond(Respond { cause: Cause::Refusal, ..self.answer(arguments, status)? })]
+            }
+            "tarpit" => {
+                let respond = Respond { cause: Cause::Refusal, ..self.answer(arguments, 500)? };
+                vec![Op::Tarpit { millis: self.tarpit, respond }]
+            }
+            "set-status" => vec![self.set_status(arguments)?],
+            "set-log-level" => return self.log_level(&arguments[0]).map(Deed::Ops),
+            "return" => vec![Op::Respond(self.content(arguments)?)],
             "auth" => vec![Op::Respond(self.challenge(arguments)?)],
             "reject" | "silent-drop" => vec![Op::Close],
             "set-header" | "add-header" | "del-header" | "replace-header" | "replace-value" => {
@@ -250,7 +262,44 @@ impl<'a> Reader<'a, '_> {
             statuses: Vec::new(),
             condition: None,
         };
-        Some(if self.scope.response { Op::EditResponse(edit) } else { Op::EditRequest(edit) })
+        Some(match (self.scope.response, self.after) {
+            (false, _) => Op::EditRequest(edit),
+            (true, false) => Op::EditAnswer(edit),
+            (true, true) => Op::EditResponse(edit),
+        })
+    }
+
+    /// `set-status N [reason TEXT]`.
+    fn set_status(&mut self, arguments: &[Word]) -> Option<Op> {
+        let status = self.findings.value(&arguments[0], |text| match text.parse::<u16>() {
+            Ok(status @ 100..=999) => Ok(status),
+            _ => Err(format!("`{text}` is no status; those are 100 to 999")),
+        })?;
+        let reason = match &arguments[1..] {
+            [] => None,
+            [key, reason] if key.as_str() == "reason" => Some(reason.text.clone()),
+            [extra, ..] => {
+                self.findings.bad_value(extra, "`reason` and its text are expected here");
+                return None;
+            }
+        };
+        Some(Op::SetStatus { status, reason })
+    }
+
+    /// `set-log-level LEVEL`: whether there is a line is built, its severity is not.
+    fn log_level(&mut self, level: &Word) -> Option<Vec<Op>> {
+        let levels = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
+        match level.as_str() {
+            "silent" => Some(vec![Op::SkipLog]),
+            known if levels.contains(&known) => {
+                self.findings.tuning(level.span, "set-log-level", "lines keep their severity");
+                Some(Vec::new())
+            }
+            _ => {
+                self.findings.bad_choice(level, "level", &levels);
+                None
+            }
+        }
     }
 
     fn replace(&mut self, part: TargetPart, arguments: &[Word]) -> Option<Op> {
@@ -274,11 +323,11 @@ impl<'a> Reader<'a, '_> {
             );
             return None;
         }
-        if self.scope.response {
+        if self.after {
             self.findings.not_built(
                 first.span,
-                "variables set by responses",
-                "the variable can decide what is answered",
+                "variables set after responses",
+                "the variable can decide what is logged",
             );
             return None;
         }
@@ -299,34 +348,57 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// `http-request capture req.hdr(NAME) len N`; other values are logged as `-`.
+    /// `capture SAMPLE len N`, or `capture SAMPLE id N` into a place that `declare capture` made.
     fn capture(&mut self, arguments: &[Word]) -> Option<Vec<Op>> {
-        let field = sample::parse(arguments[0].as_str()).ok().filter(|sample| {
-            matches!(sample.fetch.name.as_str(), "hdr" | "req.hdr" | "req.fhdr" | "res.hdr" | "res.fhdr")
-                && sample.converters.is_empty()
-        });
-        let length = arguments.iter().position(|word| word.as_str() == "len");
-        let length = length.and_then(|at| arguments.get(at + 1)?.text.parse::<usize>().ok());
-        match (field, length) {
-            (Some(field), Some(length)) if !self.scope.response && field.fetch.name.contains("hdr") => {
+        let response = self.scope.response;
+        let sample = sample::parse(arguments[0].as_str()).map_err(Problem::Bad);
+        let value = match sample.and_then(|sample| sample::template(&sample, &self.scope)) {
+            Ok(value) => value,
+            Err(problem) => {
+                problem.report(arguments[0].span, self.findings);
+                return None;
+            }
+        };
+        let (slot, length) = match &arguments[1..] {
+            [key, length] if key.as_str() == "len" && !response => {
+                let length = self.findings.value(length, |text| {
+                    text.parse::<usize>().map_err(|_| format!("`{text}` is no length"))
+                })?;
                 let slot = *self.captures;
                 *self.captures += 1;
-                Some(vec![Op::CaptureRequestHeader {
-                    name: field.argument().to_ascii_lowercase(),
-                    length,
-                    slot,
-                }])
+                (slot, length)
+            }
+            [key, id] if key.as_str() == "id" => {
+                let kind = if response { "response" } else { "request" };
+                let declared: Vec<&Line> =
+                    self.scope.proxy.captures.iter().filter(|line| capture_kind(line) == kind).collect();
+                let slot = self.findings.value(id, |text| {
+                    let slot =
+                        text.parse::<u16>().map_err(|_| format!("`{text}` is no number of a capture"))?;
+                    let known = usize::from(slot) < declared.len();
+                    known.then_some(slot).ok_or_else(|| format!("no {kind} capture has the number {slot}"))
+                })?;
+                (slot, declared.get(usize::from(slot)).map_or(0, |line| capture_length(line)))
             }
             _ => {
-                self.findings.tuning(
-                    arguments[0].span,
-                    "this capture",
-                    "only request fields are captured by rules",
-                );
-                Some(Vec::new())
+                let form =
+                    if response { "`id` and a number" } else { "`len` and a length, or `id` and a number," };
+                self.findings.bad_value(&arguments[0], format!("{form} must follow the sample"));
+                return None;
             }
-        }
+        };
+        Some(vec![Op::CaptureValue { value, length, slot, response }])
     }
+}
+
+/// `request` or `response`, of `capture KIND header NAME len N` and `declare capture KIND len N`.
+pub(crate) fn capture_kind(line: &Line) -> &str {
+    if line.text(0) == "declare" { line.text(2) } else { line.text(1) }
+}
+
+/// Most bytes of a capture.
+pub(crate) fn capture_length(line: &Line) -> usize {
+    line.words.last().and_then(|word| word.text.parse().ok()).unwrap_or(0)
 }
 
 /// The standard page of a status.
@@ -337,12 +409,13 @@ pub(crate) fn standard(status: u16) -> Respond {
         content_type: None,
         headers: Vec::new(),
         error_pages: true,
+        cause: Cause::Content,
     }
 }
 
 /// Refuses.
 pub(crate) fn deny(status: u16) -> Op {
-    Op::Respond(standard(status))
+    Op::Respond(Respond { cause: Cause::Refusal, ..standard(status) })
 }
 
 /// HAProxy replaces the whole text by the substitute wherever the pattern matches; the model replaces what matched.

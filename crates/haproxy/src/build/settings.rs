@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_expr::settings::{
-    BodySettings, ClientSettings, GzipProxied, GzipSettings, RetrySettings, UpstreamSettings,
+    BodySettings, ClientSettings, GzipProxied, GzipSettings, Redispatch, RetrySettings, UpstreamSettings,
 };
 use weir_model::{ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
 
@@ -72,6 +72,9 @@ pub(super) fn upstream_settings(front: &Proxy, backend: &Proxy) -> UpstreamSetti
 pub(super) fn retry(backend: &Proxy) -> RetrySettings {
     let settings = &backend.settings;
     let retries = settings.retries.unwrap_or(3);
+    let balance = settings.balance.as_ref().map_or("roundrobin", |line| line.text(1));
+    // `random` takes turns too, as HAProxy sorts its algorithms.
+    let turns = balance == "static-rr" || balance == "roundrobin" || balance.starts_with("random");
     // The default is `conn-failure` alone: what an endpoint may have begun to carry out is not sent again.
     let mut retry = RetrySettings {
         on_error: false,
@@ -82,15 +85,25 @@ pub(super) fn retry(backend: &Proxy) -> RetrySettings {
         non_idempotent: false,
         tries: u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1),
         timeout: None,
-        same_endpoint: !settings.redispatch,
+        redispatch: match settings.redispatch {
+            None => Redispatch::Never,
+            Some(-1 | 0) => Redispatch::Last { turns: turns && backend.servers.len() > 1 },
+            Some(every @ 1..) => Redispatch::Every(every.unsigned_abs()),
+            // Counted from the last retry.
+            Some(before) => {
+                let last = i64::try_from(retries).unwrap_or(i64::MAX).saturating_add(1);
+                let at = last.saturating_add(i64::from(before)).max(1);
+                Redispatch::Every(u32::try_from(at).unwrap_or(u32::MAX))
+            }
+        },
     };
     for word in &settings.retry_on {
         match word.as_str() {
             "none" => return RetrySettings { tries: 1, ..retry },
             "conn-failure" => retry.on_connect = true,
             "empty-response" => retry.on_error = true,
-            "junk-response" => retry.on_invalid_response = true,
             "response-timeout" => retry.on_timeout = true,
+            "junk-response" => retry.on_invalid_response = true,
             "all-retryable-errors" => {
                 (retry.on_connect, retry.on_error, retry.on_timeout) = (true, true, true);
                 retry.on_invalid_response = true;

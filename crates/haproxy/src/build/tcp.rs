@@ -43,6 +43,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         tcp_nodelay: true,
         max_connections: proxy.settings.maxconn,
         socket_keepalive: proxy.settings.flag("clitcpka") || proxy.settings.flag("tcpka"),
+        log_empty_connections: !proxy.settings.flag("dontlognull"),
     };
     context.model.tcp.push(service);
     u32::try_from(context.model.tcp.len() - 1).ok().map(TcpId)
@@ -155,8 +156,15 @@ fn access_rules<'a>(context: &mut Context<'a>, proxy: &'a Proxy, acls: &Acls) ->
         if !refuses {
             continue;
         }
-        let read = Reader { scope, acls, tarpit: 0, captures: &mut captures, findings: context.findings }
-            .list(list, false);
+        let read = Reader {
+            scope,
+            acls,
+            tarpit: 0,
+            captures: &mut captures,
+            after: false,
+            findings: context.findings,
+        }
+        .list(list, false);
         for rule in read {
             let allow = match &rule.deed {
                 Deed::Allow => true,

@@ -18,6 +18,7 @@ pub(crate) fn define_all(model: &mut Model, maps: &Maps) {
     }
     for route in &model.routes {
         names.ops(&route.program);
+        names.ops(&route.response_program);
         route.response_edits.iter().for_each(|edit| names.edit(edit));
         for log in route.access_logs.iter() {
             names.template(&log.format);
@@ -69,7 +70,8 @@ impl Names {
                 Op::Rewrite { replacement: value, .. } | Op::ReplaceTarget { with: value, .. } => {
                     self.template(value)
                 }
-                Op::EditRequest(edit) | Op::EditResponse(edit) => self.edit(edit),
+                Op::EditRequest(edit) | Op::EditResponse(edit) | Op::EditAnswer(edit) => self.edit(edit),
+                Op::CaptureValue { value, .. } => self.template(value),
                 Op::Respond(respond) | Op::Tarpit { respond, .. } => self.respond(respond),
                 _ => {}
             }

@@ -53,16 +53,13 @@ const PACKETS: &str = "packets are sent with the system's marks and priorities";
 const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("allow", false, REQ | RES | AFTER, Built, "Ends this list of rules."),
     ("accept", false, CONN | CONT, Built, "Ends this list of rules."),
-    ("deny", false, REQ, Built, "Refuses with an answer."),
-    ("deny", false, RES, NotYet("it decides what is answered"), "Refuses the response."),
+    ("deny", false, REQ | RES, Built, "Refuses with an answer."),
     ("reject", false, REQ | CONN | CONT, Built, "Closes the connection."),
     ("silent-drop", false, REQ | RES | CONN | CONT, Built, "Forgets the connection."),
     ("tarpit", false, REQ, Built, "Waits, then refuses."),
     ("auth", false, REQ, Built, "Asks for a user and password."),
-    ("redirect", false, REQ, Built, "Redirects the client."),
-    ("redirect", false, RES, NotYet("it decides what is answered"), "Redirects the client."),
-    ("return", false, REQ, Built, "Answers."),
-    ("return", false, RES, NotYet("it decides what is answered"), "Answers instead of the server."),
+    ("redirect", false, REQ | RES, Built, "Redirects the client."),
+    ("return", false, REQ | RES, Built, "Answers, instead of the server."),
     ("add-header", false, REQ | RES | AFTER, Built, "Adds a field."),
     ("set-header", false, REQ | RES | AFTER, Built, "Sets a field."),
     ("del-header", false, REQ | RES | AFTER, Built, "Deletes a field."),
@@ -98,7 +95,8 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("replace-pathq", false, REQ, Built, "Rewrites path and query by pattern."),
     ("replace-uri", false, REQ, Built, "Rewrites the target by pattern."),
     ("normalize-uri", false, REQ, NotYet("it changes what servers are sent"), "Normalises the target."),
-    ("set-status", false, RES | AFTER, NotYet("it changes what is answered"), "Sets the status."),
+    ("set-status", false, RES, Built, "Sets the status."),
+    ("set-status", false, AFTER, NotYet("it changes what is answered"), "Sets the status."),
     ("set-var", true, REQ | RES | AFTER | CONN | CONT, Built, "Sets a variable."),
     ("set-var-fmt", true, REQ | RES | AFTER | CONN | CONT, Built, "Sets a variable from a format."),
     ("unset-var", true, REQ | RES | AFTER | CONN | CONT, Built, "Unsets a variable."),
@@ -113,13 +111,8 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ),
     ("cache-store", false, RES, Tuning("there is no cache yet"), "Stores the answer in the cache."),
     ("early-hint", false, REQ, Tuning("no early hints are sent"), "Sends a 103 with a field."),
-    (
-        "set-log-level",
-        false,
-        REQ | RES | AFTER | CONT,
-        Tuning("lines keep their severity"),
-        "Severity of the log line.",
-    ),
+    ("set-log-level", false, REQ | RES, Built, "Severity of the log line."),
+    ("set-log-level", false, AFTER | CONT, Tuning("lines keep their severity"), "Severity of the log line."),
     (
         "do-log",
         false,
@@ -256,7 +249,8 @@ mod tests {
         assert_eq!(action(RuleSet::Request, "track-sc0").map(|a| a.0), Some("track-sc"));
         assert_eq!(action(RuleSet::Request, "lua.x").map(|a| a.0), Some("lua."));
         assert_eq!(action(RuleSet::Request, "accept"), None);
-        assert!(matches!(action(RuleSet::Response, "deny"), Some((_, NotYet(_)))));
+        assert!(matches!(action(RuleSet::AfterResponse, "set-status"), Some((_, NotYet(_)))));
+        assert_eq!(action(RuleSet::AfterResponse, "deny"), None);
         assert!(ACTIONS.iter().all(|(.., doc)| doc.ends_with('.')));
     }
 }

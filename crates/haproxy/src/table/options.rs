@@ -96,7 +96,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (0, 0),
         "off",
         "Lets servers believe in keep-alive before closing.",
-        Accepted,
+        Proxy(take::flag),
     ),
     word(
         "option http-use-htx",
@@ -175,7 +175,7 @@ pub(super) const WORDS: &[Keyword] = &[
         "Drops waiting requests whose client has gone.",
         Accepted,
     ),
-    word("option allbackups", DB, (0, 0), "off", "Uses all backups at once.", Accepted),
+    word("option allbackups", DB, (0, 0), "off", "Uses all backups at once.", Proxy(take::flag)),
     word(
         "option checkcache",
         DB,
@@ -234,7 +234,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (0, 0),
         "off",
         "No answer and no line for connections closed before a request.",
-        Accepted,
+        Proxy(take::flag),
     ),
     word("option http-no-delay", DFB, (0, 0), "off", "Sends every piece at once.", Accepted),
     word(

@@ -258,8 +258,8 @@ pub(super) const WORDS: &[Keyword] = &[
         "Keeps a response field for the log.",
         Proxy(rules::capture),
     ),
-    word("capture cookie", F, (3, 3), "", "Keeps a cookie for the log.", Tuning("cookies are logged as `-`")),
-    word("declare capture", F, (3, 3), "", "Reserves a place for a captured value.", Accepted),
+    word("capture cookie", F, (3, 3), "", "Keeps a cookie for the log.", Proxy(rules::capture)),
+    word("declare capture", F, (3, 3), "", "Reserves a place for a captured value.", Proxy(rules::capture)),
     word("errorfile", DFB, (2, 2), "", "A file that answers for a status.", Proxy(take::errorfile)),
     word(
         "errorfiles",

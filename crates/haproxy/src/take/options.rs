@@ -114,7 +114,8 @@ pub(crate) fn redispatch(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Find
     {
         findings.bad_value(word, format!("`{}` is no number of retries", word.text));
     }
-    proxy.settings.redispatch = plain(call);
+    let interval = call.arguments.first().and_then(|word| word.text.parse().ok());
+    proxy.settings.redispatch = plain(call).then(|| interval.unwrap_or(-1));
 }
 
 /// `option httpchk` and `option tcp-check`: the last one counts.

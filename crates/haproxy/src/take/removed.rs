@@ -10,7 +10,7 @@ pub(crate) fn nothing(_: &mut Proxy, _: &Call<'_>, _: &mut Findings) {}
 
 /// The old `redispatch`.
 pub(crate) fn redispatch(proxy: &mut Proxy, _: &Call<'_>, _: &mut Findings) {
-    proxy.settings.redispatch = true;
+    proxy.settings.redispatch = Some(-1);
 }
 
 /// `reqadd "Name: value" [cond]` is `http-request add-header Name value [cond]`.

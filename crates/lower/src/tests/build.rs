@@ -85,6 +85,7 @@ pub(crate) fn route(name: &str, matching: RouteMatch, action: Action) -> Route {
         error_pages: Arc::default(),
         recursive_error_pages: false,
         response_edits: Arc::default(),
+        response_program: Vec::new(),
         expires: None,
         gzip: None,
         access_logs: Arc::default(),
@@ -138,6 +139,7 @@ pub(crate) fn site(name: &str, routes: Vec<RouteId>, fallback: RouteId) -> Site 
         port_in_redirect: true,
         absolute_redirect: true,
         log_empty_connections: false,
+        answer_silence: false,
     }
 }
 
@@ -195,6 +197,7 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         queue: None,
         sticky: None,
         resolver: None,
+        all_backups: false,
         implicit: false,
     }
 }
@@ -207,6 +210,7 @@ pub(crate) fn proxy(pool: &str, fields: &[(&str, Template)]) -> Action {
         uri: UpstreamUri::Pass,
         method: None,
         http_1_1: true,
+        announce_close: false,
         request_headers: Arc::new(
             fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
         ),

@@ -79,6 +79,7 @@ fn a_proxy_with_rules() {
                 content_type: None,
                 headers: vec![("X-Why".into(), text("bot"))],
                 error_pages: false,
+                cause: weir_model::settings::Cause::Content,
             })],
             otherwise: vec![],
         },

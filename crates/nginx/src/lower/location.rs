@@ -333,6 +333,7 @@ pub(crate) fn route(
         error_pages: error_pages(lo, s),
         recursive_error_pages: s.recursive_error_pages,
         response_edits: s.add_headers.items().clone(),
+        response_program: Vec::new(),
         expires: s.expires.clone(),
         gzip: s.gzip_on.then(|| s.gzip.clone()),
         access_logs: s.access_logs.items().clone(),

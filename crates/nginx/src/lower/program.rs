@@ -229,7 +229,8 @@ fn respond(lo: &mut Lowering<'_>, d: &Directive) -> Option<Op> {
     // An error without text is one like any other: its page applies.
     let error_pages = status >= 400 && text.is_none_or(|word| word.text.is_empty());
     let body = if error_pages { RespondBody::Standard } else { body };
-    Some(Op::Respond(Respond { status, body, content_type: None, headers: Vec::new(), error_pages }))
+    let cause = weir_model::settings::Cause::Content;
+    Some(Op::Respond(Respond { status, body, content_type: None, headers: Vec::new(), error_pages, cause }))
 }
 
 /// `set $variable value`.

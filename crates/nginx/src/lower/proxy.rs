@@ -147,6 +147,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, place: &Place, spec: &Pro
         uri,
         method: proxy.method.clone(),
         http_1_1: proxy.http_1_1,
+        announce_close: false,
         request_headers: request_fields(lo, proxy),
         pass_request_headers: proxy.pass_request_headers,
         pass_request_body: proxy.pass_request_body,

@@ -75,6 +75,7 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         port_in_redirect: scope.site.port_in_redirect,
         absolute_redirect: scope.site.absolute_redirect,
         log_empty_connections: false,
+        answer_silence: false,
     };
     Lowered {
         site: lo.model.add_site(site),

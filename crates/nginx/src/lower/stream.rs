@@ -198,6 +198,7 @@ fn service(
         tcp_nodelay: s.tcp_nodelay,
         max_connections: None,
         socket_keepalive: false,
+        log_empty_connections: true,
     }
 }
 

@@ -86,6 +86,7 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         queue: None,
         sticky: None,
         resolver: None,
+        all_backups: false,
         implicit: false,
     }
 }

@@ -96,6 +96,7 @@ fn route() -> Route {
         prefix: Arc::new(*b"/"),
         children: None,
         program: None,
+        response_program: None,
         try_files: None,
         files: Arc::new(files),
         action: Action::Static,
