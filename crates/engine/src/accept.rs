@@ -165,6 +165,12 @@ async fn serve(
     let listener = installed.plan.listener(ix);
     let Ok(local) = stream.local_addr() else { return };
     let _counted = worker.counters.connected(id, site_of(&installed, &listener.service));
+    if let Some(gate) = &listener.gate {
+        let caller = Client::new(worker, peer.clone(), local.clone(), id);
+        if crate::tcp::is_turned_away(worker, &installed, caller, gate) {
+            return;
+        }
+    }
     let timer = Timer::new();
     let mut client = Client::new(worker, peer, local, id);
     let tcp = match &listener.service {

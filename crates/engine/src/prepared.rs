@@ -190,7 +190,7 @@ fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
             }
         };
         let crl_pem = tls.crl.as_ref().map(|pem| pem.bytes.to_vec());
-        ServerVerify::Ca { ca_pem, crl_pem, check_name: true }
+        ServerVerify::Ca { ca_pem, crl_pem, check_name: !tls.any_name }
     } else {
         ServerVerify::Off
     };

@@ -12,7 +12,7 @@ use weir_control::snapshot::{
     Back, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process, Site,
     Snapshot,
 };
-use weir_plan::{Address, Plan, PoolIx, ProxyTarget, Service, TcpAction};
+use weir_plan::{Address, Plan, ProxyTarget, Service, TcpAction};
 use weir_policy::pool::{Balance, PoolShared, Standing};
 use weir_telemetry::{BackKey, FrontKey};
 
@@ -133,14 +133,21 @@ fn listeners(shared: &Shared, plan: &Plan, now: u64) -> Vec<Listener> {
 }
 
 fn tcp_pools(plan: &Plan) -> HashSet<PoolId> {
-    let target = |action: &TcpAction| match action {
-        TcpAction::Proxy(proxy) => match proxy.target {
-            ProxyTarget::Pool(pool) => Some(pool),
-            ProxyTarget::Computed(_) => None,
-        },
-        TcpAction::Respond(_) => None,
-    };
-    plan.tcp.iter().filter_map(|tcp| target(&tcp.action)).map(|ix: PoolIx| plan.pool(ix).id).collect()
+    let mut pools = HashSet::new();
+    plan.tcp.iter().for_each(|tcp| note_pools(plan, &tcp.action, &mut pools));
+    pools
+}
+
+fn note_pools(plan: &Plan, action: &TcpAction, pools: &mut HashSet<PoolId>) {
+    match action {
+        TcpAction::Proxy(proxy) => {
+            if let ProxyTarget::Pool(pool) = proxy.target {
+                pools.insert(plan.pool(pool).id);
+            }
+        }
+        TcpAction::Choose(cases) => cases.iter().for_each(|case| note_pools(plan, &case.action, pools)),
+        TcpAction::Respond(_) | TcpAction::Nobody => {}
+    }
 }
 
 /// What a pool's endpoints have in common.

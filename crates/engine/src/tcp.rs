@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use weir_http::hello;
 use weir_plan::{Client as Who, Service, TcpAction, TcpIx, TcpProxy};
 use weir_policy::pool::Lease;
 use weir_policy::retry::{Failure, Retry};
@@ -15,7 +16,9 @@ use weir_wire::Conn;
 
 use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
 use crate::count::Attempting;
-use crate::exchange::{Client, Ending, Exchange, Phase};
+use crate::eval::condition;
+use crate::eval::program::{self, Verdict};
+use crate::exchange::{Client, Ending, Exchange, Peeked, Phase};
 use crate::log;
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, local_address, open, resolve};
 use crate::worker::{Admission, Installed, Worker};
@@ -26,15 +29,18 @@ pub(crate) async fn serve(
     conn: Conn,
     client: Rc<Client>,
     timer: Timer,
-    ahead: Buf,
+    mut ahead: Buf,
     admission: &Admission,
 ) {
     let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
     let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
     // The exchange is what variables, logs and choices look at; a session has no request.
     let mut session = Box::new(Exchange::new(worker.clone(), installed, client));
-    match Box::pin(begin(&mut session, tcp, &conn, &timer)).await {
+    match Box::pin(begin(&mut session, tcp, &conn, &timer, &mut ahead)).await {
         Begun::Ended(status) => {
+            // What the client said counts, though nobody was told; left unread it would reset the connection.
+            let _ = conn.try_read(&mut ahead);
+            session.request.bytes = ahead.len() as u64;
             session.response.status = status;
             log::session_ended(&mut session, tcp);
         }
@@ -65,7 +71,7 @@ struct Connected {
 }
 
 /// Real address, access, limits, the endpoint.
-async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer) -> Begun {
+async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer, ahead: &mut Buf) -> Begun {
     let installed = session.installed.clone();
     let service = installed.plan.tcp_service(tcp);
     if let Some(rules) = &service.real_ip {
@@ -74,7 +80,14 @@ async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer) -
     if let Err(status) = admitted(session, &installed, tcp) {
         return Begun::Ended(status);
     }
-    match &service.action {
+    if let Some(delay) = service.inspect {
+        inspect(session, conn, timer, delay, ahead).await;
+    }
+    if is_refused(session, service.program.as_deref()) {
+        return Begun::Ended(403);
+    }
+    let Some(action) = chosen(session, &service.action) else { return Begun::Ended(403) };
+    match action {
         TcpAction::Respond(template) => {
             let text = crate::eval::text(session, template);
             session.response.bytes_sent = text.len() as u64;
@@ -83,11 +96,68 @@ async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer) -
             let _ = conn.shutdown_write().await;
             Begun::Ended(200)
         }
+        TcpAction::Nobody | TcpAction::Choose(_) => {
+            session.ending = Ending::ServerAborted(Phase::Connect);
+            Begun::Ended(502)
+        }
         TcpAction::Proxy(proxy) => match connect(session, &installed, proxy, timer).await {
             Ok(connected) => Begun::Connected(Box::new(connected)),
             Err(status) => Begun::Ended(status),
         },
     }
+}
+
+/// Waits for the client's first bytes, until they are a whole hello or none, or the time is up.
+async fn inspect(
+    session: &mut Exchange,
+    conn: &Conn,
+    timer: &Timer,
+    delay: std::time::Duration,
+    ahead: &mut Buf,
+) {
+    timer.arm(delay);
+    let hello = loop {
+        let more = match hello::peek(ahead) {
+            hello::Peek::Hello(hello) => break Some(hello),
+            hello::Peek::Other => break None,
+            hello::Peek::More if ahead.len() > 2 * hello::MOST => break None,
+            hello::Peek::More => timer.run(conn.read_up_to(ahead, weir_rt::MEDIUM)).await,
+        };
+        if !matches!(more, Ok(Ok(1..))) {
+            break None;
+        }
+    };
+    session.peeked = Some(Box::new(Peeked { length: ahead.len(), hello }));
+}
+
+/// Whether a program closes the session.
+fn is_refused(session: &mut Exchange, program: Option<&weir_plan::Program>) -> bool {
+    let closes = program.is_some_and(|program| matches!(program::run(session, program), Verdict::Close));
+    if closes {
+        session.ending = Ending::Proxy(Phase::Request);
+    }
+    closes
+}
+
+/// The action of the first case that holds. `None`: it closes the session.
+fn chosen<'p>(session: &mut Exchange, action: &'p TcpAction) -> Option<&'p TcpAction> {
+    let TcpAction::Choose(cases) = action else { return Some(action) };
+    let holds = |session: &mut Exchange, case: &weir_plan::TcpCase| {
+        case.condition.as_ref().is_none_or(|condition| condition::holds(session, condition))
+    };
+    let Some(case) = cases.iter().find(|case| holds(session, case)) else { return Some(&TcpAction::Nobody) };
+    (!is_refused(session, case.program.as_deref())).then_some(&case.action)
+}
+
+/// Whether the rules of a listener turn a connection away as it is accepted.
+pub(crate) fn is_turned_away(
+    worker: &Rc<Worker>,
+    installed: &Rc<Installed>,
+    client: Client,
+    gate: &weir_plan::Program,
+) -> bool {
+    let mut session = Box::new(Exchange::new(worker.clone(), installed.clone(), Rc::new(client)));
+    matches!(program::run(&mut session, gate), Verdict::Close)
 }
 
 /// Access and limits. `Err`: nginx's session status.

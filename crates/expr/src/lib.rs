@@ -8,12 +8,14 @@
 
 #![forbid(unsafe_code)]
 
+mod convert;
 pub mod settings;
 mod template;
 mod var;
 
+pub use convert::{Arithmetic, Coding, Convert};
 pub use template::{Filter, Piece, Template};
-pub use var::{Count, Timer, Var};
+pub use var::{Count, Peeked, Timer, Var};
 
 /// A user-defined variable by name, as the model refers to it (without `$`).
 pub type Named = String;

@@ -205,6 +205,10 @@ pub enum Var<S> {
     UpstreamSessionTime,
     /// What became of a persistence cookie, in two letters: the request's, the response's (HAProxy `%tsc`).
     PersistenceState,
+    /// What a session's first bytes say, read ahead (HAProxy `req.ssl_sni` and its kin).
+    Peeked(Peeked),
+    /// A line of a request field, whole: 1 is the first, -1 the last (HAProxy `req.fhdr`).
+    HeaderLine(String, i16),
     /// How many values a request field has; comma-separated ones each, or whole lines.
     HeaderCount(String, bool),
     /// A count of a pool named here, rather than of the exchange's own (HAProxy `nbsrv(NAME)`).
@@ -352,6 +356,8 @@ impl<S> Var<S> {
             Var::UpstreamSessionTime => Var::UpstreamSessionTime,
             Var::TerminationState => Var::TerminationState,
             Var::PersistenceState => Var::PersistenceState,
+            Var::Peeked(a) => Var::Peeked(*a),
+            Var::HeaderLine(a, b) => Var::HeaderLine(a.clone(), *b),
             Var::HeaderCount(a, b) => Var::HeaderCount(a.clone(), *b),
             Var::PoolCount(a, b) => Var::PoolCount(a.clone(), *b),
             Var::Timer(a) => Var::Timer(*a),
@@ -475,6 +481,8 @@ impl<S: fmt::Display> fmt::Display for Var<S> {
             Var::UpstreamSessionTime => f.write_str("upstream.session_time"),
             Var::TerminationState => f.write_str("termination_state"),
             Var::PersistenceState => f.write_str("persistence_state"),
+            Var::Peeked(a) => write!(f, "peeked.{a:?}"),
+            Var::HeaderLine(a, b) => write!(f, "header_line.{a}[{b}]"),
             Var::HeaderCount(a, split) => write!(f, "header_count.{a}{}", if *split { "" } else { ".lines" }),
             Var::PoolCount(a, b) => write!(f, "pool.{a}.{b:?}"),
             Var::Timer(a) => write!(f, "timer.{a:?}"),
@@ -522,6 +530,19 @@ pub enum Timer {
     Total,
     /// `%Tu`: Total without Idle.
     User,
+}
+
+/// What the first bytes of a TCP session say, if they are a TLS hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peeked {
+    /// The server name asked for.
+    ServerName,
+    /// The first protocol offered by ALPN.
+    Alpn,
+    /// Type of the handshake message: 1 for a hello.
+    HelloType,
+    /// Bytes that were read.
+    Length,
 }
 
 /// Gauges that log lines show, read when the line is written.

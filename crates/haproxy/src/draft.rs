@@ -188,6 +188,8 @@ pub(crate) struct Settings {
     pub(crate) timeouts: BTreeMap<&'static str, At<Duration>>,
     pub(crate) maxconn: Option<u64>,
     pub(crate) backlog: Option<u32>,
+    /// `tcp-request inspect-delay`.
+    pub(crate) inspect: Option<Duration>,
     pub(crate) retries: Option<u64>,
     pub(crate) retry_on: Vec<Word>,
     /// `option redispatch`, with its interval.

@@ -18,6 +18,7 @@ pub mod framing;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod hello;
 pub mod host;
 pub mod limits;
 pub mod lines;

@@ -30,6 +30,7 @@ impl<'m> Cx<'m> {
             proxy_protocol: listener.proxy_protocol,
             tls: listener.tls.as_ref().map(|tls| self.listener_tls(tls, http)),
             max_connections: listener.max_connections,
+            gate: self.program(&listener.gate),
             service: self.service(&listener.service, indices),
             widest_heads: self.widest_heads(&listener.service),
         }

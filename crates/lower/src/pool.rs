@@ -219,6 +219,7 @@ impl<'m> Cx<'m> {
     pub(crate) fn upstream_tls(&mut self, tls: &model::UpstreamTls) -> UpstreamTlsUse {
         let config = plan::UpstreamTls {
             verify: tls.verify,
+            any_name: tls.any_name,
             ca: tls.ca.as_deref().and_then(|path| self.certificates("the CA file", path)),
             crl: tls.crl.as_deref().and_then(|path| self.pem("the revocation list", path)),
             certificate: tls.certificate.as_ref().and_then(|certificate| self.certificate(certificate)),

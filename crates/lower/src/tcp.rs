@@ -12,10 +12,9 @@ impl<'m> Cx<'m> {
         plan::TcpService {
             id: SiteId::from_name(&service.name),
             name: service.name.as_str().into(),
-            action: match &service.action {
-                model::TcpAction::Proxy(proxy) => plan::TcpAction::Proxy(self.tcp_proxy(proxy)),
-                model::TcpAction::Respond(text) => plan::TcpAction::Respond(self.template(text)),
-            },
+            action: self.tcp_action(&service.action),
+            inspect: service.inspect,
+            program: self.program(&service.program),
             access: self.access(&service.access),
             limit_conn: self.limit_conn(&service.limit_conn),
             real_ip: service.real_ip.as_ref().map(|rules| self.real_ip(rules)),
@@ -30,6 +29,24 @@ impl<'m> Cx<'m> {
             max_connections: service.max_connections,
             socket_keepalive: service.socket_keepalive,
             log_empty_connections: service.log_empty_connections,
+        }
+    }
+
+    fn tcp_action(&mut self, action: &'m model::TcpAction) -> plan::TcpAction {
+        match action {
+            model::TcpAction::Proxy(proxy) => plan::TcpAction::Proxy(self.tcp_proxy(proxy)),
+            model::TcpAction::Respond(text) => plan::TcpAction::Respond(self.template(text)),
+            model::TcpAction::Nobody => plan::TcpAction::Nobody,
+            model::TcpAction::Choose(cases) => plan::TcpAction::Choose(
+                cases
+                    .iter()
+                    .map(|case| plan::TcpCase {
+                        condition: case.condition.as_ref().map(|condition| self.condition(condition)),
+                        program: self.program(&case.program),
+                        action: self.tcp_action(&case.action),
+                    })
+                    .collect(),
+            ),
         }
     }
 

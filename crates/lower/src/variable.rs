@@ -25,12 +25,27 @@ impl<'m> Cx<'m> {
                     default: self.template(default),
                 }
             }
+            model::Definition::Converted { source, steps } => plan::Definition::Converted {
+                source: self.template(source),
+                steps: steps.iter().map(|step| self.step(step)).collect(),
+            },
             model::Definition::Split { key, shares } => plan::Definition::Split {
                 key: self.template(key),
                 shares: shares.iter().map(|(bound, value)| (*bound, self.template(value))).collect(),
             },
         };
         plan::Variable { name: variable.name.as_str().into(), definition }
+    }
+
+    fn step(&mut self, step: &'m model::Step) -> plan::Step {
+        match step {
+            model::Step::Convert(convert) => plan::Step::Convert(convert.clone()),
+            model::Step::Coding(coding) => plan::Step::Coding(*coding),
+            model::Step::Replace { pattern, with, all } => {
+                plan::Step::Replace { pattern: self.pattern(pattern), with: self.template(with), all: *all }
+            }
+            model::Step::Append(text) => plan::Step::Append(self.template(text)),
+        }
     }
 
     fn map_table(&mut self, table: &'m model::MapTable) -> MapTable {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use weir_diag::Origin;
 
-use crate::{ListenerTls, SiteId, TcpId};
+use crate::{ListenerTls, Op, SiteId, TcpId};
 
 /// One bound address.
 #[derive(Clone, Debug, Serialize)]
@@ -28,6 +28,9 @@ pub struct Listener {
     pub http2: bool,
     /// Client connections accepted at once; `None`: only the process's limit.
     pub max_connections: Option<u64>,
+    /// Runs on every connection as it is accepted, before anything is read; it may only close (HAProxy `tcp-request
+    /// connection`).
+    pub gate: Vec<Op>,
     /// What is served.
     pub service: Service,
 }

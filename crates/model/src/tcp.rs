@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::settings::{ProxyProtocol, RetrySettings};
 
-use crate::{Access, AccessLog, LimitConn, Manner, RealIp, Template, UpstreamTls};
+use crate::{Access, AccessLog, Condition, LimitConn, Manner, Op, RealIp, Template, UpstreamTls};
 
 /// A TCP service: connections are carried, not read.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +19,10 @@ pub struct TcpService {
     pub origin: Origin,
     /// What is done with a connection.
     pub action: TcpAction,
+    /// So long bytes of the client are waited for before rules look at them (HAProxy `inspect-delay`).
+    pub inspect: Option<Duration>,
+    /// Runs before anything is done; it may only close (HAProxy `tcp-request content`).
+    pub program: Vec<Op>,
     /// Who may pass.
     pub access: Arc<Access>,
     /// Concurrency limits.
@@ -52,6 +56,21 @@ pub enum TcpAction {
     Proxy(TcpProxy),
     /// Sends a text and closes (stream `return`).
     Respond(Template),
+    /// Nobody is there: the connection is closed.
+    Nobody,
+    /// The first case whose condition holds.
+    Choose(Vec<TcpCase>),
+}
+
+/// One choice of a TCP service.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpCase {
+    /// When it is chosen; `None`: always.
+    pub condition: Option<Condition>,
+    /// Runs once it is chosen; it may only close.
+    pub program: Vec<Op>,
+    /// What is done.
+    pub action: TcpAction,
 }
 
 /// Carrying of bytes.

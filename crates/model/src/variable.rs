@@ -42,6 +42,34 @@ pub enum Definition {
         /// `(bound, value)`; a last bound of `u32::MAX` takes the rest.
         shares: Vec<(u32, Template)>,
     },
+    /// A value through steps, computed at each use; none where there is no value.
+    Converted {
+        /// What goes in.
+        source: Template,
+        /// In order.
+        steps: Vec<Step>,
+    },
+}
+
+/// One step of a conversion.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// A pure change.
+    Convert(weir_expr::Convert),
+    /// A coding or a hash.
+    Coding(weir_expr::Coding),
+    /// What the pattern matches becomes this, once or wherever it matches.
+    Replace {
+        /// Tried on the value.
+        pattern: Pattern,
+        /// Substitute; groups are [`weir_expr::Var::Capture`].
+        with: Template,
+        /// Wherever it matches.
+        all: bool,
+    },
+    /// Text after the value.
+    Append(Template),
 }
 
 /// A table from text to text.

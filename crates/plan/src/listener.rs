@@ -8,7 +8,7 @@ use serde::Serialize;
 use weir_control::ListenerId;
 use weir_expr::settings::ClientSettings;
 
-use crate::{HostIndex, ListenerTls, TcpIx};
+use crate::{HostIndex, ListenerTls, Program, TcpIx};
 
 /// One bound address.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +27,8 @@ pub struct Listener {
     pub tls: Option<Arc<ListenerTls>>,
     /// Client connections accepted at once; `None`: only the process's limit.
     pub max_connections: Option<u64>,
+    /// Runs on every connection as it is accepted; it may only close.
+    pub gate: Option<Arc<Program>>,
     /// What is served.
     pub service: Service,
     /// Rules for heads that let pass whatever one of the sites lets pass, where they differ. The site's own are applied

@@ -13,8 +13,8 @@ use weir_expr::{Piece, Slot};
 use crate::{
     Access, AccessLog, Action, BasicAuth, Condition, Definition, ErrorLog, ErrorPages, HeadTemplate,
     Listener, ListenerIx, LogIx, LogTarget, NameIndex, PathIndex, Plan, Pool, PoolIx, Process, Proxy,
-    ProxyTarget, Route, RouteFeatures, RouteIx, RouteSettings, Service, Site, SiteIx, StaticFiles, Subject,
-    TcpAction, TcpIx, TcpService, Template, Variable,
+    ProxyTarget, Route, RouteFeatures, RouteIx, RouteSettings, Service, Site, SiteIx, StaticFiles, Step,
+    Subject, TcpAction, TcpIx, TcpService, Template, Variable,
 };
 
 /// What is kept. In the part each of them has index 0.
@@ -121,6 +121,8 @@ impl Cut<'_> {
             id: service.id,
             name: service.name.clone(),
             action: TcpAction::Respond(Template::default()),
+            inspect: None,
+            program: None,
             access: Arc::new(Access::default()),
             limit_conn: Arc::default(),
             real_ip: None,
@@ -181,6 +183,14 @@ impl Cut<'_> {
             Definition::Map(table) => table.templates().for_each(|template| self.template(template)),
             Definition::Geo { source, values, default, .. } => {
                 source.iter().chain(values.iter()).chain([default]).for_each(|t| self.template(t));
+            }
+            Definition::Converted { source, steps } => {
+                self.template(source);
+                for step in steps {
+                    if let Step::Append(template) | Step::Replace { with: template, .. } = step {
+                        self.template(template);
+                    }
+                }
             }
             Definition::Split { key, shares } => {
                 shares.iter().map(|share| &share.1).chain([key]).for_each(|t| self.template(t));

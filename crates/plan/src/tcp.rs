@@ -7,7 +7,10 @@ use serde::Serialize;
 use weir_control::SiteId;
 use weir_expr::settings::{ProxyProtocol, RetrySettings};
 
-use crate::{Access, AccessLog, ErrorLog, LimitConn, Manner, ProxyTarget, RealIp, Template, UpstreamTlsUse};
+use crate::{
+    Access, AccessLog, Condition, ErrorLog, LimitConn, Manner, Program, ProxyTarget, RealIp, Template,
+    UpstreamTlsUse,
+};
 
 /// A TCP service: connections are carried, not read.
 #[derive(Clone, Debug, Serialize)]
@@ -18,6 +21,10 @@ pub struct TcpService {
     pub name: Box<str>,
     /// What is done with a connection.
     pub action: TcpAction,
+    /// So long bytes of the client are waited for before rules look at them.
+    pub inspect: Option<Duration>,
+    /// Runs before anything is done; it may only close.
+    pub program: Option<Arc<Program>>,
     /// Who may pass.
     pub access: Arc<Access>,
     /// Concurrency limits.
@@ -51,6 +58,21 @@ pub enum TcpAction {
     Proxy(TcpProxy),
     /// Sends a text and closes.
     Respond(Template),
+    /// Nobody is there: the connection is closed.
+    Nobody,
+    /// The first case whose condition holds.
+    Choose(Box<[TcpCase]>),
+}
+
+/// One choice of a TCP service.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpCase {
+    /// When it is chosen; `None`: always.
+    pub condition: Option<Condition>,
+    /// Runs once it is chosen; it may only close.
+    pub program: Option<Arc<Program>>,
+    /// What is done.
+    pub action: TcpAction,
 }
 
 /// Carrying of bytes.

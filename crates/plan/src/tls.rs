@@ -135,6 +135,8 @@ pub struct UpstreamTlsUse {
 pub struct UpstreamTls {
     /// Verify the endpoint's certificate against `ca` (or the system's CAs if `None`).
     pub verify: bool,
+    /// The certificate may be for any name (HAProxy without `sni` and `verifyhost`).
+    pub any_name: bool,
     /// Trusted CAs.
     pub ca: Option<Pem>,
     /// Revocation list.

@@ -41,6 +41,34 @@ pub enum Definition {
         /// `(inclusive upper bound, value)` in order.
         shares: Box<[(u32, Template)]>,
     },
+    /// A value through steps, computed at each use.
+    Converted {
+        /// What goes in.
+        source: Template,
+        /// In order.
+        steps: Box<[Step]>,
+    },
+}
+
+/// One step of a conversion.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// A pure change.
+    Convert(weir_expr::Convert),
+    /// A coding or a hash.
+    Coding(weir_expr::Coding),
+    /// What the pattern matches becomes this, once or wherever it matches.
+    Replace {
+        /// Tried on the value.
+        pattern: Arc<Pattern>,
+        /// Substitute.
+        with: Template,
+        /// Wherever it matches.
+        all: bool,
+    },
+    /// Text after the value.
+    Append(Template),
 }
 
 /// The share that a hash falls into.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use weir_plan::{Condition, FileKind, Subject, Test};
+use weir_plan::{Condition, FileKind, Piece, Subject, Template, Test};
 
 use crate::access;
 use crate::exchange::Exchange;
@@ -30,6 +30,7 @@ pub(crate) fn is_truthy(value: &[u8]) -> bool {
 
 fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> bool {
     let (fields, name, split) = match subject {
+        Subject::Value(template) if matches!(test, Test::Present) => return is_present(exchange, template),
         Subject::Value(template) => {
             let value = super::text(exchange, template);
             return passes(exchange, &value, test);
@@ -53,6 +54,18 @@ fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> bool {
             passes(exchange, line, test)
         }
     })
+}
+
+/// Whether there is a value, be it an empty one.
+fn is_present(exchange: &Exchange, template: &Template) -> bool {
+    let mut value = Vec::new();
+    match template.pieces.as_slice() {
+        [Piece::Var(var, _)] => super::vars::append(exchange, var, &mut value),
+        _ => {
+            super::render(exchange, template, &mut value);
+            !value.is_empty()
+        }
+    }
 }
 
 fn passes(exchange: &mut Exchange, value: &[u8], test: &Test) -> bool {

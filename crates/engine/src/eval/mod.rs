@@ -4,6 +4,7 @@
 //! Driven by: the exchange's walk, actions, logs.
 
 pub(crate) mod condition;
+mod convert;
 pub(crate) mod program;
 mod tables;
 mod tls;

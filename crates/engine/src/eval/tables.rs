@@ -55,6 +55,12 @@ fn compute(exchange: &Exchange, definition: &Definition, out: &mut Vec<u8>) -> b
             super::render(exchange, found.unwrap_or(default), out);
             true
         }
+        Definition::Converted { source, steps } => {
+            if let Some(value) = super::convert::converted(exchange, source, steps) {
+                out.extend_from_slice(&value);
+            }
+            false
+        }
         Definition::Split { key, shares } => {
             let hash = murmur2(&super::text(exchange, key));
             if let Some(value) = weir_plan::share_of(shares, hash) {

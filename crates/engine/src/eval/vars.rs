@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use weir_expr::{Count, Slot, Timer, Var};
+use weir_expr::{Count, Peeked, Slot, Timer, Var};
 use weir_http::HeaderId;
 use weir_plan::{Action, Manner};
 
@@ -213,7 +213,17 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::UpstreamCookie(name) => return extend(out, upstream_cookie(exchange, name.as_bytes())),
         Var::UpstreamCacheStatus => return false,
         Var::TerminationState => out.extend_from_slice(exchange.ending.letters().as_bytes()),
+        Var::Peeked(what) => return peeked(exchange, *what, out),
         Var::PersistenceState => out.extend_from_slice(&exchange.persistence),
+        Var::HeaderLine(name, nth) => {
+            let lines = || request.fields.all(FieldName::new(name.as_bytes()));
+            let at = match nth {
+                0 => None,
+                1.. => Some(*nth as usize - 1),
+                _ => lines().count().checked_sub(usize::from(nth.unsigned_abs())),
+            };
+            return extend(out, at.and_then(|at| lines().nth(at)));
+        }
         Var::HeaderCount(name, split) => {
             let lines = request.fields.all(FieldName::new(name.as_bytes()));
             let count: usize = match split {
@@ -267,6 +277,20 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::User(slot) => return super::tables::append_user(exchange, *slot, out),
     }
     out.len() > before
+}
+
+/// What a session's first bytes say; nothing where they were not read ahead.
+fn peeked(exchange: &Exchange, what: Peeked, out: &mut Vec<u8>) -> bool {
+    let Some(peeked) = &exchange.peeked else { return false };
+    let hello = peeked.hello.as_ref();
+    match what {
+        Peeked::ServerName => {
+            extend(out, hello.map(|hello| &*hello.server_name).filter(|name| !name.is_empty()))
+        }
+        Peeked::Alpn => extend(out, hello.map(|hello| &*hello.alpn).filter(|name| !name.is_empty())),
+        Peeked::HelloType => number(out, hello.map(|_| 1)),
+        Peeked::Length => number(out, Some(peeked.length as u64)),
+    }
 }
 
 /// The user that authenticated; else the one that the request names, unchecked, as nginx shows it.

@@ -118,6 +118,8 @@ pub(crate) struct Exchange {
     pub(crate) asked_for: Option<Vec<u8>>,
     /// Close the client's connection after the answer.
     pub(crate) close_after: bool,
+    /// What a session's first bytes say, where rules asked for it.
+    pub(crate) peeked: Option<Box<Peeked>>,
     /// What became of a persistence cookie: in the request, in the response (HAProxy's letters).
     pub(crate) persistence: [u8; 2],
     /// A rule wants no access log of it.
@@ -136,6 +138,14 @@ pub(crate) struct CapturedFields {
     pub(crate) response: Vec<Option<Box<[u8]>>>,
     /// What to take from the response: name, most bytes, slot.
     pub(crate) wanted: Vec<(Box<[u8]>, usize, u16)>,
+}
+
+/// What a session's first bytes say.
+pub(crate) struct Peeked {
+    /// How many there were.
+    pub(crate) length: usize,
+    /// The hello, if they are one.
+    pub(crate) hello: Option<weir_http::hello::Hello>,
 }
 
 /// Durations of phases.
@@ -194,6 +204,7 @@ impl Exchange {
             asked_for: None,
             close_after: false,
             persistence: *b"--",
+            peeked: None,
             unlogged: false,
             tunnel: None,
             id: Cell::new(None),

@@ -220,17 +220,17 @@ impl Picker {
                             exchange.times.queued = Some(weir_rt::now().saturating_duration_since(began));
                             return Err(Refusal { status: 503, why: "waited too long in the queue" });
                         }
-                        Either::Left(_) => match {
+                        Either::Left(_) => {
                             self.selection.queued();
-                            choose(&mut self.selection)
-                        } {
-                            Choice::Endpoint(lease) => {
-                                place.seated();
-                                break lease;
+                            match choose(&mut self.selection) {
+                                Choice::Endpoint(lease) => {
+                                    place.seated();
+                                    break lease;
+                                }
+                                Choice::NoneLive => return Err(self.none_live(exchange)),
+                                Choice::AllBusy { .. } => place.again(),
                             }
-                            Choice::NoneLive => return Err(self.none_live(exchange)),
-                            Choice::AllBusy { .. } => place.again(),
-                        },
+                        }
                     }
                 };
                 exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(began));

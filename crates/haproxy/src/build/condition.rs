@@ -251,7 +251,8 @@ fn compare(
     span: Span,
     scope: &Scope<'_>,
 ) -> Result<Condition, Problem> {
-    if kind == Fetch::Bool && matching == Matching::Bool {
+    let plain = sample.converters.iter().all(|call| call.name == "not");
+    if kind == Fetch::Bool && matching == Matching::Bool && plain {
         return boolean(sample, flags, span, scope);
     }
     if sample.fetch.name == "http_auth_group" {
@@ -342,6 +343,9 @@ fn truth(sample: &Sample, span: Span, scope: &Scope<'_>) -> Result<Condition, Pr
     };
     let present = |var: Var| Condition::Not(Box::new(equals(var, "")));
     Ok(match sample.fetch.name.as_str() {
+        "req.proto_http" | "req_proto_http" if sample::is_tcp(scope) => {
+            return Err(Problem::NotBuilt("telling HTTP from other bytes in mode tcp".into()));
+        }
         "always_true" | "req.proto_http" | "req_proto_http" | "wait_end" => Condition::Always(true),
         "always_false" | "ssl_fc_has_early" => Condition::Always(false),
         "bool" => Condition::Always(matches!(sample.argument(), "1" | "true" | "yes" | "on")),
@@ -420,8 +424,16 @@ fn header_count(sample: &Sample, ranges: &[(i64, i64)]) -> Result<Condition, Pro
         false => Subject::RequestHeader { name, split },
     };
     let holds = |n: i64| ranges.iter().any(|&(from, to)| from <= n && n <= to);
+    let counted = subject.clone();
     let present = Condition::Test { subject, test: Test::Present };
     match (holds(0), holds(1), holds(i64::MAX)) {
+        _ if sample.fetch.name.starts_with("req") || sample.fetch.name == "hdr_cnt" => {
+            let (Subject::RequestHeader { name, .. } | Subject::ResponseHeader { name, .. }) = counted else {
+                return Err(Problem::NotBuilt("counting anything but fields".into()));
+            };
+            let count = Subject::Value(Template::var(Var::HeaderCount(name, split)));
+            Ok(Condition::Test { subject: count, test: Test::Number(ranges.to_vec()) })
+        }
         (true, false, false) => Ok(Condition::Not(Box::new(present))),
         (false, true, true) => Ok(present),
         (true, true, true) => Ok(Condition::Always(true)),

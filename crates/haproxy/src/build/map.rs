@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use weir_diag::Span;
 use weir_expr::{Filter, Piece};
-use weir_model::{Definition, MapTable, Pattern, Template, Var, Variable};
+use weir_model::{Definition, MapTable, Pattern, Step, Template, Var, Variable};
 
 use super::condition::network;
 use super::sample::Call;
@@ -71,19 +71,43 @@ impl Maps {
         name
     }
 
+    /// The name of a variable that is a value through steps.
+    pub(crate) fn converted(&self, source: Template, steps: Vec<Step>) -> String {
+        let key = format!("{source} {steps:?}");
+        let mut by_use = self.by_use.borrow_mut();
+        if let Some(variable) = by_use.get(&key) {
+            return variable.name.clone();
+        }
+        let name = format!("haproxy.converted.{}", by_use.len() + 1);
+        let definition = Definition::Converted { source, steps };
+        by_use.insert(key, Variable { name: name.clone(), origin: None, definition });
+        name
+    }
+
     /// The definition of a variable that [`Maps::lookup`] named.
     pub(crate) fn definition(&self, name: &str) -> Option<Variable> {
         self.by_use.borrow().values().find(|variable| variable.name == name).cloned()
     }
 
-    /// Variables that maps themselves read.
+    /// What maps and conversions themselves read.
     pub(crate) fn sources(&self) -> Vec<Template> {
-        let source = |variable: &Variable| match &variable.definition {
-            Definition::Map(table) => Some(table.source.clone()),
-            Definition::Geo { source, .. } => source.clone(),
-            _ => None,
-        };
-        self.by_use.borrow().values().filter_map(source).collect()
+        let mut all = Vec::new();
+        for variable in self.by_use.borrow().values() {
+            match &variable.definition {
+                Definition::Map(table) => all.push(table.source.clone()),
+                Definition::Geo { source, .. } => all.extend(source.clone()),
+                Definition::Converted { source, steps } => {
+                    all.push(source.clone());
+                    for step in steps {
+                        if let Step::Append(text) | Step::Replace { with: text, .. } = step {
+                            all.push(text.clone());
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        all
     }
 }
 

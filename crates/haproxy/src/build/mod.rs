@@ -8,6 +8,7 @@ mod answer;
 pub(crate) mod bind;
 pub(crate) mod check;
 pub(crate) mod condition;
+mod convert;
 pub(crate) mod format;
 pub(crate) mod logs;
 pub(crate) mod map;

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::Diagnostic;
+use weir_expr::Convert;
 use weir_model::{
-    Balance, HashFunction, Pool, Queue, Resolver, Reuse, Sticky, StickyMode, Template, UpstreamKeepalive, Var,
+    Balance, HashFunction, Pool, Queue, Resolver, Reuse, Step, Sticky, StickyMode, Template,
+    UpstreamKeepalive, Var,
 };
 
 use super::check::checks;
@@ -116,9 +118,9 @@ fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
         "first" => return Balance::First,
         "random" => return Balance::Random { two: !word.text.ends_with("(1)") },
         "source" => Template::var(Var::ClientAddrBinary),
-        "uri" => uri_key(line, findings),
+        "uri" => uri_key(scope, line, findings),
         "url_param" => param_key(line, findings),
-        "hdr" => header_key(word, line, findings),
+        "hdr" => header_key(scope, word, line, findings),
         "hash" => expression_key(scope, line, findings),
         "rdp-cookie" | "log-hash" | "sticky" => {
             findings.not_built(word.span, &format!("balance {name}"), "it decides which server answers");
@@ -144,8 +146,9 @@ fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
     Balance::KeyHash { key, consistent, function, avalanche }
 }
 
-fn uri_key(line: &Line, findings: &mut Findings) -> Template {
+fn uri_key(scope: &Scope<'_>, line: &Line, findings: &mut Findings) -> Template {
     let mut template = Template::var(Var::RawPath);
+    let (mut length, mut slashes) = (None, None);
     let mut words = line.from(2).iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -155,17 +158,32 @@ fn uri_key(line: &Line, findings: &mut Findings) -> Template {
             }
             "path-only" => {}
             "len" | "depth" => {
-                words.next();
-                findings.not_built(
-                    word.span,
-                    &format!("balance uri {}", word.text),
-                    "it decides which server answers",
-                );
+                let Some(value) = words.next() else {
+                    findings.bad_value(word, format!("`{}` lacks its number", word.text));
+                    continue;
+                };
+                let number = findings.value(value, |text| match text.parse::<usize>() {
+                    Ok(number @ 1..) => Ok(number),
+                    _ => Err(format!("`{text}` is no number above 0")),
+                });
+                let number = if word.as_str() == "len" { &mut length } else { &mut slashes }.insert(number);
+                let _ = number;
             }
             _ => findings.bad_choice(word, "word of `balance uri`", &["whole", "path-only", "len", "depth"]),
         }
     }
-    template
+    let mut steps = Vec::new();
+    if let Some(Some(length)) = length {
+        steps.push(Step::Convert(Convert::Bytes { offset: 0, length: Some(length) }));
+    }
+    if let Some(Some(depth)) = slashes {
+        // Up to the slash after so many folders.
+        steps.push(Step::Convert(Convert::Slashes(depth + 1)));
+    }
+    if steps.is_empty() {
+        return template;
+    }
+    Template::var(Var::User(scope.maps.converted(template, steps)))
 }
 
 fn param_key(line: &Line, findings: &mut Findings) -> Template {
@@ -179,7 +197,7 @@ fn param_key(line: &Line, findings: &mut Findings) -> Template {
     Template::var(Var::Arg(name.text.clone()))
 }
 
-fn header_key(word: &Word, line: &Line, findings: &mut Findings) -> Template {
+fn header_key(scope: &Scope<'_>, word: &Word, line: &Line, findings: &mut Findings) -> Template {
     let name = word
         .text
         .strip_prefix("hdr(")
@@ -189,10 +207,20 @@ fn header_key(word: &Word, line: &Line, findings: &mut Findings) -> Template {
         findings.bad_value(word, "write `hdr(NAME)`");
         return Template::default();
     };
-    if let Some(word) = line.word(2) {
-        findings.not_built(word.span, "balance hdr … use_domain_only", "it decides which server answers");
+    let value = Template::var(Var::Header(name.to_ascii_lowercase()));
+    match line.word(2) {
+        None => value,
+        Some(word) if word.as_str() == "use_domain_only" => {
+            // The label before the last.
+            let separators = ".".to_owned();
+            let label = Convert::Field { index: -2, separators, count: 1, skip_empty: false };
+            Template::var(Var::User(scope.maps.converted(value, vec![Step::Convert(label)])))
+        }
+        Some(word) => {
+            findings.bad_choice(word, "word of `balance hdr`", &["use_domain_only"]);
+            value
+        }
     }
-    Template::var(Var::Header(name.to_ascii_lowercase()))
 }
 
 fn expression_key(scope: &Scope<'_>, line: &Line, findings: &mut Findings) -> Template {

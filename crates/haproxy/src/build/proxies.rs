@@ -203,7 +203,8 @@ fn timeouts(proxy: &Proxy, findings: &mut Findings) {
     );
 }
 
-fn listeners(context: &mut Context<'_>, proxy: &Proxy, bound: &[Bound], service: &Service) {
+fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], service: &Service) {
+    let gate = tcp::gate(context, proxy);
     for one in bound {
         let taken = context.model.listeners.iter().find(|listener| listener.address == one.address);
         if let Some(first) = taken {
@@ -237,6 +238,7 @@ fn listeners(context: &mut Context<'_>, proxy: &Proxy, bound: &[Bound], service:
             tls: one.tls.clone(),
             http2: one.http2,
             max_connections: one.max_connections,
+            gate: gate.clone(),
             service: service.clone(),
         });
     }

@@ -20,6 +20,7 @@ use super::rules::{
 use super::settings::{
     UNSET, body_settings, client_settings, error_pages, gzip, no_files, upstream_settings,
 };
+use super::tcp::is_session;
 use crate::draft::{AddressHeader, Connection, Mode, Proxy, RuleList};
 use crate::read::Word;
 
@@ -139,6 +140,14 @@ impl<'a> Front<'a> {
         program(read, &mut enter, context.findings, proxy.name.span)
     }
 
+    /// `tcp-request session` rules; those on connections run as they are accepted.
+    fn session_rules(&mut self, context: &mut Context<'a>, proxy: &'a Proxy) -> Vec<Op> {
+        let rules: Vec<_> = proxy.settings.rules.iter().filter(|rule| is_session(rule)).collect();
+        let mut reader = Self::reader(&self.acls, &mut self.captures, context, proxy);
+        let read = rules.into_iter().filter_map(|rule| reader.rule(rule)).collect();
+        self.program(context, proxy, read)
+    }
+
     /// What runs before `use_backend`.
     fn site_program(&mut self, context: &mut Context<'a>) -> Vec<Op> {
         let proxy = self.proxy;
@@ -146,7 +155,7 @@ impl<'a> Front<'a> {
         let mut ops = self.response_ops(context, proxy);
         ops.extend(capture_ops(proxy));
         ops.extend(self.cookie_capture(false));
-        ops.extend(self.list(context, proxy, None, RuleList::TcpConnection));
+        ops.extend(self.session_rules(context, proxy));
         ops.extend(self.list(context, proxy, None, RuleList::TcpContent));
         ops.extend(self.monitor(context));
         ops.extend(self.list(context, proxy, None, RuleList::Block));

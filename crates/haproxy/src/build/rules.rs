@@ -114,7 +114,8 @@ impl<'a> Reader<'a, '_> {
         rules.iter().filter(|rule| rule.list == list).filter_map(|rule| self.rule(rule)).collect()
     }
 
-    fn rule(&mut self, rule: &Rule) -> Option<Read> {
+    /// One rule; `None` if it failed (reported).
+    pub(crate) fn rule(&mut self, rule: &Rule) -> Option<Read> {
         let words = rule.line.from(rule.from);
         let span = rule.line.span();
         match rule.list {

@@ -4,9 +4,10 @@
 //! Never: decides how a value compares; `condition` does.
 //! Why: a fetch that cannot be had exactly is an error, never a near miss, because conditions decide who gets in.
 
-use weir_expr::{Count, Filter, Piece};
-use weir_model::{Template, Var};
+use weir_expr::{Convert, Count, Filter, Peeked, Piece};
+use weir_model::{Step, Template, Var};
 
+use super::convert;
 use super::scope::{Problem, Scope};
 use crate::table::{Converter, Fetch, converter, fetch};
 
@@ -98,8 +99,7 @@ pub(crate) fn kind(sample: &Sample) -> Result<Fetch, Problem> {
     match fetch(&sample.fetch.name) {
         None => Err(Problem::Unknown("fetch", sample.fetch.name.clone())),
         Some(Fetch::NotYet) => Err(Problem::NotBuilt(sample.fetch.name.clone())),
-        Some(_) if !sample.converters.is_empty() => Ok(Fetch::Text),
-        Some(kind) => Ok(kind),
+        Some(kind) => Ok(sample.converters.iter().fold(kind, |kind, call| convert::kind(&call.name, kind))),
     }
 }
 
@@ -126,33 +126,47 @@ fn host_part(sample: &Sample) -> Option<Var> {
     }
 }
 
-/// A value through its converters: filters of its pieces, or a map of the whole.
+/// A value through its converters: filters of its pieces, steps of a conversion, a map of the whole.
 fn converted(mut template: Template, converters: &[Call], scope: &Scope<'_>) -> Result<Template, Problem> {
+    let mut steps: Vec<Step> = Vec::new();
     for call in converters {
+        if call.name == "str" {
+            continue;
+        }
+        if call.name.starts_with("map") {
+            template = through(template, std::mem::take(&mut steps), scope);
+            template = Template::var(Var::User(scope.maps.lookup(call, template, scope.files, None)?));
+            continue;
+        }
         let filter = match call.name.as_str() {
-            "lower" => Filter::Lower,
-            "upper" => Filter::Upper,
-            "url_enc" => Filter::UrlEncode,
-            "url_dec" => Filter::UrlDecode,
-            "str" => continue,
-            map if map.starts_with("map") => {
-                template = Template::var(Var::User(scope.maps.lookup(call, template, scope.files, None)?));
-                continue;
-            }
-            name => return Err(Problem::NotBuilt(format!("converter {name} here"))),
+            "lower" => Some(Filter::Lower),
+            "upper" => Some(Filter::Upper),
+            "url_enc" => Some(Filter::UrlEncode),
+            "url_dec" => Some(Filter::UrlDecode),
+            _ => None,
         };
-        for piece in &mut template.pieces {
-            match (piece, filter) {
-                (Piece::Var(_, filters), filter) => filters.push(filter),
-                (Piece::Literal(text), Filter::Lower) => text.make_ascii_lowercase(),
-                (Piece::Literal(text), Filter::Upper) => text.make_ascii_uppercase(),
-                (Piece::Literal(_), _) => {
-                    return Err(Problem::NotBuilt(format!("converter {} of a text", call.name)));
+        // A filter of each piece costs less than a step of the whole, where it comes to the same.
+        let simple = template.pieces.iter().all(|piece| matches!(piece, Piece::Var(..)));
+        match filter {
+            Some(filter) if steps.is_empty() && simple => {
+                for piece in &mut template.pieces {
+                    if let Piece::Var(_, filters) = piece {
+                        filters.push(filter);
+                    }
                 }
             }
+            _ => steps.push(convert::step(call, scope)?),
         }
     }
-    Ok(template)
+    Ok(through(template, steps, scope))
+}
+
+/// A template through steps, as a variable of its own.
+fn through(template: Template, steps: Vec<Step>, scope: &Scope<'_>) -> Template {
+    if steps.is_empty() {
+        return template;
+    }
+    Template::var(Var::User(scope.maps.converted(template, steps)))
 }
 
 /// What a fetch gives before converters. Truth values are `1` or empty.
@@ -189,12 +203,25 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "srv_name" => Var::EndpointName,
         "http_auth_user" => Var::RemoteUser,
         "req.body" => Var::RequestBody,
+        "req.ssl_sni" | "req_ssl_sni" if is_tcp(scope) => Var::Peeked(Peeked::ServerName),
+        "req.ssl_alpn" if is_tcp(scope) => Var::Peeked(Peeked::Alpn),
+        "req.ssl_hello_type" | "req_ssl_hello_type" if is_tcp(scope) => Var::Peeked(Peeked::HelloType),
+        "req.len" | "req_len" if is_tcp(scope) => Var::Peeked(Peeked::Length),
         "status" => Var::Status,
         "fe_conn" if argument.is_empty() || argument == scope.proxy.name.text => Var::Count(Count::Site),
+        "hdr_cnt" | "req.hdr_cnt" => Var::HeaderCount(header_name(argument)?, true),
+        "req.fhdr_cnt" => Var::HeaderCount(header_name(argument)?, false),
+        "req.ver" | "req_ver" => {
+            // `HTTP/1.1` without its first five bytes.
+            let cut = Step::Convert(Convert::Bytes { offset: 5, length: None });
+            return Ok(through(Template::var(Var::Protocol), vec![cut], scope));
+        }
+        "nbsrv" => Var::PoolCount(backend_name(argument, scope)?, Count::UsableEndpoints),
         "be_conn" if argument.is_empty() && scope.proxy.kind.is_backend() => Var::Count(Count::Pool),
         "be_conn" if argument == scope.proxy.name.text && scope.proxy.kind.is_backend() => {
             Var::Count(Count::Pool)
         }
+        "be_conn" => Var::PoolCount(backend_name(argument, scope)?, Count::Pool),
         "cook" | "cookie" | "req.cook" if !argument.is_empty() => Var::Cookie(argument.to_owned()),
         "urlp" | "url_param" | "urlp_val" if sample.fetch.arguments.len() == 1 => {
             Var::Arg(argument.to_owned())
@@ -207,8 +234,8 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "hdr" | "req.hdr" | "hdr_ip" | "req.hdr_ip" | "hdr_val" | "req.hdr_val" => {
             return request_header(sample);
         }
-        // A whole line, so commas inside it stay; of several lines HAProxy takes the last, which can differ.
-        "req.fhdr" if sample.fetch.arguments.len() == 1 => Var::Header(argument.to_ascii_lowercase()),
+        // A whole line, so commas inside it stay.
+        "req.fhdr" => Var::HeaderLine(header_name(argument)?, nth(sample)?),
         "res.hdr" | "shdr" => Var::ResponseHeaderNth(header_name(argument)?, nth(sample)?),
         "capture.req.hdr" => Var::CapturedRequestHeader(index(argument)?),
         "capture.res.hdr" => Var::CapturedResponseHeader(index(argument)?),
@@ -227,6 +254,18 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         _ => return Err(Problem::NotBuilt(format!("{name} as a value"))),
     };
     Ok(Template::var(var))
+}
+
+/// A backend by name; without one, the proxy's own.
+fn backend_name(name: &str, scope: &Scope<'_>) -> Result<String, Problem> {
+    let name = if name.is_empty() { scope.proxy.name.as_str() } else { name };
+    let known = scope.draft.proxies.iter().any(|one| one.kind.is_backend() && one.name.text == name);
+    known.then(|| name.to_owned()).ok_or_else(|| Problem::Bad(format!("no backend is named `{name}`")))
+}
+
+/// The rule is a TCP proxy's: it looks at bytes, not at requests.
+pub(crate) fn is_tcp(scope: &Scope<'_>) -> bool {
+    scope.proxy.settings.mode.as_ref().is_none_or(|mode| mode.value == crate::draft::Mode::Tcp)
 }
 
 fn request_header(sample: &Sample) -> Result<Template, Problem> {

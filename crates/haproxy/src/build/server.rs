@@ -212,11 +212,6 @@ impl Servers<'_> {
             EndpointAddress::Unix(_) => None,
         };
         let verify_host = parameters.value("verifyhost").map(|word| Template::literal(word.text.clone()));
-        if verify && sni.is_none() && verify_host.is_none() {
-            let title = "the server's certificate must name its address";
-            let help = "HAProxy looks at the name only with `sni` or `verifyhost`; Weir always does, so write one of them";
-            self.findings.push(Diagnostic::warning("haproxy::name-verified", title).at(span).help(help));
-        }
         let certificate = parameters.value("crt").map(|word| {
             let base = global.crt_base.clone().or_else(|| self.base.clone());
             tls::certificate(tls::path(word.as_str(), base.as_ref()), word.span, self.scope.files)
@@ -224,6 +219,8 @@ impl Servers<'_> {
         let ca = parameters.value("ca-file").filter(|word| word.as_str() != "@system-ca");
         UpstreamTls {
             verify,
+            // As there: the name is looked at where one is sent or asked for.
+            any_name: sni.is_none() && verify_host.is_none(),
             ca: ca.map(|word| tls::path(word.as_str(), base.as_ref())),
             crl: parameters.value("crl-file").map(|word| tls::path(word.as_str(), base.as_ref())),
             send_name: sni.is_some(),

@@ -1,20 +1,24 @@
 //! Frontends and listens in mode tcp as TCP services.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_diag::Diagnostic;
 use weir_model::{
-    Access, AccessRule, Condition, Manner, ProxyTarget, Subject, TcpAction, TcpId, TcpProxy, TcpService,
-    Template, Test, Var, Who,
+    Access, Condition, Manner, Op, ProxyTarget, Subject, TcpAction, TcpCase, TcpId, TcpProxy, TcpService,
+    Template, Test, Words,
 };
 
 use super::condition::Acls;
+use super::format::Formatter;
 use super::logs::{access_logs, log_scope};
 use super::proxies::{Context, mode};
 use super::route::local_address;
-use super::rules::{Deed, Read, Reader};
+use super::rules::{Deed, Read, Reader, program};
+use super::scope::Scope;
 use super::settings::{UNSET, retry};
-use crate::draft::{Mode, Proxy, RuleList};
+use crate::draft::{Mode, Proxy, Rule, RuleList};
+use crate::findings::Findings;
 use crate::read::Word;
 
 /// Builds the service; `None` if it has nowhere to send connections (reported).
@@ -24,16 +28,17 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
     let logs = access_logs(&scope, &log, context.findings);
     let acls = Acls::build(&scope, context.findings);
     http_words(context, proxy);
-    let rules = access_rules(context, proxy, &acls);
-    let action = match target(context, proxy)? {
-        Some(backend) => TcpAction::Proxy(carry(proxy, backend)),
-        None => TcpAction::Respond(Template::default()),
-    };
+    let mut program = session_rules(context, proxy, &acls);
+    program.extend(content_rules(context, proxy, &acls));
+    let action = action(context, proxy, &acls)?;
+    let inspect = inspects(context, proxy, &program, &action);
     let service = TcpService {
         name: proxy.name.text.clone(),
         origin: Some(proxy.name.span),
         action,
-        access: Arc::new(Access { rules, ..Access::default() }),
+        inspect,
+        program,
+        access: Arc::new(Access::default()),
         limit_conn: Arc::default(),
         real_ip: None,
         access_logs: Arc::new(logs),
@@ -47,6 +52,32 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
     };
     context.model.tcp.push(service);
     u32::try_from(context.model.tcp.len() - 1).ok().map(TcpId)
+}
+
+/// How long first bytes are waited for, where a rule looks at them.
+fn inspects(
+    context: &mut Context<'_>,
+    proxy: &Proxy,
+    program: &[Op],
+    action: &TcpAction,
+) -> Option<Duration> {
+    let written = format!("{program:?}{action:?}");
+    let peeks = |text: &str| text.contains("Peeked(");
+    let through_maps = || context.around.maps.sources().iter().any(|source| peeks(&format!("{source:?}")));
+    if !(peeks(&written) || written.contains("User(") && through_maps()) {
+        return None;
+    }
+    if proxy.settings.inspect.is_none() {
+        context.findings.ignored(
+            proxy.name.span,
+            format!(
+                "rules of `{}` look at what clients send, and nothing has arrived yet when they run; write \
+                 `tcp-request inspect-delay 5s`",
+                proxy.name.text
+            ),
+        );
+    }
+    proxy.settings.inspect
 }
 
 /// How bytes are carried from a frontend to a backend.
@@ -100,121 +131,174 @@ fn http_words(context: &mut Context<'_>, proxy: &Proxy) {
     }
 }
 
-/// The backend that all connections go to; `Some(None)` where they are closed, `None` after an error.
-fn target<'a>(context: &mut Context<'a>, proxy: &'a Proxy) -> Option<Option<&'a Proxy>> {
-    let mut uses = proxy.settings.rules.iter().filter(|rule| rule.list == RuleList::UseBackend);
-    let mut name: Option<Word> = proxy.settings.default_backend.clone();
-    if let Some(rule) = uses.next() {
-        let words = rule.line.from(rule.from);
-        if words.len() > 1 || words.first().is_some_and(|word| word.text.contains('%')) {
-            let why = "a TCP frontend sends all connections to one backend until conditions are built for it";
-            context.findings.not_built(rule.line.span(), "use_backend on a condition in mode tcp", why);
-            return None;
-        }
-        name = words.first().cloned();
-    }
-    let backend = match name {
-        Some(word) => {
-            let backend = context.backend(&word)?;
-            if mode(backend) != Mode::Tcp {
-                let title = format!(
-                    "`{}` is an HTTP backend and `{}` a TCP frontend",
-                    backend.name.text, proxy.name.text
-                );
-                let found = Diagnostic::error("haproxy::other-mode", title).at(word.span);
-                context
-                    .findings
-                    .push(found.also(backend.name.span, "the backend").help("write `mode tcp` in both"));
-                return None;
-            }
-            backend
-        }
-        None => proxy,
-    };
-    if context.pools.contains(&backend.name.text) {
-        return Some(Some(backend));
-    }
-    let title =
-        format!("TCP {} `{}` has no server to send connections to", proxy.kind.name(), proxy.name.text);
-    let found = Diagnostic::warning("haproxy::no-server", title).at(proxy.name.span);
-    context.findings.push(found.help("connections to it are closed"));
-    Some(None)
-}
-
-/// `tcp-request` rules as rules about networks: the first that matches decides, as there.
-fn access_rules<'a>(context: &mut Context<'a>, proxy: &'a Proxy, acls: &Acls) -> Vec<AccessRule> {
-    let mut rules = Vec::new();
-    for list in [RuleList::TcpConnection, RuleList::TcpContent] {
-        let mut captures = 0;
+/// What is done with connections: the one backend, or the first whose condition holds. `None` after an error.
+fn action<'a>(context: &mut Context<'a>, proxy: &'a Proxy, acls: &Acls) -> Option<TcpAction> {
+    let mut cases = Vec::new();
+    let mut failed = false;
+    let uses: Vec<_> = proxy.settings.rules.iter().filter(|rule| rule.list == RuleList::UseBackend).collect();
+    for rule in uses {
+        let Some((name, tail)) = rule.line.from(rule.from).split_first() else { continue };
         let scope = context.scope(proxy);
-        // Rules that only accept change nothing, whatever they wait for: the list ends in acceptance.
-        let refuses = proxy
-            .settings
-            .rules
-            .iter()
-            .any(|rule| rule.list == list && rule.line.text(rule.from) != "accept");
-        if !refuses {
+        let Some(condition) = reader(context, scope, acls, &mut 0).condition(tail) else {
+            failed = true;
             continue;
-        }
-        let read = Reader {
-            scope,
-            acls,
-            tarpit: 0,
-            captures: &mut captures,
-            after: false,
-            findings: context.findings,
-        }
-        .list(list, false);
-        for rule in read {
-            let allow = match &rule.deed {
-                Deed::Allow => true,
-                Deed::Ops(ops) if ops.iter().all(|op| matches!(op, weir_model::Op::Close)) => false,
-                _ => {
-                    let span = proxy.name.span;
-                    context.findings.not_built(
-                        span,
-                        "this `tcp-request` action in mode tcp",
-                        "it decides what happens to connections",
-                    );
-                    continue;
-                }
-            };
-            match networks(&rule) {
-                Some(who) => rules.extend(who.into_iter().map(|who| AccessRule { allow, who })),
-                None => {
-                    let why = "in mode tcp only conditions on `src` are built";
-                    context.findings.not_built(
-                        proxy.name.span,
-                        "this condition of a `tcp-request` rule",
-                        why,
-                    );
-                }
-            }
+        };
+        match name.text.contains('%') {
+            true => failed |= computed(context, proxy, name, condition.as_ref(), &mut cases).is_none(),
+            false => match case(context, proxy, name, condition) {
+                Some(case) => cases.push(case),
+                None => failed = true,
+            },
         }
     }
-    rules
-}
-
-/// The clients a rule speaks of, if its condition is about addresses only.
-fn networks(rule: &Read) -> Option<Vec<Who>> {
-    match &rule.condition {
-        None | Some(Condition::Always(true)) => Some(vec![Who::All]),
-        Some(Condition::Always(false)) => Some(Vec::new()),
-        Some(condition) => sources(condition),
+    if let Some(name) = &proxy.settings.default_backend {
+        match case(context, proxy, name, None) {
+            Some(case) => cases.push(case),
+            None => failed = true,
+        }
+    } else if proxy.kind.is_backend() || cases.is_empty() {
+        let action = to_pool(context, proxy, proxy, cases.is_empty());
+        cases.push(TcpCase { condition: None, program: Vec::new(), action });
+    }
+    if failed {
+        return None;
+    }
+    // What stands after a case that always holds is never reached.
+    if let Some(always) = cases.iter().position(|case| case.condition.is_none()) {
+        cases.truncate(always + 1);
+    }
+    match cases.as_slice() {
+        [only] if only.condition.is_none() && only.program.is_empty() => cases.pop().map(|case| case.action),
+        _ => Some(TcpAction::Choose(cases)),
     }
 }
 
-fn sources(condition: &Condition) -> Option<Vec<Who>> {
-    match condition {
-        Condition::Test { subject: Subject::Value(value), test: Test::In(nets) }
-            if *value == Template::var(Var::ClientAddr) =>
-        {
-            Some(nets.iter().copied().map(Who::Net).collect())
-        }
-        Condition::Any(any) => {
-            let all: Option<Vec<Vec<Who>>> = any.iter().map(sources).collect();
-            all.map(|all| all.into_iter().flatten().collect())
-        }
-        _ => None,
+/// One `use_backend`.
+fn case<'a>(
+    context: &mut Context<'a>,
+    proxy: &'a Proxy,
+    name: &Word,
+    condition: Option<Condition>,
+) -> Option<TcpCase> {
+    let backend = context.backend(name)?;
+    if mode(backend) != Mode::Tcp {
+        let title =
+            format!("`{}` is an HTTP backend and `{}` a TCP frontend", backend.name.text, proxy.name.text);
+        let found = Diagnostic::error("haproxy::other-mode", title).at(name.span);
+        context.findings.push(found.also(backend.name.span, "the backend").help("write `mode tcp` in both"));
+        return None;
     }
+    let scope = context.scope(backend);
+    let acls = Acls::build(&scope, context.findings);
+    let program = match std::ptr::eq(backend, proxy) {
+        true => Vec::new(),
+        false => content_rules(context, backend, &acls),
+    };
+    let action = to_pool(context, proxy, backend, condition.is_none());
+    Some(TcpCase { condition, program, action })
+}
+
+/// `use_backend %[…]`: each backend's name is compared.
+fn computed<'a>(
+    context: &mut Context<'a>,
+    proxy: &'a Proxy,
+    name: &Word,
+    condition: Option<&Condition>,
+    cases: &mut Vec<TcpCase>,
+) -> Option<()> {
+    let scope = context.scope(proxy);
+    let mut formatter =
+        Formatter { scope, log: None, groups: false, span: name.span, findings: context.findings };
+    let value = formatter.template(name.as_str())?;
+    let draft = context.draft;
+    for backend in draft.proxies.iter().filter(|one| one.kind.is_backend() && mode(one) == Mode::Tcp) {
+        let any_of = vec![Template::literal(backend.name.text.clone())];
+        let test = Test::Equals(Words { any_of, ignore_case: false });
+        let named = Condition::Test { subject: Subject::Value(value.clone()), test };
+        let all = condition.cloned().into_iter().chain([named]).collect();
+        let word = Word { text: backend.name.text.clone(), span: name.span };
+        cases.push(case(context, proxy, &word, Some(Condition::All(all)))?);
+    }
+    Some(())
+}
+
+/// Carrying to a backend's servers. `only`: connections have nowhere else to go.
+fn to_pool(context: &mut Context<'_>, proxy: &Proxy, backend: &Proxy, only: bool) -> TcpAction {
+    if context.pools.contains(&backend.name.text) {
+        return TcpAction::Proxy(carry(proxy, backend));
+    }
+    if only {
+        let title =
+            format!("TCP {} `{}` has no server to send connections to", proxy.kind.name(), proxy.name.text);
+        let found = Diagnostic::warning("haproxy::no-server", title).at(proxy.name.span);
+        context.findings.push(found.help("connections to it are closed"));
+    }
+    TcpAction::Nobody
+}
+
+fn reader<'r>(
+    context: &'r mut Context<'_>,
+    scope: Scope<'r>,
+    acls: &'r Acls,
+    captures: &'r mut u16,
+) -> Reader<'r, 'r> {
+    Reader { scope, acls, tarpit: 0, captures, after: false, findings: context.findings }
+}
+
+/// `tcp-request content` rules: they may only accept or close.
+fn content_rules<'a>(context: &mut Context<'a>, proxy: &'a Proxy, acls: &Acls) -> Vec<Op> {
+    closing(context, proxy, acls, |rule| rule.list == RuleList::TcpContent)
+}
+
+/// `tcp-request session` rules, which know the client that a PROXY header names.
+fn session_rules<'a>(context: &mut Context<'a>, proxy: &'a Proxy, acls: &Acls) -> Vec<Op> {
+    closing(context, proxy, acls, is_session)
+}
+
+/// `tcp-request connection` rules of a proxy of either mode: what a listener does before anything is read.
+pub(crate) fn gate<'a>(context: &mut Context<'a>, proxy: &'a Proxy) -> Vec<Op> {
+    let quiet = &mut Findings::default();
+    // Mistakes in ACLs are reported where the proxy's other rules are read.
+    let scope = context.scope(proxy);
+    let acls = Acls::build(&scope, quiet);
+    closing(context, proxy, &acls, |rule| rule.list == RuleList::TcpConnection && !is_session(rule))
+}
+
+/// `tcp-request session …`.
+pub(crate) fn is_session(rule: &Rule) -> bool {
+    rule.list == RuleList::TcpConnection && rule.line.text(1) == "session"
+}
+
+/// Rules as a program that only closes.
+fn closing<'a>(
+    context: &mut Context<'a>,
+    proxy: &'a Proxy,
+    acls: &Acls,
+    wanted: impl Fn(&Rule) -> bool,
+) -> Vec<Op> {
+    // Rules that only accept change nothing, whatever they wait for: the list ends in acceptance.
+    let rules = proxy.settings.rules.iter().filter(|rule| wanted(rule));
+    if rules.clone().all(|rule| rule.line.text(rule.from) == "accept") {
+        return Vec::new();
+    }
+    let scope = context.scope(proxy);
+    let read: Vec<Read> = {
+        let mut captures = 0;
+        let mut reader = reader(context, scope, acls, &mut captures);
+        rules.filter_map(|rule| reader.rule(rule)).collect()
+    };
+    let closes = |op: &Op| matches!(op, Op::Close | Op::Set { .. });
+    let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
+        Deed::Allow => true,
+        Deed::Ops(ops) => ops.iter().all(closes),
+        Deed::Metrics => false,
+    });
+    if !bad.is_empty() {
+        context.findings.not_built(
+            proxy.name.span,
+            "this `tcp-request` action in mode tcp",
+            "it decides what happens to connections",
+        );
+    }
+    program(good, &mut || Op::Close, context.findings, proxy.name.span)
 }

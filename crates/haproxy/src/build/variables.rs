@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use weir_model::{
-    Condition, Definition, HeaderEdit, Model, Op, Respond, RespondBody, Subject, Template, Test, Var,
-    Variable,
+    Condition, Definition, HeaderEdit, Model, Op, Respond, RespondBody, Subject, TcpAction, Template, Test,
+    Var, Variable,
 };
 
 use super::logs;
@@ -25,7 +25,17 @@ pub(crate) fn define_all(model: &mut Model, maps: &Maps) {
             log.only.iter().for_each(|only| names.condition(only));
         }
     }
+    for listener in &model.listeners {
+        names.ops(&listener.gate);
+    }
+    for pool in &model.pools {
+        if let weir_model::Balance::KeyHash { key, .. } = &pool.balance {
+            names.template(key);
+        }
+    }
     for service in &model.tcp {
+        names.ops(&service.program);
+        names.action(&service.action);
         service.access_logs.iter().for_each(|log| names.template(&log.format));
     }
     maps.sources().iter().for_each(|source| names.template(source));
@@ -75,6 +85,15 @@ impl Names {
                 Op::Respond(respond) | Op::Tarpit { respond, .. } => self.respond(respond),
                 _ => {}
             }
+        }
+    }
+
+    fn action(&mut self, action: &TcpAction) {
+        let TcpAction::Choose(cases) = action else { return };
+        for case in cases {
+            case.condition.iter().for_each(|condition| self.condition(condition));
+            self.ops(&case.program);
+            self.action(&case.action);
         }
     }
 

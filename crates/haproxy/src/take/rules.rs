@@ -67,9 +67,11 @@ pub(crate) fn tcp_content(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
     push_action(proxy, call, RuleList::TcpContent, RuleSet::Content, findings);
 }
 
-/// `tcp-request inspect-delay`: waits are implied by what rules need.
-pub(crate) fn inspect_delay(_: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
-    findings.value(&call.arguments[0], time::millis);
+/// `tcp-request inspect-delay`.
+pub(crate) fn inspect_delay(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    if let Some(delay) = findings.value(&call.arguments[0], time::millis) {
+        proxy.settings.inspect = Some(delay);
+    }
 }
 
 /// `stats http-request`.

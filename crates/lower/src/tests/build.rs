@@ -153,6 +153,7 @@ pub(crate) fn listener(address: &str, sites: Vec<SiteId>) -> Listener {
         tls: None,
         http2: false,
         max_connections: None,
+        gate: Vec::new(),
         service: Service::Http { default: sites[0], sites },
     }
 }

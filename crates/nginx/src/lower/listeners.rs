@@ -125,6 +125,7 @@ fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> L
         tls,
         http2: gathered.http2,
         max_connections: None,
+        gate: Vec::new(),
         service: Service::Http { sites, default: servers[default].site },
     }
 }

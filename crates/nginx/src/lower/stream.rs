@@ -186,6 +186,8 @@ fn service(
         name: parts.listens.first().map_or_else(String::new, |spec| address_name(&spec.address)),
         origin: Some(d.name.span),
         action: action(lo, s, target),
+        inspect: None,
+        program: Vec::new(),
         access: Arc::new(Access { rules: s.access_rules.items().to_vec(), ..Access::default() }),
         limit_conn: Arc::new(limits.collect()),
         real_ip,
@@ -263,6 +265,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
         tls,
         http2: false,
         max_connections: None,
+        gate: Vec::new(),
         service: Service::Tcp(id),
     });
 }

@@ -143,6 +143,9 @@ fn check(launch: &Launch, warnings_fail: bool) -> ExitCode {
         return start::say_nothing_to_do(launch).code();
     }
     if !launch.quiet {
+        if warned {
+            println!("Warnings were found.");
+        }
         println!("Configuration file is valid");
     }
     ExitCode::SUCCESS

@@ -167,7 +167,7 @@ pub(crate) fn haproxy_has_nothing_to_do(compiled: &Compiled) -> bool {
 
 pub(crate) fn say_nothing_to_do(launch: &Launch) -> Failed {
     if !launch.quiet {
-        eprintln!(
+        println!(
             "Configuration file has no error but will not start (no listener) => exit({NOTHING_TO_DO})."
         );
     }

@@ -1,0 +1,94 @@
+//! Values through steps: HAProxy's converters.
+//!
+//! Owns: the steps that need a library, a pattern or another variable; the pure ones are `expr`'s.
+//! Driven by: `eval::tables`, for variables that are defined so.
+//! Why: a step may find no value, and then there is none at the end; HAProxy's conditions depend on that.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use sha1::Digest as _;
+use weir_expr::Coding;
+use weir_http::uri;
+use weir_plan::{Pattern, Piece, Step, Template};
+use weir_policy::hash;
+
+use super::{render, render_with_groups, vars};
+use crate::exchange::Exchange;
+
+/// Most replacements of one value.
+const MOST: usize = 4096;
+
+/// The value of a template after all steps; `None` if there is none.
+pub(super) fn converted(exchange: &Exchange, source: &Template, steps: &[Step]) -> Option<Vec<u8>> {
+    let mut value = Vec::new();
+    match source.pieces.as_slice() {
+        // One variable alone may have no value, which is other than an empty one.
+        [Piece::Var(var, filters)] => {
+            if !vars::append(exchange, var, &mut value) {
+                return None;
+            }
+            super::apply(filters, &mut value, 0);
+        }
+        _ => render(exchange, source, &mut value),
+    }
+    for step in steps {
+        value = match step {
+            Step::Convert(convert) => convert.apply(value)?,
+            Step::Coding(coding) => coded(*coding, value)?,
+            Step::Append(text) => {
+                render(exchange, text, &mut value);
+                value
+            }
+            Step::Replace { pattern, with, all } => replaced(exchange, pattern, with, *all, value),
+        };
+    }
+    Some(value)
+}
+
+fn coded(coding: Coding, value: Vec<u8>) -> Option<Vec<u8>> {
+    let number = |hash: u32, mixed: bool| {
+        let hash = if mixed { hash::avalanche(hash) } else { hash };
+        Some(hash.to_string().into_bytes())
+    };
+    match coding {
+        Coding::Sha1 => Some(sha1::Sha1::digest(&value).to_vec()),
+        Coding::Base64 => Some(STANDARD.encode(value).into_bytes()),
+        Coding::FromBase64 => STANDARD.decode(value).ok(),
+        Coding::UrlBase64 => Some(URL_SAFE_NO_PAD.encode(value).into_bytes()),
+        Coding::FromUrlBase64 => URL_SAFE_NO_PAD.decode(value).ok(),
+        Coding::UrlEncode => {
+            let mut out = Vec::new();
+            uri::escape(uri::Escape::Component, &value, &mut out);
+            Some(out)
+        }
+        Coding::UrlDecode => {
+            let mut out = Vec::new();
+            uri::unescape(&value, &mut out);
+            Some(out)
+        }
+        Coding::Crc32(mixed) => number(hash::crc32(&value), mixed),
+        Coding::Sdbm(mixed) => number(hash::sdbm(&value), mixed),
+        Coding::Djb2(mixed) => number(hash::djb2(&value), mixed),
+        Coding::Wt6(mixed) => number(hash::wt6(&value), mixed),
+    }
+}
+
+fn replaced(exchange: &Exchange, pattern: &Pattern, with: &Template, all: bool, value: Vec<u8>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(value.len());
+    let mut rest = value.as_slice();
+    for _ in 0..if all { MOST } else { 1 } {
+        let Some(captures) = pattern.matches(rest) else { break };
+        let Some(whole) = captures.range(0) else { break };
+        out.extend_from_slice(&rest[..whole.start]);
+        render_with_groups(exchange, with, &captures, rest, &mut out);
+        // An empty match moves on by a byte, or it would match there for ever.
+        let end = if whole.is_empty() { (whole.end + 1).min(rest.len()) } else { whole.end };
+        out.extend_from_slice(&rest[whole.end..end]);
+        rest = &rest[end..];
+        if rest.is_empty() {
+            break;
+        }
+    }
+    out.extend_from_slice(rest);
+    out
+}

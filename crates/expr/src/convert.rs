@@ -1,0 +1,317 @@
+//! Changes of a value that need no name and no pattern: HAProxy's converters.
+//!
+//! Owns: [`Convert`], and what each does to bytes.
+//! Never: looks at an exchange; a value goes in, a value or none comes out.
+//! Driven by: definitions of variables (`model` and `plan` hold lists of steps, the engine runs them).
+//! Why: nearly all converters are pure, so their list and their meaning stand in one place and are tested without traffic.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+/// A pure change of a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Convert {
+    /// ASCII letters to lower case.
+    Lower,
+    /// ASCII letters to upper case.
+    Upper,
+    /// Parts between separators: from the index-th (1 is the first, -1 the last) on, so many; 0: all that follow.
+    Field {
+        /// Which.
+        index: i32,
+        /// Each of these bytes separates.
+        separators: String,
+        /// How many; 0: all.
+        count: usize,
+        /// Empty parts do not count (`word`).
+        skip_empty: bool,
+    },
+    /// Bytes from an offset on.
+    Bytes {
+        /// First byte.
+        offset: usize,
+        /// How many; `None`: all.
+        length: Option<usize>,
+    },
+    /// The path before its n-th slash (`balance uri depth`).
+    Slashes(usize),
+    /// Length in bytes, as a number.
+    Length,
+    /// Two capital digits a byte.
+    Hex,
+    /// Number plus, minus, … a number.
+    Arithmetic(Arithmetic, i64),
+    /// `1` unless zero or empty.
+    Bool,
+    /// `1` if zero or empty.
+    Not,
+    /// Number negated.
+    Negate,
+    /// `1` if even.
+    Even,
+    /// `1` if odd.
+    Odd,
+    /// Without these bytes at the start.
+    TrimStart(String),
+    /// Without these bytes at the end.
+    TrimEnd(String),
+    /// Escaped as in a JSON string.
+    Json,
+    /// Address cut to a network.
+    IpMask(u8, u8),
+    /// The value of a name in `a=b&c=d`.
+    Param {
+        /// Name.
+        name: String,
+        /// What separates pairs.
+        separators: String,
+    },
+    /// Up to the first end of line.
+    FirstLine,
+    /// One text where the value is neither empty nor zero, else the other.
+    Choose(String, String),
+}
+
+/// Codings and hashes: changes that need a library, which the engine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coding {
+    /// SHA-1, as bytes.
+    Sha1,
+    /// Base64, with padding.
+    Base64,
+    /// Base64 decoded; none if malformed.
+    FromBase64,
+    /// Base64 in URLs, without padding.
+    UrlBase64,
+    /// The same decoded.
+    FromUrlBase64,
+    /// Percent-encoded.
+    UrlEncode,
+    /// Percent-decoded.
+    UrlDecode,
+    /// CRC-32 as a number; mixed once more (`avalanche`).
+    Crc32(bool),
+    /// SDBM hash as a number; mixed once more.
+    Sdbm(bool),
+    /// DJB2 hash as a number; mixed once more.
+    Djb2(bool),
+    /// Wang's hash as a number; mixed once more.
+    Wt6(bool),
+}
+
+/// Operations on numbers, with saturation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arithmetic {
+    /// Plus.
+    Add,
+    /// Minus.
+    Sub,
+    /// Times.
+    Mul,
+    /// Divided; by zero: the largest number.
+    Div,
+    /// Remainder; by zero: zero.
+    Mod,
+    /// Bits in both.
+    And,
+    /// Bits in either.
+    Or,
+    /// Bits in one only.
+    Xor,
+}
+
+impl Convert {
+    /// The value changed; `None` if there is none.
+    pub fn apply(&self, value: Vec<u8>) -> Option<Vec<u8>> {
+        let flag = |holds: bool| Some(if holds { b"1".to_vec() } else { b"0".to_vec() });
+        match self {
+            Self::Lower => Some(value.to_ascii_lowercase()),
+            Self::Upper => Some(value.to_ascii_uppercase()),
+            Self::Field { index, separators, count, skip_empty } => {
+                parts(&value, *index, separators.as_bytes(), *count, *skip_empty).map(<[u8]>::to_vec)
+            }
+            Self::Bytes { offset, length } => {
+                let rest = value.get(*offset..).unwrap_or_default();
+                Some(rest[..length.map_or(rest.len(), |length| length.min(rest.len()))].to_vec())
+            }
+            Self::Slashes(n) => {
+                let mut slashes = value.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+                let end = slashes.nth(n.saturating_sub(1)).map_or(value.len(), |(at, _)| at);
+                Some(value[..end].to_vec())
+            }
+            Self::Length => Some(value.len().to_string().into_bytes()),
+            Self::Hex => {
+                let digit = |n: u8| b"0123456789ABCDEF"[usize::from(n)];
+                Some(value.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
+            }
+            Self::Arithmetic(operation, by) => {
+                Some(operation.of(number(&value), *by).to_string().into_bytes())
+            }
+            Self::Bool => flag(is_true(&value)),
+            Self::Not => flag(!is_true(&value)),
+            Self::Negate => Some(number(&value).saturating_neg().to_string().into_bytes()),
+            Self::Even => flag(number(&value) % 2 == 0),
+            Self::Odd => flag(number(&value) % 2 != 0),
+            Self::TrimStart(bytes) => {
+                let start = value.iter().position(|byte| !bytes.as_bytes().contains(byte));
+                Some(value[start.unwrap_or(value.len())..].to_vec())
+            }
+            Self::TrimEnd(bytes) => {
+                let end = value.iter().rposition(|byte| !bytes.as_bytes().contains(byte));
+                Some(value[..end.map_or(0, |at| at + 1)].to_vec())
+            }
+            Self::Json => Some(json(&value)),
+            Self::IpMask(v4, v6) => mask(&value, *v4, *v6),
+            Self::Param { name, separators } => {
+                let pairs = value.split(|byte| separators.as_bytes().contains(byte));
+                pairs
+                    .filter_map(|pair| pair.strip_prefix(name.as_bytes()))
+                    .find_map(|rest| rest.strip_prefix(b"="))
+                    .map(<[u8]>::to_vec)
+            }
+            Self::FirstLine => {
+                let end = value.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+                Some(value[..end.unwrap_or(value.len())].to_vec())
+            }
+            Self::Choose(yes, no) => Some(if is_true(&value) { yes } else { no }.clone().into_bytes()),
+        }
+    }
+}
+
+impl Arithmetic {
+    fn of(self, a: i64, b: i64) -> i64 {
+        match self {
+            Self::Add => a.saturating_add(b),
+            Self::Sub => a.saturating_sub(b),
+            Self::Mul => a.saturating_mul(b),
+            Self::Div => {
+                if b == 0 {
+                    i64::MAX
+                } else {
+                    a.saturating_div(b)
+                }
+            }
+            Self::Mod => a.checked_rem(b).unwrap_or(0),
+            Self::And => a & b,
+            Self::Or => a | b,
+            Self::Xor => a ^ b,
+        }
+    }
+}
+
+/// The number that a text begins with; 0 if none.
+fn number(value: &[u8]) -> i64 {
+    let text = String::from_utf8_lossy(value);
+    let text = text.trim();
+    let end = text.bytes().skip(1).position(|byte| !byte.is_ascii_digit()).map_or(text.len(), |at| at + 1);
+    text.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+fn is_true(value: &[u8]) -> bool {
+    !value.is_empty() && value != b"0"
+}
+
+fn parts<'v>(value: &'v [u8], index: i32, separators: &[u8], count: usize, skip: bool) -> Option<&'v [u8]> {
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    for at in (0..=value.len()).filter(|&at| value.get(at).is_none_or(|byte| separators.contains(byte))) {
+        if !skip || at > start {
+            ranges.push((start, at));
+        }
+        start = at + 1;
+    }
+    let wanted = usize::try_from(index.unsigned_abs()).ok()?.checked_sub(1)?;
+    let (first, last) = if index > 0 {
+        let last = if count == 0 { ranges.len().checked_sub(1)? } else { wanted + count - 1 };
+        (wanted, last.min(ranges.len().checked_sub(1)?))
+    } else {
+        let last = ranges.len().checked_sub(wanted + 1)?;
+        (if count == 0 { 0 } else { last.saturating_sub(count - 1) }, last)
+    };
+    (first <= last).then(|| Some(&value[ranges.get(first)?.0..ranges.get(last)?.1]))?
+}
+
+fn json(value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(value.len() + 8);
+    for &byte in value {
+        match byte {
+            b'"' | b'\\' | b'/' => out.extend([b'\\', byte]),
+            b'\n' => out.extend(b"\\n"),
+            b'\r' => out.extend(b"\\r"),
+            b'\t' => out.extend(b"\\t"),
+            0x20..0x7f => out.push(byte),
+            _ => out.extend(format!("\\u{byte:04x}").into_bytes()),
+        }
+    }
+    out
+}
+
+fn mask(value: &[u8], v4: u8, v6: u8) -> Option<Vec<u8>> {
+    let address: IpAddr = std::str::from_utf8(value).ok()?.trim().parse().ok()?;
+    let kept = match address {
+        IpAddr::V4(ip) => {
+            let bits = u32::MAX.checked_shl(32 - u32::from(v4.min(32))).unwrap_or(0);
+            IpAddr::from((u32::from(ip) & bits).to_be_bytes())
+        }
+        IpAddr::V6(ip) => {
+            let bits = u128::MAX.checked_shl(128 - u32::from(v6.min(128))).unwrap_or(0);
+            IpAddr::from((u128::from(ip) & bits).to_be_bytes())
+        }
+    };
+    Some(kept.to_string().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(convert: Convert, value: &str) -> Option<String> {
+        convert.apply(value.into()).map(|value| String::from_utf8_lossy(&value).into_owned())
+    }
+
+    fn field(index: i32, count: usize, skip_empty: bool) -> Option<String> {
+        check(Convert::Field { index, separators: "_".into(), count, skip_empty }, "f1_f2_f3__f5")
+    }
+
+    #[test]
+    fn fields_and_words_are_those_of_the_manual() {
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(field(4, 1, false), text(""));
+        assert_eq!(field(5, 1, false), text("f5"));
+        assert_eq!(field(2, 0, false), text("f2_f3__f5"));
+        assert_eq!(field(2, 2, false), text("f2_f3"));
+        assert_eq!(field(-2, 3, false), text("f2_f3_"));
+        assert_eq!(field(-3, 0, false), text("f1_f2_f3"));
+        assert_eq!(field(9, 1, false), None);
+        assert_eq!(field(4, 1, true), text("f5"));
+        assert_eq!(field(5, 1, true), None);
+        assert_eq!(field(3, 0, true), text("f3__f5"));
+        assert_eq!(field(-2, 3, true), text("f1_f2_f3"));
+        assert_eq!(field(-3, 0, true), text("f1_f2"));
+    }
+
+    #[test]
+    fn numbers_saturate_and_nothing_panics() {
+        assert_eq!(check(Convert::Arithmetic(Arithmetic::Div, 0), "7").unwrap(), i64::MAX.to_string());
+        assert_eq!(check(Convert::Arithmetic(Arithmetic::Mod, 0), "7").unwrap(), "0");
+        assert_eq!(
+            check(Convert::Arithmetic(Arithmetic::Div, -1), &i64::MIN.to_string()).unwrap(),
+            i64::MAX.to_string()
+        );
+        assert_eq!(check(Convert::Arithmetic(Arithmetic::Add, 1), "12ab").unwrap(), "13");
+        assert_eq!(check(Convert::Negate, "-5").unwrap(), "5");
+        assert_eq!(check(Convert::IpMask(24, 64), "192.0.2.77").unwrap(), "192.0.2.0");
+        assert_eq!(check(Convert::IpMask(0, 64), "2001:db8::1:2:3:4").unwrap(), "2001:db8::");
+        assert_eq!(check(Convert::Json, "a\"/\u{1}").unwrap(), "a\\\"\\/\\u0001");
+        assert_eq!(check(Convert::Bytes { offset: 9, length: Some(2) }, "abc").unwrap(), "");
+        assert_eq!(
+            check(Convert::Param { name: "b".into(), separators: "&".into() }, "ab=1&b=2").unwrap(),
+            "2"
+        );
+        assert_eq!(check(Convert::Slashes(3), "/a/b/c/d").unwrap(), "/a/b");
+    }
+}
