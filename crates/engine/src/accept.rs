@@ -15,9 +15,11 @@ use std::time::{Duration, Instant};
 use weir_plan::Service;
 use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
+use crate::count::{Connected, Counted};
 use crate::exchange::Client;
 use crate::race::{Either, Signal, race};
-use crate::worker::{Admission, SocketKey, Worker};
+use crate::shared::ConnectionGuard;
+use crate::worker::{Admission, Installed, SocketKey, Worker};
 
 /// Pause after an accept that failed for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -142,93 +144,95 @@ impl AcceptLoop {
     }
 
     fn admit(&self, worker: &Rc<Worker>, stream: Stream, peer: PeerAddr) {
-        let admission = worker.enter(self.key.listener);
-        let guard = worker.shared.count_connection(self.key.listener);
-        let worker = worker.clone();
+        // A connection that is gone already has no address.
+        let Ok(local) = self.listener.local_of(&stream) else { return };
         let id = self.key.listener;
-        weir_rt::spawn(async move {
-            let held = (admission, guard);
-            serve(&worker, stream, peer, id, &held.0).await;
-            drop(held);
-        });
+        let (admission, guard) = (worker.enter(id), worker.shared.count_connection(id));
+        let Some((installed, ix, _)) = worker.for_listener(id) else { return };
+        let listener = installed.plan.listener(ix);
+        let counted = worker.counters.connected(id, site_of(&installed, &listener.service));
+        let held = Held { admission, _guard: guard, _counted: counted, _encrypted: None };
+        inherit_nodelay(&stream, wants_nodelay(&installed, &listener.service));
+        if let Some(gate) = &listener.gate {
+            let caller = Client::new(worker, peer.clone(), local.clone(), id);
+            if crate::tcp::is_turned_away(worker, &installed, caller, gate) {
+                return;
+            }
+        }
+        let client = Client::new(worker, peer, local, id);
+        if listener.proxy_protocol || listener.tls.is_some() {
+            weir_rt::spawn(settle(worker.clone(), held, stream, client));
+        } else {
+            begin(worker, held, crate::plain(stream), client, Timer::new(), weir_rt::Buf::new());
+        }
     }
 }
 
-async fn serve(
-    worker: &Rc<Worker>,
-    stream: Stream,
-    peer: PeerAddr,
-    id: weir_control::ListenerId,
-    admission: &Admission,
-) {
-    let Some((installed, ix, _)) = worker.for_listener(id) else { return };
-    let listener = installed.plan.listener(ix);
-    let Ok(local) = stream.local_addr() else { return };
-    let _counted = worker.counters.connected(id, site_of(&installed, &listener.service));
-    if let Some(gate) = &listener.gate {
-        let caller = Client::new(worker, peer.clone(), local.clone(), id);
-        if crate::tcp::is_turned_away(worker, &installed, caller, gate) {
-            return;
-        }
+/// What counts a connection while it lives.
+pub(crate) struct Held {
+    admission: Admission,
+    _guard: ConnectionGuard,
+    _counted: Connected,
+    _encrypted: Option<Counted>,
+}
+
+impl Held {
+    /// The connection became a tunnel: it looks at no plan any more.
+    pub(crate) fn release_plan(&self) {
+        self.admission.release_plan();
     }
+}
+
+/// Settles what comes before the protocol, then begins it in a task of its own: an idle connection is only that.
+async fn settle(worker: Rc<Worker>, mut held: Held, stream: Stream, mut client: Client) {
+    let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
     let timer = Timer::new();
-    let mut client = Client::new(worker, peer, local, id);
-    let tcp = match &listener.service {
-        Service::Http(hosts) => {
-            let site = installed.plan.site(hosts.default_value());
-            if site.client.tcp_nodelay {
-                let _ = stream.set_nodelay(true);
-            }
-            None
-        }
-        Service::Tcp(tcp) => {
-            if installed.plan.tcp_service(*tcp).tcp_nodelay {
-                let _ = stream.set_nodelay(true);
-            }
-            Some(*tcp)
-        }
-    };
-    let (proxied, has_tls) = (listener.proxy_protocol, listener.tls.is_some());
     let mut ahead = weir_rt::Buf::new();
-    if proxied || has_tls {
-        let settled = Box::pin(crate::handshake::settle(
-            worker,
-            &installed,
-            ix,
-            stream,
-            &timer,
-            &mut client,
-            &mut ahead,
-        ));
-        let Some(conn) = settled.await else { return };
-        drop(installed);
-        start(worker, conn, client, timer, ahead, (tcp, admission)).await;
-    } else {
-        drop(installed);
-        start(worker, crate::plain(stream), client, timer, ahead, (tcp, admission)).await;
-    }
+    let settled =
+        crate::handshake::settle(&worker, &installed, ix, stream, &timer, &mut client, &mut ahead).await;
+    let Some(conn) = settled else { return };
+    held._encrypted = client.tls.is_some().then(|| worker.counters.encrypted());
+    begin(&worker, held, conn, client, timer, ahead);
 }
 
-/// The site or service that a connection belongs to before anything is read.
-fn site_of(installed: &crate::worker::Installed, service: &Service) -> Option<weir_control::SiteId> {
-    Some(match service {
-        Service::Http(hosts) => installed.plan.site(hosts.default_value()).id,
-        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).id,
-    })
-}
-
-async fn start(
+fn begin(
     worker: &Rc<Worker>,
+    held: Held,
     conn: weir_wire::Conn,
     client: Client,
     timer: Timer,
     ahead: weir_rt::Buf,
-    (tcp, admission): (Option<weir_plan::TcpIx>, &Admission),
 ) {
-    let _encrypted = client.tls.is_some().then(|| worker.counters.encrypted());
-    let client = Rc::new(client);
-    match tcp {
-        None => crate::http::connection::serve(worker, conn, client, timer, ahead, admission).await,
-        Some(_) => Box::pin(crate::tcp::serve(worker, conn, client, timer, ahead, admission)).await,
+    let (worker, client) = (worker.clone(), Rc::new(client));
+    let is_tcp = worker
+        .for_listener(client.listener)
+        .is_some_and(|(installed, ix, _)| matches!(installed.plan.listener(ix).service, Service::Tcp(_)));
+    if is_tcp {
+        weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &held).await });
+    } else {
+        weir_rt::spawn(crate::http::connection::serve(worker, held, conn, client, timer, ahead));
     }
+}
+
+fn wants_nodelay(installed: &Installed, service: &Service) -> bool {
+    match service {
+        Service::Http(hosts) => installed.plan.site(hosts.default_value()).client.tcp_nodelay,
+        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).tcp_nodelay,
+    }
+}
+
+/// Connections inherit TCP_NODELAY from their listening socket, which has it: a system call is due only where it is
+/// not wanted.
+fn inherit_nodelay(stream: &Stream, wanted: bool) {
+    if !wanted {
+        let _ = stream.set_nodelay(false);
+    }
+}
+
+/// The site or service that a connection belongs to before anything is read.
+fn site_of(installed: &Installed, service: &Service) -> Option<weir_control::SiteId> {
+    Some(match service {
+        Service::Http(hosts) => installed.plan.site(hosts.default_value()).id,
+        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).id,
+    })
 }

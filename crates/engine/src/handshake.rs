@@ -81,7 +81,7 @@ async fn proxy_header(stream: &Stream, client: &mut Client, ahead: &mut Buf) -> 
             Ok(Some(header)) => {
                 ahead.consume(header.len);
                 if let Proxied::Inet { source, destination, .. } = header.proxied {
-                    client.proxied = Some((source, destination));
+                    client.proxied = Some(Box::new((source, destination)));
                 }
                 return Some(());
             }
@@ -146,7 +146,7 @@ async fn failed(
         answer.extend(&text);
         timer.arm(Duration::from_secs(5));
         let _ = timer.run(stream.write_all(answer)).await;
-        let _ = stream.shutdown_write();
+        let _ = stream.shutdown_write().await;
         // What it still sends is read and dropped, so that no reset takes the answer away (RFC 9112 §9.6).
         timer.arm(Duration::from_secs(1));
         let mut rest = Buf::new();

@@ -4,8 +4,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::{Poll, Waker};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use pin_project_lite::pin_project;
 
 /// Which of two futures ended first.
 pub(crate) enum Either<A, B> {
@@ -15,17 +17,32 @@ pub(crate) enum Either<A, B> {
     Right(B),
 }
 
-/// Runs two futures until one ends; the other is dropped.
-pub(crate) async fn race<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> Either<A, B> {
-    let mut a = pin!(a);
-    let mut b = pin!(b);
-    poll_fn(|cx| {
-        if let Poll::Ready(done) = a.as_mut().poll(cx) {
+pin_project! {
+    /// The future of [`race`].
+    // A type of its own: an `async fn` would hold each future twice, in every idle connection.
+    pub(crate) struct Race<A, B> {
+        #[pin]
+        a: A,
+        #[pin]
+        b: B,
+    }
+}
+
+impl<A: Future, B: Future> Future for Race<A, B> {
+    type Output = Either<A::Output, B::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(done) = this.a.poll(cx) {
             return Poll::Ready(Either::Left(done));
         }
-        b.as_mut().poll(cx).map(Either::Right)
-    })
-    .await
+        this.b.poll(cx).map(Either::Right)
+    }
+}
+
+/// Runs two futures until one ends; the other is dropped with what this returns.
+pub(crate) fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
+    Race { a, b }
 }
 
 /// A flag of one thread. Waiting costs a slot, not an allocation.
@@ -68,22 +85,21 @@ impl Signal {
     }
 
     /// Ready when it is set.
-    pub(crate) async fn wait(&self) {
+    pub(crate) fn wait(&self) -> impl Future<Output = ()> {
         let mut place = Place { signal: self, at: None };
-        poll_fn(|cx| {
+        poll_fn(move |cx| {
             if self.set.get() {
                 return Poll::Ready(());
             }
             place.put(cx.waker());
             Poll::Pending
         })
-        .await;
     }
 
     /// Ready at the next [`Signal::wake_all`] or [`Signal::set`].
-    pub(crate) async fn next(&self) {
+    pub(crate) fn next(&self) -> impl Future<Output = ()> {
         let mut place = Place { signal: self, at: None };
-        poll_fn(|cx| {
+        poll_fn(move |cx| {
             let woken = place.at.is_some_and(|at| self.waiting.borrow().wakers[at].is_none());
             if self.set.get() || woken {
                 return Poll::Ready(());
@@ -91,7 +107,6 @@ impl Signal {
             place.put(cx.waker());
             Poll::Pending
         })
-        .await;
     }
 }
 

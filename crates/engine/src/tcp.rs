@@ -14,6 +14,7 @@ use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
 
+use crate::accept::Held;
 use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
 use crate::count::Attempting;
 use crate::eval::condition;
@@ -21,7 +22,7 @@ use crate::eval::program::{self, Verdict};
 use crate::exchange::{Client, Ending, Exchange, Peeked, Phase};
 use crate::log;
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, local_address, open, resolve};
-use crate::worker::{Admission, Installed, Worker};
+use crate::worker::{Installed, Worker};
 
 /// Serves a connection to a TCP service.
 pub(crate) async fn serve(
@@ -30,7 +31,7 @@ pub(crate) async fn serve(
     client: Rc<Client>,
     timer: Timer,
     mut ahead: Buf,
-    admission: &Admission,
+    held: &Held,
 ) {
     let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
     let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
@@ -46,7 +47,7 @@ pub(crate) async fn serve(
         }
         Begun::Connected(connected) => {
             let tcp = crate::residue::of_session(&mut session, listener, tcp);
-            admission.release_plan();
+            held.release_plan();
             carry_session(&mut session, *connected, &conn, ahead, &timer).await;
             session.response.status = 200;
             log::session_ended(&mut session, tcp);
@@ -218,7 +219,7 @@ async fn connect(
                 Some((installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))
             }),
         };
-        session.worker.counters.connecting(picked.pool, picked.key);
+        counted.connecting();
         let (failure, why) = match open(&picked.address, &settings, timer).await {
             Ok(endpoint) => {
                 let connected = session.worker.now().saturating_duration_since(began);
@@ -266,7 +267,7 @@ fn tunnel_settings(proxy: &TcpProxy) -> TunnelSettings {
         client_idle: proxy.tunnel_timeout.or(proxy.client_timeout).unwrap_or(idle),
         server_idle: proxy.tunnel_timeout.or(proxy.server_timeout).unwrap_or(idle),
         half_closed: proxy.half_closed_timeout,
-        buffer: proxy.buffer as usize,
+        buffer: (proxy.buffer as usize).min(weir_rt::PIECE),
         rate: proxy.limit_rate,
     }
 }

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
+use weir_http::RequestHead;
 use weir_plan::{ListenerIx, PartOf, Plan, PoolIx};
 use weir_policy::pool::Pool;
 use weir_rt::{Receiver, Sender};
@@ -27,7 +28,7 @@ use crate::prepared::Prepared;
 use crate::race::Signal;
 use crate::shared::Shared;
 
-/// Exchanges kept for the next requests.
+/// Exchanges, and memory for heads, kept for the next requests.
 const KEPT_EXCHANGES: usize = 256;
 
 /// Names one listening socket: its listener, and which of the process's sockets it is.
@@ -175,7 +176,14 @@ pub(crate) struct Worker {
     loops: RefCell<HashMap<SocketKey, Rc<AcceptLoop>>>,
     #[allow(clippy::vec_box, reason = "they are handed out boxed: an exchange is large, and never moved")]
     exchanges: RefCell<Vec<Box<Exchange>>>,
+    #[allow(
+        clippy::vec_box,
+        reason = "they are handed out boxed: a connection holds one while it has a request"
+    )]
+    heads: RefCell<Vec<Box<RequestHead>>>,
     random: Cell<u64>,
+    /// The time of a wake-up, and the same for policies.
+    millis: Cell<(Instant, weir_policy::Millis)>,
     clock: RefCell<crate::logs::Clock>,
     panic_next: Cell<bool>,
     text: RefCell<Vec<u8>>,
@@ -198,7 +206,9 @@ impl Worker {
             total: Cell::new(0),
             loops: RefCell::default(),
             exchanges: RefCell::default(),
+            heads: RefCell::default(),
             random: Cell::new(seed),
+            millis: Cell::new((shared.instant(weir_policy::Millis(0)), weir_policy::Millis(0))),
             clock: RefCell::default(),
             panic_next: Cell::new(false),
             text: RefCell::default(),
@@ -231,7 +241,14 @@ impl Worker {
 
     /// The time of this wake-up for policies: milliseconds of a clock that all workers share.
     pub(crate) fn millis(&self) -> weir_policy::Millis {
-        self.shared.millis(self.now())
+        let now = self.now();
+        let (at, millis) = self.millis.get();
+        if at == now {
+            return millis;
+        }
+        let millis = self.shared.millis(now);
+        self.millis.set((now, millis));
+        millis
     }
 
     /// Lets go of what can be had again: memory is short.
@@ -273,6 +290,19 @@ impl Worker {
             exchange.guards.clear();
             exchange.body.clear();
             kept.push(exchange);
+        }
+    }
+
+    /// Memory to parse request heads in; give it back.
+    pub(crate) fn take_head(&self) -> Box<RequestHead> {
+        self.heads.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// See [`Worker::take_head`].
+    pub(crate) fn give_head(&self, head: Box<RequestHead>) {
+        let mut kept = self.heads.borrow_mut();
+        if kept.len() < KEPT_EXCHANGES {
+            kept.push(head);
         }
     }
 

@@ -110,7 +110,7 @@ async fn copy(from: Stream, to: Stream) -> io::Result<()> {
     let mut buf = Buf::new();
     loop {
         if from.read_up_to(&mut buf, LARGE).await? == 0 {
-            return to.shutdown_write();
+            return to.shutdown_write().await;
         }
         loop {
             let (result, back) = to.write_all(buf).await;

@@ -22,6 +22,9 @@ pub const SMALL: usize = 4 * 1024;
 pub const MEDIUM: usize = 16 * 1024;
 /// Bytes of the largest pooled class, and the most that one write should carry.
 pub const LARGE: usize = 64 * 1024;
+/// Bytes of a long body to move at a time: with a head before them they still fit one segment on the loopback device
+/// (65,483 bytes). A whole buffer does not, and its last few bytes then cost a packet of their own.
+pub const PIECE: usize = 60 * 1024;
 
 const CLASSES: [usize; 3] = [SMALL, MEDIUM, LARGE];
 
@@ -53,7 +56,7 @@ pub fn release_pool() {
     POOL.with_borrow_mut(|pool| pool.free = [Vec::new(), Vec::new(), Vec::new()]);
 }
 
-/// Has the allocator give what is free back to the kernel: it keeps it otherwise, and the process stays large. Takes
+/// Has glibc's allocator give what is free back to the kernel, which others do by themselves. Takes
 /// milliseconds and other threads' allocator locks: for side threads, and rarely.
 pub fn trim_heap() {
     #[cfg(target_env = "gnu")]

@@ -116,6 +116,11 @@ impl Conn {
         forward!(self, stream => stream.try_write(bytes))
     }
 
+    /// See [`Stream::try_writev`].
+    pub fn try_writev(&self, pieces: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        forward!(self, stream => stream.try_writev(pieces))
+    }
+
     /// See [`Stream::write_all`].
     pub fn write_all(&self, mut buf: Buf) -> impl Future<Output = (io::Result<()>, Buf)> {
         poll_fn(move |cx| {
@@ -144,10 +149,15 @@ impl Conn {
         forward!(self, stream => stream.send_file(file, offset, len).await)
     }
 
+    /// See [`Stream::flushed`].
+    pub fn flushed(&self) -> impl Future<Output = io::Result<()>> {
+        self.socket().flushed()
+    }
+
     /// Ends writing: FIN, with close_notify before it on TLS.
     pub async fn shutdown_write(&self) -> io::Result<()> {
         match self {
-            Self::Plain(stream) => stream.shutdown_write(),
+            Self::Plain(stream) => stream.shutdown_write().await,
             Self::Tls(tls) => tls.shutdown_write().await,
         }
     }

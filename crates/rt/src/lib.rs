@@ -68,6 +68,7 @@ mod listen;
 mod mailbox;
 mod reactor;
 mod runtime;
+mod source;
 mod stream;
 mod timer;
 mod tls;
@@ -76,7 +77,7 @@ mod worker;
 
 pub use addr::PeerAddr;
 pub use alarm::Alarm;
-pub use buf::{Buf, LARGE, MEDIUM, SMALL, pool_free_bytes, release_pool, set_pool_limits, trim_heap};
+pub use buf::{Buf, LARGE, MEDIUM, PIECE, SMALL, pool_free_bytes, release_pool, set_pool_limits, trim_heap};
 pub use conn::Conn;
 pub use connect::{ConnectOptions, connect, connect_unix};
 pub use file::pread_into;

@@ -7,7 +7,7 @@
 //! descriptor, and a worker makes its `Listener` from that. Accepting is readiness and accept4(2) on both drivers: an
 //! accept on the ring costs a round of the loop for each connection, and may hold one when its worker stops.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -25,9 +25,8 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::addr::PeerAddr;
 use crate::fd::SharedFd;
-use crate::reactor::{READABLE, Token};
+use crate::source::{READABLE, Token};
 use crate::stream::{Keepalive, Stream, set_keepalive};
-use crate::uring::Readiness;
 use crate::worker::{Drive, Worker};
 
 /// Options of a listening socket.
@@ -194,14 +193,11 @@ const BATCH: u8 = 16;
 pub struct Listener {
     worker: Rc<Worker>,
     fd: SharedFd,
-    side: Side,
+    token: Token,
+    /// The own address of all its connections, where that is one.
+    local: Option<PeerAddr>,
     /// Connections that may still be accepted in this turn.
     budget: Cell<u8>,
-}
-
-enum Side {
-    Ring(RefCell<Readiness>),
-    Epoll(Token),
 }
 
 impl Listener {
@@ -213,11 +209,14 @@ impl Listener {
     pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         let worker = Worker::current();
-        let side = match &worker.drive {
-            Drive::Uring(_) => Side::Ring(RefCell::new(Readiness::new(true))),
-            Drive::Epoll(reactor) => Side::Epoll(reactor.register(fd.as_fd(), READABLE)?),
+        let fd = SharedFd::new(fd);
+        let token = match &worker.drive {
+            Drive::Uring(ring) => ring.register(&fd, READABLE),
+            Drive::Epoll(reactor) => reactor.register(fd.as_fd(), READABLE)?,
         };
-        Ok(Self { worker, fd: SharedFd::new(fd), side, budget: Cell::new(BATCH) })
+        let local =
+            listen_addr(&fd).ok().filter(|addr| !addr.inet().is_some_and(|addr| addr.ip().is_unspecified()));
+        Ok(Self { worker, fd, token, local, budget: Cell::new(BATCH) })
     }
 
     /// The descriptor.
@@ -228,6 +227,11 @@ impl Listener {
     /// The address it is bound to.
     pub fn local_addr(&self) -> io::Result<PeerAddr> {
         listen_addr(&self.fd)
+    }
+
+    /// The own address of a connection accepted here: the kernel is asked only if the socket is bound to all addresses.
+    pub fn local_of(&self, stream: &Stream) -> io::Result<PeerAddr> {
+        self.local.clone().map_or_else(|| stream.local_addr(), Ok)
     }
 
     /// The next connection. Dropping the future loses none. Errors of one connection (aborted before it was accepted)
@@ -249,15 +253,9 @@ impl Listener {
     }
 
     fn poll_acceptable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        match (&self.side, &self.worker.drive) {
-            (Side::Ring(readiness), Drive::Uring(ring)) => {
-                readiness.borrow_mut().poll(ring, &self.fd, READABLE, cx).map(drop)
-            }
-            (Side::Epoll(token), Drive::Epoll(reactor)) => {
-                reactor.poll_read_flags(*token, READABLE, cx).map(drop)
-            }
-            // A listener's side is chosen by the drive of its worker.
-            _ => Poll::Ready(()),
+        match &self.worker.drive {
+            Drive::Uring(ring) => ring.poll_read_flags(self.token, READABLE, cx).map(drop),
+            Drive::Epoll(reactor) => reactor.poll_read_flags(self.token, READABLE, cx).map(drop),
         }
     }
 
@@ -289,10 +287,9 @@ impl Listener {
     }
 
     fn clear(&self) {
-        match (&self.side, &self.worker.drive) {
-            (Side::Ring(readiness), _) => readiness.borrow_mut().clear_readable(),
-            (Side::Epoll(token), Drive::Epoll(reactor)) => reactor.clear_readable(*token),
-            _ => {}
+        match &self.worker.drive {
+            Drive::Uring(ring) => ring.clear_readable(self.token),
+            Drive::Epoll(reactor) => reactor.clear_readable(self.token),
         }
     }
 }
@@ -301,13 +298,10 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // What is still queued is reset when the last descriptor of the socket closes: a listener that goes away for
         // good is first drained with `try_accept`.
-        match (&mut self.side, &self.worker.drive) {
-            (Side::Ring(readiness), Drive::Uring(ring)) => readiness.get_mut().disarm(ring),
-            (Side::Epoll(token), Drive::Epoll(reactor)) => {
-                // Duplicates of the socket may stay open, so the registration must go by itself.
-                let _ = reactor.detach(*token, self.fd.as_fd());
-            }
-            _ => {}
+        match &self.worker.drive {
+            Drive::Uring(ring) => ring.deregister(self.token),
+            // Duplicates of the socket may stay open, so the registration must go by itself.
+            Drive::Epoll(reactor) => drop(reactor.detach(self.token, self.fd.as_fd())),
         }
     }
 }

@@ -17,42 +17,30 @@ use std::time::Duration;
 
 use slab::Slab;
 
+use crate::source::{HANGUP, READABLE, Source, Token};
+
 const WAKE_TOKEN: u64 = u64::MAX;
 const EVENTS: usize = 256;
 
-pub(crate) const READABLE: u8 = 1;
-pub(crate) const WRITABLE: u8 = 2;
-/// The peer sent FIN, or the connection failed: reads no longer block.
-pub(crate) const HANGUP: u8 = 4;
-const WANTS_WRITE: u8 = 8;
-
-struct Source {
+/// One registered socket.
+struct Slot {
+    source: Source,
     generation: u32,
-    flags: u8,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
+    /// The kernel was asked for writability.
+    wants_write: bool,
 }
 
 pub(crate) struct Reactor {
     epoll: OwnedFd,
     wake: Arc<OwnedFd>,
-    sources: RefCell<Slab<Source>>,
+    slots: RefCell<Slab<Slot>>,
     generation: std::cell::Cell<u32>,
     events: RefCell<Vec<libc::epoll_event>>,
     woken: RefCell<Vec<Waker>>,
 }
 
-/// A registered socket's place; returned to `Reactor::deregister`.
-#[derive(Clone, Copy)]
-pub(crate) struct Token {
-    index: u32,
-    generation: u32,
-}
-
-impl Token {
-    fn data(self) -> u64 {
-        (u64::from(self.generation) << 32) | u64::from(self.index)
-    }
+fn data(token: Token) -> u64 {
+    (u64::from(token.generation) << 32) | u64::from(token.index)
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -70,7 +58,7 @@ impl Reactor {
         let reactor = Self {
             epoll,
             wake: Arc::new(wake),
-            sources: RefCell::new(Slab::new()),
+            slots: RefCell::new(Slab::new()),
             generation: std::cell::Cell::new(0),
             events: RefCell::new(Vec::with_capacity(EVENTS)),
             woken: RefCell::new(Vec::new()),
@@ -95,12 +83,12 @@ impl Reactor {
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, flags: u8) -> io::Result<Token> {
         let generation = self.generation.get().wrapping_add(1);
         self.generation.set(generation);
-        let source = Source { generation, flags, reader: None, writer: None };
-        let index = self.sources.borrow_mut().insert(source) as u32;
+        let slot = Slot { source: Source::new(flags), generation, wants_write: false };
+        let index = self.slots.borrow_mut().insert(slot) as u32;
         let token = Token { index, generation };
         let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
-        if let Err(error) = self.control(libc::EPOLL_CTL_ADD, fd, events, token.data()) {
-            self.sources.borrow_mut().remove(index as usize);
+        if let Err(error) = self.control(libc::EPOLL_CTL_ADD, fd, events, data(token)) {
+            self.slots.borrow_mut().remove(index as usize);
             return Err(error);
         }
         Ok(token)
@@ -108,9 +96,9 @@ impl Reactor {
 
     /// Forgets a socket that is about to be closed (which ends the kernel's registration).
     pub(crate) fn deregister(&self, token: Token) {
-        let source = self.sources.borrow_mut().try_remove(token.index as usize);
+        let slot = self.slots.borrow_mut().try_remove(token.index as usize);
         // Wakers are dropped outside the borrow.
-        drop(source);
+        drop(slot);
     }
 
     /// Forgets a socket that stays open.
@@ -119,55 +107,41 @@ impl Reactor {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 
-    /// Notes that a read drained the socket. A hang-up keeps it readable: the end has yet to be read.
+    /// See [`Source::clear_readable`].
     pub(crate) fn clear_readable(&self, token: Token) {
-        if let Some(source) = self.sources.borrow_mut().get_mut(token.index as usize)
-            && source.flags & HANGUP == 0
-        {
-            source.flags &= !READABLE;
+        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index as usize) {
+            slot.source.clear_readable();
         }
     }
 
     /// Ready when any of `wanted` is set.
     pub(crate) fn poll_read_flags(&self, token: Token, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
-        let mut sources = self.sources.borrow_mut();
-        let Some(source) = sources.get_mut(token.index as usize) else {
-            return Poll::Ready(HANGUP | READABLE);
-        };
-        if source.flags & wanted != 0 {
-            return Poll::Ready(source.flags);
+        let mut slots = self.slots.borrow_mut();
+        match slots.get_mut(token.index as usize) {
+            Some(slot) => slot.source.poll_read(wanted, cx),
+            None => Poll::Ready(HANGUP | READABLE),
         }
-        set_waker(&mut source.reader, cx);
-        Poll::Pending
     }
 
     /// Notes that a write would have blocked, and asks the kernel for writability from now on.
     pub(crate) fn write_blocked(&self, token: Token, fd: BorrowedFd<'_>) -> io::Result<()> {
         {
-            let mut sources = self.sources.borrow_mut();
-            let Some(source) = sources.get_mut(token.index as usize) else {
+            let mut slots = self.slots.borrow_mut();
+            let Some(slot) = slots.get_mut(token.index as usize) else {
                 return Ok(());
             };
-            source.flags &= !WRITABLE;
-            if source.flags & WANTS_WRITE != 0 {
+            slot.source.clear_writable();
+            if std::mem::replace(&mut slot.wants_write, true) {
                 return Ok(());
             }
-            source.flags |= WANTS_WRITE;
         }
         let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
-        self.control(libc::EPOLL_CTL_MOD, fd, events, token.data())
+        self.control(libc::EPOLL_CTL_MOD, fd, events, data(token))
     }
 
     pub(crate) fn poll_writable(&self, token: Token, cx: &mut Context<'_>) -> Poll<()> {
-        let mut sources = self.sources.borrow_mut();
-        let Some(source) = sources.get_mut(token.index as usize) else {
-            return Poll::Ready(());
-        };
-        if source.flags & WRITABLE != 0 {
-            return Poll::Ready(());
-        }
-        set_waker(&mut source.writer, cx);
-        Poll::Pending
+        let mut slots = self.slots.borrow_mut();
+        slots.get_mut(token.index as usize).map_or(Poll::Ready(()), |slot| slot.source.poll_write(cx))
     }
 
     /// Waits at most `timeout` and wakes the tasks whose sockets changed. `precise` says that milliseconds are too
@@ -238,32 +212,20 @@ impl Reactor {
             let _ = rustix::io::read(&self.wake, &mut [0u8; 8][..]);
             return;
         }
-        let mut sources = self.sources.borrow_mut();
-        let Some(source) = sources.get_mut(data as u32 as usize) else {
+        let mut slots = self.slots.borrow_mut();
+        let Some(slot) = slots.get_mut(data as u32 as usize) else {
             return;
         };
         // An event queued for a socket closed since: its place may belong to another one.
-        if source.generation != (data >> 32) as u32 {
+        if slot.generation != (data >> 32) as u32 {
             return;
         }
         let failed = events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
         if failed || events & (libc::EPOLLIN | libc::EPOLLRDHUP) as u32 != 0 {
-            source.flags |= READABLE;
-            if failed || events & libc::EPOLLRDHUP as u32 != 0 {
-                source.flags |= HANGUP;
-            }
-            woken.extend(source.reader.take());
+            slot.source.set_readable(failed || events & libc::EPOLLRDHUP as u32 != 0, woken);
         }
         if failed || events & libc::EPOLLOUT as u32 != 0 {
-            source.flags |= WRITABLE;
-            woken.extend(source.writer.take());
+            slot.source.set_writable(woken);
         }
-    }
-}
-
-fn set_waker(slot: &mut Option<Waker>, cx: &mut Context<'_>) {
-    match slot {
-        Some(waker) if waker.will_wake(cx.waker()) => {}
-        _ => *slot = Some(cx.waker().clone()),
     }
 }

@@ -152,6 +152,7 @@ impl Runtime {
             if main.take()
                 && let Poll::Ready(output) = future.as_mut().poll(&mut context)
             {
+                worker.submit();
                 return output;
             }
             let more = worker.exec.tick();
@@ -167,6 +168,7 @@ impl Drop for Runtime {
         // Tasks own sockets, sockets refer to the worker: drop the tasks first, with the worker at hand.
         let _entered = self.worker.enter();
         self.worker.exec.clear();
+        self.worker.submit();
     }
 }
 
@@ -199,15 +201,14 @@ pub fn task_panics() -> u64 {
 
 /// The time of this wake-up, on the monotonic clock.
 pub fn now() -> Instant {
-    Worker::try_current().map_or_else(Instant::now, |worker| worker.clock.now())
+    Worker::with_current(|worker| worker.clock.now()).unwrap_or_else(Instant::now)
 }
 
 /// The time of this wake-up since 1970-01-01 UTC.
 pub fn unix_now() -> Duration {
-    match Worker::try_current() {
-        Some(worker) => worker.clock.unix(),
-        None => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default(),
-    }
+    Worker::with_current(|worker| worker.clock.unix()).unwrap_or_else(|| {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+    })
 }
 
 /// Lets other tasks run, and I/O be looked at, before going on.

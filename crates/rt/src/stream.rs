@@ -4,12 +4,11 @@
 //! Never: holds a buffer while it waits; loses data when a waiting future is dropped.
 //! Driven by: connection tasks. Waits borrow the stream, so one task may read and write at once; a clone is another
 //! handle on the same socket. At most one waiting reader and one waiting writer at a time.
-//! Why readiness and direct calls on both drivers: measured against receives into the ring's buffers and sends through
-//! the ring (both one round's worth per system call), a multishot poll with a plain recv and send costs 8% less CPU
-//! at 1 KB, 14% less over TLS, and 10% less at 100 KB: an answer is sent while it is in the cache, nothing is allocated
-//! for an operation, and nothing has to be cancelled when a timeout drops a read.
+//! Why readiness and a plain recv: an idle connection holds no buffer, nothing is allocated for an operation, and
+//! nothing has to be cancelled when a timeout drops a read. Why small writes go through the ring: see `uring`. Large ones
+//! are sent directly, from the buffer while it is in the cache.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,9 +21,11 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::addr::PeerAddr;
 use crate::buf::{Buf, LARGE, MEDIUM};
 use crate::fd::SharedFd;
-use crate::reactor::{HANGUP, READABLE, Reactor, Token, WRITABLE};
-use crate::uring::{Readiness, Writability};
+use crate::source::{HANGUP, READABLE, Token, WRITABLE};
 use crate::worker::{Drive, Worker};
+
+/// Up to so many bytes are sent through the ring.
+const RING_SEND: usize = 16 * 1024;
 
 /// A connected socket. Clones are handles on the same socket, which closes with the last one.
 #[derive(Clone)]
@@ -35,32 +36,10 @@ pub struct Stream {
 struct Inner {
     worker: Rc<Worker>,
     fd: SharedFd,
-    side: Side,
+    /// The registration, made at the first wait or send: a connection that is answered at once may never need one.
+    token: Cell<Option<Token>>,
     /// A first read is worth trying before any wait.
     fresh: Cell<bool>,
-}
-
-enum Side {
-    Ring(RefCell<Readiness>, RefCell<Writability>),
-    Epoll(Lazy),
-}
-
-/// A registration made at the first wait: a connection that is answered at once never needs one.
-#[derive(Default)]
-struct Lazy {
-    token: Cell<Option<Token>>,
-}
-
-impl Lazy {
-    /// The registration, made now if need be. Whatever is true of the socket by then comes as the first event.
-    fn token(&self, reactor: &Reactor, fd: &SharedFd) -> io::Result<Token> {
-        if let Some(token) = self.token.get() {
-            return Ok(token);
-        }
-        let token = reactor.register(fd.as_fd(), WRITABLE)?;
-        self.token.set(Some(token));
-        Ok(token)
-    }
 }
 
 /// How a peer went away (see [`Stream::peer_closed`]).
@@ -72,17 +51,27 @@ pub enum PeerClosed {
     Failed(io::Error),
 }
 
+impl Inner {
+    /// The registration, made now if need be. Whatever is true of the socket by then comes as the first event.
+    fn token(&self) -> io::Result<Token> {
+        if let Some(token) = self.token.get() {
+            return Ok(token);
+        }
+        let token = match &self.worker.drive {
+            Drive::Uring(ring) => ring.register(&self.fd, WRITABLE),
+            Drive::Epoll(reactor) => reactor.register(self.fd.as_fd(), WRITABLE)?,
+        };
+        self.token.set(Some(token));
+        Ok(token)
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
-        match &mut self.side {
-            Side::Ring(readiness, writability) => {
-                readiness.get_mut().disarm(self.worker.ring());
-                writability.get_mut().disarm(self.worker.ring());
-            }
-            Side::Epoll(lazy) => {
-                if let (Some(token), Drive::Epoll(reactor)) = (lazy.token.get(), &self.worker.drive) {
-                    reactor.deregister(token);
-                }
+        if let Some(token) = self.token.get() {
+            match &self.worker.drive {
+                Drive::Uring(ring) => ring.deregister(token),
+                Drive::Epoll(reactor) => reactor.deregister(token),
             }
         }
     }
@@ -113,27 +102,30 @@ impl Stream {
     }
 
     fn from_shared(worker: &Rc<Worker>, fd: SharedFd, ready: bool) -> Self {
-        let side = match &worker.drive {
-            Drive::Uring(_) => Side::Ring(RefCell::new(Readiness::new(false)), RefCell::default()),
-            Drive::Epoll(_) => Side::Epoll(Lazy::default()),
-        };
-        Self { inner: Rc::new(Inner { worker: worker.clone(), fd, side, fresh: Cell::new(ready) }) }
+        Self {
+            inner: Rc::new(Inner {
+                worker: worker.clone(),
+                fd,
+                token: Cell::new(None),
+                fresh: Cell::new(ready),
+            }),
+        }
     }
 
     /// Takes the descriptor out, for instance to move the connection to another worker. Gives the stream back when
     /// another handle exists, or a wait has been begun on it.
     pub fn into_fd(self) -> Result<OwnedFd, Stream> {
         let inner = Rc::try_unwrap(self.inner).map_err(|inner| Stream { inner })?;
-        if let Side::Ring(readiness, writability) = &inner.side
-            && (readiness.borrow().is_armed() || writability.borrow().is_armed())
-        {
-            return Err(Stream { inner: Rc::new(inner) });
-        }
-        if let (Side::Epoll(lazy), Drive::Epoll(reactor)) = (&inner.side, &inner.worker.drive)
-            && let Some(token) = lazy.token.take()
-        {
-            // A failure means that the kernel had no registration; there is nothing left to undo.
-            let _ = reactor.detach(token, inner.fd.as_fd());
+        if let Some(token) = inner.token.get() {
+            match &inner.worker.drive {
+                Drive::Uring(ring) if ring.is_busy(token) => return Err(Stream { inner: Rc::new(inner) }),
+                Drive::Uring(_) => {}
+                Drive::Epoll(reactor) => {
+                    inner.token.set(None);
+                    // A failure means that the kernel had no registration; there is nothing left to undo.
+                    let _ = reactor.detach(token, inner.fd.as_fd());
+                }
+            }
         }
         let (fd, worker) = (inner.fd.clone(), inner.worker.clone());
         drop(inner);
@@ -163,31 +155,20 @@ impl Stream {
     }
 
     fn poll_flags(&self, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
-        match (&self.inner.side, &self.inner.worker.drive) {
-            (Side::Ring(readiness, _), Drive::Uring(ring)) => {
-                readiness.borrow_mut().poll(ring, &self.inner.fd, wanted, cx)
-            }
-            (Side::Epoll(lazy), Drive::Epoll(reactor)) => {
-                match lazy.token(reactor, &self.inner.fd) {
-                    Ok(token) => reactor.poll_read_flags(token, wanted, cx),
-                    // No memory for a registration: a plain receive says what is the matter.
-                    Err(_) => Poll::Ready(READABLE | HANGUP),
-                }
-            }
-            // A stream's side is chosen by the drive of its worker.
-            _ => Poll::Ready(READABLE),
+        // No memory for a registration: a plain receive says what is the matter.
+        let Ok(token) = self.inner.token() else { return Poll::Ready(READABLE | HANGUP) };
+        match &self.inner.worker.drive {
+            Drive::Uring(ring) => ring.poll_read_flags(token, wanted, cx),
+            Drive::Epoll(reactor) => reactor.poll_read_flags(token, wanted, cx),
         }
     }
 
     fn clear_readable(&self) {
-        match (&self.inner.side, &self.inner.worker.drive) {
-            (Side::Ring(readiness, _), _) => readiness.borrow_mut().clear_readable(),
-            (Side::Epoll(lazy), Drive::Epoll(reactor)) => {
-                if let Some(token) = lazy.token.get() {
-                    reactor.clear_readable(token);
-                }
+        if let Some(token) = self.inner.token.get() {
+            match &self.inner.worker.drive {
+                Drive::Uring(ring) => ring.clear_readable(token),
+                Drive::Epoll(reactor) => reactor.clear_readable(token),
             }
-            _ => {}
         }
     }
 
@@ -296,23 +277,47 @@ impl Stream {
         poll_fn(|cx| self.poll_writable(cx))
     }
 
-    /// Ready when a write would not block. On epoll only meaningful after a write that took nothing.
+    /// Ready when a write would not block. Only meaningful after a write that took nothing.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match (&self.inner.side, &self.inner.worker.drive) {
-            (Side::Ring(_, writability), Drive::Uring(ring)) => {
-                writability.borrow_mut().poll(ring, &self.inner.fd, cx)
-            }
-            (Side::Epoll(lazy), Drive::Epoll(reactor)) => {
-                let token = lazy.token(reactor, &self.inner.fd)?;
-                reactor.poll_writable(token, cx).map(Ok)
-            }
-            // A stream's side is chosen by the drive of its worker.
+        let token = self.inner.token()?;
+        match &self.inner.worker.drive {
+            Drive::Uring(ring) => ring.poll_writable(token, cx),
+            Drive::Epoll(reactor) => reactor.poll_writable(token, cx).map(Ok),
+        }
+    }
+
+    /// Whether bytes of an earlier write are with the ring: nothing may overtake them.
+    fn is_sending(&self) -> io::Result<bool> {
+        match (&self.inner.worker.drive, self.inner.token.get()) {
+            (Drive::Uring(ring), Some(token)) => ring.is_sending(token),
+            _ => Ok(false),
+        }
+    }
+
+    /// Ready when the kernel has all that was written.
+    ///
+    /// # Errors
+    /// A write that had been taken failed.
+    pub fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match (&self.inner.worker.drive, self.inner.token.get()) {
+            (Drive::Uring(ring), Some(token)) => ring.poll_sent(token, cx),
             _ => Poll::Ready(Ok(())),
         }
     }
 
+    /// Waits until the kernel has all that was written. Await it before a close: a close does not.
+    ///
+    /// # Errors
+    /// As [`Stream::poll_flushed`].
+    pub fn flushed(&self) -> impl Future<Output = io::Result<()>> {
+        poll_fn(|cx| self.poll_flushed(cx))
+    }
+
     /// Sends what the socket takes at once; `None` if it takes nothing.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        if self.is_sending()? {
+            return Ok(None);
+        }
         let bytes = &bytes[..bytes.len().min(LARGE)];
         let sent =
             would_block(rustix::net::send(&self.inner.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT))?;
@@ -321,6 +326,9 @@ impl Stream {
 
     /// As [`Stream::try_write`], for several pieces.
     pub fn try_writev(&self, pieces: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        if self.is_sending()? {
+            return Ok(None);
+        }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let sent = would_block(rustix::net::sendmsg(
             &self.inner.fd,
@@ -332,17 +340,19 @@ impl Stream {
     }
 
     fn note_write(&self, sent: Option<usize>) -> io::Result<Option<usize>> {
-        if sent.is_none()
-            && let (Side::Epoll(lazy), Drive::Epoll(reactor)) = (&self.inner.side, &self.inner.worker.drive)
-        {
-            let token = lazy.token(reactor, &self.inner.fd)?;
-            reactor.write_blocked(token, self.inner.fd.as_fd())?;
+        if sent.is_none() {
+            let token = self.inner.token()?;
+            match &self.inner.worker.drive {
+                Drive::Uring(ring) => ring.write_blocked(token),
+                Drive::Epoll(reactor) => reactor.write_blocked(token, self.inner.fd.as_fd())?,
+            }
         }
         Ok(sent)
     }
 
-    /// Writes all of `buf` and gives the buffer back, emptied of what was sent. A write that is dropped half-way leaves
-    /// the peer with a part of it: close the connection then.
+    /// Writes all of `buf` and gives the buffer back, emptied of what was sent. On the ring a small write is taken at
+    /// once and sent with the next wait; should it fail, the next write, flush or read tells. A write that is dropped
+    /// half-way leaves the peer with a part of it: close the connection then.
     pub fn write_all(&self, mut buf: Buf) -> impl Future<Output = (io::Result<()>, Buf)> {
         poll_fn(move |cx| {
             let result = ready!(self.poll_write_all(cx, &mut buf));
@@ -352,6 +362,12 @@ impl Stream {
 
     /// The poll form of [`Stream::write_all`]; `buf` is emptied as it is sent.
     pub fn poll_write_all(&self, cx: &mut Context<'_>, buf: &mut Buf) -> Poll<io::Result<()>> {
+        if let Drive::Uring(ring) = &self.inner.worker.drive {
+            ready!(self.poll_flushed(cx))?;
+            if buf.len() <= RING_SEND && !buf.is_empty() {
+                ring.send(self.inner.token()?, buf);
+            }
+        }
         while !buf.is_empty() {
             match self.try_write(buf)? {
                 Some(sent) => buf.consume(sent),
@@ -407,14 +423,21 @@ impl Stream {
         offset: &mut u64,
         end: u64,
     ) -> io::Result<Option<usize>> {
+        if self.is_sending()? {
+            return Ok(None);
+        }
         // Bounded, so that a fast peer cannot keep the worker from its other connections.
         let count = end.saturating_sub(*offset).min(1 << 20) as usize;
         let sent = would_block(rustix::fs::sendfile(&self.inner.fd, file, Some(offset), count))?;
         self.note_write(sent)
     }
 
-    /// Sends FIN: no more will be written.
-    pub fn shutdown_write(&self) -> io::Result<()> {
+    /// Sends FIN, behind all that was written: no more will be.
+    ///
+    /// # Errors
+    /// As [`Stream::poll_flushed`], or the connection is gone.
+    pub async fn shutdown_write(&self) -> io::Result<()> {
+        self.flushed().await?;
         Ok(rustix::net::shutdown(&self.inner.fd, rustix::net::Shutdown::Write)?)
     }
 

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use crate::clock::nanos_of;
 use crate::worker::Worker;
 
 const TICK_SHIFT: u32 = 23;
@@ -227,12 +228,15 @@ impl Timer {
 
     /// Arms it to fire `after` from now (the cached clock).
     pub fn arm(&self, after: Duration) {
-        self.arm_at(self.worker.clock.now() + after);
+        self.arm_nanos(self.worker.clock.now_nanos().saturating_add(nanos_of(after)));
     }
 
     /// Arms it to fire at `deadline`, replacing any earlier deadline.
     pub fn arm_at(&self, deadline: Instant) {
-        let nanos = self.worker.clock.nanos(deadline);
+        self.arm_nanos(self.worker.clock.nanos(deadline));
+    }
+
+    fn arm_nanos(&self, nanos: u64) {
         // Rounded up: a timer never fires early.
         let tick = (nanos >> TICK_SHIFT) + 1;
         self.worker.wheel.borrow_mut().arm(self.index, tick);

@@ -77,6 +77,11 @@ impl Worker {
         CURRENT.with_borrow(|current| current.clone())
     }
 
+    /// Asks the worker whose `block_on` runs in this thread.
+    pub(crate) fn with_current<T>(ask: impl FnOnce(&Worker) -> T) -> Option<T> {
+        CURRENT.with_borrow(|current| current.as_deref().map(ask))
+    }
+
     /// # Panics
     /// Outside `Runtime::block_on`: a mistake in the program, not reachable by a peer.
     pub(crate) fn current() -> Rc<Worker> {
@@ -90,15 +95,6 @@ impl Worker {
         Entered(CURRENT.replace(Some(self.clone())))
     }
 
-    /// The ring; only called on paths that know the driver.
-    pub(crate) fn ring(&self) -> &Ring {
-        match &self.drive {
-            Drive::Uring(ring) => ring,
-            // Sockets pick their side from `drive` once, at creation, and a worker's driver never changes.
-            Drive::Epoll(_) => unreachable!("a ring operation under epoll"),
-        }
-    }
-
     pub(crate) fn note_panic(&self, message: &str) {
         self.panics.set(self.panics.get() + 1);
         if let Some(hook) = &self.on_panic {
@@ -108,20 +104,25 @@ impl Worker {
 
     /// Waits for something to happen (not at all when `busy`), then updates clock and timers.
     pub(crate) fn turn(&self, busy: bool) -> io::Result<()> {
-        let timeout = if busy { Some(Duration::ZERO) } else { self.until_timer() };
-        match &self.drive {
-            Drive::Uring(ring) => ring.wait(timeout)?,
-            Drive::Epoll(reactor) => {
-                let woken = self.notify.fall_asleep();
-                let precise = self.alarm.due().is_some();
-                let result = reactor.wait(if woken { Some(Duration::ZERO) } else { timeout }, precise);
-                self.notify.awake();
-                result?;
-            }
-        }
+        let woken = self.notify.fall_asleep();
+        let timeout = if busy || woken { Some(Duration::ZERO) } else { self.until_timer() };
+        let result = match &self.drive {
+            Drive::Uring(ring) => ring.wait(timeout),
+            Drive::Epoll(reactor) => reactor.wait(timeout, self.alarm.due().is_some()),
+        };
+        self.notify.awake();
+        result?;
         self.clock.refresh();
         self.fire_timers();
         Ok(())
+    }
+
+    /// Hands the kernel what is queued, for a loop that stops: what was written leaves, what was closed closes.
+    pub(crate) fn submit(&self) {
+        if let Drive::Uring(ring) = &self.drive {
+            // A kernel that refuses takes nothing more from this loop in any case.
+            let _ = ring.wait(Some(Duration::ZERO));
+        }
     }
 
     /// Time until the next timer, or the alarm if that comes first.
@@ -131,13 +132,13 @@ impl Worker {
             (Some(wheel), Some(alarm)) => wheel.min(alarm),
             (wheel, alarm) => wheel.or(alarm)?,
         };
-        let now = self.clock.nanos(self.clock.now());
+        let now = self.clock.now_nanos();
         Some(Duration::from_nanos(due.saturating_sub(now)))
     }
 
     fn fire_timers(&self) {
         let mut fired = self.fired.take();
-        let nanos = self.clock.nanos(self.clock.now());
+        let nanos = self.clock.now_nanos();
         self.wheel.borrow_mut().advance(nanos, &mut fired);
         self.alarm.fire(nanos, &mut fired);
         for waker in fired.drain(..) {
@@ -160,29 +161,23 @@ const ASLEEP: u8 = 0;
 const NOTIFIED: u8 = 1;
 const AWAKE: u8 = 2;
 
-enum Kick {
-    /// The proactor's waker has a flag of its own, and writes its event descriptor only when it must.
-    Uring(Waker),
-    Epoll(Arc<OwnedFd>),
-}
-
 /// Interrupts the worker's wait, when called from another thread.
 pub(crate) struct Notify {
     thread: usize,
     state: AtomicU8,
-    kick: Kick,
+    wake: Arc<OwnedFd>,
 }
 
 impl Notify {
     pub(crate) fn for_drive(drive: &Drive) -> Arc<Self> {
-        let kick = match drive {
-            Drive::Uring(ring) => Kick::Uring(ring.waker()),
-            Drive::Epoll(reactor) => Kick::Epoll(reactor.wake_fd()),
+        let wake = match drive {
+            Drive::Uring(ring) => ring.wake_fd(),
+            Drive::Epoll(reactor) => reactor.wake_fd(),
         };
-        Arc::new(Self { thread: thread_mark(), state: AtomicU8::new(AWAKE), kick })
+        Arc::new(Self { thread: thread_mark(), state: AtomicU8::new(AWAKE), wake })
     }
 
-    /// Before an epoll wait; true when someone called since the last `awake`.
+    /// Before a wait; true when someone called since the last `awake`.
     fn fall_asleep(&self) -> bool {
         self.state.swap(ASLEEP, Ordering::AcqRel) & NOTIFIED != 0
     }
@@ -196,13 +191,8 @@ impl Notify {
         if thread_mark() == self.thread {
             return;
         }
-        match &self.kick {
-            Kick::Uring(waker) => waker.wake_by_ref(),
-            Kick::Epoll(fd) => {
-                if self.state.fetch_or(NOTIFIED, Ordering::AcqRel) == ASLEEP {
-                    let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
-                }
-            }
+        if self.state.fetch_or(NOTIFIED, Ordering::AcqRel) == ASLEEP {
+            let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
         }
     }
 }

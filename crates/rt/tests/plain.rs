@@ -31,7 +31,7 @@ fn a_big_transfer_arrives_whole() {
                     let (result, _) = stream.write_all(buf.take()).await;
                     result?;
                 }
-                stream.shutdown_write()
+                stream.shutdown_write().await
             });
             let client = connect(addr, &ConnectOptions::default()).await.unwrap();
             let writer = client.clone();
@@ -42,7 +42,7 @@ fn a_big_transfer_arrives_whole() {
                     writer.write_all(Buf::from(chunk)).await.0.unwrap();
                 }
                 writer.write_slice(large).await.unwrap();
-                writer.shutdown_write().unwrap();
+                writer.shutdown_write().await.unwrap();
             });
             let mut got = Vec::new();
             let mut buf = Buf::new();
@@ -63,7 +63,7 @@ fn discarded_bytes_are_counted_and_what_follows_them_is_read() {
             let addr = serve_once(|stream| async move {
                 stream.write_slice(&pattern(LEN)).await?;
                 stream.write_slice(b"the rest").await?;
-                stream.shutdown_write()
+                stream.shutdown_write().await
             });
             let client = connect(addr, &ConnectOptions::default()).await.unwrap();
             let mut left = LEN;
@@ -89,7 +89,7 @@ fn dropped_reads_lose_no_data() {
                     stream.write_all(Buf::from(&i.to_be_bytes()[..])).await.0?;
                     yield_now().await;
                 }
-                stream.shutdown_write()
+                stream.shutdown_write().await
             });
             let client = connect(addr, &ConnectOptions::default()).await.unwrap();
             let mut buf = Buf::new();
@@ -145,7 +145,7 @@ fn half_close_lets_the_other_half_go_on() {
             });
             let client = connect(addr, &ConnectOptions::default()).await.unwrap();
             client.write_slice(b"request").await.unwrap();
-            client.shutdown_write().unwrap();
+            client.shutdown_write().await.unwrap();
             let mut buf = Buf::new();
             while client.read(&mut buf).await.unwrap() > 0 {}
             assert_eq!(&buf[..], b"answer");

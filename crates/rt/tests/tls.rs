@@ -436,11 +436,12 @@ fn other_protocols_and_cut_connections_are_told_apart() {
 
             // FIN without close_notify is a cut, with it a clean end.
             let (client_end, server_end) = handshake(&tls, &client, "localhost").await;
-            client_end.stream().shutdown_write().unwrap();
+            client_end.stream().shutdown_write().await.unwrap();
             let error = server_end.read(&mut Buf::new()).await.unwrap_err();
             assert!(is_truncated(&error), "{error}");
             let (client_end, server_end) = handshake(&tls, &client, "localhost").await;
             client_end.write_slice(b"last words").await.unwrap();
+            client_end.stream().flushed().await.unwrap();
             drop(client_end);
             let how = server_end.peer_closed().await;
             assert!(matches!(how, PeerClosed::Finished), "{how:?}");

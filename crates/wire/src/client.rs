@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use weir_http::{HeadRules, Method, Parsed, Response, ResponseError, ResponseHead};
-use weir_rt::{LARGE, MEDIUM, Timer};
+use weir_rt::{MEDIUM, PIECE, Timer};
 
 use crate::{Conn, Incoming, Outgoing};
 
@@ -80,7 +80,7 @@ impl ClientConnection {
             }
             timer.arm(timeout);
             // A large first read takes a small answer whole, and the start of a large one.
-            let limit = if self.incoming.input.is_empty() { LARGE } else { MEDIUM };
+            let limit = if self.incoming.input.is_empty() { PIECE } else { MEDIUM };
             match timer.run(self.incoming.io.read_up_to(&mut self.incoming.input, limit)).await {
                 Ok(Ok(0)) if self.incoming.input.is_empty() => return Err(ResponseFailure::ClosedUnanswered),
                 Ok(Ok(0)) => return Err(ResponseFailure::Closed),

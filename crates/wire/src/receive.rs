@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_http::Framing;
 use weir_http::body::{BodyEvent, BodyReader, ChunkLimits, Trailers};
-use weir_rt::{Buf, LARGE, Timer};
+use weir_rt::{Buf, PIECE, Timer};
 
 use crate::{Conn, ReceiveError};
 
@@ -24,9 +24,13 @@ pub struct Incoming {
 
 impl Incoming {
     pub(crate) fn new(io: Conn) -> Self {
+        Self::with_input(io, Buf::new())
+    }
+
+    pub(crate) fn with_input(io: Conn, input: Buf) -> Self {
         Self {
             io,
-            input: Buf::new(),
+            input,
             reader: BodyReader::new(Framing::None, ChunkLimits::default()),
             given: 0,
             received: 0,
@@ -97,7 +101,7 @@ impl Incoming {
             match self.step()? {
                 Step::Piece(start, end) => return Ok(Some(&self.input[start..end])),
                 Step::End => return Ok(None),
-                Step::Wait => self.fill(timer, timeout, LARGE).await?,
+                Step::Wait => self.fill(timer, timeout, PIECE).await?,
             }
         }
     }

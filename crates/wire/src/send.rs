@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{IoSlice, Write as _};
 use std::time::Duration;
 
-use weir_rt::{Buf, LARGE, Timer};
+use weir_rt::{Buf, LARGE, PIECE, Timer};
 
 use crate::{Conn, SendError};
 
@@ -123,7 +123,7 @@ impl Outgoing {
         if chunked {
             let _ = write!(self.output, "{:x}\r\n", data.len());
         }
-        for piece in data.chunks(LARGE) {
+        for piece in data.chunks(PIECE) {
             let head = self.output.take();
             self.write_pieces(&head, piece, timer, timeout).await?;
             self.sent += (head.len() + piece.len()) as u64;
@@ -146,13 +146,10 @@ impl Outgoing {
     ) -> Result<(), SendError> {
         let mut done = 0;
         while done < head.len() + body.len() {
-            let wrote = match &self.io {
-                Conn::Plain(stream) if done < head.len() => {
-                    stream.try_writev(&[IoSlice::new(&head[done..]), IoSlice::new(body)])?
-                }
-                // Encrypted bytes are copied into records anyway.
-                io if done < head.len() => io.try_write(&head[done..])?,
-                io => io.try_write(&body[done - head.len()..])?,
+            let wrote = if done < head.len() {
+                self.io.try_writev(&[IoSlice::new(&head[done..]), IoSlice::new(body)])?
+            } else {
+                self.io.try_write(&body[done - head.len()..])?
             };
             match wrote {
                 Some(n) => done += n,
@@ -161,6 +158,11 @@ impl Outgoing {
                     timer.run(self.io.writable()).await??;
                 }
             }
+        }
+        if let Conn::Tls(tls) = &self.io {
+            // What is encrypted counts as written, and may still be here.
+            timer.arm(timeout);
+            timer.run(tls.flush()).await??;
         }
         Ok(())
     }
@@ -178,7 +180,12 @@ impl Outgoing {
         timeout: Duration,
     ) -> Result<(), SendError> {
         self.count(length)?;
-        self.flush(timer, timeout).await?;
+        // Directly: what follows at once would have to wait for the ring.
+        let head = self.output.take();
+        self.write_pieces(&head, &[], timer, timeout).await?;
+        self.sent += head.len() as u64;
+        self.output = head;
+        self.output.clear();
         let end = offset + length;
         while offset < end {
             let before = offset;

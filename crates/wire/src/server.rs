@@ -3,7 +3,8 @@
 //! Owns: the state of the request head that is arriving, and the two directions.
 //! Never: answers by itself.
 //! Driven by: `engine::http`, in the order: wait, head, body, answer, next.
-//! Why: while it waits it holds no buffer; what was read beyond one request is kept for the next (pipelining).
+//! Why: it exists only while there are requests: an idle connection is a [`Conn`] and nothing else. The memory heads are
+//! parsed in goes from connection to connection.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub struct ServerConnection {
     pub incoming: Incoming,
     /// Sending.
     pub outgoing: Outgoing,
-    head: RequestHead,
+    head: Box<RequestHead>,
     head_len: usize,
     head_waited: bool,
 }
@@ -39,22 +40,21 @@ pub enum HeadFailure {
 }
 
 impl ServerConnection {
-    /// A connection on an accepted socket.
-    pub fn new(io: Conn) -> Self {
+    /// A connection with what was read from it already; `head` is memory to parse in, from
+    /// [`ServerConnection::into_head`] or new.
+    pub fn new(io: Conn, input: weir_rt::Buf, head: Box<RequestHead>) -> Self {
         Self {
-            incoming: Incoming::new(io.clone()),
+            incoming: Incoming::with_input(io.clone(), input),
             outgoing: Outgoing::new(io),
-            head: RequestHead::new(),
+            head,
             head_len: 0,
             head_waited: false,
         }
     }
 
-    /// A connection on which something was read already (behind a PROXY header).
-    pub fn with_input(io: Conn, input: weir_rt::Buf) -> Self {
-        let mut conn = Self::new(io);
-        conn.incoming.input = input;
-        conn
+    /// The memory that heads were parsed in, for another connection.
+    pub fn into_head(self) -> Box<RequestHead> {
+        self.head
     }
 
     /// The bytes of the head that was received.
@@ -75,17 +75,6 @@ impl ServerConnection {
     /// Whether bytes of another request have arrived already.
     pub fn has_input(&self) -> bool {
         !self.incoming.pending().is_empty()
-    }
-
-    /// Waits for the first byte of a request, holding no buffer. False if `timeout` passed.
-    pub async fn wait(&mut self, timer: &Timer, timeout: Duration) -> bool {
-        if self.has_input() {
-            return true;
-        }
-        self.incoming.release();
-        self.outgoing.release();
-        timer.arm(timeout);
-        timer.run(self.incoming.io.readable()).await.is_ok()
     }
 
     /// Receives a head; [`ServerConnection::request`] then shows it. `timeout` is for the whole head.
@@ -158,6 +147,13 @@ impl ServerConnection {
                 return false;
             }
         }
+    }
+
+    /// Waits until the kernel has the whole answer: before a close, which does not. False if it failed, or `timeout`
+    /// passed.
+    pub async fn delivered(&self, timer: &Timer, timeout: Duration) -> bool {
+        timer.arm(timeout);
+        matches!(timer.run(self.incoming.io.flushed()).await, Ok(Ok(())))
     }
 
     /// Sends FIN, then reads and drops what the client still sends, so that the answer is not lost to a reset

@@ -22,7 +22,7 @@ pub(crate) struct Client {
     /// The own address.
     pub(crate) local: PeerAddr,
     /// Addresses told by a PROXY header, source and destination.
-    pub(crate) proxied: Option<(SocketAddr, SocketAddr)>,
+    pub(crate) proxied: Option<Box<(SocketAddr, SocketAddr)>>,
     /// The PROXY header's source is the client without being asked for (HAProxy `accept-proxy`). nginx takes it by
     /// `real_ip_header proxy_protocol` from trusted peers only.
     pub(crate) believes_proxied: bool,
@@ -82,7 +82,7 @@ impl Client {
     /// Address and port the client is believed to have, before real-IP rules: the peer's, or where it is believed the
     /// PROXY header's.
     pub(crate) fn source(&self) -> Option<(IpAddr, u16)> {
-        let proxied = self.proxied.filter(|_| self.believes_proxied).map(|(source, _)| source);
+        let proxied = self.proxied.as_ref().filter(|_| self.believes_proxied).map(|proxied| proxied.0);
         let addr = proxied.or_else(|| self.peer.inet())?;
         Some((addr.ip().to_canonical(), addr.port()))
     }

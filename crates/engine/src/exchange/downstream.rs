@@ -40,6 +40,10 @@ pub(crate) trait Downstream {
     /// Begins the answer: status and fields are those of `exchange.response`. Nothing may have been begun before.
     fn begin(&mut self, exchange: &mut Exchange, size: BodySize);
 
+    /// As [`Downstream::begin`], for an answer whose status line and fields (`Content-Length` among them, `Date` not)
+    /// are the text `lines`, made earlier for the same answer.
+    fn begin_prepared(&mut self, exchange: &mut Exchange, lines: &[u8], length: u64);
+
     /// Sends a piece of the answer's body. Small ones may be held back until [`Downstream::flush`] or
     /// [`Downstream::finish`].
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError>;

@@ -3,8 +3,8 @@
 //! Owns: waiting for requests, turning heads into exchanges, keep-alive, the answers to what is no request.
 //! Never: routes or answers requests; `exchange::walk` does.
 //! Driven by: `accept`.
-//! Why: while a connection is idle it holds neither buffer nor plan nor exchange; all of that lives in [`one`], whose
-//! future exists only while a request does.
+//! Why: while a connection is idle it holds neither buffer nor plan nor exchange; all of that lives in [`requests`],
+//! whose future exists only while a request does.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,57 +16,86 @@ use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, HeadFailure, ServerConnection};
 
 use super::h1::H1;
+use crate::accept::Held;
 use crate::exchange::{Client, Ending, Exchange, Phase, walk};
 use crate::race::{Either, race};
-use crate::worker::{Admission, Installed, Worker};
+use crate::worker::{Installed, Worker};
 use crate::{action, log, respond};
 
 /// Most bytes of an unread request body that are read and dropped to keep a connection.
 const MAX_SKIPPED: u64 = 1 << 20;
 
-/// Serves a connection until it closes.
-pub(crate) async fn serve(
-    worker: &Rc<Worker>,
+/// Serves a connection until it closes. `ahead` is what was read beyond a PROXY header.
+// An `async` block that captures: an `async fn` would hold each argument twice, in every idle connection.
+pub(crate) fn serve(
+    worker: Rc<Worker>,
+    held: Held,
     conn: Conn,
     client: Rc<Client>,
     timer: Timer,
     ahead: Buf,
-    admission: &Admission,
-) {
-    let mut h1 = H1::new(ServerConnection::with_input(conn, ahead), timer);
-    let mut wait = first_wait(worker, &client);
-    let mut ended = worker.now();
-    // The first request has often arrived with the connection: trying costs less than waiting for what is there.
-    let _ = h1.conn.incoming.fill_ready(weir_rt::SMALL);
-    loop {
-        if !h1.conn.has_input() {
-            let waiting = worker.counters.waiting();
-            let arrived = race(h1.conn.wait(&h1.timer, wait), worker.draining.wait()).await;
-            drop(waiting);
-            match arrived {
-                Either::Left(true) => {}
-                Either::Left(false) => {
-                    if client.requests.get() == 0 {
-                        Box::pin(too_late(worker, &mut h1, &client)).await;
+) -> impl Future<Output = ()> {
+    let mut input = ahead;
+    async move {
+        let mut wait = first_wait(&worker, &client);
+        let mut ended = worker.now();
+        // The first request has often arrived with the connection: trying costs less than waiting for what is there.
+        let _ = conn.try_read_up_to(&mut input, weir_rt::SMALL);
+        loop {
+            if input.is_empty() {
+                let waiting = worker.counters.waiting();
+                timer.arm(wait);
+                let arrived = race(timer.run(conn.readable()), worker.draining.wait()).await;
+                drop(waiting);
+                match arrived {
+                    Either::Left(Ok(())) => {}
+                    Either::Left(Err(_)) => {
+                        if client.requests.get() == 0 {
+                            Box::pin(too_late(&worker, &conn, &client, &timer)).await;
+                        }
+                        return;
                     }
-                    return;
+                    // A request may be on its way: what has arrived is served, with `Connection: close`.
+                    Either::Right(()) => match conn.try_read_up_to(&mut input, weir_rt::MEDIUM) {
+                        Ok(Some(read)) if read > 0 => {}
+                        _ => return,
+                    },
                 }
-                // A request may be on its way: what has arrived is served, with `Connection: close`.
-                Either::Right(()) if h1.conn.incoming.fill_ready(weir_rt::MEDIUM).unwrap_or(false) => {}
-                Either::Right(()) => return,
             }
-        }
-        let idle = worker.now().saturating_duration_since(ended);
-        match Box::pin(one(worker, &mut h1, &client, idle)).await {
-            Served::Keep(keep) => wait = keep,
-            Served::Close => return,
-            Served::Tunnel(exchange) => {
-                admission.release_plan();
-                return Box::pin(tunnel(worker, exchange)).await;
+            let idle = worker.now().saturating_duration_since(ended);
+            match Box::pin(requests(&worker, &conn, &client, &timer, input.take(), idle)).await {
+                Served::Keep(keep) => wait = keep,
+                Served::Close => return,
+                Served::Tunnel(exchange) => {
+                    held.release_plan();
+                    return Box::pin(tunnel(&worker, exchange)).await;
+                }
             }
+            ended = worker.now();
         }
-        ended = worker.now();
     }
+}
+
+/// Serves what a wake-up brought: a request, and those that came behind it.
+async fn requests(
+    worker: &Rc<Worker>,
+    conn: &Conn,
+    client: &Rc<Client>,
+    timer: &Timer,
+    input: Buf,
+    idle: Duration,
+) -> Served {
+    let mut h1 = H1::new(ServerConnection::new(conn.clone(), input, worker.take_head()), timer);
+    let mut idle = idle;
+    let served = loop {
+        let served = one(worker, &mut h1, client, idle).await;
+        if !matches!(served, Served::Keep(_)) || !h1.conn.has_input() {
+            break served;
+        }
+        idle = Duration::ZERO;
+    };
+    worker.give_head(h1.conn.into_head());
+    served
 }
 
 /// How long the first request may take to begin.
@@ -89,7 +118,7 @@ enum Served {
 }
 
 /// The first request never began. HAProxy says so before it closes.
-async fn too_late(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>) {
+async fn too_late(worker: &Rc<Worker>, conn: &Conn, client: &Rc<Client>, timer: &Timer) {
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
     let Service::Http(hosts) = &installed.plan.listener(ix).service else { return };
     let site = hosts.default_value();
@@ -101,12 +130,13 @@ async fn too_late(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>) {
     exchange.route = installed.plan.site(site).fallback;
     exchange.started = client.accepted;
     exchange.unlogged = !installed.plan.site(site).log_empty_connections;
-    refuse(h1, &mut exchange, HeadFailure::Timeout).await;
+    let mut h1 = H1::new(ServerConnection::new(conn.clone(), Buf::new(), worker.take_head()), timer);
+    refuse(&mut h1, &mut exchange, HeadFailure::Timeout).await;
     end(worker, exchange);
 }
 
 /// One request.
-async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Duration) -> Served {
+async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Duration) -> Served {
     let Some((installed, ix, last)) = worker.for_listener(client.listener) else { return Served::Close };
     let Service::Http(hosts) = &installed.plan.listener(ix).service else { return Served::Close };
     let default = hosts.default_value();
@@ -122,7 +152,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
         // Which site's rules hold is known once Host is; until then what any of them lets pass does.
         Some(widest) => HeadRules { first_line: settings.max_request_line as usize, ..head_rules(widest) },
     };
-    let received = h1.conn.receive_head(&rules, &h1.timer, settings.header_timeout).await;
+    let received = h1.conn.receive_head(&rules, h1.timer, settings.header_timeout).await;
     drop(reading);
     if let Err(failure) = received {
         Box::pin(refuse(h1, &mut exchange, failure)).await;
@@ -171,7 +201,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1, client: &Rc<Client>, idle: Durati
 }
 
 /// Turns a request away for want of memory, so that those under way can end.
-async fn shed(exchange: &mut Exchange, h1: &mut H1) {
+async fn shed(exchange: &mut Exchange, h1: &mut H1<'_>) {
     exchange.worker.shared.memory.shed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     exchange.close_after = true;
     exchange.ending = Ending::Resource(Phase::Request);
@@ -188,7 +218,7 @@ async fn tunnel(worker: &Rc<Worker>, mut exchange: Box<Exchange>) {
 }
 
 /// Whether and how the connection goes on after an answer.
-async fn after(exchange: &mut Exchange, h1: &mut H1) -> Option<Duration> {
+async fn after(exchange: &mut Exchange, h1: &mut H1<'_>) -> Option<Duration> {
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
     let installed = exchange.installed.clone();
     let settings = &installed.plan.route(exchange.route).settings.client;
@@ -197,11 +227,14 @@ async fn after(exchange: &mut Exchange, h1: &mut H1) -> Option<Duration> {
     }
     let mut keeps = h1.keeps_alive();
     if keeps && !h1.conn.incoming.is_done() {
-        keeps = h1.conn.skip_body(MAX_SKIPPED, &h1.timer, settings.lingering_timeout).await;
+        keeps = h1.conn.skip_body(MAX_SKIPPED, h1.timer, settings.lingering_timeout).await;
     }
     if !keeps {
+        if !h1.conn.delivered(h1.timer, settings.send_timeout).await {
+            return None;
+        }
         if !h1.conn.incoming.is_done() || h1.conn.has_input() {
-            h1.conn.linger(&h1.timer, settings.lingering_time, settings.lingering_timeout).await;
+            h1.conn.linger(h1.timer, settings.lingering_time, settings.lingering_timeout).await;
         }
         return None;
     }
@@ -231,7 +264,7 @@ pub(crate) fn head_rules(settings: &ClientSettings) -> HeadRules {
 /// Turns the head into the exchange's request, and finds the site. `Err`: the status to refuse it with.
 fn take_request(
     exchange: &mut Exchange,
-    h1: &mut H1,
+    h1: &mut H1<'_>,
     hosts: &weir_plan::HostIndex,
     heads_differ: bool,
 ) -> Result<(), u16> {
@@ -353,7 +386,7 @@ fn find_site(exchange: &mut Exchange, hosts: &weir_plan::HostIndex) {
 }
 
 /// Answers what is no request, where an answer is due.
-async fn refuse(h1: &mut H1, exchange: &mut Exchange, failure: HeadFailure) {
+async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) {
     exchange.close_after = true;
     let status = match failure {
         HeadFailure::Idle => {
@@ -387,13 +420,13 @@ async fn refuse(h1: &mut H1, exchange: &mut Exchange, failure: HeadFailure) {
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
     if !h1.is_cut() {
         h1.conn
-            .linger(&h1.timer, client.lingering_time.min(Duration::from_secs(2)), client.lingering_timeout)
+            .linger(h1.timer, client.lingering_time.min(Duration::from_secs(2)), client.lingering_timeout)
             .await;
     }
 }
 
 /// Keeps the first line for the log, as far as it came.
-fn keep_line(exchange: &mut Exchange, h1: &H1) {
+fn keep_line(exchange: &mut Exchange, h1: &H1<'_>) {
     let input = h1.conn.incoming.pending();
     let end = input.iter().position(|&b| b == b'\r' || b == b'\n').unwrap_or(input.len()).min(256);
     exchange.request.line.extend_from_slice(&input[..end]);

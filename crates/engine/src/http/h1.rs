@@ -17,11 +17,11 @@ use crate::exchange::{BodySize, Downstream, Exchange};
 use crate::fields::Fields;
 
 /// The client's half over HTTP/1.
-pub(crate) struct H1 {
+pub(crate) struct H1<'a> {
     /// The connection.
     pub(crate) conn: ServerConnection,
     /// Its timer.
-    pub(crate) timer: Timer,
+    pub(crate) timer: &'a Timer,
     version: Version,
     method: Method,
     client_keeps: bool,
@@ -32,8 +32,8 @@ pub(crate) struct H1 {
     answers: u64,
 }
 
-impl H1 {
-    pub(crate) fn new(conn: ServerConnection, timer: Timer) -> Self {
+impl<'a> H1<'a> {
+    pub(crate) fn new(conn: ServerConnection, timer: &'a Timer) -> Self {
         Self {
             conn,
             timer,
@@ -104,13 +104,13 @@ impl H1 {
     fn framing(&self, exchange: &Exchange, size: BodySize) -> (SendFraming, bool) {
         let settings = &exchange.route().settings;
         let client = &settings.client;
-        let age = exchange.now().saturating_duration_since(exchange.client.accepted);
+        let age = || exchange.now().saturating_duration_since(exchange.client.accepted);
         let mut keeps = self.client_keeps
             && !exchange.close_after
             && exchange.site().keepalive_mode != KeepAliveMode::Close
             && client.keepalive_timeout.is_some()
             && client.keepalive_requests.is_none_or(|most| exchange.client.requests.get() < most)
-            && client.keepalive_time.is_none_or(|most| age < most)
+            && client.keepalive_time.is_none_or(|most| age() < most)
             && !exchange.worker.is_leaving();
         let framing = match size {
             BodySize::Bodiless => SendFraming::None,
@@ -124,11 +124,33 @@ impl H1 {
         (framing, keeps)
     }
 
+    /// Queues the head of an answer; `prepared` are its first lines, else they come from `exchange.response`.
+    fn open(&mut self, exchange: &mut Exchange, size: BodySize, prepared: Option<&[u8]>) {
+        let (framing, keeps) = self.framing(exchange, size);
+        // An unread body that is waited for (100-continue) will not come; where the next request begins is unknown.
+        let keeps = keeps && (!self.continue_due || self.conn.incoming.is_done());
+        self.keeps = keeps;
+        self.answers += 1;
+        let mut text = exchange.worker.take_text();
+        let has_date = match prepared {
+            Some(lines) => {
+                text.extend_from_slice(lines);
+                false
+            }
+            None => write_fields(exchange, &mut text, framing, size),
+        };
+        write_rest(exchange, &mut text, self.version, keeps, self.client_keeps, has_date);
+        self.conn.outgoing.buffer().extend(&text);
+        exchange.worker.give_text(text);
+        self.conn.outgoing.begin(framing);
+        exchange.response.head_sent = true;
+    }
+
     async fn read_piece(&mut self, timeout: Duration, exchange: &Exchange) -> Result<bool, ReceiveError> {
         // The minimum rate counts only the time that the client is the one delaying: here.
         let min_rate = exchange.route().settings.body.min_rate;
         if min_rate == 0 {
-            self.conn.incoming.fill(&self.timer, timeout, weir_rt::LARGE).await?;
+            self.conn.incoming.fill(self.timer, timeout, weir_rt::PIECE).await?;
             return Ok(true);
         }
         let rate = self.rate.get_or_insert_with(|| {
@@ -141,7 +163,7 @@ impl H1 {
         rate.wait(exchange.worker.millis());
         let limit = rate.poll_timeout().map(|at| exchange.worker.shared.instant(at));
         let patience = limit.map_or(timeout, |at| timeout.min(at.saturating_duration_since(exchange.now())));
-        let filled = self.conn.incoming.fill(&self.timer, patience, weir_rt::LARGE).await;
+        let filled = self.conn.incoming.fill(self.timer, patience, weir_rt::PIECE).await;
         let now = exchange.worker.millis();
         rate.receive(now, self.conn.incoming.pending().len().saturating_sub(before));
         rate.pause(now);
@@ -152,16 +174,8 @@ impl H1 {
     }
 }
 
-/// Appends a response head over HTTP/1: status line, fields, framing, connection.
-fn write_head(
-    exchange: &Exchange,
-    out: &mut Vec<u8>,
-    version: Version,
-    framing: SendFraming,
-    size: BodySize,
-    keeps: bool,
-    client_keeps: bool,
-) {
+/// Appends the first lines of a response head over HTTP/1: status line, fields, framing. True if Date is among them.
+fn write_fields(exchange: &Exchange, out: &mut Vec<u8>, framing: SendFraming, size: BodySize) -> bool {
     let response = &exchange.response;
     let mut head = match &response.reason {
         None => HeadWriter::response(out, response.status, Phrases::default()),
@@ -181,7 +195,7 @@ fn write_head(
         };
         if !framing_field {
             // A value that a variable brought in may hold what must not stand there: the field is left out then.
-            let _ = head.numbered(field.id, field.name, field.value);
+            crate::fields::write(&mut head, field);
         }
     }
     match framing {
@@ -189,7 +203,20 @@ fn write_head(
         SendFraming::Chunked => drop(head.known(HeaderId::TransferEncoding, b"chunked")),
         SendFraming::None | SendFraming::UntilClose => {}
     }
-    if response.status == 101 {
+    has_date
+}
+
+/// Appends the rest of a response head: what is said of the connection, and the date.
+fn write_rest(
+    exchange: &Exchange,
+    out: &mut Vec<u8>,
+    version: Version,
+    keeps: bool,
+    client_keeps: bool,
+    has_date: bool,
+) {
+    let mut head = HeadWriter::resume(out);
+    if exchange.response.status == 101 {
         let _ = head.known(HeaderId::Connection, b"upgrade");
     } else if !keeps {
         let _ = head.known(HeaderId::Connection, b"close");
@@ -206,14 +233,14 @@ fn write_head(
     out.extend_from_slice(b"\r\n");
 }
 
-impl Downstream for H1 {
+impl Downstream for H1<'_> {
     async fn body_piece(&mut self, exchange: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
         let timeout = exchange.route().settings.body.timeout;
         if self.continue_due && !self.conn.incoming.is_done() {
             self.continue_due = false;
             if self.conn.incoming.pending().is_empty() {
                 self.conn.outgoing.buffer().extend(b"HTTP/1.1 100 Continue\r\n\r\n");
-                let flushed = self.conn.outgoing.flush(&self.timer, Self::send_timeout(exchange)).await;
+                let flushed = self.conn.outgoing.flush(self.timer, Self::send_timeout(exchange)).await;
                 flushed.map_err(|_| ReceiveError::Closed)?;
             }
         }
@@ -260,25 +287,19 @@ impl Downstream for H1 {
         }
         head.end();
         self.conn.outgoing.buffer().extend(&text);
-        self.conn.outgoing.flush(&self.timer, Duration::from_secs(60)).await
+        self.conn.outgoing.flush(self.timer, Duration::from_secs(60)).await
     }
 
     fn begin(&mut self, exchange: &mut Exchange, size: BodySize) {
-        let (framing, keeps) = self.framing(exchange, size);
-        // An unread body that is waited for (100-continue) will not come; where the next request begins is unknown.
-        let keeps = keeps && (!self.continue_due || self.conn.incoming.is_done());
-        self.keeps = keeps;
-        self.answers += 1;
-        let mut text = exchange.worker.take_text();
-        write_head(exchange, &mut text, self.version, framing, size, keeps, self.client_keeps);
-        self.conn.outgoing.buffer().extend(&text);
-        exchange.worker.give_text(text);
-        self.conn.outgoing.begin(framing);
-        exchange.response.head_sent = true;
+        self.open(exchange, size, None);
+    }
+
+    fn begin_prepared(&mut self, exchange: &mut Exchange, lines: &[u8], length: u64) {
+        self.open(exchange, BodySize::Known(length), Some(lines));
     }
 
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {
-        self.conn.outgoing.send(data, &self.timer, Self::send_timeout(exchange)).await
+        self.conn.outgoing.send(data, self.timer, Self::send_timeout(exchange)).await
     }
 
     async fn send_file(
@@ -289,11 +310,11 @@ impl Downstream for H1 {
         length: u64,
     ) -> Result<(), SendError> {
         let timeout = Self::send_timeout(exchange);
-        self.conn.outgoing.send_file(file, offset, length, &self.timer, timeout).await
+        self.conn.outgoing.send_file(file, offset, length, self.timer, timeout).await
     }
 
     async fn flush(&mut self, exchange: &Exchange) -> Result<(), SendError> {
-        self.conn.outgoing.flush(&self.timer, Self::send_timeout(exchange)).await
+        self.conn.outgoing.flush(self.timer, Self::send_timeout(exchange)).await
     }
 
     async fn finish(&mut self, exchange: &Exchange, trailers: &Fields) -> Result<(), SendError> {
@@ -304,7 +325,7 @@ impl Downstream for H1 {
                 let _ = writer.field(field.name, field.value);
             }
         }
-        self.conn.outgoing.finish(&lines, &self.timer, Self::send_timeout(exchange)).await
+        self.conn.outgoing.finish(&lines, self.timer, Self::send_timeout(exchange)).await
     }
 
     fn cut(&mut self) {

@@ -383,12 +383,10 @@ impl TlsStream {
 
     /// Sends everything that is pending.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            if self.flush_out(&mut self.inner.state.borrow_mut())? {
-                return Poll::Ready(Ok(()));
-            }
-            ready!(self.inner.stream.poll_writable(cx))?;
-        }
+        let mut state = self.inner.state.borrow_mut();
+        ready!(self.inner.stream.poll_write_all(cx, &mut state.out))?;
+        state.out.release();
+        Poll::Ready(Ok(()))
     }
 
     /// As [`Stream::write_all`].
@@ -455,6 +453,11 @@ impl TlsStream {
 
     /// As [`Stream::try_write`]; a part of the ciphertext may be left to later calls, but counts as written.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        self.try_writev(&[IoSlice::new(bytes)])
+    }
+
+    /// As [`TlsStream::try_write`], for several pieces: they leave together.
+    pub fn try_writev(&self, pieces: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         let mut state = self.inner.state.borrow_mut();
         if state.closed {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -462,10 +465,16 @@ impl TlsStream {
         if !self.flush_out(&mut state)? {
             return Ok(None);
         }
-        let len = bytes.len().min(MEDIUM);
-        state.with_io(|session, io| session.encrypt(&bytes[..len], io)).map_err(|error| invalid(&error))?;
+        let mut taken = 0;
+        for piece in pieces {
+            let part = &piece[..piece.len().min(GROUP - taken)];
+            if !part.is_empty() {
+                state.with_io(|session, io| session.encrypt(part, io)).map_err(|error| invalid(&error))?;
+                taken += part.len();
+            }
+        }
         self.flush_out(&mut state)?;
-        Ok(Some(len))
+        Ok(Some(taken))
     }
 
     fn flush_out(&self, state: &mut State) -> io::Result<bool> {
@@ -514,7 +523,7 @@ impl TlsStream {
             return Ok(());
         }
         self.close_notify().await?;
-        self.inner.stream.shutdown_write()
+        self.inner.stream.shutdown_write().await
     }
 
     /// Sends close_notify and leaves the socket open: a peer that then closes first keeps the TIME-WAIT state to itself.
