@@ -203,23 +203,6 @@ impl Counters {
         Attempting { cells, worker: self.worker.clone(), began, answered: None, ended: false }
     }
 
-    /// A kept connection to an endpoint is used again.
-    pub(crate) fn reused(&self, pool: PoolId, endpoint: EndpointKey) {
-        self.back(BackKey::Endpoint(pool, endpoint)).reuses.bump();
-    }
-
-    /// A connection to an endpoint is kept while the guard lives.
-    pub(crate) fn idle(&self, pool: PoolId, endpoint: EndpointKey) -> CountedIdle {
-        let cells = self.back(BackKey::Endpoint(pool, endpoint));
-        cells.idle.enter();
-        CountedIdle(cells)
-    }
-
-    /// A connection to an endpoint is being opened.
-    pub(crate) fn connecting(&self, pool: PoolId, endpoint: EndpointKey) {
-        self.back(BackKey::Endpoint(pool, endpoint)).connects.bump();
-    }
-
     /// Client connections of a listener, over all workers.
     pub(crate) fn listener_connections(&self, shared: &Shared, listener: ListenerId) -> u64 {
         let mut quotas = self.quotas.borrow_mut();
@@ -343,6 +326,22 @@ impl Attempting {
     /// The head of an answer came, and more is to follow for long: a tunnel.
     pub(crate) fn answered(&mut self, status: u16, _: &Exchange) {
         self.answered = Some(status);
+    }
+
+    /// A kept connection is used again for it.
+    pub(crate) fn reused(&self) {
+        self.cells.reuses.bump();
+    }
+
+    /// A connection is being opened for it.
+    pub(crate) fn connecting(&self) {
+        self.cells.connects.bump();
+    }
+
+    /// Its connection is kept while the guard lives.
+    pub(crate) fn keeps(&self) -> CountedIdle {
+        self.cells.idle.enter();
+        CountedIdle(self.cells.clone())
     }
 
     /// It is over. Says so once; later calls do nothing.

@@ -13,6 +13,8 @@ use weir_http::HeaderId;
 pub struct Fields {
     bytes: Vec<u8>,
     lines: Vec<Line>,
+    /// A bit for each known name that there may be a line of: most look-ups are for what is not there.
+    present: u128,
 }
 
 #[derive(Clone, Copy)]
@@ -21,6 +23,8 @@ struct Line {
     name: (u32, u32),
     value: (u32, u32),
     hop: bool,
+    /// The parser has seen to it that it may stand in a head.
+    parsed: bool,
 }
 
 /// One field line.
@@ -34,6 +38,8 @@ pub struct Field<'a> {
     pub value: &'a [u8],
     /// It ends at this hop (RFC 9110 §7.6.1).
     pub hop_by_hop: bool,
+    /// It comes from a parsed head as it is: it may stand in a head.
+    pub parsed: bool,
 }
 
 /// A field name to look for: by number if known, else by spelling.
@@ -62,6 +68,11 @@ impl FieldName<'_> {
         self.id == HeaderId::Cookie
     }
 
+    /// Whether a list with these known names may have a line of this one.
+    fn may_be_in(&self, present: u128) -> bool {
+        self.id == HeaderId::Unknown || present & self.id.bit() != 0
+    }
+
     fn is(&self, id: HeaderId, name: &[u8]) -> bool {
         self.id == id && (id != HeaderId::Unknown || name.eq_ignore_ascii_case(self.name))
     }
@@ -72,6 +83,7 @@ impl Fields {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.lines.clear();
+        self.present = 0;
     }
 
     /// True if there is no line.
@@ -88,6 +100,7 @@ impl Fields {
     pub fn load(&mut self, head: &[u8], headers: weir_http::Headers<'_>) {
         self.clear();
         self.bytes.extend_from_slice(head);
+        self.present = headers.present();
         let place = |text: &[u8]| {
             // Both are slices of `head`.
             let start = (text.as_ptr() as usize - head.as_ptr() as usize) as u32;
@@ -98,14 +111,24 @@ impl Fields {
             name: place(field.name(head)),
             value: place(field.value(head)),
             hop: field.is_hop_by_hop(),
+            parsed: true,
         }));
+    }
+
+    /// Takes over the lines of another list that pass, with one copy of its bytes.
+    pub fn load_some(&mut self, other: &Self, mut keep: impl FnMut(Field<'_>) -> bool) {
+        self.clear();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.present = other.present;
+        self.lines.extend(other.lines.iter().filter(|line| keep(field(&other.bytes, line))).copied());
     }
 
     /// Appends a line whose name's number is known already.
     pub fn push_known(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
         let name = self.store(name);
         let value = self.store(value);
-        self.lines.push(Line { id, name, value, hop: false });
+        self.present |= id.bit();
+        self.lines.push(Line { id, name, value, hop: false, parsed: false });
     }
 
     /// Appends a line.
@@ -127,6 +150,9 @@ impl Fields {
     /// Removes all lines of a name; true if there was one.
     pub fn remove<'n>(&mut self, name: impl Into<FieldName<'n>>) -> bool {
         let name = name.into();
+        if !name.may_be_in(self.present) {
+            return false;
+        }
         let bytes = &self.bytes;
         let before = self.lines.len();
         self.lines.retain(|line| !name.is(line.id, slice(bytes, line.name)));
@@ -163,6 +189,9 @@ impl Fields {
     /// First value of a name.
     pub fn first<'n>(&self, name: impl Into<FieldName<'n>>) -> Option<&[u8]> {
         let name = name.into();
+        if !name.may_be_in(self.present) {
+            return None;
+        }
         let line = self.lines.iter().find(|line| name.is(line.id, slice(&self.bytes, line.name)))?;
         Some(slice(&self.bytes, line.value))
     }
@@ -200,6 +229,7 @@ impl Fields {
             }
             if let Some(value) = change(slice(&self.bytes, line.value)) {
                 self.lines[at].value = self.store(&value);
+                self.lines[at].parsed = false;
             }
         }
     }
@@ -213,7 +243,7 @@ impl Fields {
 
 impl weir_http::semantics::FieldSource for &Fields {
     fn has_any(&self, ids: u128) -> bool {
-        self.lines.iter().any(|line| line.id.bit() & ids != 0)
+        self.present & ids != 0 && self.lines.iter().any(|line| line.id.bit() & ids != 0)
     }
 
     fn values(&self, id: HeaderId) -> impl Iterator<Item = &[u8]> {
@@ -231,6 +261,16 @@ fn field<'a>(bytes: &'a [u8], line: &Line) -> Field<'a> {
         name: slice(bytes, line.name),
         value: slice(bytes, line.value),
         hop_by_hop: line.hop,
+        parsed: line.parsed,
+    }
+}
+
+/// Writes a line; one that came from a parsed head is not checked again, one that may not stand in a head is left out.
+pub(crate) fn write(head: &mut weir_http::HeadWriter<'_>, field: Field<'_>) {
+    if field.parsed {
+        head.forward(field.name, field.value);
+    } else {
+        let _ = head.numbered(field.id, field.name, field.value);
     }
 }
 

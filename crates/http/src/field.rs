@@ -130,6 +130,12 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
+    /// The bits ([`HeaderId::bit`]) of all known names there are.
+    #[must_use]
+    pub fn present(&self) -> u128 {
+        self.present
+    }
+
     /// How many field lines there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -52,6 +52,9 @@ fn is_ipv6(text: &[u8]) -> bool {
 }
 
 fn is_reg_name(text: &[u8]) -> bool {
+    if text.iter().all(|&byte| is_host_byte(byte)) {
+        return !text.is_empty();
+    }
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
         rest = tail;

@@ -274,31 +274,47 @@ impl HeaderId {
     }
 }
 
-/// Whether `name` is `spelling`, which has only letters, digits and hyphens, in any case. Eight bytes a step; the last
-/// step looks at some bytes twice.
+/// Whether `name` is `spelling`, which has only letters, digits and hyphens, in any case. Eight bytes a step; some are
+/// looked at twice.
 #[inline]
 fn is_same(name: &[u8], spelling: &[u8]) -> bool {
     if name.len() != spelling.len() {
         return false;
     }
-    let (Some(last), Some(wanted)) = (name.last_chunk(), spelling.last_chunk()) else {
-        return spelling.eq_ignore_ascii_case(name);
-    };
-    let words = name.chunks_exact(8).zip(spelling.chunks_exact(8));
-    is_same_word(*last, *wanted)
-        && words.into_iter().all(|(a, b)| match (a.first_chunk(), b.first_chunk()) {
-            (Some(a), Some(b)) => is_same_word(*a, *b),
-            _ => false,
-        })
+    match name.len() {
+        0..4 => spelling.eq_ignore_ascii_case(name),
+        // Two looks cover it, overlapping where it is shorter.
+        4..8 => ends_same::<4>(name, spelling),
+        8..=16 => ends_same::<8>(name, spelling),
+        _ => {
+            let words = name.chunks_exact(8).zip(spelling.chunks_exact(8));
+            ends_same::<8>(name, spelling)
+                && words.into_iter().all(|(a, b)| match (a.first_chunk(), b.first_chunk()) {
+                    (Some(a), Some(b)) => is_same_word::<8>(*a, *b),
+                    _ => false,
+                })
+        }
+    }
+}
+
+/// Compares the first and the last `N` bytes, of which there are that many.
+#[inline]
+fn ends_same<const N: usize>(name: &[u8], spelling: &[u8]) -> bool {
+    let first = name.first_chunk().zip(spelling.first_chunk());
+    let last = name.last_chunk().zip(spelling.last_chunk());
+    first.is_some_and(|(a, b)| is_same_word::<N>(*a, *b))
+        && last.is_some_and(|(a, b)| is_same_word::<N>(*a, *b))
 }
 
 /// Without the bit of the case, and without the controls that this bit makes look like digits and hyphens: the bytes
 /// of a name have bit 5 or bit 6.
 #[inline]
-fn is_same_word(name: [u8; 8], spelling: [u8; 8]) -> bool {
+fn is_same_word<const N: usize>(name: [u8; N], spelling: [u8; N]) -> bool {
     const ONES: u64 = u64::MAX / 255;
-    let (name, spelling) = (u64::from_le_bytes(name), u64::from_le_bytes(spelling));
-    (name ^ spelling) & !(ONES * 0x20) == 0 && (name | name << 1) & (ONES * 0x40) == ONES * 0x40
+    let word = |bytes: [u8; N]| bytes.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+    let (name, spelling) = (word(name), word(spelling));
+    let used = u64::MAX >> (64 - 8 * N);
+    (name ^ spelling) & !(ONES * 0x20) == 0 && !(name | name << 1) & (ONES * 0x40) & used == 0
 }
 
 /// log2 of the table's size.

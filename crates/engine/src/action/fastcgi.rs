@@ -115,7 +115,7 @@ pub(crate) async fn serve<D: Downstream>(
             }
         };
         let mut counted = exchange.worker.counters.attempt(picked.pool, picked.key, exchange.worker.now());
-        exchange.worker.counters.connecting(picked.pool, picked.key);
+        counted.connecting();
         let failed = match attempt(exchange, down, fastcgi, &picked.address, &timer).await {
             Ok(answer) => {
                 let status = answer.head.status();

@@ -16,12 +16,12 @@ use weir_http::{Framing, HeadRules, HeaderId, UnusualNames};
 use weir_plan::{Proxy, Reuse};
 use weir_policy::idle::History;
 use weir_policy::retry::{Failure, Retry};
-use weir_rt::{LARGE, Timer};
+use weir_rt::{LARGE, PIECE, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, ReceiveError, ResponseFailure, SendError, SendFraming, Step};
 
 use super::upstream_head::{self, Asked, UpstreamBody};
-use crate::count::Attempting;
+use crate::count::{Attempting, CountedIdle};
 use crate::eval::program::Verdict;
 use crate::exchange::walk::{Next, note_cause};
 use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
@@ -72,6 +72,15 @@ struct Attempt<'a> {
     timer: &'a Timer,
 }
 
+/// One try of it.
+struct Once<'a> {
+    picker: &'a Picker,
+    picked: &'a Picked,
+    counted: &'a Attempting,
+    /// On a connection that nobody used before.
+    fresh: bool,
+}
+
 /// A connection with an answer's head on it.
 struct Answered {
     conn: Box<ClientConnection>,
@@ -108,7 +117,7 @@ pub(crate) async fn serve<D: Downstream>(
     upstream_head::target(exchange, proxy, resolved.path.as_deref(), &mut target);
     let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
     let timer = Timer::new();
-    let tls_name = resolved.host.as_deref().unwrap_or_else(|| host_without_port(&proxy.host));
+    let tls_name = resolved.host.as_deref().unwrap_or(&proxy.host);
     let attempt = Attempt {
         installed,
         proxy,
@@ -132,7 +141,10 @@ pub(crate) async fn serve<D: Downstream>(
         let counters = &exchange.worker.counters;
         let mut counted: Attempting =
             held.take().unwrap_or_else(|| counters.attempt(picked.pool, picked.key, exchange.worker.now()));
-        let outcome = try_once(exchange, down, &attempt, &picker, &picked, fresh).await;
+        let outcome = {
+            let once = Once { picker: &picker, picked: &picked, counted: &counted, fresh };
+            try_once(exchange, down, &attempt, &once).await
+        };
         fresh = false;
         let replayable = !exchange.body.streamed;
         let failed = match outcome {
@@ -284,12 +296,10 @@ async fn try_once<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     attempt: &Attempt<'_>,
-    picker: &Picker,
-    picked: &Picked,
-    fresh: bool,
+    once: &Once<'_>,
 ) -> Result<Answered, Stop> {
     let began = exchange.worker.now();
-    let (mut conn, key, mut history, reused) = connection(exchange, attempt, picker, picked, fresh).await?;
+    let (mut conn, key, mut history, reused) = connection(exchange, attempt, once).await?;
     let connected = exchange.worker.now().saturating_duration_since(began);
     if let Some(record) = exchange.response.attempts.last_mut() {
         record.connect = Some(connected);
@@ -320,9 +330,7 @@ async fn try_once<D: Downstream>(
 async fn connection(
     exchange: &mut Exchange,
     attempt: &Attempt<'_>,
-    picker: &Picker,
-    picked: &Picked,
-    fresh: bool,
+    &Once { picker, picked, counted, fresh }: &Once<'_>,
 ) -> Result<(Box<ClientConnection>, IdleKey, History, bool), Stop> {
     let endpoint = picker.endpoint(attempt.installed, picked);
     let of_action = attempt.proxy.tls.as_deref().filter(|_| attempt.secure != Some(false));
@@ -333,7 +341,7 @@ async fn connection(
     let tls_name = match tls_use {
         Some(tls) => match &tls.name {
             Some(template) => String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned(),
-            None => attempt.tls_name.to_owned(),
+            None => host_without_port(attempt.tls_name).to_owned(),
         },
         None => String::new(),
     };
@@ -363,7 +371,7 @@ async fn connection(
             exchange.worker.idle.take(&exchange.worker, picked.pool, &key)
         {
             if conn.was_silent(careful) {
-                exchange.worker.counters.reused(picked.pool, picked.key);
+                counted.reused();
                 return Ok((conn, key, history, true));
             }
         }
@@ -377,7 +385,7 @@ async fn connection(
             Some((attempt.installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))
         }),
     };
-    exchange.worker.counters.connecting(picked.pool, picked.key);
+    counted.connecting();
     match open(&picked.address, &settings, attempt.timer).await {
         Ok(conn) => {
             let history = History { opened: exchange.worker.millis(), requests: 0 };
@@ -665,7 +673,7 @@ async fn forward<D: Downstream>(
         // The body is not wanted; what little of it is here is read, so that the connection may be kept.
         let whole = conn.incoming.rest_is_here() && drained(&mut conn);
         if reusable && whole {
-            keep(exchange, attempt, picker, picked, key, Kept { conn, history });
+            keep(exchange, attempt, picker, picked, key, (Kept { conn, history }, counted.keeps()));
         }
         counted.end(AttemptEnd::Answer(status), exchange);
         exchange.response.fields.clear();
@@ -689,7 +697,7 @@ async fn forward<D: Downstream>(
     match relayed {
         Ok(()) => {
             if reusable && conn.incoming.is_done() && conn.is_quiet() && conn.outgoing.is_done() {
-                keep(exchange, attempt, picker, picked, key, Kept { conn, history });
+                keep(exchange, attempt, picker, picked, key, (Kept { conn, history }, counted.keeps()));
             }
             counted.end(AttemptEnd::Answer(status), exchange);
         }
@@ -741,7 +749,7 @@ fn replaced(
     let (method, status) = (exchange.request.method, conn.response().status());
     conn.begin_body(method);
     if reusable && conn.incoming.rest_is_here() && drained(&mut conn) {
-        keep(exchange, attempt, picker, picked, key, Kept { conn, history });
+        keep(exchange, attempt, picker, picked, key, (Kept { conn, history }, counted.keeps()));
     }
     counted.end(AttemptEnd::Answer(status), exchange);
     exchange.response.fields.clear();
@@ -793,7 +801,7 @@ fn keep(
     picker: &Picker,
     picked: &Picked,
     key: IdleKey,
-    kept: Kept,
+    kept: (Kept, CountedIdle),
 ) {
     let bounds = picker.keepalive(attempt.installed);
     exchange.worker.idle.park(&exchange.worker, picked.pool, &bounds, key, kept);
@@ -823,7 +831,7 @@ async fn relay<D: Downstream>(
             Step::End => break,
             Step::Wait => {
                 respond::flush(exchange, down).await.map_err(Relay::Client)?;
-                let fill = conn.incoming.fill(attempt.timer, timeout, LARGE);
+                let fill = conn.incoming.fill(attempt.timer, timeout, PIECE);
                 if attempt.proxy.settings.ignore_client_abort {
                     fill.await.map_err(Relay::Endpoint)?;
                     continue;

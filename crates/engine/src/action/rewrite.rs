@@ -4,6 +4,7 @@
 //! Driven by: `action::proxy` and `action::fastcgi`, once the final head is here.
 
 use weir_http::HeaderId;
+use weir_http::semantics::FieldSource as _;
 use weir_plan::{CookieAttribute, CookieRewrite, HeaderSet, Proxy, RedirectRewrite, TextMatch};
 
 use crate::eval::{render, render_with_groups, text};
@@ -14,19 +15,11 @@ use crate::worker::Installed;
 
 /// Fills the answer's fields from the endpoint's, without those that are hidden or end at this hop.
 pub(crate) fn pass_fields(exchange: &mut Exchange, hidden: &HeaderSet) {
-    let upstream = std::mem::take(&mut exchange.response.upstream_fields);
-    let fields = &mut exchange.response.fields;
-    let kept = std::mem::take(fields);
-    fields.clear();
-    for field in upstream.iter() {
-        let own = field.hop_by_hop || field.id == HeaderId::Connection;
-        if !own && !hidden.contains(field.id, field.name) {
-            fields.push_known(field.id, field.name, field.value);
-        }
-    }
     // What the exchange had set before (an authentication's challenge does not get here) is not the endpoint's.
-    drop(kept);
-    exchange.response.upstream_fields = upstream;
+    let response = &mut exchange.response;
+    response.fields.load_some(&response.upstream_fields, |field| {
+        !field.hop_by_hop && field.id != HeaderId::Connection && !hidden.contains(field.id, field.name)
+    });
 }
 
 /// [`pass_fields`] with the proxy's rewrites.
@@ -145,11 +138,17 @@ pub(crate) fn accelerated(exchange: &mut Exchange, installed: &Installed, proxy:
 
 /// [`accelerated`] for any gateway.
 pub(crate) fn obey(exchange: &mut Exchange, installed: &Installed, ignored: &HeaderSet) -> Option<Next> {
+    if !(&exchange.response.upstream_fields).has_any(ACCEL) {
+        return None;
+    }
     let upstream = std::mem::take(&mut exchange.response.upstream_fields);
     let next = obey_fields(exchange, installed, ignored, &upstream);
     exchange.response.upstream_fields = upstream;
     next
 }
+
+/// The fields that are obeyed.
+const ACCEL: u128 = HeaderId::XAccelLimitRate.bit() | HeaderId::XAccelRedirect.bit();
 
 fn obey_fields(
     exchange: &mut Exchange,

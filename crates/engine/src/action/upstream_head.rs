@@ -151,7 +151,7 @@ pub(crate) fn write(
                 continue;
             }
             has_host |= field.id == HeaderId::Host;
-            let _ = head.field(field.name, field.value);
+            crate::fields::write(&mut head, field);
         }
     }
     if !has_host {

@@ -47,7 +47,7 @@ struct Waiting {
 /// Kept connections of a worker.
 #[derive(Default)]
 pub(crate) struct IdleConnections {
-    pools: RefCell<HashMap<PoolId, IdlePool<IdleKey, Waiting>>>,
+    pools: RefCell<HashMap<PoolId, IdlePool<IdleKey, Waiting>, ahash::RandomState>>,
     sweeping: Cell<bool>,
 }
 
@@ -66,7 +66,7 @@ impl IdleConnections {
         pool: PoolId,
         bounds: &UpstreamKeepalive,
         key: IdleKey,
-        mut kept: Kept,
+        (mut kept, counted): (Kept, CountedIdle),
     ) {
         if bounds.idle == 0 || worker.is_leaving() {
             return;
@@ -74,7 +74,7 @@ impl IdleConnections {
         kept.conn.incoming.release();
         kept.conn.outgoing.release();
         kept.conn.watch();
-        let waiting = Waiting { conn: kept.conn, _counted: worker.counters.idle(pool, key.endpoint) };
+        let waiting = Waiting { conn: kept.conn, _counted: counted };
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(pool).or_insert_with(|| IdlePool::new(config(bounds)));
         match pool.park(worker.millis(), key, waiting, kept.history) {
