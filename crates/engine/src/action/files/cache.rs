@@ -91,6 +91,8 @@ pub(crate) struct StaticFile {
     pub(crate) etag: SmallVec<[u8; 40]>,
     /// Its bytes.
     pub(crate) content: Content,
+    /// First lines of the usual answer.
+    pub(super) head: RefCell<Option<super::usual::Head>>,
     identity: Identity,
 }
 
@@ -113,6 +115,7 @@ impl StaticFile {
             last_modified: modified.imf(),
             etag: SmallVec::from_slice(&etag),
             content,
+            head: RefCell::default(),
             identity,
         }
     }
@@ -148,7 +151,8 @@ struct Entries {
 
 struct Entry {
     file: Rc<StaticFile>,
-    checked: Instant,
+    /// Until when it is used without looking at the file.
+    trusted: Instant,
     /// Used since it was last looked at for removal.
     used: bool,
 }
@@ -176,7 +180,7 @@ impl FileCache {
     pub(super) fn peek(&self, name: &[u8], now: Instant) -> Option<Rc<StaticFile>> {
         let mut entries = self.entries.borrow_mut();
         let entry = entries.by_name.get_mut(name)?;
-        if now.saturating_duration_since(entry.checked) >= TRUSTED {
+        if now >= entry.trusted {
             return None;
         }
         entry.used = true;
@@ -204,7 +208,7 @@ impl FileCache {
         if let Some(entry) = entries.by_name.get_mut(name) {
             match open::stat(name, Symlinks::Follow) {
                 Ok(stat) if Identity::of(&stat) == entry.file.identity => {
-                    entry.checked = now;
+                    entry.trusted = now + TRUSTED;
                     entry.used = true;
                     return Ok(Found::File(entry.file.clone()));
                 }
@@ -231,7 +235,7 @@ impl Entries {
         self.open += usize::from(file.is_open());
         let name: Rc<[u8]> = name.into();
         self.ring.push_back(name.clone());
-        self.by_name.insert(name, Entry { file, checked: now, used: true });
+        self.by_name.insert(name, Entry { file, trusted: now + TRUSTED, used: true });
         while self.bytes > MOST_BYTES || self.open > MOST_OPEN || self.ring.len() > MOST_ENTRIES {
             let Some(name) = self.ring.pop_front() else { return };
             self.pass(name);

@@ -20,6 +20,7 @@ mod listing;
 mod open;
 mod ranges;
 mod send;
+mod usual;
 
 pub(crate) use cache::FileCache;
 pub(crate) use candidates::first_candidate;

@@ -5,13 +5,13 @@
 //! Why: an error page keeps its status: conditions and ranges, which are about the page itself, are off then, as in
 //! nginx.
 
-use weir_http::semantics::{Conditions, ETag, IfModifiedSince, Outcome, Validators, range};
+use weir_http::semantics::{Conditions, ETag, FieldSource as _, IfModifiedSince, Outcome, Validators, range};
 use weir_http::{HeaderId, HttpDate, Method};
-use weir_rt::{Buf, LARGE};
+use weir_rt::{Buf, PIECE};
 use weir_wire::SendError;
 
 use super::cache::{Content, StaticFile};
-use super::ranges;
+use super::{ranges, usual};
 use crate::exchange::walk::Next;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange};
 use crate::fields::Fields;
@@ -44,6 +44,36 @@ pub(super) async fn file<D: Downstream>(
     coded: bool,
     varies: bool,
 ) -> Next {
+    if is_usual(exchange, file) && !coded && !varies {
+        note_local(exchange);
+        exchange.response.fields.clear();
+        if let Err(error) = usual::send(exchange, down, file).await {
+            respond::client_failed(exchange, down, &error);
+        }
+        return Next::Done;
+    }
+    unusual(exchange, down, file, coded, varies).await
+}
+
+fn is_usual(exchange: &Exchange, file: &StaticFile) -> bool {
+    let fields = &exchange.request.fields;
+    matches!(file.content, Content::Memory(_)) && usual::applies(exchange) && !fields.has_any(SPECIAL)
+}
+
+fn note_local(exchange: &mut Exchange) {
+    if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
+        exchange.ending = Ending::Local;
+    }
+}
+
+/// As [`file`], for whatever else may be asked.
+async fn unusual<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &StaticFile,
+    coded: bool,
+    varies: bool,
+) -> Next {
     let status = exchange.status_override.unwrap_or(200);
     let wanted = if status == 200 { wanted(exchange, file, coded) } else { Wanted::Whole };
     if status == 200 {
@@ -51,9 +81,7 @@ pub(super) async fn file<D: Downstream>(
         exchange.status_override = None;
     }
     forget_fields(exchange, status);
-    if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
-        exchange.ending = Ending::Local;
-    }
+    note_local(exchange);
     match wanted {
         Wanted::Whole => {}
         Wanted::Failed => return Next::Status(412),
@@ -114,7 +142,7 @@ pub(super) async fn part<D: Downstream>(
     }
     let open = match &file.content {
         Content::Memory(bytes) => {
-            for piece in bytes[start as usize..end as usize].chunks(LARGE) {
+            for piece in bytes[start as usize..end as usize].chunks(PIECE) {
                 respond::data(exchange, down, piece).await?;
             }
             return Ok(());
@@ -147,7 +175,7 @@ async fn through_memory<D: Downstream>(
     let (mut at, mut buf) = (start, Buf::new());
     while at < end {
         buf.clear();
-        let most = (end - at).min(LARGE as u64) as usize;
+        let most = (end - at).min(PIECE as u64) as usize;
         let read = weir_rt::pread_into(file, at, &mut buf, most)?;
         if read == 0 {
             // It is shorter than its head said.
@@ -161,7 +189,6 @@ async fn through_memory<D: Downstream>(
 
 /// Judges conditions, then ranges.
 fn wanted(exchange: &Exchange, file: &StaticFile, coded: bool) -> Wanted {
-    use weir_http::semantics::FieldSource as _;
     let fields = &exchange.request.fields;
     if !fields.has_any(SPECIAL) {
         return Wanted::Whole;
