@@ -14,6 +14,7 @@
 //! | [`run`](run()) | threads, their beginning and end, their sums |
 //! | `worker` | one thread: connections, units of work |
 //! | `answer` | where an answer ends |
+//! | `script` | wrk's Lua scripts |
 //! | `tally`, [`report`] | counts while running; the figures of a run as types, and as the JSON of `--json` |
 //! | [`judge`] | whether the figures can be trusted |
 //! | [`text`], [`live`], [`hdr_log`] | wrk2's text, the line on a terminal, HdrHistogram's interval log |
@@ -31,6 +32,7 @@ mod plan;
 pub mod report;
 mod run;
 mod schedule;
+mod script;
 pub mod shot;
 mod tally;
 mod target;

@@ -51,6 +51,11 @@ impl Pace {
         self.alarm.set(self.begin + Duration::from_nanos(due));
     }
 
+    /// Ends the wait of the worker's main task.
+    pub(crate) fn wake(&self) {
+        self.arm(0);
+    }
+
     /// Waits until `due`. One wait a slot at a time, and not to be dropped before its end.
     pub(crate) async fn wait(&self, slot: u32, due: u64) {
         self.queue.borrow_mut().push(Reverse((due, slot)));

@@ -6,6 +6,7 @@
 //! Driven by: the command line (options), `run` (plan).
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_rt::{
@@ -58,6 +59,10 @@ pub struct Options {
     pub sources: Vec<std::net::IpAddr>,
     /// Bytes of an echoed message, where no body is given.
     pub echo_bytes: usize,
+    /// The Lua script.
+    pub script: Option<PathBuf>,
+    /// What stands behind `--` on the command line.
+    pub script_args: Vec<String>,
     /// The I/O driver.
     pub io: IoChoice,
 }
@@ -93,6 +98,8 @@ impl Default for Options {
             server_name: None,
             sources: Vec::new(),
             echo_bytes: 1024,
+            script: None,
+            script_args: Vec::new(),
             io: IoChoice::Auto,
         }
     }
@@ -244,6 +251,9 @@ fn check(options: &Options, targets: &[Target]) -> Result<(), String> {
     }
     if options.work == Work::Handshakes && targets.iter().any(|target| target.scheme != Scheme::Https) {
         return Err("--handshakes needs https:// URLs".into());
+    }
+    if options.script.is_some() && (targets.len() > 1 || tcp > 0 || options.work == Work::Handshakes) {
+        return Err("a script goes with one http:// or https:// URL".into());
     }
     let method = options.method.as_deref().unwrap_or("GET");
     if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-') {

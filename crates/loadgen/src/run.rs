@@ -17,6 +17,8 @@ use crate::judge;
 use crate::machine::{Machine, ThreadTime, cpus};
 use crate::plan::{Options, Plan};
 use crate::report::{self, Generator, Model, Report, SCHEMA, Settings, Spread, Tls};
+use crate::schedule::Phase;
+use crate::script::{self, ThreadScript};
 use crate::tally::Tally;
 use crate::target::Scheme;
 use crate::worker::{self, Event, SAMPLE, Summary};
@@ -86,6 +88,9 @@ pub trait Watch {
 
     /// A second has passed.
     fn interval(&mut self, _interval: &Interval<'_>) {}
+
+    /// It is over. A script's `done` is called after this.
+    fn finished(&mut self, _report: &Report) {}
 }
 
 /// Nobody watches.
@@ -98,7 +103,11 @@ impl Watch for () {}
 pub fn run(options: Options, watch: &mut dyn Watch) -> Result<Report, RunError> {
     let plan = Arc::new(Plan::new(options).map_err(RunError::Usage)?);
     let setup = Instant::now();
-    let mut crew = Crew::start(&plan)?;
+    let (script, threads) = match script::load(&plan).map_err(RunError::Usage)? {
+        Some((script, threads)) => (Some(script), threads),
+        None => (None, Vec::new()),
+    };
+    let mut crew = Crew::start(&plan, threads)?;
     let io = crew.wait_until_ready()?;
     let setup_s = setup.elapsed().as_secs_f64();
     if !watch.ready() {
@@ -122,6 +131,10 @@ pub fn run(options: Options, watch: &mut dyn Watch) -> Result<Report, RunError> 
         report.generator.cpu_us_per_request = report.generator.cpu_s * 1e6 / sums.total as f64;
     }
     report.warnings = judge::warnings(&report);
+    watch.finished(&report);
+    if let Some(script) = script {
+        script.done(&report).map_err(RunError::Failed)?;
+    }
     Ok(report)
 }
 
@@ -133,16 +146,17 @@ struct Crew {
 }
 
 impl Crew {
-    fn start(plan: &Arc<Plan>) -> Result<Self, RunError> {
+    fn start(plan: &Arc<Plan>, scripts: Vec<ThreadScript>) -> Result<Self, RunError> {
+        let mut scripts = scripts.into_iter();
         let (sender, events) = channel();
         let mut crew = Self { events, go: Vec::new(), threads: Vec::new() };
         for thread in 0..plan.options.threads as usize {
-            let (plan, sender) = (plan.clone(), sender.clone());
+            let (plan, sender, script) = (plan.clone(), sender.clone(), scripts.next());
             let (go, gone) = mailbox();
             crew.go.push(go);
             let started = std::thread::Builder::new()
                 .name(format!("load-{thread}"))
-                .spawn(move || worker::run(plan, thread, sender, gone));
+                .spawn(move || worker::run(plan, thread, script, sender, gone));
             match started {
                 Ok(started) => crew.threads.push(started),
                 Err(error) => return Err(RunError::Failed(format!("cannot start a thread: {error}"))),
@@ -270,6 +284,8 @@ struct Sums {
     time: ThreadTime,
     busiest: u64,
     tls: Option<(String, String, Option<String>)>,
+    /// When each thread stopped, nanoseconds since load began, if a script stopped it.
+    stopped: Vec<Option<u64>>,
     step_of: Vec<Option<usize>>,
 }
 
@@ -283,6 +299,7 @@ impl Sums {
             time: ThreadTime::default(),
             busiest: 0,
             tls: None,
+            stopped: Vec::new(),
             step_of: plan.schedule.phases().iter().map(|phase| phase.step).collect(),
         }
     }
@@ -303,6 +320,7 @@ impl Sums {
         self.time.run_delay += summary.time.run_delay;
         self.busiest = self.busiest.max(summary.time.cpu);
         self.tls = self.tls.take().or(summary.tls);
+        self.stopped.push(summary.stopped);
     }
 
     fn report(&self, plan: &Plan, io: String) -> Report {
@@ -310,16 +328,22 @@ impl Sums {
         let open = plan.schedule.is_open();
         let mut all = Tally::new(open);
         let (mut seconds, mut wanted, mut steps) = (0.0, 0.0, Vec::new());
+        // All threads were stopped by a script: so much shorter was the run.
+        let end = self.stopped.iter().copied().try_fold(0, |end, stopped| stopped.map(|at: u64| at.max(end)));
+        let length = |phase: &Phase| match end {
+            Some(end) => phase.end.min(end).saturating_sub(phase.start).max(1) as f64 / 1e9,
+            None => phase.seconds(),
+        };
         for phase in phases {
             let Some(tally) = phase.step.and_then(|step| self.steps.get(step)) else { continue };
             all.add(tally);
-            seconds += phase.seconds();
-            wanted += phase.rate() * phase.seconds();
+            seconds += length(phase);
+            wanted += phase.rate() * length(phase);
             if plan.steps() > 1 {
-                steps.push(tally.figures(phase.seconds(), open.then(|| phase.rate())));
+                steps.push(tally.figures(length(phase), open.then(|| phase.rate())));
             }
         }
-        let run_ns = plan.schedule.end().max(1) as f64;
+        let run_ns = end.unwrap_or(plan.schedule.end()).max(1) as f64;
         Report {
             schema: SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -373,7 +397,7 @@ impl Sums {
             method: plan.method.clone(),
             body_bytes: options.body.as_ref().map_or(0, |body| body.len() as u64),
             tls,
-            script: None,
+            script: options.script.as_ref().map(|path| path.display().to_string()),
             sources: options.sources.iter().map(ToString::to_string).collect(),
             io,
         }

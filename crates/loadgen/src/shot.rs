@@ -15,6 +15,52 @@ pub struct Shot {
     pub head: bool,
 }
 
+impl Shot {
+    /// What a script gave: one request, or several joined.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a few words.
+    pub fn joined(bytes: Vec<u8>) -> Result<Self, String> {
+        let (mut at, mut answers, mut heads) = (0, 0, 0);
+        while at < bytes.len() {
+            let (head, length) = one_request(&bytes[at..])?;
+            answers += 1;
+            heads += u32::from(head);
+            at += length;
+        }
+        if answers == 0 {
+            return Err("an empty request".into());
+        }
+        if heads > 0 && heads < answers {
+            return Err("HEAD requests and others in one batch".into());
+        }
+        Ok(Self { bytes, answers, head: heads > 0 })
+    }
+}
+
+/// Whether the request that `bytes` begins with is HEAD, and how long it is.
+fn one_request(bytes: &[u8]) -> Result<(bool, usize), String> {
+    let end = memchr::memmem::find(bytes, b"\r\n\r\n").ok_or("an incomplete request")? + 4;
+    let mut length = 0;
+    for line in bytes[..end].split(|&b| b == b'\n').skip(1) {
+        let Some((name, value)) = line.iter().position(|&b| b == b':').map(|at| line.split_at(at)) else {
+            continue;
+        };
+        let value = value[1..].trim_ascii();
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let text = std::str::from_utf8(value).unwrap_or_default();
+            length = text.parse().map_err(|_| "a Content-Length that is no number")?;
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            // Where such a body ends is the script's business: it is the last of its batch.
+            length = bytes.len() - end;
+        }
+    }
+    if bytes.len() - end < length {
+        return Err("an incomplete request".into());
+    }
+    Ok((bytes.starts_with(b"HEAD "), end + length))
+}
+
 /// What a request is made of.
 #[derive(Debug, Clone, Default)]
 pub struct Request<'a> {
@@ -128,6 +174,18 @@ mod tests {
         let other = Request { headers: &host, method: "HEAD", ..get };
         assert_eq!(other.build().bytes, b"HEAD /a HTTP/1.1\r\nhost: other\r\n\r\n");
         assert!(other.build().head);
+    }
+
+    #[test]
+    fn joined_requests_are_counted() {
+        let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let post = "POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc";
+        let count = |text: String| Shot::joined(text.into_bytes()).map(|shot| (shot.answers, shot.head));
+        assert_eq!(count(format!("{get}{post}{get}")), Ok((3, false)));
+        assert_eq!(count("HEAD / HTTP/1.1\r\n\r\n".into()), Ok((1, true)));
+        for bad in [String::new(), get[..20].into(), post[..post.len() - 1].into()] {
+            assert!(count(bad.clone()).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -125,7 +125,10 @@ impl Link {
 
     async fn attempt(&self, worker: &Worker) -> Result<Conn, ()> {
         let origin = self.origin(worker);
-        let addr = origin.addrs[(self.slot as usize + self.failures as usize) % origin.addrs.len()];
+        let chosen = worker.script.as_ref().and_then(|script| script.control.addr());
+        let addr = chosen.unwrap_or_else(|| {
+            origin.addrs[(self.slot as usize + self.failures as usize) % origin.addrs.len()]
+        });
         self.timer.arm(worker.plan.options.timeout.max(FAREWELL));
         let stream = match self.timer.run(dial(worker, self.slot, addr)).await {
             Ok(Ok(stream)) => stream,

@@ -32,6 +32,7 @@ use crate::pace::{NEVER, Pace};
 use crate::plan::Plan;
 use crate::report::{Errors, Work};
 use crate::schedule::Place;
+use crate::script::ThreadScript;
 use crate::tally::Tally;
 
 /// How often workers hand over what they counted, nanoseconds.
@@ -66,6 +67,8 @@ pub(crate) struct Summary {
     pub(crate) time: ThreadTime,
     /// Version, suite and group of the last TLS connection.
     pub(crate) tls: Option<(String, String, Option<String>)>,
+    /// When a script stopped the thread, nanoseconds since load began.
+    pub(crate) stopped: Option<u64>,
 }
 
 /// A slot's standing.
@@ -95,6 +98,7 @@ pub(crate) struct Worker {
     total: Cell<u64>,
     negotiated: RefCell<Option<(String, String, Option<String>)>>,
     setup: Setup,
+    script: Option<ThreadScript>,
 }
 
 /// The time before load begins.
@@ -108,7 +112,13 @@ struct Setup {
 }
 
 /// Runs one thread's share of a plan, to its end.
-pub(crate) fn run(plan: Arc<Plan>, thread: usize, events: Sender<Event>, go: Receiver<Instant>) {
+pub(crate) fn run(
+    plan: Arc<Plan>,
+    thread: usize,
+    script: Option<ThreadScript>,
+    events: Sender<Event>,
+    go: Receiver<Instant>,
+) {
     // The default of 50 µs would be the least lateness of every request that is due at a moment.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let runtime = match Runtime::new(RuntimeConfig { io: plan.options.io, ..RuntimeConfig::default() }) {
@@ -116,19 +126,22 @@ pub(crate) fn run(plan: Arc<Plan>, thread: usize, events: Sender<Event>, go: Rec
         Err(error) => return drop(events.send(Event::Failed(format!("cannot open an I/O driver: {error}")))),
     };
     let driver = runtime.driver().to_string();
-    runtime.block_on(main(plan, thread, driver, &events, go));
+    let crew = Crew { thread, script, driver };
+    runtime.block_on(main(plan, crew, &events, go));
 }
 
-async fn main(
-    plan: Arc<Plan>,
+/// What a thread is given besides the plan.
+struct Crew {
     thread: usize,
+    script: Option<ThreadScript>,
     driver: String,
-    events: &Sender<Event>,
-    mut go: Receiver<Instant>,
-) {
+}
+
+async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Receiver<Instant>) {
+    let Crew { thread, script, driver } = crew;
     let threads = plan.options.threads as usize;
     let slots: Vec<u32> = (0..plan.options.connections).filter(|n| *n as usize % threads == thread).collect();
-    let worker = Rc::new(Worker::new(plan, &slots));
+    let worker = Rc::new(Worker::new(plan, script, &slots));
     worker.open_all(&slots).await;
     let (opened, failure) = (worker.setup.opened.get(), worker.setup.failure.take());
     if events.send(Event::Ready { opened, failure, driver }).is_err() {
@@ -152,24 +165,32 @@ async fn main(
             }
             tick += INTERVAL;
         }
-        if now >= end {
+        if now >= end || worker.is_stopped() {
             break;
         }
     }
-    worker.leave_over(end);
+    let stopped = worker.is_stopped().then(|| worker.now().min(end));
+    if let Some(why) = worker.script.as_ref().and_then(ThreadScript::failure) {
+        return drop(events.send(Event::Failed(why)));
+    }
+    // What was not done because it was not to be done is nothing left over.
+    if stopped.is_none() {
+        worker.leave_over(end);
+    }
     worker.hand_over(thread, events);
     let summary = Summary {
         samples: worker.samples.take(),
         total: worker.total.get(),
         time: ThreadTime::now().since(before),
         tls: worker.negotiated.take(),
+        stopped,
     };
     let _ = events.send(Event::Tick { thread, at: end });
     let _ = events.send(Event::Done(Box::new(summary)));
 }
 
 impl Worker {
-    fn new(plan: Arc<Plan>, slots: &[u32]) -> Self {
+    fn new(plan: Arc<Plan>, script: Option<ThreadScript>, slots: &[u32]) -> Self {
         let standing = |&slot: &u32| Standing { place: Place::first(u64::from(slot)), since: NEVER };
         Self {
             tls: plan.tls(),
@@ -187,6 +208,7 @@ impl Worker {
             total: Cell::new(0),
             negotiated: RefCell::default(),
             setup: Setup::default(),
+            script,
             plan,
         }
     }
@@ -336,6 +358,18 @@ impl Worker {
                 let due = schedule.due(&mut standing.place).map_or(end, |(due, _)| due);
                 self.count_in(last, |tally| tally.left_over(0, unsent, end.saturating_sub(due)));
             }
+        }
+    }
+
+    /// Whether a script has stopped this thread.
+    fn is_stopped(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.control.stopped())
+    }
+
+    /// Wakes the main task, so that it sees that a script has stopped the thread.
+    fn note_stop(&self) {
+        if self.is_stopped() {
+            self.pace().wake();
         }
     }
 

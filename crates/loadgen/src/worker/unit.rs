@@ -15,6 +15,7 @@ use super::link::Link;
 use crate::answer::Collected;
 use crate::pace::NEVER;
 use crate::report::Work;
+use crate::script::ThreadScript;
 
 /// One unit under way.
 pub(super) struct Unit {
@@ -28,12 +29,18 @@ pub(super) struct Unit {
 
 /// The whole life of a slot.
 pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
-    let mut link = Link::new(&worker, local, slot, false);
+    let collect = worker.script.as_ref().is_some_and(ThreadScript::wants_answers);
+    let mut link = Link::new(&worker, local, slot, collect);
     // Where connecting is the work, there is nothing to prepare.
     let opened = !worker.keeps_connections() || link.open(&worker).await;
     worker.ready(opened).await;
     let mut free = 1;
     while let Some(due) = next(&worker, local, &mut free).await {
+        if let Some(delay) = worker.script.as_ref().and_then(ThreadScript::delay) {
+            let until = worker.now() + delay;
+            worker.pace().wait(local, until).await;
+            free = until;
+        }
         let result = work(&worker, &mut link, due, free).await;
         set_since(&worker, local, NEVER);
         match result {
@@ -42,6 +49,9 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
                 count_failure(&worker, failure);
                 link.failed();
             }
+        }
+        if worker.is_stopped() {
+            return worker.note_stop();
         }
         free = worker.now();
     }
@@ -152,9 +162,17 @@ async fn one(worker: &Worker, link: &mut Link, unit: &Unit) -> Result<(), Failur
             unit.done(worker);
         }
         Work::Requests | Work::NewConnections => {
-            let shot = link.next_shot(worker);
-            let shot = &link.origin(worker).shots[shot];
-            let keep = exchange(worker, link, shot, unit).await?;
+            let keep = match &worker.script {
+                None => {
+                    let shot = link.next_shot(worker);
+                    exchange(worker, link, &link.origin(worker).shots[shot], unit).await?
+                }
+                Some(script) => {
+                    // Its failure stops the thread, and is told then.
+                    let shot = script.request().ok_or(Failure::Write)?;
+                    exchange(worker, link, &shot, unit).await?
+                }
+            };
             if !worker.keeps_connections() {
                 link.farewell().await;
             } else if !keep {
@@ -176,8 +194,11 @@ fn count_failure(worker: &Worker, failure: Failure) {
 
 impl Unit {
     /// An answer came; `last` of those awaited.
-    pub(super) fn answered(&self, worker: &Worker, status: u16, last: bool, _kept: Option<&Collected>) {
+    pub(super) fn answered(&self, worker: &Worker, status: u16, last: bool, kept: Option<&Collected>) {
         self.record(worker, Some(status), last || !worker.plan.options.batch);
+        if let (Some(script), Some(kept)) = (&worker.script, kept) {
+            script.response(status, kept);
+        }
     }
 
     /// It is done, and has no status.

@@ -31,6 +31,7 @@ Examples:
   weir load --channels 50 -d30s http://host/10m.bin                  throughput in Gbit/s
   weir load -c8 -d10s -R5000 tcp://host:7                            messages echoed over TCP
   weir load -c20 -R500 3@http://host/a 1@http://host/b               many URLs, three of four to the first
+  weir load -c10 -s login.lua https://host/ -- joe                   wrk's Lua scripts
   weir load -R2000 --json --hdr run.hlog https://host/ > run.json    for programs
 
 Numbers take k, M and G; times us, ms, s (the default), m and h; sizes k, m and g (of 1024).
@@ -64,6 +65,12 @@ pub(super) struct Load {
     /// A field of every request, such as `Accept: */*`; may be repeated.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = shot::header)]
     headers: Vec<(String, String)>,
+    /// A Lua script as wrk has them: setup, init, delay, request, response, done.
+    #[arg(short, long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// What the script's `init` is given.
+    #[arg(last = true, value_name = "ARGS")]
+    script_args: Vec<String>,
     /// Print percentiles and the detailed spectrum of latencies.
     #[arg(short = 'L', long)]
     latency: bool,
@@ -177,13 +184,14 @@ fn measure(load: Load) -> Result<(), String> {
         }
         None => None,
     };
-    let mut screen = Screen { live: Live::new(), log };
-    let report = weir_loadgen::run(options, &mut screen).map_err(|error| failure(&error))?;
+    let mut screen = Screen { live: Live::new(), log, json, parts, shown: Ok(()) };
+    let result = weir_loadgen::run(options, &mut screen).map_err(|error| failure(&error));
     screen.live.clear();
+    result?;
     if let (Some(log), Some(path)) = (screen.log, &hdr) {
         log.finish().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-    show(&report, json, parts)
+    screen.shown
 }
 
 fn failure(error: &RunError) -> String {
@@ -250,6 +258,8 @@ fn options(load: Load) -> Result<Options, String> {
         server_name: load.sni,
         sources: load.source,
         echo_bytes: usize::try_from(load.echo_size).map_err(|error| error.to_string())?,
+        script: load.script,
+        script_args: load.script_args,
         io: match load.io {
             super::weir::IoWord::Auto => IoChoice::Auto,
             super::weir::IoWord::Uring => IoChoice::Uring,
@@ -262,6 +272,10 @@ fn options(load: Load) -> Result<Options, String> {
 struct Screen {
     live: Live,
     log: Option<HdrLog>,
+    json: bool,
+    parts: text::Parts,
+    /// Whether the report could be printed.
+    shown: Result<(), String>,
 }
 
 impl Watch for Screen {
@@ -269,6 +283,11 @@ impl Watch for Screen {
         if let Some(log) = &mut self.log {
             log.begun(unix);
         }
+    }
+
+    fn finished(&mut self, report: &Report) {
+        self.live.clear();
+        self.shown = show(report, self.json, self.parts);
     }
 
     fn interval(&mut self, interval: &Interval<'_>) {
