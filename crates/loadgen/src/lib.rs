@@ -18,10 +18,13 @@
 //! | `tally`, [`report`] | counts while running; the figures of a run as types, and as the JSON of `--json` |
 //! | [`judge`] | whether the figures can be trusted |
 //! | [`text`], [`live`], [`hdr_log`] | wrk2's text, the line on a terminal, HdrHistogram's interval log |
+//! | [`agent`] | several machines in one run |
+//! | [`serve`] | servers to be loaded: sized pages, echoes |
 //! | [`units`] | numbers as wrk writes and reads them |
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 mod answer;
 pub mod hdr_log;
 pub mod judge;
@@ -33,6 +36,7 @@ pub mod report;
 mod run;
 mod schedule;
 mod script;
+pub mod serve;
 pub mod shot;
 mod tally;
 mod target;
@@ -40,6 +44,6 @@ pub mod text;
 pub mod units;
 mod worker;
 
-pub use plan::{Options, Rate, rates};
+pub use plan::{Options, Rate, ScriptFile, rates};
 pub use run::{Interval, RunError, Watch, run};
 pub use weir_rt::{IoChoice, TlsVersion};

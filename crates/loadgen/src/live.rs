@@ -35,6 +35,15 @@ impl Live {
         }
     }
 
+    /// Draws a line in place of the last one.
+    pub fn draw(&mut self, line: &str) {
+        if self.on {
+            self.shown = true;
+            eprint!("\r{line}\x1b[K");
+            let _ = std::io::stderr().flush();
+        }
+    }
+
     fn line(&mut self, interval: &Interval<'_>) -> String {
         self.errors += interval.errors + interval.bad_status;
         let part = (interval.at_s / interval.run_s.max(1e-9)).clamp(0.0, 1.0);
@@ -64,11 +73,7 @@ impl Live {
 impl Watch for Live {
     fn interval(&mut self, interval: &Interval<'_>) {
         let line = self.line(interval);
-        if self.on {
-            self.shown = true;
-            eprint!("\r{line}\x1b[K");
-            let _ = std::io::stderr().flush();
-        }
+        self.draw(&line);
     }
 }
 

@@ -6,7 +6,7 @@
 //! Driven by: the command line (options), `run` (plan).
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use weir_rt::{
@@ -60,11 +60,32 @@ pub struct Options {
     /// Bytes of an echoed message, where no body is given.
     pub echo_bytes: usize,
     /// The Lua script.
-    pub script: Option<PathBuf>,
+    pub script: Option<ScriptFile>,
     /// What stands behind `--` on the command line.
     pub script_args: Vec<String>,
     /// The I/O driver.
     pub io: IoChoice,
+}
+
+/// A Lua script, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptFile {
+    /// Its path, for messages.
+    pub name: String,
+    /// Its text.
+    pub text: Vec<u8>,
+}
+
+impl ScriptFile {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display().to_string();
+        let text = std::fs::read(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+        Ok(Self { name, text })
+    }
 }
 
 /// A rate, or a ramp between two: requests a second over all connections.

@@ -89,6 +89,11 @@ pub trait Watch {
     /// A second has passed.
     fn interval(&mut self, _interval: &Interval<'_>) {}
 
+    /// Whether to give the run up: asked once a second.
+    fn gives_up(&mut self) -> bool {
+        false
+    }
+
     /// It is over. A script's `done` is called after this.
     fn finished(&mut self, _report: &Report) {}
 }
@@ -211,9 +216,14 @@ impl Crew {
                 Event::Tick { thread, at } => {
                     for (phase, tally) in held.remove(&thread).unwrap_or_default() {
                         sums.add(phase, &tally);
-                        intervals.add(at, &tally);
+                        if intervals.takes(plan, at, phase) {
+                            intervals.add(at, &tally);
+                        }
                     }
                     intervals.told(at, self.go.len(), plan, watch);
+                    if watch.gives_up() {
+                        return Err(RunError::GivenUp);
+                    }
                 }
                 Event::Done(summary) => {
                     done += 1;
@@ -241,6 +251,14 @@ struct Intervals {
 impl Intervals {
     fn new(plan: &Plan) -> Self {
         Self { open: BTreeMap::new(), last: 0, is_open: plan.schedule.is_open() }
+    }
+
+    /// Whether what was counted in `phase` is part of the interval that ends at `at`: where a warm-up ends in it, what is
+    /// left of the warm-up is not.
+    fn takes(&self, plan: &Plan, at: u64, phase: usize) -> bool {
+        let phases = plan.schedule.phases();
+        let measured = |phase: usize| phases.get(phase).is_some_and(|phase| phase.step.is_some());
+        measured(phase) || !measured(plan.schedule.phase_at(at.saturating_sub(1), 0))
     }
 
     fn add(&mut self, at: u64, tally: &Tally) {
@@ -397,7 +415,7 @@ impl Sums {
             method: plan.method.clone(),
             body_bytes: options.body.as_ref().map_or(0, |body| body.len() as u64),
             tls,
-            script: options.script.as_ref().map(|path| path.display().to_string()),
+            script: options.script.as_ref().map(|script| script.name.clone()),
             sources: options.sources.iter().map(ToString::to_string).collect(),
             io,
         }

@@ -81,6 +81,20 @@ pub fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * factor).map_err(|_| expected())
 }
 
+/// A share: `1%`, `0.01`.
+///
+/// # Errors
+/// As [`count`].
+pub fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = split(text).ok_or_else(|| format!("`{text}` is no share such as 1% or 0.01"))?;
+    let share = match unit {
+        "" => number,
+        "%" => number / 100.0,
+        _ => return Err(format!("`{text}` is no share such as 1% or 0.01")),
+    };
+    if share > 1.0 { Err(format!("`{text}` is more than all")) } else { Ok(share) }
+}
+
 /// Scales `n` down by units of `scale`, at 85% of the next one, as wrk does.
 fn scaled(n: f64, scale: f64, units: &[&str]) -> String {
     let (mut n, mut unit) = (n, 0);
@@ -139,6 +153,8 @@ mod tests {
         assert_eq!(time("180s"), Ok(Duration::from_secs(180)));
         assert_eq!(time("2"), Ok(Duration::from_secs(2)));
         assert_eq!(time("3m"), Ok(Duration::from_secs(180)));
+        assert_eq!((share("1%"), share("0.5")), (Ok(0.01), Ok(0.5)));
+        assert!(share("2").is_err() && share("x%").is_err());
         assert_eq!(time("250ms"), Ok(Duration::from_millis(250)));
         for bad in ["", "x", "10x", "-1", "1.2.3", "nan", "inf"] {
             assert!(count(bad).is_err() && time(bad).is_err() && size(bad).is_err(), "{bad}");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_loadgen::report::Report;
-use weir_loadgen::{Options, Rate, RunError, run};
+use weir_loadgen::{Options, Rate, RunError, ScriptFile, run};
 use weir_testkit::Origin;
 
 /// A script in a file that lives as long as the test.
@@ -30,7 +30,7 @@ fn try_script(origin: &Origin, text: &str, change: impl FnOnce(&mut Options)) ->
         threads: 1,
         connections: 2,
         duration: Duration::from_millis(500),
-        script: Some(script.path.clone()),
+        script: Some(ScriptFile::read(&script.path).unwrap()),
         ..Options::default()
     };
     change(&mut options);

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mlua::{Function, Lua, Table, Value};
 
 use crate::answer::Collected;
-use crate::plan::Plan;
+use crate::plan::{Plan, ScriptFile};
 use crate::report::Report;
 use crate::shot::Shot;
 
@@ -66,9 +66,7 @@ pub(crate) struct ThreadScript {
 
 /// Loads the plan's script, if it has one, into a state for the run and one for each thread, and calls `setup`.
 pub(crate) fn load(plan: &Plan) -> Result<Option<(Script, Vec<ThreadScript>)>, String> {
-    let Some(path) = &plan.options.script else { return Ok(None) };
-    let name = path.display().to_string();
-    let text = std::fs::read(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let Some(ScriptFile { name, text }) = &plan.options.script else { return Ok(None) };
     let fault = |error: mlua::Error| format!("{name}: {error}");
     let state = || -> mlua::Result<Lua> {
         let lua = Lua::new();
@@ -90,7 +88,7 @@ pub(crate) fn load(plan: &Plan) -> Result<Option<(Script, Vec<ThreadScript>)>, S
         wrk::table(&own).and_then(|wrk| wrk.set("thread", handle)).map_err(fault)?;
         threads.push(ThreadScript::new(own, name.clone(), control, plan).map_err(fault)?);
     }
-    Ok(Some((Script { lua, name }, threads)))
+    Ok(Some((Script { lua, name: name.clone() }, threads)))
 }
 
 impl Script {

@@ -31,8 +31,12 @@ pub(super) struct Unit {
 pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
     let collect = worker.script.as_ref().is_some_and(ThreadScript::wants_answers);
     let mut link = Link::new(&worker, local, slot, collect);
-    // Where connecting is the work, there is nothing to prepare.
-    let opened = !worker.keeps_connections() || link.open(&worker).await;
+    // Where connecting is the work there is nothing to prepare, but one connection shows whether anybody is there.
+    let tries = worker.keeps_connections() || local == 0;
+    let opened = tries && link.open(&worker).await;
+    if !worker.keeps_connections() {
+        link.drop_conn();
+    }
     worker.ready(opened).await;
     let mut free = 1;
     while let Some(due) = next(&worker, local, &mut free).await {

@@ -9,11 +9,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
+use weir_loadgen::agent::{Agency, lead};
 use weir_loadgen::hdr_log::HdrLog;
 use weir_loadgen::live::Live;
 use weir_loadgen::report::{Report, Work};
-use weir_loadgen::{Interval, IoChoice, Options, Rate, RunError, TlsVersion, Watch, shot, text, units};
+use weir_loadgen::{
+    Interval, IoChoice, Options, Rate, RunError, ScriptFile, TlsVersion, Watch, shot, text, units,
+};
+
+use super::load_helpers;
 
 pub(super) const HELP: &str = "\
 Two load models:
@@ -32,6 +37,8 @@ Examples:
   weir load -c8 -d10s -R5000 tcp://host:7                            messages echoed over TCP
   weir load -c20 -R500 3@http://host/a 1@http://host/b               many URLs, three of four to the first
   weir load -c10 -s login.lua https://host/ -- joe                   wrk's Lua scripts
+  weir load -c400 -R40k --agents one,two,three https://host/         three machines, one test (weir load agent)
+  weir load serve --http 127.0.0.1:8080                              something to be loaded (--help tells more)
   weir load -R2000 --json --hdr run.hlog https://host/ > run.json    for programs
 
 Numbers take k, M and G; times us, ms, s (the default), m and h; sizes k, m and g (of 1024).
@@ -39,11 +46,20 @@ What speaks against the figures (generator too slow, rate not reached, CPU stole
 
 /// Put a server under load, and measure it.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Load {
     /// What is asked: `[WEIGHT@]http://…`, `https://…`, or `tcp://host:port` for echoes. URLs of one server share its
     /// connections.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
+    #[command(subcommand)]
+    helper: Option<Helper>,
+    /// Machines that run `weir load agent` and share the load: HOST or HOST:PORT, joined by commas.
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', requires = "token")]
+    agents: Vec<String>,
+    /// What agents know us by; better given as WEIR_LOAD_TOKEN.
+    #[arg(long, env = "WEIR_LOAD_TOKEN", hide_env_values = true, value_name = "WORD")]
+    token: Option<String>,
     /// Threads.
     #[arg(short, long, value_name = "N", value_parser = units::count, default_value = "2")]
     threads: u64,
@@ -136,6 +152,16 @@ pub(super) struct Load {
     version: Option<bool>,
 }
 
+#[derive(Subcommand)]
+enum Helper {
+    /// Serve pages of given sizes from memory, to be loaded.
+    #[command(after_help = load_helpers::SERVE_HELP)]
+    Serve(load_helpers::Serve),
+    /// Wait for orders, and take part in a run of several machines.
+    #[command(after_help = load_helpers::AGENT_HELP)]
+    Agent(load_helpers::Agent),
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Version {
     #[value(name = "1.2")]
@@ -154,7 +180,12 @@ fn rate_list(text: &str) -> Result<RateList, String> {
 
 /// Obeys: exit 0 with figures, 1 without.
 pub(super) fn run(load: Load) -> ExitCode {
-    match measure(load) {
+    let done = match load.helper {
+        Some(Helper::Serve(serve)) => load_helpers::serve(serve),
+        Some(Helper::Agent(agent)) => load_helpers::agent(agent),
+        None => measure(load),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
@@ -170,6 +201,13 @@ fn measure(load: Load) -> Result<(), String> {
         throughput: load.channels.is_some(),
     };
     let (json, hdr) = (load.json, load.hdr.clone());
+    let agency = (!load.agents.is_empty())
+        .then(|| Agency { agents: load.agents.clone(), token: load.token.clone().unwrap_or_default() });
+    if agency.is_some() && hdr.is_some() {
+        return Err(
+            "--hdr is of one machine, and does not go with --agents; --json has the histograms".into()
+        );
+    }
     let options = options(load)?;
     if !json {
         let steps = options.rates.len().max(1) as f64;
@@ -177,6 +215,14 @@ fn measure(load: Load) -> Result<(), String> {
         let urls = options.urls.join(" ");
         print!("{}", text::header(seconds, &urls, options.threads, options.connections));
         let _ = std::io::stdout().flush();
+    }
+    if let Some(agency) = agency {
+        let mut live = Live::new();
+        let report = lead(&options, &agency, &mut |at, run, requests, errors| {
+            live.draw(&format!("{at:.0}s/{run:.0}s  {requests} req/s  errors {errors}"));
+        });
+        live.clear();
+        return show(&report.map_err(|error| failure(&error))?, json, parts);
     }
     let log = match &hdr {
         Some(path) => {
@@ -258,14 +304,19 @@ fn options(load: Load) -> Result<Options, String> {
         server_name: load.sni,
         sources: load.source,
         echo_bytes: usize::try_from(load.echo_size).map_err(|error| error.to_string())?,
-        script: load.script,
+        script: load.script.as_deref().map(ScriptFile::read).transpose()?,
         script_args: load.script_args,
-        io: match load.io {
-            super::weir::IoWord::Auto => IoChoice::Auto,
-            super::weir::IoWord::Uring => IoChoice::Uring,
-            super::weir::IoWord::Epoll => IoChoice::Epoll,
-        },
+        io: io(load.io),
     })
+}
+
+/// A driver, by its word.
+pub(super) fn io(word: super::weir::IoWord) -> IoChoice {
+    match word {
+        super::weir::IoWord::Auto => IoChoice::Auto,
+        super::weir::IoWord::Uring => IoChoice::Uring,
+        super::weir::IoWord::Epoll => IoChoice::Epoll,
+    }
 }
 
 /// Everybody who watches.

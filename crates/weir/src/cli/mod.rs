@@ -9,6 +9,7 @@ mod explain;
 mod haproxy;
 mod haproxy_help;
 mod load;
+mod load_helpers;
 mod nginx;
 mod nginx_help;
 mod reload;

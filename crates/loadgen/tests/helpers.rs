@@ -1,0 +1,200 @@
+//! The generator's own servers, and agents.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use weir_loadgen::agent::{Agency, AgentOptions, Agents, lead};
+use weir_loadgen::report::{Report, WarningCode};
+use weir_loadgen::serve::{ServeOptions, Server};
+use weir_loadgen::{IoChoice, Options, Rate, RunError, run};
+use weir_testkit::{Client, Io, Origin, both_drivers};
+
+fn any() -> Vec<SocketAddr> {
+    vec!["127.0.0.1:0".parse().unwrap()]
+}
+
+fn choice(io: Io) -> IoChoice {
+    match io.possible() {
+        Io::Auto => IoChoice::Auto,
+        Io::Uring => IoChoice::Uring,
+        Io::Epoll => IoChoice::Epoll,
+    }
+}
+
+fn load(url: String) -> Options {
+    Options {
+        urls: vec![url],
+        threads: 1,
+        connections: 4,
+        duration: Duration::from_millis(400),
+        ..Options::default()
+    }
+}
+
+#[track_caller]
+fn good(options: Options) -> Report {
+    let report = run(options, &mut ()).unwrap();
+    assert!(report.total.requests > 0 && report.total.errors.sum() == 0, "{:?}", report.total.errors);
+    report
+}
+
+both_drivers! {
+    fn pages_have_their_sizes_over_http_https_and_echo(io: Io) {
+        let server = Server::start(ServeOptions {
+            http: any(),
+            https: any(),
+            echo: any(),
+            sizes: vec![0, 1024, 300_000],
+            threads: 2,
+            io: choice(io),
+            ..ServeOptions::default()
+        })
+        .unwrap();
+        let page = |path: &str| Client::connect(server.http[0]).get(path).expect_status(200).body.len();
+        assert_eq!((page("/"), page("/1k.bin"), page("/300000")), (0, 1024, 300_000));
+        Client::connect(server.http[0]).get("/7").expect_status(404);
+        for url in [format!("http://{}/1k", server.http[0]), format!("https://{}/300000", server.https[0])] {
+            let report = good(load(url));
+            assert_eq!(report.total.status.codes.keys().copied().collect::<Vec<_>>(), [200]);
+        }
+        good(load(format!("tcp://{}", server.echo[0])));
+        // Bodies of requests are taken in.
+        good(Options { body: Some(vec![b'x'; 200_000]), ..load(format!("http://{}/1k", server.http[0])) });
+        let chunked = vec![("Transfer-Encoding".to_owned(), "chunked".to_owned())];
+        let body = Some(b"3\r\nabc\r\n0\r\n\r\n".to_vec());
+        good(Options { headers: chunked, body, ..load(format!("http://{}/1k", server.http[0])) });
+    }
+
+    fn answers_can_be_late_wrong_and_last(io: Io) {
+        let base = ServeOptions { http: any(), io: choice(io), ..ServeOptions::default() };
+        let server = Server::start(ServeOptions {
+            delay: Duration::from_millis(3),
+            error_rate: 0.25,
+            close_rate: 0.1,
+            ..base
+        })
+        .unwrap();
+        let report = good(load(format!("http://{}/128", server.http[0])));
+        let total = &report.total;
+        assert!(total.latency.min_us >= 3000.0, "{:?}", total.latency);
+        let share = |n: u64| n as f64 / total.requests as f64;
+        assert!((share(total.status.failed()) - 0.25).abs() < 0.05, "{:?}", total.status);
+        assert!((share(total.connections.closed_by_server) - 0.1).abs() < 0.05, "{:?}", total.connections);
+    }
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap();
+    let error = Server::start(ServeOptions { http: vec![addr], ..ServeOptions::default() }).err().unwrap();
+    assert!(error.contains(&addr.to_string()), "{error}");
+}
+
+const TOKEN: &str = "a token of the test";
+
+fn agent(scripts: bool) -> String {
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let agents = Agents::bind(AgentOptions { listen, token: TOKEN.into(), scripts }).unwrap();
+    let address = agents.address().unwrap().to_string();
+    std::thread::spawn(move || agents.serve(|_| {}));
+    address
+}
+
+fn led(options: &Options, agents: &[&str], token: &str) -> Result<Report, RunError> {
+    let agents = agents.iter().map(|&agent| agent.to_owned()).collect();
+    lead(options, &Agency { agents, token: token.into() }, &mut |_, _, _, _| {})
+}
+
+#[test]
+fn agents_share_a_run_and_their_reports_add_up() {
+    let origin = Origin::named("a", "hello");
+    let options = Options {
+        connections: 5,
+        duration: Duration::from_secs(1),
+        rates: vec![Rate { from: 300.0, to: 300.0 }],
+        ..load(format!("http://{origin}/"))
+    };
+    let (one, two, three) = (agent(false), agent(false), agent(false));
+    let report = led(&options, &[&one, &two, &three], TOKEN).unwrap();
+    assert!((295..=300).contains(&report.total.requests), "{}", report.total.requests);
+    assert_eq!((report.settings.connections, report.total.rate_wanted), (5, Some(300.0)));
+    assert_eq!(report.total.latency.count, report.total.requests);
+    assert_eq!(report.agents.len(), 3);
+    let each: u64 = report.agents.iter().map(|agent| agent.report.as_ref().unwrap().total.requests).sum();
+    assert_eq!(each, report.total.requests);
+    assert_eq!(origin.connections(), 5);
+    // An agent is free for the next run.
+    assert!(led(&options, &[&one], TOKEN).is_ok());
+}
+
+#[test]
+fn who_does_not_know_the_token_is_refused() {
+    let origin = Origin::named("a", "");
+    let error = led(&load(format!("http://{origin}/")), &[&agent(false)], "another token").unwrap_err();
+    assert!(error.to_string().contains("token"), "{error}");
+    assert_eq!(origin.connections(), 0);
+    assert!(Agents::bind(AgentOptions { listen: any()[0], token: "short".into(), scripts: false }).is_err());
+}
+
+#[test]
+fn scripts_are_for_agents_that_allow_them() {
+    let origin = Origin::named("a", "");
+    let script = weir_loadgen::ScriptFile { name: "x.lua".into(), text: b"wrk.path = '/lua'".to_vec() };
+    let options = Options { script: Some(script), ..load(format!("http://{origin}/")) };
+    let error = led(&options, &[&agent(false)], TOKEN).unwrap_err();
+    assert!(error.to_string().contains("--allow-scripts"), "{error}");
+    assert!(led(&options, &[&agent(true)], TOKEN).is_ok());
+    assert_eq!(origin.requests()[0].line(), "GET /lua");
+}
+
+#[test]
+fn an_agent_that_fails_is_named() {
+    let origin = Origin::named("a", "");
+    let options = load(format!("http://{origin}/"));
+    let good = agent(false);
+    // Not there at all: nothing begins.
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let error = led(&options, &[&good, &gone], TOKEN).unwrap_err().to_string();
+    assert!(error.contains(&gone) && error.contains("connect"), "{error}");
+    // Lost on the way: the others' figures stand, and it is named.
+    let lossy = lossy_relay(good.parse().unwrap());
+    let steady = agent(false);
+    let report = led(&options, &[&steady, &lossy], TOKEN).unwrap();
+    assert!(report.total.requests > 0);
+    assert!(report.agents[1].failure.is_some() && report.agents[0].failure.is_none());
+    let warning = report.warnings.iter().find(|warning| warning.code == WarningCode::AgentFailed).unwrap();
+    assert!(warning.text.contains(&lossy), "{}", warning.text);
+    // The other way round in what cannot be reached: the target.
+    let nowhere = load(format!("http://{gone}/"));
+    let error = led(&nowhere, &[&steady], TOKEN).unwrap_err().to_string();
+    assert!(error.contains("unable to connect"), "{error}");
+}
+
+/// Passes on what a leader says, and what an agent answers up to its Ready; then the agent is gone.
+fn lossy_relay(agent: SocketAddr) -> String {
+    use std::io::{Read, Write};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut leader, _) = listener.accept().unwrap();
+        let mut agent = TcpStream::connect(agent).unwrap();
+        let (mut from_leader, mut to_agent) = (leader.try_clone().unwrap(), agent.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from_leader, &mut to_agent));
+        // Two messages: Hello and Ready.
+        for _ in 0..2 {
+            let mut length = [0; 4];
+            agent.read_exact(&mut length).unwrap();
+            let mut text = vec![0; u32::from_be_bytes(length) as usize];
+            agent.read_exact(&mut text).unwrap();
+            leader.write_all(&length).unwrap();
+            leader.write_all(&text).unwrap();
+        }
+        for stream in [&leader, &agent] {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    });
+    address
+}
