@@ -22,27 +22,28 @@ use super::load_helpers;
 
 pub(super) const HELP: &str = "\
 Two load models:
-  with -R     requests come at a rate that the server cannot slow down. Each is due at a moment, and its latency begins
-              then: a stall is felt by all requests that fell into it (no coordinated omission). -U shows beside it
-              what a client sees that waits for its turn.
+  with -R     requests come at a rate that the server cannot slow down. Each is due at a moment, and
+              its latency begins then: a stall is felt by all requests that fell into it (no
+              coordinated omission). -U shows beside it what a client sees that waits its turn.
   without -R  as fast as the connections allow: how much can it do? Its latencies say little.
 
 Examples:
   weir load -t1 -c50 -d180s -R2000 --latency https://host/1k.bin     as wrk2, same words, same text
   weir load -t2 -c100 -d30s http://host/                             as wrk
-  weir load -c50 -d20s --rates 1k..10k/1k --warmup 5s http://host/   ten rates in one run: where is the knee?
+  weir load -c50 -d20s --rates 1k..10k/1k --warmup 5s http://host/   ten rates: where is the knee?
   weir load -c64 -d10s --new-connections http://host/                connections a second
-  weir load -c64 -d10s --handshakes --tls 1.2 --curve P-256 https://host/   full TLS handshakes a second
+  weir load -c64 -d10s --handshakes --tls 1.2 https://host/          full TLS handshakes a second
   weir load --channels 50 -d30s http://host/10m.bin                  throughput in Gbit/s
   weir load -c8 -d10s -R5000 tcp://host:7                            messages echoed over TCP
-  weir load -c20 -R500 3@http://host/a 1@http://host/b               many URLs, three of four to the first
+  weir load -c20 -R500 3@http://host/a 1@http://host/b               three of four to the first
   weir load -c10 -s login.lua https://host/ -- joe                   wrk's Lua scripts
-  weir load -c400 -R40k --agents one,two,three https://host/         three machines, one test (weir load agent)
-  weir load serve --http 127.0.0.1:8080                              something to be loaded (--help tells more)
+  weir load -c400 -R40k --agents one,two,three https://host/         three machines (see `agent`)
+  weir load serve --http 127.0.0.1:8080                              something to be loaded
   weir load -R2000 --json --hdr run.hlog https://host/ > run.json    for programs
 
 Numbers take k, M and G; times us, ms, s (the default), m and h; sizes k, m and g (of 1024).
-What speaks against the figures (generator too slow, rate not reached, CPU stolen) is said on standard error.";
+What speaks against the figures (generator too slow, rate not reached, CPU stolen) is said on
+standard error.";
 
 /// Put a server under load, and measure it.
 #[derive(Args)]

@@ -12,8 +12,8 @@ use weir_loadgen::serve::{ServeOptions, Server};
 use weir_loadgen::units;
 
 pub(super) const SERVE_HELP: &str = "\
-Pages are named by their sizes: /1k, /1024 and /1k.bin are the page of 1,024 bytes; / is the first. Requests may have
-bodies. Ctrl-C ends it.
+Pages are named by their sizes: /1k, /1024 and /1k.bin are the page of 1,024 bytes; / is the
+first. Requests may have bodies. Ctrl-C ends it.
 
 Examples:
   weir load serve --http 127.0.0.1:8080
@@ -21,8 +21,9 @@ Examples:
   weir load serve --http 127.0.0.1:8080 --sizes 128,10k --delay 5ms --errors 1% --closes 0.1%";
 
 pub(super) const AGENT_HELP: &str = "\
-The token is a secret of eight characters or more that leader and agents share; it never travels. Who knows it can make
-this machine send load anywhere, so agents listen on loopback unless told otherwise. What is measured travels in clear.
+The token is a secret of eight characters or more that leader and agents share; it never travels.
+Who knows it can make this machine send load anywhere, so agents listen on loopback unless told
+otherwise. What is measured travels in clear.
 
 Examples:
   export WEIR_LOAD_TOKEN=$(head -c12 /dev/urandom | base64)
