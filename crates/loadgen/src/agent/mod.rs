@@ -2,7 +2,7 @@
 //!
 //! Owns: the conversation between who leads a run and the agents that take part.
 //! Never: lets anybody command an agent who does not know its token; runs a script that the agent's owner did not allow.
-//! Driven by: `weir load agent` ([`Agents`]), `weir load --agents` ([`lead`]).
+//! Driven by: `weir load agent` ([`Agents`]), `weir load --agents` ([`lead()`]).
 //!
 //! ```text
 //!   agent -> leader   Hello { version, nonce }

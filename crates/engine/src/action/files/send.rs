@@ -66,7 +66,7 @@ fn note_local(exchange: &mut Exchange) {
     }
 }
 
-/// As [`file`], for whatever else may be asked.
+/// As [`file()`], for whatever else may be asked.
 async fn unusual<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
