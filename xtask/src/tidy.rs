@@ -26,9 +26,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("engine", &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr"]),
     ("admin", &["model", "control", "telemetry"]),
     ("loadgen", &["wire", "rt", "http"]),
+    ("lab", &[]),
     ("weir", &["*"]),
     ("testkit", &[]),
-    ("xtask", &["testkit", "http", "nginx", "haproxy"]),
+    ("xtask", &["testkit", "lab", "http", "nginx", "haproxy"]),
 ];
 
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.

@@ -4,13 +4,13 @@
 //! Never: counts what the kernel holds for sockets: it is the same for all.
 //! Driven by: `bench`, with a fresh server for each reading (memory that was freed is not always given back).
 
-use super::accounting::memory;
 use super::rows::Work;
 use super::servers::{self, Contender, Ground};
 use anyhow::{Context, Result};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+use weir_lab::accounting::memory;
 use weir_testkit::{Address, Deadline, TlsOptions};
 
 /// As many as the targets speak of; fewer where the machine grants fewer descriptors.

@@ -6,7 +6,6 @@
 //! Why: server, generator and origin share one core, and the figure is the server's own time on it; so a neighbour on the
 //! machine disturbs little, and pairs that are measured one after the other are disturbed alike.
 
-mod accounting;
 mod configs;
 mod drive;
 mod idle;
@@ -14,10 +13,8 @@ mod report;
 mod rows;
 mod servers;
 mod sites;
-mod stats;
 
 use crate::build;
-use accounting::Cpu;
 use anyhow::{Context, Result, bail};
 use report::{Finding, Measured, Samples};
 use rows::{ROWS, Row, Work};
@@ -26,6 +23,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 use servers::{Contender, Ground, Kind, Server};
 use std::path::{Path, PathBuf};
+use weir_lab::accounting::Cpu;
 use weir_testkit::Io;
 
 /// How the benchmark runs.

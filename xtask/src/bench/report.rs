@@ -5,8 +5,8 @@
 //! Driven by: `bench::run`.
 
 use super::rows::{CPU_CEILING, MEAN_STRETCH, MEAN_TARGET, Row, counts_for_mean};
-use super::stats::{Estimate, estimate, geometric_mean, median};
 use serde_json::{Value, json};
+use weir_lab::stats::{Estimate, estimate, geometric_mean, median};
 
 /// The samples of one contender in one row: CPU microseconds a request, or bytes a connection.
 #[derive(Clone, Debug)]

@@ -4,13 +4,13 @@
 //! Never: favours one site: requests go to hosts and locations all over the file, and the same requests to both servers.
 //! Driven by: `bench`.
 
-use super::accounting::{Cpu, memory};
 use super::configs;
 use super::drive::drive_script;
 use super::rows::Work;
 use super::servers::{self, Contender, Ground, Server};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
+use weir_lab::accounting::{Cpu, memory};
 use weir_testkit::Port;
 
 /// Different requests in the script: enough that no cache holds all they touch.

@@ -2,7 +2,7 @@
 //!
 //! Owns: CPU time (schedstat) and memory (smaps_rollup) of a process with all its threads and children.
 //! Never: samples: both are exact counts, read before and after.
-//! Driven by: `bench`, around each measurement.
+//! Driven by: `run` and `xtask bench`, around each measurement.
 //! Why: the first field of `/proc/PID/task/TID/schedstat` is the time on a core in nanoseconds; utime and stime are sampled in ticks.
 
 use std::collections::HashMap;
@@ -10,11 +10,12 @@ use std::fs;
 
 /// CPU time of every thread, by thread id, in nanoseconds.
 #[derive(Debug, Default)]
-pub(super) struct Cpu(HashMap<u32, u64>);
+pub struct Cpu(HashMap<u32, u64>);
 
 impl Cpu {
     /// Reads the accounts of `pid`, its children and theirs. Kernel threads that serve a ring are threads of the process.
-    pub(super) fn of(pid: u32) -> Self {
+    #[must_use]
+    pub fn of(pid: u32) -> Self {
         let mut threads = HashMap::new();
         for process in family(pid) {
             for thread in entries(&format!("/proc/{process}/task")) {
@@ -29,7 +30,8 @@ impl Cpu {
     }
 
     /// Nanoseconds since `before`. A thread that began since counts whole; one that ended since is lost, and servers here keep theirs.
-    pub(super) fn since(&self, before: &Self) -> u64 {
+    #[must_use]
+    pub fn since(&self, before: &Self) -> u64 {
         self.0
             .iter()
             .map(|(thread, now)| now.saturating_sub(before.0.get(thread).copied().unwrap_or(0)))
@@ -38,7 +40,8 @@ impl Cpu {
 }
 
 /// Proportional memory of `pid` with its children, in bytes: pages that a master and its workers share count once.
-pub(super) fn memory(pid: u32) -> u64 {
+#[must_use]
+pub fn memory(pid: u32) -> u64 {
     family(pid)
         .into_iter()
         .filter_map(|p| fs::read_to_string(format!("/proc/{p}/smaps_rollup")).ok())

@@ -2,10 +2,11 @@
 //!
 //! Owns: median, bootstrap, geometric mean.
 //! Never: reads a clock or a random device: the same samples give the same interval.
-//! Driven by: `bench::run`, once a row.
+//! Driven by: the report, once a figure; `xtask bench`, once a row.
 
 /// The middle value; of an even number, the mean of the middle two. 0 for none.
-pub(super) fn median(values: &[f64]) -> f64 {
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
@@ -17,17 +18,24 @@ pub(super) fn median(values: &[f64]) -> f64 {
 }
 
 /// A median and the 95% interval that resampling gives it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) median: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Estimate {
+    /// The middle value.
+    pub median: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 const RESAMPLES: usize = 10_000;
 
-/// The median of `values`, and the percentile bootstrap's 95% interval of it.
-pub(super) fn estimate(values: &[f64]) -> Estimate {
+/// The median of `values`, and the percentile bootstrap's 95% interval of it. Zeros for none.
+#[must_use]
+pub fn estimate(values: &[f64]) -> Estimate {
+    if values.is_empty() {
+        return Estimate::default();
+    }
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
@@ -41,7 +49,8 @@ pub(super) fn estimate(values: &[f64]) -> Estimate {
 }
 
 /// The geometric mean; `None` for no values.
-pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
+#[must_use]
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
 }
 
