@@ -9,9 +9,11 @@
 //! | module | what |
 //! |---|---|
 //! | [`accounting`] | what a process used, by the kernel's accounts |
+//! | [`configs`] | the configuration of each contender |
 //! | [`stats`] | medians and their intervals |
 
 #![forbid(unsafe_code)]
 
 pub mod accounting;
+pub mod configs;
 pub mod stats;

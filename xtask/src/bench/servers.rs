@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use weir_lab::configs::{haproxy_command, nginx_command};
 use weir_testkit::cert::CertificateFiles;
 use weir_testkit::{Certificate, Deadline, Io, Port, Process, port};
 
@@ -184,23 +185,13 @@ pub(super) fn launch(
 }
 
 fn command(contender: &Contender, dir: &Path, file: &Path, text: &str) -> Command {
-    let mut command = Command::new(&contender.program);
     match contender.kind {
         Kind::Weir(io) => {
-            command.args(["run", "--io", io.word(), "-c"]).arg(file);
+            let mut command = Command::new(&contender.program);
+            command.args(["run", "--io", io.word(), "-c"]).arg(file).current_dir(dir);
+            command
         }
-        Kind::Nginx => {
-            let mut globals = format!("daemon off; pid {}/pid;", dir.display());
-            let stream = "/usr/lib/nginx/modules/ngx_stream_module.so";
-            if text.contains("\nstream {") && contender.program.starts_with("/usr/sbin") {
-                globals += &format!(" load_module {stream};");
-            }
-            command.arg("-p").arg(dir).arg("-c").arg(file).args(["-e", "stderr", "-g", &globals]);
-        }
-        Kind::Haproxy => {
-            command.arg("-db").arg("-f").arg(file);
-        }
+        Kind::Nginx => nginx_command(&contender.program, dir, file, text),
+        Kind::Haproxy => haproxy_command(&contender.program, dir, file),
     }
-    command.current_dir(dir);
-    command
 }

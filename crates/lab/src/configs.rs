@@ -1,0 +1,205 @@
+//! The configuration of each contender: equal in meaning, and the best each can do.
+//!
+//! Owns: nginx.conf (for Weir and nginx alike) and haproxy.cfg for each kind of service, and the command lines that take them.
+//! Never: handicaps a rival. nginx gets `open_file_cache`, `sendfile`, `tcp_nopush`, upstream keep-alive, a socket a worker and
+//! 64 KB stream buffers; HAProxy answers from memory, reuses connections always, and gets 64 KB buffers where bodies are large.
+//! Driven by: `run`, `xtask bench`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// More requests than any run makes: nobody closes for having served enough.
+const UNLIMITED: &str = "1000000000";
+
+/// Bodies above this are large: buffers are chosen for them.
+const LARGE: u64 = 64 << 10;
+
+/// The largest body that HAProxy's buffer of 16 KB holds with its head.
+const IN_A_BUFFER: u64 = 12 << 10;
+
+/// A certificate, as files.
+#[derive(Clone, Copy, Debug)]
+pub struct Pem<'a> {
+    /// The chain.
+    pub chain: &'a Path,
+    /// Its key.
+    pub key: &'a Path,
+    /// Both in one file.
+    pub bundle: &'a Path,
+}
+
+/// What a server does for its clients.
+#[derive(Clone, Copy, Debug)]
+pub enum Service<'a> {
+    /// Serves the files below `root`. The one that is asked for is `file`, of so many bytes: HAProxy, which serves no
+    /// folders, answers with it from memory where it fits a buffer.
+    Files {
+        /// The folder.
+        root: &'a Path,
+        /// The file's name in it.
+        file: &'a str,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Passes requests on to the HTTP server on this port of loopback.
+    Proxy {
+        /// Its port.
+        origin: u16,
+        /// The size of its answers.
+        bytes: u64,
+    },
+    /// Passes bytes on to the server on this port of loopback.
+    Tcp {
+        /// Its port.
+        origin: u16,
+    },
+}
+
+/// A server as the configurations need to know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Role<'a> {
+    /// What it does.
+    pub service: Service<'a>,
+    /// The port of loopback that it listens on.
+    pub port: u16,
+    /// Worker threads or processes.
+    pub workers: u16,
+    /// Descriptors that each may have.
+    pub descriptors: u64,
+    /// Its certificate, if it speaks TLS.
+    pub tls: Option<Pem<'a>>,
+}
+
+/// The nginx.conf of a server.
+#[must_use]
+pub fn nginx(role: &Role<'_>) -> String {
+    let body = match role.service {
+        Service::Files { root, .. } => {
+            nginx_http(&nginx_site(role, &format!("root {};\n  location / {{ }}", root.display())))
+        }
+        Service::Proxy { origin, bytes } => nginx_http(&nginx_proxy(role, origin, bytes)),
+        Service::Tcp { origin } => format!(
+            "stream {{ server {{ listen {}; proxy_pass 127.0.0.1:{origin}; proxy_buffer_size 64k; proxy_timeout 600s; }} }}\n",
+            listen(role)
+        ),
+    };
+    nginx_file(role, &body)
+}
+
+/// An nginx.conf around its `http` or `stream` block.
+#[must_use]
+pub fn nginx_file(role: &Role<'_>, body: &str) -> String {
+    format!(
+        "worker_processes {};\nworker_rlimit_nofile {};\nerror_log stderr crit;\nevents {{ worker_connections 16384; }}\n{body}",
+        role.workers, role.descriptors
+    )
+}
+
+/// An `http` block around its servers.
+#[must_use]
+pub fn nginx_http(body: &str) -> String {
+    format!(
+        "http {{\n access_log off;\n sendfile on;\n tcp_nopush on;\n tcp_nodelay on;\n \
+         keepalive_requests {UNLIMITED};\n keepalive_timeout 600s;\n default_type application/octet-stream;\n \
+         open_file_cache max=1000 inactive=600s;\n open_file_cache_valid 60s;\n{body}}}\n"
+    )
+}
+
+/// A `server` block that listens as `role` says, around the rest of it.
+#[must_use]
+pub fn nginx_site(role: &Role<'_>, body: &str) -> String {
+    let tls = role.tls.map_or_else(String::new, |pem| {
+        format!(
+            "  ssl_certificate {};\n  ssl_certificate_key {};\n  ssl_protocols TLSv1.2 TLSv1.3;\n",
+            pem.chain.display(),
+            pem.key.display()
+        )
+    });
+    let ssl = if role.tls.is_some() { " ssl" } else { "" };
+    format!(" server {{\n  listen {}{ssl};\n{tls}  {body}\n }}\n", listen(role))
+}
+
+fn listen(role: &Role<'_>) -> String {
+    // One socket for all workers lets one of them take most connections.
+    let own_socket = if role.workers > 1 { " reuseport" } else { "" };
+    format!("127.0.0.1:{} backlog=4096{own_socket}", role.port)
+}
+
+fn nginx_proxy(role: &Role<'_>, origin: u16, bytes: u64) -> String {
+    // nginx's default of buffering costs it twice as much for large bodies.
+    let buffering =
+        if bytes > LARGE { "proxy_buffering off; proxy_buffer_size 64k; proxy_buffers 4 64k;" } else { "" };
+    let upstream = format!(
+        " upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; keepalive_requests {UNLIMITED}; keepalive_timeout 600s; }}\n"
+    );
+    let location = format!(
+        "location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\"; {buffering} }}"
+    );
+    upstream + &nginx_site(role, &location)
+}
+
+/// The haproxy.cfg of a server, or `None` for a file that HAProxy cannot answer with.
+#[must_use]
+pub fn haproxy(role: &Role<'_>) -> Option<String> {
+    let origin = |port| format!(" default_backend b\nbackend b\n server o 127.0.0.1:{port}\n");
+    let buffer = |large| if large { 65_536 } else { 16_384 };
+    let (mode, buffer, body) = match role.service {
+        Service::Files { bytes: 0, .. } => {
+            ("http", buffer(false), " http-request return status 200\n".to_owned())
+        }
+        Service::Files { root, file, bytes } if bytes <= IN_A_BUFFER => {
+            let file = root.join(file);
+            let answer = format!(
+                " http-request return status 200 content-type application/octet-stream file {}\n",
+                file.display()
+            );
+            ("http", buffer(false), answer)
+        }
+        Service::Files { .. } => return None,
+        Service::Proxy { origin: port, bytes } => ("http", buffer(bytes > LARGE), origin(port)),
+        Service::Tcp { origin: port } => ("tcp", buffer(true), origin(port)),
+    };
+    let tls = role.tls.map_or_else(String::new, |pem| format!(" ssl crt {}", pem.bundle.display()));
+    Some(format!(
+        "global\n nbthread {}\n maxconn 9000\n tune.bufsize {buffer}\n\
+         defaults\n mode {mode}\n timeout connect 10s\n timeout client 600s\n timeout server 600s\n timeout http-keep-alive 600s\n \
+         {}\
+         frontend f\n bind 127.0.0.1:{} backlog 4096{tls}\n{body}",
+        role.workers,
+        if mode == "http" { "option http-keep-alive\n http-reuse always\n" } else { "" },
+        role.port
+    ))
+}
+
+/// The command that runs nginx in the foreground of `dir`, with `text` in `file`; for a test of the text alone add `-t`.
+///
+/// Where nginx has its stream module in a file, that is loaded if the text needs it.
+#[must_use]
+pub fn nginx_command(program: &Path, dir: &Path, file: &Path, text: &str) -> Command {
+    let mut globals = format!("daemon off; pid {}/pid;", dir.display());
+    if text.contains("\nstream {")
+        && let Some(module) = stream_module(program)
+    {
+        globals += &format!(" load_module {};", module.display());
+    }
+    let mut command = Command::new(program);
+    command.arg("-p").arg(dir).arg("-c").arg(file).args(["-e", "stderr", "-g", &globals]).current_dir(dir);
+    command
+}
+
+/// The command that runs HAProxy in the foreground; for a test of the text alone add `-c`.
+#[must_use]
+pub fn haproxy_command(program: &Path, dir: &Path, file: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("-db").arg("-f").arg(file).current_dir(dir);
+    command
+}
+
+/// Where this nginx has its stream module, if that is a file of its own.
+fn stream_module(program: &Path) -> Option<PathBuf> {
+    let output = Command::new(program).arg("-V").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut words = text.split_ascii_whitespace();
+    let folder = words.clone().find_map(|w| w.strip_prefix("--modules-path="))?;
+    words.any(|w| w == "--with-stream=dynamic").then(|| Path::new(folder).join("ngx_stream_module.so"))
+}
