@@ -26,7 +26,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("engine", &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr"]),
     ("admin", &["model", "control", "telemetry"]),
     ("loadgen", &["wire", "rt", "http"]),
-    ("lab", &[]),
+    ("lab", &["loadgen"]),
     ("weir", &["*"]),
     ("testkit", &[]),
     ("xtask", &["testkit", "lab", "http", "nginx", "haproxy"]),

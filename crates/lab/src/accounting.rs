@@ -16,8 +16,14 @@ impl Cpu {
     /// Reads the accounts of `pid`, its children and theirs. Kernel threads that serve a ring are threads of the process.
     #[must_use]
     pub fn of(pid: u32) -> Self {
+        Self::of_processes(&family(pid))
+    }
+
+    /// Reads the accounts of these processes, which [`family`] finds.
+    #[must_use]
+    pub fn of_processes(pids: &[u32]) -> Self {
         let mut threads = HashMap::new();
-        for process in family(pid) {
+        for process in pids {
             for thread in entries(&format!("/proc/{process}/task")) {
                 let path = format!("/proc/{process}/task/{thread}/schedstat");
                 let time = fs::read_to_string(path).ok();
@@ -53,8 +59,36 @@ pub fn memory(pid: u32) -> u64 {
         * 1024
 }
 
+/// Context switches of these processes so far, wanted and unwanted. Threads that have ended are lost.
+#[must_use]
+pub fn switches(pids: &[u32]) -> u64 {
+    pids.iter()
+        .flat_map(|pid| entries(&format!("/proc/{pid}/task")).map(move |thread| (*pid, thread)))
+        .filter_map(|(pid, thread)| fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok())
+        .flat_map(|text| {
+            ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"].map(|name| field(&text, name))
+        })
+        .sum()
+}
+
+/// The most memory that each of these processes has had at once, summed, in bytes. Pages that they share count for each.
+#[must_use]
+pub fn memory_peak(pids: &[u32]) -> u64 {
+    pids.iter()
+        .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/status")).ok())
+        .map(|text| field(&text, "VmHWM:") * 1024)
+        .sum()
+}
+
+/// The number after `name` at the start of a line; 0 for none.
+fn field(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default();
+    line.split_ascii_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
 /// `pid` and all its descendants.
-fn family(pid: u32) -> Vec<u32> {
+#[must_use]
+pub fn family(pid: u32) -> Vec<u32> {
     let parents: HashMap<u32, u32> = entries("/proc").filter_map(|p| Some((p, parent(p)?))).collect();
     let belongs = |mut p: u32| loop {
         if p == pid {
@@ -74,7 +108,7 @@ fn parent(pid: u32) -> Option<u32> {
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-fn entries(dir: &str) -> impl Iterator<Item = u32> {
+fn entries(dir: &str) -> impl Iterator<Item = u32> + use<> {
     fs::read_dir(dir).into_iter().flatten().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok())
 }
 
@@ -93,6 +127,8 @@ mod tests {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert!(family(me).contains(&child.id()));
         assert!(memory(me) > 100 << 10);
+        assert!(memory_peak(&[me]) > 100 << 10);
+        assert!(switches(&[me]) > 0);
         drop(child.stdin.take());
         child.wait().unwrap();
     }

@@ -1,19 +1,34 @@
 //! The laboratory behind `weir lab`: published benchmarks, repeated side by side on the reader's machine.
 //!
-//! Owns: what a measurement of several servers needs: fair configurations, accounts, statistics.
-//! Never: carries load or serves; it drives programs from outside.
-//! Driven by: `xtask bench`.
+//! Owns: scenarios, fair configurations of every contender, interleaved runs, their results and reports.
+//! Never: carries load or serves: it drives programs from outside, `weir load` and `weir run` among them.
+//! Driven by: the binary's `weir lab`; `xtask bench` shares its configurations, accounts and statistics.
 //!
 //! # Map
 //!
 //! | module | what |
 //! |---|---|
+//! | [`scenario`] | what is measured, as data |
+//! | [`programs`], [`machine`] | who takes part; the environment, and who has which CPUs |
+//! | [`configs`], [`servers`] | the configuration of each contender; starting and ending them |
+//! | [`run`](mod@run), [`generator`] | the order of measurements; one of them |
 //! | [`accounting`] | what a process used, by the kernel's accounts |
-//! | [`configs`] | the configuration of each contender |
-//! | [`stats`] | medians and their intervals |
+//! | [`results`] | the folder that holds a file a run |
+//! | [`stats`], [`report`] | medians and their intervals; JSON, CSV, Markdown and HTML |
 
 #![forbid(unsafe_code)]
 
 pub mod accounting;
 pub mod configs;
+pub mod generator;
+pub mod machine;
+pub mod programs;
+mod progress;
+pub mod report;
+pub mod results;
+pub mod run;
+pub mod scenario;
+pub mod servers;
 pub mod stats;
+
+pub use progress::time;

@@ -8,6 +8,7 @@ mod check;
 mod explain;
 mod haproxy;
 mod haproxy_help;
+mod lab;
 mod load;
 mod load_helpers;
 mod nginx;

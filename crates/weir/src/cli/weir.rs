@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{check, explain, load, reload};
+use super::{check, explain, lab, load, reload};
 use crate::launch::{Io, Launch, Manner, Sourcing};
 use crate::life;
 use crate::plane::Start;
@@ -56,6 +56,9 @@ enum Command {
     /// Put a server under load, and measure it: wrk2's command line, and more.
     #[command(version, disable_version_flag = true, after_help = load::HELP)]
     Load(Box<load::Load>),
+    /// Repeat published benchmarks on this machine: Weir beside nginx and HAProxy, with a report.
+    #[command(after_help = lab::HELP)]
+    Lab(lab::Lab),
     /// Print the version.
     Version,
     /// Be nginx: `weir nginx -h` lists its flags. A link called `nginx` does the same.
@@ -146,6 +149,7 @@ pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
         Command::Explain(explain) => explain::run(&launch_of(explain.file, explain.prefix), explain.plan),
         Command::Reload(reload) => reload::run(reload.pid, reload.config),
         Command::Load(load) => load::run(*load),
+        Command::Lab(lab) => lab::run(lab),
         Command::Version => {
             println!("weir {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

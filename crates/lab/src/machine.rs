@@ -1,0 +1,166 @@
+//! The machine: what a figure means nothing without, and who runs on which CPU.
+//!
+//! Owns: the environment record, the division of CPUs between server and generator.
+//! Never: changes the machine's settings.
+//! Driven by: `run`.
+
+use crate::programs::Programs;
+use crate::scenario::Placement;
+use anyhow::{Context, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Where figures come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// The processor's name.
+    pub processor: String,
+    /// CPUs that we may use.
+    pub cpus: usize,
+    /// The kernel's version.
+    pub kernel: String,
+    /// What virtualises it, as far as it can be seen; empty for none.
+    pub virtualisation: String,
+    /// Memory, bytes.
+    pub memory: u64,
+    /// The limit of CPU time that a control group (v2) sets, as `cpu.max` says it; empty for none seen.
+    pub cpu_limit: String,
+    /// Program, version.
+    pub versions: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Of this machine.
+    ///
+    /// # Errors
+    /// A program does not tell its version.
+    pub fn read(programs: &Programs) -> Result<Self> {
+        let cpuinfo = text("/proc/cpuinfo");
+        let field = |file: &str, name: &str| -> String {
+            let line = file.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default();
+            line.trim_start_matches(['\t', ' ', ':']).trim().to_owned()
+        };
+        let product = text("/sys/class/dmi/id/product_name");
+        let hypervisor = cpuinfo.lines().any(|l| l.starts_with("flags") && l.contains(" hypervisor"));
+        let kilobytes =
+            field(&text("/proc/meminfo"), "MemTotal").trim_end_matches(" kB").parse().unwrap_or(0);
+        Ok(Self {
+            processor: field(&cpuinfo, "model name"),
+            cpus: cpus()?.len(),
+            kernel: text("/proc/sys/kernel/osrelease"),
+            virtualisation: match (hypervisor, product.is_empty()) {
+                (true, false) => product,
+                (true, true) => "a hypervisor".to_owned(),
+                (false, _) => String::new(),
+            },
+            memory: u64::saturating_mul(kilobytes, 1024),
+            cpu_limit: text("/sys/fs/cgroup/cpu.max"),
+            versions: programs.versions()?,
+        })
+    }
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+/// The CPUs that this process may use.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn cpus() -> Result<Vec<usize>> {
+    let set = sched_getaffinity(None).context("cannot read which CPUs are ours")?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Who has which CPUs at one point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seats {
+    /// The server under test.
+    pub server: Vec<usize>,
+    /// Generator and origin.
+    pub generator: Vec<usize>,
+}
+
+impl Seats {
+    /// Divides `cpus`, or says why they do not suffice.
+    ///
+    /// # Errors
+    /// The server wants more than there are.
+    pub fn divide(placement: Placement, workers: u16, cpus: &[usize]) -> Result<Self, String> {
+        let workers = usize::from(workers);
+        if placement == Placement::Packed {
+            let last: Vec<usize> = cpus.last().copied().into_iter().collect();
+            return Ok(Self { server: last.clone(), generator: last });
+        }
+        match cpus.split_at_checked(workers) {
+            None => {
+                Err(format!("{workers} workers want {workers} CPUs, and this machine has {}", cpus.len()))
+            }
+            Some((all, [])) => Ok(Self { server: all.to_vec(), generator: all.to_vec() }),
+            Some((server, rest)) => Ok(Self { server: server.to_vec(), generator: rest.to_vec() }),
+        }
+    }
+
+    /// Whether server and generator take CPU time from each other.
+    #[must_use]
+    pub fn shared(&self) -> bool {
+        self.server == self.generator
+    }
+}
+
+/// Runs `start` with this thread on `cpus`: a program that it starts stays there.
+///
+/// # Errors
+/// The CPUs cannot be had; what `start` fails with.
+pub fn on<T>(cpus: &[usize], start: impl FnOnce() -> Result<T>) -> Result<T> {
+    let before = sched_getaffinity(None).context("cannot read which CPUs are ours")?;
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu));
+    sched_setaffinity(None, &set).with_context(|| format!("cannot run on CPUs {cpus:?}"))?;
+    let done = start();
+    sched_setaffinity(None, &before).context("cannot return to all CPUs")?;
+    done
+}
+
+/// As many descriptors as the system grants, for everything that is started from here on.
+///
+/// # Errors
+/// The limit cannot be raised to what it may be.
+pub fn raise_descriptors() -> Result<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(1 << 20);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum })
+        .context("cannot raise the limit of descriptors")?;
+    Ok(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_divided() {
+        let divide = |placement, workers| Seats::divide(placement, workers, &[0, 1, 2]);
+        let split = divide(Placement::Split, 2).unwrap();
+        assert_eq!((split.server.as_slice(), split.generator.as_slice()), (&[0, 1][..], &[2][..]));
+        assert!(!split.shared());
+        assert!(divide(Placement::Split, 3).unwrap().shared());
+        assert!(divide(Placement::Packed, 3).unwrap().shared());
+        let why = divide(Placement::Split, 4).unwrap_err();
+        assert!(why.contains("this machine has 3"), "{why}");
+    }
+
+    #[test]
+    fn a_started_program_stays_where_it_was_put() {
+        let cpu = *cpus().unwrap().last().unwrap();
+        let output =
+            on(&[cpu], || Ok(std::process::Command::new("cat").arg("/proc/self/status").output()?)).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().any(|l| l == format!("Cpus_allowed_list:\t{cpu}")), "{text}");
+        assert!(!cpus().unwrap().is_empty());
+    }
+}

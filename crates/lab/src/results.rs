@@ -1,0 +1,225 @@
+//! The results folder: what was measured, a file a run, so that a run that was stopped goes on.
+//!
+//! Owns: the form of records, where they lie, and that results of different settings never mix.
+//! Never: measures, or sums up.
+//! Driven by: `run`, which writes; `report`, which reads.
+//!
+//! ```text
+//! DIR/lab.json                            settings and environment of the folder
+//! DIR/B8/scenario.yaml                    the scenario as it was run
+//! DIR/B8/http-kept-1k-w1/weir-0.json      one run: a Record
+//! DIR/B8/http-kept-1k-w1/weir.failed      why a contender has no figures here
+//! ```
+
+use crate::machine::Environment;
+use crate::scenario::{Point, Scenario, Who};
+use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The name and number of this form of results.
+pub const SCHEMA: &str = "weir-lab/1";
+
+/// What holds for a whole folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Whether runs are the quick ones.
+    pub quick: bool,
+    /// The machine and its programs.
+    pub environment: Environment,
+}
+
+/// One run of one contender at one point.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Where.
+    pub point: Point,
+    /// Who.
+    pub contender: Who,
+    /// Which of its runs, from 0.
+    pub run: u32,
+    /// Whether the generator had the server's CPUs too.
+    pub shared_cpus: bool,
+    /// CPU time of the server while measured, microseconds a request.
+    pub cpu_us_per_request: f64,
+    /// Context switches of the server while measured, a request.
+    pub switches_per_request: f64,
+    /// The most memory that its processes have had so far, each at its own peak, bytes.
+    pub memory_peak: u64,
+    /// What the generator reports.
+    pub load: weir_loadgen::report::Report,
+}
+
+/// A folder of results.
+pub struct Results {
+    dir: PathBuf,
+}
+
+impl Results {
+    /// Opens `dir` for more results, or makes it.
+    ///
+    /// # Errors
+    /// It holds results of other settings or another machine; it cannot be written.
+    pub fn open(dir: &Path, settings: &Settings) -> Result<Self> {
+        let results = Self { dir: dir.to_owned() };
+        let file = dir.join("lab.json");
+        if file.exists() {
+            let there: Settings = read(&file)?;
+            if let Some(what) = difference(&there, settings) {
+                bail!(
+                    "{} holds results of another {what}: continue with the same, or take another folder with --out",
+                    dir.display()
+                );
+            }
+            return Ok(results);
+        }
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        write(&file, &serde_json::to_string_pretty(settings)?)?;
+        Ok(results)
+    }
+
+    /// Opens what a run has left.
+    ///
+    /// # Errors
+    /// There is nothing of that kind.
+    pub fn read(dir: &Path) -> Result<(Self, Settings)> {
+        let file = dir.join("lab.json");
+        if !file.is_file() {
+            bail!("{} holds no results: `weir lab run --out {0} SCENARIO` makes some", dir.display());
+        }
+        let settings: Settings = read(&file)?;
+        if settings.schema != SCHEMA {
+            bail!("{} is of the form `{}`; this program reads `{SCHEMA}`", file.display(), settings.schema);
+        }
+        Ok((Self { dir: dir.to_owned() }, settings))
+    }
+
+    /// Notes the scenario that is run.
+    ///
+    /// # Errors
+    /// The folder holds results of another text of it.
+    pub fn begin(&self, scenario: &Scenario) -> Result<()> {
+        let file = self.dir.join(&scenario.id).join("scenario.yaml");
+        match fs::read_to_string(&file) {
+            Ok(text) if text == scenario.text => Ok(()),
+            Ok(_) => bail!(
+                "{} is not the scenario that is run now: take another folder with --out",
+                file.display()
+            ),
+            Err(_) => {
+                fs::create_dir_all(self.dir.join(&scenario.id))?;
+                write(&file, &scenario.text)
+            }
+        }
+    }
+
+    /// The scenarios that have been run, by their names.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn scenarios(&self) -> Result<Vec<Scenario>> {
+        let mut files: Vec<PathBuf> = fs::read_dir(&self.dir)?
+            .flatten()
+            .map(|e| e.path().join("scenario.yaml"))
+            .filter(|p| p.is_file())
+            .collect();
+        files.sort();
+        let parse = |file: &PathBuf| {
+            Scenario::parse(&fs::read_to_string(file)?).with_context(|| file.display().to_string())
+        };
+        files.iter().map(parse).collect()
+    }
+
+    fn file(&self, scenario: &Scenario, point: &Point, name: &str) -> PathBuf {
+        self.dir.join(&scenario.id).join(point.name()).join(name)
+    }
+
+    fn record_file(&self, scenario: &Scenario, point: &Point, who: Who, run: u32) -> PathBuf {
+        self.file(scenario, point, &format!("{}-{run}.json", who.name()))
+    }
+
+    /// Whether a run has been done.
+    #[must_use]
+    pub fn has(&self, scenario: &Scenario, point: &Point, who: Who, run: u32) -> bool {
+        self.record_file(scenario, point, who, run).is_file()
+    }
+
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn keep(&self, scenario: &Scenario, record: &Record) -> Result<()> {
+        let file = self.record_file(scenario, &record.point, record.contender, record.run);
+        if let Some(dir) = file.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        write(&file, &serde_json::to_string_pretty(record)?)
+    }
+
+    /// The runs of a contender at a point, in their order; what has not been run is missing.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn records(&self, scenario: &Scenario, point: &Point, who: Who, runs: u32) -> Result<Vec<Record>> {
+        let files = (0..runs).map(|run| self.record_file(scenario, point, who, run));
+        files.filter(|f| f.is_file()).map(|f| read(&f)).collect()
+    }
+
+    /// Notes why a contender has no figures at a point; `None`: it has now.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn failed(&self, scenario: &Scenario, point: &Point, who: Who, why: Option<&str>) -> Result<()> {
+        let file = self.file(scenario, point, &format!("{}.failed", who.name()));
+        match why {
+            Some(why) => {
+                if let Some(dir) = file.parent() {
+                    fs::create_dir_all(dir)?;
+                }
+                write(&file, why)
+            }
+            None => match fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Why a contender has no figures at a point, if that was noted.
+    #[must_use]
+    pub fn failure(&self, scenario: &Scenario, point: &Point, who: Who) -> Option<String> {
+        fs::read_to_string(self.file(scenario, point, &format!("{}.failed", who.name()))).ok()
+    }
+}
+
+fn difference(there: &Settings, now: &Settings) -> Option<&'static str> {
+    if there.schema != now.schema {
+        return Some("version of the lab");
+    }
+    if there.quick != now.quick {
+        return Some("length of runs (--quick)");
+    }
+    let (there, now) = (&there.environment, &now.environment);
+    if (&there.processor, there.cpus, &there.kernel) != (&now.processor, now.cpus, &now.kernel) {
+        return Some("machine");
+    }
+    // A scenario may want fewer programs than the one before it.
+    let changed = |(name, version): (&String, &String)| now.versions.get(name).is_some_and(|v| v != version);
+    there.versions.iter().any(changed).then_some("version of a program")
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> Result<T> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display()))
+}
+
+/// Whole or not at all: a run that is stopped leaves no half of a record.
+pub(crate) fn write(file: &Path, text: &str) -> Result<()> {
+    let part = file.with_extension("part");
+    fs::write(&part, text).with_context(|| format!("cannot write {}", part.display()))?;
+    fs::rename(&part, file).with_context(|| format!("cannot write {}", file.display()))
+}

@@ -1,0 +1,278 @@
+//! Servers under test: started with their configuration, known to listen, ended with their handle.
+//!
+//! Owns: the ground they stand on (pages, certificate, origin), their ports and processes.
+//! Never: measures; leaves a process behind when its handle is dropped.
+//! Driven by: `run`, a point at a time.
+
+use crate::configs::{self, Pem, Role, Service};
+use crate::machine::on;
+use crate::programs::Programs;
+use crate::scenario::{Key, Mode, Point, Scenario, Who, bytes};
+use anyhow::{Context, Result, bail};
+use rcgen::{CertifiedKey, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::{self, File, Permissions};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to listen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How much of what a failed server printed is shown.
+const SHOWN: usize = 2_000;
+
+/// A program that runs; dropping it ends it with all its children.
+pub struct Running {
+    name: String,
+    child: Child,
+    printed: PathBuf,
+    /// Where it listens.
+    pub port: u16,
+}
+
+impl Running {
+    /// Starts `command` in a process group of its own; what it prints goes to a file in `dir`.
+    fn start(name: &str, mut command: Command, dir: &Path, port: u16) -> Result<Self> {
+        let printed = dir.join("printed");
+        let file = File::create(&printed).with_context(|| printed.display().to_string())?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().with_context(|| format!("cannot run {program}"))?;
+        Ok(Self { name: name.to_owned(), child, printed, port })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Fails if it has ended, with what it printed.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn check(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("{} ended ({status}){}", self.name, self.last_words()),
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let text = fs::read(&self.printed).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
+        if text.is_empty() { ", and printed nothing".to_owned() } else { format!(": {text}") }
+    }
+
+    fn wait_until_it_listens(mut self) -> Result<Self> {
+        let begun = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            self.check()?;
+            if begun.elapsed() > PATIENCE {
+                bail!("{} does not listen after {PATIENCE:?}{}", self.name, self.last_words());
+            }
+            // There is no event for another program's listening.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.check()?;
+        Ok(self)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A master's workers are in its group.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// Ports for servers.
+#[derive(Clone, Debug)]
+pub enum Ports {
+    /// Whatever is free.
+    Any,
+    /// From this one upwards; one that is used is an error.
+    From(u16),
+}
+
+impl Ports {
+    /// The next port.
+    ///
+    /// # Errors
+    /// It is used by another program.
+    pub fn take(&mut self) -> Result<u16> {
+        match self {
+            Self::Any => {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
+                Ok(listener.local_addr()?.port())
+            }
+            Self::From(next) => {
+                let port = *next;
+                *next = port.checked_add(1).context("--port: no ports are left above it")?;
+                TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|why| {
+                    anyhow::anyhow!(
+                        "port {port} cannot be had ({why}): choose another --port, or leave it out, and free ones are found"
+                    )
+                })?;
+                Ok(port)
+            }
+        }
+    }
+}
+
+/// What all contenders of a scenario stand on.
+pub struct Ground {
+    dir: tempfile::TempDir,
+    key: Key,
+    descriptors: u64,
+}
+
+impl Ground {
+    /// Writes pages of the scenario's sizes, and a certificate.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub fn prepare(scenario: &Scenario, descriptors: u64) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("weir-lab-").tempdir().context("no folder for pages")?;
+        // Workers that gave up root read from here.
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
+        let pages = dir.path().join("pages");
+        fs::create_dir(&pages)?;
+        for size in &scenario.sizes {
+            fs::write(pages.join(size), vec![b'x'; usize::try_from(bytes(size)?)?])?;
+        }
+        let ground = Self { dir, key: scenario.tls.key, descriptors };
+        ground.write_certificate()?;
+        Ok(ground)
+    }
+
+    fn write_certificate(&self) -> Result<()> {
+        let key = match self.key {
+            Key::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
+            Key::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?,
+        };
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let cert = rcgen::CertificateParams::new(names)?.self_signed(&key)?;
+        let CertifiedKey { cert, signing_key } = CertifiedKey { cert, signing_key: key };
+        let (chain, key) = (cert.pem(), signing_key.serialize_pem());
+        fs::write(self.file("chain.pem"), &chain)?;
+        fs::write(self.file("key.pem"), &key)?;
+        fs::write(self.file("both.pem"), chain + &key)?;
+        Ok(())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The configuration of `who` at `point` on `port`, before `origin`; `None` for what it does not do.
+    ///
+    /// # Errors
+    /// The size is none.
+    pub fn configuration(&self, who: Who, point: &Point, port: u16, origin: u16) -> Result<Option<String>> {
+        let (pages, chain) = (self.file("pages"), self.file("chain.pem"));
+        let (key, bundle) = (self.file("key.pem"), self.file("both.pem"));
+        let size = bytes(&point.size)?;
+        let service = match point.mode {
+            Mode::FilesHttp | Mode::FilesHttps => {
+                Service::Files { root: &pages, file: &point.size, bytes: size }
+            }
+            Mode::Http | Mode::Https => Service::Proxy { origin, bytes: size },
+            Mode::TcpHttp | Mode::TcpHttps => Service::Tcp { origin },
+        };
+        let pem = Pem { chain: &chain, key: &key, bundle: &bundle };
+        let tls = matches!(point.mode, Mode::FilesHttps | Mode::Https).then_some(pem);
+        let role = Role { service, port, workers: point.workers, descriptors: self.descriptors, tls };
+        Ok(match who {
+            Who::Haproxy => configs::haproxy(&role),
+            _ => Some(configs::nginx(&role)),
+        })
+    }
+
+    /// The command that runs `who` with this configuration, from a folder of its own.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn command(&self, who: Who, program: &Path, text: &str, port: u16) -> Result<(Command, PathBuf)> {
+        let dir = self.file(&format!("{}-{port}", who.name()));
+        fs::create_dir_all(&dir)?;
+        let file = dir.join("configuration");
+        fs::write(&file, text)?;
+        let command = match who {
+            Who::Nginx => configs::nginx_command(program, &dir, &file, text),
+            Who::Haproxy => configs::haproxy_command(program, &dir, &file),
+            Who::Weir | Who::Direct => {
+                let mut command = Command::new(program);
+                command.args(["run", "-c"]).arg(&file).current_dir(&dir);
+                command
+            }
+        };
+        Ok((command, dir))
+    }
+
+    /// The command that serves the page of `point` from memory, and the folder it runs in.
+    fn origin_command(&self, program: &Path, point: &Point, port: u16) -> Result<(Command, PathBuf)> {
+        let dir = self.file(&format!("origin-{port}"));
+        fs::create_dir_all(&dir)?;
+        let protocol = if point.mode.encrypted() { "--https" } else { "--http" };
+        let mut command = Command::new(program);
+        command.args(["load", "serve", protocol, &format!("127.0.0.1:{port}"), "--sizes", &point.size]);
+        command.args(["--threads", &point.workers.to_string()]).current_dir(&dir);
+        if point.mode.encrypted() {
+            command.arg("--cert").arg(self.file("chain.pem")).arg("--key").arg(self.file("key.pem"));
+        }
+        Ok((command, dir))
+    }
+
+    /// Starts the origin of `point` on `cpus`; none where the contenders serve pages themselves.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn origin(
+        &self,
+        point: &Point,
+        cpus: &[usize],
+        programs: &Programs,
+        ports: &mut Ports,
+    ) -> Result<Option<Running>> {
+        let mode = match point.mode {
+            Mode::FilesHttp | Mode::FilesHttps => return Ok(None),
+            Mode::Http | Mode::Https | Mode::TcpHttp => Mode::FilesHttp,
+            Mode::TcpHttps => Mode::FilesHttps,
+        };
+        let workers = u16::try_from(cpus.len()).unwrap_or(u16::MAX);
+        let as_origin = Point { mode, workers, ..point.clone() };
+        self.start(Who::Direct, &as_origin, 0, cpus, programs, ports)
+    }
+
+    /// Starts `who` for `point` on `cpus` and waits until it listens; `None` for what it does not do.
+    ///
+    /// # Errors
+    /// It does not start; its port is used.
+    pub fn start(
+        &self,
+        who: Who,
+        point: &Point,
+        origin: u16,
+        cpus: &[usize],
+        programs: &Programs,
+        ports: &mut Ports,
+    ) -> Result<Option<Running>> {
+        let port = ports.take()?;
+        let program = programs.of(who)?;
+        let (name, (command, dir)) = match who {
+            Who::Direct => ("the origin", self.origin_command(program, point, port)?),
+            _ => match self.configuration(who, point, port, origin)? {
+                Some(text) => (who.name(), self.command(who, program, &text, port)?),
+                None => return Ok(None),
+            },
+        };
+        let running = on(cpus, || Running::start(name, command, &dir, port))?;
+        running.wait_until_it_listens().map(Some)
+    }
+}
