@@ -112,7 +112,8 @@ pub struct UpstreamSettings {
     pub read_timeout: Duration,
     /// Time between two bytes of an upgraded connection, either way; `None`: read and send timeouts.
     pub tunnel_timeout: Option<Duration>,
-    /// Read the answer as fast as it comes, up to `buffer_bytes`, before the client takes it (`proxy_buffering`).
+    /// While the client makes a send wait, read the answer on, up to `buffer_bytes` and `max_response_head` together
+    /// (`proxy_buffering`).
     pub buffering: bool,
     /// Read the whole request body before an endpoint is chosen (`proxy_request_buffering`).
     pub request_buffering: bool,

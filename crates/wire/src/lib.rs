@@ -22,7 +22,7 @@ mod server;
 
 pub use client::{ClientConnection, ResponseFailure};
 pub use error::{ReceiveError, SendError};
-pub use receive::{Incoming, Step};
+pub use receive::{Incoming, Lent, Step};
 pub use send::{Outgoing, SendFraming};
 pub use server::{HeadFailure, ServerConnection};
 

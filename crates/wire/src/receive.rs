@@ -91,6 +91,43 @@ impl Incoming {
         &self.input[start..end]
     }
 
+    /// Lends out the input with the piece in it, so that the piece can be sent while the peer is read on. No copy is made.
+    /// Nothing else may be asked before [`Incoming::take_back`] or [`Incoming::part_with`].
+    pub fn lend(&mut self, start: usize, end: usize) -> Lent {
+        self.given = 0;
+        Lent { buf: self.input.take(), start, end }
+    }
+
+    /// Takes the input back after its piece was used.
+    pub fn take_back(&mut self, lent: Lent) {
+        self.input = lent.buf;
+        self.given = lent.end;
+    }
+
+    /// Goes on without the input that was lent: what stands behind the piece is copied, and the rest is the borrower's.
+    pub fn part_with(&mut self, lent: &Lent) {
+        let rest = &lent.buf[lent.end..];
+        if !rest.is_empty() {
+            self.input.extend(rest);
+        }
+    }
+
+    /// Takes a piece out, into a buffer of its own: the shorter of it and what stands behind it is copied.
+    pub fn detach(&mut self, start: usize, end: usize) -> Buf {
+        self.given = 0;
+        self.input.consume(start);
+        let length = end - start;
+        if length * 2 < self.input.len() {
+            return self.input.split_to(length);
+        }
+        let mut piece = self.input.take();
+        if piece.len() > length {
+            self.input.extend(&piece[length..]);
+            piece.truncate(length);
+        }
+        piece
+    }
+
     /// The next piece, or `None` at the end of the body. Waits at most `timeout` between two reads.
     ///
     /// # Errors
@@ -167,6 +204,20 @@ impl Incoming {
         if self.input.is_empty() {
             self.input.release();
         }
+    }
+}
+
+/// The input of a connection, lent out for the piece in it.
+pub struct Lent {
+    buf: Buf,
+    start: usize,
+    end: usize,
+}
+
+impl Lent {
+    /// The piece.
+    pub fn piece(&self) -> &[u8] {
+        &self.buf[self.start..self.end]
     }
 }
 

@@ -12,14 +12,15 @@
 
 use std::time::Duration;
 
-use weir_http::{Framing, HeadRules, HeaderId, UnusualNames};
+use weir_http::{Framing, HeadRules, UnusualNames};
 use weir_plan::{Proxy, Reuse};
 use weir_policy::idle::History;
 use weir_policy::retry::{Failure, Retry};
-use weir_rt::{LARGE, PIECE, Timer};
+use weir_rt::{LARGE, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, ReceiveError, ResponseFailure, SendError, SendFraming, Step};
 
+use super::relay::{Keeping, Relay, Source, relay};
 use super::upstream_head::{self, Asked, UpstreamBody};
 use crate::count::{Attempting, CountedIdle};
 use crate::eval::program::Verdict;
@@ -686,24 +687,37 @@ async fn forward<D: Downstream>(
         Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
     };
     respond::start(exchange, down, size);
-    let relayed = relay(exchange, down, attempt, &mut conn).await;
-    let elapsed = exchange.elapsed();
-    let received = conn.incoming.received();
+    let buffering = super::rewrite::buffering(exchange, attempt.proxy);
+    let keeping = reusable.then(|| Keeping {
+        pool: picked.pool,
+        bounds: picker.keepalive(attempt.installed),
+        key,
+        history,
+    });
+    let mut source = Source::new(exchange, conn, keeping, &counted, lease);
+    let settings = &attempt.proxy.settings;
+    let relayed = relay(exchange, down, settings, buffering, attempt.timer, &mut source).await;
+    let (length, head, ended) = source.came();
+    let over = source.is_over();
+    drop(source);
+    let elapsed = ended.map_or(exchange.elapsed(), |ended| ended.saturating_duration_since(exchange.started));
     if let Some(record) = exchange.response.attempts.last_mut() {
         record.response = Some(elapsed);
-        record.length = received;
-        record.received = received + conn.head_len_seen() as u64;
+        record.length = length;
+        record.received = length + head as u64;
     }
     match relayed {
-        Ok(()) => {
-            if reusable && conn.incoming.is_done() && conn.is_quiet() && conn.outgoing.is_done() {
-                keep(exchange, attempt, picker, picked, key, (Kept { conn, history }, counted.keeps()));
-            }
-            counted.end(AttemptEnd::Answer(status), exchange);
-        }
+        Ok(()) => counted.end(AttemptEnd::Answer(status), exchange),
         Err(Relay::Client(error)) => {
             respond::client_failed(exchange, down, &error);
-            counted.end(AttemptEnd::ClientAbort, exchange);
+            let end = if over { AttemptEnd::Answer(status) } else { AttemptEnd::ClientAbort };
+            counted.end(end, exchange);
+        }
+        Err(Relay::Own(error)) => {
+            log::server_error(exchange, &format!("cannot read a spooled answer back: {error}"));
+            counted.own_fault();
+            exchange.ending = Ending::Resource(Phase::Data);
+            down.cut();
         }
         Err(Relay::Endpoint(error)) => {
             exchange.ending = match error {
@@ -805,56 +819,4 @@ fn keep(
 ) {
     let bounds = picker.keepalive(attempt.installed);
     exchange.worker.idle.park(&exchange.worker, picked.pool, &bounds, key, kept);
-}
-
-/// Whose fault it is that a body was cut.
-enum Relay {
-    Client(SendError),
-    Endpoint(ReceiveError),
-}
-
-/// Carries the body to the client. What the endpoint has ready is gathered into one send; before waiting for more, what
-/// there is goes out, so that an answer that trickles is seen as it comes.
-async fn relay<D: Downstream>(
-    exchange: &mut Exchange,
-    down: &mut D,
-    attempt: &Attempt<'_>,
-    conn: &mut ClientConnection,
-) -> Result<(), Relay> {
-    let timeout = attempt.proxy.settings.read_timeout;
-    loop {
-        match conn.incoming.step().map_err(Relay::Endpoint)? {
-            Step::Piece(start, end) => {
-                let piece = conn.incoming.slice(start, end);
-                respond::data(exchange, down, piece).await.map_err(Relay::Client)?;
-            }
-            Step::End => break,
-            Step::Wait => {
-                respond::flush(exchange, down).await.map_err(Relay::Client)?;
-                let fill = conn.incoming.fill(attempt.timer, timeout, PIECE);
-                if attempt.proxy.settings.ignore_client_abort {
-                    fill.await.map_err(Relay::Endpoint)?;
-                    continue;
-                }
-                match race(fill, down.gone()).await {
-                    Either::Left(filled) => filled.map_err(Relay::Endpoint)?,
-                    Either::Right(()) => {
-                        let gone = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-                        return Err(Relay::Client(SendError::Io(gone)));
-                    }
-                }
-            }
-        }
-    }
-    let mut trailers = std::mem::take(&mut exchange.response.upstream_trailers);
-    if let Some(received) = conn.incoming.trailers() {
-        for (id, name, value) in received.headers().iter() {
-            if id != HeaderId::Connection {
-                trailers.push_known(id, name, value);
-            }
-        }
-    }
-    let ended = respond::end(exchange, down, &trailers).await.map_err(Relay::Client);
-    exchange.response.upstream_trailers = trailers;
-    ended
 }

@@ -136,6 +136,20 @@ pub(crate) fn accelerated(exchange: &mut Exchange, installed: &Installed, proxy:
     obey(exchange, installed, &proxy.ignore_headers)
 }
 
+/// Whether the endpoint is read ahead of a slow client: the settings say so, and `X-Accel-Buffering` may know better.
+pub(crate) fn buffering(exchange: &Exchange, proxy: &Proxy) -> bool {
+    let id = HeaderId::XAccelBuffering;
+    let upstream = &exchange.response.upstream_fields;
+    if proxy.accel && upstream.has_any(id.bit()) && !proxy.ignore_headers.contains(id, id.name().as_bytes()) {
+        match upstream.first(id) {
+            Some(value) if value.eq_ignore_ascii_case(b"no") => return false,
+            Some(value) if value.eq_ignore_ascii_case(b"yes") => return true,
+            _ => {}
+        }
+    }
+    proxy.settings.buffering
+}
+
 /// [`accelerated`] for any gateway.
 pub(crate) fn obey(exchange: &mut Exchange, installed: &Installed, ignored: &HeaderSet) -> Option<Next> {
     if !(&exchange.response.upstream_fields).has_any(ACCEL) {

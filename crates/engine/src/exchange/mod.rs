@@ -21,7 +21,7 @@ mod request;
 mod response;
 pub(crate) mod walk;
 
-pub(crate) use body::{BodyPiece, RequestBody};
+pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
 pub(crate) use captures::Captured;
 pub(crate) use client::{Client, TlsFacts};
 pub(crate) use downstream::{BodySize, Downstream};
