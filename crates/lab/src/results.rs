@@ -29,6 +29,9 @@ pub struct Settings {
     pub schema: String,
     /// Whether runs are the quick ones.
     pub quick: bool,
+    /// Whether Weir was built without optimisation: its figures are no measure of it then.
+    #[serde(default)]
+    pub debug_build: bool,
     /// The machine and its programs.
     pub environment: Environment,
 }
@@ -202,6 +205,9 @@ fn difference(there: &Settings, now: &Settings) -> Option<&'static str> {
     }
     if there.quick != now.quick {
         return Some("length of runs (--quick)");
+    }
+    if there.debug_build != now.debug_build {
+        return Some("build of weir (debug or release)");
     }
     let (there, now) = (&there.environment, &now.environment);
     if (&there.processor, there.cpus, &there.kernel) != (&now.processor, now.cpus, &now.kernel) {

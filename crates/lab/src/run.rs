@@ -55,7 +55,8 @@ pub fn run(options: Options) -> Result<()> {
     let programs = Programs::find(options.weir.clone(), &everybody, &options.programs)?;
     let descriptors = machine::raise_descriptors()?;
     let environment = Environment::read(&programs)?;
-    let settings = Settings { schema: SCHEMA.into(), quick: options.quick, environment };
+    let debug_build = cfg!(debug_assertions);
+    let settings = Settings { schema: SCHEMA.into(), quick: options.quick, debug_build, environment };
     let results = Results::open(&options.out, &settings)?;
     for scenario in &options.scenarios {
         results.begin(scenario)?;
