@@ -36,7 +36,7 @@ Examples:
 
 /// A load balancer, reverse proxy and web server that runs the nginx.conf or haproxy.cfg you already have.
 #[derive(Parser)]
-#[command(name = "weir", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "weir", version = env!("WEIR_VERSION"), after_help = EXAMPLES, arg_required_else_help = true)]
 struct Weir {
     #[command(subcommand)]
     command: Command,
@@ -54,7 +54,7 @@ enum Command {
     /// Make a running server read its configuration again, and say whether it was taken.
     Reload(Reload),
     /// Put a server under load, and measure it: wrk2's command line, and more.
-    #[command(version, disable_version_flag = true, after_help = load::HELP)]
+    #[command(version = env!("WEIR_VERSION"), disable_version_flag = true, after_help = load::HELP)]
     Load(Box<load::Load>),
     /// Repeat published benchmarks on this machine: Weir beside nginx and HAProxy, with a report.
     #[command(after_help = lab::HELP)]
@@ -151,7 +151,7 @@ pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
         Command::Load(load) => load::run(*load),
         Command::Lab(lab) => lab::run(lab),
         Command::Version => {
-            println!("weir {}", env!("CARGO_PKG_VERSION"));
+            println!("weir {}", env!("WEIR_VERSION"));
             ExitCode::SUCCESS
         }
         // `cli::run` has looked at the first word before, so these are here for the help text.
