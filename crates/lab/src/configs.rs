@@ -41,17 +41,17 @@ pub enum Service<'a> {
         /// Its size.
         bytes: u64,
     },
-    /// Passes requests on to the HTTP server on this port of loopback.
+    /// Passes requests on to the HTTP servers on these ports of loopback, in turn.
     Proxy {
-        /// Its port.
-        origin: u16,
+        /// Their ports.
+        origins: &'a [u16],
         /// The size of its answers.
         bytes: u64,
     },
-    /// Passes bytes on to the server on this port of loopback.
+    /// Passes connections on to the servers on these ports of loopback, in turn.
     Tcp {
-        /// Its port.
-        origin: u16,
+        /// Their ports.
+        origins: &'a [u16],
     },
 }
 
@@ -77,9 +77,10 @@ pub fn nginx(role: &Role<'_>) -> String {
         Service::Files { root, .. } => {
             nginx_http(&nginx_site(role, &format!("root {};\n  location / {{ }}", root.display())))
         }
-        Service::Proxy { origin, bytes } => nginx_http(&nginx_proxy(role, origin, bytes)),
-        Service::Tcp { origin } => format!(
-            "stream {{ server {{ listen {}; proxy_pass 127.0.0.1:{origin}; proxy_buffer_size 64k; proxy_timeout 600s; }} }}\n",
+        Service::Proxy { origins, bytes } => nginx_http(&nginx_proxy(role, origins, bytes)),
+        Service::Tcp { origins } => format!(
+            "stream {{ upstream origin {{{} }}\n server {{ listen {}; proxy_pass origin; proxy_buffer_size 64k; proxy_timeout 600s; }} }}\n",
+            upstreams(origins),
             listen(role)
         ),
     };
@@ -125,12 +126,17 @@ fn listen(role: &Role<'_>) -> String {
     format!("127.0.0.1:{} backlog=4096{own_socket}", role.port)
 }
 
-fn nginx_proxy(role: &Role<'_>, origin: u16, bytes: u64) -> String {
+fn upstreams(origins: &[u16]) -> String {
+    origins.iter().map(|port| format!(" server 127.0.0.1:{port};")).collect()
+}
+
+fn nginx_proxy(role: &Role<'_>, origins: &[u16], bytes: u64) -> String {
     // nginx's default of buffering costs it twice as much for large bodies.
     let buffering =
         if bytes > LARGE { "proxy_buffering off; proxy_buffer_size 64k; proxy_buffers 4 64k;" } else { "" };
     let upstream = format!(
-        " upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; keepalive_requests {UNLIMITED}; keepalive_timeout 600s; }}\n"
+        " upstream origin {{{} keepalive 128; keepalive_requests {UNLIMITED}; keepalive_timeout 600s; }}\n",
+        upstreams(origins)
     );
     let location = format!(
         "location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\"; {buffering} }}"
@@ -141,7 +147,10 @@ fn nginx_proxy(role: &Role<'_>, origin: u16, bytes: u64) -> String {
 /// The haproxy.cfg of a server, or `None` for a file that HAProxy cannot answer with.
 #[must_use]
 pub fn haproxy(role: &Role<'_>) -> Option<String> {
-    let origin = |port| format!(" default_backend b\nbackend b\n server o 127.0.0.1:{port}\n");
+    let backend = |origins: &[u16]| {
+        let servers = origins.iter().map(|port| format!(" server o{port} 127.0.0.1:{port}\n"));
+        format!(" default_backend b\nbackend b\n{}", servers.collect::<String>())
+    };
     let buffer = |large| if large { 65_536 } else { 16_384 };
     let (mode, buffer, body) = match role.service {
         Service::Files { bytes: 0, .. } => {
@@ -156,8 +165,8 @@ pub fn haproxy(role: &Role<'_>) -> Option<String> {
             ("http", buffer(false), answer)
         }
         Service::Files { .. } => return None,
-        Service::Proxy { origin: port, bytes } => ("http", buffer(bytes > LARGE), origin(port)),
-        Service::Tcp { origin: port } => ("tcp", buffer(true), origin(port)),
+        Service::Proxy { origins, bytes } => ("http", buffer(bytes > LARGE), backend(origins)),
+        Service::Tcp { origins } => ("tcp", buffer(true), backend(origins)),
     };
     let tls = role.tls.map_or_else(String::new, |pem| format!(" ssl crt {}", pem.bundle.display()));
     Some(format!(

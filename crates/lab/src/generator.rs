@@ -5,9 +5,13 @@
 //! Driven by: `run`.
 
 use crate::accounting::{self, Cpu};
+use crate::burst::{Account, Bucket};
+use crate::cluster::Address;
+use crate::instructions::Counter;
 use crate::machine::on;
 use crate::scenario::{Effort, Point, Scenario};
-use anyhow::{Result, bail};
+use crate::servers::Running;
+use anyhow::{Context, Result, bail};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,7 +27,7 @@ const TICK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(30);
 
 /// What is asked of the generator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Order<'a> {
     /// The program.
     pub weir: &'a Path,
@@ -33,12 +37,23 @@ pub struct Order<'a> {
     pub point: &'a Point,
     /// For how long.
     pub effort: Effort,
+    /// Requests a second; nothing for as fast as the connections allow.
+    pub rate: Option<f64>,
     /// The CPUs it runs on.
     pub cpus: &'a [usize],
-    /// The server's port.
-    pub port: u16,
-    /// The server's process.
-    pub pid: u32,
+    /// Generators that share the work, if there are several.
+    pub agents: Agents<'a>,
+    /// Whether the machine counts instructions.
+    pub instructions: bool,
+}
+
+/// Generators that wait for orders.
+#[derive(Clone, Copy)]
+pub struct Agents<'a> {
+    /// The processes; none where one generator does all the work.
+    pub running: &'a [Running],
+    /// What proves our orders.
+    pub token: &'a str,
 }
 
 /// What came of it.
@@ -52,6 +67,10 @@ pub struct Outcome {
     pub switches: f64,
     /// The server's memory at its peak, bytes.
     pub memory_peak: u64,
+    /// Instructions of the server in the measured time, where the machine counts them.
+    pub instructions: Option<f64>,
+    /// The server's account of credits, if it has one.
+    pub account: Option<Account>,
 }
 
 /// A reading of the server's accounts.
@@ -61,24 +80,53 @@ struct Reading {
     switches: f64,
 }
 
-/// Loads the server once.
+/// Who is loaded.
+pub enum Target<'a> {
+    /// A server that runs here.
+    Here(&'a mut Running),
+    /// One that runs elsewhere and is asked by a name: its use of CPU time is not seen.
+    Elsewhere {
+        /// Where it answers.
+        address: &'a Address,
+        /// The name.
+        name: &'a str,
+    },
+}
+
+/// Loads `target` once. With a `bucket`, its CPU time is rationed as that says.
 ///
 /// # Errors
-/// The generator fails, or takes too long; `stop` was set.
-pub fn run(order: &Order<'_>, stop: &AtomicBool) -> Result<Outcome> {
-    let command = command(order);
-    let family = accounting::family(order.pid);
+/// The generator fails, or takes too long; `stop` was set; a control group cannot be changed.
+pub fn run(
+    order: &Order<'_>,
+    target: &mut Target<'_>,
+    bucket: Option<Bucket>,
+    stop: &AtomicBool,
+) -> Result<Outcome> {
+    let command = command(order, target);
+    let family = match target {
+        Target::Here(server) => accounting::family(server.pid()),
+        Target::Elsewhere { .. } => Vec::new(),
+    };
+    let counts = order.instructions && !family.is_empty();
+    let counter = counts.then(|| Counter::start(&family)).transpose().context("perf stat")?;
     let begun = Cpu::of_processes(&family);
+    let mut ration = bucket.map(Ration::new);
     let mut child = on(order.cpus, || Ok(Generator::start(command)?))?;
     let limit = Duration::from_secs_f64(order.effort.seconds + order.effort.warmup) + GRACE;
     let deadline = std::time::Instant::now() + limit;
-    let mut readings = Vec::new();
+    let mut readings: Vec<Reading> = Vec::new();
     let ended = loop {
-        readings.push(Reading {
+        let reading = Reading {
             at: now(),
             cpu_ns: Cpu::of_processes(&family).since(&begun) as f64,
             switches: accounting::switches(&family) as f64,
-        });
+        };
+        if let (Some(ration), Target::Here(server)) = (&mut ration, &mut *target) {
+            ration.book(readings.last(), &reading);
+            server.allow(ration.bucket.allowance())?;
+        }
+        readings.push(reading);
         if stop.load(Ordering::Relaxed) {
             bail!("stopped");
         }
@@ -91,36 +139,81 @@ pub fn run(order: &Order<'_>, stop: &AtomicBool) -> Result<Outcome> {
         std::thread::sleep(TICK);
     };
     let memory_peak = accounting::memory_peak(&family);
+    let counts = counter.map(Counter::end);
     let (text, complaints) = child.printed();
     if !ended.success() {
         bail!("the generator failed ({ended}): {}", complaints.trim());
     }
     let load = Report::from_json(&text).map_err(|bad| anyhow::anyhow!("the generator's report: {bad}"))?;
     let from = load.started_unix_s + order.effort.warmup;
+    let to = from + load.total.elapsed_s;
     let used = |what: fn(&Reading) -> f64| {
-        (at(&readings, from + load.total.elapsed_s, what) - at(&readings, from, what)).max(0.0)
+        let line: Vec<(f64, f64)> = readings.iter().map(|r| (r.at, what(r))).collect();
+        (at(&line, to) - at(&line, from)).max(0.0)
     };
-    Ok(Outcome { cpu_us: used(|r| r.cpu_ns) / 1e3, switches: used(|r| r.switches), memory_peak, load })
+    Ok(Outcome {
+        cpu_us: used(|r| r.cpu_ns) / 1e3,
+        switches: used(|r| r.switches),
+        memory_peak,
+        instructions: counts.map(|line| at(&line, to) - at(&line, from)).filter(|n| *n > 0.0),
+        account: ration.map(Ration::account),
+        load,
+    })
+}
+
+/// The server's account during one run.
+struct Ration {
+    bucket: Bucket,
+    before: f64,
+    limited_s: f64,
+    elapsed_s: f64,
+}
+
+impl Ration {
+    fn new(bucket: Bucket) -> Self {
+        Self { bucket, before: bucket.credits(), limited_s: 0.0, elapsed_s: 0.0 }
+    }
+
+    fn book(&mut self, before: Option<&Reading>, now: &Reading) {
+        let Some(before) = before else { return };
+        let elapsed_s = (now.at - before.at).max(0.0);
+        if self.bucket.limited() {
+            self.limited_s += elapsed_s;
+        }
+        self.elapsed_s += elapsed_s;
+        self.bucket.book((now.cpu_ns - before.cpu_ns).max(0.0) / 1e9, elapsed_s);
+    }
+
+    fn account(self) -> Account {
+        Account {
+            before: self.before,
+            after: self.bucket.credits(),
+            held: self.bucket.limited(),
+            limited: if self.elapsed_s > 0.0 { self.limited_s / self.elapsed_s } else { 0.0 },
+            scale: self.bucket.scale(),
+        }
+    }
 }
 
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// What the account stood at, at a moment between two readings.
-fn at(readings: &[Reading], moment: f64, what: fn(&Reading) -> f64) -> f64 {
-    let after = readings.partition_point(|r| r.at < moment);
-    match (after.checked_sub(1).and_then(|i| readings.get(i)), readings.get(after)) {
-        (Some(a), Some(b)) if b.at > a.at => what(a) + (what(b) - what(a)) * (moment - a.at) / (b.at - a.at),
-        (Some(only), _) | (None, Some(only)) => what(only),
+/// What a sum stood at, at a moment between two readings.
+fn at(line: &[(f64, f64)], moment: f64) -> f64 {
+    let after = line.partition_point(|(at, _)| *at < moment);
+    match (after.checked_sub(1).and_then(|i| line.get(i)), line.get(after)) {
+        (Some((a, was)), Some((b, is))) if b > a => was + (is - was) * (moment - a) / (b - a),
+        (Some((_, only)), _) | (None, Some((_, only))) => *only,
         (None, None) => 0.0,
     }
 }
 
 /// The command line of `weir load`.
-fn command(order: &Order<'_>) -> Command {
+fn command(order: &Order<'_>, target: &Target<'_>) -> Command {
     let (scenario, point) = (order.scenario, order.point);
-    let threads = order.cpus.len().min(scenario.connections as usize).max(1);
+    let clients = order.agents.running.len().max(1);
+    let threads = order.cpus.len().min(scenario.connections as usize).div_ceil(clients).max(1);
     let mut command = Command::new(order.weir);
     command.args(["load", "--json", "--timeout", "10s"]).args([
         format!("-t{threads}"),
@@ -128,24 +221,42 @@ fn command(order: &Order<'_>) -> Command {
         format!("-d{}ms", (order.effort.seconds * 1e3).round()),
     ]);
     command.args(["--warmup".to_owned(), format!("{}ms", (order.effort.warmup * 1e3).round())]);
-    if let Some(rate) = scenario.rate {
+    if let Some(rate) = order.rate {
         command.arg(format!("-R{rate}"));
     }
-    if !point.keepalive {
-        command.arg("--new-connections");
+    if !order.agents.running.is_empty() {
+        let agents: Vec<String> =
+            order.agents.running.iter().map(|a| format!("127.0.0.1:{}", a.port)).collect();
+        command.args(["--agents", &agents.join(",")]).env("WEIR_LOAD_TOKEN", order.agents.token);
+    }
+    match (point.mode.handshakes(), point.keepalive) {
+        (Some(_), _) => _ = command.arg("--handshakes"),
+        (None, false) => _ = command.arg("--new-connections"),
+        (None, true) => {}
     }
     let scheme = if point.mode.encrypted() {
-        if let Some(version) = &scenario.tls.version {
-            command.args(["--tls", version]);
+        if let Target::Elsewhere { name, .. } = target {
+            command.args(["--sni", name]);
         }
-        if let Some(suite) = &scenario.tls.suite {
-            command.args(["--suite", suite]);
+        let tls = &scenario.tls;
+        for (word, value) in [("--tls", &tls.version), ("--suite", &tls.suite), ("--curve", &tls.curve)] {
+            if let Some(value) = value {
+                command.args([word, value]);
+            }
         }
         "https"
     } else {
         "http"
     };
-    command.arg(format!("{scheme}://127.0.0.1:{}/{}", order.port, point.size));
+    let (host, port) = match target {
+        Target::Here(server) => ("127.0.0.1", server.port),
+        Target::Elsewhere { address, name } => {
+            command.args(["-H", &format!("Host: {name}")]);
+            let port = if point.mode.encrypted() { address.https } else { address.http };
+            (address.host.as_str(), port)
+        }
+    };
+    command.arg(format!("{scheme}://{host}:{port}/{}", point.size));
     command
 }
 
@@ -193,10 +304,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accounts_are_read_between_the_lines() {
-        let reading = |at: f64, cpu_ns: f64| Reading { at, cpu_ns, switches: 0.0 };
-        let readings = [reading(1.0, 0.0), reading(2.0, 100.0), reading(3.0, 300.0)];
-        let cpu = |moment| at(&readings, moment, |r| r.cpu_ns);
-        assert_eq!([cpu(0.0), cpu(1.5), cpu(2.0), cpu(2.25), cpu(9.0)], [0.0, 50.0, 100.0, 150.0, 300.0]);
+    fn sums_are_read_between_the_lines() {
+        let line = [(1.0, 0.0), (2.0, 100.0), (3.0, 300.0)];
+        assert_eq!([0.0, 1.5, 2.0, 2.25, 9.0].map(|m| at(&line, m)), [0.0, 50.0, 100.0, 150.0, 300.0]);
+        assert_eq!(at(&[], 1.0), 0.0);
+    }
+
+    #[test]
+    fn a_run_books_what_it_used() {
+        let machine = crate::burst::Burstable { baseline: 0.5, launch_credits: 1.0, most_credits: 9.0 };
+        let mut ration = Ration::new(Bucket::new(machine, 1, 60.0));
+        let reading = |at: f64| Reading { at, cpu_ns: at * 1e9, switches: 0.0 };
+        ration.book(None, &reading(0.0));
+        // It uses a whole CPU and earns half of one: a credit lasts two simulated minutes.
+        for tick in 1..=40 {
+            ration.book(Some(&reading(f64::from(tick - 1) * 0.1)), &reading(f64::from(tick) * 0.1));
+        }
+        let account = ration.account();
+        assert_eq!((account.before, account.after), (1.0, 0.0));
+        assert!((account.limited - 0.5).abs() < 0.05, "{account:?}");
     }
 }

@@ -8,22 +8,29 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`scenario`] | what is measured, as data |
+//! | [`scenario`], [`rate`] | what is measured, as data |
 //! | [`programs`], [`machine`] | who takes part; the environment, and who has which CPUs |
 //! | [`configs`], [`servers`] | the configuration of each contender; starting and ending them |
 //! | [`run`](mod@run), [`generator`] | the order of measurements; one of them |
-//! | [`accounting`] | what a process used, by the kernel's accounts |
+//! | [`accounting`], [`instructions`] | what a process used, by the kernel's accounts and the processor's |
+//! | [`burst`], [`cgroup`] | machines whose CPU time is rationed |
+//! | [`cluster`] | ingress controllers of a Kubernetes cluster, as contenders |
 //! | [`results`] | the folder that holds a file a run |
 //! | [`stats`], [`report`] | medians and their intervals; JSON, CSV, Markdown and HTML |
 
 #![forbid(unsafe_code)]
 
 pub mod accounting;
+pub mod burst;
+pub mod cgroup;
+pub mod cluster;
 pub mod configs;
 pub mod generator;
+pub mod instructions;
 pub mod machine;
 pub mod programs;
 mod progress;
+pub mod rate;
 pub mod report;
 pub mod results;
 pub mod run;

@@ -4,6 +4,7 @@
 //! Never: changes the machine's settings.
 //! Driven by: `run`.
 
+use crate::instructions;
 use crate::programs::Programs;
 use crate::scenario::Placement;
 use anyhow::{Context, Result};
@@ -26,10 +27,25 @@ pub struct Environment {
     pub virtualisation: String,
     /// Memory, bytes.
     pub memory: u64,
-    /// The limit of CPU time that a control group (v2) sets, as `cpu.max` says it; empty for none seen.
+    /// The limit of CPU time that our control group has, as `cpu.max` says it (microseconds, of how many); empty for none.
     pub cpu_limit: String,
     /// Program, version.
     pub versions: BTreeMap<String, String>,
+    /// The commit that Weir was built from; empty if the build does not know it.
+    #[serde(default)]
+    pub commit: String,
+    /// Program, its TLS library.
+    #[serde(default)]
+    pub tls_libraries: BTreeMap<String, String>,
+    /// CPUs that share a core with another one.
+    #[serde(default)]
+    pub hyper_threading: bool,
+    /// Share of the machine's CPU time that its host took away since the start of the machine. Each run has its own.
+    #[serde(default)]
+    pub steal: f64,
+    /// `counted`, or why instructions are not.
+    #[serde(default)]
+    pub instructions: String,
 }
 
 impl Environment {
@@ -57,10 +73,55 @@ impl Environment {
                 (false, _) => String::new(),
             },
             memory: u64::saturating_mul(kilobytes, 1024),
-            cpu_limit: text("/sys/fs/cgroup/cpu.max"),
+            cpu_limit: cpu_limit(),
+            commit: programs.commit()?,
             versions: programs.versions()?,
+            tls_libraries: programs.tls_libraries(),
+            hyper_threading: text("/sys/devices/system/cpu/smt/active") == "1",
+            steal: steal(&text("/proc/stat")),
+            instructions: instructions::counted().err().unwrap_or_else(|| instructions::COUNTED.into()),
         })
     }
+}
+
+/// The limit of the group that this process is in: v2 as it stands there, v1 in the same words.
+fn cpu_limit() -> String {
+    let own = text("/proc/self/cgroup");
+    let path = |wanted: fn(&str) -> bool| {
+        own.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            wanted(controllers).then(|| path.trim_start_matches('/').to_owned())
+        })
+    };
+    if let Some(path) = path(|c| c.split(',').any(|c| c == "cpu")) {
+        let read = |file: &str| {
+            let places = [format!("/sys/fs/cgroup/cpu/{path}/{file}"), format!("/sys/fs/cgroup/cpu/{file}")];
+            places.iter().map(|place| text(place)).find(|t| !t.is_empty()).unwrap_or_default()
+        };
+        let quota = read("cpu.cfs_quota_us");
+        return if quota.is_empty() || quota == "-1" {
+            String::new()
+        } else {
+            format!("{quota} {}", read("cpu.cfs_period_us"))
+        };
+    }
+    let path = path(str::is_empty).unwrap_or_default();
+    let limit = [format!("/sys/fs/cgroup/{path}/cpu.max"), "/sys/fs/cgroup/cpu.max".to_owned()]
+        .iter()
+        .map(|place| text(place))
+        .find(|t| !t.is_empty())
+        .unwrap_or_default();
+    if limit.starts_with("max") { String::new() } else { limit }
+}
+
+/// Share of CPU time that the host took away, from the first line of `/proc/stat`.
+fn steal(stat: &str) -> f64 {
+    let line = stat.lines().next().unwrap_or_default();
+    // user nice system idle iowait irq softirq steal; guests are counted in user.
+    let ticks: Vec<f64> =
+        line.split_ascii_whitespace().skip(1).take(8).map(|n| n.parse().unwrap_or(0.0)).collect();
+    let sum: f64 = ticks.iter().sum();
+    if sum > 0.0 { ticks.get(7).copied().unwrap_or(0.0) / sum } else { 0.0 }
 }
 
 fn text(path: &str) -> String {
@@ -141,6 +202,12 @@ pub fn raise_descriptors() -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steal_is_a_share_of_all_time() {
+        assert_eq!(steal("cpu  10 0 10 70 0 0 0 10 5 0\ncpu0 1 1"), 0.1);
+        assert_eq!(steal(""), 0.0);
+    }
 
     #[test]
     fn cpus_are_divided() {

@@ -88,6 +88,43 @@ impl Programs {
     }
 }
 
+/// What stands in Weir's version where it was built without optimisation.
+const DEVELOPMENT: &str = "development build";
+
+impl Programs {
+    /// Whether Weir was built without optimisation: its figures are no measure of it then.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub fn is_development(&self) -> Result<bool> {
+        Ok(version(&self.weir, "--version", "weir")?.contains(DEVELOPMENT))
+    }
+
+    /// The commit that Weir was built from; empty if the build does not know it.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub fn commit(&self) -> Result<String> {
+        let line = version(&self.weir, "--version", "weir")?;
+        let commit = line.split_once("commit ").map(|(_, rest)| rest.split([',', ')']).next());
+        Ok(commit.flatten().unwrap_or_default().to_owned())
+    }
+
+    /// The TLS library of each program, as far as it tells.
+    #[must_use]
+    pub fn tls_libraries(&self) -> BTreeMap<String, String> {
+        let all = [(Who::Nginx, "-V", "built with "), (Who::Haproxy, "-vv", "Running on OpenSSL version : ")];
+        let told = all.into_iter().filter_map(|(who, flag, mark)| {
+            let output = Command::new(self.rivals.get(&who)?).arg(flag).output().ok()?;
+            let text =
+                [output.stdout, output.stderr].map(|t| String::from_utf8_lossy(&t).into_owned()).concat();
+            let library = text.lines().find_map(|line| line.strip_prefix(mark))?.trim().to_owned();
+            Some((who.name().to_owned(), library))
+        });
+        told.collect()
+    }
+}
+
 fn search(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(MORE.map(PathBuf::from)).map(|d| d.join(name)).find(|p| p.is_file())

@@ -39,7 +39,7 @@ impl Progress {
 
     /// One run is done.
     pub(crate) fn done(&mut self, effort: Effort) {
-        self.done += effort.seconds + effort.warmup + 0.2;
+        self.done += effort.whole();
         if self.terminal {
             self.draw();
         }

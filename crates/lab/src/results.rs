@@ -9,6 +9,7 @@
 //! DIR/B8/scenario.yaml                    the scenario as it was run
 //! DIR/B8/http-kept-1k-w1/weir-0.json      one run: a Record
 //! DIR/B8/http-kept-1k-w1/weir.failed      why a contender has no figures here
+//! DIR/B7/skipped                          why this machine cannot run a scenario
 //! ```
 
 use crate::machine::Environment;
@@ -53,6 +54,12 @@ pub struct Record {
     pub switches_per_request: f64,
     /// The most memory that its processes have had so far, each at its own peak, bytes.
     pub memory_peak: u64,
+    /// Instructions of the server while measured, a request; nothing where the machine does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_per_request: Option<f64>,
+    /// On a burstable machine: its account of credits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<crate::burst::Account>,
     /// What the generator reports.
     pub load: weir_loadgen::report::Report,
 }
@@ -177,25 +184,43 @@ impl Results {
     /// # Errors
     /// The folder cannot be written.
     pub fn failed(&self, scenario: &Scenario, point: &Point, who: Who, why: Option<&str>) -> Result<()> {
-        let file = self.file(scenario, point, &format!("{}.failed", who.name()));
-        match why {
-            Some(why) => {
-                if let Some(dir) = file.parent() {
-                    fs::create_dir_all(dir)?;
-                }
-                write(&file, why)
-            }
-            None => match fs::remove_file(&file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-                _ => Ok(()),
-            },
-        }
+        note(&self.file(scenario, point, &format!("{}.failed", who.name())), why)
+    }
+
+    /// Notes why this machine cannot run a scenario; `None`: it can now.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn skip(&self, scenario: &Scenario, why: Option<&str>) -> Result<()> {
+        note(&self.dir.join(&scenario.id).join("skipped"), why)
+    }
+
+    /// Why this machine could not run a scenario, if that was noted.
+    #[must_use]
+    pub fn skipped(&self, scenario: &Scenario) -> Option<String> {
+        fs::read_to_string(self.dir.join(&scenario.id).join("skipped")).ok()
     }
 
     /// Why a contender has no figures at a point, if that was noted.
     #[must_use]
     pub fn failure(&self, scenario: &Scenario, point: &Point, who: Who) -> Option<String> {
         fs::read_to_string(self.file(scenario, point, &format!("{}.failed", who.name()))).ok()
+    }
+}
+
+/// Keeps a reason in a file; `None` takes it away.
+fn note(file: &Path, why: Option<&str>) -> Result<()> {
+    match why {
+        Some(why) => {
+            if let Some(dir) = file.parent() {
+                fs::create_dir_all(dir)?;
+            }
+            write(file, why)
+        }
+        None => match fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        },
     }
 }
 

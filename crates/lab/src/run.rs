@@ -6,18 +6,30 @@
 //! Why: the contenders of a point all stand ready, and are loaded one after the other, A B C, B C A, …: what disturbs the
 //! machine disturbs all alike, and no one is always first.
 
-use crate::generator::{self, Order};
+use crate::burst::Bucket;
+use crate::cgroup::Group;
+use crate::cluster::{self, Address, Cluster};
+use crate::generator::{self, Agents, Order, Target};
+use crate::instructions;
 use crate::machine::{self, Environment, Seats};
 use crate::programs::Programs;
 use crate::progress::Progress;
+use crate::rate::Rate;
 use crate::results::{Record, Results, SCHEMA, Settings};
+pub use crate::scenario::takes_part;
 use crate::scenario::{Effort, Mode, Point, Scenario, Who};
 use crate::servers::{Ground, Ports, Running};
+use crate::stats::median;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A rate above this share of what the fastest contender does tells nothing more.
+const BEYOND: f64 = 1.25;
 
 /// How the lab runs.
 #[derive(Clone, Debug)]
@@ -36,6 +48,8 @@ pub struct Options {
     pub without: Vec<Who>,
     /// Where servers listen.
     pub ports: Ports,
+    /// Where ingress controllers answer, instead of where their Ingresses say.
+    pub ingresses: BTreeMap<Who, Address>,
 }
 
 /// Runs what is not yet in the results folder.
@@ -51,11 +65,13 @@ pub fn run(options: Options) -> Result<()> {
     let taking_part = |s: &Scenario| -> Vec<Who> {
         s.contenders.iter().copied().filter(|w| !options.without.contains(w)).collect()
     };
-    let everybody: Vec<Who> = options.scenarios.iter().flat_map(taking_part).collect();
+    // Ingress controllers are found in the cluster.
+    let here = options.scenarios.iter().filter(|s| s.kubernetes.is_none());
+    let everybody: Vec<Who> = here.flat_map(taking_part).collect();
     let programs = Programs::find(options.weir.clone(), &everybody, &options.programs)?;
     let descriptors = machine::raise_descriptors()?;
     let environment = Environment::read(&programs)?;
-    let debug_build = cfg!(debug_assertions);
+    let debug_build = programs.is_development()?;
     let settings = Settings { schema: SCHEMA.into(), quick: options.quick, debug_build, environment };
     let results = Results::open(&options.out, &settings)?;
     for scenario in &options.scenarios {
@@ -68,21 +84,37 @@ pub fn run(options: Options) -> Result<()> {
         results,
         cpus,
         ports: options.ports.clone(),
+        token: token()?,
+        instructions: settings.environment.instructions == instructions::COUNTED,
         stop,
         failures: 0,
     };
     let mut todo = Vec::new();
     for scenario in &options.scenarios {
-        todo.extend(lab.todo(scenario, &taking_part(scenario))?);
+        let unable = unable(scenario, &taking_part(scenario));
+        lab.results.skip(scenario, unable.as_deref())?;
+        match unable {
+            Some(why) => eprintln!("{} is skipped: {why}", scenario.id),
+            None => todo.extend(lab.todo(scenario, &taking_part(scenario))?),
+        }
     }
     let mut progress = Progress::new(todo.iter().map(Job::seconds).sum());
-    let mut ground: Option<(&str, Ground)> = None;
-    for job in &todo {
-        if ground.as_ref().is_none_or(|(id, _)| *id != job.scenario.id) {
-            ground = Some((&job.scenario.id, Ground::prepare(job.scenario, descriptors)?));
-        }
-        if let Some((_, ground)) = &ground {
-            lab.point(job, ground, &mut progress)?;
+    for jobs in todo.chunk_by(|a, b| a.scenario.id == b.scenario.id) {
+        let Some(first) = jobs.first() else { continue };
+        let ground = Ground::prepare(first.scenario, descriptors)?;
+        let cluster = match cluster_of(first, &ground, &options.ingresses) {
+            Ok(cluster) => cluster,
+            Err(why) => {
+                let why = format!("the cluster cannot be used: {why:#}");
+                progress.clear();
+                eprintln!("{} is skipped: {why}", first.scenario.id);
+                lab.results.skip(first.scenario, Some(&why))?;
+                lab.failures += 1;
+                continue;
+            }
+        };
+        for job in jobs {
+            lab.point(job, &Place { ground: &ground, cluster: cluster.as_ref() }, &mut progress)?;
         }
     }
     progress.clear();
@@ -93,19 +125,69 @@ pub fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
+/// Why this machine cannot run a scenario.
+fn unable(scenario: &Scenario, contenders: &[Who]) -> Option<String> {
+    if scenario.kubernetes.is_some() {
+        return cluster::classes(contenders).err();
+    }
+    scenario.burstable?;
+    let tried = Group::make(&scenario.id.to_ascii_lowercase());
+    tried.err().map(|why| format!("CPU time cannot be rationed on this machine: {why:#}"))
+}
+
+/// What a scenario wants of a cluster, deployed there; nothing for scenarios of this machine.
+fn cluster_of(job: &Job<'_>, ground: &Ground, told: &BTreeMap<Who, Address>) -> Result<Option<Cluster>> {
+    let Some(wanted) = &job.scenario.kubernetes else { return Ok(None) };
+    let classes = cluster::classes(&job.contenders).map_err(anyhow::Error::msg)?;
+    let pages: Vec<(String, usize)> = job
+        .scenario
+        .sizes
+        .iter()
+        .map(|size| Ok((size.clone(), usize::try_from(crate::scenario::bytes(size)?)?)))
+        .collect::<Result<_>>()?;
+    let [chain, key, _] = ground.certificate(job.scenario.tls.key);
+    Cluster::prepare(wanted, &pages, [&chain, &key], &classes, told).map(Some)
+}
+
+/// Where contenders stand.
+struct Place<'a> {
+    ground: &'a Ground,
+    cluster: Option<&'a Cluster>,
+}
+
+/// What proves our orders to generators that we start.
+fn token() -> Result<String> {
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes)).context("/dev/urandom")?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
 /// What is still to be measured at a point.
 struct Job<'a> {
     scenario: &'a Scenario,
     point: Point,
     seats: Seats,
     effort: Effort,
+    contenders: Vec<Who>,
     missing: Vec<(Who, u32)>,
 }
 
 impl Job<'_> {
     fn seconds(&self) -> f64 {
-        self.missing.len() as f64 * (self.effort.seconds + self.effort.warmup + 0.2)
+        self.missing.len() as f64 * self.effort.whole()
     }
+
+    /// Whether the server's CPU time is rationed here: what full speed is, is measured without.
+    fn is_rationed(&self) -> bool {
+        self.scenario.burstable.is_some() && self.point.rate.is_some()
+    }
+}
+
+/// What stands ready at a point, besides the contenders.
+struct Stage {
+    rate: Option<f64>,
+    origins: Vec<Running>,
+    agents: Vec<Running>,
 }
 
 struct Lab {
@@ -114,15 +196,10 @@ struct Lab {
     results: Results,
     cpus: Vec<usize>,
     ports: Ports,
+    token: String,
+    instructions: bool,
     stop: Arc<AtomicBool>,
     failures: usize,
-}
-
-/// Whether a contender has something to do in a mode.
-#[must_use]
-pub fn takes_part(who: Who, mode: Mode) -> bool {
-    // Nobody between is the same whatever is passed through.
-    who != Who::Direct || matches!(mode, Mode::Http | Mode::Https)
 }
 
 impl Lab {
@@ -131,7 +208,12 @@ impl Lab {
         let mut jobs = Vec::new();
         for point in scenario.points(self.quick) {
             // Points without enough CPUs: the report says why they are missing.
-            let Ok(seats) = Seats::divide(scenario.placement, point.workers, &self.cpus) else { continue };
+            let seats = if scenario.kubernetes.is_some() {
+                Ok(Seats { server: Vec::new(), generator: self.cpus.clone() })
+            } else {
+                Seats::divide(scenario.placement, point.workers, &self.cpus)
+            };
+            let Ok(seats) = seats else { continue };
             let mut missing = Vec::new();
             for run in 0..effort.runs {
                 // Another one begins each round.
@@ -146,20 +228,26 @@ impl Lab {
                 );
             }
             if !missing.is_empty() {
-                jobs.push(Job { scenario, point, seats, effort, missing });
+                jobs.push(Job { scenario, point, seats, effort, contenders: contenders.to_vec(), missing });
             }
         }
         Ok(jobs)
     }
 
     /// Measures one point.
-    fn point(&mut self, job: &Job<'_>, ground: &Ground, progress: &mut Progress) -> Result<()> {
+    fn point(&mut self, job: &Job<'_>, place: &Place<'_>, progress: &mut Progress) -> Result<()> {
         let what = format!("{} {}", job.scenario.id, job.point.name());
         progress.at(&what);
-        let origin = ground
-            .origin(&job.point, &job.seats.generator, &self.programs, &mut self.ports)
-            .with_context(|| format!("{what}: the origin does not start"))?;
-        let origin_port = origin.as_ref().map_or(0, |o| o.port);
+        let stage = match self.rate(job)? {
+            Ok(rate) => self.stage(job, place, rate).with_context(|| what.clone())?,
+            Err(why) => {
+                for &(who, _) in &job.missing {
+                    self.results.failed(job.scenario, &job.point, who, Some(&why))?;
+                    progress.done(job.effort);
+                }
+                return Ok(());
+            }
+        };
         let mut servers: BTreeMap<Who, Running> = BTreeMap::new();
         let mut out: Vec<Who> = Vec::new();
         for &(who, run) in &job.missing {
@@ -167,7 +255,7 @@ impl Lab {
                 progress.done(job.effort);
                 continue;
             }
-            let done = self.once(job, ground, &mut servers, (who, run), origin_port);
+            let done = self.once(job, place, &mut servers, (who, run), &stage);
             if self.stop.load(Ordering::Relaxed) {
                 progress.clear();
                 bail!("stopped; what was measured is kept, and the same command goes on from here");
@@ -193,36 +281,85 @@ impl Lab {
         Ok(())
     }
 
+    /// The rate of a point, or why it is left out.
+    fn rate(&self, job: &Job<'_>) -> Result<Result<Option<f64>, String>> {
+        let Some(rate) = job.point.rate else { return Ok(Ok(None)) };
+        let runs = job.effort.runs;
+        let mut capacities = Vec::new();
+        // A load balancer is compared with load balancers: what nobody between does is not its capacity.
+        for &who in job.contenders.iter().filter(|who| **who != Who::Direct) {
+            let records = self.results.records(job.scenario, &job.point.at_full_speed(), who, runs)?;
+            let rates: Vec<f64> = records.iter().map(|r| r.load.total.rate).collect();
+            capacities.extend((!rates.is_empty()).then(|| median(&rates)));
+        }
+        let fastest = capacities.iter().copied().max_by(f64::total_cmp);
+        Ok(match (rate, rate.resolve(&capacities), fastest) {
+            (Rate::PerSecond(wanted), _, Some(fastest)) if wanted > fastest * BEYOND => {
+                Err(format!("{wanted} a second is far beyond what the fastest contender does ({fastest:.0})"))
+            }
+            (_, Some(wanted), _) => Ok(Some(wanted)),
+            (_, None, _) => Err(format!("{rate}: nobody could be measured at full speed")),
+        })
+    }
+
+    /// Starts what contenders of a point have in common.
+    fn stage(&mut self, job: &Job<'_>, place: &Place<'_>, rate: Option<f64>) -> Result<Stage> {
+        let (cpus, clients) = (&job.seats.generator, job.scenario.clients);
+        let origins = if place.cluster.is_some() {
+            Vec::new()
+        } else {
+            let started = place.ground.origins(&job.point, cpus, &self.programs, &mut self.ports);
+            started.context("the origin does not start")?
+        };
+        let agents = if clients > 1 {
+            place
+                .ground
+                .agents(clients, &self.token, cpus, &self.programs, &mut self.ports)
+                .context("a generator does not start")?
+        } else {
+            Vec::new()
+        };
+        Ok(Stage { rate, origins, agents })
+    }
+
     /// One run of one contender, which is started if it does not stand ready; false if it does no such work.
     fn once(
         &mut self,
         job: &Job<'_>,
-        ground: &Ground,
+        place: &Place<'_>,
         servers: &mut BTreeMap<Who, Running>,
         (who, run): (Who, u32),
-        origin: u16,
+        stage: &Stage,
     ) -> Result<bool> {
-        if let std::collections::btree_map::Entry::Vacant(seat) = servers.entry(who) {
-            let point = own_work(who, &job.point);
-            let cpus = &job.seats.server;
-            match ground.start(who, &point, origin, cpus, &self.programs, &mut self.ports)? {
-                Some(server) => _ = seat.insert(server),
-                None => return Ok(false),
+        let name = cluster::host(who);
+        let mut target = if let Some(cluster) = place.cluster {
+            let Some(address) = cluster.of(who) else { return Ok(false) };
+            Target::Elsewhere { address, name: &name }
+        } else {
+            match servers.entry(who) {
+                Entry::Occupied(there) => Target::Here(there.into_mut()),
+                Entry::Vacant(seat) => match self.start(job, place.ground, who, stage)? {
+                    Some(server) => Target::Here(seat.insert(server)),
+                    None => return Ok(false),
+                },
             }
-        }
-        let server = servers.get_mut(&who).context("it was started above")?;
+        };
         let order = Order {
             weir: &self.programs.weir,
             scenario: job.scenario,
             point: &job.point,
             effort: job.effort,
+            rate: stage.rate,
             cpus: &job.seats.generator,
-            port: server.port,
-            pid: server.pid(),
+            agents: Agents { running: &stage.agents, token: &self.token },
+            instructions: self.instructions,
         };
-        let outcome = generator::run(&order, &self.stop);
+        let bucket = if job.is_rationed() { self.bucket(job, who, run)? } else { None };
+        let outcome = generator::run(&order, &mut target, bucket, &self.stop);
         // A server that died explains a generator that failed.
-        server.check().context("while it was measured")?;
+        if let Target::Here(server) = target {
+            server.check().context("while it was measured")?;
+        }
         let outcome = outcome.with_context(|| who.name())?;
         let requests = outcome.load.total.requests;
         if requests == 0 {
@@ -236,10 +373,38 @@ impl Lab {
             cpu_us_per_request: outcome.cpu_us / requests as f64,
             switches_per_request: outcome.switches / requests as f64,
             memory_peak: outcome.memory_peak,
+            instructions_per_request: outcome.instructions.map(|n| n / requests as f64),
+            account: outcome.account,
             load: outcome.load,
         };
         self.results.keep(job.scenario, &record)?;
         Ok(true)
+    }
+
+    /// Starts a contender; nothing if it does no such work.
+    fn start(&mut self, job: &Job<'_>, ground: &Ground, who: Who, stage: &Stage) -> Result<Option<Running>> {
+        let point = own_work(who, &job.point);
+        let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
+        let (programs, ports) = (&self.programs, &mut self.ports);
+        let server = ground.start(who, &point, &origins, &job.seats.server, programs, ports)?;
+        match server {
+            Some(mut server) if job.is_rationed() => {
+                server.ration(Group::make(who.name())?)?;
+                Ok(Some(server))
+            }
+            server => Ok(server),
+        }
+    }
+
+    /// The account of a contender before one of its runs: what the run before has left.
+    fn bucket(&self, job: &Job<'_>, who: Who, run: u32) -> Result<Option<Bucket>> {
+        let Some(machine) = job.scenario.burstable else { return Ok(None) };
+        // A quick run stands for a full one, and spends as much.
+        let scale = job.scenario.full.seconds / job.effort.seconds;
+        let bucket = Bucket::new(machine, job.point.workers, scale);
+        let records = self.results.records(job.scenario, &job.point, who, run)?;
+        let left = records.iter().rfind(|r| r.run + 1 == run).and_then(|r| r.account);
+        Ok(Some(left.map_or(bucket, |account| bucket.after(account))))
     }
 }
 

@@ -6,13 +6,24 @@
 //! Why: a person who wants another size, rate or suite writes a file, not a program. The files that come with the program
 //! are the examples: `crates/lab/scenarios`.
 
+use crate::burst::Burstable;
+use crate::rate::{Rate, Word};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The scenarios that come with the program.
-const BUILT_IN: &[(&str, &str)] =
-    &[("B3", include_str!("../scenarios/b3.yaml")), ("B8", include_str!("../scenarios/b8.yaml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("B1", include_str!("../scenarios/b1.yaml")),
+    ("B2", include_str!("../scenarios/b2.yaml")),
+    ("B3", include_str!("../scenarios/b3.yaml")),
+    ("B4", include_str!("../scenarios/b4.yaml")),
+    ("B5", include_str!("../scenarios/b5.yaml")),
+    ("B6", include_str!("../scenarios/b6.yaml")),
+    ("B7", include_str!("../scenarios/b7.yaml")),
+    ("B8", include_str!("../scenarios/b8.yaml")),
+];
 
 /// One scenario file.
 #[derive(Clone, Debug, Deserialize)]
@@ -37,8 +48,19 @@ pub struct Scenario {
     pub workers: Vec<u16>,
     /// Connections of the generator, all together.
     pub connections: u32,
-    /// Requests a second; without it, as fast as the connections allow.
-    pub rate: Option<f64>,
+    /// Requests a second, of each point in turn: a list for all sizes, or one for each.
+    #[serde(default)]
+    pub rates: Rates,
+    /// Generators that share the connections, as machines of a test laboratory do.
+    #[serde(default = "one")]
+    pub clients: u16,
+    /// Origins behind a load balancer.
+    #[serde(default = "one")]
+    pub servers: u16,
+    /// The server's CPU time is rationed as on a burstable machine, at points that have a rate.
+    pub burstable: Option<Burstable>,
+    /// Contenders are the ingress controllers of a cluster.
+    pub kubernetes: Option<Kubernetes>,
     /// How HTTPS is spoken.
     #[serde(default)]
     pub tls: Tls,
@@ -46,6 +68,7 @@ pub struct Scenario {
     #[serde(default)]
     pub placement: Placement,
     /// What is drawn.
+    #[serde(default)]
     pub plots: Vec<Plot>,
     /// How long a full run is.
     pub full: Effort,
@@ -61,6 +84,58 @@ pub struct Scenario {
 
 fn one_worker() -> Vec<u16> {
     vec![1]
+}
+
+fn one() -> u16 {
+    1
+}
+
+/// What serves pages in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kubernetes {
+    /// An image that serves a folder on port 80.
+    pub image: String,
+    /// The folder.
+    pub folder: String,
+    /// How many of them.
+    pub replicas: u16,
+}
+
+/// Rates as they are written: `max` is as fast as the connections allow, and what is meant without any.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Rates {
+    /// For all sizes.
+    All(Vec<Word>),
+    /// For each size.
+    BySize(BTreeMap<String, Vec<Word>>),
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self::All(Vec::new())
+    }
+}
+
+impl Rates {
+    /// Those of a size, full speed first: shares are of what it shows.
+    fn of(&self, size: &str) -> Result<Vec<Option<Rate>>> {
+        let words = match self {
+            Self::All(words) => words,
+            Self::BySize(sizes) => sizes.get(size).with_context(|| format!("rates: none for size {size}"))?,
+        };
+        let mut rates: Vec<Option<Rate>> = words.iter().map(Word::rate).collect::<Result<_>>()?;
+        if rates.is_empty() {
+            rates.push(None);
+        }
+        rates.sort_by_key(Option::is_some);
+        let share = rates.iter().flatten().find(|r| r.is_share());
+        if let (Some(share), Some(Some(_))) = (share, rates.first()) {
+            bail!("the rate `{share}` needs `max` among the rates: that measures what it is a share of");
+        }
+        Ok(rates)
+    }
 }
 
 /// Who takes part.
@@ -106,6 +181,10 @@ pub enum Mode {
     TcpHttp,
     /// Passes the bytes of HTTPS on.
     TcpHttps,
+    /// Shakes hands in full, with an RSA key of 2,048 bits; nothing is requested.
+    HandshakeRsa2048,
+    /// The same with an ECDSA key on P-256.
+    HandshakeP256,
 }
 
 impl Mode {
@@ -119,6 +198,8 @@ impl Mode {
             Self::Https => "https",
             Self::TcpHttp => "tcp-http",
             Self::TcpHttps => "tcp-https",
+            Self::HandshakeRsa2048 => "handshake-rsa2048",
+            Self::HandshakeP256 => "handshake-p256",
         }
     }
 
@@ -132,13 +213,25 @@ impl Mode {
             Self::Https => "HTTPS",
             Self::TcpHttp => "TCP pass-through of HTTP",
             Self::TcpHttps => "TCP pass-through of HTTPS",
+            Self::HandshakeRsa2048 => "full TLS handshakes, RSA-2048",
+            Self::HandshakeP256 => "full TLS handshakes, ECDSA P-256",
         }
     }
 
     /// Whether the client speaks HTTPS.
     #[must_use]
     pub fn encrypted(self) -> bool {
-        matches!(self, Self::FilesHttps | Self::Https | Self::TcpHttps)
+        matches!(self, Self::FilesHttps | Self::Https | Self::TcpHttps) || self.handshakes().is_some()
+    }
+
+    /// The key of what only shakes hands.
+    #[must_use]
+    pub fn handshakes(self) -> Option<Key> {
+        match self {
+            Self::HandshakeRsa2048 => Some(Key::Rsa2048),
+            Self::HandshakeP256 => Some(Key::P256),
+            _ => None,
+        }
     }
 }
 
@@ -161,13 +254,15 @@ pub struct Tls {
     pub version: Option<String>,
     /// The only suite, by OpenSSL's name.
     pub suite: Option<String>,
+    /// The only group for the exchange of keys: `X25519`, `P-256`.
+    pub curve: Option<String>,
     /// The kind of the server's key.
     #[serde(default)]
     pub key: Key,
 }
 
 /// The kind of a server's key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {
     /// ECDSA on P-256.
@@ -175,6 +270,17 @@ pub enum Key {
     P256,
     /// RSA with 2,048 bits.
     Rsa2048,
+}
+
+impl Key {
+    /// A part of a file's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::P256 => "p256",
+            Self::Rsa2048 => "rsa2048",
+        }
+    }
 }
 
 /// What the report draws.
@@ -201,6 +307,21 @@ pub struct Effort {
     pub warmup: f64,
 }
 
+impl Effort {
+    /// About how long a run takes with all that belongs to it, seconds.
+    #[must_use]
+    pub fn whole(self) -> f64 {
+        self.seconds + self.warmup + 0.25
+    }
+}
+
+/// Whether a contender has something to do in a mode.
+#[must_use]
+pub fn takes_part(who: Who, mode: Mode) -> bool {
+    // Nobody between is the same whatever is passed through.
+    who != Who::Direct || matches!(mode, Mode::Http | Mode::Https)
+}
+
 /// The quick form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -219,6 +340,8 @@ pub struct Quick {
     pub sizes: Option<Vec<String>>,
     /// Instead of all workers.
     pub workers: Option<Vec<u16>>,
+    /// Instead of all rates.
+    pub rates: Option<Rates>,
 }
 
 /// A published curve: requests a second by workers.
@@ -246,6 +369,9 @@ pub struct Point {
     pub size: String,
     /// Workers of the server.
     pub workers: u16,
+    /// Requests a second; nothing for as fast as the connections allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
 }
 
 impl Point {
@@ -253,7 +379,17 @@ impl Point {
     #[must_use]
     pub fn name(&self) -> String {
         let kept = if self.keepalive { "kept" } else { "closed" };
-        format!("{}-{kept}-{}-w{}", self.mode.name(), self.size, self.workers)
+        let name = match self.mode.handshakes() {
+            Some(_) => format!("{}-w{}", self.mode.name(), self.workers),
+            None => format!("{}-{kept}-{}-w{}", self.mode.name(), self.size, self.workers),
+        };
+        self.rate.map_or(name.clone(), |rate| format!("{name}-{}", rate.name()))
+    }
+
+    /// The same at full speed.
+    #[must_use]
+    pub fn at_full_speed(&self) -> Self {
+        Self { rate: None, ..self.clone() }
     }
 }
 
@@ -272,6 +408,9 @@ impl Scenario {
             scenario.id
         );
         for quick in [false, true] {
+            for size in &scenario.sizes {
+                scenario.rates(quick).of(size)?;
+            }
             let (points, effort) = (scenario.points(quick), scenario.effort(quick));
             ensure!(!points.is_empty() && !scenario.contenders.is_empty(), "nothing to measure");
             ensure!(
@@ -284,6 +423,14 @@ impl Scenario {
             }
         }
         ensure!(scenario.connections > 0, "connections must be above 0");
+        ensure!(
+            (1..=64).contains(&scenario.clients) && (1..=64).contains(&scenario.servers),
+            "clients and servers: 1 to 64 of each"
+        );
+        ensure!(
+            scenario.connections >= u32::from(scenario.clients),
+            "each client needs a connection at least"
+        );
         Ok(scenario)
     }
 
@@ -335,17 +482,31 @@ impl Scenario {
         let kept = self.quick.keepalive.as_ref().filter(|_| quick).unwrap_or(&self.keepalive);
         let sizes = self.quick.sizes.as_ref().filter(|_| quick).unwrap_or(&self.sizes);
         let workers = self.quick.workers.as_ref().filter(|_| quick).unwrap_or(&self.workers);
-        let mut points = Vec::new();
+        let mut points: Vec<Point> = Vec::new();
         for &mode in modes {
             for &keepalive in kept {
                 for size in sizes {
                     for &workers in workers {
-                        points.push(Point { mode, keepalive, size: size.clone(), workers });
+                        // They were read when the scenario was: none fails here.
+                        for rate in self.rates(quick).of(size).unwrap_or_default() {
+                            let point = match mode.handshakes() {
+                                // Nothing is requested: there are no pages, and no next request.
+                                Some(_) => Point { mode, keepalive: false, size: "0".into(), workers, rate },
+                                None => Point { mode, keepalive, size: size.clone(), workers, rate },
+                            };
+                            if !points.contains(&point) {
+                                points.push(point);
+                            }
+                        }
                     }
                 }
             }
         }
         points
+    }
+
+    fn rates(&self, quick: bool) -> &Rates {
+        self.quick.rates.as_ref().filter(|_| quick).unwrap_or(&self.rates)
     }
 
     /// How much is measured at each.
@@ -362,8 +523,9 @@ impl Scenario {
     #[must_use]
     pub fn seconds(&self, quick: bool) -> f64 {
         let effort = self.effort(quick);
-        let run = effort.seconds + effort.warmup + 0.2;
-        (self.points(quick).len() * self.contenders.len()) as f64 * f64::from(effort.runs) * run
+        let takes = |point: &Point| self.contenders.iter().filter(|w| takes_part(**w, point.mode)).count();
+        let runs: usize = self.points(quick).iter().map(takes).sum();
+        runs as f64 * f64::from(effort.runs) * effort.whole()
     }
 }
 
@@ -391,7 +553,7 @@ mod tests {
         for (scenario, (id, _)) in all.iter().zip(BUILT_IN) {
             assert_eq!(&scenario.id, id);
             assert!(scenario.seconds(true) < 900.0, "{id} is not quick: {} s", scenario.seconds(true));
-            assert!(scenario.points(true).iter().all(|p| scenario.points(false).contains(p)), "{id}");
+            assert!(!scenario.points(false).is_empty(), "{id}");
         }
         assert_eq!(Scenario::choose(&["all".into(), "b8".into()]).unwrap().len(), all.len());
     }

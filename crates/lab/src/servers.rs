@@ -4,6 +4,8 @@
 //! Never: measures; leaves a process behind when its handle is dropped.
 //! Driven by: `run`, a point at a time.
 
+use crate::accounting::family;
+use crate::cgroup::Group;
 use crate::configs::{self, Pem, Role, Service};
 use crate::machine::on;
 use crate::programs::Programs;
@@ -32,6 +34,8 @@ pub struct Running {
     printed: PathBuf,
     /// Where it listens.
     pub port: u16,
+    /// What rations its CPU time. It goes last: it must be empty by then.
+    group: Option<Group>,
 }
 
 impl Running {
@@ -42,7 +46,28 @@ impl Running {
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         let program = command.get_program().to_string_lossy().into_owned();
         let child = command.spawn().with_context(|| format!("cannot run {program}"))?;
-        Ok(Self { name: name.to_owned(), child, printed, port })
+        Ok(Self { name: name.to_owned(), child, printed, port, group: None })
+    }
+
+    /// Puts it into a control group, with all its processes.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn ration(&mut self, group: Group) -> Result<()> {
+        // A master that listens may still be making workers; what a member makes is a member.
+        for _ in 0..2 {
+            group.take(&family(self.pid()))?;
+        }
+        self.group = Some(group);
+        Ok(())
+    }
+
+    /// Lets it use so many CPUs from now on, if it is rationed.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn allow(&mut self, cpus: f64) -> Result<()> {
+        self.group.as_mut().map_or(Ok(()), |group| group.limit(cpus))
     }
 
     /// Its process id.
@@ -129,6 +154,7 @@ impl Ports {
 pub struct Ground {
     dir: tempfile::TempDir,
     key: Key,
+    servers: u16,
     descriptors: u64,
 }
 
@@ -143,16 +169,20 @@ impl Ground {
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
         let pages = dir.path().join("pages");
         fs::create_dir(&pages)?;
-        for size in &scenario.sizes {
+        for size in scenario.sizes.iter().map(String::as_str).chain(["0"]) {
             fs::write(pages.join(size), vec![b'x'; usize::try_from(bytes(size)?)?])?;
         }
-        let ground = Self { dir, key: scenario.tls.key, descriptors };
-        ground.write_certificate()?;
+        let ground = Self { dir, key: scenario.tls.key, servers: scenario.servers, descriptors };
+        let mut keys: Vec<Key> = scenario.modes.iter().filter_map(|m| m.handshakes()).collect();
+        keys.push(scenario.tls.key);
+        keys.sort();
+        keys.dedup();
+        keys.into_iter().try_for_each(|key| ground.write_certificate(key))?;
         Ok(ground)
     }
 
-    fn write_certificate(&self) -> Result<()> {
-        let key = match self.key {
+    fn write_certificate(&self, kind: Key) -> Result<()> {
+        let key = match kind {
             Key::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
             Key::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?,
         };
@@ -160,33 +190,47 @@ impl Ground {
         let cert = rcgen::CertificateParams::new(names)?.self_signed(&key)?;
         let CertifiedKey { cert, signing_key } = CertifiedKey { cert, signing_key: key };
         let (chain, key) = (cert.pem(), signing_key.serialize_pem());
-        fs::write(self.file("chain.pem"), &chain)?;
-        fs::write(self.file("key.pem"), &key)?;
-        fs::write(self.file("both.pem"), chain + &key)?;
+        let [of_chain, of_key, of_both] = self.certificate(kind);
+        fs::write(of_chain, &chain)?;
+        fs::write(of_key, &key)?;
+        fs::write(of_both, chain + &key)?;
         Ok(())
+    }
+
+    /// The files of a certificate: its chain, its key, both.
+    #[must_use]
+    pub fn certificate(&self, kind: Key) -> [PathBuf; 3] {
+        ["chain", "key", "both"].map(|part| self.file(&format!("{}-{part}.pem", kind.name())))
     }
 
     fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The configuration of `who` at `point` on `port`, before `origin`; `None` for what it does not do.
+    /// The configuration of `who` at `point` on `port`, before `origins`; `None` for what it does not do.
     ///
     /// # Errors
     /// The size is none.
-    pub fn configuration(&self, who: Who, point: &Point, port: u16, origin: u16) -> Result<Option<String>> {
-        let (pages, chain) = (self.file("pages"), self.file("chain.pem"));
-        let (key, bundle) = (self.file("key.pem"), self.file("both.pem"));
+    pub fn configuration(
+        &self,
+        who: Who,
+        point: &Point,
+        port: u16,
+        origins: &[u16],
+    ) -> Result<Option<String>> {
+        let pages = self.file("pages");
+        let [chain, key, bundle] = self.certificate(point.mode.handshakes().unwrap_or(self.key));
         let size = bytes(&point.size)?;
         let service = match point.mode {
-            Mode::FilesHttp | Mode::FilesHttps => {
+            Mode::FilesHttp | Mode::FilesHttps | Mode::HandshakeRsa2048 | Mode::HandshakeP256 => {
                 Service::Files { root: &pages, file: &point.size, bytes: size }
             }
-            Mode::Http | Mode::Https => Service::Proxy { origin, bytes: size },
-            Mode::TcpHttp | Mode::TcpHttps => Service::Tcp { origin },
+            Mode::Http | Mode::Https => Service::Proxy { origins, bytes: size },
+            Mode::TcpHttp | Mode::TcpHttps => Service::Tcp { origins },
         };
         let pem = Pem { chain: &chain, key: &key, bundle: &bundle };
-        let tls = matches!(point.mode, Mode::FilesHttps | Mode::Https).then_some(pem);
+        let passes_on = matches!(point.mode, Mode::TcpHttp | Mode::TcpHttps);
+        let tls = (point.mode.encrypted() && !passes_on).then_some(pem);
         let role = Role { service, port, workers: point.workers, descriptors: self.descriptors, tls };
         Ok(match who {
             Who::Haproxy => configs::haproxy(&role),
@@ -224,30 +268,61 @@ impl Ground {
         command.args(["load", "serve", protocol, &format!("127.0.0.1:{port}"), "--sizes", &point.size]);
         command.args(["--threads", &point.workers.to_string()]).current_dir(&dir);
         if point.mode.encrypted() {
-            command.arg("--cert").arg(self.file("chain.pem")).arg("--key").arg(self.file("key.pem"));
+            let [chain, key, _] = self.certificate(self.key);
+            command.arg("--cert").arg(chain).arg("--key").arg(key);
         }
         Ok((command, dir))
     }
 
-    /// Starts the origin of `point` on `cpus`; none where the contenders serve pages themselves.
+    /// Starts the origins of `point` on `cpus`; none where the contenders serve pages themselves.
     ///
     /// # Errors
-    /// It does not start.
-    pub fn origin(
+    /// One does not start.
+    pub fn origins(
         &self,
         point: &Point,
         cpus: &[usize],
         programs: &Programs,
         ports: &mut Ports,
-    ) -> Result<Option<Running>> {
+    ) -> Result<Vec<Running>> {
         let mode = match point.mode {
-            Mode::FilesHttp | Mode::FilesHttps => return Ok(None),
             Mode::Http | Mode::Https | Mode::TcpHttp => Mode::FilesHttp,
             Mode::TcpHttps => Mode::FilesHttps,
+            _ => return Ok(Vec::new()),
         };
-        let workers = u16::try_from(cpus.len()).unwrap_or(u16::MAX);
+        let each = cpus.len().div_ceil(usize::from(self.servers));
+        let workers = u16::try_from(each).unwrap_or(u16::MAX);
         let as_origin = Point { mode, workers, ..point.clone() };
-        self.start(Who::Direct, &as_origin, 0, cpus, programs, ports)
+        let start = |_| {
+            let started = self.start(Who::Direct, &as_origin, &[], cpus, programs, ports)?;
+            started.context("an origin serves whatever is asked")
+        };
+        (0..self.servers).map(start).collect()
+    }
+
+    /// Starts generators that wait for orders on `cpus`, and know each other by `token`.
+    ///
+    /// # Errors
+    /// One does not start.
+    pub fn agents(
+        &self,
+        clients: u16,
+        token: &str,
+        cpus: &[usize],
+        programs: &Programs,
+        ports: &mut Ports,
+    ) -> Result<Vec<Running>> {
+        let start = |_| {
+            let port = ports.take()?;
+            let dir = self.file(&format!("agent-{port}"));
+            fs::create_dir_all(&dir)?;
+            let mut command = Command::new(&programs.weir);
+            command.args(["load", "agent", "--listen", &format!("127.0.0.1:{port}")]);
+            command.env("WEIR_LOAD_TOKEN", token).current_dir(&dir);
+            let agent = on(cpus, || Running::start("a generator", command, &dir, port))?;
+            agent.wait_until_it_listens()
+        };
+        (0..clients).map(start).collect()
     }
 
     /// Starts `who` for `point` on `cpus` and waits until it listens; `None` for what it does not do.
@@ -258,7 +333,7 @@ impl Ground {
         &self,
         who: Who,
         point: &Point,
-        origin: u16,
+        origins: &[u16],
         cpus: &[usize],
         programs: &Programs,
         ports: &mut Ports,
@@ -267,7 +342,7 @@ impl Ground {
         let program = programs.of(who)?;
         let (name, (command, dir)) = match who {
             Who::Direct => ("the origin", self.origin_command(program, point, port)?),
-            _ => match self.configuration(who, point, port, origin)? {
+            _ => match self.configuration(who, point, port, origins)? {
                 Some(text) => (who.name(), self.command(who, program, &text, port)?),
                 None => return Ok(None),
             },

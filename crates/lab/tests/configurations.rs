@@ -7,8 +7,16 @@ use weir_lab::programs::Programs;
 use weir_lab::scenario::{Mode, Point, Scenario, Who};
 use weir_lab::servers::Ground;
 
-const MODES: [Mode; 6] =
-    [Mode::FilesHttp, Mode::FilesHttps, Mode::Http, Mode::Https, Mode::TcpHttp, Mode::TcpHttps];
+const MODES: [Mode; 8] = [
+    Mode::FilesHttp,
+    Mode::FilesHttps,
+    Mode::Http,
+    Mode::Https,
+    Mode::TcpHttp,
+    Mode::TcpHttps,
+    Mode::HandshakeRsa2048,
+    Mode::HandshakeP256,
+];
 
 /// Every mode, size and number of workers, tested by the program itself; how many were accepted.
 fn accepted(who: Who, flag: &str) -> usize {
@@ -16,13 +24,21 @@ fn accepted(who: Who, flag: &str) -> usize {
     let mut count = 0;
     for scenario in Scenario::built_in().unwrap() {
         let ground = Ground::prepare(&scenario, 4096).unwrap();
-        for (mode, size) in MODES.iter().flat_map(|m| scenario.sizes.iter().map(move |s| (*m, s.clone()))) {
+        let keys: Vec<_> = scenario.modes.iter().filter_map(|m| m.handshakes()).collect();
+        let fits = |m: &&Mode| m.handshakes().is_none_or(|key| keys.contains(&key));
+        let works = MODES.iter().filter(fits);
+        for (mode, size) in works.flat_map(|m| scenario.sizes.iter().map(move |s| (*m, s.clone()))) {
             for workers in [1, 4] {
-                let point = Point { mode, keepalive: true, size: size.clone(), workers };
-                let Some(text) = ground.configuration(who, &point, 12_345, 12_346).unwrap() else {
-                    assert!(who == Who::Haproxy && size == "100k", "{who:?} can {}", point.name());
+                let point = Point { mode, keepalive: true, size: size.clone(), workers, rate: None };
+                let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();
+                let Some(text) = ground.configuration(who, &point, 12_345, &origins).unwrap() else {
+                    let large = ["100k", "1m", "10m"].contains(&size.as_str());
+                    assert!(who == Who::Haproxy && large, "{who:?} can {}", point.name());
                     continue;
                 };
+                let passes_on = matches!(mode, Mode::Http | Mode::Https | Mode::TcpHttp | Mode::TcpHttps);
+                let named = origins.iter().filter(|o| text.contains(&format!("127.0.0.1:{o}"))).count();
+                assert_eq!(named, if passes_on { origins.len() } else { 0 }, "{text}");
                 let (mut command, _) = ground.command(who, &found, &text, 12_345).unwrap();
                 let output = command.arg(flag).output().unwrap();
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();

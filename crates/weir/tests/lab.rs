@@ -5,11 +5,14 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use weir_lab::accounting::family;
 use weir_lab::report::Report;
 use weir_lab::results::Record;
 use weir_lab::stats::median;
+use weir_testkit::Deadline;
 
 const SCENARIO: &str = "\
 id: tiny
@@ -22,7 +25,7 @@ sizes: [1k, 10k]
 connections: 4
 plots: [bars, distribution, workers]
 full: { runs: 9, seconds: 20, warmup: 2 }
-quick: { runs: 2, seconds: 0.08, warmup: 0.02, sizes: [1k] }
+quick: { runs: 2, seconds: 0.3, warmup: 0.05, sizes: [1k] }
 ";
 
 fn lab(dir: &Path, words: &[&str]) -> Output {
@@ -40,8 +43,13 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn records(dir: &Path) -> Vec<PathBuf> {
+    records_of(dir, "tiny")
+}
+
+fn records_of(dir: &Path, id: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for point in std::fs::read_dir(dir.join("out/tiny")).unwrap().flatten().filter(|e| e.path().is_dir()) {
+    for point in std::fs::read_dir(dir.join("out").join(id)).unwrap().flatten().filter(|e| e.path().is_dir())
+    {
         let files = std::fs::read_dir(point.path()).unwrap().flatten().map(|e| e.path());
         found.extend(files.filter(|f| f.extension().is_some_and(|e| e == "json")));
     }
@@ -170,4 +178,206 @@ fn a_rival_that_dies_is_named_with_what_it_said() {
     assert!(made.status.success(), "{}", printed(&made));
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).unwrap();
     assert!(page.contains("no luck today"));
+}
+
+#[test]
+fn rates_are_shares_and_several_clients_count_as_one() {
+    let dir = folder();
+    let text = "\
+id: more
+title: several clients, several servers, rates and handshakes
+about: for a test
+contenders: [weir, nginx]
+modes: [http, handshake-p256]
+keepalive: [true]
+sizes: ['128']
+connections: 8
+clients: 2
+servers: 2
+rates: [max, 50% of the slowest, 1g]
+full: { runs: 1, seconds: 1, warmup: 0 }
+quick: { runs: 1, seconds: 0.2, warmup: 0.05 }
+";
+    // Far beyond what anybody does: such a rate is left out with a reason.
+    let text = text.replace("1g", "1000000000");
+    std::fs::write(dir.path().join("more.yaml"), text).unwrap();
+    let run = lab(dir.path(), &["run", "--quick", "--out", "out", "more.yaml"]);
+    assert!(run.status.success(), "{}", printed(&run));
+    let all: Vec<Record> = records_of(dir.path(), "more")
+        .iter()
+        .map(|f| serde_json::from_str(&std::fs::read_to_string(f).unwrap()).unwrap())
+        .collect();
+    // Two modes, at full speed and at a share, two contenders.
+    assert_eq!(all.len(), 2 * 2 * 2);
+    for record in &all {
+        assert_eq!(record.load.agents.len(), 2, "both clients report");
+        assert_eq!(record.load.total.errors.sum(), 0, "{:?}", record.load.total.errors);
+    }
+    let rates = |paced: bool, mode: &str| -> Vec<f64> {
+        let of_mode = all.iter().filter(|r| r.point.mode.name() == mode && r.point.rate.is_some() == paced);
+        of_mode.map(|r| r.load.total.rate_wanted.unwrap_or(r.load.total.rate)).collect()
+    };
+    for mode in ["http", "handshake-p256"] {
+        let slowest = rates(false, mode).into_iter().fold(f64::MAX, f64::min);
+        let wanted = rates(true, mode);
+        assert_eq!(wanted.len(), 2);
+        for rate in wanted {
+            assert!((rate / slowest - 0.5).abs() < 0.01, "{rate} of {slowest}");
+        }
+    }
+    let left_out =
+        std::fs::read_to_string(dir.path().join("out/more/http-kept-128-w1-r1000000000/nginx.failed"));
+    assert!(left_out.unwrap().contains("far beyond what the fastest contender does"));
+}
+
+#[test]
+fn a_burstable_machine_slows_down_when_its_credits_are_spent() {
+    let dir = folder();
+    let text = "\
+id: burst
+title: credits are spent
+about: for a test
+contenders: [weir]
+modes: [http]
+keepalive: [true]
+sizes: [1k]
+connections: 4
+rates: [max, 60%]
+burstable: { baseline: 0.1, launch_credits: 0.001, most_credits: 1 }
+full: { runs: 3, seconds: 1, warmup: 0 }
+quick: { runs: 3, seconds: 1, warmup: 0 }
+";
+    std::fs::write(dir.path().join("burst.yaml"), text).unwrap();
+    let run = lab(dir.path(), &["run", "--quick", "--out", "out", "burst.yaml"]);
+    assert!(run.status.success(), "{}", printed(&run));
+    // A machine without control groups says so, and goes on.
+    if let Ok(why) = std::fs::read_to_string(dir.path().join("out/burst/skipped")) {
+        assert!(why.contains("CPU time cannot be rationed on this machine"), "{why}");
+        return;
+    }
+    let mut all: Vec<Record> = records_of(dir.path(), "burst")
+        .iter()
+        .map(|f| serde_json::from_str(&std::fs::read_to_string(f).unwrap()).unwrap())
+        .filter(|r: &Record| r.point.rate.is_some())
+        .collect();
+    all.sort_by_key(|r| r.run);
+    let accounts: Vec<_> = all.iter().map(|r| r.account.unwrap()).collect();
+    assert_eq!(accounts.len(), 3);
+    assert_eq!(accounts[0].before, 0.001);
+    for pair in accounts.windows(2) {
+        assert_eq!(pair[1].before, pair[0].after, "what a run leaves is what the next one has");
+    }
+    let spent = accounts.iter().position(|a| a.limited > 0.9).expect("credits are spent");
+    let p99 = |run: usize| all[run].load.total.latency.at(99.0).unwrap();
+    assert!(p99(spent) > 20_000.0, "{} us is no stall", p99(spent));
+}
+
+#[test]
+fn a_rival_that_is_killed_is_named_and_the_others_go_on() {
+    let dir = folder();
+    let text = SCENARIO
+        .replace("[direct, weir, nginx, haproxy]", "[weir, haproxy]")
+        .replace("modes: [http, tcp-https]", "modes: [http]")
+        .replace("[true, false]", "[true]")
+        .replace("seconds: 0.3,", "seconds: 2,");
+    std::fs::write(dir.path().join("tiny.yaml"), text).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["lab", "run", "--quick", "--out", "out", "tiny.yaml"])
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Deadline::after(Duration::from_secs(30));
+    let rival = loop {
+        // Weir's run comes first, so haproxy is seen from when it is its turn.
+        let named = |pid: &u32| {
+            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.contains("haproxy\0-db\0")
+        };
+        if let Some(pid) = family(run.id()).into_iter().find(named) {
+            break pid;
+        }
+        assert!(deadline.look_again(), "haproxy is not seen");
+    };
+    let killed = Command::new("kill").args(["-9", &rival.to_string()]).status().unwrap();
+    assert!(killed.success());
+    let run = run.wait_with_output().unwrap();
+    assert!(!run.status.success());
+    let said = printed(&run);
+    assert!(said.contains("haproxy ended (signal: 9 (SIGKILL))"), "{said}");
+    assert_eq!(records(dir.path()).len(), 2, "Weir has its figures");
+    let noted = std::fs::read_to_string(dir.path().join("out/tiny/http-kept-1k-w1/haproxy.failed")).unwrap();
+    assert!(noted.contains("SIGKILL"), "{noted}");
+}
+
+/// Answers as kubectl does before a cluster with one controller of nginx's and one of somebody else's, and notes what it was asked.
+const KUBECTL: &str = r#"#!/bin/sh
+echo "$*" >> "$KUBECTL_LOG"
+case "$*" in
+  *ingressclasses*) echo '{"items":[{"metadata":{"name":"public"},"spec":{"controller":"k8s.io/ingress-nginx"}},
+    {"metadata":{"name":"t"},"spec":{"controller":"traefik.io/ingress-controller"}}]}';;
+  apply*) cat > "$KUBECTL_LOG.applied";;
+esac
+"#;
+
+#[test]
+fn ingress_controllers_are_measured_where_they_answer() {
+    let dir = folder();
+    let ports = [weir_testkit::Port::lease(), weir_testkit::Port::lease()];
+    let [http, https] = [ports[0].number(), ports[1].number()];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(["load", "serve", "--sizes", "1k"]);
+    command.args(["--http", &format!("127.0.0.1:{http}"), "--https", &format!("127.0.0.1:{https}")]);
+    let _controller = weir_testkit::Process::spawn(command).unwrap();
+    let deadline = Deadline::after(Duration::from_secs(20));
+    while ![http, https].into_iter().all(weir_testkit::port::is_listening) {
+        assert!(deadline.look_again(), "the server does not listen");
+    }
+    let kubectl = dir.path().join("kubectl");
+    std::fs::write(&kubectl, KUBECTL).unwrap();
+    std::fs::set_permissions(&kubectl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let text = "\
+id: cluster
+title: in a cluster
+about: for a test
+contenders: [weir, nginx]
+modes: [http, handshake-p256]
+keepalive: [true]
+sizes: [1k]
+connections: 4
+kubernetes: { image: pages, folder: /pages, replicas: 1 }
+full: { runs: 1, seconds: 1, warmup: 0 }
+quick: { runs: 1, seconds: 0.3, warmup: 0 }
+";
+    std::fs::write(dir.path().join("cluster.yaml"), text).unwrap();
+    let run = |path: &str| {
+        Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(["lab", "run", "--quick", "--out", "out", "--ingress"])
+            .args([&format!("nginx=127.0.0.1:{http}:{https}"), "cluster.yaml"])
+            .current_dir(dir.path())
+            .env("PATH", path)
+            .env("KUBECTL_LOG", dir.path().join("log"))
+            .output()
+            .unwrap()
+    };
+    // No cluster, no figures: the reason is kept, and nothing has failed.
+    let none = run("/nowhere");
+    assert!(none.status.success(), "{}", printed(&none));
+    let skipped = dir.path().join("out/cluster/skipped");
+    assert_eq!(std::fs::read_to_string(&skipped).unwrap(), "kubectl is not on this machine");
+
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let there = run(&path);
+    assert!(there.status.success(), "{}", printed(&there));
+    assert!(!skipped.exists());
+    let all = records_of(dir.path(), "cluster");
+    assert_eq!(all.len(), 2, "requests and handshakes, of the one controller that is there");
+    let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+    assert!(log.contains("delete namespace weir-lab-"), "{log}");
+    let applied = std::fs::read_to_string(dir.path().join("log.applied")).unwrap();
+    let applied: serde_json::Value = serde_json::from_str(&applied).unwrap();
+    let ingress = applied["items"].as_array().unwrap().iter().find(|i| i["kind"] == "Ingress").unwrap();
+    assert_eq!(ingress["spec"]["ingressClassName"], "public");
+    assert_eq!(ingress["spec"]["rules"][0]["host"], "nginx.weir-lab.example");
 }

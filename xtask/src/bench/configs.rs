@@ -35,13 +35,14 @@ pub(super) fn nginx_one_site(port: u16, ground: &Ground) -> String {
 
 fn role<'a>(work: Work, port: u16, ground: &'a Ground, html: &'a Path) -> Role<'a> {
     let files = |size: Size| Service::Files { root: html, file: size.file(), bytes: size.bytes() as u64 };
-    let proxy = |size: Size| Service::Proxy { origin: ground.origin.number(), bytes: size.bytes() as u64 };
+    let origins = &ground.origin_ports;
+    let proxy = |size: Size| Service::Proxy { origins, bytes: size.bytes() as u64 };
     let service = match work {
         Work::Static(size) | Work::Https(size) => files(size),
         Work::Handshake(_) | Work::Idle { .. } | Work::Sites => files(Size::Zero),
         Work::Proxy(size) => proxy(size),
         Work::Connection => proxy(Size::K1),
-        Work::Tcp(_) => Service::Tcp { origin: ground.origin.number() },
+        Work::Tcp(_) => Service::Tcp { origins },
     };
     let encrypted = matches!(work, Work::Https(_) | Work::Handshake(_) | Work::Idle { tls: true });
     let certificate = ground.certificate(work);

@@ -73,6 +73,8 @@ pub(super) struct Ground {
     p256: (Certificate, CertificateFiles),
     rsa: (Certificate, CertificateFiles),
     pub(super) origin: Port,
+    /// Its number, as configurations take it.
+    pub(super) origin_ports: [u16; 1],
     /// The most descriptors a process may have here.
     pub(super) descriptors: u64,
     origin_process: Option<Process>,
@@ -98,7 +100,9 @@ impl Ground {
         let names = ["localhost", "127.0.0.1"];
         let p256 = made(Certificate::p256(&names), "p256");
         let rsa = made(Certificate::rsa2048(&names), "rsa");
-        let mut ground = Self { dir, p256, rsa, origin: Port::lease(), descriptors, origin_process: None };
+        let origin = Port::lease();
+        let origin_ports = [origin.number()];
+        let mut ground = Self { dir, p256, rsa, origin, origin_ports, descriptors, origin_process: None };
         ground.start_origin()?;
         Ok(ground)
     }

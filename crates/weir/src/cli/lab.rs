@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
+use weir_lab::cluster::Address;
 use weir_lab::report;
 use weir_lab::run::{self, Options};
 use weir_lab::scenario::{Scenario, Who};
@@ -56,6 +58,9 @@ struct Run {
     /// Where results go; what is there already is not measured again.
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
+    /// The weir to measure, instead of this program; it is the generator too.
+    #[arg(long, value_name = "PROGRAM")]
+    weir: Option<PathBuf>,
     /// The nginx to compare with, instead of the one on PATH.
     #[arg(long, value_name = "PROGRAM")]
     nginx: Option<PathBuf>,
@@ -68,6 +73,16 @@ struct Run {
     /// The first port that servers listen on; the next ones follow [default: whatever is free]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Where an ingress controller answers, if its Ingress does not say: NAME=HOST[:HTTP[:HTTPS]]; may be repeated (B7).
+    #[arg(long, value_name = "WHERE", value_delimiter = ',')]
+    ingress: Vec<String>,
+}
+
+fn ingress(word: &str) -> Result<(Who, Address), anyhow::Error> {
+    let (name, address) = word.split_once('=').context("--ingress NAME=HOST[:HTTP[:HTTPS]]")?;
+    let known = [Who::Weir, Who::Nginx, Who::Haproxy].into_iter().find(|who| who.name() == name);
+    let who = known.with_context(|| format!("--ingress {name}: there are weir, nginx and haproxy"))?;
+    Ok((who, Address::parse(address).context("--ingress")?))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -122,7 +137,10 @@ fn measure(words: Run) -> Result<(), anyhow::Error> {
         scenarios: Scenario::choose(&words.scenarios)?,
         quick: words.quick,
         out: words.out,
-        weir: std::env::current_exe()?,
+        weir: match words.weir {
+            Some(path) => path.canonicalize().with_context(|| format!("--weir {}", path.display()))?,
+            None => std::env::current_exe()?,
+        },
         programs,
         without: words
             .without
@@ -134,6 +152,7 @@ fn measure(words: Run) -> Result<(), anyhow::Error> {
             })
             .collect(),
         ports: words.port.map_or(Ports::Any, Ports::From),
+        ingresses: words.ingress.iter().map(|word| ingress(word)).collect::<Result<_, _>>()?,
     })?;
     println!("next: weir lab report {}", out.display());
     Ok(())
