@@ -141,9 +141,9 @@ fn cluster_of(job: &Job<'_>, ground: &Ground, told: &BTreeMap<Who, Address>) -> 
     let classes = cluster::classes(&job.contenders).map_err(anyhow::Error::msg)?;
     let pages: Vec<(String, usize)> = job
         .scenario
-        .sizes
-        .iter()
-        .map(|size| Ok((size.clone(), usize::try_from(crate::scenario::bytes(size)?)?)))
+        .pages()
+        .into_iter()
+        .map(|size| Ok((size.clone(), usize::try_from(crate::scenario::bytes(&size)?)?)))
         .collect::<Result<_>>()?;
     let [chain, key, _] = ground.certificate(job.scenario.tls.key);
     Cluster::prepare(wanted, &pages, [&chain, &key], &classes, told).map(Some)

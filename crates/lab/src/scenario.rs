@@ -23,6 +23,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("B6", include_str!("../scenarios/b6.yaml")),
     ("B7", include_str!("../scenarios/b7.yaml")),
     ("B8", include_str!("../scenarios/b8.yaml")),
+    ("packed", include_str!("../scenarios/packed.yaml")),
 ];
 
 /// One scenario file.
@@ -38,11 +39,17 @@ pub struct Scenario {
     /// Who is measured, in this order.
     pub contenders: Vec<Who>,
     /// What they do.
+    #[serde(default)]
     pub modes: Vec<Mode>,
     /// Whether connections are kept for the next request.
+    #[serde(default)]
     pub keepalive: Vec<bool>,
     /// Page sizes: `0`, `128`, `10k`, `1m`.
+    #[serde(default)]
     pub sizes: Vec<String>,
+    /// Points one by one, where not every combination of the above is wanted.
+    #[serde(default)]
+    pub points: Vec<Single>,
     /// Worker threads or processes of each server.
     #[serde(default = "one_worker")]
     pub workers: Vec<u16>,
@@ -88,6 +95,23 @@ fn one_worker() -> Vec<u16> {
 
 fn one() -> u16 {
     1
+}
+
+/// One point, for all workers and rates.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Single {
+    /// What is done.
+    pub mode: Mode,
+    /// The page.
+    pub size: String,
+    /// Whether connections are kept.
+    #[serde(default = "yes")]
+    pub keepalive: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What serves pages in a cluster.
@@ -408,8 +432,8 @@ impl Scenario {
             scenario.id
         );
         for quick in [false, true] {
-            for size in &scenario.sizes {
-                scenario.rates(quick).of(size)?;
+            for single in scenario.singles(quick) {
+                scenario.rates(quick).of(&single.size)?;
             }
             let (points, effort) = (scenario.points(quick), scenario.effort(quick));
             ensure!(!points.is_empty() && !scenario.contenders.is_empty(), "nothing to measure");
@@ -475,34 +499,61 @@ impl Scenario {
         bail!("no scenario `{word}`: there are {}, `all`, and files that you write", ids.join(", "))
     }
 
-    /// Every combination, in the order in which they are measured.
+    /// All points, in the order in which they are measured.
     #[must_use]
     pub fn points(&self, quick: bool) -> Vec<Point> {
-        let modes = self.quick.modes.as_ref().filter(|_| quick).unwrap_or(&self.modes);
-        let kept = self.quick.keepalive.as_ref().filter(|_| quick).unwrap_or(&self.keepalive);
-        let sizes = self.quick.sizes.as_ref().filter(|_| quick).unwrap_or(&self.sizes);
         let workers = self.quick.workers.as_ref().filter(|_| quick).unwrap_or(&self.workers);
         let mut points: Vec<Point> = Vec::new();
-        for &mode in modes {
-            for &keepalive in kept {
-                for size in sizes {
-                    for &workers in workers {
-                        // They were read when the scenario was: none fails here.
-                        for rate in self.rates(quick).of(size).unwrap_or_default() {
-                            let point = match mode.handshakes() {
-                                // Nothing is requested: there are no pages, and no next request.
-                                Some(_) => Point { mode, keepalive: false, size: "0".into(), workers, rate },
-                                None => Point { mode, keepalive, size: size.clone(), workers, rate },
-                            };
-                            if !points.contains(&point) {
-                                points.push(point);
-                            }
-                        }
+        for Single { mode, size, keepalive } in self.singles(quick) {
+            for &workers in workers {
+                // They were read when the scenario was: none fails here.
+                for rate in self.rates(quick).of(&size).unwrap_or_default() {
+                    let point = match mode.handshakes() {
+                        // Nothing is requested: there are no pages, and no next request.
+                        Some(_) => Point { mode, keepalive: false, size: "0".into(), workers, rate },
+                        None => Point { mode, keepalive, size: size.clone(), workers, rate },
+                    };
+                    if !points.contains(&point) {
+                        points.push(point);
                     }
                 }
             }
         }
         points
+    }
+
+    /// Every combination of what is done, and those that are named one by one.
+    fn singles(&self, quick: bool) -> Vec<Single> {
+        let modes = self.quick.modes.as_ref().filter(|_| quick).unwrap_or(&self.modes);
+        let kept = self.quick.keepalive.as_ref().filter(|_| quick).unwrap_or(&self.keepalive);
+        let sizes = self.quick.sizes.as_ref().filter(|_| quick).unwrap_or(&self.sizes);
+        let mut singles = Vec::new();
+        for &mode in modes {
+            for &keepalive in kept {
+                singles.extend(sizes.iter().map(|size| Single { mode, size: size.clone(), keepalive }));
+            }
+        }
+        singles.extend(self.points.iter().cloned());
+        singles
+    }
+
+    /// The sizes of all pages that are asked for.
+    #[must_use]
+    pub fn pages(&self) -> Vec<String> {
+        let mut pages: Vec<String> = self.points(false).into_iter().map(|point| point.size).collect();
+        pages.sort();
+        pages.dedup();
+        pages
+    }
+
+    /// The keys that servers need.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys: Vec<Key> = self.points(false).iter().filter_map(|p| p.mode.handshakes()).collect();
+        keys.push(self.tls.key);
+        keys.sort();
+        keys.dedup();
+        keys
     }
 
     fn rates(&self, quick: bool) -> &Rates {
@@ -519,12 +570,13 @@ impl Scenario {
         }
     }
 
-    /// About how long it takes, seconds.
+    /// About how long it takes on so many CPUs, seconds.
     #[must_use]
-    pub fn seconds(&self, quick: bool) -> f64 {
+    pub fn seconds(&self, quick: bool, cpus: usize) -> f64 {
         let effort = self.effort(quick);
+        let fits = |point: &&Point| self.placement == Placement::Packed || usize::from(point.workers) <= cpus;
         let takes = |point: &Point| self.contenders.iter().filter(|w| takes_part(**w, point.mode)).count();
-        let runs: usize = self.points(quick).iter().map(takes).sum();
+        let runs: usize = self.points(quick).iter().filter(fits).map(takes).sum();
         runs as f64 * f64::from(effort.runs) * effort.whole()
     }
 }
@@ -552,9 +604,12 @@ mod tests {
         let all = Scenario::built_in().unwrap();
         for (scenario, (id, _)) in all.iter().zip(BUILT_IN) {
             assert_eq!(&scenario.id, id);
-            assert!(scenario.seconds(true) < 900.0, "{id} is not quick: {} s", scenario.seconds(true));
+            let quick = scenario.seconds(true, 2);
+            assert!(quick > 0.0 && quick < 900.0, "{id} is not quick: {quick} s");
             assert!(!scenario.points(false).is_empty(), "{id}");
         }
+        let together: f64 = all.iter().map(|s| s.seconds(true, 2)).sum();
+        assert!(together < 40.0 * 60.0, "all together are quick on two CPUs: {together} s");
         assert_eq!(Scenario::choose(&["all".into(), "b8".into()]).unwrap().len(), all.len());
     }
 

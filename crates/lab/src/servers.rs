@@ -169,15 +169,11 @@ impl Ground {
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
         let pages = dir.path().join("pages");
         fs::create_dir(&pages)?;
-        for size in scenario.sizes.iter().map(String::as_str).chain(["0"]) {
-            fs::write(pages.join(size), vec![b'x'; usize::try_from(bytes(size)?)?])?;
+        for size in scenario.pages() {
+            fs::write(pages.join(&size), vec![b'x'; usize::try_from(bytes(&size)?)?])?;
         }
         let ground = Self { dir, key: scenario.tls.key, servers: scenario.servers, descriptors };
-        let mut keys: Vec<Key> = scenario.modes.iter().filter_map(|m| m.handshakes()).collect();
-        keys.push(scenario.tls.key);
-        keys.sort();
-        keys.dedup();
-        keys.into_iter().try_for_each(|key| ground.write_certificate(key))?;
+        scenario.keys().into_iter().try_for_each(|key| ground.write_certificate(key))?;
         Ok(ground)
     }
 

@@ -24,10 +24,10 @@ fn accepted(who: Who, flag: &str) -> usize {
     let mut count = 0;
     for scenario in Scenario::built_in().unwrap() {
         let ground = Ground::prepare(&scenario, 4096).unwrap();
-        let keys: Vec<_> = scenario.modes.iter().filter_map(|m| m.handshakes()).collect();
+        let keys = scenario.keys();
         let fits = |m: &&Mode| m.handshakes().is_none_or(|key| keys.contains(&key));
         let works = MODES.iter().filter(fits);
-        for (mode, size) in works.flat_map(|m| scenario.sizes.iter().map(move |s| (*m, s.clone()))) {
+        for (mode, size) in works.flat_map(|m| scenario.pages().into_iter().map(move |s| (*m, s))) {
             for workers in [1, 4] {
                 let point = Point { mode, keepalive: true, size: size.clone(), workers, rate: None };
                 let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();

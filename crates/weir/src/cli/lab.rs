@@ -116,13 +116,14 @@ pub(super) fn run(lab: Lab) -> ExitCode {
 }
 
 fn list() -> Result<(), anyhow::Error> {
+    let cpus = weir_lab::machine::cpus()?.len();
     for scenario in Scenario::built_in()? {
         println!(
-            "{:<5}{}\n     {} quick, {} in full",
+            "{:<8}{}\n        {} quick, {} in full on {cpus} CPUs",
             scenario.id,
             scenario.title,
-            weir_lab::time(scenario.seconds(true)),
-            weir_lab::time(scenario.seconds(false))
+            weir_lab::time(scenario.seconds(true, cpus)),
+            weir_lab::time(scenario.seconds(false, cpus))
         );
     }
     Ok(())
