@@ -381,3 +381,41 @@ quick: { runs: 1, seconds: 0.3, warmup: 0 }
     assert_eq!(ingress["spec"]["ingressClassName"], "public");
     assert_eq!(ingress["spec"]["rules"][0]["host"], "nginx.weir-lab.example");
 }
+
+#[test]
+fn a_run_that_is_stopped_leaves_nobody_behind_and_goes_on() {
+    let dir = folder();
+    let words = ["run", "--quick", "--out", "out", "--without", "direct", "tiny.yaml"];
+    let run = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .arg("lab")
+        .args(words)
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Deadline::after(Duration::from_secs(30));
+    while !dir.path().join("out/tiny/http-kept-1k-w1/haproxy-0.json").exists() {
+        assert!(deadline.look_again(), "nothing is measured");
+    }
+    let started: Vec<u32> = family(run.id()).into_iter().filter(|pid| *pid != run.id()).collect();
+    assert!(started.len() >= 4, "contenders and their origin stand ready");
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    let stopped = run.wait_with_output().unwrap();
+    assert!(!stopped.status.success());
+    assert!(printed(&stopped).contains("the same command goes on from here"), "{}", printed(&stopped));
+    let alive = |pid: &&u32| {
+        // One that nobody has waited for yet is dead all the same.
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z') && !rest.starts_with('X'))
+    };
+    let deadline = Deadline::after(Duration::from_secs(10));
+    while let Some(pid) = started.iter().find(alive) {
+        assert!(deadline.look_again(), "process {pid} is still there");
+    }
+    let before = records(dir.path()).len();
+    assert!(before < 24);
+    let again = lab(dir.path(), &words);
+    assert!(again.status.success(), "{}", printed(&again));
+    assert_eq!(records(dir.path()).len(), 24);
+}
