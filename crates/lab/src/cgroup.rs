@@ -1,6 +1,6 @@
 //! A control group that limits the CPU time of a server.
 //!
-//! Owns: groups that it made, below the one that this process is in, and their end.
+//! Owns: groups that it made, below the one that this process is in or one above it, and their end.
 //! Never: changes a group that it did not make.
 //! Driven by: `run`, for servers on a burstable machine.
 //!
@@ -140,8 +140,8 @@ fn controller(own: &str, mounts: &str) -> Result<(PathBuf, Form)> {
         let list = fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap_or_default();
         list.split_ascii_whitespace().any(|c| c == "cpu")
     };
-    // A group that holds processes cannot hand controllers down, except the root; so a group beside ours serves as well.
-    for dir in [Some(dir.as_path()), dir.parent()].into_iter().flatten().filter(|d| d.starts_with(&mount)) {
+    // A group that holds processes cannot hand controllers down, except the root; so a group above ours serves as well.
+    for dir in dir.ancestors().take_while(|d| d.starts_with(&mount)) {
         if grants(dir) || (fs::write(dir.join("cgroup.subtree_control"), "+cpu").is_ok() && grants(dir)) {
             return Ok((dir.to_owned(), Form::V2));
         }
@@ -188,6 +188,19 @@ mod tests {
         let mounts = "31 30 0:27 / /nowhere/unified rw - cgroup2 cgroup2 rw\n";
         let kept = controller("0::/user.slice\n", mounts).unwrap_err().to_string();
         assert!(kept.contains("not handed down"), "{kept}");
+    }
+
+    #[test]
+    fn the_second_form_is_used_where_a_group_above_hands_it_down() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("system.slice/ssh.service");
+        fs::create_dir_all(&own).unwrap();
+        let mounts = format!("31 30 0:27 / {} rw,nosuid - cgroup2 cgroup2 rw\n", root.path().display());
+        fs::write(root.path().join("cgroup.subtree_control"), "cpu memory\n").unwrap();
+        let found = controller("0::/system.slice/ssh.service\n", &mounts).unwrap();
+        // What is written to a plain file stays there, unlike a kernel's; none of them says `cpu` but the root's.
+        assert_eq!(found, (root.path().to_owned(), Form::V2));
+        assert_eq!(fs::read_to_string(own.join("cgroup.subtree_control")).unwrap(), "+cpu");
     }
 
     #[test]
