@@ -43,6 +43,8 @@ const NEEDS: &[Need] = &[
     need("wrk", "wrk", true),
     need("curl", "curl", false),
     need("openssl", "openssl", false),
+    need("h2load", "nghttp2-client", false),
+    need("nghttpd", "nghttp2-server", false),
     need("ip", "iproute2", false),
     need("unshare", "util-linux", false),
     need("nsenter", "util-linux", false),

@@ -1,4 +1,4 @@
-//! HTTP/1 connections in both roles.
+//! HTTP/1 connections in both roles, and HTTP/2 as a machine without a socket ([`h2`]).
 //!
 //! Owns: receiving heads and bodies into pooled buffers, sending heads and bodies with the right framing, timeouts of
 //! both.
@@ -16,6 +16,7 @@
 
 mod client;
 mod error;
+pub mod h2;
 mod receive;
 mod send;
 mod server;
