@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::poll_fn;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use weir_rt::Alarm;
@@ -58,6 +58,12 @@ impl Pace {
 
     /// Waits until `due`. One wait a slot at a time, and not to be dropped before its end.
     pub(crate) async fn wait(&self, slot: u32, due: u64) {
+        self.begin(slot, due);
+        poll_fn(|cx| self.poll(slot, cx)).await;
+    }
+
+    /// Begins to wait until `due`, for who polls: [`Pace::poll`] then tells. One wait a slot at a time.
+    pub(crate) fn begin(&self, slot: u32, due: u64) {
         self.queue.borrow_mut().push(Reverse((due, slot)));
         if let Some(waiter) = self.waiters.borrow_mut().get_mut(slot as usize) {
             waiter.due = due;
@@ -65,17 +71,20 @@ impl Pace {
         if due < self.set.get() {
             self.arm(due);
         }
-        poll_fn(|cx| {
-            let mut waiters = self.waiters.borrow_mut();
-            match waiters.get_mut(slot as usize) {
-                Some(waiter) if waiter.due != NEVER => {
+    }
+
+    /// Whether the wait that was begun is over.
+    pub(crate) fn poll(&self, slot: u32, cx: &mut Context<'_>) -> Poll<()> {
+        match self.waiters.borrow_mut().get_mut(slot as usize) {
+            Some(waiter) if waiter.due != NEVER => {
+                // Most polls are of the same task as the last one.
+                if !waiter.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                     waiter.waker = Some(cx.waker().clone());
-                    Poll::Pending
                 }
-                _ => Poll::Ready(()),
+                Poll::Pending
             }
-        })
-        .await;
+            _ => Poll::Ready(()),
+        }
     }
 
     /// Lets all go on that are due at `now`.

@@ -13,9 +13,11 @@ use weir_rt::{
     ClientTls, ClientTlsConfig, IoChoice, TlsVersion, resolve_groups, resolve_suites, resolve_suites13,
 };
 
+use weir_wire::h2::ALPN;
+
 use crate::report::Work;
 use crate::schedule::{Course, Schedule};
-use crate::shot::{Request, Shot, cycle};
+use crate::shot::{Request, Shot, StreamShot, cycle};
 use crate::target::{Scheme, Target};
 
 /// What a command line asks for. The defaults are wrk's.
@@ -45,6 +47,8 @@ pub struct Options {
     pub work: Work,
     /// Record a latency for each batch of pipelined requests, not for each request.
     pub batch: bool,
+    /// Speak HTTP/2, with so many streams at a time on each connection; by prior knowledge where there is no TLS.
+    pub h2: Option<u32>,
     /// Resume TLS sessions.
     pub resume: bool,
     /// The only TLS version.
@@ -112,6 +116,7 @@ impl Default for Options {
             timeout: Duration::from_secs(2),
             work: Work::Requests,
             batch: false,
+            h2: None,
             resume: false,
             tls_version: None,
             suites: None,
@@ -156,6 +161,8 @@ pub(crate) struct Origin {
     pub(crate) server_name: String,
     /// What is sent, made once.
     pub(crate) shots: Vec<Shot>,
+    /// The same for HTTP/2, where that is spoken.
+    pub(crate) streams: Vec<StreamShot>,
     /// The order in which `shots` are sent.
     pub(crate) cycle: Vec<usize>,
 }
@@ -186,9 +193,12 @@ impl Plan {
         let mut weights: Vec<Vec<u32>> = Vec::new();
         for target in &targets {
             let shot = shot(&options, work, &method, target);
+            let stream =
+                options.h2.map(|_| request(&options, work, &method, target).stream(target.scheme.name()));
             match origins.iter().position(|origin| origin.target.same_origin(target)) {
                 Some(at) => {
                     origins[at].shots.push(shot);
+                    origins[at].streams.extend(stream);
                     weights[at].push(target.weight);
                 }
                 None => {
@@ -199,6 +209,7 @@ impl Plan {
                         addrs,
                         server_name,
                         shots: vec![shot],
+                        streams: stream.into_iter().collect(),
                         cycle: Vec::new(),
                     });
                     weights.push(vec![target.weight]);
@@ -276,9 +287,34 @@ fn check(options: &Options, targets: &[Target]) -> Result<(), String> {
     if options.script.is_some() && (targets.len() > 1 || tcp > 0 || options.work == Work::Handshakes) {
         return Err("a script goes with one http:// or https:// URL".into());
     }
+    if let Some(streams) = options.h2 {
+        check_h2(options, streams, tcp > 0)?;
+    }
     let method = options.method.as_deref().unwrap_or("GET");
     if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-') {
         return Err(format!("`{method}` is no method"));
+    }
+    Ok(())
+}
+
+fn check_h2(options: &Options, streams: u32, tcp: bool) -> Result<(), String> {
+    if tcp {
+        return Err("tcp:// targets are for echoes: --h2 needs http:// or https://".into());
+    }
+    if options.script.is_some() {
+        return Err("scripts write HTTP/1.1, and do not go with --h2".into());
+    }
+    if streams == 0 || streams > 10_000 {
+        return Err("streams are 1 to 10000".into());
+    }
+    if options.work != Work::Requests && streams > 1 {
+        return Err(
+            "--new-connections and --handshakes have one request a connection at most: no --streams".into()
+        );
+    }
+    let slots = u64::from(options.connections) * u64::from(streams);
+    if slots > 10_000_000 {
+        return Err(format!("{slots} streams in all are too many: 10000000 are the most"));
     }
     Ok(())
 }
@@ -289,15 +325,18 @@ fn shot(options: &Options, work: Work, method: &str, target: &Target) -> Shot {
         let bytes = options.body.clone().filter(|body| !body.is_empty()).unwrap_or_else(pattern);
         return Shot { bytes, answers: 1, head: false };
     }
-    let request = Request {
+    request(options, work, method, target).build()
+}
+
+fn request<'a>(options: &'a Options, work: Work, method: &'a str, target: &'a Target) -> Request<'a> {
+    Request {
         method,
         path: &target.path,
         authority: &target.authority,
         headers: &options.headers,
         body: options.body.as_deref(),
         close: work == Work::NewConnections,
-    };
-    request.build()
+    }
 }
 
 fn resolve(target: &Target, options: &Options) -> Result<Vec<SocketAddr>, String> {
@@ -343,6 +382,7 @@ fn tls(options: &Options) -> Result<ClientTls, String> {
         suites12,
         suites13,
         groups,
+        alpn: if options.h2.is_some() { vec![ALPN.to_vec()] } else { Vec::new() },
         ..ClientTlsConfig::default()
     })
     .map_err(|error| format!("cannot use these TLS settings: {error}"))

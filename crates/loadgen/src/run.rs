@@ -417,6 +417,7 @@ impl Sums {
             tls,
             script: options.script.as_ref().map(|script| script.name.clone()),
             sources: options.sources.iter().map(ToString::to_string).collect(),
+            h2_streams: options.h2,
             io,
         }
     }

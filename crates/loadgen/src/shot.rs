@@ -4,6 +4,8 @@
 //! Never: sends; lets a header smuggle a line.
 //! Driven by: `plan` before the run; scripts through `wrk.format`.
 
+use weir_wire::h2::Fields;
+
 /// What is sent at once: one request, or several that a script joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shot {
@@ -129,6 +131,50 @@ impl Request<'_> {
     }
 }
 
+/// A request on an HTTP/2 stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamShot {
+    /// Its head.
+    pub fields: Fields,
+    /// Its body.
+    pub body: Vec<u8>,
+    /// Whether it is HEAD.
+    pub head: bool,
+}
+
+impl Request<'_> {
+    /// The request as HTTP/2 has it. Fields of a connection of HTTP/1 are left out (RFC 9113 §8.2.2), `Host` becomes
+    /// `:authority`.
+    #[must_use]
+    pub fn stream(&self, scheme: &str) -> StreamShot {
+        let host = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let authority = host.map_or(self.authority, |(_, value)| value);
+        let mut fields = Fields::new();
+        fields.push(b":method", self.method.as_bytes());
+        fields.push(b":scheme", scheme.as_bytes());
+        fields.push(b":authority", authority.as_bytes());
+        fields.push(b":path", self.path.as_bytes());
+        let mut has_length = false;
+        for (name, value) in self.headers {
+            let name = name.to_ascii_lowercase();
+            has_length |= name == "content-length";
+            match name.as_str() {
+                "host" | "connection" | "proxy-connection" | "keep-alive" | "transfer-encoding"
+                | "upgrade" => {}
+                "authorization" | "proxy-authorization" | "cookie" => {
+                    fields.push_sensitive(name.as_bytes(), value.as_bytes());
+                }
+                _ => fields.push(name.as_bytes(), value.as_bytes()),
+            }
+        }
+        let body = self.body.unwrap_or_default().to_vec();
+        if self.body.is_some() && !has_length {
+            fields.push(b"content-length", body.len().to_string().as_bytes());
+        }
+        StreamShot { fields, body, head: self.method.eq_ignore_ascii_case("HEAD") }
+    }
+}
+
 /// A cycle over `weights` in which each place comes as often as its weight, spread evenly.
 #[must_use]
 pub fn cycle(weights: &[u32]) -> Vec<usize> {
@@ -174,6 +220,36 @@ mod tests {
         let other = Request { headers: &host, method: "HEAD", ..get };
         assert_eq!(other.build().bytes, b"HEAD /a HTTP/1.1\r\nhost: other\r\n\r\n");
         assert!(other.build().head);
+    }
+
+    #[test]
+    fn streams_leave_out_what_is_of_a_connection() {
+        let headers = [("X-A", "1"), ("Connection", "close"), ("Host", "other"), ("Cookie", "c")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let post = Request {
+            method: "POST",
+            path: "/a",
+            authority: "h:1",
+            headers: &headers,
+            body: Some(b"xy"),
+            close: true,
+        };
+        let text: Vec<String> = post
+            .stream("https")
+            .fields
+            .iter()
+            .map(|field| [field.name, field.value].map(String::from_utf8_lossy).join("="))
+            .collect();
+        let expected = [
+            ":method=POST",
+            ":scheme=https",
+            ":authority=other",
+            ":path=/a",
+            "x-a=1",
+            "cookie=c",
+            "content-length=2",
+        ];
+        assert_eq!(text, expected);
     }
 
     #[test]

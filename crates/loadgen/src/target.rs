@@ -15,6 +15,17 @@ pub(crate) enum Scheme {
     Tcp,
 }
 
+impl Scheme {
+    /// Its name in a URL.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
 /// One address asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {

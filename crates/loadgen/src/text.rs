@@ -111,6 +111,9 @@ fn more(report: &Report, parts: Parts) -> String {
             if total.errors.not_as_asked > 0 { " (NOT as asked for)" } else { "" }
         );
     }
+    if total.errors.reset > 0 {
+        let _ = writeln!(out, "Streams reset by the server: {}", total.errors.reset);
+    }
     if parts.throughput {
         let _ = writeln!(out, "Throughput: {:.3} Gbit/s", total.gbit_s);
     }

@@ -140,6 +140,13 @@ fn each_kind_of_work_has_its_line() {
             > 0.0
     );
     assert!(numbers(&text(&format!("{short} --echo-size 4k {tcp}")), r"(\d+) requests in")[0] > 0.0);
+    for url in [&http, &https] {
+        let told = text(&format!("{short} --h2 -m 8 {url}/1k"));
+        assert!(numbers(&told, r"Requests/sec: +(\d+\.\d+)")[0] > 0.0 && !told.contains("errors"), "{told}");
+    }
+    let refused = load(&format!("{short} --h2 -s any.lua {http}/"));
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--h2"));
     let told = text(&format!("{short} 3@{http}/128 {http}/nothing"));
     let [found, missing] = numbers(&told, r"Status codes: 200 (\d+), 404 (\d+)")[..] else {
         panic!("{told}")

@@ -77,6 +77,8 @@ pub(super) struct Job {
     timeout_ns: u64,
     work: Work,
     batch: bool,
+    #[serde(default)]
+    h2: Option<u32>,
     resume: bool,
     tls: Option<String>,
     suites: Option<String>,
@@ -115,6 +117,7 @@ impl Job {
             timeout_ns: ns(options.timeout),
             work: options.work,
             batch: options.batch,
+            h2: options.h2,
             resume: options.resume,
             tls: options.tls_version.map(|version| version.name().to_owned()),
             suites: options.suites.clone(),
@@ -155,6 +158,7 @@ impl Job {
             timeout: Duration::from_nanos(self.timeout_ns),
             work: self.work,
             batch: self.batch,
+            h2: self.h2,
             resume: self.resume,
             tls_version: match self.tls.as_deref() {
                 None => None,

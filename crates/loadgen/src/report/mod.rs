@@ -122,6 +122,9 @@ pub struct Settings {
     pub sources: Vec<String>,
     /// How sockets were driven: `io_uring (…)` or `epoll`.
     pub io: String,
+    /// Streams at a time on each connection, where HTTP/2 was spoken.
+    #[serde(default)]
+    pub h2_streams: Option<u32>,
 }
 
 /// One address asked.
@@ -275,13 +278,23 @@ pub struct Errors {
     pub malformed: u64,
     /// Handshakes that resumed a session although a full one was asked for, or the other way round.
     pub not_as_asked: u64,
+    /// HTTP/2 streams that the server reset before their answer was whole.
+    #[serde(default)]
+    pub reset: u64,
 }
 
 impl Errors {
     /// All of them.
     #[must_use]
     pub fn sum(&self) -> u64 {
-        self.connect + self.tls + self.read + self.write + self.timeout + self.malformed + self.not_as_asked
+        self.connect
+            + self.tls
+            + self.read
+            + self.write
+            + self.timeout
+            + self.malformed
+            + self.not_as_asked
+            + self.reset
     }
 
     /// Adds another's.
@@ -293,6 +306,7 @@ impl Errors {
         self.timeout += other.timeout;
         self.malformed += other.malformed;
         self.not_as_asked += other.not_as_asked;
+        self.reset += other.reset;
     }
 }
 

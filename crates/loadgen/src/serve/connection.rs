@@ -14,7 +14,10 @@ use weir_http::body::chunked::ChunkedDecoder;
 use weir_http::{BodyEvent, ChunkLimits};
 use weir_rt::{Buf, Conn, LARGE, Listener, MEDIUM, Receiver, ServerTls, Stream, Timer, spawn};
 
+use weir_wire::h2::{ALPN, PREFACE};
+
 use super::ServeOptions;
+use super::h2;
 use super::page::Pages;
 use crate::pace::Pace;
 
@@ -22,7 +25,7 @@ use crate::pace::Pace;
 const MAX_CONNECTIONS: u32 = 65_536;
 const MAX_HEAD: usize = 64 * 1024;
 /// How long a connection may be silent.
-const IDLE: Duration = Duration::from_secs(600);
+pub(super) const IDLE: Duration = Duration::from_secs(600);
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
 /// What an address speaks.
@@ -35,20 +38,20 @@ pub(super) enum Kind {
 
 /// What the connections of one thread share.
 pub(super) struct Shared {
-    pages: Arc<Pages>,
+    pub(super) pages: Arc<Pages>,
     tls: Option<ServerTls>,
     begin: Instant,
-    delay: u64,
-    pace: Option<Pace>,
+    pub(super) delay: u64,
+    pub(super) pace: Option<Pace>,
     /// Numbers of connections that are free.
     free: RefCell<Vec<u32>>,
-    errors: Share,
-    closes: Share,
+    pub(super) errors: Share,
+    pub(super) closes: Share,
     last: RefCell<Last>,
 }
 
 /// Every n-th of many, for a share of 1/n.
-struct Share {
+pub(super) struct Share {
     rate: f64,
     sum: Cell<f64>,
 }
@@ -58,7 +61,7 @@ impl Share {
         Self { rate, sum: Cell::new(0.0) }
     }
 
-    fn hit(&self) -> bool {
+    pub(super) fn hit(&self) -> bool {
         let sum = self.sum.get() + self.rate;
         let hit = sum >= 1.0 - 1e-9;
         self.sum.set(if hit { sum - 1.0 } else { sum });
@@ -112,7 +115,7 @@ impl Shared {
         }
     }
 
-    fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> u64 {
         weir_rt::now().saturating_duration_since(self.begin).as_nanos() as u64
     }
 
@@ -143,9 +146,9 @@ impl Shared {
 }
 
 /// A connection's number; gives it back at its end.
-struct Number {
-    shared: Rc<Shared>,
-    number: u32,
+pub(super) struct Number {
+    pub(super) shared: Rc<Shared>,
+    pub(super) number: u32,
 }
 
 impl Drop for Number {
@@ -180,11 +183,43 @@ async fn serve(number: &Number, kind: Kind, stream: Stream) -> io::Result<()> {
             timer.arm(HANDSHAKE);
             let accepted = timer.run(Box::pin(tls.accept(stream))).await;
             match accepted {
-                Ok(Ok(tls)) => pages(number, &timer, Conn::Tls(tls)).await,
+                Ok(Ok(tls)) if tls.alpn_is(ALPN) => {
+                    h2::serve(number, &timer, Conn::Tls(tls), Buf::new()).await
+                }
+                Ok(Ok(tls)) => pages(number, &timer, Conn::Tls(tls), Buf::new()).await,
                 _ => Ok(()),
             }
         }
-        _ => pages(number, &timer, Conn::Plain(stream)).await,
+        _ => {
+            let (conn, mut buf) = (Conn::Plain(stream), Buf::new());
+            if begins_h2(&timer, &conn, &mut buf).await? {
+                h2::serve(number, &timer, conn, buf).await
+            } else {
+                pages(number, &timer, conn, buf).await
+            }
+        }
+    }
+}
+
+/// Whether the client begins with the preface of HTTP/2: it knows what we speak (RFC 9113 §3.3).
+async fn begins_h2(timer: &Timer, conn: &Conn, buf: &mut Buf) -> io::Result<bool> {
+    loop {
+        let known = buf.len().min(PREFACE.len());
+        if buf[..known] != PREFACE[..known] {
+            return Ok(false);
+        }
+        if known == PREFACE.len() {
+            return Ok(true);
+        }
+        timer.arm(IDLE);
+        match timer.run(conn.read_up_to(buf, MEDIUM)).await {
+            Ok(read) => {
+                if read? == 0 {
+                    return Ok(false);
+                }
+            }
+            Err(_) => return Ok(false),
+        }
     }
 }
 
@@ -203,9 +238,8 @@ async fn echo(number: &Number, timer: &Timer, stream: Stream) -> io::Result<()> 
     }
 }
 
-async fn pages(number: &Number, timer: &Timer, conn: Conn) -> io::Result<()> {
+async fn pages(number: &Number, timer: &Timer, conn: Conn, mut buf: Buf) -> io::Result<()> {
     let shared = &*number.shared;
-    let mut buf = Buf::new();
     loop {
         let Some(request) = receive(shared, timer, &conn, &mut buf).await? else { return Ok(()) };
         let page = if shared.errors.hit() {
@@ -363,7 +397,7 @@ async fn more(timer: &Timer, conn: &Conn, buf: &mut Buf) -> io::Result<bool> {
 }
 
 /// Closes so that the last answer is not lost to a reset: FIN, then what still comes is read to its end.
-async fn farewell(timer: &Timer, conn: &Conn) -> io::Result<()> {
+pub(super) async fn farewell(timer: &Timer, conn: &Conn) -> io::Result<()> {
     conn.shutdown_write().await?;
     timer.arm(Duration::from_secs(1));
     let mut rest = Buf::new();

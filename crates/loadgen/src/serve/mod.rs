@@ -1,4 +1,5 @@
-//! The generator's own servers: pages of given sizes from memory, over HTTP, HTTPS and as TCP echo.
+//! The generator's own servers: pages of given sizes from memory, over HTTP/1.1 and HTTP/2, plain and in TLS, and as TCP
+//! echo.
 //!
 //! Owns: sockets, threads and their end.
 //! Never: reads a file or a configuration while it serves; logs; keeps more connections than its bound.
@@ -7,6 +8,7 @@
 //! what is measured, and need no other program on the machine.
 
 mod connection;
+mod h2;
 mod page;
 
 use std::io;
@@ -21,6 +23,8 @@ use weir_rt::{
     CertKey, IoChoice, ListenOptions, Listener, Receiver, Runtime, RuntimeConfig, Sender, ServerTls,
     ServerTlsConfig, listen_addr, listen_tcp, mailbox, probe, spawn,
 };
+
+use weir_wire::h2::ALPN;
 
 use connection::{Kind, Shared};
 use page::Pages;
@@ -170,6 +174,7 @@ fn tls(certificate: Option<&(Vec<u8>, Vec<u8>)>) -> Result<ServerTls, String> {
     ServerTls::new(ServerTlsConfig {
         certificates: vec![pair],
         tickets: Some(tickets),
+        alpn: vec![ALPN.to_vec(), b"http/1.1".to_vec()],
         ..ServerTlsConfig::default()
     })
     .map_err(|error| format!("cannot use the certificate: {error}"))

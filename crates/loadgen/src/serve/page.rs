@@ -3,11 +3,14 @@
 //! Owns: each page with its head, as it is sent.
 //! Driven by: `connection`.
 
+use weir_wire::h2::Fields;
+
 /// The pages of a server, and its answers to what is none.
 pub(super) struct Pages {
     pages: Vec<Page>,
     missing: Page,
     busy: Page,
+    too_large: Page,
 }
 
 /// One page: a head for connections that go on, one for those that close, and the body behind either.
@@ -16,6 +19,8 @@ pub(super) struct Page {
     kept: Box<[u8]>,
     closed: Box<[u8]>,
     body: Box<[u8]>,
+    /// The head as HTTP/2 has it.
+    fields: Fields,
 }
 
 /// Bodies up to here are copied behind their heads, so that an answer is one piece.
@@ -37,7 +42,23 @@ impl Page {
         };
         let (kept, closed) = (head(""), head("Connection: close\r\n"));
         let body = if body.len() <= JOINED { Box::default() } else { body.into_boxed_slice() };
-        Self { size, kept, closed, body }
+        let mut fields = Fields::new();
+        fields.push(b":status", status.get(..3).unwrap_or_default().as_bytes());
+        fields.push(b"server", b"weir-load");
+        fields.push(b"content-type", b"application/octet-stream");
+        fields.push(b"content-length", size.to_string().as_bytes());
+        Self { size, kept, closed, body, fields }
+    }
+
+    /// Head and body of an answer on a stream.
+    pub(super) fn stream(&self) -> (&Fields, &[u8]) {
+        let body = if self.body.is_empty() {
+            let start = self.kept.len() - self.size as usize;
+            &self.kept[start..]
+        } else {
+            &self.body[..]
+        };
+        (&self.fields, body)
     }
 
     /// The two pieces of an answer; the second may be empty.
@@ -57,6 +78,7 @@ impl Pages {
             pages: sizes.iter().map(|&size| Page::new("200 OK", size)).collect(),
             missing: Page::new("404 Not Found", 0),
             busy: Page::new("503 Service Unavailable", 0),
+            too_large: Page::new("431 Request Header Fields Too Large", 0),
         }
     }
 
@@ -70,6 +92,11 @@ impl Pages {
         let name = name.split(|&b| b == b'.').next().unwrap_or_default();
         let size = std::str::from_utf8(name).ok().and_then(|name| crate::units::size(name).ok());
         self.pages.iter().find(|page| Some(page.size) == size).unwrap_or(&self.missing)
+    }
+
+    /// The answer to a head that is larger than is read.
+    pub(super) fn too_large(&self) -> &Page {
+        &self.too_large
     }
 
     /// The answer of a server that can do no more.
@@ -97,6 +124,10 @@ mod tests {
         }
         assert_eq!(size("/100k"), ("200".into(), 100 << 10));
         assert_eq!(size("/7").0, "404");
+        let (fields, body) = pages.find(b"/100k").stream();
+        assert_eq!((fields.value(b":status"), body.len()), (Some(&b"200"[..]), 100 << 10));
+        let (fields, body) = pages.find(b"/1k").stream();
+        assert_eq!((fields.value(b"content-length"), body.len()), (Some(&b"1024"[..]), 1024));
         let (head, body) = pages.find(b"/1k").pieces(true, true);
         assert!(head.ends_with(b"Content-Length: 1024\r\nConnection: close\r\n\r\n") && body.is_empty());
     }

@@ -10,11 +10,15 @@ use std::time::Duration;
 
 use weir_rt::{Buf, Conn, ConnectOptions, MEDIUM, Stream, Timer, TlsStream, connect};
 
+use weir_wire::h2::ALPN;
+
 use super::Worker;
 use crate::answer::Reader;
 use crate::plan::Origin;
 use crate::target::Scheme;
 
+/// Why `--h2` cannot go on.
+const NO_H2: &str = "the server does not agree on HTTP/2 (ALPN h2)";
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long a server may take to close a connection that is done.
@@ -147,12 +151,17 @@ impl Link {
             return Ok(Conn::Plain(stream));
         };
         let failure = match self.timer.run(tls.connect(stream, &origin.server_name)).await {
+            Ok(Ok(tls)) if worker.plan.options.h2.is_some() && !tls.alpn_is(ALPN) => NO_H2.to_owned(),
             Ok(Ok(tls)) => {
                 let mut negotiated = worker.negotiated.borrow_mut();
                 if negotiated.is_none() {
                     *negotiated = Some((tls.version().name().into(), tls.cipher().into(), tls.group()));
                 }
                 return Ok(Conn::Tls(tls));
+            }
+            // A server that knows ALPN says so itself.
+            Ok(Err(error)) if error.to_string().contains("NoApplicationProtocol") => {
+                format!("{NO_H2}: {error}")
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),

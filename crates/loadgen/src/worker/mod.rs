@@ -12,6 +12,7 @@
 
 mod echo;
 mod exchange;
+mod h2;
 mod link;
 mod unit;
 
@@ -92,6 +93,8 @@ pub(crate) struct Worker {
     scratch: RefCell<Buf>,
     heads: RefCell<HeadCache>,
     standings: RefCell<Vec<Standing>>,
+    /// For each stream of each HTTP/2 connection: when its unit was due, `NEVER` while it has none.
+    flights: RefCell<Vec<u64>>,
     samples: RefCell<Vec<u32>>,
     sample: Cell<u32>,
     sample_end: Cell<u64>,
@@ -202,6 +205,7 @@ impl Worker {
             scratch: RefCell::new(Buf::with_capacity(LARGE)),
             heads: RefCell::default(),
             standings: RefCell::new(slots.iter().map(standing).collect()),
+            flights: RefCell::new(vec![NEVER; slots.len() * plan.options.h2.unwrap_or(0) as usize]),
             samples: RefCell::default(),
             sample: Cell::new(0),
             sample_end: Cell::new(NEVER),
@@ -215,9 +219,14 @@ impl Worker {
 
     /// Starts a task for each slot, and waits until each has tried to open its connection.
     async fn open_all(self: &Rc<Self>, slots: &[u32]) {
-        for (local, &slot) in slots.iter().enumerate() {
-            spawn(unit::run(self.clone(), local as u32, slot));
-            self.tried(|tried| local + 1 - tried < OPENING).await;
+        for (begun, &slot) in slots.iter().enumerate() {
+            let (worker, local) = (self.clone(), begun as u32);
+            if self.plan.options.h2.is_some() && self.plan.work != Work::Handshakes {
+                spawn(h2::run(worker, local, slot));
+            } else {
+                spawn(unit::run(worker, local, slot));
+            }
+            self.tried(|tried| begun + 1 - tried < OPENING).await;
         }
         self.tried(|tried| tried == slots.len()).await;
     }
@@ -345,14 +354,17 @@ impl Worker {
         let timeout = u64::try_from(options.timeout.as_nanos()).unwrap_or(u64::MAX);
         let stride = u64::from(options.connections);
         let last = schedule.phases().len() - 1;
-        for standing in self.standings.borrow_mut().iter_mut() {
-            if standing.since != NEVER {
-                let age = end.saturating_sub(standing.since);
-                self.count_in(last, |tally| {
-                    tally.left_over(1, 0, age);
-                    tally.errors.timeout += u64::from(age > timeout);
-                });
-            }
+        let standings = &mut *self.standings.borrow_mut();
+        let flights = self.flights.borrow();
+        let under_way = standings.iter().map(|standing| standing.since).chain(flights.iter().copied());
+        for since in under_way.filter(|&since| since != NEVER) {
+            let age = end.saturating_sub(since);
+            self.count_in(last, |tally| {
+                tally.left_over(1, 0, age);
+                tally.errors.timeout += u64::from(age > timeout);
+            });
+        }
+        for standing in standings {
             let unsent = schedule.left(standing.place, stride);
             if unsent > 0 && schedule.is_open() {
                 let due = schedule.due(&mut standing.place).map_or(end, |(due, _)| due);

@@ -18,13 +18,14 @@ use crate::report::Work;
 use crate::script::ThreadScript;
 
 /// One unit under way.
+#[derive(Clone, Copy)]
 pub(super) struct Unit {
     /// The phase that it is due in; in the closed model it counts for that in which it ends.
-    phase: Option<usize>,
+    pub(super) phase: Option<usize>,
     /// When its latency begins.
-    from: u64,
+    pub(super) from: u64,
     /// When it was sent.
-    sent: u64,
+    pub(super) sent: u64,
 }
 
 /// The whole life of a slot.
@@ -63,13 +64,13 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
 
 /// When a unit is due, and in which phase.
 #[derive(Clone, Copy)]
-struct Due {
-    at: u64,
-    phase: usize,
+pub(super) struct Due {
+    pub(super) at: u64,
+    pub(super) phase: usize,
 }
 
 /// Waits until the slot's next unit is due; `None` when the run is over. In the closed model that is at once.
-async fn next(worker: &Worker, local: u32, free: &mut u64) -> Option<Option<Due>> {
+pub(super) async fn next(worker: &Worker, local: u32, free: &mut u64) -> Option<Option<Due>> {
     let schedule = &worker.plan.schedule;
     let mut now = worker.now();
     if now == 0 {
@@ -80,6 +81,22 @@ async fn next(worker: &Worker, local: u32, free: &mut u64) -> Option<Option<Due>
     if !schedule.is_open() {
         return (now < schedule.end()).then_some(None);
     }
+    let due = upcoming(worker, local)?;
+    // From here on it is this unit that is not done, should the end come first.
+    advance(worker, local);
+    if due.at > now {
+        worker.pace().wait(local, due.at).await;
+    } else if now >= schedule.end() {
+        set_since(worker, local, due.at);
+        return None;
+    }
+    set_since(worker, local, due.at);
+    Some(Some(due))
+}
+
+/// The next unit of a slot in the open model; `None` when there is none before the end.
+pub(super) fn upcoming(worker: &Worker, local: u32) -> Option<Due> {
+    let schedule = &worker.plan.schedule;
     let stride = u64::from(worker.plan.options.connections);
     let mut place = worker.standings.borrow().get(local as usize)?.place;
     let mut due = schedule.due(&mut place);
@@ -92,27 +109,20 @@ async fn next(worker: &Worker, local: u32, free: &mut u64) -> Option<Option<Due>
         due = schedule.due(&mut place);
     }
     let (at, phase) = due?;
-    let at = at.max(1);
-    place.next += stride;
-    // From here on it is this unit that is not done, should the end come first.
-    set_place(worker, local, place);
-    if at > now {
-        worker.pace().wait(local, at).await;
-    } else if now >= schedule.end() {
-        set_since(worker, local, at);
-        return None;
-    }
-    set_since(worker, local, at);
-    Some(Some(Due { at, phase }))
-}
-
-fn set_place(worker: &Worker, local: u32, place: crate::schedule::Place) {
     if let Some(standing) = worker.standings.borrow_mut().get_mut(local as usize) {
         standing.place = place;
     }
+    Some(Due { at: at.max(1), phase })
 }
 
-fn set_since(worker: &Worker, local: u32, since: u64) {
+/// Takes the next unit of a slot for begun.
+pub(super) fn advance(worker: &Worker, local: u32) {
+    if let Some(standing) = worker.standings.borrow_mut().get_mut(local as usize) {
+        standing.place.next += u64::from(worker.plan.options.connections);
+    }
+}
+
+pub(super) fn set_since(worker: &Worker, local: u32, since: u64) {
     if let Some(standing) = worker.standings.borrow_mut().get_mut(local as usize) {
         standing.since = since;
     }
@@ -188,7 +198,7 @@ async fn one(worker: &Worker, link: &mut Link, unit: &Unit) -> Result<(), Failur
     Ok(())
 }
 
-fn count_failure(worker: &Worker, failure: Failure) {
+pub(super) fn count_failure(worker: &Worker, failure: Failure) {
     worker.error(|errors| match failure {
         Failure::Stale | Failure::Read => &mut errors.read,
         Failure::Write => &mut errors.write,

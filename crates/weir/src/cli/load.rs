@@ -33,6 +33,7 @@ Examples:
   weir load -c50 -d20s --rates 1k..10k/1k --warmup 5s http://host/   ten rates: where is the knee?
   weir load -c64 -d10s --new-connections http://host/                connections a second
   weir load -c64 -d10s --handshakes --tls 1.2 https://host/          full TLS handshakes a second
+  weir load -c10 --h2 --streams 32 -d10s https://host/               HTTP/2, 32 requests at a time each
   weir load --channels 50 -d30s http://host/10m.bin                  throughput in Gbit/s
   weir load -c8 -d10s -R5000 tcp://host:7                            messages echoed over TCP
   weir load -c20 -R500 3@http://host/a 1@http://host/b               three of four to the first
@@ -121,6 +122,12 @@ pub(super) struct Load {
     /// So many connections, each loading as fast as it can: measures throughput in Gbit/s.
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with_all = ["connections", "rate", "rates"])]
     channels: Option<u64>,
+    /// Speak HTTP/2: agreed on in TLS, or taken for granted on http:// (h2c).
+    #[arg(long, conflicts_with = "script")]
+    h2: bool,
+    /// Requests at a time on each HTTP/2 connection [default: 1]
+    #[arg(short = 'm', long, value_name = "N", value_parser = units::count, requires = "h2")]
+    streams: Option<u64>,
     /// Resume TLS sessions. Without it every handshake is a full one, and one that is not is an error.
     #[arg(long)]
     resume: bool,
@@ -295,6 +302,7 @@ fn options(load: Load) -> Result<Options, String> {
             _ => Work::Requests,
         },
         batch: load.batch,
+        h2: if load.h2 { Some(small(load.streams.unwrap_or(1))?) } else { None },
         resume: load.resume,
         tls_version: load.tls.map(|version| match version {
             Version::Tls12 => TlsVersion::Tls12,

@@ -36,10 +36,10 @@ pub(super) struct Serve {
     /// Sizes of the pages.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = units::size, default_value = "0,128,1k,10k,100k,1m,10m")]
     sizes: Vec<u64>,
-    /// An address for HTTP; may be repeated [default: 127.0.0.1:8080, if no other address is given]
+    /// An address for HTTP/1.1 and h2c; may be repeated [default: 127.0.0.1:8080, if no other address is given]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     http: Vec<SocketAddr>,
-    /// An address for HTTPS; may be repeated.
+    /// An address for HTTPS, with HTTP/1.1 or HTTP/2; may be repeated.
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     https: Vec<SocketAddr>,
     /// An address that sends back what it receives; may be repeated.
