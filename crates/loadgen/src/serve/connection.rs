@@ -256,8 +256,12 @@ async fn pages(number: &Number, timer: &Timer, conn: Conn, mut buf: Buf) -> io::
         let close = request.close || !whole || shared.closes.hit();
         let (head, body) = page.pieces(close, request.to_head);
         conn.write_slice(head).await?;
-        if !body.is_empty() {
-            conn.write_slice(body).await?;
+        match (&conn, page.file()) {
+            _ if body.is_empty() => {}
+            (Conn::Plain(stream), Some(file)) => {
+                stream.send_file(file, 0, body.len() as u64).await?;
+            }
+            _ => conn.write_slice(body).await?,
         }
         if close {
             return farewell(timer, &conn).await;

@@ -71,8 +71,8 @@ impl Default for ServeOptions {
     }
 }
 
-/// Pages of more bytes than this in all are refused: they are held in memory.
-const MAX_BYTES: u64 = 4 << 30;
+/// Pages of more bytes than this in all are refused: they are held in memory, twice for TLS and for sendfile.
+const MAX_BYTES: u64 = 2 << 30;
 
 /// Servers that run. Dropping it ends them.
 pub struct Server {
@@ -97,7 +97,7 @@ impl Server {
             return Err("error and close rates are 0 to 1".into());
         }
         if options.sizes.iter().sum::<u64>() > MAX_BYTES {
-            return Err("pages of more than 4 GB in all do not fit".into());
+            return Err("pages of more than 2 GB in all do not fit".into());
         }
         if options.http.len() + options.https.len() + options.echo.len() == 0 {
             return Err("there is no address to listen on".into());

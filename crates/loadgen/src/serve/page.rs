@@ -3,22 +3,30 @@
 //! Owns: each page with its head, as it is sent.
 //! Driven by: `connection`.
 
+use std::fs::File;
+use std::io::{self, Write};
+
 use weir_wire::h2::Fields;
 
 /// The pages of a server, and its answers to what is none.
 pub(super) struct Pages {
-    pages: Vec<Page>,
+    /// With the sizes that they are asked by.
+    pages: Vec<(u64, Page)>,
     missing: Page,
     busy: Page,
     too_large: Page,
 }
 
-/// One page: a head for connections that go on, one for those that close, and the body behind either.
+/// One page: a head for connections that go on, one for those that close, each with a short body behind it.
 pub(super) struct Page {
-    size: u64,
     kept: Box<[u8]>,
     closed: Box<[u8]>,
+    /// Bytes of the body behind the heads.
+    joined: usize,
+    /// A longer body.
     body: Box<[u8]>,
+    /// The same where sendfile takes it from: the kernel then sends its own pages, and copies none.
+    file: Option<File>,
     /// The head as HTTP/2 has it.
     fields: Fields,
 }
@@ -29,53 +37,62 @@ const JOINED: usize = 64 * 1024;
 impl Page {
     fn new(status: &str, size: u64) -> Self {
         let body: Vec<u8> = (b'a'..=b'z').cycle().take(size as usize).collect();
+        let joined = if body.len() <= JOINED { body.len() } else { 0 };
         let head = |connection: &str| {
             let mut head = format!(
                 "HTTP/1.1 {status}\r\nServer: weir-load\r\nContent-Type: application/octet-stream\r\n\
                  Content-Length: {size}\r\n{connection}\r\n"
             )
             .into_bytes();
-            if body.len() <= JOINED {
-                head.extend_from_slice(&body);
-            }
+            head.extend_from_slice(&body[..joined]);
             head.into_boxed_slice()
         };
         let (kept, closed) = (head(""), head("Connection: close\r\n"));
-        let body = if body.len() <= JOINED { Box::default() } else { body.into_boxed_slice() };
         let mut fields = Fields::new();
         fields.push(b":status", status.get(..3).unwrap_or_default().as_bytes());
         fields.push(b"server", b"weir-load");
         fields.push(b"content-type", b"application/octet-stream");
         fields.push(b"content-length", size.to_string().as_bytes());
-        Self { size, kept, closed, body, fields }
+        let whole = joined == body.len();
+        // Where there is no such file, the bytes are copied.
+        let file = if whole { None } else { in_memory(&body).ok() };
+        let body = if whole { Box::default() } else { body.into_boxed_slice() };
+        Self { kept, closed, joined, body, file, fields }
     }
 
     /// Head and body of an answer on a stream.
     pub(super) fn stream(&self) -> (&Fields, &[u8]) {
-        let body = if self.body.is_empty() {
-            let start = self.kept.len() - self.size as usize;
-            &self.kept[start..]
-        } else {
-            &self.body[..]
-        };
+        let body =
+            if self.body.is_empty() { &self.kept[self.kept.len() - self.joined..] } else { &self.body[..] };
         (&self.fields, body)
     }
 
     /// The two pieces of an answer; the second may be empty.
     pub(super) fn pieces(&self, close: bool, to_head: bool) -> (&[u8], &[u8]) {
         let first = if close { &self.closed } else { &self.kept };
-        if !to_head {
-            return (first, &self.body);
+        if to_head {
+            return (&first[..first.len() - self.joined], &[]);
         }
-        let joined = if self.body.is_empty() { self.size as usize } else { 0 };
-        (&first[..first.len() - joined], &[])
+        (first, &self.body)
     }
+
+    /// A file with the second piece of an answer.
+    pub(super) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+}
+
+/// A file that is in memory alone.
+fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("page", rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
 }
 
 impl Pages {
     pub(super) fn new(sizes: &[u64]) -> Self {
         Self {
-            pages: sizes.iter().map(|&size| Page::new("200 OK", size)).collect(),
+            pages: sizes.iter().map(|&size| (size, Page::new("200 OK", size))).collect(),
             missing: Page::new("404 Not Found", 0),
             busy: Page::new("503 Service Unavailable", 0),
             too_large: Page::new("431 Request Header Fields Too Large", 0),
@@ -87,11 +104,11 @@ impl Pages {
         let path = target.split(|&b| b == b'?').next().unwrap_or_default();
         let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
         if name.is_empty() {
-            return self.pages.first().unwrap_or(&self.missing);
+            return self.pages.first().map_or(&self.missing, |(_, page)| page);
         }
         let name = name.split(|&b| b == b'.').next().unwrap_or_default();
         let size = std::str::from_utf8(name).ok().and_then(|name| crate::units::size(name).ok());
-        self.pages.iter().find(|page| Some(page.size) == size).unwrap_or(&self.missing)
+        self.pages.iter().find(|page| Some(page.0) == size).map_or(&self.missing, |(_, page)| page)
     }
 
     /// The answer to a head that is larger than is read.
