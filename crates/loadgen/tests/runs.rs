@@ -306,3 +306,50 @@ fn nobody_there_is_an_error_that_names_the_address() {
         other => panic!("{other:?}"),
     }
 }
+
+/// Connections come from the given addresses in turn.
+#[test]
+fn sources_are_used_in_turn() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let peers = std::thread::spawn(move || {
+        let mut peers = Vec::new();
+        for stream in listener.incoming().take(6) {
+            let mut stream = stream.unwrap();
+            peers.push(stream.peer_addr().unwrap().ip().to_string());
+            std::thread::spawn(move || {
+                let mut request = [0; 1024];
+                while matches!(stream.read(&mut request), Ok(n) if n > 0) {
+                    if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        peers.sort();
+        peers
+    });
+    let report = good(Options {
+        connections: 6,
+        duration: Duration::from_millis(500),
+        rates: at_rate(200.0),
+        sources: ["127.0.0.2", "127.0.0.3", "127.0.0.4"].map(|ip| ip.parse().unwrap()).into(),
+        ..options(Io::Auto, format!("http://{address}/"))
+    });
+    expect_no_error(&report.total);
+    assert_eq!(report.total.requests, 100);
+    assert_eq!(
+        peers.join().unwrap(),
+        ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3", "127.0.0.4", "127.0.0.4"]
+    );
+    assert_eq!(report.settings.sources, ["127.0.0.2", "127.0.0.3", "127.0.0.4"]);
+    // An address of no machine here: nobody is reached, and why is told.
+    let elsewhere = run(
+        Options {
+            sources: vec!["192.0.2.1".parse().unwrap()],
+            ..options(Io::Auto, format!("http://{address}/"))
+        },
+        &mut (),
+    );
+    assert!(matches!(elsewhere, Err(RunError::Connect(_))), "{elsewhere:?}");
+}
