@@ -163,7 +163,8 @@ impl AcceptLoop {
         if listener.proxy_protocol || listener.tls.is_some() {
             weir_rt::spawn(settle(worker.clone(), held, stream, client));
         } else {
-            begin(worker, held, crate::plain(stream), client, Timer::new(), weir_rt::Buf::new());
+            let (conn, is_tcp) = (crate::plain(stream), is_tcp(&listener.service));
+            begin(worker, held, conn, client, Timer::new(), weir_rt::Buf::new(), is_tcp);
         }
     }
 }
@@ -177,7 +178,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The connection became a tunnel: it looks at no plan any more.
+    /// See [`Admission::release_plan`].
     pub(crate) fn release_plan(&self) {
         self.admission.release_plan();
     }
@@ -192,7 +193,14 @@ async fn settle(worker: Rc<Worker>, mut held: Held, stream: Stream, mut client: 
         crate::handshake::settle(&worker, &installed, ix, stream, &timer, &mut client, &mut ahead).await;
     let Some(conn) = settled else { return };
     held._encrypted = client.tls.is_some().then(|| worker.counters.encrypted());
-    begin(&worker, held, conn, client, timer, ahead);
+    // What is served may have changed meanwhile.
+    let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
+    let is_tcp = is_tcp(&installed.plan.listener(ix).service);
+    begin(&worker, held, conn, client, timer, ahead, is_tcp);
+}
+
+fn is_tcp(service: &Service) -> bool {
+    matches!(service, Service::Tcp(_))
 }
 
 fn begin(
@@ -202,11 +210,9 @@ fn begin(
     client: Client,
     timer: Timer,
     ahead: weir_rt::Buf,
+    is_tcp: bool,
 ) {
     let (worker, client) = (worker.clone(), Rc::new(client));
-    let is_tcp = worker
-        .for_listener(client.listener)
-        .is_some_and(|(installed, ix, _)| matches!(installed.plan.listener(ix).service, Service::Tcp(_)));
     if is_tcp {
         weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &held).await });
     } else {

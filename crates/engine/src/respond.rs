@@ -50,11 +50,7 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
         }
         size => size,
     };
-    let installed = exchange.installed.clone();
-    if let Some(server) = &installed.plan.site(exchange.site).server_header {
-        exchange.response.fields.remove(HeaderId::Server);
-        exchange.response.fields.push_id(HeaderId::Server, server.as_bytes());
-    }
+    put_server(exchange);
     let features = exchange.route().features;
     let size = if features.contains(RouteFeatures::GZIP) { filter::begin(exchange, size) } else { size };
     if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS)
@@ -64,6 +60,16 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
     }
     edit::capture_response(exchange);
     down.begin(exchange, size);
+}
+
+/// Says whose answer it is, where the site wants that said.
+pub(crate) fn put_server(exchange: &mut Exchange) {
+    // Split by hand: the site is borrowed from the plan, the fields are changed.
+    let Exchange { installed, site, response, .. } = exchange;
+    if let Some(server) = &installed.plan.site(*site).server_header {
+        response.fields.remove(HeaderId::Server);
+        response.fields.push_id(HeaderId::Server, server.as_bytes());
+    }
 }
 
 /// Whether the rules of method and status leave no room for a body.

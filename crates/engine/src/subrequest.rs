@@ -78,10 +78,6 @@ impl Downstream for Nobody {
         exchange.response.head_sent = true;
     }
 
-    fn begin_prepared(&mut self, exchange: &mut Exchange, _: &[u8], _: u64) {
-        exchange.response.head_sent = true;
-    }
-
     async fn send(&mut self, _: &Exchange, data: &[u8]) -> Result<(), SendError> {
         self.told += data.len() as u64;
         // More is not worth a kept connection.

@@ -51,6 +51,24 @@ both_drivers! {
         assert!(big.header("ETag").is_some() && big.header("Last-Modified").is_some() && big.header("Date").is_some());
     }
 
+    fn one_file_has_a_type_for_each_path_that_leads_to_it(io: Io) {
+        // A file that has not changed for seconds is held in memory, with the head of its last answer.
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let proxy = Proxy::nginx(&format!(
+            "events {{}} http {{ access_log off; types {{ text/html html; text/css css; }}
+                server {{ listen 127.0.0.1:{{port}}; location / {{ alias {file}; }} location ~ ^/a\\.\\w+$ {{ alias {file}; }} }} }}"
+        ))
+        .io(io)
+        .start();
+        let mut client = Client::connect(&proxy);
+        for _ in 0..3 {
+            for (path, expected) in [("/a.html", "text/html"), ("/a.css", "text/css"), ("/a.x", "text/plain")] {
+                let answer = client.get(path).expect_status(200).expect_header("Content-Type", expected);
+                assert_eq!(answer.header("Content-Length"), Some(answer.body.len().to_string().as_str()));
+            }
+        }
+    }
+
     fn head_has_the_length_and_no_body(io: Io) {
         let proxy = start(io);
         let mut client = Client::connect(&proxy);

@@ -669,17 +669,11 @@ async fn forward<D: Downstream>(
     let intercepted = attempt.proxy.settings.intercept_errors
         && status >= 300
         && exchange.route().settings.error_pages.find(status).is_some();
-    conn.begin_body(method);
     if redirected.is_some() || intercepted {
-        // The body is not wanted; what little of it is here is read, so that the connection may be kept.
-        let whole = conn.incoming.rest_is_here() && drained(&mut conn);
-        if reusable && whole {
-            keep(exchange, attempt, picker, picked, key, (Kept { conn, history }, counted.keeps()));
-        }
-        counted.end(AttemptEnd::Answer(status), exchange);
-        exchange.response.fields.clear();
-        return redirected.unwrap_or(Next::Status(status));
+        let (connection, instead) = ((conn, key, history), redirected.unwrap_or(Next::Status(status)));
+        return replaced(exchange, attempt, picker, picked, connection, counted, instead, reusable);
     }
+    conn.begin_body(method);
     let size = match framing {
         Framing::Length(length) => BodySize::Known(length),
         Framing::None if respond::is_bodiless(exchange) => BodySize::Bodiless,

@@ -35,7 +35,6 @@ use weir_wire::{ClientConnection, Incoming, Lent, ReceiveError, SendError, Step}
 
 use super::proxy::LeaseEnd;
 use crate::count::Attempting;
-
 use crate::exchange::{Downstream, Exchange, create_spool_file};
 use crate::fields::Fields;
 use crate::race::{Either, race};

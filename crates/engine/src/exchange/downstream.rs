@@ -40,9 +40,20 @@ pub(crate) trait Downstream {
     /// Begins the answer: status and fields are those of `exchange.response`. Nothing may have been begun before.
     fn begin(&mut self, exchange: &mut Exchange, size: BodySize);
 
-    /// As [`Downstream::begin`], for an answer whose status line and fields (`Content-Length` among them, `Date` not)
-    /// are the text `lines`, made earlier for the same answer.
-    fn begin_prepared(&mut self, exchange: &mut Exchange, lines: &[u8], length: u64);
+    /// As [`Downstream::begin`], for an answer with a body of `length` bytes whose status and fields are those of
+    /// earlier ones: `lines` keeps what was written for the first of them, nothing that changes with time or
+    /// connection among it. `put` puts the fields; it is not asked where what is kept will do.
+    fn begin_known(
+        &mut self,
+        exchange: &mut Exchange,
+        lines: &mut Vec<u8>,
+        length: u64,
+        put: impl FnOnce(&mut Exchange),
+    ) {
+        let _ = lines;
+        put(exchange);
+        self.begin(exchange, BodySize::Known(length));
+    }
 
     /// Sends a piece of the answer's body. Small ones may be held back until [`Downstream::flush`] or
     /// [`Downstream::finish`].

@@ -294,8 +294,20 @@ impl Downstream for H1<'_> {
         self.open(exchange, size, None);
     }
 
-    fn begin_prepared(&mut self, exchange: &mut Exchange, lines: &[u8], length: u64) {
-        self.open(exchange, BodySize::Known(length), Some(lines));
+    fn begin_known(
+        &mut self,
+        exchange: &mut Exchange,
+        lines: &mut Vec<u8>,
+        length: u64,
+        put: impl FnOnce(&mut Exchange),
+    ) {
+        let size = BodySize::Known(length);
+        if lines.is_empty() {
+            put(exchange);
+            lines.reserve_exact(256);
+            write_fields(exchange, lines, SendFraming::Length(length), size);
+        }
+        self.open(exchange, size, Some(lines));
     }
 
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {

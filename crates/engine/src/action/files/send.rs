@@ -46,10 +46,8 @@ pub(super) async fn file<D: Downstream>(
 ) -> Next {
     if is_usual(exchange, file) && !coded && !varies {
         note_local(exchange);
-        exchange.response.fields.clear();
-        if let Err(error) = usual::send(exchange, down, file).await {
-            respond::client_failed(exchange, down, &error);
-        }
+        usual::begin(exchange, down, file);
+        whole(exchange, down, file).await;
         return Next::Done;
     }
     unusual(exchange, down, file, coded, varies).await
@@ -106,6 +104,14 @@ async fn unusual<D: Downstream>(
         }
     }
     exchange.response.status = 200;
+    put_fields(exchange, file, status, coded, varies);
+    respond::start(exchange, down, BodySize::Known(file.size));
+    whole(exchange, down, file).await;
+    Next::Done
+}
+
+/// Fields of an answer with a whole file, under the status that it will have.
+pub(super) fn put_fields(exchange: &mut Exchange, file: &StaticFile, status: u16, coded: bool, varies: bool) {
     put_type(exchange);
     put_validators(exchange, file, matches!(status, 200 | 206 | 304));
     vary(exchange, varies);
@@ -113,20 +119,17 @@ async fn unusual<D: Downstream>(
     if status == 200 && !coded && exchange.route().files.max_ranges != Some(0) {
         exchange.response.fields.push_id(HeaderId::AcceptRanges, b"bytes");
     }
-    respond::start(exchange, down, BodySize::Known(file.size));
-    if let Err(error) = whole(exchange, down, file).await {
-        respond::client_failed(exchange, down, &error);
-    }
-    Next::Done
 }
 
-async fn whole<D: Downstream>(
-    exchange: &mut Exchange,
-    down: &mut D,
-    file: &StaticFile,
-) -> Result<(), SendError> {
-    part(exchange, down, file, 0, file.size).await?;
-    respond::end(exchange, down, &Fields::default()).await
+/// Sends the body of an answer that was begun, to its end.
+async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, file: &StaticFile) {
+    let sent = async {
+        part(exchange, down, file, 0, file.size).await?;
+        respond::end(exchange, down, &Fields::default()).await
+    };
+    if let Err(error) = sent.await {
+        respond::client_failed(exchange, down, &error);
+    }
 }
 
 /// Sends the bytes `start..end`.
