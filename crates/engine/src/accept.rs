@@ -15,11 +15,10 @@ use std::time::{Duration, Instant};
 use weir_plan::Service;
 use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
-use crate::count::{Connected, Counted};
+use crate::door::Held;
 use crate::exchange::Client;
 use crate::race::{Either, Signal, race};
-use crate::shared::ConnectionGuard;
-use crate::worker::{Admission, Installed, SocketKey, Worker};
+use crate::worker::{Installed, SocketKey, Worker};
 
 /// Pause after an accept that failed for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -147,11 +146,9 @@ impl AcceptLoop {
         // A connection that is gone already has no address.
         let Ok(local) = self.listener.local_of(&stream) else { return };
         let id = self.key.listener;
-        let (admission, guard) = (worker.enter(id), worker.shared.count_connection(id));
         let Some((installed, ix, _)) = worker.for_listener(id) else { return };
         let listener = installed.plan.listener(ix);
-        let counted = worker.counters.connected(id, site_of(&installed, &listener.service));
-        let held = Held { admission, _guard: guard, _counted: counted, _encrypted: None };
+        let held = Held::new(worker, worker.door(&installed, listener));
         inherit_nodelay(&stream, wants_nodelay(&installed, &listener.service));
         if let Some(gate) = &listener.gate {
             let caller = Client::new(worker, peer.clone(), local.clone(), id);
@@ -169,21 +166,6 @@ impl AcceptLoop {
     }
 }
 
-/// What counts a connection while it lives.
-pub(crate) struct Held {
-    admission: Admission,
-    _guard: ConnectionGuard,
-    _counted: Connected,
-    _encrypted: Option<Counted>,
-}
-
-impl Held {
-    /// See [`Admission::release_plan`].
-    pub(crate) fn release_plan(&self) {
-        self.admission.release_plan();
-    }
-}
-
 /// Settles what comes before the protocol, then begins it in a task of its own: an idle connection is only that.
 async fn settle(worker: Rc<Worker>, mut held: Held, stream: Stream, mut client: Client) {
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
@@ -192,7 +174,9 @@ async fn settle(worker: Rc<Worker>, mut held: Held, stream: Stream, mut client: 
     let settled =
         crate::handshake::settle(&worker, &installed, ix, stream, &timer, &mut client, &mut ahead).await;
     let Some(conn) = settled else { return };
-    held._encrypted = client.tls.is_some().then(|| worker.counters.encrypted());
+    if client.tls.is_some() {
+        held.encrypt();
+    }
     // What is served may have changed meanwhile.
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
     let is_tcp = is_tcp(&installed.plan.listener(ix).service);
@@ -233,12 +217,4 @@ fn inherit_nodelay(stream: &Stream, wanted: bool) {
     if !wanted {
         let _ = stream.set_nodelay(false);
     }
-}
-
-/// The site or service that a connection belongs to before anything is read.
-fn site_of(installed: &Installed, service: &Service) -> Option<weir_control::SiteId> {
-    Some(match service {
-        Service::Http(hosts) => installed.plan.site(hosts.default_value()).id,
-        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).id,
-    })
 }

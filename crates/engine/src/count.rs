@@ -69,17 +69,36 @@ impl Drop for CountedIdle {
     }
 }
 
-/// A client's connection, while this lives.
-pub(crate) struct Connected {
-    _active: Counted,
-    fronts: [Option<Cells<FrontCells>>; 2],
+/// What the connections of a listener count in.
+pub(crate) struct Entrance {
+    worker: Cells<WorkerCells>,
+    /// Of the listener, and of its default site or its TCP service.
+    fronts: [Cells<FrontCells>; 2],
 }
 
-impl Drop for Connected {
-    fn drop(&mut self) {
-        for front in self.fronts.iter().flatten() {
-            front.close();
+impl Entrance {
+    /// Counts a connection that was accepted.
+    pub(crate) fn enter(&self) {
+        let second = second();
+        self.worker.accepted.bump();
+        self.worker.handled.bump();
+        self.worker.connection_rate.tick(second);
+        self.worker.active.enter();
+        self.fronts.iter().for_each(|front| front.open(second));
+    }
+
+    /// Counts one among those with TLS.
+    pub(crate) fn encrypt(&self) {
+        self.worker.tls.current.enter();
+    }
+
+    /// Counts one out; `encrypted`: it was among those with TLS.
+    pub(crate) fn leave(&self, encrypted: bool) {
+        if encrypted {
+            self.worker.tls.current.leave();
         }
+        self.worker.active.leave();
+        self.fronts.iter().for_each(|front| front.close());
     }
 }
 
@@ -105,17 +124,9 @@ impl Counters {
         self.quotas.borrow_mut().clear();
     }
 
-    /// Counts a connection that was accepted; `site` is the listener's default site or its TCP service.
-    pub(crate) fn connected(&self, listener: ListenerId, site: Option<SiteId>) -> Connected {
-        let second = second();
-        self.worker.accepted.bump();
-        self.worker.handled.bump();
-        self.worker.connection_rate.tick(second);
-        let fronts = [Some(self.listener(listener)), site.map(|site| self.site(site))];
-        for front in fronts.iter().flatten() {
-            front.open(second);
-        }
-        Connected { _active: Counted::new(&self.worker, |cells| &cells.active), fronts }
+    /// What connections of a listener count in; `site` is its default site or its TCP service.
+    pub(crate) fn entrance(&self, listener: ListenerId, site: SiteId) -> Entrance {
+        Entrance { worker: self.worker.clone(), fronts: [self.listener(listener), self.site(site)] }
     }
 
     /// A connection waits for a request while the guard lives.
@@ -143,11 +154,6 @@ impl Counters {
     /// A request that has begun goes on as a tunnel while the guard lives.
     pub(crate) fn tunnelling(&self) -> Counted {
         Counted::new(&self.worker, |cells| &cells.writing)
-    }
-
-    /// A TLS connection with a client, while the guard lives.
-    pub(crate) fn encrypted(&self) -> Counted {
-        Counted::new(&self.worker, |cells| &cells.tls.current)
     }
 
     /// A TLS handshake succeeded.

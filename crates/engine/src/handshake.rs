@@ -57,7 +57,7 @@ pub(crate) async fn settle(
     let accepted = timer.run(weir_rt::ServerTls::accept_after(stream, ahead.take(), select)).await;
     match accepted {
         Ok(Ok(stream)) => {
-            client.handshake.set(worker.now().saturating_duration_since(client.accepted));
+            client.end_handshakes();
             client.tls = Some(Box::new(facts(&stream)));
             worker.counters.handshake(client.listener, stream.resumed());
             Some(Conn::Tls(stream))

@@ -12,6 +12,7 @@ mod accept;
 mod access;
 mod action;
 mod count;
+mod door;
 mod edit;
 mod eval;
 mod exchange;

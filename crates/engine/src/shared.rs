@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
-use weir_policy::limit::{ConnZone, Quota, QuotaGuard, RateZone};
+use weir_policy::limit::{ConnZone, Quota, RateZone};
 use weir_policy::pool::PoolShared;
 use weir_rt::{IoChoice, RuntimeConfig};
 use weir_telemetry::Registry;
@@ -80,13 +80,6 @@ struct State {
 struct Zone {
     key: weir_plan::Template,
     size: u64,
-}
-
-/// A client connection that is counted while this lives.
-pub(crate) struct ConnectionGuard {
-    _process: Option<QuotaGuard>,
-    _listener: Option<QuotaGuard>,
-    _site: Option<QuotaGuard>,
 }
 
 /// What a connection to a listener counts against.
@@ -190,15 +183,11 @@ impl Shared {
         self.connections.used()
     }
 
-    /// Counts a client connection.
-    pub(crate) fn count_connection(&self, listener: ListenerId) -> ConnectionGuard {
-        // Limits are looked at before accepting; what was accepted is served, so counting never refuses.
-        let quotas = self.state().listeners.get(&listener).cloned();
-        ConnectionGuard {
-            _process: self.connections.enter(1),
-            _listener: quotas.as_ref().and_then(|quotas| quotas.own.enter(1)),
-            _site: quotas.and_then(|quotas| quotas.site?.enter(1)),
-        }
+    /// What client connections of a listener count against.
+    pub(crate) fn connection_quotas(&self, listener: ListenerId) -> Box<[Arc<Quota>]> {
+        let own = self.state().listeners.get(&listener).cloned();
+        let own = own.into_iter().flat_map(|quotas| [Some(quotas.own), quotas.site]).flatten();
+        std::iter::once(self.connections.clone()).chain(own).collect()
     }
 
     /// The count of client connections of a listener.

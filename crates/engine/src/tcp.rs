@@ -14,9 +14,9 @@ use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
 
-use crate::accept::Held;
 use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
 use crate::count::Attempting;
+use crate::door::Held;
 use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
 use crate::exchange::{Client, Ending, Exchange, Peeked, Phase};

@@ -22,6 +22,7 @@ use weir_policy::pool::Pool;
 use weir_rt::{Receiver, Sender};
 
 use crate::accept::AcceptLoop;
+use crate::door::Door;
 use crate::exchange::{Client, Exchange};
 use crate::logs::WorkerLogs;
 use crate::prepared::Prepared;
@@ -172,6 +173,8 @@ pub(crate) struct Worker {
     /// Plans of listeners that are gone, for the connections that came in through them.
     retired: RefCell<HashMap<ListenerId, (Rc<Installed>, usize)>>,
     connections: RefCell<HashMap<ListenerId, usize>>,
+    /// What their connections count in.
+    doors: RefCell<HashMap<ListenerId, Rc<Door>>>,
     total: Cell<usize>,
     loops: RefCell<HashMap<SocketKey, Rc<AcceptLoop>>>,
     #[allow(clippy::vec_box, reason = "they are handed out boxed: an exchange is large, and never moved")]
@@ -203,6 +206,7 @@ impl Worker {
             installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),
             retired: RefCell::default(),
             connections: RefCell::default(),
+            doors: RefCell::default(),
             total: Cell::new(0),
             loops: RefCell::default(),
             exchanges: RefCell::default(),
@@ -350,11 +354,22 @@ impl Worker {
         self.total.get()
     }
 
+    /// What connections of a listener count in under the plan that they begin with.
+    pub(crate) fn door(&self, installed: &Installed, listener: &weir_plan::Listener) -> Rc<Door> {
+        let mut doors = self.doors.borrow_mut();
+        doors.entry(listener.id).or_insert_with(|| Rc::new(Door::new(self, installed, listener))).clone()
+    }
+
     /// Counts a connection in.
-    pub(crate) fn enter(self: &Rc<Self>, listener: ListenerId) -> Admission {
+    pub(crate) fn enter(&self, listener: ListenerId) {
         self.total.set(self.total.get() + 1);
         *self.connections.borrow_mut().entry(listener).or_default() += 1;
-        Admission { worker: self.clone(), listener, needs_plan: Cell::new(true) }
+    }
+
+    /// Counts a connection out.
+    pub(crate) fn leave(&self) {
+        self.total.set(self.total.get().saturating_sub(1));
+        self.ended.wake_all();
     }
 
     /// A test asked for a panic; asked once.
@@ -363,7 +378,7 @@ impl Worker {
     }
 
     /// A connection of this listener needs no plan any more.
-    fn release_plan(&self, listener: ListenerId) {
+    pub(crate) fn release_plan(&self, listener: ListenerId) {
         if let Some(count) = self.connections.borrow_mut().get_mut(&listener) {
             *count = count.saturating_sub(1);
         }
@@ -388,6 +403,7 @@ impl Worker {
         self.retired.borrow_mut().retain(|id, _| now.listener(*id).is_none());
         self.idle.keep_only(&now.plan);
         self.counters.forget_handles();
+        self.doors.borrow_mut().clear();
         // Exchanges that wait to be used again would hold the old plan.
         self.exchanges.borrow_mut().clear();
         *self.installed.borrow_mut() = now;
@@ -413,31 +429,6 @@ impl Worker {
                 Err(error) => self.shared.log_process_error(&format!("cannot accept on a listener: {error}")),
             }
         }
-    }
-}
-
-/// A connection that is counted while this lives.
-pub(crate) struct Admission {
-    worker: Rc<Worker>,
-    listener: ListenerId,
-    needs_plan: Cell<bool>,
-}
-
-impl Admission {
-    /// The connection became a tunnel: it looks at no plan any more, so none is kept for its sake.
-    pub(crate) fn release_plan(&self) {
-        if self.needs_plan.replace(false) {
-            self.worker.release_plan(self.listener);
-        }
-    }
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        self.release_plan();
-        let total = &self.worker.total;
-        total.set(total.get().saturating_sub(1));
-        self.worker.ended.wake_all();
     }
 }
 

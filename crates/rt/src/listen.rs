@@ -195,7 +195,7 @@ pub struct Listener {
     fd: SharedFd,
     token: Token,
     /// The own address of all its connections, where that is one.
-    local: Option<PeerAddr>,
+    local: Option<Rc<PeerAddr>>,
     /// Connections that may still be accepted in this turn.
     budget: Cell<u8>,
 }
@@ -216,6 +216,7 @@ impl Listener {
         };
         let local =
             listen_addr(&fd).ok().filter(|addr| !addr.inet().is_some_and(|addr| addr.ip().is_unspecified()));
+        let local = local.map(Rc::new);
         Ok(Self { worker, fd, token, local, budget: Cell::new(BATCH) })
     }
 
@@ -229,9 +230,10 @@ impl Listener {
         listen_addr(&self.fd)
     }
 
-    /// The own address of a connection accepted here: the kernel is asked only if the socket is bound to all addresses.
-    pub fn local_of(&self, stream: &Stream) -> io::Result<PeerAddr> {
-        self.local.clone().map_or_else(|| stream.local_addr(), Ok)
+    /// The own address of a connection accepted here, which all connections share unless the socket is bound to all
+    /// addresses: then the kernel is asked.
+    pub fn local_of(&self, stream: &Stream) -> io::Result<Rc<PeerAddr>> {
+        self.local.clone().map_or_else(|| stream.local_addr().map(Rc::new), Ok)
     }
 
     /// The next connection. Dropping the future loses none. Errors of one connection (aborted before it was accepted)

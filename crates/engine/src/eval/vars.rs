@@ -256,7 +256,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             let now = weir_rt::unix_now();
             let _ = write!(out, "{}.{:03}", now.as_secs(), now.subsec_millis());
         }
-        Var::AcceptDate => exchange.worker.haproxy_date(exchange.client.accepted_unix, out),
+        Var::AcceptDate => exchange.worker.haproxy_date(exchange.client.accepted_unix(), out),
         Var::RequestDate => exchange.worker.haproxy_date(exchange.started_unix, out),
         Var::Hostname => out.extend_from_slice(exchange.worker.hostname().as_bytes()),
         Var::Pid => return number(out, Some(u64::from(std::process::id()))),
@@ -418,7 +418,7 @@ fn request_id(exchange: &Exchange, out: &mut Vec<u8>) {
 
 fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
     let times = &exchange.times;
-    let handshake = exchange.client.handshake.get();
+    let handshake = exchange.client.handshake();
     match timer {
         Timer::Handshake => {
             Some(if exchange.client.requests.get() <= 1 { handshake } else { Duration::ZERO })

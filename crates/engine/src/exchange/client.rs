@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
@@ -20,7 +21,7 @@ pub(crate) struct Client {
     /// The peer.
     pub(crate) peer: PeerAddr,
     /// The own address.
-    pub(crate) local: PeerAddr,
+    pub(crate) local: Rc<PeerAddr>,
     /// Addresses told by a PROXY header, source and destination.
     pub(crate) proxied: Option<Box<(SocketAddr, SocketAddr)>>,
     /// The PROXY header's source is the client without being asked for (HAProxy `accept-proxy`). nginx takes it by
@@ -32,10 +33,8 @@ pub(crate) struct Client {
     pub(crate) listener: ListenerId,
     /// When it was accepted.
     pub(crate) accepted: Instant,
-    /// The same since 1970.
-    pub(crate) accepted_unix: Duration,
-    /// Time from accept to the end of handshakes.
-    pub(crate) handshake: Cell<Duration>,
+    /// Microseconds from accept to the end of handshakes.
+    handshake: Cell<u32>,
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
 }
@@ -63,7 +62,7 @@ pub(crate) struct TlsFacts {
 
 impl Client {
     /// A connection that was just accepted.
-    pub(crate) fn new(worker: &Worker, peer: PeerAddr, local: PeerAddr, listener: ListenerId) -> Self {
+    pub(crate) fn new(worker: &Worker, peer: PeerAddr, local: Rc<PeerAddr>, listener: ListenerId) -> Self {
         Self {
             serial: worker.shared.next_serial(),
             peer,
@@ -73,10 +72,25 @@ impl Client {
             tls: None,
             listener,
             accepted: worker.now(),
-            accepted_unix: weir_rt::unix_now(),
-            handshake: Cell::new(Duration::ZERO),
+            handshake: Cell::new(0),
             requests: Cell::new(0),
         }
+    }
+
+    /// When it was accepted, since 1970.
+    pub(crate) fn accepted_unix(&self) -> Duration {
+        weir_rt::unix_now().saturating_sub(weir_rt::now().saturating_duration_since(self.accepted))
+    }
+
+    /// Time from accept to the end of handshakes.
+    pub(crate) fn handshake(&self) -> Duration {
+        Duration::from_micros(self.handshake.get().into())
+    }
+
+    /// Handshakes are done, now.
+    pub(crate) fn end_handshakes(&self) {
+        let took = weir_rt::now().saturating_duration_since(self.accepted);
+        self.handshake.set(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
     }
 
     /// Address and port the client is believed to have, before real-IP rules: the peer's, or where it is believed the

@@ -16,7 +16,7 @@ use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, HeadFailure, ServerConnection};
 
 use super::h1::H1;
-use crate::accept::Held;
+use crate::door::Held;
 use crate::exchange::{Client, Ending, Exchange, Phase, walk};
 use crate::race::{Either, race};
 use crate::worker::{Installed, Worker};

@@ -14,5 +14,5 @@ mod table;
 
 pub use body_rate::{BodyRate, BodyRateConfig};
 pub use conn::{ConnGuard, ConnZone};
-pub use quota::{Quota, QuotaGuard};
+pub use quota::Quota;
 pub use rate::{RateDelay, RateLimit, RateRefusal, RateRule, RateVerdict, RateZone};
