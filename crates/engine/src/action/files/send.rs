@@ -44,7 +44,7 @@ pub(super) async fn file<D: Downstream>(
     coded: bool,
     varies: bool,
 ) -> Next {
-    if is_usual(exchange, file) && !coded && !varies {
+    if is_usual(exchange) && !coded && !varies {
         note_local(exchange);
         usual::begin(exchange, down, file);
         whole(exchange, down, file).await;
@@ -53,9 +53,9 @@ pub(super) async fn file<D: Downstream>(
     unusual(exchange, down, file, coded, varies).await
 }
 
-fn is_usual(exchange: &Exchange, file: &StaticFile) -> bool {
+fn is_usual(exchange: &Exchange) -> bool {
     let fields = &exchange.request.fields;
-    matches!(file.content, Content::Memory(_)) && usual::applies(exchange) && !fields.has_any(SPECIAL)
+    usual::applies(exchange) && !fields.has_any(SPECIAL)
 }
 
 fn note_local(exchange: &mut Exchange) {

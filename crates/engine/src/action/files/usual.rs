@@ -1,4 +1,4 @@
-//! The usual answer: a small file, whole, whose head was written before.
+//! The usual answer: a file, whole, whose head was written before.
 //!
 //! Owns: when an answer is usual, and for which requests the first lines of an earlier one hold.
 //! Driven by: `files::send`, before anything else is looked at.
