@@ -56,6 +56,9 @@ pub struct Loaded {
     pub sources: Sources,
 }
 
+/// Code of the finding that there is nothing in the files: HAProxy reads them without a complaint.
+pub const EMPTY: &str = "haproxy::empty";
+
 /// Reads files in order, as `haproxy -f A -f B` does: one configuration, with `defaults` of earlier files holding in
 /// later ones. A folder stands for its `.cfg` files in the order of their names.
 pub fn load(files: &dyn Files, paths: &[PathBuf], options: &Options) -> Loaded {
@@ -85,7 +88,7 @@ pub fn load(files: &dyn Files, paths: &[PathBuf], options: &Options) -> Loaded {
     let model = build::build(&draft, &env, files, &sources, &mut findings);
     if sections.is_empty() && !weir_diag::has_errors(&findings.all) {
         findings.push(
-            Diagnostic::error("haproxy::empty", "the configuration holds no section")
+            Diagnostic::error(EMPTY, "the configuration holds no section")
                 .help("an empty file changes nothing"),
         );
     }

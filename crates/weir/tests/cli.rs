@@ -138,10 +138,15 @@ fn haproxy_c_fails_where_haproxy_fails() {
     let (code, text) = linked("haproxy", &["-c", "-f", &path]);
     assert_eq!(code, rival("haproxy", &["-c", "-f", &path]).0);
     assert!(text.contains(&format!("config : parsing [{path}:2] : ")) && text.contains("bind"), "{text}");
-    let (code, text) = linked("haproxy", &["-c", "-q", "-f", &path]);
-    assert_eq!(code, 1, "{text}");
+    assert_eq!(linked("haproxy", &["-c", "-q", "-f", &path]), (1, String::new()), "quiet");
     let (_dir, path) = file("haproxy.cfg", "global\n  maxconn 10\n");
     assert_eq!(linked("haproxy", &["-c", "-f", &path]).0, rival("haproxy", &["-c", "-f", &path]).0);
+    assert_eq!(linked("haproxy", &["-f", &path, "-db"]).0, rival("haproxy", &["-f", &path, "-db"]).0);
+    let (_dir, path) = file("haproxy.cfg", "");
+    for words in [&["-c", "-f", &path][..], &["-c", "-q", "-f", &path]] {
+        assert_eq!(linked("haproxy", words), rival("haproxy", words), "{words:?}");
+    }
+    assert_eq!(linked("haproxy", &["-f", &path, "-db"]).0, rival("haproxy", &["-f", &path, "-db"]).0);
     assert_eq!(linked("haproxy", &["-c", "-f", "/nonexistent.cfg"]).0, 1);
     assert_eq!(linked("haproxy", &["-c"]).0, rival("haproxy", &["-c"]).0);
     assert_eq!(linked("haproxy", &["-zz"]).0, rival("haproxy", &["-zz"]).0);

@@ -131,7 +131,14 @@ fn parse(arguments: &[String]) -> Option<Flags> {
 /// `-c`. A configuration that would not start for want of a listener exits 2, as HAProxy has it.
 fn check(launch: &Launch, warnings_fail: bool) -> ExitCode {
     let (compiled, _) = start::read(launch);
-    report::print(Manner::Haproxy, &compiled.diagnostics, &compiled.sources, launch.quiet);
+    // An empty file is an error for those who run it, but HAProxy has none to show here.
+    if compiled.diagnostics.iter().any(|found| found.code == weir_haproxy::EMPTY) {
+        return start::say_nothing_to_do(launch).code();
+    }
+    // Quiet is quiet here: the exit code is asked for, nothing else.
+    if !launch.quiet {
+        report::print(Manner::Haproxy, &compiled.diagnostics, &compiled.sources, false);
+    }
     let warned = compiled.diagnostics.iter().any(|found| found.severity == Severity::Warning);
     if !compiled.is_ok() || (warnings_fail && warned) {
         if !launch.quiet {

@@ -80,7 +80,7 @@ fn serve(
 ) -> Result<ExitCode, Failed> {
     let manner = launch.manner;
     if compiled.is_ok() && manner == Manner::Haproxy && haproxy_has_nothing_to_do(&compiled) {
-        return Err(say_nothing_to_do(&launch));
+        return Err(say(manner, "no enabled listener found (check for `bind` directives)"));
     }
     let open_files = raise_open_files(compiled.model.process.open_files);
     compiled.diagnostics.extend(open_files_warning(&compiled.model, open_files));
