@@ -38,7 +38,7 @@ pub(crate) fn real_ip(exchange: &mut Exchange, rules: &RealIp) {
         exchange.client.peer.inet().map_or(Client::Unix, |addr| Client::Ip(addr.ip().to_canonical()));
     match &rules.source {
         RealIpSource::ProxyProtocol => {
-            if let Some((source, _)) = exchange.client.proxied.as_deref().copied()
+            if let Some(source) = exchange.client.proxied.as_ref().map(|told| told.source)
                 && rules.trusts(sender)
             {
                 exchange.request.real_client = Some((source.ip().to_canonical(), source.port()));

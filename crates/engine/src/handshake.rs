@@ -13,7 +13,7 @@ use weir_plan::{ListenerIx, Manner, Service};
 use weir_rt::{AcceptError, Buf, MEDIUM, SMALL, Stream, Timer, TlsStream};
 use weir_wire::Conn;
 
-use crate::exchange::{Client, TlsFacts};
+use crate::exchange::{Client, TlsFacts, ToldAddresses};
 use crate::worker::{Installed, Worker};
 
 /// Settles what comes first. `None`: the connection is done with. `ahead` holds what was read beyond it.
@@ -37,10 +37,9 @@ pub(crate) async fn settle(
             (service.handshake_timeout, service.manner)
         }
     };
-    client.believes_proxied = manner == Manner::Haproxy;
     timer.arm(time);
     if listener.proxy_protocol {
-        timer.run(proxy_header(&stream, client, ahead)).await.ok()??;
+        timer.run(proxy_header(&stream, client, manner, ahead)).await.ok()??;
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
     let configs = &installed.prepared.server_tls[ix.at()];
@@ -75,13 +74,14 @@ pub(crate) async fn settle(
 }
 
 /// Reads a PROXY header; `None` if there is none, or a broken one.
-async fn proxy_header(stream: &Stream, client: &mut Client, ahead: &mut Buf) -> Option<()> {
+async fn proxy_header(stream: &Stream, client: &mut Client, manner: Manner, ahead: &mut Buf) -> Option<()> {
     loop {
         match proxy_protocol::parse(ahead) {
             Ok(Some(header)) => {
                 ahead.consume(header.len);
                 if let Proxied::Inet { source, destination, .. } = header.proxied {
-                    client.proxied = Some(Box::new((source, destination)));
+                    let believed = manner == Manner::Haproxy;
+                    client.proxied = Some(Box::new(ToldAddresses { source, destination, believed }));
                 }
                 return Some(());
             }

@@ -66,6 +66,7 @@ mod fd;
 mod file;
 mod listen;
 mod mailbox;
+mod paged;
 mod reactor;
 mod runtime;
 mod source;

@@ -15,8 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use slab::Slab;
-
+use crate::paged::Paged;
 use crate::source::{HANGUP, READABLE, Source, Token};
 
 const WAKE_TOKEN: u64 = u64::MAX;
@@ -33,7 +32,7 @@ struct Slot {
 pub(crate) struct Reactor {
     epoll: OwnedFd,
     wake: Arc<OwnedFd>,
-    slots: RefCell<Slab<Slot>>,
+    slots: RefCell<Paged<Slot>>,
     generation: std::cell::Cell<u32>,
     events: RefCell<Vec<libc::epoll_event>>,
     woken: RefCell<Vec<Waker>>,
@@ -58,7 +57,7 @@ impl Reactor {
         let reactor = Self {
             epoll,
             wake: Arc::new(wake),
-            slots: RefCell::new(Slab::new()),
+            slots: RefCell::new(Paged::new()),
             generation: std::cell::Cell::new(0),
             events: RefCell::new(Vec::with_capacity(EVENTS)),
             woken: RefCell::new(Vec::new()),
@@ -84,11 +83,11 @@ impl Reactor {
         let generation = self.generation.get().wrapping_add(1);
         self.generation.set(generation);
         let slot = Slot { source: Source::new(flags), generation, wants_write: false };
-        let index = self.slots.borrow_mut().insert(slot) as u32;
+        let index = self.slots.borrow_mut().insert(slot);
         let token = Token { index, generation };
         let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
         if let Err(error) = self.control(libc::EPOLL_CTL_ADD, fd, events, data(token)) {
-            self.slots.borrow_mut().remove(index as usize);
+            self.slots.borrow_mut().remove(index);
             return Err(error);
         }
         Ok(token)
@@ -96,7 +95,7 @@ impl Reactor {
 
     /// Forgets a socket that is about to be closed (which ends the kernel's registration).
     pub(crate) fn deregister(&self, token: Token) {
-        let slot = self.slots.borrow_mut().try_remove(token.index as usize);
+        let slot = self.slots.borrow_mut().remove(token.index);
         // Wakers are dropped outside the borrow.
         drop(slot);
     }
@@ -109,7 +108,7 @@ impl Reactor {
 
     /// See [`Source::clear_readable`].
     pub(crate) fn clear_readable(&self, token: Token) {
-        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index as usize) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {
             slot.source.clear_readable();
         }
     }
@@ -117,7 +116,7 @@ impl Reactor {
     /// Ready when any of `wanted` is set.
     pub(crate) fn poll_read_flags(&self, token: Token, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
         let mut slots = self.slots.borrow_mut();
-        match slots.get_mut(token.index as usize) {
+        match slots.get_mut(token.index) {
             Some(slot) => slot.source.poll_read(wanted, cx),
             None => Poll::Ready(HANGUP | READABLE),
         }
@@ -127,7 +126,7 @@ impl Reactor {
     pub(crate) fn write_blocked(&self, token: Token, fd: BorrowedFd<'_>) -> io::Result<()> {
         {
             let mut slots = self.slots.borrow_mut();
-            let Some(slot) = slots.get_mut(token.index as usize) else {
+            let Some(slot) = slots.get_mut(token.index) else {
                 return Ok(());
             };
             slot.source.clear_writable();
@@ -141,7 +140,7 @@ impl Reactor {
 
     pub(crate) fn poll_writable(&self, token: Token, cx: &mut Context<'_>) -> Poll<()> {
         let mut slots = self.slots.borrow_mut();
-        slots.get_mut(token.index as usize).map_or(Poll::Ready(()), |slot| slot.source.poll_write(cx))
+        slots.get_mut(token.index).map_or(Poll::Ready(()), |slot| slot.source.poll_write(cx))
     }
 
     /// Waits at most `timeout` and wakes the tasks whose sockets changed. `precise` says that milliseconds are too
@@ -213,7 +212,7 @@ impl Reactor {
             return;
         }
         let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(data as u32 as usize) else {
+        let Some(slot) = slots.get_mut(data as u32) else {
             return;
         };
         // An event queued for a socket closed since: its place may belong to another one.

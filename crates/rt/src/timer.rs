@@ -19,6 +19,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::clock::nanos_of;
+use crate::paged::Paged;
 use crate::worker::Worker;
 
 const TICK_SHIFT: u32 = 23;
@@ -38,8 +39,7 @@ struct Entry {
 }
 
 pub(crate) struct Wheel {
-    entries: Vec<Entry>,
-    free: Vec<u32>,
+    entries: Paged<Entry>,
     heads: Box<[u32]>,
     occupied: [u64; BUCKETS / 64],
     /// The last tick whose bucket was emptied.
@@ -49,8 +49,7 @@ pub(crate) struct Wheel {
 impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
-            entries: Vec::new(),
-            free: Vec::new(),
+            entries: Paged::new(),
             heads: vec![NIL; BUCKETS].into_boxed_slice(),
             occupied: [0; BUCKETS / 64],
             current: 0,
@@ -60,22 +59,16 @@ impl Wheel {
     fn insert(&mut self) -> u32 {
         let entry =
             Entry { due: DISARMED, linked: DISARMED, prev: NIL, next: NIL, fired: false, waker: None };
-        if let Some(index) = self.free.pop() {
-            self.entries[index as usize] = entry;
-            return index;
-        }
-        self.entries.push(entry);
-        (self.entries.len() - 1) as u32
+        self.entries.insert(entry)
     }
 
     fn remove(&mut self, index: u32) -> Option<Waker> {
         self.unlink(index);
-        self.free.push(index);
-        self.entries[index as usize].waker.take()
+        self.entries.remove(index)?.waker
     }
 
     fn arm(&mut self, index: u32, due: u64) {
-        let entry = &mut self.entries[index as usize];
+        let entry = &mut self.entries[index];
         entry.fired = false;
         entry.due = due;
         if entry.linked <= due {
@@ -86,7 +79,7 @@ impl Wheel {
     }
 
     fn link(&mut self, index: u32) {
-        let entry = &mut self.entries[index as usize];
+        let entry = &mut self.entries[index];
         let tick = entry.due.clamp(self.current + 1, self.current + BUCKETS as u64 - 1);
         let bucket = tick as usize % BUCKETS;
         entry.linked = tick;
@@ -94,14 +87,14 @@ impl Wheel {
         entry.next = self.heads[bucket];
         let next = entry.next;
         if next != NIL {
-            self.entries[next as usize].prev = index;
+            self.entries[next].prev = index;
         }
         self.heads[bucket] = index;
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
     }
 
     fn unlink(&mut self, index: u32) {
-        let entry = &mut self.entries[index as usize];
+        let entry = &mut self.entries[index];
         if entry.linked == DISARMED {
             return;
         }
@@ -109,10 +102,10 @@ impl Wheel {
         entry.linked = DISARMED;
         let (prev, next) = (entry.prev, entry.next);
         if next != NIL {
-            self.entries[next as usize].prev = prev;
+            self.entries[next].prev = prev;
         }
         if prev != NIL {
-            self.entries[prev as usize].next = next;
+            self.entries[prev].next = next;
         } else {
             self.heads[bucket] = next;
             if next == NIL {
@@ -165,7 +158,7 @@ impl Wheel {
         // Relinked entries must land behind this bucket.
         self.current = tick;
         while index != NIL {
-            let entry = &mut self.entries[index as usize];
+            let entry = &mut self.entries[index];
             let next = entry.next;
             entry.linked = DISARMED;
             if entry.due <= now {
@@ -245,20 +238,20 @@ impl Timer {
     /// Makes it never fire, until armed again.
     pub fn disarm(&self) {
         let mut wheel = self.worker.wheel.borrow_mut();
-        let entry = &mut wheel.entries[self.index as usize];
+        let entry = &mut wheel.entries[self.index];
         entry.due = DISARMED;
         entry.fired = false;
     }
 
     /// Whether it fired since it was armed.
     pub fn expired(&self) -> bool {
-        self.worker.wheel.borrow().entries[self.index as usize].fired
+        self.worker.wheel.borrow().entries[self.index].fired
     }
 
     /// Ready when it has fired; otherwise the task is woken when it does.
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut wheel = self.worker.wheel.borrow_mut();
-        let entry = &mut wheel.entries[self.index as usize];
+        let entry = &mut wheel.entries[self.index];
         if entry.fired {
             return Poll::Ready(());
         }
@@ -338,7 +331,7 @@ mod tests {
     use super::*;
 
     fn fired(wheel: &Wheel, index: u32) -> bool {
-        wheel.entries[index as usize].fired
+        wheel.entries[index].fired
     }
 
     #[test]
@@ -347,7 +340,7 @@ mod tests {
         let index = wheel.insert();
         wheel.arm(index, 10);
         wheel.arm(index, 1000);
-        assert_eq!(wheel.entries[index as usize].linked, 10);
+        assert_eq!(wheel.entries[index].linked, 10);
         wheel.advance(10 << TICK_SHIFT, &mut Vec::new());
         assert!(!fired(&wheel, index));
         assert_eq!(wheel.next_tick(), Some(1000));

@@ -23,10 +23,10 @@ use std::time::Duration;
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
-use slab::Slab;
 
 use crate::buf::Buf;
 use crate::fd::SharedFd;
+use crate::paged::Paged;
 use crate::runtime::{RuntimeConfig, UringFlags};
 use crate::source::{HANGUP, READABLE, Source, Token};
 
@@ -39,7 +39,7 @@ const CANCEL: u64 = u64::MAX - 1;
 pub(crate) struct Ring {
     // Dropped before what its operations look at.
     ring: RefCell<IoUring>,
-    slots: RefCell<Slab<Slot>>,
+    slots: RefCell<Paged<Slot>>,
     wake: Arc<OwnedFd>,
     /// Cancellations that found the queue full.
     cancels: RefCell<Vec<u64>>,
@@ -65,8 +65,8 @@ struct Slot {
     closed: bool,
     /// What a send carries.
     sending: Buf,
-    /// What became of a send that failed.
-    error: Option<i32>,
+    /// The error of a send that failed; zero: none did.
+    error: i32,
 }
 
 impl Slot {
@@ -75,8 +75,8 @@ impl Slot {
     }
 }
 
-fn user_data(index: usize, op: u8) -> u64 {
-    (index as u64) << 2 | u64::from(op)
+fn user_data(index: u32, op: u8) -> u64 {
+    u64::from(index) << 2 | u64::from(op)
 }
 
 const LADDER: [UringFlags; 4] = [
@@ -136,7 +136,7 @@ impl Ring {
         )?;
         let ring = Self {
             ring: RefCell::new(ring),
-            slots: RefCell::new(Slab::new()),
+            slots: RefCell::new(Paged::new()),
             wake: Arc::new(wake),
             cancels: RefCell::default(),
             woken: RefCell::default(),
@@ -192,14 +192,14 @@ impl Ring {
             failed: false,
             closed: false,
             sending: Buf::new(),
-            error: None,
+            error: 0,
         };
-        Token { index: self.slots.borrow_mut().insert(slot) as u32, generation: 0 }
+        Token { index: self.slots.borrow_mut().insert(slot), generation: 0 }
     }
 
     /// Forgets a socket. A send that is queued is still tried, but not waited for; what else is armed is cancelled.
     pub(crate) fn deregister(&self, token: Token) {
-        let index = token.index as usize;
+        let index = token.index;
         let (armed, forgotten) = {
             let mut slots = self.slots.borrow_mut();
             let Some(slot) = slots.get_mut(index) else { return };
@@ -208,7 +208,7 @@ impl Ring {
         };
         drop(forgotten);
         if armed == 0 {
-            let slot = self.slots.borrow_mut().try_remove(index);
+            let slot = self.slots.borrow_mut().remove(index);
             drop(slot);
         }
         for op in [POLL_IN, POLL_OUT, SEND] {
@@ -220,19 +220,19 @@ impl Ring {
 
     /// Whether an operation is with the kernel, which holds the descriptor.
     pub(crate) fn is_busy(&self, token: Token) -> bool {
-        self.slots.borrow().get(token.index as usize).is_some_and(|slot| slot.armed != 0)
+        self.slots.borrow().get(token.index).is_some_and(|slot| slot.armed != 0)
     }
 
     /// See [`Source::clear_readable`].
     pub(crate) fn clear_readable(&self, token: Token) {
-        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index as usize) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {
             slot.source.clear_readable();
         }
     }
 
     /// See [`Source::clear_writable`].
     pub(crate) fn write_blocked(&self, token: Token) {
-        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index as usize) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {
             slot.source.clear_writable();
         }
     }
@@ -240,7 +240,7 @@ impl Ring {
     /// Ready when any of `wanted` is set.
     pub(crate) fn poll_read_flags(&self, token: Token, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
         let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(token.index as usize) else {
+        let Some(slot) = slots.get_mut(token.index) else {
             return Poll::Ready(HANGUP | READABLE);
         };
         if let Poll::Ready(flags) = slot.source.poll_read(wanted, cx) {
@@ -251,7 +251,7 @@ impl Ring {
             let mask = (libc::POLLIN | libc::POLLRDHUP) as u32;
             let poll = opcode::PollAdd::new(Fd(slot.fd.as_raw_fd()), mask).multi(multi).build();
             // SAFETY: no memory is named; the slot keeps the descriptor.
-            if unsafe { self.push(poll.user_data(user_data(token.index as usize, POLL_IN))) }.is_err() {
+            if unsafe { self.push(poll.user_data(user_data(token.index, POLL_IN))) }.is_err() {
                 // The ring takes nothing: a plain receive says what is the matter.
                 return Poll::Ready(READABLE);
             }
@@ -264,20 +264,20 @@ impl Ring {
     /// Ready when a write may make progress, or will tell why it cannot.
     pub(crate) fn poll_writable(&self, token: Token, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(token.index as usize) else {
+        let Some(slot) = slots.get_mut(token.index) else {
             return Poll::Ready(Ok(()));
         };
         if slot.is_armed(SEND) {
             slot.source.wait_to_write(cx);
             return Poll::Pending;
         }
-        if slot.error.is_some() || slot.source.poll_write(cx).is_ready() {
+        if slot.error != 0 || slot.source.poll_write(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
         if !slot.is_armed(POLL_OUT) {
             let poll = opcode::PollAdd::new(Fd(slot.fd.as_raw_fd()), libc::POLLOUT as u32).build();
             // SAFETY: no memory is named; the slot keeps the descriptor.
-            unsafe { self.push(poll.user_data(user_data(token.index as usize, POLL_OUT)))? };
+            unsafe { self.push(poll.user_data(user_data(token.index, POLL_OUT)))? };
             slot.armed |= 1 << POLL_OUT;
         }
         Poll::Pending
@@ -287,14 +287,14 @@ impl Ring {
     /// back as it is if the ring takes nothing.
     pub(crate) fn send(&self, token: Token, buf: &mut Buf) {
         let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(token.index as usize) else { return };
+        let Some(slot) = slots.get_mut(token.index) else { return };
         slot.sending = buf.take();
-        if self.push_send(token.index as usize, slot).is_err() {
+        if self.push_send(token.index, slot).is_err() {
             *buf = slot.sending.take();
         }
     }
 
-    fn push_send(&self, index: usize, slot: &mut Slot) -> io::Result<()> {
+    fn push_send(&self, index: u32, slot: &mut Slot) -> io::Result<()> {
         let bytes = &slot.sending;
         let send = opcode::Send::new(Fd(slot.fd.as_raw_fd()), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
@@ -312,10 +312,10 @@ impl Ring {
     /// An earlier send failed; told once.
     pub(crate) fn is_sending(&self, token: Token) -> io::Result<bool> {
         let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(token.index as usize) else { return Ok(false) };
-        match slot.error.take() {
-            Some(error) => Err(io::Error::from_raw_os_error(error)),
-            None => Ok(slot.is_armed(SEND)),
+        let Some(slot) = slots.get_mut(token.index) else { return Ok(false) };
+        match std::mem::take(&mut slot.error) {
+            0 => Ok(slot.is_armed(SEND)),
+            error => Err(io::Error::from_raw_os_error(error)),
         }
     }
 
@@ -327,7 +327,7 @@ impl Ring {
         if !self.is_sending(token)? {
             return Poll::Ready(Ok(()));
         }
-        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index as usize) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {
             slot.source.wait_to_write(cx);
         }
         Poll::Pending
@@ -403,7 +403,7 @@ impl Ring {
                     let _ = rustix::io::read(&self.wake, &mut [0u8; 8][..]);
                 }
                 data => {
-                    let (index, op) = ((data >> 2) as usize, data as u8 & 3);
+                    let (index, op) = ((data >> 2) as u32, data as u8 & 3);
                     let Some(slot) = slots.get_mut(index) else { continue };
                     if !cqueue::more(entry.flags()) {
                         slot.armed &= !(1 << op);
@@ -423,7 +423,7 @@ impl Ring {
         for index in again {
             let Some(slot) = slots.get_mut(index) else { continue };
             if let Err(error) = self.push_send(index, slot) {
-                slot.error = Some(error.raw_os_error().unwrap_or(libc::EIO));
+                slot.error = error.raw_os_error().unwrap_or(libc::EIO);
                 slot.sending.release();
                 slot.source.set_writable(woken);
             }
@@ -437,7 +437,7 @@ fn sent(slot: &mut Slot, result: i32, woken: &mut Vec<Waker>) -> bool {
         sent @ 0.. => slot.sending.consume(sent as usize),
         error if -error == libc::EINTR || -error == libc::EAGAIN => {}
         error => {
-            slot.error = Some(-error);
+            slot.error = -error;
             slot.sending.clear();
         }
     }

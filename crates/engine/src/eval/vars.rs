@@ -78,16 +78,26 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::PeerAddr => return address(out, exchange.client.source().map(|(ip, _)| ip), exchange),
         Var::PeerPort => return number(out, exchange.client.source().map(|(_, port)| u64::from(port))),
         Var::ProxyProtocolAddr => {
-            return exchange.client.proxied.as_ref().is_some_and(|proxied| display(out, proxied.0.ip()));
+            return exchange.client.proxied.as_ref().is_some_and(|proxied| display(out, proxied.source.ip()));
         }
         Var::ProxyProtocolPort => {
-            return number(out, exchange.client.proxied.as_ref().map(|proxied| u64::from(proxied.0.port())));
+            return number(
+                out,
+                exchange.client.proxied.as_ref().map(|proxied| u64::from(proxied.source.port())),
+            );
         }
         Var::ProxyProtocolServerAddr => {
-            return exchange.client.proxied.as_ref().is_some_and(|proxied| display(out, proxied.1.ip()));
+            return exchange
+                .client
+                .proxied
+                .as_ref()
+                .is_some_and(|proxied| display(out, proxied.destination.ip()));
         }
         Var::ProxyProtocolServerPort => {
-            return number(out, exchange.client.proxied.as_ref().map(|proxied| u64::from(proxied.1.port())));
+            return number(
+                out,
+                exchange.client.proxied.as_ref().map(|proxied| u64::from(proxied.destination.port())),
+            );
         }
         Var::ServerAddr => return address(out, exchange.client.destination().map(|(ip, _)| ip), exchange),
         Var::ServerPort => {

@@ -22,11 +22,8 @@ pub(crate) struct Client {
     pub(crate) peer: PeerAddr,
     /// The own address.
     pub(crate) local: Rc<PeerAddr>,
-    /// Addresses told by a PROXY header, source and destination.
-    pub(crate) proxied: Option<Box<(SocketAddr, SocketAddr)>>,
-    /// The PROXY header's source is the client without being asked for (HAProxy `accept-proxy`). nginx takes it by
-    /// `real_ip_header proxy_protocol` from trusted peers only.
-    pub(crate) believes_proxied: bool,
+    /// What a PROXY header told.
+    pub(crate) proxied: Option<Box<ToldAddresses>>,
     /// TLS facts; `None` without TLS.
     pub(crate) tls: Option<Box<TlsFacts>>,
     /// Where it arrived.
@@ -37,6 +34,17 @@ pub(crate) struct Client {
     handshake: Cell<u32>,
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
+}
+
+/// Addresses told by a PROXY header.
+pub(crate) struct ToldAddresses {
+    /// The client's.
+    pub(crate) source: SocketAddr,
+    /// The one it connected to.
+    pub(crate) destination: SocketAddr,
+    /// The source is the client without being asked for (HAProxy `accept-proxy`). nginx takes it by `real_ip_header
+    /// proxy_protocol` from trusted peers only.
+    pub(crate) believed: bool,
 }
 
 /// What a handshake settled.
@@ -68,7 +76,6 @@ impl Client {
             peer,
             local,
             proxied: None,
-            believes_proxied: false,
             tls: None,
             listener,
             accepted: worker.now(),
@@ -96,7 +103,7 @@ impl Client {
     /// Address and port the client is believed to have, before real-IP rules: the peer's, or where it is believed the
     /// PROXY header's.
     pub(crate) fn source(&self) -> Option<(IpAddr, u16)> {
-        let proxied = self.proxied.as_ref().filter(|_| self.believes_proxied).map(|proxied| proxied.0);
+        let proxied = self.proxied.as_ref().filter(|told| told.believed).map(|told| told.source);
         let addr = proxied.or_else(|| self.peer.inet())?;
         Some((addr.ip().to_canonical(), addr.port()))
     }
