@@ -16,7 +16,8 @@
 //! | [`burst`], [`cgroup`] | machines whose CPU time is rationed |
 //! | [`cluster`] | ingress controllers of a Kubernetes cluster, as contenders |
 //! | [`results`] | the folder that holds a file a run |
-//! | [`stats`], [`report`] | medians and their intervals; JSON, CSV, Markdown and HTML |
+//! | [`stats`], [`report`] | medians and their intervals, knees; JSON, CSV, Markdown and HTML |
+//! | [`prices`] | what hardware costs |
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ pub mod configs;
 pub mod generator;
 pub mod instructions;
 pub mod machine;
+pub mod prices;
 pub mod programs;
 mod progress;
 pub mod rate;

@@ -114,14 +114,18 @@ fn reports_agree(out: &Path, files: &[PathBuf]) {
         assert_eq!(row.weir_over_this.is_some(), row.contender.name() != "weir");
     }
     let page = text("report.html");
-    // Two modes, kept and closed: bars and distributions for four points each, and lines over workers.
-    assert_eq!(page.matches("<svg ").count(), 4 + 4 + 4);
+    // Two modes, kept and closed: rates, CPU time and distributions of four; ratios of rates and of CPU time.
+    assert_eq!(page.matches("<svg class=\"plot\"").count(), 4 + 4 + 4 + 2);
     assert!(!page.contains("NaN"));
-    let fetched = ["src=", "href=", "<script", "@import", "url("].iter().find(|f| page.contains(**f));
+    let fetched = ["src=", "<link", "<script", "@import", "url("].iter().find(|f| page.contains(**f));
     assert_eq!(fetched, None, "it needs no network");
-    assert_eq!(page.matches("<tr class=").count(), 14);
+    let rows = |who: &str| page.matches(&format!("<tr class=\"{who}")).count();
+    assert_eq!(["direct", "weir", "nginx", "haproxy"].map(rows), [2, 4, 4, 4]);
     assert_eq!(page.matches("<svg ").count(), page.matches("</svg>").count());
-    assert!(text("report.md").contains("| requests/s |"));
+    assert!(
+        page.contains("<b>Debug build.</b>") == cfg!(debug_assertions) && page.contains("<b>Quick runs.</b>")
+    );
+    assert!(text("report.md").contains("| rate /s |"));
 }
 
 #[test]

@@ -4,69 +4,277 @@
 //! Never: calls a difference one that its interval does not show.
 //! Driven by: `report`.
 
-use super::{Chapter, Row, number, unique};
+use super::knee::{TIMES, Where};
+use super::published::{By, Quantity};
+use super::{Chapter, KneeOf, Row, facet, number, unique, unit, with_interval, words};
 use crate::scenario::Who;
-use crate::stats::{Estimate, geometric_mean};
+use crate::stats::{Estimate, estimate, geometric_mean};
+use weir_loadgen::report::Work;
+
+/// A ratio to one rival over several points.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Against {
+    /// The geometric mean over the points, of each round; median over the rounds.
+    pub(super) mean: Estimate,
+    /// Points.
+    pub(super) points: usize,
+    /// Points whose interval lies above 1.
+    pub(super) more: usize,
+    /// Points whose interval lies below 1.
+    pub(super) less: usize,
+}
+
+/// What is compared together: the same work in the same mode.
+pub(super) type Kind = (crate::scenario::Mode, Work);
+
+/// The kinds of a chapter, in their order.
+pub(super) fn kinds(chapter: &Chapter) -> Vec<Kind> {
+    unique(chapter.rows.iter().map(|r| (r.point.mode, r.work)))
+}
+
+/// A kind in words.
+pub(super) fn title((mode, work): Kind) -> String {
+    match work {
+        Work::NewConnections => format!("{}, a connection a request", mode.title()),
+        Work::Requests | Work::Echo | Work::Handshakes => mode.title().to_owned(),
+    }
+}
+
+/// Rates of Weir over those of a rival; nothing where rates were given, or all shared one CPU.
+pub(super) fn rates(chapter: &Chapter, kind: Kind, who: Who) -> Option<Against> {
+    if chapter.packed {
+        return None;
+    }
+    against(chapter, kind, who, |r| r.rate_wanted.is_none(), |e| e.rate, |r| r.weir_over_this)
+}
+
+/// CPU time a request of Weir over that of a rival.
+pub(super) fn cpu(chapter: &Chapter, kind: Kind, who: Who) -> Option<Against> {
+    against(chapter, kind, who, |_| true, |e| e.cpu_us, |r| r.weir_cpu_over_this)
+}
+
+fn against(
+    chapter: &Chapter,
+    kind: Kind,
+    who: Who,
+    counts: fn(&Row) -> bool,
+    of: fn(&super::Each) -> f64,
+    point: fn(&Row) -> Option<Estimate>,
+) -> Option<Against> {
+    let rows: Vec<&Row> = chapter
+        .rows
+        .iter()
+        .filter(|r| (r.point.mode, r.work) == kind && r.contender == who && counts(r))
+        .filter(|r| point(r).is_some_and(|e| e.median > 0.0))
+        .collect();
+    let rounds = unique(rows.iter().flat_map(|r| r.each.iter().map(|e| e.run)));
+    let mean_of = |round: u32| {
+        let ratios: Vec<f64> = rows
+            .iter()
+            .filter_map(|r| {
+                let weir = chapter.row(&r.point, Who::Weir)?;
+                let at = |row: &Row| row.each.iter().find(|e| e.run == round).map(of).filter(|v| *v > 0.0);
+                Some(at(weir)? / at(r)?)
+            })
+            .collect();
+        geometric_mean(&ratios)
+    };
+    let means: Vec<f64> = rounds.into_iter().filter_map(mean_of).collect();
+    (!means.is_empty()).then(|| Against {
+        mean: estimate(&means),
+        points: rows.len(),
+        more: rows.iter().filter(|r| point(r).is_some_and(|e| e.low > 1.0)).count(),
+        less: rows.iter().filter(|r| point(r).is_some_and(|e| e.high < 1.0)).count(),
+    })
+}
 
 /// The sentences of a chapter.
 pub(super) fn of(chapter: &Chapter) -> Vec<String> {
     let mut found = Vec::new();
-    for mode in unique(chapter.rows.iter().map(|r| r.point.mode)) {
-        for who in [Who::Nginx, Who::Haproxy] {
-            let rows: Vec<&Row> =
-                chapter.rows.iter().filter(|r| r.point.mode == mode && r.contender == who).collect();
-            let sentence = against(&rows, "requests a second", |r| r.weir_over_this);
-            found.extend(sentence.map(|s| format!("{}: {s} of {}.", mode.title(), who.name())));
-            let sentence = against(&rows, "CPU time a request", |r| r.weir_cpu_over_this);
-            found.extend(sentence.map(|s| format!("{}: {s} of {}.", mode.title(), who.name())));
+    for who in [Who::Nginx, Who::Haproxy] {
+        found.extend(beside(chapter, who, "Rate", rates));
+        found.extend(beside(chapter, who, "CPU time each", cpu));
+    }
+    found.extend(chapter.knees.iter().map(|k| knee(chapter, k)));
+    found.extend(jumps(chapter));
+    found.extend(beside_published(chapter));
+    found.extend(errors(chapter));
+    found.extend(doubts(chapter));
+    found
+}
+
+/// Where Weir has more than a rival, where less, and where noise hides it.
+fn beside(
+    chapter: &Chapter,
+    who: Who,
+    what: &str,
+    of: fn(&Chapter, Kind, Who) -> Option<Against>,
+) -> Option<String> {
+    let all: Vec<(Kind, Against)> =
+        kinds(chapter).into_iter().filter_map(|kind| Some((kind, of(chapter, kind, who)?))).collect();
+    let clearly = |a: &Against| (a.mean.low > 1.0, a.mean.high < 1.0);
+    let words = ["higher for", "lower for", "no clear difference for"];
+    let parts: Vec<String> = [(true, false), (false, true), (false, false)]
+        .into_iter()
+        .zip(words)
+        .filter_map(|(which, word)| {
+            let told: Vec<String> = all
+                .iter()
+                .filter(|(_, a)| clearly(a) == which)
+                .map(|(kind, a)| {
+                    format!("{} {:.2} ({:.2}–{:.2})", title(*kind), a.mean.median, a.mean.low, a.mean.high)
+                })
+                .collect();
+            (!told.is_empty()).then(|| format!("{word} {}", told.join(", ")))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("{what}, Weir ÷ {}: {}.", who.name(), parts.join("; ")))
+}
+
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+fn knee(chapter: &Chapter, knee: &KneeOf) -> String {
+    let what = chapter.row(&knee.point, knee.contender).map_or_else(String::new, |r| words(r, &["rate"]));
+    let (who, k) = (knee.contender.name(), knee.knee);
+    let limit = number(k.limit_us / 1e3);
+    match k.place {
+        Where::Found => format!(
+            "{what}: {who} keeps up until {} requests/s; beyond, its 95th percentile passes {limit} ms ({TIMES} times the unloaded one, or 5 ms).",
+            with_interval(&k.rate, 1.0)
+        ),
+        Where::Above => format!(
+            "{what}: {who} keeps up at every rate measured; its knee lies above {} requests/s.",
+            number(k.rate.median)
+        ),
+        Where::Below => format!(
+            "{what}: {who} does not keep up even at {} requests/s, the lowest rate measured.",
+            number(k.rate.median)
+        ),
+    }
+}
+
+/// Where response times jump from one run to the next and stay: a machine that runs out of credits.
+fn jumps(chapter: &Chapter) -> Vec<String> {
+    if !chapter.published_curves().iter().any(|c| c.by == By::Run) {
+        return Vec::new();
+    }
+    let told = |row: &Row| {
+        let times: Vec<f64> = row.each.iter().map(|e| e.p95_us).collect();
+        let best = times.iter().copied().fold(f64::MAX, f64::min);
+        let limit = (best * TIMES).max(super::knee::LEAST_US);
+        let over = times.iter().filter(|t| **t > limit).count();
+        let from = times.iter().rposition(|t| *t <= limit).map_or(0, |last| last + 1);
+        let who = row.contender.name();
+        let what = words(row, &[]);
+        if over == 0 {
+            format!(
+                "{what}: the 95th percentile of {who} stays within {} ms in all {} runs.",
+                number(limit / 1e3),
+                times.len()
+            )
+        } else if from < times.len() {
+            format!(
+                "{what}: from run {} of {} on, the 95th percentile of {who} stays above {} ms; the best run has {} ms.",
+                from + 1,
+                times.len(),
+                number(limit / 1e3),
+                number(best / 1e3)
+            )
+        } else {
+            format!(
+                "{what}: the 95th percentile of {who} is above {} ms in {over} of {} runs, and comes back.",
+                number(limit / 1e3),
+                times.len()
+            )
         }
-    }
-    let failed: u64 = chapter.rows.iter().map(|r| r.errors + r.bad_status).sum();
-    let requests: u64 = chapter.rows.iter().map(|r| r.requests).sum();
-    found.push(format!("{} errors among {} requests.", number(failed as f64), number(requests as f64)));
-    let worst = chapter.rows.iter().filter(|r| r.errors + r.bad_status > 0);
-    found.extend(worst.max_by_key(|r| r.errors + r.bad_status).map(|r| {
-        format!(
-            "Most errors: {} at {}, {}.",
-            r.contender.name(),
-            r.point.name(),
-            number((r.errors + r.bad_status) as f64)
-        )
-    }));
-    let doubted: Vec<&Row> = chapter.rows.iter().filter(|r| !r.doubts.is_empty()).collect();
-    if !doubted.is_empty() {
-        let names = unique(doubted.iter().flat_map(|r| r.doubts.keys()));
-        let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
-        found.push(format!(
-            "{} of {} rows are to be doubted; the generator warned of: {}.",
-            doubted.len(),
-            chapter.rows.len(),
-            names.join(", ")
-        ));
-    }
-    if chapter.rows.iter().any(|r| r.shared_cpus) {
-        found.push(
-            "Where server and generator share CPUs, requests a second are those of both together.".into(),
-        );
-    }
-    if !chapter.missing.is_empty() {
-        found.push(format!(
-            "{} points or contenders have no figures, or not all; see below.",
-            chapter.missing.len()
-        ));
+    };
+    chapter.rows.iter().map(told).collect()
+}
+
+/// How this machine stands to the published one: the same rival, as many workers.
+fn beside_published(chapter: &Chapter) -> Vec<String> {
+    let mut found = Vec::new();
+    let curves = chapter.published_curves().iter().filter(|c| c.by == By::Workers && c.who == "nginx");
+    for curve in curves {
+        let of = |r: &Row| if curve.quantity == Quantity::Gbit { r.gbit } else { r.rate };
+        let same = |r: &&Row| {
+            r.contender == Who::Nginx
+                && (curve.quantity == Quantity::Gbit || curve.quantity == r.quantity())
+                && curve.size.as_ref().is_none_or(|s| *s == r.point.size)
+                && curve.encrypted.is_none_or(|e| e == r.point.mode.encrypted())
+        };
+        let at = |r: &Row| curve.points.iter().find(|p| p.0 == f64::from(r.point.workers)).map(|p| p.1);
+        let here = chapter.rows.iter().filter(same).find_map(|r| Some((r, at(r)?)));
+        found.extend(here.map(|(row, published)| {
+            format!(
+                "{}: nginx with {} does {} {} here; published: {} ({}), {} times as much.",
+                words(row, &["workers"]),
+                counted(usize::from(row.point.workers), "worker"),
+                with_interval(&of(row), 1.0),
+                unit(curve.quantity),
+                number(published),
+                curve.label,
+                number(published / of(row).median.max(f64::MIN_POSITIVE))
+            )
+        }));
     }
     found
 }
 
-/// Weir's ratio to one rival over all rows of a mode, and in how many of them it is beyond its interval.
-fn against(rows: &[&Row], what: &str, of: fn(&Row) -> Option<Estimate>) -> Option<String> {
-    let ratios: Vec<Estimate> = rows.iter().filter_map(|r| of(r)).filter(|e| e.median > 0.0).collect();
-    let mean = geometric_mean(&ratios.iter().map(|e| e.median).collect::<Vec<f64>>())?;
-    let more = ratios.iter().filter(|e| e.low > 1.0).count();
-    let less = ratios.iter().filter(|e| e.high < 1.0).count();
-    Some(format!(
-        "Weir has {} times the {what} (geometric mean of {} points; clearly more in {more}, clearly less in {less})",
-        number(mean),
-        ratios.len()
-    ))
+fn errors(chapter: &Chapter) -> Vec<String> {
+    let failed: u64 = chapter.rows.iter().map(Row::failures).sum();
+    let requests: u64 = chapter.rows.iter().map(|r| r.requests).sum();
+    let mut found =
+        vec![format!("{} errors among {} requests.", number(failed as f64), number(requests as f64))];
+    let worst = chapter.rows.iter().filter(|r| r.failures() > 0).max_by_key(|r| r.failures());
+    found.extend(worst.map(|r| {
+        format!(
+            "Most errors: {} of {} at {}: {}.",
+            number(r.failures() as f64),
+            number(r.requests as f64),
+            r.contender.name(),
+            words(r, &[])
+        )
+    }));
+    found
+}
+
+fn doubts(chapter: &Chapter) -> Vec<String> {
+    let mut found = Vec::new();
+    let all = chapter.rows.len();
+    let names = unique(chapter.rows.iter().flat_map(|r| r.doubts.keys()));
+    for name in names {
+        let with: Vec<&Row> = chapter.rows.iter().filter(|r| r.doubts.contains_key(name)).collect();
+        let meaning = match name.as_str() {
+            "generator-saturated" => {
+                "the generator was busy all the time, so these rates are at least partly its own, and differences between servers come out too small"
+            }
+            "rate-not-reached" => "fewer requests than wanted were completed",
+            "generator-late" => {
+                "the generator sent late what it could have sent on time: part of the times is its own"
+            }
+            "steal" => "the host took CPU time away from this machine",
+            "throttled" => "a control group's limit stopped the generator",
+            "unfinished" => "requests were unfinished when time was up, and are in no percentile",
+            "nothing-measured" => "nothing was completed",
+            _ => "see report.json",
+        };
+        found.push(format!("To be doubted: {name} in {} of {all} rows: {meaning}.", with.len()));
+    }
+    let shared = chapter.rows.iter().filter(|r| r.shared_cpus).count();
+    if shared > 0 && !chapter.packed {
+        found.push(format!(
+            "In {shared} of {all} rows server and generator share CPUs: these rates are those of both together, and say little of the server's capacity."
+        ));
+    }
+    if chapter.packed {
+        found.push("All share one CPU on purpose: CPU time a request counts here, requests a second and response times do not.".into());
+    }
+    if !chapter.missing.is_empty() {
+        let points = unique(chapter.missing.iter().map(|m| facet(&m.point, &[]))).len();
+        found.push(format!("{} have no figures, or not all; see below.", counted(points, "point")));
+    }
+    found
 }

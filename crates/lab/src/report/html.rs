@@ -1,171 +1,278 @@
 //! The report as one page that needs no network.
 //!
-//! Owns: the page, and which plots it has.
+//! Owns: the page: its order, its tables, its style.
 //! Never: holds a script, or a figure that `report.json` does not have.
-//! Driven by: `report`.
+//! Driven by: `report`; `merge` puts its guide into the same frame.
 
-use super::svg::{Axis, Bar, Series, bars, escaped, lines};
-use super::tables::{HEAD, cells, environment, legend};
-use super::{Chapter, Report, unique};
-use crate::scenario::{Mode, Plot, Point, Who};
+use super::findings::{Against, cpu, kinds, rates, title};
+use super::plot::escaped;
+use super::tables::{self, HEAD, Table, cells, environment, legend};
+use super::{Chapter, Report, plots};
+use crate::prices::Prices;
+use crate::scenario::Who;
 use std::fmt::Write;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1120px;padding:0 1rem;color:#1b1f24;\
-background:#fff}h1{font-size:1.6rem}h2{margin-top:2.5rem}table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:.25rem \
-.5rem;border-bottom:1px solid #d8dee4;text-align:left;white-space:nowrap}td:nth-child(n+6){text-align:right}.wide{overflow-x:auto}\
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(480px,1fr));gap:1rem}svg{width:100%;height:auto}.title{font:600 13px \
-system-ui,sans-serif}.tick{font:11px system-ui,sans-serif;fill:#57606a}.label{font:12px system-ui,sans-serif;fill:#1b1f24}.grid{stroke:\
-#eaeef2}.line{fill:none;stroke-width:2}.whisker{stroke:#1b1f24}dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem}\
-dd{margin:0}.weir td{font-weight:600}";
+const STYLE: &str = include_str!("report.css");
 
-/// Whose colour is whose, in every plot.
-fn colour(who: Who) -> &'static str {
-    match who {
-        Who::Weir => "#0b62d6",
-        Who::Nginx => "#1a9850",
-        Who::Haproxy => "#d9480f",
-        Who::Direct => "#8c959f",
-    }
+/// More rows than this are folded away at first.
+const SHOWN: usize = 40;
+
+/// A page around `body`. The policy forbids whatever would need the network.
+pub(crate) fn frame(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{}</title>\n<style>\n{STYLE}</style></head>\n\
+         <body>\n{body}</body></html>\n",
+        escaped(title)
+    )
 }
 
 /// The whole page.
-pub(super) fn page(report: &Report) -> String {
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>weir lab</title><style>{STYLE}</style></head><body>\n<h1>weir lab</h1>\n<dl>"
-    );
-    for (name, value) in environment(report) {
-        let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escaped(&name), escaped(&value));
-    }
-    out += "</dl>\n";
+pub(super) fn page(report: &Report, prices: &Prices) -> String {
+    let mut body = head(report);
+    body += "<nav><a href=\"#summary\">At a glance</a>";
     for chapter in &report.scenarios {
-        out += &section(chapter);
+        let _ = write!(body, "<a href=\"#{0}\">{0}</a>", escaped(&chapter.id));
     }
-    out + "</body></html>\n"
+    body += "<a href=\"#environment\">Environment</a><a href=\"#reading\">How to read this</a></nav>\n";
+    body += &summary(report);
+    for chapter in &report.scenarios {
+        body += &section(chapter, prices);
+    }
+    body += "<section id=\"environment\"><h2>Environment</h2>\n<dl>";
+    for (name, value) in environment(report) {
+        let _ = write!(body, "<dt>{}</dt><dd>{}</dd>", escaped(&name), escaped(&value));
+    }
+    body += "</dl></section>\n";
+    body += READING;
+    frame("weir lab", &body)
 }
 
-fn section(chapter: &Chapter) -> String {
+const READING: &str = "<section id=\"reading\"><h2>How to read this</h2>\n<ul>\
+<li>Each figure is the median of its runs; the range beside it is the 95% interval of the percentile bootstrap. With three runs that is their range.</li>\
+<li>Ratios are formed within a round, in which all contenders were loaded one after the other. A difference counts as one only where its interval does not hold 1.</li>\
+<li>The knee is where the 95th percentile of response times passes 10 times the unloaded one (and at least 5 ms) for good, interpolated between measured rates; each round has a knee of its own, and the interval is over these.</li>\
+<li>CPU time is what the kernel's scheduler charged the server's threads with. Kernel work that no thread is charged for is not in it.</li>\
+<li>Dashed lines with hollow marks are figures that somebody else published, measured on other machines: their shape compares, their height does not.</li>\
+<li>Point at a mark to read its figures. All of them, unrounded, are in report.json and report.csv.</li></ul></section>\n";
+
+fn head(report: &Report) -> String {
+    let e = &report.environment;
+    let told = |who: &str, name: &str| {
+        let line = e.versions.get(who)?;
+        Some(version(line).map_or_else(|| name.to_owned(), |v| format!("{name} {v}")))
+    };
+    let weir = told("weir", "Weir").unwrap_or_default();
+    let rivals: Vec<String> = [("nginx", "nginx"), ("haproxy", "HAProxy")]
+        .iter()
+        .filter_map(|(who, name)| told(who, name))
+        .collect();
+    let beside = if rivals.is_empty() { String::new() } else { format!(" beside {}", rivals.join(" and ")) };
+    let what = if e.virtualisation.is_empty() { String::new() } else { format!(", {}", e.virtualisation) };
+    let when = report.measured.map_or_else(String::new, |(first, _)| format!("; {}", date(first)));
     let mut out = format!(
-        "<section id=\"{0}\"><h2>{0}: {1}</h2>\n<p>{2}</p>\n<h3>Findings</h3>\n<ul>",
+        "<header><h1>weir lab</h1>\n<p class=\"lede\">{}</p>\n",
+        escaped(&format!("{weir}{beside}, on {} ({} CPUs{what}){when}.", e.processor, e.cpus))
+    );
+    if report.debug_build {
+        out += "<p class=\"warning\"><b>Debug build.</b> Weir was built for debugging, with its checks and without full optimisation: its figures are no measure of it. Build it with --release or --profile dist.</p>\n";
+    }
+    if report.quick {
+        out += "<p class=\"warning\"><b>Quick runs.</b> Short and few: a look, not a verdict. Leave out --quick for one.</p>\n";
+    }
+    out + "</header>\n"
+}
+
+/// The number in what a program says of its version: `1.22.1` of `nginx version: nginx/1.22.1`.
+fn version(line: &str) -> Option<&str> {
+    let part = |word: &'_ str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
+    line.split([' ', '/', '-', '+']).find(|word| part(word))
+}
+
+/// Ratios of all scenarios in one table.
+fn summary(report: &Report) -> String {
+    let rivals: Vec<Who> = [Who::Nginx, Who::Haproxy]
+        .into_iter()
+        .filter(|w| report.scenarios.iter().any(|c| c.rows.iter().any(|r| r.contender == *w)))
+        .collect();
+    let mut out = "<section id=\"summary\"><h2>At a glance</h2>\n<p>Weir divided by each rival: geometric means over the points of a \
+                   scenario, with their intervals, and in how many points the interval lies above or below 1.</p>\n\
+                   <div class=\"wide\"><table><thead><tr><th>scenario</th><th>work</th>"
+        .to_owned();
+    for who in &rivals {
+        let _ = write!(out, "<th class=\"n\">rate ÷ {0}</th><th class=\"n\">CPU each ÷ {0}</th>", who.name());
+    }
+    out += "</tr></thead><tbody>\n";
+    for chapter in &report.scenarios {
+        for (n, kind) in kinds(chapter).into_iter().enumerate() {
+            let (class, id) = if n == 0 { (" class=\"first\"", chapter.id.as_str()) } else { ("", "") };
+            let _ = write!(
+                out,
+                "<tr{class}><td><a href=\"#{}\">{}</a></td><td>{}</td>",
+                escaped(&chapter.id),
+                escaped(id),
+                title(kind)
+            );
+            for who in &rivals {
+                out += &against(rates(chapter, kind, *who), true);
+                out += &against(cpu(chapter, kind, *who), false);
+            }
+            out += "</tr>\n";
+        }
+    }
+    out + "</tbody></table></div></section>\n"
+}
+
+fn against(ratio: Option<Against>, more_is_better: bool) -> String {
+    let Some(a) = ratio else { return "<td class=\"n\">–</td>".to_owned() };
+    let class = match (a.mean.low > 1.0, a.mean.high < 1.0) {
+        (true, _) if more_is_better => " good",
+        (_, true) if !more_is_better => " good",
+        (false, false) => "",
+        _ => " bad",
+    };
+    format!(
+        "<td class=\"n{class}\">{:.2}<small>{:.2}–{:.2}</small><small>{} above, {} below, of {}</small></td>",
+        a.mean.median, a.mean.low, a.mean.high, a.more, a.less, a.points
+    )
+}
+
+fn section(chapter: &Chapter, list: &Prices) -> String {
+    let mut out = format!(
+        "<section id=\"{0}\"><h2><span class=\"id\">{0}</span>{1}</h2>\n<p class=\"about\">{2}</p>\n",
         escaped(&chapter.id),
         escaped(&chapter.title),
         escaped(&chapter.about)
     );
-    for finding in &chapter.findings {
-        let _ = write!(out, "<li>{}</li>", escaped(finding));
+    if let Some(published) = &chapter.published {
+        let source = &published.source;
+        let link = source.url.as_ref().map_or_else(
+            || escaped(&source.title),
+            |url| format!("<a href=\"{}\" rel=\"noreferrer\">{}</a>", escaped(url), escaped(&source.title)),
+        );
+        let _ = writeln!(out, "<p class=\"about\">Published: {link}. {}.</p>", escaped(&published.what));
+        out += &list_of("", &published.statements);
     }
-    out += "</ul>\n<div class=\"plots\">\n";
-    for plot in &chapter.plots {
-        out += &match plot {
-            Plot::Bars => rates(chapter),
-            Plot::Workers => by_workers(chapter),
-            Plot::Distribution => distributions(chapter),
-        };
+    out += &list_of("Findings", &chapter.findings);
+    for (heading, figures) in plots::of(chapter) {
+        let _ = write!(out, "<h3>{heading}</h3>\n<div class=\"plots\">\n{}</div>\n", figures.concat());
     }
-    out += "</div>\n<h3>Figures</h3>\n<div class=\"wide\"><table><thead><tr>";
-    for head in HEAD {
-        let _ = write!(out, "<th>{}</th>", escaped(head));
+    if let Some(knees) = tables::knees(chapter) {
+        let _ = write!(out, "<h3>Knees</h3>\n{}", table(&knees));
     }
-    out += "</tr></thead><tbody>\n";
-    for row in &chapter.rows {
-        let _ = write!(out, "<tr class=\"{}\">", row.contender.name());
-        for cell in cells(row) {
-            let _ = write!(out, "<td>{}</td>", escaped(&cell));
-        }
-        out += "</tr>\n";
+    if let Some(priced) = tables::prices(chapter, list) {
+        let _ = write!(
+            out,
+            "<h3>Price</h3>\n{}<p class=\"about\">Prices: {}. A list of your own: weir lab report --prices FILE.</p>\n",
+            table(&priced),
+            escaped(&list.source)
+        );
     }
-    let _ = write!(out, "</tbody></table></div>\n<p>{}</p>\n", escaped(&legend(chapter)));
-    if !chapter.missing.is_empty() {
-        out += "<h3>Without figures</h3>\n<ul>";
-        for missing in &chapter.missing {
-            let who = missing.contender.map_or("everybody", Who::name);
-            let _ = write!(out, "<li>{who} at {}: {}</li>", missing.point.name(), escaped(&missing.why));
-        }
-        out += "</ul>\n";
-    }
+    out += &rows(chapter);
+    let missing = |m: &super::Missing| {
+        format!("{} at {}: {}", m.contender.map_or("everybody", Who::name), m.point.name(), m.why)
+    };
+    out += &list_of("Without figures", &chapter.missing.iter().map(missing).collect::<Vec<String>>());
     out + "</section>\n"
 }
 
-fn kept(keepalive: bool) -> &'static str {
-    if keepalive { "connections kept" } else { "a connection a request" }
+fn list_of(heading: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let heading = if heading.is_empty() { String::new() } else { format!("<h3>{heading}</h3>\n") };
+    let items: String = lines.iter().map(|l| format!("<li>{}</li>", escaped(l))).collect();
+    format!("{heading}<ul>{items}</ul>\n")
 }
 
-/// A plot for each mode and kind of connection: a group a size (and number of workers), a bar a contender.
-fn rates(chapter: &Chapter) -> String {
-    let plots = unique(chapter.rows.iter().map(|r| (r.point.mode, r.point.keepalive)));
-    let draw = |(mode, keepalive): (Mode, bool)| {
-        let points: Vec<&Point> = unique(chapter.rows.iter().map(|r| &r.point));
-        let groups: Vec<(String, Vec<Bar>)> = points
-            .into_iter()
-            .filter(|p| p.mode == mode && p.keepalive == keepalive)
-            .map(|p| {
-                let name =
-                    if p.workers > 1 { format!("{}, {} workers", p.size, p.workers) } else { p.size.clone() };
-                (name, chapter.contenders().into_iter().filter_map(|who| bar(chapter, p, who)).collect())
-            })
-            .collect();
-        bars(&format!("{}, {}", mode.title(), kept(keepalive)), "requests a second", &groups)
+fn rows(chapter: &Chapter) -> String {
+    let open = if chapter.rows.len() <= SHOWN { " open" } else { "" };
+    let mut out = format!(
+        "<details{open}><summary>All figures ({} rows)</summary>\n<div class=\"wide\"><table><thead><tr>",
+        chapter.rows.len()
+    );
+    for (name, figures) in HEAD {
+        let _ = write!(out, "<th{}>{}</th>", if figures { " class=\"n\"" } else { "" }, escaped(name));
+    }
+    out += "</tr></thead><tbody>\n";
+    let mut before = None;
+    for row in &chapter.rows {
+        let first = if before == Some(&row.point) { "" } else { " first" };
+        let _ = write!(out, "<tr class=\"{}{first}\">", row.contender.name());
+        for ((figure, interval), (_, figures)) in cells(row).into_iter().zip(HEAD) {
+            let small = interval.map_or_else(String::new, |i| format!("<small>{}</small>", escaped(&i)));
+            let _ = write!(
+                out,
+                "<td{}>{}{small}</td>",
+                if figures { " class=\"n\"" } else { "" },
+                escaped(&figure)
+            );
+        }
+        out += "</tr>\n";
+        before = Some(&row.point);
+    }
+    let _ = write!(
+        out,
+        "</tbody></table></div>\n<p class=\"about\">{}</p></details>\n",
+        escaped(&legend(chapter))
+    );
+    out
+}
+
+fn table(table: &Table) -> String {
+    let class = |figures: bool| if figures { " class=\"n\"" } else { "" };
+    let head: String =
+        table.head.iter().map(|(name, n)| format!("<th{}>{}</th>", class(*n), escaped(name))).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&table.head);
+        let cells: String =
+            cells.map(|(c, (_, n))| format!("<td{}>{}</td>", class(*n), escaped(c))).collect();
+        format!("<tr>{cells}</tr>\n")
     };
-    plots.into_iter().map(draw).collect()
+    let body: String = table.rows.iter().map(line).collect();
+    format!(
+        "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
+    )
 }
 
-fn bar(chapter: &Chapter, point: &Point, who: Who) -> Option<Bar> {
-    let row = chapter.row(point, who)?;
-    let (name, colour) = (who.name().to_owned(), colour(who));
-    Some(Bar { name, colour, value: row.rate.median, low: row.rate.low, high: row.rate.high })
+/// A moment, as `2026-11-22 01:23 UTC`.
+pub(super) fn date(unix_s: f64) -> String {
+    let seconds = unix_s.max(0.0) as i64;
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Civil from days: years that begin in March have their leap day at their end.
+    let era = (days + 719_468).div_euclid(146_097);
+    let day_of_era = (days + 719_468).rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest % 3600 / 60)
 }
 
-/// A plot for each mode and size: a line a contender over its workers, and the published curve beside them.
-fn by_workers(chapter: &Chapter) -> String {
-    let plots = unique(chapter.rows.iter().map(|r| (r.point.mode, r.point.keepalive, r.point.size.clone())));
-    let draw = |(mode, keepalive, size): (Mode, bool, String)| {
-        let mut series: Vec<Series> = chapter
-            .contenders()
-            .into_iter()
-            .map(|who| Series {
-                name: who.name().to_owned(),
-                colour: colour(who),
-                dashed: false,
-                points: chapter
-                    .rows
-                    .iter()
-                    .filter(|r| {
-                        r.contender == who
-                            && r.point.mode == mode
-                            && r.point.keepalive == keepalive
-                            && r.point.size == size
-                    })
-                    .map(|r| (f64::from(r.point.workers), r.rate.median))
-                    .collect(),
-            })
-            .filter(|s| !s.points.is_empty())
-            .collect();
-        series.extend(chapter.published.iter().filter(|p| p.mode == mode && p.size == size).map(|p| {
-            Series { name: p.label.clone(), colour: "#8c959f", dashed: true, points: p.points.clone() }
-        }));
-        let x = Axis { label: "workers (published: CPUs)", logarithmic: true };
-        let y = Axis { label: "requests a second", logarithmic: true };
-        lines(&format!("{}, {size}", mode.title()), x, y, &series)
-    };
-    plots.into_iter().map(draw).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A plot for each point: the share of requests that took no longer.
-fn distributions(chapter: &Chapter) -> String {
-    let draw = |point: &Point| {
-        let series: Vec<Series> = chapter
-            .contenders()
-            .into_iter()
-            .filter_map(|who| {
-                let row = chapter.row(point, who)?;
-                let points = row.distribution.iter().map(|(us, share)| (us / 1e3, share * 100.0)).collect();
-                Some(Series { name: who.name().to_owned(), colour: colour(who), dashed: false, points })
-            })
-            .collect();
-        let x = Axis { label: "response time, ms", logarithmic: true };
-        let y = Axis { label: "% of requests", logarithmic: false };
-        let title = format!("{}, {}, {}", point.mode.title(), kept(point.keepalive), point.size);
-        lines(&title, x, y, &series)
-    };
-    unique(chapter.rows.iter().map(|r| &r.point)).into_iter().map(draw).collect()
+    #[test]
+    fn versions() {
+        assert_eq!(version("nginx version: nginx/1.22.1"), Some("1.22.1"));
+        assert_eq!(
+            version("HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/"),
+            Some("2.6.12")
+        );
+        assert_eq!(version("weir 0.1.0"), Some("0.1.0"));
+        assert_eq!(version("something else"), None);
+    }
+
+    #[test]
+    fn dates() {
+        let told = [0.0, 951_782_400.0, 1_795_310_603.0, 1_709_251_199.0].map(date);
+        assert_eq!(
+            told,
+            ["1970-01-01 00:00 UTC", "2000-02-29 00:00 UTC", "2026-11-22 01:23 UTC", "2024-02-29 23:59 UTC"]
+        );
+    }
 }

@@ -1,25 +1,30 @@
-//! What a run of the lab says: medians with intervals, ratios, findings.
+//! What a run of the lab says: medians with intervals, ratios, knees, findings.
 //!
 //! Owns: the figures of the report, worked out from records alone, and the four files that tell them.
 //! Never: measures; rounds before it prints; leaves out a failure.
-//! Driven by: `weir lab report`.
+//! Driven by: `weir lab report`; `merge` and `size` read the same figures.
 //! Why: JSON, CSV, Markdown and HTML are written from one value, so they cannot disagree.
 
+mod chapter;
 mod findings;
 mod html;
-mod svg;
+pub mod knee;
+mod plot;
+mod plots;
+pub mod published;
 mod tables;
 
-use crate::machine::{Environment, Seats};
-use crate::results::{Record, Results, Settings, write};
-use crate::run::takes_part;
-use crate::scenario::{Plot, Point, Published, Scenario, Who, bytes};
-use crate::stats::{Estimate, estimate, median};
+use crate::machine::Environment;
+use crate::prices::Prices;
+use crate::results::{Results, Settings, write};
+use crate::scenario::{Point, Who};
+use crate::stats::Estimate;
 use anyhow::Result;
+use published::{Curve, Published, Quantity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
-use weir_loadgen::report::Latency;
+use weir_loadgen::report::Work;
 
 /// The whole report: what `report.json` holds. Within one [`Report::schema`], members are only added.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +33,12 @@ pub struct Report {
     pub schema: String,
     /// Whether runs were the quick ones.
     pub quick: bool,
+    /// Whether Weir was built without optimisation.
+    #[serde(default)]
+    pub debug_build: bool,
+    /// When the first and the last run began, seconds since 1970-01-01 UTC; nothing without runs.
+    #[serde(default)]
+    pub measured: Option<(f64, f64)>,
     /// The machine and its programs.
     pub environment: Environment,
     /// One after the other.
@@ -47,16 +58,24 @@ pub struct Chapter {
     pub runs: u32,
     /// Measured seconds of each.
     pub seconds: f64,
+    /// Whether all shared one CPU on purpose: CPU time a request counts then, and requests a second do not.
+    #[serde(default)]
+    pub packed: bool,
     /// What the figures say, worked out from them.
     pub findings: Vec<String>,
     /// The figures.
     pub rows: Vec<Row>,
+    /// Where latency begins to run away, of each contender on each curve of latency against rate.
+    #[serde(default)]
+    pub knees: Vec<KneeOf>,
     /// What has no figures, and why.
     pub missing: Vec<Missing>,
-    #[serde(skip)]
-    plots: Vec<Plot>,
-    #[serde(skip)]
-    published: Vec<Published>,
+    /// What was published of the same.
+    #[serde(default)]
+    pub published: Option<Published>,
+    /// Published curves that the scenario brings itself.
+    #[serde(default)]
+    pub curves: Vec<Curve>,
 }
 
 /// One contender at one point.
@@ -68,6 +87,15 @@ pub struct Row {
     pub bytes: u64,
     /// Who.
     pub contender: Who,
+    /// What a unit of work was: what this report calls a request.
+    #[serde(default)]
+    pub work: Work,
+    /// Requests a second that were wanted; nothing where they came as fast as connections allowed.
+    #[serde(default)]
+    pub rate_wanted: Option<f64>,
+    /// TLS as it was agreed on.
+    #[serde(default)]
+    pub tls: Option<String>,
     /// Runs that the figures are medians of.
     pub runs: u32,
     /// Requests in all of them.
@@ -76,6 +104,9 @@ pub struct Row {
     pub rate: Estimate,
     /// Received, gigabits a second.
     pub gbit_s: f64,
+    /// The same with its interval.
+    #[serde(default)]
+    pub gbit: Estimate,
     /// Mean response time, microseconds.
     pub mean_us: Estimate,
     /// What half of the requests did not exceed.
@@ -86,6 +117,9 @@ pub struct Row {
     pub p99_us: Estimate,
     /// CPU time of the server, microseconds a request.
     pub cpu_us: Estimate,
+    /// CPUs that the server kept busy.
+    #[serde(default)]
+    pub cpus: Estimate,
     /// Context switches of the server, a request.
     pub switches: f64,
     /// Memory of the server at its most, bytes.
@@ -102,8 +136,39 @@ pub struct Row {
     pub weir_over_this: Option<Estimate>,
     /// CPU time a request of Weir in the same rounds, over this contender's.
     pub weir_cpu_over_this: Option<Estimate>,
+    /// The runs one by one.
+    #[serde(default)]
+    pub each: Vec<Each>,
     /// Response times of all runs: microseconds, and the share of requests that did not exceed them.
     pub distribution: Vec<(f64, f64)>,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Each {
+    /// Which, from 0. Runs of one number were made in one round.
+    pub run: u32,
+    /// Requests a second.
+    pub rate: f64,
+    /// Mean response time, microseconds.
+    pub mean_us: f64,
+    /// 95th percentile of response times, microseconds.
+    pub p95_us: f64,
+    /// CPU time of the server, microseconds a request.
+    pub cpu_us: f64,
+    /// Share of the machine's CPU time that its host took away.
+    pub steal: f64,
+}
+
+/// The knee of one curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KneeOf {
+    /// The curve: its point of the lowest rate.
+    pub point: Point,
+    /// Whose.
+    pub contender: Who,
+    /// Where.
+    pub knee: knee::Knee,
 }
 
 /// What has no figures.
@@ -117,137 +182,33 @@ pub struct Missing {
     pub why: String,
 }
 
-/// Shares of requests for which the distribution tells a time.
-const SHARES: usize = 200;
-
 /// Reads the results in `dir` and writes `report.json`, `report.csv`, `report.md` and `report.html` there.
 ///
 /// # Errors
 /// There are no results, or files cannot be read or written.
-pub fn make(dir: &Path) -> Result<Report> {
-    let (results, settings) = Results::read(dir)?;
-    let report = read(&results, settings)?;
+pub fn make(dir: &Path, prices: &Prices) -> Result<Report> {
+    let report = read(dir)?;
     write(&dir.join("report.json"), &serde_json::to_string_pretty(&report)?)?;
     write(&dir.join("report.csv"), &tables::csv(&report))?;
-    write(&dir.join("report.md"), &tables::markdown(&report))?;
-    write(&dir.join("report.html"), &html::page(&report))?;
+    write(&dir.join("report.md"), &tables::markdown(&report, prices))?;
+    write(&dir.join("report.html"), &html::page(&report, prices))?;
     Ok(report)
 }
 
-fn read(results: &Results, settings: Settings) -> Result<Report> {
-    let scenarios = results.scenarios()?;
-    let chapters = scenarios.iter().map(|s| chapter(results, s, &settings)).collect::<Result<_>>()?;
-    Ok(Report {
-        schema: settings.schema,
-        quick: settings.quick,
-        environment: settings.environment,
-        scenarios: chapters,
-    })
-}
-
-fn chapter(results: &Results, scenario: &Scenario, settings: &Settings) -> Result<Chapter> {
-    let effort = scenario.effort(settings.quick);
-    let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
-    let (mut rows, mut missing) = (Vec::new(), Vec::new());
-    for point in scenario.points(settings.quick) {
-        if let Err(why) = Seats::divide(scenario.placement, point.workers, &cpus) {
-            missing.push(Missing { point, contender: None, why });
-            continue;
-        }
-        let all: Vec<(Who, Vec<Record>)> = scenario
-            .contenders
-            .iter()
-            .filter(|who| takes_part(**who, point.mode))
-            .map(|&who| Ok((who, results.records(scenario, &point, who, effort.runs)?)))
-            .collect::<Result<_>>()?;
-        let weir: &[Record] = all.iter().find(|(w, _)| *w == Who::Weir).map_or(&[], |(_, r)| r.as_slice());
-        for (who, records) in &all {
-            let failure = results.failure(scenario, &point, *who);
-            if failure.is_some() || (records.len() as u32) < effort.runs {
-                let why =
-                    failure.unwrap_or_else(|| format!("{} of {} runs done", records.len(), effort.runs));
-                missing.push(Missing { point: point.clone(), contender: Some(*who), why });
-            }
-            if !records.is_empty() {
-                rows.push(row(&point, *who, records, weir)?);
-            }
-        }
-    }
-    let mut chapter = Chapter {
-        id: scenario.id.clone(),
-        title: scenario.title.clone(),
-        about: scenario.about.trim().to_owned(),
-        runs: effort.runs,
-        seconds: effort.seconds,
-        findings: Vec::new(),
-        rows,
-        missing,
-        plots: scenario.plots.clone(),
-        published: scenario.published.clone(),
-    };
-    chapter.findings = findings::of(&chapter);
-    Ok(chapter)
-}
-
-fn row(point: &Point, who: Who, records: &[Record], weir: &[Record]) -> Result<Row> {
-    let values = |of: &dyn Fn(&Record) -> f64| records.iter().map(of).collect::<Vec<f64>>();
-    let figure = |of: &dyn Fn(&Record) -> f64| estimate(&values(of));
-    let sum = |of: &dyn Fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
-    let mut doubts: BTreeMap<String, u32> = BTreeMap::new();
-    for warning in records.iter().flat_map(|r| &r.load.warnings) {
-        let name = serde_json::to_value(warning.code)?.as_str().unwrap_or("other").to_owned();
-        *doubts.entry(name).or_default() += 1;
-    }
-    let percentile = |p: f64| move |r: &Record| r.load.total.latency.at(p).unwrap_or(0.0);
-    // Runs of one round are disturbed alike, so each is compared with its own.
-    let over = |of: fn(&Record) -> f64| {
-        let ratios: Vec<f64> = records
-            .iter()
-            .filter_map(|r| {
-                let same = weir.iter().find(|w| w.run == r.run)?;
-                (of(r) > 0.0).then(|| of(same) / of(r))
-            })
-            .collect();
-        (who != Who::Weir && !ratios.is_empty()).then(|| estimate(&ratios))
-    };
-    Ok(Row {
-        point: point.clone(),
-        bytes: bytes(&point.size)?,
-        contender: who,
-        runs: records.len() as u32,
-        requests: sum(&|r| r.load.total.requests),
-        rate: figure(&|r| r.load.total.rate),
-        gbit_s: median(&values(&|r| r.load.total.gbit_s)),
-        mean_us: figure(&|r| r.load.total.latency.mean_us),
-        p50_us: figure(&percentile(50.0)),
-        p95_us: figure(&percentile(95.0)),
-        p99_us: figure(&percentile(99.0)),
-        cpu_us: figure(&|r| r.cpu_us_per_request),
-        switches: median(&values(&|r| r.switches_per_request)),
-        memory_peak: records.iter().map(|r| r.memory_peak).max().unwrap_or(0),
-        errors: sum(&|r| r.load.total.errors.sum()),
-        bad_status: sum(&|r| r.load.total.status.failed()),
-        doubts,
-        shared_cpus: records.iter().any(|r| r.shared_cpus),
-        weir_over_this: over(|r| r.load.total.rate),
-        weir_cpu_over_this: over(|r| r.cpu_us_per_request),
-        distribution: distribution(records)?,
-    })
-}
-
-fn distribution(records: &[Record]) -> Result<Vec<(f64, f64)>> {
-    let mut all = Latency::default();
-    for record in records {
-        all = record.load.total.latency.merged(&all).map_err(|bad| anyhow::anyhow!("{bad}"))?;
-    }
-    if all.count == 0 {
-        return Ok(Vec::new());
-    }
-    let histogram = all.decode().map_err(|bad| anyhow::anyhow!("{bad}"))?;
-    let share = |n: usize| n as f64 / SHARES as f64;
-    // The last steps are finer: there are the requests that users remember.
-    let shares = (0..SHARES).map(share).chain([0.999, 0.9999, 1.0]);
-    Ok(shares.map(|s| (histogram.value_at_quantile(s) as f64 / 1e3, s)).collect())
+/// The report of the results in `dir`; writes nothing.
+///
+/// # Errors
+/// There are no results, or they cannot be read.
+pub fn read(dir: &Path) -> Result<Report> {
+    let (results, settings) = Results::read(dir)?;
+    let mut span = None;
+    let chapters = results
+        .scenarios()?
+        .iter()
+        .map(|scenario| chapter::of(&results, scenario, &settings, &mut span))
+        .collect::<Result<_>>()?;
+    let Settings { schema, quick, debug_build, environment } = settings;
+    Ok(Report { schema, quick, debug_build, measured: span, environment, scenarios: chapters })
 }
 
 impl Chapter {
@@ -256,9 +217,76 @@ impl Chapter {
         self.rows.iter().find(|r| &r.point == point && r.contender == who)
     }
 
-    /// Its contenders, in their order.
-    fn contenders(&self) -> Vec<Who> {
-        unique(self.rows.iter().map(|r| r.contender))
+    /// Published curves of a quantity: those of the original, or those that the scenario brings.
+    fn published_curves(&self) -> &[Curve] {
+        self.published.as_ref().map_or(&self.curves, |p| &p.curves)
+    }
+}
+
+impl Row {
+    /// What its rate is a rate of.
+    #[must_use]
+    pub fn quantity(&self) -> Quantity {
+        match self.work {
+            Work::Handshakes => Quantity::Tps,
+            Work::NewConnections => Quantity::Cps,
+            Work::Requests | Work::Echo => Quantity::Rps,
+        }
+    }
+
+    /// Errors of both kinds.
+    fn failures(&self) -> u64 {
+        self.errors + self.bad_status
+    }
+}
+
+/// What a rate is counted in.
+fn unit(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Rps => "requests/s",
+        Quantity::Cps => "connections/s",
+        Quantity::Tps => "TLS handshakes/s",
+        Quantity::Gbit => "Gbit/s",
+        Quantity::MeanMs | Quantity::P95Ms => "ms",
+    }
+}
+
+/// What is the same for points that differ in `without` alone.
+fn facet(point: &Point, without: &[&str]) -> String {
+    let mut value = serde_json::to_value(point).unwrap_or_default();
+    if let Some(members) = value.as_object_mut() {
+        without.iter().for_each(|name| {
+            members.remove(*name);
+        });
+    }
+    value.to_string()
+}
+
+/// A point in words, without what is told elsewhere.
+fn words(row: &Row, without: &[&str]) -> String {
+    let point = &row.point;
+    let mut words = vec![point.mode.title().to_owned()];
+    match row.work {
+        Work::NewConnections => words.push("a connection a request".into()),
+        Work::Requests | Work::Echo | Work::Handshakes => {}
+    }
+    if row.work != Work::Handshakes && !without.contains(&"size") {
+        words.push(format!("{}B", size(&point.size)));
+    }
+    if point.workers > 1 && !without.contains(&"workers") {
+        words.push(format!("{} workers", point.workers));
+    }
+    if let Some(rate) = row.rate_wanted.filter(|_| !without.contains(&"rate")) {
+        words.push(format!("{}/s", number(rate)));
+    }
+    words.join(", ")
+}
+
+/// A size for people, less its B: `1 K`, `128 `.
+fn size(name: &str) -> String {
+    match name.split_at_checked(name.len().saturating_sub(1)) {
+        Some((digits, unit @ ("k" | "m"))) => format!("{digits} {}", unit.to_uppercase()),
+        _ => format!("{name} "),
     }
 }
 
@@ -273,7 +301,7 @@ fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// A number for people: three digits that count, and no more than needed.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 100.0 || v == 0.0 => 0,
         v if v >= 10.0 => 1,
@@ -298,7 +326,7 @@ fn number(value: f64) -> String {
 }
 
 /// A median with its interval, for people.
-fn with_interval(estimate: &Estimate, scale: f64) -> String {
+pub(crate) fn with_interval(estimate: &Estimate, scale: f64) -> String {
     let [median, low, high] = [estimate.median, estimate.low, estimate.high].map(|v| number(v * scale));
     format!("{median} ({low}–{high})")
 }
@@ -311,5 +339,6 @@ mod tests {
     fn numbers_are_for_people() {
         let told = [0.0, 0.1234, 3.456, 42.42, 123.6, 1_234_567.0, -1_500.0].map(number);
         assert_eq!(told, ["0", "0.123", "3.46", "42.4", "124", "1,234,567", "-1,500"]);
+        assert_eq!(["10k", "1m", "128", "0"].map(size), ["10 K", "1 M", "128 ", "0 "]);
     }
 }

@@ -4,12 +4,13 @@
 //! Never: measures; `weir_lab` does.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use weir_lab::cluster::Address;
+use weir_lab::prices::Prices;
 use weir_lab::report;
 use weir_lab::run::{self, Options};
 use weir_lab::scenario::{Scenario, Who};
@@ -44,6 +45,9 @@ enum Command {
         /// The folder of results.
         #[arg(value_name = "DIR", default_value = OUT)]
         dir: PathBuf,
+        /// Prices of your own for the price column (`weir lab size --show-prices` prints the form).
+        #[arg(long, value_name = "FILE")]
+        prices: Option<PathBuf>,
     },
 }
 
@@ -97,14 +101,7 @@ pub(super) fn run(lab: Lab) -> ExitCode {
     let done = match lab.command {
         Command::List => list(),
         Command::Run(words) => measure(words),
-        Command::Report { dir } => report::make(&dir).map(|made| {
-            for (id, finding) in
-                made.scenarios.iter().flat_map(|c| c.findings.iter().map(move |f| (&c.id, f)))
-            {
-                println!("{id}: {finding}");
-            }
-            println!("written: {}", dir.join("report.{html,md,csv,json}").display());
-        }),
+        Command::Report { dir, prices } => sum_up(&dir, prices.as_deref()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -113,6 +110,15 @@ pub(super) fn run(lab: Lab) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn sum_up(dir: &Path, prices: Option<&Path>) -> Result<(), anyhow::Error> {
+    let made = report::make(dir, &Prices::read(prices)?)?;
+    for (id, finding) in made.scenarios.iter().flat_map(|c| c.findings.iter().map(move |f| (&c.id, f))) {
+        println!("{id}: {finding}");
+    }
+    println!("written: {}", dir.join("report.{html,md,csv,json}").display());
+    Ok(())
 }
 
 fn list() -> Result<(), anyhow::Error> {

@@ -1,0 +1,203 @@
+//! The figures of one scenario, from its records.
+//!
+//! Owns: medians and intervals of rows, ratios within rounds, knees.
+//! Never: words.
+//! Driven by: `report`.
+
+use super::published::{By, Curve, Quantity, published};
+use super::{Chapter, Each, KneeOf, Missing, Row, facet, findings, knee, unique};
+use crate::machine::Seats;
+use crate::results::{Record, Results, Settings};
+use crate::run::takes_part;
+use crate::scenario::{Placement, Point, Scenario, Who, bytes};
+use crate::stats::{estimate, median};
+use anyhow::{Result, anyhow};
+use std::collections::BTreeMap;
+use weir_loadgen::report::{Latency, Tls};
+
+/// Shares of requests for which the distribution tells a time.
+const SHARES: usize = 200;
+
+/// The chapter of a scenario. `span` grows to when the first and the last run began.
+pub(super) fn of(
+    results: &Results,
+    scenario: &Scenario,
+    settings: &Settings,
+    span: &mut Option<(f64, f64)>,
+) -> Result<Chapter> {
+    let effort = scenario.effort(settings.quick);
+    let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
+    let (mut rows, mut missing) = (Vec::new(), Vec::new());
+    for point in scenario.points(settings.quick) {
+        if let Err(why) = Seats::divide(scenario.placement, point.workers, &cpus) {
+            missing.push(Missing { point, contender: None, why });
+            continue;
+        }
+        let all: Vec<(Who, Vec<Record>)> = scenario
+            .contenders
+            .iter()
+            .filter(|who| takes_part(**who, point.mode))
+            .map(|&who| Ok((who, results.records(scenario, &point, who, effort.runs)?)))
+            .collect::<Result<_>>()?;
+        let weir: &[Record] = all.iter().find(|(w, _)| *w == Who::Weir).map_or(&[], |(_, r)| r.as_slice());
+        for (who, records) in &all {
+            let failure = results.failure(scenario, &point, *who);
+            if failure.is_some() || (records.len() as u32) < effort.runs {
+                let why =
+                    failure.unwrap_or_else(|| format!("{} of {} runs done", records.len(), effort.runs));
+                missing.push(Missing { point: point.clone(), contender: Some(*who), why });
+            }
+            for begun in records.iter().map(|r| r.load.started_unix_s) {
+                let (first, last) = span.unwrap_or((begun, begun));
+                *span = Some((first.min(begun), last.max(begun)));
+            }
+            if !records.is_empty() {
+                rows.push(row(&point, *who, records, weir)?);
+            }
+        }
+    }
+    let mut chapter = Chapter {
+        id: scenario.id.clone(),
+        title: scenario.title.clone(),
+        about: scenario.about.trim().to_owned(),
+        runs: effort.runs,
+        seconds: effort.seconds,
+        packed: scenario.placement == Placement::Packed,
+        findings: Vec::new(),
+        knees: knees(&rows),
+        rows,
+        missing,
+        published: published(&scenario.id).cloned(),
+        curves: scenario.published.iter().map(own_curve).collect(),
+    };
+    chapter.findings = findings::of(&chapter);
+    Ok(chapter)
+}
+
+/// A curve that a scenario file brings.
+fn own_curve(given: &crate::scenario::Published) -> Curve {
+    Curve {
+        label: given.label.clone(),
+        who: "nginx".into(),
+        quantity: Quantity::Rps,
+        by: By::Workers,
+        size: Some(given.size.clone()),
+        encrypted: Some(given.mode.encrypted()),
+        points: given.points.clone(),
+    }
+}
+
+fn row(point: &Point, who: Who, records: &[Record], weir: &[Record]) -> Result<Row> {
+    let values = |of: &dyn Fn(&Record) -> f64| records.iter().map(of).collect::<Vec<f64>>();
+    let figure = |of: &dyn Fn(&Record) -> f64| estimate(&values(of));
+    let sum = |of: &dyn Fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
+    let mut doubts: BTreeMap<String, u32> = BTreeMap::new();
+    for record in records {
+        // A run may be warned of twice for one reason.
+        let names = record.load.warnings.iter().filter_map(|w| serde_json::to_value(w.code).ok());
+        for name in unique(names.filter_map(|n| n.as_str().map(str::to_owned))) {
+            *doubts.entry(name).or_default() += 1;
+        }
+    }
+    let percentile = |p: f64| move |r: &Record| r.load.total.latency.at(p).unwrap_or(0.0);
+    // Runs of one round are disturbed alike, so each is compared with its own.
+    let over = |of: fn(&Record) -> f64| {
+        let ratios: Vec<f64> = records
+            .iter()
+            .filter_map(|r| {
+                let same = weir.iter().find(|w| w.run == r.run)?;
+                (of(r) > 0.0).then(|| of(same) / of(r))
+            })
+            .collect();
+        (who != Who::Weir && !ratios.is_empty()).then(|| estimate(&ratios))
+    };
+    let one = records.first();
+    let gbit = figure(&|r| r.load.total.gbit_s);
+    Ok(Row {
+        point: point.clone(),
+        bytes: bytes(&point.size)?,
+        contender: who,
+        work: one.map(|r| r.load.settings.work).unwrap_or_default(),
+        rate_wanted: one.and_then(|r| r.load.total.rate_wanted),
+        tls: one.and_then(|r| r.load.settings.tls.as_ref()).and_then(agreed),
+        runs: records.len() as u32,
+        requests: sum(&|r| r.load.total.requests),
+        rate: figure(&|r| r.load.total.rate),
+        gbit_s: gbit.median,
+        gbit,
+        mean_us: figure(&|r| r.load.total.latency.mean_us),
+        p50_us: figure(&percentile(50.0)),
+        p95_us: figure(&percentile(95.0)),
+        p99_us: figure(&percentile(99.0)),
+        cpu_us: figure(&|r| r.cpu_us_per_request),
+        cpus: figure(&|r| r.cpu_us_per_request * r.load.total.rate / 1e6),
+        switches: median(&values(&|r| r.switches_per_request)),
+        memory_peak: records.iter().map(|r| r.memory_peak).max().unwrap_or(0),
+        errors: sum(&|r| r.load.total.errors.sum()),
+        bad_status: sum(&|r| r.load.total.status.failed()),
+        doubts,
+        shared_cpus: records.iter().any(|r| r.shared_cpus),
+        weir_over_this: over(|r| r.load.total.rate),
+        weir_cpu_over_this: over(|r| r.cpu_us_per_request),
+        each: records.iter().map(each).collect(),
+        distribution: distribution(records)?,
+    })
+}
+
+fn each(record: &Record) -> Each {
+    let total = &record.load.total;
+    Each {
+        run: record.run,
+        rate: total.rate,
+        mean_us: total.latency.mean_us,
+        p95_us: total.latency.at(95.0).unwrap_or(0.0),
+        cpu_us: record.cpu_us_per_request,
+        steal: record.load.generator.steal,
+    }
+}
+
+fn agreed(tls: &Tls) -> Option<String> {
+    let parts: Vec<&str> = [&tls.version, &tls.suite].into_iter().filter_map(|p| p.as_deref()).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+fn distribution(records: &[Record]) -> Result<Vec<(f64, f64)>> {
+    let mut all = Latency::default();
+    for record in records {
+        all = record.load.total.latency.merged(&all).map_err(|bad| anyhow!("{bad}"))?;
+    }
+    if all.count == 0 {
+        return Ok(Vec::new());
+    }
+    let histogram = all.decode().map_err(|bad| anyhow!("{bad}"))?;
+    let share = |n: usize| n as f64 / SHARES as f64;
+    // The last steps are finer: there are the requests that users remember.
+    let shares = (0..SHARES).map(share).chain([0.999, 0.9999, 1.0]);
+    Ok(shares.map(|s| (histogram.value_at_quantile(s) as f64 / 1e3, s)).collect())
+}
+
+/// The knees of all curves of latency against rate.
+fn knees(rows: &[Row]) -> Vec<KneeOf> {
+    let curve = |row: &Row| (facet(&row.point, &["rate"]), row.contender);
+    let wanted = || rows.iter().filter(|r| r.rate_wanted.is_some());
+    let mut found = Vec::new();
+    for key in unique(wanted().map(curve)) {
+        let mut of_curve: Vec<&Row> = wanted().filter(|r| curve(r) == key).collect();
+        of_curve.sort_by(|a, b| a.rate_wanted.unwrap_or(0.0).total_cmp(&b.rate_wanted.unwrap_or(0.0)));
+        let runs = unique(of_curve.iter().flat_map(|r| r.each.iter().map(|e| e.run)));
+        let curves: Vec<Vec<knee::At>> = runs
+            .into_iter()
+            .map(|run| {
+                let at = |row: &&Row| {
+                    let each = row.each.iter().find(|e| e.run == run)?;
+                    Some(knee::At { rate: row.rate_wanted?, p95_us: each.p95_us })
+                };
+                of_curve.iter().filter_map(at).collect()
+            })
+            .collect();
+        if let (Some(knee), Some(lowest)) = (knee::of_runs(&curves), of_curve.first()) {
+            found.push(KneeOf { point: lowest.point.clone(), contender: key.1, knee });
+        }
+    }
+    found
+}

@@ -1,0 +1,126 @@
+//! Bars beside each other in groups, with their intervals.
+//!
+//! Owns: where bars stand, and what is written on them.
+//! Never: begins anywhere but at 0.
+//! Driven by: `plots`.
+
+use super::{Axis, CHARACTER, HEIGHT, Key, RIGHT, Style, TOP, WIDTH, escaped, figure, short, upright};
+use crate::report::unique;
+use std::fmt::Write;
+
+/// A bar: its value, and the interval of it.
+#[derive(Clone, Debug)]
+pub(in crate::report) struct Bar {
+    pub(in crate::report) name: String,
+    pub(in crate::report) who: &'static str,
+    /// Dashed: published by somebody else.
+    pub(in crate::report) style: Style,
+    pub(in crate::report) value: f64,
+    pub(in crate::report) interval: Option<(f64, f64)>,
+    pub(in crate::report) tip: String,
+}
+
+/// Bars that stand together.
+#[derive(Clone, Debug)]
+pub(in crate::report) struct Group {
+    pub(in crate::report) name: String,
+    pub(in crate::report) bars: Vec<Bar>,
+}
+
+/// A plot of bars.
+#[derive(Clone, Debug)]
+pub(in crate::report) struct Bars<'a> {
+    pub(in crate::report) title: &'a str,
+    pub(in crate::report) note: &'a str,
+    pub(in crate::report) label: &'a str,
+    pub(in crate::report) groups: &'a [Group],
+}
+
+/// The names of groups, and nothing below them.
+const FOOT: f64 = 24.0;
+
+impl Bars<'_> {
+    /// The figure.
+    pub(in crate::report) fn draw(&self) -> String {
+        let all = || self.groups.iter().flat_map(|g| g.bars.iter());
+        let values = all().map(|b| b.interval.map_or(b.value, |i| i.1.max(b.value)));
+        let mut out = String::new();
+        let (y, left) = upright(&Axis::linear(self.label), values, (TOP + 8.0, HEIGHT - FOOT), &mut out);
+        let foot = HEIGHT - FOOT;
+        let room = (WIDTH - RIGHT - left) / self.groups.len().max(1) as f64;
+        for (g, group) in self.groups.iter().enumerate() {
+            let begin = left + room * g as f64;
+            // A lone group is not stretched over the whole width.
+            let step = (room * 0.84 / group.bars.len().max(1) as f64).min(64.0);
+            let width = step * 0.86;
+            let first = begin + (room - step * group.bars.len() as f64) / 2.0;
+            for (n, bar) in group.bars.iter().enumerate() {
+                let x = first + step * n as f64 + (step - width) / 2.0;
+                let (top, middle) = (y.at(bar.value), x + width / 2.0);
+                let style = if bar.style == Style::Dashed { " dashed" } else { "" };
+                let _ = write!(
+                    out,
+                    "<g class=\"{}{style}\"><rect class=\"bar\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\">\
+                     <title>{}</title></rect>",
+                    bar.who,
+                    (foot - top).max(0.0),
+                    escaped(&bar.tip)
+                );
+                let mut written = top;
+                if let Some((low, high)) = bar.interval {
+                    written = y.at(high).min(top);
+                    let _ = write!(
+                        out,
+                        "<path class=\"error\" d=\"M{middle:.1} {:.1}V{:.1}\"/>",
+                        y.at(low),
+                        y.at(high)
+                    );
+                }
+                let value = short(bar.value);
+                if CHARACTER * value.chars().count() as f64 * 0.9 <= step {
+                    let _ = write!(
+                        out,
+                        "<text class=\"value middle\" x=\"{middle:.1}\" y=\"{:.1}\">{value}</text>",
+                        written - 4.0
+                    );
+                }
+                out += "</g>";
+            }
+            let _ = write!(
+                out,
+                "<text class=\"tick middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                begin + room / 2.0,
+                foot + 15.0,
+                escaped(&group.name)
+            );
+        }
+        let _ = write!(out, "<path class=\"axis\" d=\"M{left:.1} {foot:.1}H{:.1}\"/>", WIDTH - RIGHT);
+        let keys = unique(all().map(|b| Key { name: b.name.clone(), who: b.who, style: b.style }));
+        figure(self.title, self.note, &keys, HEIGHT, &out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_high_as_its_value() {
+        let bar = |value: f64| Bar {
+            name: "weir".into(),
+            who: "weir",
+            style: Style::Solid,
+            value,
+            interval: None,
+            tip: String::new(),
+        };
+        let groups = [Group { name: "1k".into(), bars: vec![bar(100.0), bar(50.0), bar(0.0)] }];
+        let drawn = Bars { title: "t", note: "", label: "requests/s", groups: &groups }.draw();
+        let heights: Vec<f64> = drawn
+            .split("class=\"bar\"")
+            .skip(1)
+            .map(|b| b.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert!((heights[0] - 2.0 * heights[1]).abs() < 0.11 && heights[2] == 0.0, "{heights:?}");
+    }
+}

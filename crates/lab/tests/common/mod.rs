@@ -1,0 +1,90 @@
+//! Folders of results that no machine measured, with figures that are known.
+//!
+//! Owns: how such a folder is made.
+//! Never: goes around the lab's own way of keeping results.
+//! Driven by: the tests of reports, merging and sizing.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use weir_lab::results::{Record, Results, SCHEMA, Settings};
+use weir_lab::run::takes_part;
+use weir_lab::scenario::{Point, Scenario, Who};
+use weir_loadgen::report::{Latency, Report, empty_histogram};
+
+/// What a run is to have shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Requests a second.
+    pub(crate) rate: f64,
+    /// Median response time, microseconds; the others spread around it.
+    pub(crate) us: f64,
+    /// CPU time, microseconds a request.
+    pub(crate) cpu_us: f64,
+}
+
+/// Settings of a machine that does not exist.
+pub(crate) fn settings(processor: &str, cpus: usize) -> Settings {
+    let mut settings = Settings { schema: SCHEMA.into(), quick: true, ..Settings::default() };
+    settings.environment.processor = processor.into();
+    settings.environment.cpus = cpus;
+    settings.environment.kernel = "6.1.0".into();
+    for (name, version) in [
+        ("weir", "weir 0.1.0"),
+        ("nginx", "nginx version: nginx/1.22.1"),
+        ("haproxy", "HAProxy version 2.6.12-1"),
+    ] {
+        settings.environment.versions.insert(name.into(), version.into());
+    }
+    settings
+}
+
+/// Fills `dir` with the quick runs of a scenario; `shown` gives the figures of a run, or nothing if it was not made.
+pub(crate) fn fill(
+    dir: &Path,
+    settings: &Settings,
+    scenario: &str,
+    shown: &dyn Fn(Who, &Point, u32) -> Option<Shown>,
+) {
+    let results = Results::open(dir, settings).unwrap();
+    let scenario = Scenario::parse(scenario).unwrap();
+    results.begin(&scenario).unwrap();
+    let runs = scenario.effort(true).runs;
+    for point in scenario.points(true) {
+        for who in scenario.contenders.iter().copied().filter(|w| takes_part(*w, point.mode)) {
+            for run in 0..runs {
+                if let Some(shown) = shown(who, &point, run) {
+                    results.keep(&scenario, &record(who, &point, run, shown)).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// One record, by way of JSON: members that are added later have their defaults.
+fn record(who: Who, point: &Point, run: u32, shown: Shown) -> Record {
+    let mut histogram = empty_histogram();
+    // From a third of the median to six times it, most of them near it.
+    (1..=1000_u32).for_each(|n| {
+        let q = f64::from(n) / 1001.0;
+        histogram
+            .saturating_record((shown.us * 1e3 * (0.33 + 0.67 * q / (1.0 - q).max(0.03)).min(6.0)) as u64);
+    });
+    let mut load = Report { schema: weir_loadgen::report::SCHEMA.into(), ..Report::default() };
+    load.started_unix_s = 1_795_310_603.0 + f64::from(run);
+    load.total.elapsed_s = 10.0;
+    load.total.rate = shown.rate;
+    load.total.requests = (shown.rate * 10.0) as u64;
+    load.total.gbit_s = shown.rate * weir_lab::scenario::bytes(&point.size).unwrap() as f64 * 8.0 / 1e9;
+    load.total.status.add(200, load.total.requests);
+    load.total.latency = Latency::of(&histogram);
+    if !point.keepalive {
+        load.settings.work = weir_loadgen::report::Work::NewConnections;
+    }
+    serde_json::from_value(serde_json::json!({
+        "point": point, "contender": who, "run": run, "shared_cpus": false, "cpu_us_per_request": shown.cpu_us,
+        "switches_per_request": 0.1, "memory_peak": 20 << 20, "load": load,
+    }))
+    .unwrap()
+}
