@@ -17,7 +17,7 @@
 //! | [`cluster`] | ingress controllers of a Kubernetes cluster, as contenders |
 //! | [`results`] | the folder that holds a file a run |
 //! | [`stats`], [`report`] | medians and their intervals, knees; JSON, CSV, Markdown and HTML |
-//! | [`prices`] | what hardware costs |
+//! | [`report::guide`], [`size`], [`prices`] | several machines in one guide; cores for a load; what hardware costs |
 
 #![forbid(unsafe_code)]
 
@@ -38,6 +38,7 @@ pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod servers;
+pub mod size;
 pub mod stats;
 
 pub use progress::time;

@@ -8,9 +8,8 @@ use super::published::{By, Curve, Quantity, published};
 use super::{Chapter, Each, KneeOf, Missing, Row, facet, findings, knee, unique};
 use crate::machine::Seats;
 use crate::results::{Record, Results, Settings};
-use crate::run::takes_part;
-use crate::scenario::{Placement, Point, Scenario, Who, bytes};
-use crate::stats::{estimate, median};
+use crate::scenario::{Placement, Point, Scenario, Who, bytes, takes_part};
+use crate::stats::{Estimate, estimate, median};
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use weir_loadgen::report::{Latency, Tls};
@@ -28,7 +27,9 @@ pub(super) fn of(
     let effort = scenario.effort(settings.quick);
     let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
-    for point in scenario.points(settings.quick) {
+    let skipped = results.skipped(scenario);
+    let points = if skipped.is_some() { Vec::new() } else { scenario.points(settings.quick) };
+    for point in points {
         if let Err(why) = Seats::divide(scenario.placement, point.workers, &cpus) {
             missing.push(Missing { point, contender: None, why });
             continue;
@@ -62,6 +63,7 @@ pub(super) fn of(
         about: scenario.about.trim().to_owned(),
         runs: effort.runs,
         seconds: effort.seconds,
+        skipped,
         packed: scenario.placement == Placement::Packed,
         findings: Vec::new(),
         knees: knees(&rows),
@@ -137,11 +139,18 @@ fn row(point: &Point, who: Who, records: &[Record], weir: &[Record]) -> Result<R
         bad_status: sum(&|r| r.load.total.status.failed()),
         doubts,
         shared_cpus: records.iter().any(|r| r.shared_cpus),
+        instructions: instructions(records),
         weir_over_this: over(|r| r.load.total.rate),
         weir_cpu_over_this: over(|r| r.cpu_us_per_request),
         each: records.iter().map(each).collect(),
         distribution: distribution(records)?,
     })
+}
+
+/// Instructions a request, if every run has them.
+fn instructions(records: &[Record]) -> Option<Estimate> {
+    let counted: Option<Vec<f64>> = records.iter().map(|r| r.instructions_per_request).collect();
+    counted.map(|values| estimate(&values))
 }
 
 fn each(record: &Record) -> Each {
@@ -153,6 +162,8 @@ fn each(record: &Record) -> Each {
         p95_us: total.latency.at(95.0).unwrap_or(0.0),
         cpu_us: record.cpu_us_per_request,
         steal: record.load.generator.steal,
+        credits: record.account.map(|a| a.after),
+        limited: record.account.map(|a| a.limited),
     }
 }
 

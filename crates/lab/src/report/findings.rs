@@ -7,7 +7,7 @@
 use super::knee::{TIMES, Where};
 use super::published::{By, Quantity};
 use super::{Chapter, KneeOf, Row, facet, number, unique, unit, with_interval, words};
-use crate::scenario::Who;
+use crate::scenario::{Key, Who};
 use crate::stats::{Estimate, estimate, geometric_mean};
 use weir_loadgen::report::Work;
 
@@ -22,6 +22,8 @@ pub(super) struct Against {
     pub(super) more: usize,
     /// Points whose interval lies below 1.
     pub(super) less: usize,
+    /// Points whose figures are to be doubted.
+    pub(super) doubted: usize,
 }
 
 /// What is compared together: the same work in the same mode.
@@ -85,17 +87,22 @@ fn against(
         points: rows.len(),
         more: rows.iter().filter(|r| point(r).is_some_and(|e| e.low > 1.0)).count(),
         less: rows.iter().filter(|r| point(r).is_some_and(|e| e.high < 1.0)).count(),
+        doubted: rows.iter().filter(|r| r.shared_cpus || !r.doubts.is_empty()).count(),
     })
 }
 
 /// The sentences of a chapter.
 pub(super) fn of(chapter: &Chapter) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found: Vec<String> =
+        chapter.skipped.iter().map(|why| format!("Skipped: {}.", why.trim())).collect();
+    if chapter.rows.is_empty() {
+        return found;
+    }
     for who in [Who::Nginx, Who::Haproxy] {
         found.extend(beside(chapter, who, "Rate", rates));
         found.extend(beside(chapter, who, "CPU time each", cpu));
     }
-    found.extend(chapter.knees.iter().map(|k| knee(chapter, k)));
+    found.extend(knees(chapter));
     found.extend(jumps(chapter));
     found.extend(beside_published(chapter));
     found.extend(errors(chapter));
@@ -135,24 +142,25 @@ fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-fn knee(chapter: &Chapter, knee: &KneeOf) -> String {
-    let what = chapter.row(&knee.point, knee.contender).map_or_else(String::new, |r| words(r, &["rate"]));
-    let (who, k) = (knee.contender.name(), knee.knee);
-    let limit = number(k.limit_us / 1e3);
-    match k.place {
-        Where::Found => format!(
-            "{what}: {who} keeps up until {} requests/s; beyond, its 95th percentile passes {limit} ms ({TIMES} times the unloaded one, or 5 ms).",
-            with_interval(&k.rate, 1.0)
-        ),
-        Where::Above => format!(
-            "{what}: {who} keeps up at every rate measured; its knee lies above {} requests/s.",
-            number(k.rate.median)
-        ),
-        Where::Below => format!(
-            "{what}: {who} does not keep up even at {} requests/s, the lowest rate measured.",
-            number(k.rate.median)
-        ),
-    }
+/// The knees of each curve, side by side.
+fn knees(chapter: &Chapter) -> Vec<String> {
+    let curve = |k: &KneeOf| facet(&k.point, &["rate"]);
+    let told = |k: &&KneeOf| {
+        let who = k.contender.name();
+        match k.knee.place {
+            Where::Found => format!("{who} {}", with_interval(&k.knee.rate, 1.0)),
+            Where::Above => format!("{who} above {}, the highest rate measured", number(k.knee.rate.median)),
+            Where::Below => format!("{who} below {}, the lowest rate measured", number(k.knee.rate.median)),
+        }
+    };
+    let sentence = |key: String| {
+        let of_curve: Vec<&KneeOf> = chapter.knees.iter().filter(|k| curve(k) == key).collect();
+        let row = of_curve.first().and_then(|k| chapter.row(&k.point, k.contender));
+        let what = row.map_or_else(String::new, |r| words(r, &["rate"]));
+        let knees: Vec<String> = of_curve.iter().map(told).collect();
+        format!("{what}: knees, requests/s that each keeps up with: {}.", knees.join(", "))
+    };
+    unique(chapter.knees.iter().map(curve)).into_iter().map(sentence).collect()
 }
 
 /// Where response times jump from one run to the next and stay: a machine that runs out of credits.
@@ -168,7 +176,10 @@ fn jumps(chapter: &Chapter) -> Vec<String> {
         let from = times.iter().rposition(|t| *t <= limit).map_or(0, |last| last + 1);
         let who = row.contender.name();
         let what = words(row, &[]);
-        if over == 0 {
+        let spent = row.each.iter().find(|e| e.credits.is_some_and(|c| c < 0.01));
+        let spent =
+            spent.map_or_else(String::new, |e| format!(" Its credits were spent in run {}.", e.run + 1));
+        let told = if over == 0 {
             format!(
                 "{what}: the 95th percentile of {who} stays within {} ms in all {} runs.",
                 number(limit / 1e3),
@@ -188,9 +199,10 @@ fn jumps(chapter: &Chapter) -> Vec<String> {
                 number(limit / 1e3),
                 times.len()
             )
-        }
+        };
+        told + &spent
     };
-    chapter.rows.iter().map(told).collect()
+    chapter.rows.iter().filter(|r| r.rate_wanted.is_some()).map(told).collect()
 }
 
 /// How this machine stands to the published one: the same rival, as many workers.
@@ -202,6 +214,8 @@ fn beside_published(chapter: &Chapter) -> Vec<String> {
         let same = |r: &&Row| {
             r.contender == Who::Nginx
                 && (curve.quantity == Quantity::Gbit || curve.quantity == r.quantity())
+                && r.rate_wanted.is_none()
+                && r.point.mode.handshakes() != Some(Key::P256)
                 && curve.size.as_ref().is_none_or(|s| *s == r.point.size)
                 && curve.encrypted.is_none_or(|e| e == r.point.mode.encrypted())
         };
@@ -249,7 +263,7 @@ fn doubts(chapter: &Chapter) -> Vec<String> {
         let with: Vec<&Row> = chapter.rows.iter().filter(|r| r.doubts.contains_key(name)).collect();
         let meaning = match name.as_str() {
             "generator-saturated" => {
-                "the generator was busy all the time, so these rates are at least partly its own, and differences between servers come out too small"
+                "the generator's threads were busy or waited for a CPU nearly all the time, so rates at full speed are at least partly its own, and differences between servers come out too small"
             }
             "rate-not-reached" => "fewer requests than wanted were completed",
             "generator-late" => {

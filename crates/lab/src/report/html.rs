@@ -6,7 +6,7 @@
 
 use super::findings::{Against, cpu, kinds, rates, title};
 use super::plot::escaped;
-use super::tables::{self, HEAD, Table, cells, environment, legend};
+use super::tables::{self, HEAD, cells, environment, legend};
 use super::{Chapter, Report, plots};
 use crate::prices::Prices;
 use crate::scenario::Who;
@@ -121,11 +121,14 @@ fn summary(report: &Report) -> String {
             out += "</tr>\n";
         }
     }
-    out + "</tbody></table></div></section>\n"
+    out + "</tbody></table></div>\n<p class=\"about\">² At most points the generator was the limit or shared the server's CPUs: these rates are \
+           partly its own. The findings say more.</p></section>\n"
 }
 
 fn against(ratio: Option<Against>, more_is_better: bool) -> String {
     let Some(a) = ratio else { return "<td class=\"n\">–</td>".to_owned() };
+    // What a busy generator or shared CPUs distort is the rate; CPU time they hardly touch.
+    let mark = if more_is_better && a.doubted * 2 > a.points { "²" } else { "" };
     let class = match (a.mean.low > 1.0, a.mean.high < 1.0) {
         (true, _) if more_is_better => " good",
         (_, true) if !more_is_better => " good",
@@ -133,7 +136,7 @@ fn against(ratio: Option<Against>, more_is_better: bool) -> String {
         _ => " bad",
     };
     format!(
-        "<td class=\"n{class}\">{:.2}<small>{:.2}–{:.2}</small><small>{} above, {} below, of {}</small></td>",
+        "<td class=\"n{class}\">{:.2}{mark}<small>{:.2}–{:.2}</small><small>{} above, {} below, of {}</small></td>",
         a.mean.median, a.mean.low, a.mean.high, a.more, a.less, a.points
     )
 }
@@ -159,21 +162,20 @@ fn section(chapter: &Chapter, list: &Prices) -> String {
         let _ = write!(out, "<h3>{heading}</h3>\n<div class=\"plots\">\n{}</div>\n", figures.concat());
     }
     if let Some(knees) = tables::knees(chapter) {
-        let _ = write!(out, "<h3>Knees</h3>\n{}", table(&knees));
+        let _ = write!(out, "<h3>Knees</h3>\n{}", knees.html());
     }
     if let Some(priced) = tables::prices(chapter, list) {
         let _ = write!(
             out,
             "<h3>Price</h3>\n{}<p class=\"about\">Prices: {}. A list of your own: weir lab report --prices FILE.</p>\n",
-            table(&priced),
+            priced.html(),
             escaped(&list.source)
         );
     }
-    out += &rows(chapter);
-    let missing = |m: &super::Missing| {
-        format!("{} at {}: {}", m.contender.map_or("everybody", Who::name), m.point.name(), m.why)
-    };
-    out += &list_of("Without figures", &chapter.missing.iter().map(missing).collect::<Vec<String>>());
+    if !chapter.rows.is_empty() {
+        out += &rows(chapter);
+    }
+    out += &list_of("Without figures", &tables::missing(chapter));
     out + "</section>\n"
 }
 
@@ -218,22 +220,6 @@ fn rows(chapter: &Chapter) -> String {
         escaped(&legend(chapter))
     );
     out
-}
-
-fn table(table: &Table) -> String {
-    let class = |figures: bool| if figures { " class=\"n\"" } else { "" };
-    let head: String =
-        table.head.iter().map(|(name, n)| format!("<th{}>{}</th>", class(*n), escaped(name))).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&table.head);
-        let cells: String =
-            cells.map(|(c, (_, n))| format!("<td{}>{}</td>", class(*n), escaped(c))).collect();
-        format!("<tr>{cells}</tr>\n")
-    };
-    let body: String = table.rows.iter().map(line).collect();
-    format!(
-        "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
-    )
 }
 
 /// A moment, as `2026-11-22 01:23 UTC`.

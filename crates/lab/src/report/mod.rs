@@ -7,6 +7,7 @@
 
 mod chapter;
 mod findings;
+pub mod guide;
 mod html;
 pub mod knee;
 mod plot;
@@ -58,6 +59,9 @@ pub struct Chapter {
     pub runs: u32,
     /// Measured seconds of each.
     pub seconds: f64,
+    /// Why this machine could not run it.
+    #[serde(default)]
+    pub skipped: Option<String>,
     /// Whether all shared one CPU on purpose: CPU time a request counts then, and requests a second do not.
     #[serde(default)]
     pub packed: bool,
@@ -132,6 +136,9 @@ pub struct Row {
     pub doubts: BTreeMap<String, u32>,
     /// Whether the generator had the server's CPUs too.
     pub shared_cpus: bool,
+    /// Instructions of the server, a request; nothing where the machine does not count them.
+    #[serde(default)]
+    pub instructions: Option<Estimate>,
     /// Requests a second of Weir in the same rounds, over this contender's. Nothing for Weir itself.
     pub weir_over_this: Option<Estimate>,
     /// CPU time a request of Weir in the same rounds, over this contender's.
@@ -158,6 +165,12 @@ pub struct Each {
     pub cpu_us: f64,
     /// Share of the machine's CPU time that its host took away.
     pub steal: f64,
+    /// On a burstable machine: credits that were left.
+    #[serde(default)]
+    pub credits: Option<f64>,
+    /// On a burstable machine: the share of the time in which it was held to the baseline.
+    #[serde(default)]
+    pub limited: Option<f64>,
 }
 
 /// The knee of one curve.

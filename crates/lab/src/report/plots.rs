@@ -9,14 +9,16 @@ use super::plot::{Axis, Bar, Bars, Group, Line, Lines, Mark, Ratio, Ratios, Rule
 use super::published::{By, Curve, Quantity};
 use super::{Chapter, KneeOf, Row, facet, number, size, unique, unit, with_interval, words};
 use crate::report::knee::Where;
-use crate::scenario::Who;
+use crate::scenario::{Key, Who};
 use crate::stats::Estimate;
 
 /// A figure of something.
 type Of<T, V> = fn(&T) -> V;
 
 /// More plots of distributions than this would bury the rest.
-const DISTRIBUTIONS: usize = 24;
+const DISTRIBUTIONS: usize = 48;
+/// Of one curve of rates, no more than these have one.
+const RATES: usize = 4;
 
 /// All plots of a chapter, in their order: a heading, and its figures.
 pub(super) fn of(chapter: &Chapter) -> Vec<(&'static str, Vec<String>)> {
@@ -36,7 +38,12 @@ pub(super) fn of(chapter: &Chapter) -> Vec<(&'static str, Vec<String>)> {
     } else if !chapter.packed {
         plots.push(("At full speed", by_workers_or_bars(chapter, false)));
     }
-    plots.push(("CPU time of the server", cpu_bars(chapter)));
+    plots.push(("CPU time of the server", cpu_bars(&at_full_speed(chapter))));
+    if !sweeps && !series {
+        let here = paced(chapter);
+        plots.push(("At a rate that all can carry", percentiles(&here)));
+        plots.push(("CPU time of the server at that rate", cpu_bars(&here)));
+    }
     plots.push(("Weir beside each rival", ratios(chapter)));
     if !chapter.packed {
         plots.push(("Response times", distributions(chapter)));
@@ -68,8 +75,11 @@ fn curves(chapter: &Chapter, by: By) -> impl Iterator<Item = &Curve> {
 
 /// Published curves of what these rows repeat.
 fn beside<'a>(chapter: &'a Chapter, row: &Row, by: By, quantity: Quantity) -> Vec<&'a Curve> {
+    // Handshakes were published of RSA keys alone.
+    let key = row.point.mode.handshakes();
     let same = |c: &&Curve| {
         c.quantity == quantity
+            && (quantity != Quantity::Tps || key == Some(Key::Rsa2048))
             && c.size.as_ref().is_none_or(|s| *s == row.point.size)
             && c.encrypted.is_none_or(|e| e == row.point.mode.encrypted())
     };
@@ -231,11 +241,12 @@ fn run_by_run(chapter: &Chapter) -> Vec<String> {
                         y: of(e) / 1e3,
                         interval: None,
                         tip: format!(
-                            "{}, run {}: {} ms; steal {}%",
+                            "{}, run {}: {} ms; steal {}%{}",
                             row.contender.name(),
                             e.run + 1,
                             number(of(e) / 1e3),
-                            number(e.steal * 100.0)
+                            number(e.steal * 100.0),
+                            e.credits.map_or_else(String::new, |c| format!("; {} credits left", number(c)))
                         ),
                     })
                     .collect(),
@@ -331,13 +342,25 @@ fn bars(rows: &[&Row]) -> Vec<String> {
     grouped(rows, "", "higher is better", &|r| unit(r.quantity()).to_owned(), |r| r.rate)
 }
 
-fn cpu_bars(chapter: &Chapter) -> Vec<String> {
+/// Of response times at a rate: the 99th percentile, in milliseconds.
+fn percentiles(rows: &[&Row]) -> Vec<String> {
+    let of = |r: &Row| Estimate {
+        median: r.p99_us.median / 1e3,
+        low: r.p99_us.low / 1e3,
+        high: r.p99_us.high / 1e3,
+    };
+    grouped(rows, ": 99th percentile of response times", "lower is better", &|_| "ms".to_owned(), of)
+}
+
+fn cpu_bars(rows: &[&Row]) -> Vec<String> {
     let label = |row: &Row| match row.quantity() {
         Quantity::Tps => "µs of CPU a handshake".to_owned(),
         Quantity::Cps => "µs of CPU a connection".to_owned(),
         _ => "µs of CPU a request".to_owned(),
     };
-    grouped(&at_full_speed(chapter), ": CPU time of the server", "lower is better", &label, |r| r.cpu_us)
+    // Of an ingress controller in a cluster nothing is seen.
+    let seen: Vec<&Row> = rows.iter().copied().filter(|r| r.cpu_us.median > 0.0).collect();
+    grouped(&seen, ": CPU time of the server", "lower is better", &label, |r| r.cpu_us)
 }
 
 /// What the title of a kind leaves unsaid of a point.
@@ -407,8 +430,12 @@ fn distributions(chapter: &Chapter) -> Vec<String> {
             Lines { title: &title, note: "further left is better", x, y, lines: &lines, rules: &[] }.draw()
         })
     };
-    let all = facets(&chapter.rows.iter().collect::<Vec<&Row>>(), &[]);
-    // Of many points some, evenly: the first, the last, and those between.
-    let every = all.len().div_ceil(DISTRIBUTIONS).max(1);
-    all.iter().step_by(every).filter_map(draw).collect()
+    // Of many rates some, evenly: the first, the last, and those between.
+    let all: Vec<&Row> = chapter.rows.iter().collect();
+    let some = |rows: Vec<&Row>| -> Vec<String> {
+        let points = facets(&rows, &[]);
+        let every = points.len().saturating_sub(1).div_ceil(RATES - 1).max(1);
+        points.iter().step_by(every).filter_map(draw).collect()
+    };
+    facets(&all, &["rate"]).into_iter().flat_map(some).take(DISTRIBUTIONS).collect()
 }

@@ -5,6 +5,7 @@
 //! Driven by: `report`, `html`.
 
 use super::knee::Where;
+use super::plot::escaped;
 use super::published::{By, Quantity};
 use super::{Chapter, Report, Row, number, unique, unit, with_interval, words};
 use crate::prices::Prices;
@@ -18,7 +19,7 @@ pub(super) fn csv(report: &Report) -> String {
         "scenario,mode,keepalive,bytes,workers,contender,runs,requests,rate,rate_low,rate_high,gbit_s,mean_us,p50_us,p95_us,\
          p99_us,p99_low,p99_high,cpu_us,cpu_low,cpu_high,switches,memory_peak,errors,bad_status,shared_cpus,weir_over_this,doubts,\
          work,rate_wanted,gbit_low,gbit_high,mean_low,mean_high,p50_low,p50_high,p95_low,p95_high,cpus,cpus_low,cpus_high,\
-         weir_over_this_low,weir_over_this_high,weir_cpu_over_this,weir_cpu_over_this_low,weir_cpu_over_this_high,tls\n",
+         weir_over_this_low,weir_over_this_high,weir_cpu_over_this,weir_cpu_over_this_low,weir_cpu_over_this_high,tls,instructions\n",
     );
     for (chapter, row) in report.scenarios.iter().flat_map(|c| c.rows.iter().map(move |r| (c, r))) {
         let _ = writeln!(out, "{}", fields(chapter, row).join(","));
@@ -56,6 +57,7 @@ fn fields(chapter: &Chapter, row: &Row) -> Vec<String> {
     fields.extend([over_low, over_high]);
     fields.extend(maybe(row.weir_cpu_over_this));
     fields.push(row.tls.clone().unwrap_or_default());
+    fields.push(row.instructions.map_or_else(String::new, |e| e.median.to_string()));
     fields
 }
 
@@ -70,7 +72,20 @@ pub(super) fn environment(report: &Report) -> Vec<(String, String)> {
     let none = |text: &str| if text.is_empty() { "none seen".to_owned() } else { text.to_owned() };
     lines.push(("virtualisation".to_owned(), none(&e.virtualisation)));
     lines.push(("CPU limit".to_owned(), none(&e.cpu_limit)));
-    lines.extend(e.versions.iter().map(|(name, version)| (name.clone(), version.clone())));
+    lines.push((
+        "hyper-threading".to_owned(),
+        if e.hyper_threading { "on" } else { "off or none" }.to_owned(),
+    ));
+    lines.extend(e.versions.iter().map(|(name, version)| match e.tls_libraries.get(name) {
+        Some(library) => (name.clone(), format!("{version}; TLS by {library}")),
+        None => (name.clone(), version.clone()),
+    }));
+    if !e.commit.is_empty() {
+        lines.push(("commit of weir".to_owned(), e.commit.clone()));
+    }
+    if !e.instructions.is_empty() {
+        lines.push(("instructions".to_owned(), e.instructions.clone()));
+    }
     lines.push(("build of weir".to_owned(), if report.debug_build { "debug" } else { "release" }.to_owned()));
     lines.push(("runs".to_owned(), if report.quick { "quick" } else { "full" }.to_owned()));
     if let Some((first, last)) = report.measured {
@@ -161,7 +176,25 @@ impl Table {
         Self { head: head.iter().map(|(h, n)| ((*h).to_owned(), *n)).collect(), rows: Vec::new() }
     }
 
-    fn markdown(&self) -> String {
+    /// As HTML, which scrolls by itself if it is wide.
+    pub(super) fn html(&self) -> String {
+        let class = |figures: bool| if figures { " class=\"n\"" } else { "" };
+        let head: String =
+            self.head.iter().map(|(name, n)| format!("<th{}>{}</th>", class(*n), escaped(name))).collect();
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&self.head);
+            let cells: String =
+                cells.map(|(c, (_, n))| format!("<td{}>{}</td>", class(*n), escaped(c))).collect();
+            format!("<tr>{cells}</tr>\n")
+        };
+        let body: String = self.rows.iter().map(line).collect();
+        format!(
+            "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
+        )
+    }
+
+    /// As Markdown.
+    pub(super) fn markdown(&self) -> String {
         let names: Vec<&str> = self.head.iter().map(|h| h.0.as_str()).collect();
         let lines: String = self.head.iter().map(|h| if h.1 { "---:|" } else { "---|" }).collect();
         let rows: String = self.rows.iter().map(|r| format!("| {} |\n", r.join(" | "))).collect();
@@ -240,6 +273,17 @@ pub(super) fn prices(chapter: &Chapter, prices: &Prices) -> Option<Table> {
     Some(table)
 }
 
+/// What has no figures, each reason once.
+pub(super) fn missing(chapter: &Chapter) -> Vec<String> {
+    let key = |m: &super::Missing| (m.contender, m.why.replace(['\n', '\r'], " ").trim().to_owned());
+    let line = |(who, why): (Option<Who>, String)| {
+        let same = chapter.missing.iter().filter(|m| key(m) == (who, why.clone()));
+        let points: Vec<String> = same.map(|m| m.point.name()).collect();
+        format!("{} at {}: {why}", who.map_or("everybody", Who::name), points.join(", "))
+    };
+    unique(chapter.missing.iter().map(key)).into_iter().map(line).collect()
+}
+
 /// For READMEs.
 pub(super) fn markdown(report: &Report, list: &Prices) -> String {
     let mut out = String::from("# weir lab\n\n");
@@ -264,10 +308,8 @@ pub(super) fn markdown(report: &Report, list: &Prices) -> String {
         if let Some(table) = prices(chapter, list) {
             let _ = write!(out, "\n{}\nPrices: {}.\n", table.markdown(), list.source);
         }
-        for missing in &chapter.missing {
-            let who = missing.contender.map_or("everybody", |w| w.name());
-            let why = missing.why.replace(['\n', '\r'], " ");
-            let _ = writeln!(out, "\n- without figures: {} at {}: {why}", who, missing.point.name());
+        for line in missing(chapter) {
+            let _ = writeln!(out, "\n- without figures: {line}");
         }
     }
     out

@@ -8,10 +8,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use weir_lab::machine::Seats;
+use weir_lab::rate::Rate;
 use weir_lab::results::{Record, Results, SCHEMA, Settings};
-use weir_lab::run::takes_part;
-use weir_lab::scenario::{Point, Scenario, Who};
-use weir_loadgen::report::{Latency, Report, empty_histogram};
+use weir_lab::scenario::{Point, Scenario, Who, takes_part};
+use weir_loadgen::report::{Latency, Report, Work, empty_histogram};
 
 /// What a run is to have shown.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,9 @@ pub(crate) fn fill(
     let scenario = Scenario::parse(scenario).unwrap();
     results.begin(&scenario).unwrap();
     let runs = scenario.effort(true).runs;
-    for point in scenario.points(true) {
+    let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
+    let fits = |p: &Point| Seats::divide(scenario.placement, p.workers, &cpus).is_ok();
+    for point in scenario.points(true).into_iter().filter(fits) {
         for who in scenario.contenders.iter().copied().filter(|w| takes_part(*w, point.mode)) {
             for run in 0..runs {
                 if let Some(shown) = shown(who, &point, run) {
@@ -79,8 +82,13 @@ fn record(who: Who, point: &Point, run: u32, shown: Shown) -> Record {
     load.total.gbit_s = shown.rate * weir_lab::scenario::bytes(&point.size).unwrap() as f64 * 8.0 / 1e9;
     load.total.status.add(200, load.total.requests);
     load.total.latency = Latency::of(&histogram);
-    if !point.keepalive {
-        load.settings.work = weir_loadgen::report::Work::NewConnections;
+    load.settings.work = match (point.mode.handshakes(), point.keepalive) {
+        (Some(_), _) => Work::Handshakes,
+        (None, false) => Work::NewConnections,
+        (None, true) => Work::Requests,
+    };
+    if let Some(Rate::PerSecond(rate)) = point.rate {
+        load.total.rate_wanted = Some(rate);
     }
     serde_json::from_value(serde_json::json!({
         "point": point, "contender": who, "run": run, "shared_cpus": false, "cpu_us_per_request": shown.cpu_us,

@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use weir_lab::cluster::Address;
-use weir_lab::prices::Prices;
-use weir_lab::report;
+use weir_lab::prices::{self, Prices};
+use weir_lab::report::{self, guide};
 use weir_lab::run::{self, Options};
-use weir_lab::scenario::{Scenario, Who};
+use weir_lab::scenario::{Mode, Scenario, Who, bytes};
 use weir_lab::servers::Ports;
+use weir_lab::size::{self, Demand};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -22,7 +23,9 @@ Examples:
   weir lab run --quick B8             minutes instead of hours
   weir lab run --out results all      everything; Ctrl-C stops it, the same command goes on
   weir lab run mine.yaml              a scenario of your own (docs/lab.md)
-  weir lab report results             report.html, report.md, report.csv, report.json";
+  weir lab report results             report.html, report.md, report.csv, report.json
+  weir lab merge --out guide metal=r1 vm=r2    one sizing guide of several machines
+  weir lab size --rps 200000 --tps 5000 --page 10k    cores and machines for a load, from what was measured";
 
 /// Where results go, unless told.
 const OUT: &str = "weir-lab";
@@ -49,6 +52,84 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         prices: Option<PathBuf>,
     },
+    /// Join the results of several machines into one sizing guide.
+    Merge(Merge),
+    /// Say how many cores, and which machines, a load needs: from measured curves.
+    Size(Size),
+}
+
+#[derive(Args)]
+struct Merge {
+    /// Folders of results, or of guides. NAME=DIR names the machine; else it is what it looks like: bare metal, hypervisor.
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<String>,
+    /// Where guide.html, guide.md, guide.csv and guide.json go.
+    #[arg(long, value_name = "DIR", default_value = "weir-lab-guide")]
+    out: PathBuf,
+    /// Prices of your own (`weir lab size --show-prices` prints the form).
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Size {
+    /// Requests a second: 200000, 200k, 1.5M.
+    #[arg(long, value_name = "RATE", value_parser = size::number_of, default_value = "0", hide_default_value = true)]
+    rps: f64,
+    /// New TLS connections a second, each with a full handshake.
+    #[arg(long, value_name = "RATE", value_parser = size::number_of, default_value = "0", hide_default_value = true)]
+    tps: f64,
+    /// The page: 128, 10k, 1m.
+    #[arg(long, value_name = "SIZE", default_value = "1k")]
+    page: String,
+    /// What requests are [default: https with --tps, else http]
+    #[arg(long, value_name = "MODE")]
+    mode: Option<Serves>,
+    /// Percent of the CPUs that is to stay free.
+    #[arg(long, value_name = "PERCENT", default_value_t = 30.0)]
+    headroom: f64,
+    /// The folder of results, or of a merged guide.
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    from: PathBuf,
+    /// Prices of your own.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// Print the list of prices that comes along, to be edited, and do nothing else.
+    #[arg(long)]
+    show_prices: bool,
+    /// Print the answers as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Work whose requests can be sized.
+#[derive(Clone, Copy, ValueEnum)]
+enum Serves {
+    /// A reverse proxy of HTTP.
+    Http,
+    /// A reverse proxy that ends TLS.
+    Https,
+    /// A web server over HTTP.
+    FilesHttp,
+    /// A web server over HTTPS.
+    FilesHttps,
+    /// TCP pass-through of HTTP.
+    TcpHttp,
+    /// TCP pass-through of HTTPS.
+    TcpHttps,
+}
+
+impl From<Serves> for Mode {
+    fn from(serves: Serves) -> Self {
+        match serves {
+            Serves::Http => Self::Http,
+            Serves::Https => Self::Https,
+            Serves::FilesHttp => Self::FilesHttp,
+            Serves::FilesHttps => Self::FilesHttps,
+            Serves::TcpHttp => Self::TcpHttp,
+            Serves::TcpHttps => Self::TcpHttps,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -102,6 +183,8 @@ pub(super) fn run(lab: Lab) -> ExitCode {
         Command::List => list(),
         Command::Run(words) => measure(words),
         Command::Report { dir, prices } => sum_up(&dir, prices.as_deref()),
+        Command::Merge(words) => merge(&words),
+        Command::Size(words) => size(&words),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -118,6 +201,37 @@ fn sum_up(dir: &Path, prices: Option<&Path>) -> Result<(), anyhow::Error> {
         println!("{id}: {finding}");
     }
     println!("written: {}", dir.join("report.{html,md,csv,json}").display());
+    Ok(())
+}
+
+fn merge(words: &Merge) -> Result<(), anyhow::Error> {
+    let guide = guide::merge(&words.folders, &words.out, &Prices::read(words.prices.as_deref())?)?;
+    for conflict in &guide.conflicts {
+        eprintln!("weir lab: conflict: {conflict}");
+    }
+    println!("written: {}", words.out.join("guide.{html,md,csv,json}").display());
+    Ok(())
+}
+
+fn size(words: &Size) -> Result<(), anyhow::Error> {
+    if words.show_prices {
+        print!("{}", prices::DEFAULT);
+        return Ok(());
+    }
+    let prices = Prices::read(words.prices.as_deref())?;
+    let demand = Demand {
+        rps: words.rps,
+        tps: words.tps,
+        page: bytes(&words.page)?,
+        mode: words.mode.map(Mode::from),
+        headroom: words.headroom / 100.0,
+    };
+    let answers = size::answers(&words.from, &demand, &prices)?;
+    if words.json {
+        println!("{}", serde_json::to_string_pretty(&answers)?);
+    } else {
+        print!("{}", size::told(&demand, &answers, &prices));
+    }
     Ok(())
 }
 

@@ -49,7 +49,13 @@ impl Ratios<'_> {
             self.ratios.iter().flat_map(|r| [r.value.low, r.value.high, r.value.median]).filter(|v| *v > 0.0)
         };
         let furthest = values().map(|v| v.max(1.0 / v)).fold(1.25, f64::max) * 1.05;
-        let axis = Axis::logarithmic(self.label);
+        // So wide apart that 1 is always told.
+        let at: &[f64] = match furthest {
+            f if f < 1.35 => &[0.8, 0.9, 1.0, 1.1, 1.2, 1.3],
+            f if f < 3.0 => &[0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.5],
+            _ => &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0],
+        };
+        let axis = Axis { at: Some(at.to_vec()), ..Axis::logarithmic(self.label) };
         let x = Scale::between(&axis, (1.0 / furthest, furthest), left, right);
         let foot = height - BOTTOM;
         let mut out = String::new();
