@@ -201,7 +201,7 @@ fn knees(rows: &[Row]) -> Vec<KneeOf> {
             .map(|run| {
                 let at = |row: &&Row| {
                     let each = row.each.iter().find(|e| e.run == run)?;
-                    Some(knee::At { rate: row.rate_wanted?, p95_us: each.p95_us })
+                    Some(knee::At { rate: row.rate_wanted?, reached: each.rate, p95_us: each.p95_us })
                 };
                 of_curve.iter().filter_map(at).collect()
             })

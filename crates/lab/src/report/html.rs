@@ -52,7 +52,7 @@ pub(super) fn page(report: &Report, prices: &Prices) -> String {
 const READING: &str = "<section id=\"reading\"><h2>How to read this</h2>\n<ul>\
 <li>Each figure is the median of its runs; the range beside it is the 95% interval of the percentile bootstrap. With three runs that is their range.</li>\
 <li>Ratios are formed within a round, in which all contenders were loaded one after the other. A difference counts as one only where its interval does not hold 1.</li>\
-<li>The knee is where the 95th percentile of response times passes 10 times the unloaded one (and at least 5 ms) for good, interpolated between measured rates; each round has a knee of its own, and the interval is over these.</li>\
+<li>The knee is where the 95th percentile of response times passes 10 times the unloaded one (and at least 5 ms) for good, or less than 98% of the requests wanted are completed; interpolated between measured rates. Each round has a knee of its own, and the interval is over these.</li>\
 <li>CPU time is what the kernel's scheduler charged the server's threads with. Kernel work that no thread is charged for is not in it.</li>\
 <li>Dashed lines with hollow marks are figures that somebody else published, measured on other machines: their shape compares, their height does not.</li>\
 <li>Point at a mark to read its figures. All of them, unrounded, are in report.json and report.csv.</li></ul></section>\n";

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// So many times the unloaded 95th percentile is too much.
 pub const TIMES: f64 = 10.0;
+/// A server that does less than this share of a rate does not keep up with it, whatever its latency: a short run ends early.
+pub const REACHED: f64 = 0.98;
 /// No limit is below this, microseconds: on a fast path a scheduler's hiccup is many times the unloaded time.
 pub const LEAST_US: f64 = 5_000.0;
 
@@ -20,6 +22,8 @@ pub const LEAST_US: f64 = 5_000.0;
 pub struct At {
     /// Requests a second, as wanted.
     pub rate: f64,
+    /// Requests a second, as completed.
+    pub reached: f64,
     /// The 95th percentile of response times, microseconds.
     pub p95_us: f64,
 }
@@ -52,19 +56,23 @@ pub struct Knee {
 /// The knee of one curve: its rate, and the limit that was passed. `None` below two points.
 ///
 /// The unloaded time is the smaller 95th percentile of the two lowest rates. The limit is [`TIMES`] that, and at least
-/// [`LEAST_US`]. The knee lies between the highest rate whose 95th percentile is within the limit and the next one measured,
-/// where the straight line between the two, times on a logarithmic scale, passes the limit.
+/// [`LEAST_US`]. A server keeps up with a rate if its 95th percentile is within the limit and it completes [`REACHED`] of it. The
+/// knee lies between the highest rate that it keeps up with and the next one measured: where the straight line between the two,
+/// times on a logarithmic scale, passes the limit; or at what was completed, if the limit was not passed.
 #[must_use]
 pub fn of_curve(points: &[At]) -> Option<(f64, Where, f64)> {
     let mut points: Vec<At> = points.iter().copied().filter(|p| p.p95_us > 0.0).collect();
     points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let [first, second, ..] = points[..] else { return None };
     let limit = (first.p95_us.min(second.p95_us) * TIMES).max(LEAST_US);
-    let Some(last) = points.iter().rposition(|p| p.p95_us <= limit) else {
+    let Some(last) = points.iter().rposition(|p| p.p95_us <= limit && p.reached >= p.rate * REACHED) else {
         return Some((first.rate, Where::Below, limit));
     };
     let good = points[last];
     let Some(bad) = points.get(last + 1) else { return Some((good.rate, Where::Above, limit)) };
+    if bad.p95_us <= limit {
+        return Some((bad.reached.clamp(good.rate, bad.rate), Where::Found, limit));
+    }
     let share = (limit / good.p95_us).ln() / (bad.p95_us / good.p95_us).ln();
     Some((good.rate + (bad.rate - good.rate) * share, Where::Found, limit))
 }
@@ -94,7 +102,7 @@ mod tests {
     use crate::report::published::{Quantity, published};
 
     fn curve(points: &[(f64, f64)]) -> Vec<At> {
-        points.iter().map(|&(rate, p95_us)| At { rate, p95_us }).collect()
+        points.iter().map(|&(rate, p95_us)| At { rate, reached: rate, p95_us }).collect()
     }
 
     #[test]
@@ -103,7 +111,7 @@ mod tests {
         let mut checked = 0;
         for line in b1.curves.iter().filter(|c| c.quantity == Quantity::P95Ms) {
             let points: Vec<At> =
-                line.points.iter().map(|&(rate, ms)| At { rate, p95_us: ms * 1e3 }).collect();
+                line.points.iter().map(|&(rate, ms)| At { rate, reached: rate, p95_us: ms * 1e3 }).collect();
             let (found, place, _) = of_curve(&points).unwrap();
             let told =
                 b1.knees.iter().find(|k| k.who == line.who && Some(&k.size) == line.size.as_ref()).unwrap();
@@ -125,6 +133,10 @@ mod tests {
         // Unloaded 1 ms, limit 10 ms: halfway, on the logarithmic scale, between 1 and 100.
         let (rate, place, limit) = of_curve(&curve(&[(100.0, 1e3), (200.0, 1e3), (300.0, 1e5)])).unwrap();
         assert!((rate - 250.0).abs() < 1e-6 && place == Where::Found && (limit - 1e4).abs() < 1e-6);
+        // A short run ends before latency has grown; what was completed tells then.
+        let mut short = curve(&[(100.0, 1e3), (200.0, 1e3), (300.0, 5e3)]);
+        short[2].reached = 220.0;
+        assert_eq!(of_curve(&short).unwrap().0, 220.0);
         // A hiccup below is none: what follows is well again.
         let hiccup = curve(&[(100.0, 1e3), (200.0, 5e4), (300.0, 1e3), (400.0, 1e6)]);
         assert!(of_curve(&hiccup).unwrap().0 > 300.0);

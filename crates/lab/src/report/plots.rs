@@ -11,6 +11,7 @@ use super::{Chapter, KneeOf, Row, facet, number, size, unique, unit, with_interv
 use crate::report::knee::Where;
 use crate::scenario::{Key, Who};
 use crate::stats::Estimate;
+use weir_loadgen::report::Work;
 
 /// A figure of something.
 type Of<T, V> = fn(&T) -> V;
@@ -325,10 +326,11 @@ fn grouped(
                         ),
                     }
                 };
-                let mut title = format!("{}B", size(&name));
-                if several {
-                    title += &format!(" × {workers}");
-                }
+                let title = match (first.work, several) {
+                    (Work::Handshakes, _) => self::workers(workers),
+                    (_, true) => format!("{}B × {workers}", size(&name)),
+                    (_, false) => format!("{}B", size(&name)),
+                };
                 Group { name: title, bars: here.map(bar).collect() }
             })
             .collect();
@@ -363,12 +365,16 @@ fn cpu_bars(rows: &[&Row]) -> Vec<String> {
     grouped(&seen, ": CPU time of the server", "lower is better", &label, |r| r.cpu_us)
 }
 
+fn workers(workers: u16) -> String {
+    if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") }
+}
+
 /// What the title of a kind leaves unsaid of a point.
 fn rest(row: &Row) -> String {
     let said = words(row, &[]);
     let rest = said.strip_prefix(&kind_title((row.point.mode, row.work))).unwrap_or(&said);
     let rest = rest.trim_start_matches([',', ' ']);
-    if rest.is_empty() { "all".to_owned() } else { rest.to_owned() }
+    if rest.is_empty() { workers(row.point.workers) } else { rest.to_owned() }
 }
 
 fn ratios(chapter: &Chapter) -> Vec<String> {
