@@ -154,7 +154,7 @@ fn head(page: &mut Html, process: &Process, options: &Options, title: &str) {
     page.raw("</dl>\n");
     page.raw(
         "<p class=\"legend\"><span style=\"background:var(--up)\">up</span><span style=\"background:var(--soon)\">up, \
-         going down</span><span style=\"background:var(--down)\">down</span><span style=\"background:var(--off)\">\
+         going down</span><span style=\"background:var(--rise)\">down, going up</span><span style=\"background:var(--down)\">down</span><span style=\"background:var(--off)\">\
          maintenance or drained</span><span style=\"background:var(--none)\">not checked</span></p></header>\n",
     );
 }
@@ -178,7 +178,11 @@ fn links(page: &mut Html, options: &Options, view: &View) {
         page.text(label);
         page.raw("</a>");
     }
-    page.raw("</nav>\n");
+    page.raw("<form action=\"");
+    page.text(&options.uri);
+    page.raw("\"><label>Scope <input name=\"scope\" value=\"");
+    page.text(&view.scope);
+    page.raw("\"></label></form></nav>\n");
 }
 
 fn table(page: &mut Html, proxy: &Proxy<'_>, process: &Process, options: &Options) {
@@ -329,6 +333,7 @@ impl Rows<'_> {
 fn class(endpoint: &Endpoint) -> &'static str {
     match (endpoint.state, &endpoint.health) {
         (EndpointState::Maintenance | EndpointState::Draining, _) => "off",
+        (EndpointState::Down, Some(health)) if health.state.contains('/') => "rise",
         (EndpointState::Down, _) => "down",
         (EndpointState::Up, None) => "none",
         (EndpointState::Up, Some(health)) if health.state.contains('/') => "soon",
@@ -455,6 +460,19 @@ mod tests {
         let mut page = Html::default();
         rows.endpoint(&mut page, &super::super::rows::tests_endpoint());
         assert_eq!(page.0.matches("<td").count(), columns);
+    }
+
+    #[test]
+    fn servers_on_their_way_are_told_from_those_that_are_down() {
+        let mut endpoint = super::super::rows::tests_endpoint();
+        endpoint.state = EndpointState::Down;
+        let mut health = endpoint.health.take().unwrap_or_default();
+        health.state = "DOWN".into();
+        endpoint.health = Some(health.clone());
+        assert_eq!(class(&endpoint), "down");
+        health.state = "DOWN 1/2".into();
+        endpoint.health = Some(health);
+        assert_eq!(class(&endpoint), "rise");
     }
 
     #[test]
