@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use weir_loadgen::report::{Figures, Report, Work};
 use weir_loadgen::serve::{ServeOptions, Server};
-use weir_loadgen::{IoChoice, Options, Rate, RunError, run};
+use weir_loadgen::{IoChoice, Options, Rate, RunError, run, text};
 use weir_testkit::deadline::eventually;
 use weir_testkit::port::{Port, is_listening};
 use weir_testkit::programs::{self, curl};
 use weir_testkit::{Certificate, Io, Proxy, both_drivers};
+use weir_wire::h2::{self, Connection, Event, Fields, Reason, Role};
 
 fn driver(io: Io) -> IoChoice {
     match io.possible() {
@@ -212,4 +213,57 @@ fn who_does_not_speak_it_is_told() {
     assert!(usage(|options| options.h2 = Some(0)).contains("streams"));
     assert!(usage(|options| options.work = Work::NewConnections).contains("--streams"));
     assert!(usage(|options| options.urls = vec!["tcp://127.0.0.1:1".into()]).contains("tcp://"));
+}
+
+/// Serves one connection: every tenth stream is refused, every tenth fails.
+fn capricious(mut stream: std::net::TcpStream) -> std::io::Result<()> {
+    use std::io::{Read, Write};
+    let mut wire = Connection::new(Role::Server, h2::Config::default());
+    let mut head = Fields::new();
+    head.push(b":status", b"200");
+    let (mut input, mut piece, mut n) = (Vec::new(), [0; 16 * 1024], 0);
+    loop {
+        stream.write_all(wire.output())?;
+        wire.output().clear();
+        let read = stream.read(&mut piece)?;
+        if read == 0 {
+            return Ok(());
+        }
+        input.extend_from_slice(&piece[..read]);
+        loop {
+            let received = wire.receive(&input, std::time::Instant::now()).map_err(std::io::Error::other)?;
+            input.drain(..received.used);
+            let Some(event) = received.event else { break };
+            if let Event::Head { stream, .. } = event {
+                n += 1;
+                match n % 10 {
+                    3 => wire.reset(stream, Reason::REFUSED_STREAM),
+                    7 => wire.reset(stream, Reason::INTERNAL_ERROR),
+                    _ => drop(wire.send_head(stream, &head, true)),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn refused_streams_are_sent_again_and_failed_ones_counted() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // How it ends is the generator's business.
+            std::thread::spawn(move || drop(capricious(stream)));
+        }
+    });
+    let rates = at_rate(400.0);
+    let report = good(Options { rates, ..options(Io::Auto, format!("http://{address}/")) });
+    let total = &report.total;
+    assert_eq!(total.requests + total.errors.reset + total.unfinished + total.unsent, 200, "{total:?}");
+    // One of nine that were not refused.
+    assert!((15..=25).contains(&total.errors.reset), "{:?}", total.errors);
+    assert_eq!(total.errors.sum(), total.errors.reset);
+    assert_eq!(total.connections.closed_by_server, 0);
+    let text = text::results(&report, text::Parts::default()).unwrap();
+    assert!(text.contains(&format!("Streams reset by the server: {}", total.errors.reset)), "{text}");
 }
