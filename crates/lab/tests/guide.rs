@@ -74,8 +74,7 @@ fn machines_stand_side_by_side_in_the_layout_that_was_published() {
     assert!(four[at("TPS, bare metal")].starts_with("8,000"), "{four:?}");
     assert_eq!(four[at("RPS, published: NGINX, bare metal")], "192,000");
     assert_eq!(four[at("TPS, published: NGINX, hypervisor")], "2,900");
-    let page = std::fs::read_to_string(out.join("guide.html")).unwrap();
-    assert!(page.contains("<svg class=\"plot\"") && !page.contains("NaN"));
+    common::browser::check(&out.join("guide.html"), 4);
     let csv = std::fs::read_to_string(out.join("guide.csv")).unwrap();
     let columns: Vec<usize> = csv.lines().map(|l| l.split(',').count()).collect();
     assert!(columns.iter().all(|c| *c == columns[0]) && columns.len() > 40, "{csv}");
@@ -170,4 +169,25 @@ fn without_a_curve_there_is_no_answer() {
     assert!(nothing.contains("--rps"), "{nothing}");
     let nowhere = answers(Path::new("/nowhere"), &demand(1.0, 0.0, 1), &prices()).unwrap_err().to_string();
     assert!(nowhere.contains("holds no results"), "{nowhere}");
+}
+
+#[test]
+fn a_page_is_sized_from_pages_around_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("some");
+    let settings = settings("p", 8);
+    fill(&folder, &settings, &SCENARIO.replace("['128', 10k]", "['128']"), &shown);
+    let small = demand(1e4, 0.0, 4096);
+    let why = answers(&folder, &small, &prices()).unwrap_err().to_string();
+    assert!(why.contains("no curve"), "one size does not say what a larger page costs: {why}");
+    // Fewer workers, but the sizes that it takes.
+    let other = SCENARIO
+        .replace("id: B6", "id: B8")
+        .replace("['128', 10k]", "[1k, 10k]")
+        .replace("[1, 2, 4, 8]", "[1]");
+    fill(&folder, &settings, &other, &shown);
+    let all = answers(&folder, &small, &prices()).unwrap();
+    assert!(all[0].parts[0].source.starts_with("B8, with 1 worker,"), "{:?}", all[0].parts);
+    let tiny = answers(&folder, &demand(1e4, 0.0, 128), &prices()).unwrap();
+    assert!(tiny[0].parts[0].source.starts_with("B6"), "{:?}", tiny[0].parts);
 }

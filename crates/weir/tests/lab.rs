@@ -84,6 +84,31 @@ fn a_run_is_measured_resumed_and_reported() {
     let made = lab(dir.path(), &["report", "out"]);
     assert!(made.status.success(), "{}", printed(&made));
     reports_agree(&dir.path().join("out"), &records(dir.path()));
+    guides_and_sizes(dir.path());
+}
+
+/// What is measured makes a guide, and answers what a load needs.
+fn guides_and_sizes(dir: &Path) {
+    let merged = lab(dir, &["merge", "--out", "guide", "here=out"]);
+    assert!(merged.status.success(), "{}", printed(&merged));
+    assert!(std::fs::read_to_string(dir.join("guide/guide.html")).unwrap().contains("here"));
+    for from in ["out", "guide"] {
+        let sized = lab(dir, &["size", "--rps", "2k", "--page", "1k", "--from", from]);
+        let said = printed(&sized);
+        assert!(sized.status.success() && said.contains("weir: ") && said.contains("nginx: "), "{said}");
+        assert!(said.contains("cores") && said.contains("USD"), "{said}");
+    }
+    let unmeasured = lab(dir, &["size", "--rps", "2k", "--tps", "5", "--from", "out"]);
+    assert!(
+        !unmeasured.status.success() && printed(&unmeasured).contains("no curve"),
+        "{}",
+        printed(&unmeasured)
+    );
+    let prices = lab(dir, &["size", "--show-prices"]);
+    std::fs::write(dir.join("mine.yaml"), prices.stdout.as_slice()).unwrap();
+    let mine = lab(dir, &["size", "--rps", "1", "--from", "out", "--prices", "mine.yaml", "--json"]);
+    let answers: serde_json::Value = serde_json::from_slice(&mine.stdout).unwrap();
+    assert_eq!(answers[0]["cores"]["expected"], 1.0);
 }
 
 fn reports_agree(out: &Path, files: &[PathBuf]) {

@@ -171,7 +171,10 @@ fn jumps(chapter: &Chapter) -> Vec<String> {
     let told = |row: &Row| {
         let times: Vec<f64> = row.each.iter().map(|e| e.p95_us).collect();
         let best = times.iter().copied().fold(f64::MAX, f64::min);
-        let limit = (best * TIMES).max(super::knee::LEAST_US);
+        // All had the same rate: the best run of any of them is what is usual.
+        let same = chapter.rows.iter().filter(|r| r.point == row.point);
+        let usual = same.flat_map(|r| r.each.iter().map(|e| e.p95_us)).fold(f64::MAX, f64::min);
+        let limit = (usual * TIMES).max(super::knee::LEAST_US);
         let over = times.iter().filter(|t| **t > limit).count();
         let from = times.iter().rposition(|t| *t <= limit).map_or(0, |last| last + 1);
         let who = row.contender.name();

@@ -398,6 +398,10 @@ fn plots(guide: &Guide) -> String {
     let draw = |work: &String| {
         let of_work: Vec<&Entry<'_>> = weir().filter(|e| e.work == *work).collect();
         let quantity = of_work.first()?.quantity;
+        // One number of cores is no curve; the table has it.
+        if of_work.iter().all(|e| e.cores == of_work[0].cores) {
+            return None;
+        }
         let line = |n: usize| Line {
             name: guide.machines[n].name.clone(),
             who: colours[n % colours.len()],

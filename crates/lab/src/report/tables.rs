@@ -184,7 +184,7 @@ impl Table {
         let line = |row: &Vec<String>| {
             let cells = row.iter().zip(&self.head);
             let cells: String =
-                cells.map(|(c, (_, n))| format!("<td{}>{}</td>", class(*n), escaped(c))).collect();
+                cells.map(|(c, (_, n))| format!("<td{}>{}</td>", class(*n), cell(c))).collect();
             format!("<tr>{cells}</tr>\n")
         };
         let body: String = self.rows.iter().map(line).collect();
@@ -199,6 +199,16 @@ impl Table {
         let lines: String = self.head.iter().map(|h| if h.1 { "---:|" } else { "---|" }).collect();
         let rows: String = self.rows.iter().map(|r| format!("| {} |\n", r.join(" | "))).collect();
         format!("| {} |\n|{lines}\n{rows}", names.join(" | "))
+    }
+}
+
+/// A cell's text; an interval stands below its figure, so that tables stay narrow.
+fn cell(text: &str) -> String {
+    match text.split_once(" (").and_then(|(figure, rest)| Some((figure, rest.split_once(')')?))) {
+        Some((figure, (interval, mark))) if interval.contains('–') => {
+            format!("{}{}<small>{}</small>", escaped(figure), escaped(mark.trim()), escaped(interval))
+        }
+        _ => escaped(text),
     }
 }
 

@@ -56,7 +56,7 @@ impl Curve {
                 && row.work == Work::Requests
                 && row.rate_wanted.is_none()
         };
-        let (chapter, rows) = chosen(report, &fits)?;
+        let (chapter, rows) = chosen(report, &fits, Some(page))?;
         let mut assumed = Vec::new();
         let mut by_rate = true;
         let points = workers(&rows).into_iter().filter_map(|cores| {
@@ -72,6 +72,10 @@ impl Curve {
             sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
             let (first, last) = (sizes.first()?.0, sizes.last()?.0);
             let page = page as f64;
+            if page > last && sizes.len() < 2 {
+                // What a larger page costs, one size does not say.
+                return None;
+            }
             if page < first {
                 assumed.push(format!(
                     "pages below {first} bytes were not measured: they are taken to cost as much as those"
@@ -84,6 +88,9 @@ impl Curve {
             Some((f64::from(cores), at(&sizes, page)))
         });
         let points: Vec<(f64, Span)> = points.collect();
+        if points.is_empty() {
+            return None;
+        }
         assumed.dedup();
         Some(Self {
             what: format!("requests of {page} bytes, {}", mode.title()),
@@ -101,7 +108,8 @@ impl Curve {
             let proxied = row.point.mode == Mode::Https && row.work == Work::NewConnections;
             row.contender == who && proxied && row.rate_wanted.is_none()
         };
-        let (chapter, mut rows) = chosen(report, &alone).or_else(|| chosen(report, &with_request))?;
+        let (chapter, mut rows) =
+            chosen(report, &alone, None).or_else(|| chosen(report, &with_request, None))?;
         let mut what = "full TLS handshakes".to_owned();
         let mut assumed = Vec::new();
         if rows.iter().all(|r| r.work == Work::NewConnections) {
@@ -146,8 +154,9 @@ impl Curve {
         let most = self.points.last().map_or(0.0, |p| p.0);
         if cores > most {
             beyond.push(format!(
-                "more than {most} cores were not measured: beyond, scaling is taken to lie between perfect and that of the \
+                "more than {most} {} not measured: beyond, scaling is taken to lie between perfect and that of the \
                  published reverse proxy, which loses {:.0}% at each doubling",
+                if most == 1.0 { "core was" } else { "cores were" },
                 (1.0 - 0.5f64.powf(worst_exponent())) * 100.0
             ));
         }
@@ -155,15 +164,25 @@ impl Curve {
     }
 }
 
-/// The rows that fit, of the scenario that has them with the most workers; among equals of B6, then of the first.
-fn chosen<'a>(report: &'a Report, fits: &dyn Fn(&Row) -> bool) -> Option<(&'a Chapter, Vec<&'a Row>)> {
+/// The rows that fit, of the scenario that has them around the page, with the most workers; among equals of B6, then of the first.
+fn chosen<'a>(
+    report: &'a Report,
+    fits: &dyn Fn(&Row) -> bool,
+    page: Option<u64>,
+) -> Option<(&'a Chapter, Vec<&'a Row>)> {
     let rank = |c: &Chapter| {
+        let sizes = || c.rows.iter().filter(|r| fits(r)).map(|r| r.bytes);
+        let around = page.is_none_or(|p| sizes().any(|s| s <= p) && sizes().any(|s| s >= p));
         let most = c.rows.iter().filter(|r| fits(r)).map(|r| r.point.workers).max();
-        (most, c.id == "B6")
+        (around, unique_count(sizes()) > 1, most, c.id == "B6")
     };
     let with_some = report.scenarios.iter().filter(|c| c.rows.iter().any(fits));
     let chapter = with_some.rev().max_by_key(|c| rank(c))?;
     Some((chapter, chapter.rows.iter().filter(|r| fits(r)).collect()))
+}
+
+fn unique_count(sizes: impl Iterator<Item = u64>) -> usize {
+    sizes.collect::<std::collections::BTreeSet<u64>>().len()
 }
 
 fn workers(rows: &[&Row]) -> Vec<u16> {
@@ -176,7 +195,8 @@ fn workers(rows: &[&Row]) -> Vec<u16> {
 fn source(chapter: &Chapter, rows: &[&Row], by_rate: bool) -> String {
     let workers: Vec<String> = workers(rows).iter().map(u16::to_string).collect();
     let how = if by_rate { "by the rate of the busy server" } else { "by its CPU time" };
-    format!("{}, with {} workers, {how}", chapter.id, workers.join(", "))
+    let noun = if workers == ["1"] { "worker" } else { "workers" };
+    format!("{}, with {} {noun}, {how}", chapter.id, workers.join(", "))
 }
 
 /// The value of a curve at `x`: a straight line between points; level before the first; as between the last two beyond.

@@ -20,22 +20,19 @@ pub fn told(demand: &Demand, answers: &[Answer], prices: &Prices) -> String {
     if demand.tps > 0.0 {
         load.push(format!("{} full TLS handshakes/s", number(demand.tps)));
     }
-    let mut out = format!(
-        "For {}, with {}% of the CPUs kept free:\n",
-        load.join(" and "),
-        number(demand.headroom * 100.0)
-    );
+    let mut out =
+        format!("For {}, with {:.0}% of the CPUs kept free:\n", load.join(" and "), demand.headroom * 100.0);
     let several = answers.iter().any(|a| a.machine != answers[0].machine);
     for answer in answers {
         let place = if several { format!(" ({})", answer.machine) } else { String::new() };
         let cores = answer.cores;
         let _ = writeln!(
             out,
-            "\n{}{place}: {} cores ({} to {})",
+            "\n{}{place}: {:.0} cores ({:.0} to {:.0})",
             answer.contender.name(),
-            number(cores.expected),
-            number(cores.low),
-            number(cores.high)
+            cores.expected,
+            cores.low,
+            cores.high
         );
         if let Some(h) = &answer.hardware {
             let _ = write!(out, "  {}, {} {}", times(h.count, &h.name), number(h.price), prices.currency);

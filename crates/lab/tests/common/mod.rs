@@ -7,6 +7,8 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+pub(crate) mod browser;
+
 use std::path::Path;
 use weir_lab::machine::Seats;
 use weir_lab::rate::Rate;
