@@ -12,7 +12,7 @@
 //! | [`programs`], [`machine`] | who takes part; the environment, and who has which CPUs |
 //! | [`configs`], [`servers`] | the configuration of each contender; starting and ending them |
 //! | [`run`](mod@run), [`generator`] | the order of measurements; one of them |
-//! | [`accounting`], [`instructions`] | what a process used, by the kernel's accounts and the processor's |
+//! | [`accounting`], [`instructions`], [`callgrind`] | what a process used: by the kernel's accounts, the processor's, valgrind's |
 //! | [`burst`], [`cgroup`] | machines whose CPU time is rationed |
 //! | [`cluster`] | ingress controllers of a Kubernetes cluster, as contenders |
 //! | [`results`] | the folder that holds a file a run |
@@ -23,6 +23,7 @@
 
 pub mod accounting;
 pub mod burst;
+pub mod callgrind;
 pub mod cgroup;
 pub mod cluster;
 pub mod configs;

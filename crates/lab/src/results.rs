@@ -54,7 +54,8 @@ pub struct Record {
     pub switches_per_request: f64,
     /// The most memory that its processes have had so far, each at its own peak, bytes.
     pub memory_peak: u64,
-    /// Instructions of the server while measured, a request; nothing where the machine does not count them.
+    /// Instructions of the server, a request: while measured, where the processor counts them; by callgrind, without the
+    /// kernel's, where the scenario asks for them; else nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_per_request: Option<f64>,
     /// On a burstable machine: its account of credits.

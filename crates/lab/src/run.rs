@@ -7,6 +7,7 @@
 //! machine disturbs all alike, and no one is always first.
 
 use crate::burst::Bucket;
+use crate::callgrind;
 use crate::cgroup::Group;
 use crate::cluster::{self, Address, Cluster};
 use crate::generator::{self, Agents, Order, Target};
@@ -18,7 +19,7 @@ use crate::rate::Rate;
 use crate::results::{Record, Results, SCHEMA, Settings};
 pub use crate::scenario::takes_part;
 use crate::scenario::{Effort, Mode, Point, Scenario, Who};
-use crate::servers::{Ground, Ports, Running};
+use crate::servers::{Ground, Ports, Running, Stand};
 use crate::stats::median;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -188,6 +189,8 @@ struct Stage {
     rate: Option<f64>,
     origins: Vec<Running>,
     agents: Vec<Running>,
+    /// Instructions a request, by callgrind.
+    counts: BTreeMap<Who, f64>,
 }
 
 struct Lab {
@@ -239,7 +242,14 @@ impl Lab {
         let what = format!("{} {}", job.scenario.id, job.point.name());
         progress.at(&what);
         let stage = match self.rate(job)? {
-            Ok(rate) => self.stage(job, place, rate).with_context(|| what.clone())?,
+            Ok(rate) => {
+                let mut stage = self.stage(job, place, rate).with_context(|| what.clone())?;
+                for (who, why) in self.count(job, place, &mut stage)? {
+                    progress.clear();
+                    eprintln!("{what}: instructions of {} are not counted: {why:#}", who.name());
+                }
+                stage
+            }
             Err(why) => {
                 for &(who, _) in &job.missing {
                     self.results.failed(job.scenario, &job.point, who, Some(&why))?;
@@ -319,7 +329,58 @@ impl Lab {
         } else {
             Vec::new()
         };
-        Ok(Stage { rate, origins, agents })
+        Ok(Stage { rate, origins, agents, counts: BTreeMap::new() })
+    }
+
+    /// Has callgrind count, where that is wanted and the processor does not; tells of whom it could not.
+    fn count(
+        &mut self,
+        job: &Job<'_>,
+        place: &Place<'_>,
+        stage: &mut Stage,
+    ) -> Result<Vec<(Who, anyhow::Error)>> {
+        let mut failed = Vec::new();
+        let wanted = job.scenario.instructions && !self.quick && place.cluster.is_none();
+        if !wanted || self.instructions || !callgrind::is_here() {
+            return Ok(failed);
+        }
+        let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
+        for &who in job.contenders.iter().filter(|who| **who != Who::Direct) {
+            // Runs before a stop have it already.
+            let before = self.results.records(job.scenario, &job.point, who, job.effort.runs)?;
+            if let Some(count) = before.iter().find_map(|r| r.instructions_per_request) {
+                stage.counts.insert(who, count);
+                continue;
+            }
+            let point = own_work(who, &job.point);
+            if place.ground.configuration(who, &point, 0, &origins)?.is_none() {
+                continue;
+            }
+            let (programs, ports, stop) = (&self.programs, &mut self.ports, &self.stop);
+            let stand = Stand { origins: &origins, cpus: &job.seats.server, counted: true };
+            let counted = callgrind::per_request(
+                || place.ground.start(who, &point, stand, programs, ports)?.context("it does no such work"),
+                |server, seconds| {
+                    let order = Order {
+                        weir: &programs.weir,
+                        scenario: job.scenario,
+                        point: &job.point,
+                        effort: Effort { runs: 1, seconds, warmup: 0.0 },
+                        rate: None,
+                        cpus: &job.seats.generator,
+                        agents: Agents { running: &[], token: "" },
+                        instructions: false,
+                    };
+                    let outcome = generator::run(&order, &mut Target::Here(server), None, stop)?;
+                    Ok(outcome.load.total.requests)
+                },
+            );
+            match counted {
+                Ok(count) => _ = stage.counts.insert(who, count),
+                Err(why) => failed.push((who, why)),
+            }
+        }
+        Ok(failed)
     }
 
     /// One run of one contender, which is started if it does not stand ready; false if it does no such work.
@@ -373,7 +434,10 @@ impl Lab {
             cpu_us_per_request: outcome.cpu_us / requests as f64,
             switches_per_request: outcome.switches / requests as f64,
             memory_peak: outcome.memory_peak,
-            instructions_per_request: outcome.instructions.map(|n| n / requests as f64),
+            instructions_per_request: outcome
+                .instructions
+                .map(|n| n / requests as f64)
+                .or_else(|| stage.counts.get(&who).copied()),
             account: outcome.account,
             load: outcome.load,
         };
@@ -386,7 +450,8 @@ impl Lab {
         let point = own_work(who, &job.point);
         let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
         let (programs, ports) = (&self.programs, &mut self.ports);
-        let server = ground.start(who, &point, &origins, &job.seats.server, programs, ports)?;
+        let stand = Stand { origins: &origins, cpus: &job.seats.server, counted: false };
+        let server = ground.start(who, &point, stand, programs, ports)?;
         match server {
             Some(mut server) if job.is_rationed() => {
                 server.ration(Group::make(who.name())?)?;

@@ -64,6 +64,9 @@ pub struct Scenario {
     /// Origins behind a load balancer.
     #[serde(default = "one")]
     pub servers: u16,
+    /// Instructions are counted too, in full runs: by the processor, or by callgrind, which takes its time.
+    #[serde(default)]
+    pub instructions: bool,
     /// The server's CPU time is rationed as on a burstable machine, at points that have a rate.
     pub burstable: Option<Burstable>,
     /// Contenders are the ingress controllers of a cluster.

@@ -5,6 +5,7 @@
 //! Driven by: `run`, a point at a time.
 
 use crate::accounting::family;
+use crate::callgrind;
 use crate::cgroup::Group;
 use crate::configs::{self, Pem, Role, Service};
 use crate::machine::on;
@@ -12,7 +13,7 @@ use crate::programs::Programs;
 use crate::scenario::{Key, Mode, Point, Scenario, Who, bytes};
 use anyhow::{Context, Result, bail};
 use rcgen::{CertifiedKey, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{self, File, Permissions};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -87,6 +88,22 @@ impl Running {
         }
     }
 
+    /// Ends it in its own good order, and tells all that it printed.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub fn end(mut self) -> Result<String> {
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        let begun = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if begun.elapsed() > PATIENCE {
+                bail!("{} does not end after {PATIENCE:?}", self.name);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(String::from_utf8_lossy(&fs::read(&self.printed)?).into_owned())
+    }
+
     fn last_words(&self) -> String {
         let text = fs::read(&self.printed).unwrap_or_default();
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
@@ -148,6 +165,17 @@ impl Ports {
             }
         }
     }
+}
+
+/// How a server is started.
+#[derive(Clone, Copy)]
+pub struct Stand<'a> {
+    /// The ports of what is behind it.
+    pub origins: &'a [u16],
+    /// The CPUs that it runs on.
+    pub cpus: &'a [usize],
+    /// Whether callgrind counts its instructions.
+    pub counted: bool,
 }
 
 /// What all contenders of a scenario stand on.
@@ -290,7 +318,8 @@ impl Ground {
         let workers = u16::try_from(each).unwrap_or(u16::MAX);
         let as_origin = Point { mode, workers, ..point.clone() };
         let start = |_| {
-            let started = self.start(Who::Direct, &as_origin, &[], cpus, programs, ports)?;
+            let stand = Stand { origins: &[], cpus, counted: false };
+            let started = self.start(Who::Direct, &as_origin, stand, programs, ports)?;
             started.context("an origin serves whatever is asked")
         };
         (0..self.servers).map(start).collect()
@@ -321,7 +350,7 @@ impl Ground {
         (0..clients).map(start).collect()
     }
 
-    /// Starts `who` for `point` on `cpus` and waits until it listens; `None` for what it does not do.
+    /// Starts `who` for `point` and waits until it listens; `None` for what it does not do.
     ///
     /// # Errors
     /// It does not start; its port is used.
@@ -329,8 +358,7 @@ impl Ground {
         &self,
         who: Who,
         point: &Point,
-        origins: &[u16],
-        cpus: &[usize],
+        stand: Stand<'_>,
         programs: &Programs,
         ports: &mut Ports,
     ) -> Result<Option<Running>> {
@@ -338,12 +366,13 @@ impl Ground {
         let program = programs.of(who)?;
         let (name, (command, dir)) = match who {
             Who::Direct => ("the origin", self.origin_command(program, point, port)?),
-            _ => match self.configuration(who, point, port, origins)? {
+            _ => match self.configuration(who, point, port, stand.origins)? {
                 Some(text) => (who.name(), self.command(who, program, &text, port)?),
                 None => return Ok(None),
             },
         };
-        let running = on(cpus, || Running::start(name, command, &dir, port))?;
+        let command = if stand.counted { callgrind::under(&command) } else { command };
+        let running = on(stand.cpus, || Running::start(name, command, &dir, port))?;
         running.wait_until_it_listens().map(Some)
     }
 }

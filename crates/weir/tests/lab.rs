@@ -448,3 +448,33 @@ fn a_run_that_is_stopped_leaves_nobody_behind_and_goes_on() {
     assert!(again.status.success(), "{}", printed(&again));
     assert_eq!(records(dir.path()).len(), 24);
 }
+
+#[test]
+fn instructions_are_counted_where_something_counts_them() {
+    let dir = folder();
+    let text = "\
+id: counted
+title: instructions
+about: for a test
+contenders: [nginx]
+modes: [http]
+keepalive: [true]
+sizes: [1k]
+connections: 4
+placement: packed
+instructions: true
+full: { runs: 1, seconds: 0.3, warmup: 0 }
+quick: { runs: 1, seconds: 0.3, warmup: 0 }
+";
+    std::fs::write(dir.path().join("counted.yaml"), text).unwrap();
+    let run = lab(dir.path(), &["run", "--out", "out", "counted.yaml"]);
+    assert!(run.status.success(), "{}", printed(&run));
+    let settings = std::fs::read_to_string(dir.path().join("out/lab.json")).unwrap();
+    let by_processor = settings.contains("\"instructions\": \"counted\"");
+    let files = records_of(dir.path(), "counted");
+    let record: Record = serde_json::from_str(&std::fs::read_to_string(&files[0]).unwrap()).unwrap();
+    match record.instructions_per_request {
+        Some(count) => assert!((1_000.0..1_000_000.0).contains(&count), "{count}"),
+        None => assert!(!by_processor && !weir_lab::callgrind::is_here(), "{}", printed(&run)),
+    }
+}
