@@ -31,6 +31,7 @@ fn made(shown: &dyn Fn(Who, &Point, u32) -> Option<Shown>, debug_build: bool) ->
     fill(&out, &settings, SCENARIO, shown);
     let report = report::make(&out, &Prices::read(None).unwrap()).unwrap();
     let text = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert!(text("report.md").contains("| own | HTTP | 2.0"), "{}", text("report.md"));
     let (page, json) = (text("report.html"), text("report.json"));
     (report, page, json)
 }

@@ -7,7 +7,7 @@
 use super::knee::Where;
 use super::plot::escaped;
 use super::published::{By, Quantity};
-use super::{Chapter, Report, Row, number, unique, unit, with_interval, words};
+use super::{Chapter, Report, Row, findings, number, unique, unit, with_interval, words};
 use crate::prices::Prices;
 use crate::scenario::{Mode, Who};
 use crate::stats::Estimate;
@@ -212,6 +212,26 @@ fn cell(text: &str) -> String {
     }
 }
 
+/// Weir ÷ each rival, a line for each kind of work of each scenario.
+fn summary(report: &Report) -> Table {
+    let head =
+        ["rate ÷ nginx", "CPU each ÷ nginx", "rate ÷ haproxy", "CPU each ÷ haproxy"].map(|h| (h, true));
+    let mut table = Table::new(&[&[("scenario", false), ("work", false)], head.as_slice()].concat());
+    for chapter in &report.scenarios {
+        for kind in findings::kinds(chapter) {
+            let ratios = [Who::Nginx, Who::Haproxy]
+                .into_iter()
+                .flat_map(|who| [findings::rates(chapter, kind, who), findings::cpu(chapter, kind, who)]);
+            let told =
+                |a: findings::Against| format!("{:.2} ({:.2}–{:.2})", a.mean.median, a.mean.low, a.mean.high);
+            let mut line = vec![chapter.id.clone(), findings::title(kind)];
+            line.extend(ratios.map(|a| a.map_or_else(|| "–".to_owned(), told)));
+            table.rows.push(line);
+        }
+    }
+    table
+}
+
 /// Knees, measured and published; nothing if there are none.
 pub(super) fn knees(chapter: &Chapter) -> Option<Table> {
     let head = [("work", false), ("contender", false), ("knee, requests/s", true), ("p95 limit, ms", true)];
@@ -300,6 +320,11 @@ pub(super) fn markdown(report: &Report, list: &Prices) -> String {
     for (name, value) in environment(report) {
         let _ = writeln!(out, "- {name}: {value}");
     }
+    let _ = write!(
+        out,
+        "\n## At a glance\n\nWeir divided by each rival: geometric means over the points of a scenario.\n\n{}",
+        summary(report).markdown()
+    );
     for chapter in &report.scenarios {
         let _ = writeln!(out, "\n## {}: {}\n\n{}\n", chapter.id, chapter.title, chapter.about);
         for finding in &chapter.findings {
