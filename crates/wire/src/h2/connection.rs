@@ -265,15 +265,32 @@ impl Connection {
 
     /// Takes a stream out.
     pub(super) fn forget(&mut self, key: StreamKey) {
-        if let Some(stream) = self.streams.remove(key)
-            && stream.waiting != Waiting::No
-        {
-            self.waiting -= 1;
+        let Some(stream) = self.streams.remove(key) else { return };
+        self.leave_queue(key, stream.waiting);
+    }
+
+    /// Takes a stream out of those that wait: nobody stands in the queue who does not.
+    pub(super) fn leave_queue(&mut self, key: StreamKey, was: Waiting) {
+        if was == Waiting::Queued {
+            // Mostly the last one, that has just come.
+            if self.queue.back() == Some(&key) {
+                self.queue.pop_back();
+            } else {
+                self.queue.retain(|other| *other != key);
+            }
         }
-        // What stands in the queue is left out when its turn comes; without anybody waiting it would stay.
-        if self.waiting == 0 {
-            self.queue.clear();
+        self.waiting -= usize::from(was != Waiting::No);
+    }
+
+    /// Whether the queue holds exactly the streams that wait for their turn.
+    #[cfg(test)]
+    pub(super) fn is_consistent(&mut self) -> bool {
+        let (mut queued, mut waiting) = (0, 0);
+        for (_, stream) in self.streams.iter_mut() {
+            queued += usize::from(stream.waiting == Waiting::Queued);
+            waiting += usize::from(stream.waiting != Waiting::No);
         }
+        (queued, waiting) == (self.queue.len(), self.waiting)
     }
 
     /// Ends the connection for the peer's fault.

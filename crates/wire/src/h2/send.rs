@@ -172,13 +172,8 @@ impl Connection {
     /// Says that the stream has nothing to send for now.
     fn unwait(&mut self, key: StreamKey) {
         let Some(stream) = self.streams.get(key) else { return };
-        if stream.waiting != Waiting::No {
-            if stream.waiting == Waiting::Queued && self.queue.back() == Some(&key) {
-                self.queue.pop_back();
-            }
-            stream.waiting = Waiting::No;
-            self.waiting -= 1;
-        }
+        let was = std::mem::replace(&mut stream.waiting, Waiting::No);
+        self.leave_queue(key, was);
     }
 
     /// Ends a stream early. What the peer has under way for it is read over.

@@ -185,6 +185,7 @@ impl Pair {
         out.consume(n);
         from.pump();
         to.take(&self.plans);
+        assert!(from.connection.is_consistent() && to.connection.is_consistent());
     }
 
     fn settle(&mut self) {
