@@ -11,7 +11,7 @@ use weir_control::snapshot::{
     Back, Classes, Endpoint, EndpointState, Front, Latency, Pool, Process, Snapshot,
 };
 
-use super::rows::{Proxy, is_up, proxies, status};
+use super::rows::{Proxy, is_up, proxies, status, weight};
 use super::{Options, View};
 
 const STYLE: &str = include_str!("page.css");
@@ -287,8 +287,7 @@ impl Rows<'_> {
         self.back(page, &pool.back, None, Some(pool.back.denied_requests));
         page.word(&format!("{} {}", since(pool.last_change_ms), if is_up(pool) { "UP" } else { "DOWN" }));
         page.cell("");
-        let weight: u64 = pool.endpoints.iter().map(|endpoint| u64::from(endpoint.weight)).sum();
-        page.cells([number(weight), number(pool.active() as u64), number(pool.backups() as u64)]);
+        page.cells([number(weight(pool)), number(pool.active() as u64), number(pool.backups() as u64)]);
         page.cells([String::new(), number(pool.went_down), duration(pool.downtime_ms / 1000), String::new()]);
         page.raw("</tr>\n");
     }
@@ -426,8 +425,8 @@ fn short_time(micros: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_control::SiteId;
     use weir_control::snapshot::Site;
+    use weir_control::{PoolId, SiteId};
 
     use super::*;
 
@@ -460,6 +459,39 @@ mod tests {
         let mut page = Html::default();
         rows.endpoint(&mut page, &super::super::rows::tests_endpoint());
         assert_eq!(page.0.matches("<td").count(), columns);
+    }
+
+    #[test]
+    fn a_backend_weighs_what_it_uses() {
+        let endpoint = |name: &str, state: EndpointState, weight: u32, backup: bool| {
+            let one = super::super::rows::tests_endpoint();
+            Endpoint { name: name.into(), state, weight: weight as _, backup, ..one }
+        };
+        let endpoints = vec![
+            endpoint("up", EndpointState::Up, 10, false),
+            endpoint("down", EndpointState::Down, 5, false),
+            endpoint("spare", EndpointState::Up, 3, true),
+        ];
+        let mut pool = Pool {
+            id: PoolId(1),
+            name: "app".into(),
+            number: 2,
+            mode: "http".into(),
+            balance: "roundrobin".into(),
+            cookie: None,
+            back: Back::default(),
+            last_change_ms: 0,
+            downtime_ms: 0,
+            went_down: 0,
+            endpoints,
+        };
+        assert_eq!(weight(&pool), 10);
+        let (process, options) = (Process::default(), Options::default());
+        let mut page = Html::default();
+        Rows { process: &process, options: &options }.pool(&mut page, &pool);
+        assert!(page.0.contains("<td>10</td><td>1</td><td>1</td>"), "{}", page.0);
+        pool.endpoints[0].state = EndpointState::Down;
+        assert_eq!(weight(&pool), 3);
     }
 
     #[test]

@@ -314,16 +314,21 @@ fn server(cx: &Context<'_>, pool: &Pool, endpoint: &Endpoint) -> Row {
     row
 }
 
-fn backend(cx: &Context<'_>, pool: &Pool) -> Row {
-    let mut row = Row::new(Kind::Backend, pool.number, 0);
-    common(cx, &mut row, pool, &pool.back);
+/// The weight of the servers that a backend uses now: the active ones that are up, or the backups if none is.
+pub(super) fn weight(pool: &Pool) -> u64 {
     let usable = |backup: bool| {
         let of_tier = pool.endpoints.iter().filter(move |endpoint| endpoint.backup == backup);
         of_tier
             .filter(|endpoint| endpoint.state == EndpointState::Up)
             .map(|endpoint| u64::from(endpoint.weight))
     };
-    let weight: u64 = if pool.active() > 0 { usable(false).sum() } else { usable(true).sum() };
+    if pool.active() > 0 { usable(false).sum() } else { usable(true).sum() }
+}
+
+fn backend(cx: &Context<'_>, pool: &Pool) -> Row {
+    let mut row = Row::new(Kind::Backend, pool.number, 0);
+    common(cx, &mut row, pool, &pool.back);
+    let weight = weight(pool);
     set!(row;
         "svname": text("BACKEND"),
         "dreq": Value::Total(pool.back.denied_requests),
