@@ -84,7 +84,7 @@ pub struct Scenario {
     pub full: Effort,
     /// How long a quick one is, and what it leaves out.
     pub quick: Quick,
-    /// Published figures, drawn beside the measured ones.
+    /// Published figures, drawn beside the measured ones; those of the scenarios that come along are in `data/published.json`.
     #[serde(default)]
     pub published: Vec<Published>,
     /// The file's text.
