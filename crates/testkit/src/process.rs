@@ -10,7 +10,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 pub use rustix::process::Signal as UnixSignal;
 
@@ -24,8 +27,26 @@ pub struct Process {
 #[derive(Default)]
 struct Output {
     text: Mutex<String>,
+    /// Told when the text grew, or one of its sources ended.
     grew: Condvar,
+    /// Sources that have not ended.
+    open: AtomicU8,
 }
+
+impl Output {
+    /// Waits for the end of all sources, but not for children that hold them open.
+    fn wait_for_end(&self) {
+        let deadline = Deadline::after(LEFT_OVER);
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.open.load(Acquire) > 0 {
+            let Some(left) = deadline.left() else { return };
+            (text, _) = self.grew.wait_timeout(text, left).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// How long after a process's end its last words may still be on their way to us.
+const LEFT_OVER: Duration = Duration::from_secs(2);
 
 impl Process {
     /// Starts `command` with no input, and collects what it prints on both outputs.
@@ -81,9 +102,11 @@ impl Process {
         }
     }
 
-    /// Its exit status, if it has ended.
+    /// Its exit status, if it has ended; what it printed is then all here.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let status = self.child.try_wait().ok().flatten()?;
+        self.output.wait_for_end();
+        Some(status)
     }
 
     /// Waits for its end; `None` when the deadline passes first.
@@ -123,6 +146,7 @@ impl Process {
 
 fn collect(source: Option<impl Read + Send + 'static>, output: &Arc<Output>) {
     let (Some(source), output) = (source, Arc::clone(output)) else { return };
+    output.open.fetch_add(1, AcqRel);
     std::thread::spawn(move || {
         let mut source = BufReader::new(source);
         let mut line = Vec::new();
@@ -135,6 +159,10 @@ fn collect(source: Option<impl Read + Send + 'static>, output: &Arc<Output>) {
             output.grew.notify_all();
             line.clear();
         }
+        // Under the lock, so that nobody who looked before misses it.
+        let _text = output.text.lock().unwrap_or_else(PoisonError::into_inner);
+        output.open.fetch_sub(1, AcqRel);
+        output.grew.notify_all();
     });
 }
 
