@@ -134,6 +134,7 @@ impl Engine {
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
         let health = health::Checks::start(&shared, &prepared)?;
+        weir_rt::weigh_sendfile();
         memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
         let mut engine = Self {
             shared,

@@ -74,6 +74,7 @@ mod stream;
 mod timer;
 mod tls;
 mod uring;
+mod weigh;
 mod worker;
 
 pub use addr::PeerAddr;
@@ -96,6 +97,7 @@ pub use tls::{
     TlsConfigError, TlsStream, TlsVersion, cert_names, is_truncated, openssl_name, resolve_groups,
     resolve_suites, resolve_suites13, usable_suites,
 };
+pub use weigh::{sendfile_pays, weigh_sendfile};
 
 #[cfg(test)]
 mod sizes {

@@ -25,6 +25,7 @@ fn start(io: Io) -> Running {
         .file("html/index.html", "<p>index</p>")
         .file("html/a.css", "a{}")
         .file("html/ten", "0123456789")
+        .file("html/middle", big[..100_000].to_vec())
         .file("html/big", big)
         .file("html/empty", "")
         .file("html/dir/index.html", "in dir")
@@ -45,9 +46,15 @@ both_drivers! {
         client.get("/none").expect_status(404);
         client.get("/dir").expect_status(301);
         client.get("/dir/").expect_body("in dir");
-        let big = client.get("/big").expect_status(200);
-        assert_eq!(big.body.len(), 300_000);
-        assert!(big.body.iter().enumerate().all(|(n, &b)| usize::from(b) == n % 251));
+        for (path, length) in [("/big", 300_000), ("/middle", 100_000)] {
+            let whole = client.get(path).expect_status(200);
+            assert_eq!(whole.body.len(), length);
+            assert!(whole.body.iter().enumerate().all(|(n, &b)| usize::from(b) == n % 251));
+            let part = client.request(&Request::get(path).header("Range", "bytes=90000-99998")).expect_status(206);
+            assert!(part.body.iter().enumerate().all(|(n, &b)| usize::from(b) == (n + 90_000) % 251));
+            assert_eq!(part.body.len(), 9_999);
+        }
+        let big = client.get("/big");
         assert!(big.header("ETag").is_some() && big.header("Last-Modified").is_some() && big.header("Date").is_some());
     }
 

@@ -1,6 +1,6 @@
 //! Files held in memory, and files held open, for one worker.
 //!
-//! Owns: small files whole, descriptors of large ones, what their answers say of them (`ETag`, `Last-Modified`).
+//! Owns: small files whole, descriptors of large ones (in between, maybe both), what their answers say of them (`ETag`, `Last-Modified`).
 //! Never: keeps what is not there: a file that appears is seen at once.
 //! Driven by: `files::serve`.
 //! Why: a hot answer then costs one hash lookup and no system call but its send.
@@ -31,6 +31,8 @@ const TRUSTED: Duration = Duration::from_millis(500);
 const SETTLED: Duration = Duration::from_secs(2);
 /// Files up to this size are held in memory.
 const SMALL: u64 = 128 << 10;
+/// Files larger than this are held open as well where sendfile is the cheaper way: what takes one send is copied.
+const COPIED: u64 = weir_rt::PIECE as u64;
 /// Most bytes of files in memory.
 const MOST_BYTES: usize = 64 << 20;
 /// Most entries.
@@ -100,6 +102,8 @@ pub(crate) struct StaticFile {
 pub(crate) enum Content {
     /// Here.
     Memory(Box<[u8]>),
+    /// Here, and in the file for connections that need not see them.
+    Both(Box<[u8]>, File),
     /// In the file.
     Open(File),
 }
@@ -122,13 +126,13 @@ impl StaticFile {
 
     fn in_memory(&self) -> usize {
         match &self.content {
-            Content::Memory(bytes) => bytes.len(),
+            Content::Memory(bytes) | Content::Both(bytes, _) => bytes.len(),
             Content::Open(_) => 0,
         }
     }
 
     fn is_open(&self) -> bool {
-        matches!(self.content, Content::Open(_))
+        !matches!(self.content, Content::Memory(_))
     }
 }
 
@@ -190,7 +194,7 @@ impl FileCache {
     /// What a name leads to. Rules about links are asked every time, so what they hold for is not kept.
     pub(super) fn look_up(&self, worker: &Rc<Worker>, name: &[u8], rule: Symlinks) -> Result<Found, Errno> {
         if rule != Symlinks::Follow {
-            return load(name, rule);
+            return load(name, rule, false);
         }
         if let Some(file) = self.peek(name, worker.now()) {
             return Ok(Found::File(file));
@@ -215,7 +219,8 @@ impl FileCache {
                 _ => entries.remove(name),
             }
         }
-        let found = load(name, Symlinks::Follow)?;
+        let hold = entries.open < MOST_OPEN && weir_rt::sendfile_pays();
+        let found = load(name, Symlinks::Follow, hold)?;
         if let Found::File(file) = &found
             && file.identity.is_settled(unix_now)
         {
@@ -290,8 +295,8 @@ async fn tidy(worker: Weak<Worker>) {
     }
 }
 
-/// Opens a name, and reads what is small.
-fn load(name: &[u8], rule: Symlinks) -> Result<Found, Errno> {
+/// Opens a name, and reads what is small. `hold`: what takes more than one send is held open as well.
+fn load(name: &[u8], rule: Symlinks, hold: bool) -> Result<Found, Errno> {
     let file = open::open(name, rule)?;
     let mut stat = fstat(&file)?;
     if open::is_folder(&stat) {
@@ -309,7 +314,9 @@ fn load(name: &[u8], rule: Symlinks) -> Result<Found, Errno> {
         let bytes = read(&file, before.size as usize)?;
         stat = fstat(&file)?;
         if Identity::of(&stat) == before && bytes.len() as u64 == before.size {
-            let content = Content::Memory(bytes.into_boxed_slice());
+            let bytes = bytes.into_boxed_slice();
+            let both = hold && before.size > COPIED;
+            let content = if both { Content::Both(bytes, file) } else { Content::Memory(bytes) };
             return Ok(Found::File(Rc::new(StaticFile::new(before, content))));
         }
     }
@@ -348,7 +355,9 @@ mod tests {
     fn text(found: &Found) -> String {
         match found {
             Found::File(file) => match &file.content {
-                Content::Memory(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+                Content::Memory(bytes) | Content::Both(bytes, _) => {
+                    String::from_utf8(bytes.to_vec()).unwrap()
+                }
                 Content::Open(_) => format!("open {}", file.size),
             },
             Found::Folder => "folder".into(),
@@ -424,8 +433,14 @@ mod tests {
         assert_eq!(kind("large"), format!("open {}", SMALL + 1));
         assert_eq!(kind("empty"), "");
         assert_eq!(kind("."), "folder");
-        assert!(matches!(load(b"/dev/null", Symlinks::Follow), Ok(Found::Other)));
-        assert_eq!(load(b"/a\0b", Symlinks::Follow).err(), Some(Errno::INVAL));
+        std::fs::write(root.join("middle"), vec![b'm'; COPIED as usize + 1]).unwrap();
+        let held = |hold| load(bytes(&root.join("middle")), Symlinks::Follow, hold).unwrap();
+        assert!(matches!(held(false), Found::File(file) if matches!(file.content, Content::Memory(_))));
+        let Found::File(both) = held(true) else { unreachable!("it is a file") };
+        assert!(matches!(&both.content, Content::Both(bytes, _) if bytes.len() as u64 == both.size));
+        assert!(both.is_open() && both.in_memory() > 0, "it counts for both bounds");
+        assert!(matches!(load(b"/dev/null", Symlinks::Follow, false), Ok(Found::Other)));
+        assert_eq!(load(b"/a\0b", Symlinks::Follow, false).err(), Some(Errno::INVAL));
         for at in 0..MOST_ENTRIES + 10 {
             let file = Rc::new(StaticFile::new(
                 Identity { device: 1, inode: 1, size: 20_000, modified: (0, 0), changed: (0, 0) },

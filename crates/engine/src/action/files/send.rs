@@ -143,16 +143,20 @@ pub(super) async fn part<D: Downstream>(
     if respond::is_bodiless(exchange) {
         return Ok(());
     }
-    let open = match &file.content {
-        Content::Memory(bytes) => {
-            for piece in bytes[start as usize..end as usize].chunks(PIECE) {
-                respond::data(exchange, down, piece).await?;
-            }
-            return Ok(());
-        }
-        Content::Open(open) => open,
+    let changed = exchange.encoder.is_some() || respond::rate_limit(exchange).is_some();
+    let bytes = match &file.content {
+        Content::Memory(bytes) => Some(bytes),
+        Content::Both(bytes, _) => Some(bytes).filter(|_| changed || exchange.client.tls.is_some()),
+        Content::Open(_) => None,
     };
-    if exchange.encoder.is_some() || respond::rate_limit(exchange).is_some() {
+    if let Some(bytes) = bytes {
+        for piece in bytes[start as usize..end as usize].chunks(PIECE) {
+            respond::data(exchange, down, piece).await?;
+        }
+        return Ok(());
+    }
+    let (Content::Both(_, open) | Content::Open(open)) = &file.content else { return Ok(()) };
+    if changed {
         return Box::pin(through_memory(exchange, down, open, start, end)).await;
     }
     let mut at = start;
