@@ -25,7 +25,7 @@ fn start(io: Io) -> Running {
         .file("html/index.html", "<p>index</p>")
         .file("html/a.css", "a{}")
         .file("html/ten", "0123456789")
-        .file("html/middle", big[..100_000].to_vec())
+        .file("html/middle", &big[..100_000])
         .file("html/big", big)
         .file("html/empty", "")
         .file("html/dir/index.html", "in dir")
