@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_loadgen::report::{Figures, Work};
@@ -30,10 +31,26 @@ fn figures(url: &str, change: impl FnOnce(&mut Options)) -> Figures {
     figures
 }
 
-/// Loosely: tests beside this one take CPU from either.
+/// The instruments take turns here: beside one another they would measure one another.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Whether two figures are alike, loosely: tests of other programs take CPU from either.
+fn are_alike(ours: f64, theirs: f64, factor: f64) -> bool {
+    theirs > 0.0 && (1.0 / factor..factor).contains(&(ours / theirs))
+}
+
+/// Measures with both until they are alike: what disturbs one of them passes, what one of them has wrong stays.
 #[track_caller]
-fn expect_alike(ours: f64, theirs: f64, factor: f64) {
-    assert!(theirs > 0.0 && (1.0 / factor..factor).contains(&(ours / theirs)), "{ours} here, {theirs} there");
+fn expect_alike(factor: f64, mut both: impl FnMut() -> (f64, f64)) {
+    let mut seen = Vec::new();
+    while seen.len() < 6 {
+        let (ours, theirs) = both();
+        seen.push((ours, theirs));
+        if are_alike(ours, theirs, factor) {
+            return;
+        }
+    }
+    panic!("never within a factor of {factor}, here and there: {seen:?}");
 }
 
 /// The number that stands before `word`.
@@ -46,44 +63,54 @@ fn before(text: &str, word: &str) -> f64 {
 
 #[test]
 fn wrk() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let server = server();
     for url in [format!("http://{}/1k", server.http[0]), format!("https://{}/10k", server.https[0])] {
-        let theirs = programs::wrk(&["-t1", "-c20", "-d1s", &url]);
-        assert_eq!(theirs.errors(), 0, "{}", theirs.text);
-        expect_alike(figures(&url, |_| {}).rate, theirs.rate(), 4.0);
+        expect_alike(4.0, || {
+            let theirs = programs::wrk(&["-t1", "-c20", "-d1s", &url]);
+            assert_eq!(theirs.errors(), 0, "{}", theirs.text);
+            (figures(&url, |_| {}).rate, theirs.rate())
+        });
     }
 }
 
 #[test]
 fn h2load() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let server = server();
     for url in [format!("http://{}/1k", server.http[0]), format!("https://{}/10k", server.https[0])] {
-        let mut command = Command::new("h2load");
-        command.args(["-t1", "-c20", "-m10", "-D1", &url]);
-        let (code, text) = programs::run(command);
-        assert!(code == 0 && text.contains(" 0 failed"), "{text}");
-        let ours = figures(&url, |options| options.h2 = Some(10));
-        expect_alike(ours.rate, before(&text, " req/s"), 4.0);
-        // "traffic: 20.05MB (21020296) total": the same answers are as long to either.
-        let bytes = before(text.split_once("traffic:").unwrap().1, ") total") / before(&text, " 2xx");
-        expect_alike(ours.bytes.received as f64 / ours.requests as f64, bytes, 1.25);
+        expect_alike(4.0, || {
+            let mut command = Command::new("h2load");
+            command.args(["-t1", "-c20", "-m10", "-D1", &url]);
+            let (code, text) = programs::run(command);
+            assert!(code == 0 && text.contains(" 0 failed"), "{text}");
+            let ours = figures(&url, |options| options.h2 = Some(10));
+            // "traffic: 20.05MB (21020296) total": the same answers are as long to either.
+            let theirs = before(text.split_once("traffic:").unwrap().1, ") total") / before(&text, " 2xx");
+            let bytes = ours.bytes.received as f64 / ours.requests as f64;
+            assert!(are_alike(bytes, theirs, 1.25), "{bytes} bytes an answer here, {theirs} there");
+            (ours.rate, before(&text, " req/s"))
+        });
     }
 }
 
 #[test]
 fn openssl_s_time() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let server = server();
     let address = server.https[0].to_string();
-    let mut command = Command::new("openssl");
-    command.args(["s_time", "-connect", &address, "-new", "-time", "1"]);
-    let (code, text) = programs::run(command);
-    assert_eq!(code, 0, "{text}");
-    // "4096 connections in 2 real seconds, 0 bytes read per connection"
-    let line = text.lines().find(|line| line.contains("real seconds")).unwrap();
-    let theirs = before(line, " connections in") / before(line, " real seconds");
-    let ours = figures(&format!("https://{address}/"), |options| {
-        (options.work, options.connections) = (Work::Handshakes, 1);
+    expect_alike(5.0, || {
+        let mut command = Command::new("openssl");
+        command.args(["s_time", "-connect", &address, "-new", "-time", "1"]);
+        let (code, text) = programs::run(command);
+        assert_eq!(code, 0, "{text}");
+        // "4096 connections in 2 real seconds, 0 bytes read per connection"
+        let line = text.lines().find(|line| line.contains("real seconds")).unwrap();
+        let theirs = before(line, " connections in") / before(line, " real seconds");
+        let ours = figures(&format!("https://{address}/"), |options| {
+            (options.work, options.connections) = (Work::Handshakes, 1);
+        });
+        assert_eq!(ours.connections.resumed_handshakes, 0);
+        (ours.rate, theirs)
     });
-    assert_eq!(ours.connections.resumed_handshakes, 0);
-    expect_alike(ours.rate, theirs, 5.0);
 }
