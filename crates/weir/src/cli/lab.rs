@@ -158,7 +158,7 @@ struct Run {
     /// The first port that servers listen on; the next ones follow [default: whatever is free]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Where an ingress controller answers, if its Ingress does not say: NAME=HOST[:HTTP[:HTTPS]]; may be repeated (B7).
+    /// Where an ingress controller answers, if its Ingress does not say: NAME=HOST:HTTP:HTTPS, ports may be left out; may be repeated (B7).
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     ingress: Vec<String>,
 }
