@@ -131,6 +131,15 @@ fn agents_share_a_run_and_their_reports_add_up() {
 }
 
 #[test]
+fn agents_speak_http2_too() {
+    let server = Server::start(ServeOptions { http: any(), ..ServeOptions::default() }).unwrap();
+    let options = Options { h2: Some(5), ..load(format!("http://{}/1k", server.http[0])) };
+    let report = led(&options, &[&agent(false), &agent(false)], TOKEN).unwrap();
+    assert!(report.total.requests > 20 && report.total.errors.sum() == 0, "{:?}", report.total);
+    assert!(report.agents.iter().all(|agent| agent.report.as_ref().is_some_and(|r| r.total.requests > 0)));
+}
+
+#[test]
 fn who_does_not_know_the_token_is_refused() {
     let origin = Origin::named("a", "");
     let error = led(&load(format!("http://{origin}/")), &[&agent(false)], "another token").unwrap_err();
