@@ -133,6 +133,8 @@ pub struct RequestHead {
     version: Version,
     framing: Framing,
     options: ConnectionOptions,
+    /// Length of the host in the Host field, and the port behind it. Meaningful where there is a Host field.
+    host: (usize, Option<u16>),
 }
 
 impl RequestHead {
@@ -270,7 +272,7 @@ impl RequestHead {
     /// The rules over several fields.
     fn finish(&mut self, buf: &[u8]) -> Result<(), RequestError> {
         let headers = self.table.view(buf);
-        self.check_host(headers)?;
+        self.host = self.split_host(headers)?;
         self.framing = match framing::declared(headers, self.version).map_err(RequestError::Framing)? {
             Declared::Nothing | Declared::Length(0) => Framing::None,
             Declared::Length(n) => Framing::Length(n),
@@ -283,15 +285,18 @@ impl RequestHead {
         Ok(())
     }
 
-    fn check_host(&self, headers: Headers<'_>) -> Result<(), RequestError> {
+    /// Checks the Host field, and splits it.
+    fn split_host(&self, headers: Headers<'_>) -> Result<(usize, Option<u16>), RequestError> {
         if headers.repeats(HeaderId::Host) {
             return Err(RequestError::RepeatedHost);
         }
         match headers.value(HeaderId::Host) {
-            Some(host) if Authority::parse(host).is_some() => Ok(()),
-            Some(_) => Err(RequestError::Host),
+            Some(host) => {
+                let split = Authority::parse(host).ok_or(RequestError::Host)?;
+                Ok((split.host.len(), split.port))
+            }
             None if self.version >= Version::Http11 => Err(RequestError::NoHost),
-            None => Ok(()),
+            None => Ok((0, None)),
         }
     }
 }
@@ -406,7 +411,15 @@ impl<'a> Request<'a> {
     /// [`Request::authority_text`], split.
     #[must_use]
     pub fn authority(&self) -> Option<Authority<'a>> {
-        self.authority_text().and_then(Authority::parse)
+        match self.head.target.form {
+            TargetForm::Absolute | TargetForm::Authority => {
+                Authority::parse(&self.buf[self.head.target.authority.clone()])
+            }
+            TargetForm::Origin | TargetForm::Asterisk => {
+                let (length, port) = self.head.host;
+                Some(Authority { host: &self.headers().value(HeaderId::Host)?[..length], port })
+            }
+        }
     }
 
     /// The fields.
