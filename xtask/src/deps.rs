@@ -94,7 +94,8 @@ fn in_dir(dir: &Path, name: &str) -> bool {
     }
 }
 
-fn install(packages: &[&str]) -> Result<()> {
+/// Installs Debian packages without a question.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     if !exists("apt-get") {
         bail!("this machine has no apt-get; install by hand what Debian calls: {}", packages.join(" "));
     }

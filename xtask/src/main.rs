@@ -10,6 +10,7 @@ mod build;
 mod demo;
 mod deny;
 mod deps;
+mod dist;
 mod fuzz;
 mod tidy;
 
@@ -28,6 +29,8 @@ struct Options {
 enum Chore {
     /// Measures Weir's CPU a request beside Debian's nginx and haproxy
     Bench(bench::Options),
+    /// Builds the weir that is measured and released: optimised for the whole program, by a profile
+    Dist(dist::Options),
     /// Installs the programs that tests, benchmark or lints need
     Deps(deps::Options),
     /// Runs cargo-deny: bans, licences, sources, and advisories where they can be had
@@ -43,6 +46,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Options::parse().chore {
         Chore::Bench(options) => bench::run(&options),
+        Chore::Dist(options) => dist::run(&options),
         Chore::Deps(options) => deps::run(&options),
         Chore::Deny => deny::run(),
         Chore::Tidy => tidy::run(),

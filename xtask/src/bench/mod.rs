@@ -14,7 +14,7 @@ mod rows;
 mod servers;
 mod sites;
 
-use crate::build;
+use crate::{build, dist};
 use anyhow::{Context, Result, bail};
 use report::{Finding, Measured, Samples};
 use rows::{ROWS, Row, Work};
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     /// Whole seconds of each measurement
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// A `weir` that is built already; otherwise one is built in the profile `dist`
+    /// A `weir` that is built already; otherwise one is built as `make dist` does
     #[arg(long)]
     weir: Option<PathBuf>,
     /// The driver of the rows that are not epoll's own
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let weir = match &options.weir {
         Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
-        None => build::weir("dist")?,
+        None => dist::weir()?,
     };
     let mut bench = Bench::prepare(options, weir)?;
     println!("{}", report::head());
