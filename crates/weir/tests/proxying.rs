@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 use weir_testkit::response::Framing;
 use weir_testkit::{
     Client, Deadline, Gate, Io, Origin, Proxy, ReadError, Request, Running, Script, both_drivers, eventually,
@@ -19,11 +21,56 @@ fn proxy(io: Io, upstreams: &str, directives: &str) -> Running {
 }
 
 fn to(io: Io, origin: &Origin) -> Running {
+    to_address(io, origin)
+}
+
+fn to_address(io: Io, origin: impl std::fmt::Display) -> Running {
     proxy(
         io,
         "",
         &format!("proxy_pass http://{origin}; proxy_http_version 1.1; proxy_set_header Connection '';"),
     )
+}
+
+/// Half of what a kernel takes to acknowledge what it hopes to answer (40 ms). Until then the peer's kernel holds back what
+/// its program wrote behind a small piece, unless told otherwise (TCP_NODELAY).
+const NAGLE: Duration = Duration::from_millis(20);
+
+/// The median time of one of many calls.
+fn median(mut call: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..21)
+        .map(|_| {
+            let begun = Instant::now();
+            call();
+            begun.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[10]
+}
+
+fn median_of_answers(proxy: Running) -> Duration {
+    let mut client = Client::connect(&proxy);
+    median(|| {
+        client.get("/").expect_body("ok");
+    })
+}
+
+/// An origin for one connection that writes heads and bodies apart, with Nagle's rule unless `nodelay`.
+fn writes_apart(nodelay: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_nodelay(nodelay).unwrap();
+        let mut request = [0; 4096];
+        // The requests of the test come one at a time, each in one piece.
+        while stream.read(&mut request).is_ok_and(|read| read > 0) {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n").unwrap();
+            stream.write_all(b"ok").unwrap();
+        }
+    });
+    address
 }
 
 both_drivers! {
@@ -45,6 +92,29 @@ both_drivers! {
         let answer = Client::connect(&proxy).request(&Request::post("/", "some body").chunked());
         answer.expect_status(200).expect_body("hello world");
         assert_eq!(origin.wait_for_requests(1)[0].body, b"some body");
+    }
+
+    fn a_body_written_apart_from_its_head_comes_at_once(io: Io) {
+        let usual = median_of_answers(to_address(io, writes_apart(true)));
+        let held_back = median_of_answers(to_address(io, writes_apart(false)));
+        assert!(held_back < usual + NAGLE, "{held_back:?}; without Nagle's rule {usual:?}");
+    }
+
+    fn a_request_body_written_apart_from_its_head_is_taken_at_once(io: Io) {
+        let origin = Origin::named("one", "ok");
+        let proxy = to(io, &origin);
+        let median = |nodelay: bool| {
+            let mut client = TcpStream::connect(("127.0.0.1", proxy.port().number())).unwrap();
+            client.set_nodelay(nodelay).unwrap();
+            median(|| {
+                client.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n").unwrap();
+                client.write_all(b"hi").unwrap();
+                // A small answer comes in one piece.
+                assert!(client.read(&mut [0; 4096]).unwrap() > 0);
+            })
+        };
+        let (usual, held_back) = (median(true), median(false));
+        assert!(held_back < usual + NAGLE, "{held_back:?}; without Nagle's rule {usual:?}");
     }
 
     fn upstream_connections_are_kept(io: Io) {

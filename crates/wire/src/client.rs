@@ -74,7 +74,7 @@ impl ClientConnection {
                         self.head_seen = length;
                         return Ok(());
                     }
-                    Ok(Parsed::NeedMore) => {}
+                    Ok(Parsed::NeedMore) => self.incoming.io.socket().acknowledge(),
                     Err(error) => return Err(ResponseFailure::Malformed(error)),
                 }
             }

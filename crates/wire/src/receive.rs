@@ -3,6 +3,9 @@
 //! Owns: the input buffer and the place in the current body.
 //! Never: copies payload; pieces are slices of the input buffer, valid until the next call.
 //! Driven by: [`crate::ServerConnection`] and [`crate::ClientConnection`], which parse heads from the same buffer.
+//! Why: a peer that writes a message in small pieces has a kernel that holds each back until the one before is acknowledged
+//! (Nagle's rule), which ours puts off for 40 ms where it expects to have something to say itself. So what is waited for
+//! in the middle of a message, behind a small piece, is asked for: [`weir_rt::Stream::acknowledge`].
 
 use std::time::Duration;
 
@@ -20,7 +23,12 @@ pub struct Incoming {
     /// Bytes at the front of `input` that were given out as the last piece.
     given: usize,
     received: u64,
+    /// The piece that came last was small: the next may be held back until it is acknowledged.
+    held_back: bool,
 }
+
+/// A piece below this is less than a segment of most networks, and leaves alone.
+const SEGMENT: usize = 1200;
 
 impl Incoming {
     pub(crate) fn new(io: Conn) -> Self {
@@ -34,6 +42,7 @@ impl Incoming {
             reader: BodyReader::new(Framing::None, ChunkLimits::default()),
             given: 0,
             received: 0,
+            held_back: false,
         }
     }
 
@@ -58,6 +67,7 @@ impl Incoming {
         self.given = 0;
         self.received = 0;
         self.reader = BodyReader::new(framing, ChunkLimits::default());
+        self.held_back = self.input.is_empty();
     }
 
     /// Whether the current body has ended.
@@ -175,8 +185,12 @@ impl Incoming {
             // A buffer for what comes is taken from the pool once it has come.
             self.input.release();
         }
+        if self.held_back {
+            self.io.socket().acknowledge();
+        }
         timer.arm(timeout);
         let read = timer.run(self.io.read_up_to(&mut self.input, limit)).await??;
+        self.held_back = read < SEGMENT;
         if read == 0 {
             self.reader.close()?;
         }

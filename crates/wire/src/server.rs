@@ -98,7 +98,7 @@ impl ServerConnection {
                         self.head_len = length;
                         return Ok(());
                     }
-                    Ok(Parsed::NeedMore) => {}
+                    Ok(Parsed::NeedMore) => self.incoming.io.socket().acknowledge(),
                     Err(error) => return Err(HeadFailure::Refused(error)),
                 }
             }
