@@ -328,8 +328,10 @@ fn describe(exchange: &Exchange, line: &mut String) {
         let _ = write!(line, ", request: \"{}\"", String::from_utf8_lossy(&request.line));
     }
     if let Some(attempt) = exchange.response.attempts.last() {
-        let (scheme, target) = (upstream_scheme(exchange), String::from_utf8_lossy(&request.target));
-        let _ = write!(line, ", upstream: \"{scheme}{}{}\"", upstream_place(attempt), target);
+        let scheme = upstream_scheme(exchange);
+        // An application server has no targets, as nginx sees it.
+        let target = if scheme == FASTCGI { "".into() } else { String::from_utf8_lossy(&request.target) };
+        let _ = write!(line, ", upstream: \"{scheme}{}{target}\"", upstream_place(attempt));
     }
     let mut field = |label: &str, id: weir_http::HeaderId| {
         if let Some(value) = request.fields.first(id) {
@@ -366,9 +368,11 @@ fn upstream_place(attempt: &Attempt) -> &str {
     &attempt.address
 }
 
+const FASTCGI: &str = "fastcgi://";
+
 fn upstream_scheme(exchange: &Exchange) -> &'static str {
     match &exchange.route().action {
-        weir_plan::Action::FastCgi(_) => "fastcgi://",
+        weir_plan::Action::FastCgi(_) => FASTCGI,
         weir_plan::Action::Proxy(proxy) if proxy.tls.is_some() => "https://",
         _ => "http://",
     }
