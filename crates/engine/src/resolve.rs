@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::{Resolver as Client, TokioResolver};
 use tokio::sync::{mpsc, oneshot};
 use weir_plan::Resolver;
@@ -26,6 +28,8 @@ const REMEMBERED: usize = 10_000;
 const STALE: Duration = Duration::from_secs(600);
 /// How long a failure is remembered, so that dead name servers are not asked for each request.
 const FAILURE: Duration = Duration::from_secs(1);
+
+const TIMED_OUT: &str = "110: Operation timed out";
 
 /// A question for the side thread.
 struct Question {
@@ -90,7 +94,7 @@ pub(crate) async fn lookup(
         match weir_rt::timeout(now + timeout, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err("the resolver stopped".to_owned()),
-            Err(_) => Err("timed out".to_owned()),
+            Err(_) => Err(TIMED_OUT.to_owned()),
         }
     } else {
         Err("too many names are being looked up".to_owned())
@@ -230,7 +234,7 @@ async fn ask(
     key: &ResolverKey,
     name: &str,
 ) -> Result<(Vec<IpAddr>, Duration), String> {
-    let found = client.lookup_ip(format!("{name}.")).await.map_err(|error| error.to_string())?;
+    let found = client.lookup_ip(format!("{name}.")).await.map_err(|error| words(&error))?;
     let addresses: Vec<IpAddr> =
         found.iter().filter(|ip| if ip.is_ipv4() { key.ipv4 } else { key.ipv6 }).collect();
     if addresses.is_empty() {
@@ -238,6 +242,30 @@ async fn ask(
     }
     let ttl = found.valid_until().saturating_duration_since(Instant::now());
     Ok((addresses, ttl))
+}
+
+/// Why there is no answer, in nginx's words where it has any: the code of RFC 1035 §4.1.1 and its meaning.
+fn words(error: &NetError) -> String {
+    let code = match error {
+        NetError::Timeout => return TIMED_OUT.to_owned(),
+        NetError::Dns(DnsError::ResponseCode(code)) => *code,
+        NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
+            // The name exists, without an address: nobody is found either.
+            ResponseCode::NoError => ResponseCode::NXDomain,
+            code => code,
+        },
+        // No server was ever asked for what is no name.
+        NetError::Proto(_) => ResponseCode::NXDomain,
+        error => return error.to_string(),
+    };
+    match code {
+        ResponseCode::FormErr => "1: Format error".into(),
+        ResponseCode::ServFail => "2: Server failure".into(),
+        ResponseCode::NXDomain => "3: Host not found".into(),
+        ResponseCode::NotImp => "4: Unimplemented".into(),
+        ResponseCode::Refused => "5: Operation refused".into(),
+        code => code.to_string(),
+    }
 }
 
 async fn ask_system(name: String) -> Result<(Vec<IpAddr>, Duration), String> {

@@ -24,6 +24,7 @@
 pub mod cert;
 pub mod client;
 pub mod deadline;
+pub mod dns;
 pub mod gate;
 pub mod hostile;
 pub mod load;

@@ -97,7 +97,7 @@ async fn computed(
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);
     if host.is_empty() {
-        return Err((500, format!("no host in proxy target \"{value}\"")));
+        return Err((500, format!("no host in upstream \"{value}\"")));
     }
     let path =
         (!path.is_empty()).then(|| if path.starts_with('?') { format!("/{path}") } else { path.to_owned() });
@@ -113,13 +113,19 @@ async fn computed(
     let default = if secure == Some(true) { 443 } else { 80 };
     let (name, port) =
         split_port(host, default).ok_or_else(|| (500, format!("invalid port in \"{value}\"")))?;
+    if name.is_empty() {
+        return Err((500, format!("no host in upstream \"{host}\"")));
+    }
     let addresses = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(ip) => vec![Address::Tcp(SocketAddr::new(ip, port))],
         Err(_) => {
             let route = &exchange.route().settings;
             let resolver = route.resolver.as_deref().or(installed.plan.resolver.as_deref());
             let found = crate::resolve::lookup(&exchange.worker, resolver, name).await;
-            let ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
+            let mut ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
+            // As in nginx each request begins at one of them by chance: they share the load.
+            let first = exchange.worker.random() % ips.len().max(1) as u64;
+            ips.rotate_left(first as usize);
             ips.into_iter().map(|ip| Address::Tcp(SocketAddr::new(ip, port))).collect()
         }
     };
