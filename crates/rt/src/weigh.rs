@@ -1,7 +1,7 @@
 //! Whether sendfile(2) or a copy is the cheaper way for a file that is in memory anyway.
 //!
 //! Owns: one comparison in a process's life, over the loopback device.
-//! Driven by: the engine at its start; caches of files ask for the verdict.
+//! Driven by: the engine and `weir load serve` at their start; caches of files and pages ask for the verdict.
 //! Why: it depends on the machine. Where the calls for each page are dear, sendfile costs 31 µs a 100 KB and a copy 12; where
 //! they are not, 8 and 12. Neither guess does for both.
 

@@ -258,7 +258,7 @@ async fn pages(number: &Number, timer: &Timer, conn: Conn, mut buf: Buf) -> io::
         conn.write_slice(head).await?;
         match (&conn, page.file()) {
             _ if body.is_empty() => {}
-            (Conn::Plain(stream), Some(file)) => {
+            (Conn::Plain(stream), Some(file)) if weir_rt::sendfile_pays() => {
                 stream.send_file(file, 0, body.len() as u64).await?;
             }
             _ => conn.write_slice(body).await?,

@@ -25,7 +25,7 @@ pub(super) struct Page {
     joined: usize,
     /// A longer body.
     body: Box<[u8]>,
-    /// The same where sendfile takes it from: the kernel then sends its own pages, and copies none.
+    /// The same where sendfile takes it from, where that is the cheaper way: the kernel then sends its own pages.
     file: Option<File>,
     /// The head as HTTP/2 has it.
     fields: Fields,
