@@ -20,6 +20,7 @@
 //! | [`text`], [`live`], [`hdr_log`] | wrk2's text, the line on a terminal, HdrHistogram's interval log |
 //! | [`agent`] | several machines in one run |
 //! | [`serve`] | servers to be loaded: sized pages, echoes |
+//! | [`hold`] | connections that are used once and wait |
 //! | [`units`] | numbers as wrk writes and reads them |
 
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@
 pub mod agent;
 mod answer;
 pub mod hdr_log;
+pub mod hold;
 pub mod judge;
 pub mod live;
 mod machine;

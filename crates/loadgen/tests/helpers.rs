@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use weir_loadgen::agent::{Agency, AgentOptions, Agents, lead};
+use weir_loadgen::hold::Held;
 use weir_loadgen::report::{Report, WarningCode};
 use weir_loadgen::serve::{ServeOptions, Server};
 use weir_loadgen::{IoChoice, Options, Rate, RunError, run};
@@ -206,4 +207,33 @@ fn lossy_relay(agent: SocketAddr) -> String {
         }
     });
     address
+}
+
+both_drivers! {
+    fn held_connections_are_used_once_and_kept(io: Io) {
+        let server =
+            Server::start(ServeOptions { http: any(), https: any(), sizes: vec![300], io: choice(io), ..ServeOptions::default() })
+                .unwrap();
+        let open = |url: String, connections| Held::open(Options { urls: vec![url], connections, io: choice(io), ..Options::default() });
+        for url in [format!("http://{}/300", server.http[0]), format!("https://{}/300", server.https[0])] {
+            let held = open(url, 20).unwrap();
+            assert_eq!(held.connections, 20);
+        }
+        let missing = open(format!("http://{}/7", server.http[0]), 3).err().unwrap();
+        assert!(missing.contains("connection 1 of 3: answered 404"), "{missing}");
+        let gone = server.http[0];
+        drop(server);
+        let nobody = open(format!("http://{gone}/300"), 3).err().unwrap();
+        assert!(nobody.contains("unable to connect"), "{nobody}");
+    }
+}
+
+both_drivers! {
+    fn a_server_that_closes_is_no_idle_connection(io: Io) {
+        let server = Server::start(ServeOptions { http: any(), sizes: vec![1], close_rate: 1.0, io: choice(io), ..ServeOptions::default() })
+            .unwrap();
+        let url = format!("http://{}/1", server.http[0]);
+        let refused = Held::open(Options { urls: vec![url], connections: 2, io: choice(io), ..Options::default() });
+        assert!(refused.err().unwrap().contains("not kept open"));
+    }
 }

@@ -40,6 +40,7 @@ Examples:
   weir load -c10 -s login.lua https://host/ -- joe                   wrk's Lua scripts
   weir load -c400 -R40k --agents one,two,three https://host/         three machines (see `agent`)
   weir load serve --http 127.0.0.1:8080                              something to be loaded
+  weir load hold -c8000 https://host/0                               idle connections (see `hold`)
   weir load -R2000 --json --hdr run.hlog https://host/ > run.json    for programs
 
 Numbers take k, M and G; times us, ms, s (the default), m and h; sizes k, m and g (of 1024).
@@ -168,14 +169,26 @@ enum Helper {
     /// Wait for orders, and take part in a run of several machines.
     #[command(after_help = load_helpers::AGENT_HELP)]
     Agent(load_helpers::Agent),
+    /// Open connections, use each once, and keep them idle until standard input ends.
+    #[command(after_help = load_helpers::HOLD_HELP)]
+    Hold(load_helpers::Hold),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Version {
+pub(super) enum Version {
     #[value(name = "1.2")]
     Tls12,
     #[value(name = "1.3")]
     Tls13,
+}
+
+impl From<Version> for TlsVersion {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::Tls12 => Self::Tls12,
+            Version::Tls13 => Self::Tls13,
+        }
+    }
 }
 
 /// A list that clap takes as one value.
@@ -191,6 +204,7 @@ pub(super) fn run(load: Load) -> ExitCode {
     let done = match load.helper {
         Some(Helper::Serve(serve)) => load_helpers::serve(serve),
         Some(Helper::Agent(agent)) => load_helpers::agent(agent),
+        Some(Helper::Hold(hold)) => load_helpers::hold(hold),
         None => measure(load),
     };
     match done {
@@ -304,10 +318,7 @@ fn options(load: Load) -> Result<Options, String> {
         batch: load.batch,
         h2: if load.h2 { Some(small(load.streams.unwrap_or(1))?) } else { None },
         resume: load.resume,
-        tls_version: load.tls.map(|version| match version {
-            Version::Tls12 => TlsVersion::Tls12,
-            Version::Tls13 => TlsVersion::Tls13,
-        }),
+        tls_version: load.tls.map(TlsVersion::from),
         suites: load.suite,
         curves: load.curve,
         server_name: load.sni,

@@ -1,4 +1,4 @@
-//! `weir load serve` and `weir load agent`.
+//! `weir load serve`, `weir load agent` and `weir load hold`.
 //!
 //! Owns: their words. Never: serves or runs; `weir_loadgen` does.
 
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 use weir_loadgen::agent::{AgentOptions, Agents, PORT};
+use weir_loadgen::hold::Held;
 use weir_loadgen::serve::{ServeOptions, Server};
-use weir_loadgen::units;
+use weir_loadgen::{Options, TlsVersion, units};
 
 pub(super) const SERVE_HELP: &str = "\
 Pages are named by their sizes: /1k, /1024 and /1k.bin are the page of 1,024 bytes; / is the
@@ -29,6 +30,14 @@ Examples:
   export WEIR_LOAD_TOKEN=$(head -c12 /dev/urandom | base64)
   weir load agent --listen 10.0.0.1:9190                      on each machine
   weir load -c400 -R40k --agents 10.0.0.1,10.0.0.2 https://host/   on any";
+
+pub(super) const HOLD_HELP: &str = "\
+Prints `holding N connections` once each has had its answer. What the server needs more by then is
+what idle connections cost it.
+
+Examples:
+  weir load hold -c8000 http://127.0.0.1:8080/0
+  weir load hold -c100 https://host/ < /dev/null              opens, uses and closes them";
 
 /// Servers to be loaded.
 #[derive(Args)]
@@ -82,6 +91,26 @@ pub(super) struct Agent {
     allow_scripts: bool,
 }
 
+/// Idle clients.
+#[derive(Args)]
+pub(super) struct Hold {
+    /// What each connection asks for once: `http://…` or `https://…`.
+    #[arg(value_name = "URL")]
+    url: String,
+    /// Connections.
+    #[arg(short, long, value_name = "N", default_value_t = 100)]
+    connections: u32,
+    /// What connecting and the answer may take, of each.
+    #[arg(long, value_name = "T", value_parser = units::time, default_value = "10s")]
+    timeout: Duration,
+    /// The only TLS version.
+    #[arg(long, value_name = "VERSION", value_enum)]
+    tls: Option<super::load::Version>,
+    /// How sockets are driven.
+    #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
+    io: super::weir::IoWord,
+}
+
 /// Serves for ever.
 pub(super) fn serve(words: Serve) -> Result<(), String> {
     let none = words.http.is_empty() && words.https.is_empty() && words.echo.is_empty();
@@ -122,5 +151,22 @@ pub(super) fn agent(words: Agent) -> Result<(), String> {
     let address = agents.address().map_err(|error| error.to_string())?;
     println!("waiting on {address}");
     agents.serve(|line| println!("{line}"));
+    Ok(())
+}
+
+/// Holds connections until standard input ends.
+pub(super) fn hold(words: Hold) -> Result<(), String> {
+    let held = Held::open(Options {
+        urls: vec![words.url],
+        connections: words.connections,
+        timeout: words.timeout,
+        tls_version: words.tls.map(TlsVersion::from),
+        io: super::load::io(words.io),
+        ..Options::default()
+    })?;
+    println!("holding {} connections", held.connections);
+    // Whatever is written there, only its end counts.
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map_err(|error| error.to_string())?;
+    drop(held);
     Ok(())
 }
