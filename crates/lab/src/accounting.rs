@@ -2,7 +2,7 @@
 //!
 //! Owns: CPU time (schedstat) and memory (smaps_rollup) of a process with all its threads and children.
 //! Never: samples: both are exact counts, read before and after.
-//! Driven by: `run` and `xtask bench`, around each measurement.
+//! Driven by: `generator` and `idle`, around each measurement; `servers`, at a server's start.
 //! Why: the first field of `/proc/PID/task/TID/schedstat` is the time on a core in nanoseconds; utime and stime are sampled in ticks.
 
 use std::collections::HashMap;
@@ -48,15 +48,26 @@ impl Cpu {
 /// Proportional memory of `pid` with its children, in bytes: pages that a master and its workers share count once.
 #[must_use]
 pub fn memory(pid: u32) -> u64 {
-    family(pid)
-        .into_iter()
-        .filter_map(|p| fs::read_to_string(format!("/proc/{p}/smaps_rollup")).ok())
-        .filter_map(|text| {
-            let line = text.lines().find_map(|l| l.strip_prefix("Pss:"))?;
-            line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
-        })
-        .sum::<u64>()
-        * 1024
+    proportional(pid, |text| field(text, "Pss:"))
+}
+
+/// The same without pages of files: another process of the same program, such as a generator, takes its part in those.
+#[must_use]
+pub fn own_memory(pid: u32) -> u64 {
+    proportional(pid, |text| {
+        if text.contains("Pss_Anon:") {
+            field(text, "Pss_Anon:") + field(text, "Pss_Shmem:")
+        } else {
+            // Linux before 5.4.
+            field(text, "Pss:")
+        }
+    })
+}
+
+fn proportional(pid: u32, kilobytes: fn(&str) -> u64) -> u64 {
+    let texts =
+        family(pid).into_iter().filter_map(|p| fs::read_to_string(format!("/proc/{p}/smaps_rollup")).ok());
+    texts.map(|text| kilobytes(&text)).sum::<u64>() * 1024
 }
 
 /// Context switches of these processes so far, wanted and unwanted. Threads that have ended are lost.
@@ -127,6 +138,7 @@ mod tests {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert!(family(me).contains(&child.id()));
         assert!(memory(me) > 100 << 10);
+        assert!((100 << 10..=memory(me)).contains(&own_memory(me)));
         assert!(memory_peak(&[me]) > 100 << 10);
         assert!(switches(&[me]) > 0);
         drop(child.stdin.take());

@@ -3,7 +3,7 @@
 //! Owns: nginx.conf (for Weir and nginx alike) and haproxy.cfg for each kind of service, and the command lines that take them.
 //! Never: handicaps a rival. nginx gets `open_file_cache`, `sendfile`, `tcp_nopush`, upstream keep-alive, a socket a worker and
 //! 64 KB stream buffers; HAProxy answers from memory, reuses connections always, and gets 64 KB buffers where bodies are large.
-//! Driven by: `run`, `xtask bench`.
+//! Driven by: `servers`; `sites` builds its files of the same parts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -120,7 +120,8 @@ pub fn nginx_site(role: &Role<'_>, body: &str) -> String {
     format!(" server {{\n  listen {}{ssl};\n{tls}  {body}\n }}\n", listen(role))
 }
 
-fn listen(role: &Role<'_>) -> String {
+/// What stands behind `listen` the first time.
+pub(crate) fn listen(role: &Role<'_>) -> String {
     // One socket for all workers lets one of them take most connections.
     let own_socket = if role.workers > 1 { " reuseport" } else { "" };
     format!("127.0.0.1:{} backlog=4096{own_socket}", role.port)

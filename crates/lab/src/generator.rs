@@ -1,6 +1,6 @@
 //! One run of the generator, with the server's accounts around it.
 //!
-//! Owns: the command line of `weir load`, its time limit, what the server used while it was measured.
+//! Owns: the command line of `weir load`, the generator's time limit, what the server used while it was measured.
 //! Never: carries load itself: the generator is a program of its own, so that its CPU time is.
 //! Driven by: `run`.
 
@@ -8,9 +8,10 @@ use crate::accounting::{self, Cpu};
 use crate::burst::{Account, Bucket};
 use crate::cluster::Address;
 use crate::instructions::Counter;
-use crate::machine::on;
-use crate::scenario::{Effort, Point, Scenario};
+use crate::machine::{self, on};
+use crate::scenario::{Effort, Generator, Mode, Point, Scenario};
 use crate::servers::Running;
+use crate::wrk;
 use anyhow::{Context, Result, bail};
 use std::io::Read;
 use std::path::Path;
@@ -31,6 +32,10 @@ const GRACE: Duration = Duration::from_secs(30);
 pub struct Order<'a> {
     /// The program.
     pub weir: &'a Path,
+    /// The other one, for scenarios that name it.
+    pub wrk: Option<&'a Path>,
+    /// The script that it runs, or that asks for many sites.
+    pub script: &'a Path,
     /// What it belongs to.
     pub scenario: &'a Scenario,
     /// What is measured.
@@ -80,6 +85,29 @@ struct Reading {
     switches: f64,
 }
 
+impl Reading {
+    fn of(family: &[u32], begun: &Cpu) -> Self {
+        Self {
+            at: now(),
+            cpu_ns: Cpu::of_processes(family).since(begun) as f64,
+            switches: accounting::switches(family) as f64,
+        }
+    }
+}
+
+impl Order<'_> {
+    /// wrk, where it makes the load: it shakes no hands in full.
+    fn by_wrk(&self) -> Option<&Path> {
+        let wanted = self.scenario.generator == Generator::Wrk && self.point.mode.handshakes().is_none();
+        self.wrk.filter(|_| wanted)
+    }
+
+    fn threads(&self) -> usize {
+        let clients = self.agents.running.len().max(1);
+        self.cpus.len().min(self.scenario.connections as usize).div_ceil(clients).max(1)
+    }
+}
+
 /// Who is loaded.
 pub enum Target<'a> {
     /// A server that runs here.
@@ -103,7 +131,14 @@ pub fn run(
     bucket: Option<Bucket>,
     stop: &AtomicBool,
 ) -> Result<Outcome> {
-    let command = command(order, target);
+    let by_wrk = order.by_wrk();
+    let command = match by_wrk {
+        Some(wrk) => {
+            let work = (order.scenario, order.point);
+            wrk::command(wrk, work, order.effort, order.threads(), order.script, &url(order, target))
+        }
+        None => command(order, target),
+    };
     let family = match target {
         Target::Here(server) => accounting::family(server.pid()),
         Target::Elsewhere { .. } => Vec::new(),
@@ -112,16 +147,13 @@ pub fn run(
     let counter = counts.then(|| Counter::start(&family)).transpose().context("perf stat")?;
     let begun = Cpu::of_processes(&family);
     let mut ration = bucket.map(Ration::new);
-    let mut child = on(order.cpus, || Ok(Generator::start(command)?))?;
+    let (stolen, started) = (machine::steal_ticks(), now());
+    let mut child = on(order.cpus, || Ok(Process::start(command)?))?;
     let limit = Duration::from_secs_f64(order.effort.seconds + order.effort.warmup) + GRACE;
     let deadline = std::time::Instant::now() + limit;
     let mut readings: Vec<Reading> = Vec::new();
     let ended = loop {
-        let reading = Reading {
-            at: now(),
-            cpu_ns: Cpu::of_processes(&family).since(&begun) as f64,
-            switches: accounting::switches(&family) as f64,
-        };
+        let reading = Reading::of(&family, &begun);
         if let (Some(ration), Target::Here(server)) = (&mut ration, &mut *target) {
             ration.book(readings.last(), &reading);
             server.allow(ration.bucket.allowance())?;
@@ -138,15 +170,26 @@ pub fn run(
         }
         std::thread::sleep(TICK);
     };
+    readings.push(Reading::of(&family, &begun));
     let memory_peak = accounting::memory_peak(&family);
     let counts = counter.map(Counter::end);
     let (text, complaints) = child.printed();
     if !ended.success() {
         bail!("the generator failed ({ended}): {}", complaints.trim());
     }
-    let load = Report::from_json(&text).map_err(|bad| anyhow::anyhow!("the generator's report: {bad}"))?;
-    let from = load.started_unix_s + order.effort.warmup;
-    let to = from + load.total.elapsed_s;
+    let (load, from, to) = if by_wrk.is_some() {
+        let (work, asked) = ((order.scenario, order.point), url(order, target));
+        let mut load = wrk::report(&text, started, work, order.threads(), &asked)?;
+        load.generator.steal = machine::steal_since(stolen);
+        // It tells no beginning; its requests are those of all its time.
+        (load, started, now())
+    } else {
+        let load =
+            Report::from_json(&text).map_err(|bad| anyhow::anyhow!("the generator's report: {bad}"))?;
+        let from = load.started_unix_s + order.effort.warmup;
+        let to = from + load.total.elapsed_s;
+        (load, from, to)
+    };
     let used = |what: fn(&Reading) -> f64| {
         let line: Vec<(f64, f64)> = readings.iter().map(|r| (r.at, what(r))).collect();
         (at(&line, to) - at(&line, from)).max(0.0)
@@ -195,7 +238,8 @@ impl Ration {
     }
 }
 
-fn now() -> f64 {
+/// The time, seconds since 1970-01-01 UTC.
+pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
@@ -212,11 +256,9 @@ fn at(line: &[(f64, f64)], moment: f64) -> f64 {
 /// The command line of `weir load`.
 fn command(order: &Order<'_>, target: &Target<'_>) -> Command {
     let (scenario, point) = (order.scenario, order.point);
-    let clients = order.agents.running.len().max(1);
-    let threads = order.cpus.len().min(scenario.connections as usize).div_ceil(clients).max(1);
     let mut command = Command::new(order.weir);
     command.args(["load", "--json", "--timeout", "10s"]).args([
-        format!("-t{threads}"),
+        format!("-t{}", order.threads()),
         format!("-c{}", scenario.connections),
         format!("-d{}ms", (order.effort.seconds * 1e3).round()),
     ]);
@@ -234,7 +276,10 @@ fn command(order: &Order<'_>, target: &Target<'_>) -> Command {
         (None, false) => _ = command.arg("--new-connections"),
         (None, true) => {}
     }
-    let scheme = if point.mode.encrypted() {
+    if point.mode == Mode::Sites {
+        command.arg("-s").arg(order.script);
+    }
+    if point.mode.encrypted() {
         if let Target::Elsewhere { name, .. } = target {
             command.args(["--sni", name]);
         }
@@ -244,29 +289,34 @@ fn command(order: &Order<'_>, target: &Target<'_>) -> Command {
                 command.args([word, value]);
             }
         }
-        "https"
-    } else {
-        "http"
-    };
-    let (host, port) = match target {
-        Target::Here(server) => ("127.0.0.1", server.port),
-        Target::Elsewhere { address, name } => {
-            command.args(["-H", &format!("Host: {name}")]);
-            let port = if point.mode.encrypted() { address.https } else { address.http };
-            (address.host.as_str(), port)
-        }
-    };
-    command.arg(format!("{scheme}://{host}:{port}/{}", point.size));
+    }
+    if let Target::Elsewhere { name, .. } = target {
+        command.args(["-H", &format!("Host: {name}")]);
+    }
+    command.arg(url(order, target));
     command
 }
 
+/// What is asked for.
+fn url(order: &Order<'_>, target: &Target<'_>) -> String {
+    let encrypted = order.point.mode.encrypted();
+    let (host, port) = match target {
+        Target::Here(server) => ("127.0.0.1", server.port),
+        Target::Elsewhere { address, .. } => {
+            (address.host.as_str(), if encrypted { address.https } else { address.http })
+        }
+    };
+    let scheme = if encrypted { "https" } else { "http" };
+    format!("{scheme}://{host}:{port}/{}", order.point.size)
+}
+
 /// The generator's process; dropping it ends it.
-struct Generator {
+struct Process {
     child: Child,
     printed: Option<(JoinHandle<String>, JoinHandle<String>)>,
 }
 
-impl Generator {
+impl Process {
     fn start(mut command: Command) -> std::io::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -283,7 +333,7 @@ impl Generator {
     }
 }
 
-impl Drop for Generator {
+impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -2,16 +2,16 @@
 //!
 //! Owns: scenarios, fair configurations of every contender, interleaved runs, their results and reports.
 //! Never: carries load or serves: it drives programs from outside, `weir load` and `weir run` among them.
-//! Driven by: the binary's `weir lab`; `xtask bench` shares its configurations, accounts and statistics.
+//! Driven by: the binary's `weir lab`; `xtask bench` runs one of its scenarios.
 //!
 //! # Map
 //!
 //! | module | what |
 //! |---|---|
-//! | [`scenario`], [`rate`] | what is measured, as data |
-//! | [`programs`], [`machine`] | who takes part; the environment, and who has which CPUs |
-//! | [`configs`], [`servers`] | the configuration of each contender; starting and ending them |
-//! | [`run`](mod@run), [`generator`] | the order of measurements; one of them |
+//! | [`scenario`], [`mode`], [`rate`], [`scope`] | what is measured, as data; the part of it that is wanted |
+//! | [`who`], [`programs`], [`machine`] | who takes part; the environment, and who has which CPUs |
+//! | [`configs`], `sites`, [`servers`] | the configuration of each contender; starting and ending them |
+//! | [`run`](mod@run), [`generator`], `wrk`, `idle` | the order of measurements; one of them, by each generator |
 //! | [`accounting`], [`instructions`], [`callgrind`] | what a process used: by the kernel's accounts, the processor's, valgrind's |
 //! | [`burst`], [`cgroup`] | machines whose CPU time is rationed |
 //! | [`cluster`] | ingress controllers of a Kubernetes cluster, as contenders |
@@ -28,8 +28,10 @@ pub mod cgroup;
 pub mod cluster;
 pub mod configs;
 pub mod generator;
+mod idle;
 pub mod instructions;
 pub mod machine;
+pub mod mode;
 pub mod prices;
 pub mod programs;
 mod progress;
@@ -38,8 +40,12 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod scenario;
+pub mod scope;
 pub mod servers;
+mod sites;
 pub mod size;
 pub mod stats;
+pub mod who;
+mod wrk;
 
 pub use progress::time;

@@ -116,12 +116,31 @@ fn cpu_limit() -> String {
 
 /// Share of CPU time that the host took away, from the first line of `/proc/stat`.
 fn steal(stat: &str) -> f64 {
+    share(ticks(stat))
+}
+
+/// Ticks that the host took away, and all of them.
+fn ticks(stat: &str) -> [f64; 2] {
     let line = stat.lines().next().unwrap_or_default();
     // user nice system idle iowait irq softirq steal; guests are counted in user.
     let ticks: Vec<f64> =
         line.split_ascii_whitespace().skip(1).take(8).map(|n| n.parse().unwrap_or(0.0)).collect();
-    let sum: f64 = ticks.iter().sum();
-    if sum > 0.0 { ticks.get(7).copied().unwrap_or(0.0) / sum } else { 0.0 }
+    [ticks.get(7).copied().unwrap_or(0.0), ticks.iter().sum()]
+}
+
+fn share([stolen, all]: [f64; 2]) -> f64 {
+    if all > 0.0 { stolen / all } else { 0.0 }
+}
+
+/// What the machine's account of stolen time stands at.
+pub(crate) fn steal_ticks() -> [f64; 2] {
+    ticks(&text("/proc/stat"))
+}
+
+/// Share of CPU time that the host took away since.
+pub(crate) fn steal_since(before: [f64; 2]) -> f64 {
+    let now = steal_ticks();
+    share([now[0] - before[0], now[1] - before[1]])
 }
 
 fn text(path: &str) -> String {

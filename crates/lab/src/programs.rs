@@ -4,8 +4,8 @@
 //! Never: starts one as a server.
 //! Driven by: `run`.
 
-use crate::scenario::Who;
-use anyhow::{Context, Result, bail};
+use crate::who::{Driver, Kind, Rival, Who};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,30 +18,49 @@ const MORE: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/ng
 pub struct Programs {
     /// Weir: a contender, the origin and the generator.
     pub weir: PathBuf,
-    rivals: BTreeMap<Who, PathBuf>,
+    /// How its sockets are driven where it is measured; nothing: as it does unless told.
+    pub driver: Option<Driver>,
+    /// The other generator, where one is wanted.
+    pub wrk: Option<PathBuf>,
+    rivals: BTreeMap<Who, (Kind, PathBuf)>,
 }
 
 impl Programs {
-    /// Finds what `contenders` need; `told` names programs that are not to be searched for.
+    /// Finds what `contenders` need; `told` names programs that are not to be searched for, `more` are further rivals.
     ///
     /// # Errors
     /// One is missing, or is not what it is called.
-    pub fn find(weir: PathBuf, contenders: &[Who], told: &BTreeMap<Who, PathBuf>) -> Result<Self> {
+    pub fn find(
+        weir: PathBuf,
+        contenders: &[Who],
+        told: &BTreeMap<Who, PathBuf>,
+        more: &[Rival],
+    ) -> Result<Self> {
+        // Servers run in folders of their own, so a relative path would lead elsewhere.
+        let there = |option: String, path: &Path| {
+            ensure!(path.is_file(), "{option} {}: there is no such program", path.display());
+            path.canonicalize().with_context(|| path.display().to_string())
+        };
         let mut rivals = BTreeMap::new();
-        for &who in contenders.iter().filter(|w| matches!(w, Who::Nginx | Who::Haproxy)) {
-            let name = who.name();
+        for &who in contenders {
+            let kind = match who {
+                Who::Nginx => Kind::Nginx,
+                Who::Haproxy => Kind::Haproxy,
+                _ => continue,
+            };
             let path = match told.get(&who) {
                 Some(path) => path.clone(),
                 None => Self::rival(who)?,
             };
-            if !path.is_file() {
-                bail!("--{name} {}: there is no such program", path.display());
-            }
-            // Servers run in folders of their own, so a relative path would lead elsewhere.
-            let path = path.canonicalize().with_context(|| path.display().to_string())?;
-            rivals.insert(who, path);
+            rivals.insert(who, (kind, there(format!("--{}", who.name()), &path)?));
         }
-        let found = Self { weir, rivals };
+        for rival in more {
+            let path = there(format!("--rival {}={}:", rival.who.name(), rival.kind.name()), &rival.path)?;
+            if rivals.insert(rival.who, (rival.kind, path)).is_some() {
+                bail!("--rival: two are called `{}`", rival.who.name());
+            }
+        }
+        let found = Self { weir, driver: None, wrk: None, rivals };
         found.versions()?;
         Ok(found)
     }
@@ -66,12 +85,28 @@ impl Programs {
     /// # Errors
     /// It was not searched for.
     pub fn of(&self, who: Who) -> Result<&Path> {
-        match who {
-            Who::Weir | Who::Direct => Ok(&self.weir),
-            rival => {
-                self.rivals.get(&rival).map(PathBuf::as_path).context("a contender that was not searched for")
+        match who.kind() {
+            Some(Kind::Weir) => Ok(&self.weir),
+            _ => {
+                let found = self.rivals.get(&who).map(|(_, path)| path.as_path());
+                found.context("a contender that was not searched for")
             }
         }
+    }
+
+    /// The kind of a contender's program.
+    ///
+    /// # Errors
+    /// It was not searched for.
+    pub fn kind(&self, who: Who) -> Result<Kind> {
+        let found = who.kind().or_else(|| self.rivals.get(&who).map(|(kind, _)| *kind));
+        found.context("a contender that was not searched for")
+    }
+
+    /// How the sockets of a Weir are driven; nothing: as it does unless told.
+    #[must_use]
+    pub fn driver(&self, who: Who) -> Option<Driver> {
+        if who == Who::WeirEpoll { Some(Driver::Epoll) } else { self.driver }
     }
 
     /// The first line that each prints of its version.
@@ -81,8 +116,12 @@ impl Programs {
     pub fn versions(&self) -> Result<BTreeMap<String, String>> {
         let mut versions = BTreeMap::new();
         versions.insert("weir".to_owned(), version(&self.weir, "--version", "weir")?);
-        for (who, path) in &self.rivals {
-            versions.insert(who.name().to_owned(), version(path, "-v", who.name())?);
+        for (who, (kind, path)) in &self.rivals {
+            let flag = if *kind == Kind::Weir { "--version" } else { "-v" };
+            versions.insert(who.name().to_owned(), version(path, flag, kind.name())?);
+        }
+        if let Some(wrk) = &self.wrk {
+            versions.insert("wrk".to_owned(), version(wrk, "-v", "wrk")?);
         }
         Ok(versions)
     }
@@ -113,9 +152,13 @@ impl Programs {
     /// The TLS library of each program, as far as it tells.
     #[must_use]
     pub fn tls_libraries(&self) -> BTreeMap<String, String> {
-        let all = [(Who::Nginx, "-V", "built with "), (Who::Haproxy, "-vv", "Running on OpenSSL version : ")];
-        let told = all.into_iter().filter_map(|(who, flag, mark)| {
-            let output = Command::new(self.rivals.get(&who)?).arg(flag).output().ok()?;
+        let told = self.rivals.iter().filter_map(|(who, (kind, path))| {
+            let (flag, mark) = match kind {
+                Kind::Weir => return None,
+                Kind::Nginx => ("-V", "built with "),
+                Kind::Haproxy => ("-vv", "Running on OpenSSL version : "),
+            };
+            let output = Command::new(path).arg(flag).output().ok()?;
             let text =
                 [output.stdout, output.stderr].map(|t| String::from_utf8_lossy(&t).into_owned()).concat();
             let library = text.lines().find_map(|line| line.strip_prefix(mark))?.trim().to_owned();
@@ -151,9 +194,15 @@ mod tests {
     fn missing_and_wrong_programs_are_told() {
         let find = |path: &str| {
             let told = BTreeMap::from([(Who::Nginx, PathBuf::from(path))]);
-            Programs::find("/bin/true".into(), &[Who::Nginx], &told).unwrap_err().to_string()
+            Programs::find("/bin/true".into(), &[Who::Nginx], &told, &[]).unwrap_err().to_string()
         };
         assert!(find("/nowhere/nginx").contains("--nginx /nowhere/nginx: there is no such program"));
         assert!(find("/bin/true").contains("/bin/true is no weir"));
+        let more = |words: &[&str]| {
+            let more: Vec<Rival> = words.iter().map(|w| Rival::parse(w).unwrap()).collect();
+            Programs::find("/bin/true".into(), &[], &BTreeMap::new(), &more).unwrap_err().to_string()
+        };
+        assert!(more(&["old=weir:/nowhere/weir"]).contains("--rival old=weir: /nowhere/weir: there is no"));
+        assert!(more(&["a=nginx:/bin/true", "a=nginx:/bin/true"]).contains("two are called `a`"));
     }
 }

@@ -4,7 +4,6 @@
 //! Never: prints what programs read.
 //! Driven by: `run`.
 
-use crate::scenario::Effort;
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
@@ -37,9 +36,9 @@ impl Progress {
         }
     }
 
-    /// One run is done.
-    pub(crate) fn done(&mut self, effort: Effort) {
-        self.done += effort.whole();
+    /// One run is done, which takes about `seconds`.
+    pub(crate) fn done(&mut self, seconds: f64) {
+        self.done += seconds;
         if self.terminal {
             self.draw();
         }

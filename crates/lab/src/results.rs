@@ -7,16 +7,22 @@
 //! ```text
 //! DIR/lab.json                            settings and environment of the folder
 //! DIR/B8/scenario.yaml                    the scenario as it was run
+//! DIR/B8/scope.json                       which part of it, if not all
 //! DIR/B8/http-kept-1k-w1/weir-0.json      one run: a Record
 //! DIR/B8/http-kept-1k-w1/weir.failed      why a contender has no figures here
 //! DIR/B7/skipped                          why this machine cannot run a scenario
 //! ```
 
+use crate::idle::Idle;
 use crate::machine::Environment;
-use crate::scenario::{Point, Scenario, Who};
+use crate::scenario::{Point, Scenario};
+use crate::scope::Scope;
+use crate::servers::Start;
+use crate::who::{Driver, Kind, Who};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,8 +39,28 @@ pub struct Settings {
     /// Whether Weir was built without optimisation: its figures are no measure of it then.
     #[serde(default)]
     pub debug_build: bool,
+    /// How Weir's sockets were driven, if it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
+    /// Rivals besides those that scenarios name: what kind of program each is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rivals: BTreeMap<Who, Kind>,
     /// The machine and its programs.
     pub environment: Environment,
+}
+
+impl Settings {
+    /// The further rivals.
+    #[must_use]
+    pub fn more(&self) -> Vec<Who> {
+        self.rivals.keys().copied().collect()
+    }
+
+    /// The kind of a contender's program; nothing for one that nobody has told of.
+    #[must_use]
+    pub fn kind(&self, who: Who) -> Option<Kind> {
+        who.kind().or_else(|| self.rivals.get(&who).copied())
+    }
 }
 
 /// One run of one contender at one point.
@@ -61,6 +87,12 @@ pub struct Record {
     /// On a burstable machine: its account of credits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<crate::burst::Account>,
+    /// How the server began that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+    /// What waiting connections cost it, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
     /// What the generator reports.
     pub load: weir_loadgen::report::Report,
 }
@@ -86,6 +118,14 @@ impl Results {
                     dir.display()
                 );
             }
+            // Programs that were not wanted before.
+            let mut both = there.clone();
+            both.rivals.extend(settings.rivals.clone());
+            both.environment.versions.extend(settings.environment.versions.clone());
+            both.environment.tls_libraries.extend(settings.environment.tls_libraries.clone());
+            if both != there {
+                write(&file, &serde_json::to_string_pretty(&both)?)?;
+            }
             return Ok(results);
         }
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -109,30 +149,39 @@ impl Results {
         Ok((Self { dir: dir.to_owned() }, settings))
     }
 
-    /// Notes the scenario that is run.
+    /// Notes the scenario that is run, and which part of it; parts that were run before are kept.
     ///
     /// # Errors
-    /// The folder holds results of another text of it.
-    pub fn begin(&self, scenario: &Scenario) -> Result<()> {
-        let file = self.dir.join(&scenario.id).join("scenario.yaml");
-        match fs::read_to_string(&file) {
-            Ok(text) if text == scenario.text => Ok(()),
-            Ok(_) => bail!(
-                "{} is not the scenario that is run now: take another folder with --out",
-                file.display()
-            ),
-            Err(_) => {
-                fs::create_dir_all(self.dir.join(&scenario.id))?;
-                write(&file, &scenario.text)
-            }
+    /// The folder holds results of another text of it, or of runs that do not go together with these.
+    pub fn begin(&self, scenario: &Scenario, scope: &Scope) -> Result<()> {
+        let dir = self.dir.join(&scenario.id);
+        let file = dir.join("scenario.yaml");
+        let there = fs::read_to_string(&file).ok();
+        if there.as_ref().is_some_and(|text| *text != scenario.text) {
+            bail!("{} is not the scenario that is run now: take another folder with --out", file.display());
         }
+        let before = match self.scope(&scenario.id)? {
+            Some(before) => before,
+            // A folder from before there were parts holds all.
+            None if there.is_some() => Scope::default(),
+            None => scope.clone(),
+        };
+        let both = before.joined(scope).with_context(|| dir.display().to_string())?;
+        fs::create_dir_all(&dir)?;
+        write(&dir.join("scope.json"), &serde_json::to_string_pretty(&both)?)?;
+        if there.is_none() { write(&file, &scenario.text) } else { Ok(()) }
     }
 
-    /// The scenarios that have been run, by their names.
+    fn scope(&self, id: &str) -> Result<Option<Scope>> {
+        let file = self.dir.join(id).join("scope.json");
+        if file.is_file() { read(&file).map(Some) } else { Ok(None) }
+    }
+
+    /// The scenarios that have been run, by their names; of each the part that was.
     ///
     /// # Errors
     /// One cannot be read.
-    pub fn scenarios(&self) -> Result<Vec<Scenario>> {
+    pub fn scenarios(&self, quick: bool) -> Result<Vec<Scenario>> {
         let mut files: Vec<PathBuf> = fs::read_dir(&self.dir)?
             .flatten()
             .map(|e| e.path().join("scenario.yaml"))
@@ -140,8 +189,13 @@ impl Results {
             .collect();
         files.sort();
         let parse = |file: &PathBuf| {
-            Scenario::parse(&fs::read_to_string(file)?).with_context(|| file.display().to_string())
+            let scenario = Scenario::parse(&fs::read_to_string(file)?)?;
+            match self.scope(&scenario.id)? {
+                Some(scope) => scenario.narrowed(&scope, quick),
+                None => Ok(scenario),
+            }
         };
+        let parse = |file: &PathBuf| parse(file).with_context(|| file.display().to_string());
         files.iter().map(parse).collect()
     }
 
@@ -209,6 +263,12 @@ impl Results {
     }
 }
 
+/// What is noted of a contender that does not do what a point asks for.
+#[must_use]
+pub(crate) fn not_done(who: Who) -> String {
+    format!("{} does not do this", who.name())
+}
+
 /// Keeps a reason in a file; `None` takes it away.
 fn note(file: &Path, why: Option<&str>) -> Result<()> {
     match why {
@@ -234,6 +294,12 @@ fn difference(there: &Settings, now: &Settings) -> Option<&'static str> {
     }
     if there.debug_build != now.debug_build {
         return Some("build of weir (debug or release)");
+    }
+    if there.driver != now.driver {
+        return Some("driver of weir (--io)");
+    }
+    if there.rivals.iter().any(|(who, kind)| now.rivals.get(who).is_some_and(|k| k != kind)) {
+        return Some("kind of a rival (--rival)");
     }
     let (there, now) = (&there.environment, &now.environment);
     if (&there.processor, there.cpus, &there.kernel) != (&now.processor, now.cpus, &now.kernel) {

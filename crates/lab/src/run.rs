@@ -6,26 +6,30 @@
 //! Why: the contenders of a point all stand ready, and are loaded one after the other, A B C, B C A, …: what disturbs the
 //! machine disturbs all alike, and no one is always first.
 
+use crate::accounting;
 use crate::burst::Bucket;
 use crate::callgrind;
 use crate::cgroup::Group;
 use crate::cluster::{self, Address, Cluster};
 use crate::generator::{self, Agents, Order, Target};
+use crate::idle;
 use crate::instructions;
 use crate::machine::{self, Environment, Seats};
 use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::rate::Rate;
-use crate::results::{Record, Results, SCHEMA, Settings};
-pub use crate::scenario::takes_part;
-use crate::scenario::{Effort, Mode, Point, Scenario, Who};
+use crate::results::{Record, Results, SCHEMA, Settings, not_done};
+use crate::scenario::{Effort, Generator, Mode, Origin, Point, Scenario};
+use crate::scope::Scope;
 use crate::servers::{Ground, Ports, Running, Stand};
 use crate::stats::median;
+use crate::who::{Driver, Kind, Rival, Who};
+use crate::wrk;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,44 +43,69 @@ pub struct Options {
     pub scenarios: Vec<Scenario>,
     /// The quick form of it.
     pub quick: bool,
+    /// The part of each that is wanted.
+    pub scope: Scope,
     /// Where results go.
     pub out: PathBuf,
     /// This program.
     pub weir: PathBuf,
     /// Rivals that are not to be searched for.
     pub programs: BTreeMap<Who, PathBuf>,
+    /// Rivals besides those that scenarios name.
+    pub rivals: Vec<Rival>,
     /// Contenders that are left out.
     pub without: Vec<Who>,
+    /// How Weir's sockets are driven; nothing: as it does unless told.
+    pub driver: Option<Driver>,
+    /// Whether instructions are counted where scenarios ask for it.
+    pub instructions: bool,
     /// Where servers listen.
     pub ports: Ports,
     /// Where ingress controllers answer, instead of where their Ingresses say.
     pub ingresses: BTreeMap<Who, Address>,
 }
 
-/// Runs what is not yet in the results folder.
+/// Runs what is not yet in the results folder, and gives how many contenders failed at a point: each is noted there and
+/// told, and the run goes on without it.
 ///
 /// # Errors
-/// A program is missing, a port is used, the folder holds other results, or the run was stopped. A contender that fails
-/// at a point is noted, and the run goes on without it; all such are told at the end.
-pub fn run(options: Options) -> Result<()> {
+/// A program is missing, a port is used, the folder holds other results, or the run was stopped.
+pub fn run(options: Options) -> Result<usize> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot take signals")?;
     }
+    let scenarios: Vec<Scenario> = options
+        .scenarios
+        .iter()
+        .map(|s| s.clone().narrowed(&options.scope, options.quick))
+        .collect::<Result<_>>()?;
     let taking_part = |s: &Scenario| -> Vec<Who> {
         s.contenders.iter().copied().filter(|w| !options.without.contains(w)).collect()
     };
     // Ingress controllers are found in the cluster.
-    let here = options.scenarios.iter().filter(|s| s.kubernetes.is_none());
-    let everybody: Vec<Who> = here.flat_map(taking_part).collect();
-    let programs = Programs::find(options.weir.clone(), &everybody, &options.programs)?;
+    let here = || scenarios.iter().filter(|s| s.kubernetes.is_none());
+    let mut everybody: Vec<Who> = here().flat_map(taking_part).collect();
+    everybody.extend(here().any(|s| s.origin == Origin::Nginx).then_some(Who::Nginx));
+    let mut programs = Programs::find(options.weir.clone(), &everybody, &options.programs, &options.rivals)?;
+    programs.driver = options.driver;
+    programs.wrk = here().find(|s| s.generator == Generator::Wrk).and_then(|_| wrk::find().ok());
     let descriptors = machine::raise_descriptors()?;
     let environment = Environment::read(&programs)?;
     let debug_build = programs.is_development()?;
-    let settings = Settings { schema: SCHEMA.into(), quick: options.quick, debug_build, environment };
+    let rivals: BTreeMap<Who, Kind> = options.rivals.iter().map(|r| (r.who, r.kind)).collect();
+    let more: Vec<Who> = rivals.keys().copied().collect();
+    let settings = Settings {
+        schema: SCHEMA.into(),
+        quick: options.quick,
+        debug_build,
+        driver: options.driver,
+        rivals,
+        environment,
+    };
     let results = Results::open(&options.out, &settings)?;
-    for scenario in &options.scenarios {
-        results.begin(scenario)?;
+    for scenario in &scenarios {
+        results.begin(scenario, &options.scope)?;
     }
     let cpus = machine::cpus()?;
     let mut lab = Lab {
@@ -87,22 +116,25 @@ pub fn run(options: Options) -> Result<()> {
         ports: options.ports.clone(),
         token: token()?,
         instructions: settings.environment.instructions == instructions::COUNTED,
+        counting: options.instructions,
+        without: options.without.clone(),
+        more,
         stop,
         failures: 0,
     };
     let mut todo = Vec::new();
-    for scenario in &options.scenarios {
+    for scenario in &scenarios {
         let unable = unable(scenario, &taking_part(scenario));
         lab.results.skip(scenario, unable.as_deref())?;
         match unable {
             Some(why) => eprintln!("{} is skipped: {why}", scenario.id),
-            None => todo.extend(lab.todo(scenario, &taking_part(scenario))?),
+            None => todo.extend(lab.todo(scenario)),
         }
     }
     let mut progress = Progress::new(todo.iter().map(Job::seconds).sum());
     for jobs in todo.chunk_by(|a, b| a.scenario.id == b.scenario.id) {
         let Some(first) = jobs.first() else { continue };
-        let ground = Ground::prepare(first.scenario, descriptors)?;
+        let ground = Ground::prepare(first.scenario, options.quick, descriptors)?;
         let cluster = match cluster_of(first, &ground, &options.ingresses) {
             Ok(cluster) => cluster,
             Err(why) => {
@@ -120,16 +152,18 @@ pub fn run(options: Options) -> Result<()> {
     }
     progress.clear();
     println!("{} points measured; results are in {}", todo.len(), options.out.display());
-    if lab.failures > 0 {
-        bail!("{} contenders failed, as told above; run again, and only they are measured", lab.failures);
-    }
-    Ok(())
+    Ok(lab.failures)
 }
 
 /// Why this machine cannot run a scenario.
 fn unable(scenario: &Scenario, contenders: &[Who]) -> Option<String> {
     if scenario.kubernetes.is_some() {
         return cluster::classes(contenders).err();
+    }
+    if scenario.generator == Generator::Wrk
+        && let Err(why) = wrk::find()
+    {
+        return Some(why.to_string());
     }
     scenario.burstable?;
     let tried = Group::make(&scenario.id.to_ascii_lowercase());
@@ -169,13 +203,15 @@ struct Job<'a> {
     point: Point,
     seats: Seats,
     effort: Effort,
+    /// About how long one run takes, seconds.
+    each: f64,
     contenders: Vec<Who>,
     missing: Vec<(Who, u32)>,
 }
 
 impl Job<'_> {
     fn seconds(&self) -> f64 {
-        self.missing.len() as f64 * self.effort.whole()
+        self.missing.len() as f64 * self.each
     }
 
     /// Whether the server's CPU time is rationed here: what full speed is, is measured without.
@@ -200,14 +236,19 @@ struct Lab {
     cpus: Vec<usize>,
     ports: Ports,
     token: String,
+    /// Whether the processor counts instructions.
     instructions: bool,
+    /// Whether anything is to count them.
+    counting: bool,
+    without: Vec<Who>,
+    /// Rivals besides those that scenarios name.
+    more: Vec<Who>,
     stop: Arc<AtomicBool>,
     failures: usize,
 }
 
 impl Lab {
-    fn todo<'a>(&self, scenario: &'a Scenario, contenders: &[Who]) -> Result<Vec<Job<'a>>> {
-        let effort = scenario.effort(self.quick);
+    fn todo<'a>(&self, scenario: &'a Scenario) -> Vec<Job<'a>> {
         let mut jobs = Vec::new();
         for point in scenario.points(self.quick) {
             // Points without enough CPUs: the report says why they are missing.
@@ -217,24 +258,23 @@ impl Lab {
                 Seats::divide(scenario.placement, point.workers, &self.cpus)
             };
             let Ok(seats) = seats else { continue };
+            let effort = scenario.effort_at(&point, self.quick);
+            let mut contenders = scenario.contenders_at(&point, self.quick, &self.more);
+            contenders.retain(|who| !self.without.contains(who));
             let mut missing = Vec::new();
             for run in 0..effort.runs {
                 // Another one begins each round.
                 let turn = run as usize % contenders.len().max(1);
                 let order = contenders.iter().cycle().skip(turn).take(contenders.len());
-                missing.extend(
-                    order
-                        .filter(|w| {
-                            takes_part(**w, point.mode) && !self.results.has(scenario, &point, **w, run)
-                        })
-                        .map(|w| (*w, run)),
-                );
+                let todo = order.filter(|who| !self.results.has(scenario, &point, **who, run));
+                missing.extend(todo.map(|who| (*who, run)));
             }
             if !missing.is_empty() {
-                jobs.push(Job { scenario, point, seats, effort, contenders: contenders.to_vec(), missing });
+                let each = scenario.run_seconds(&point, self.quick);
+                jobs.push(Job { scenario, point, seats, effort, each, contenders, missing });
             }
         }
-        Ok(jobs)
+        jobs
     }
 
     /// Measures one point.
@@ -253,7 +293,7 @@ impl Lab {
             Err(why) => {
                 for &(who, _) in &job.missing {
                     self.results.failed(job.scenario, &job.point, who, Some(&why))?;
-                    progress.done(job.effort);
+                    progress.done(job.each);
                 }
                 return Ok(());
             }
@@ -262,7 +302,7 @@ impl Lab {
         let mut out: Vec<Who> = Vec::new();
         for &(who, run) in &job.missing {
             if out.contains(&who) {
-                progress.done(job.effort);
+                progress.done(job.each);
                 continue;
             }
             let done = self.once(job, place, &mut servers, (who, run), &stage);
@@ -273,7 +313,7 @@ impl Lab {
             match done {
                 Ok(true) => self.results.failed(job.scenario, &job.point, who, None)?,
                 Ok(false) => {
-                    let why = format!("{} does not do this", who.name());
+                    let why = not_done(who);
                     self.results.failed(job.scenario, &job.point, who, Some(&why))?;
                     out.push(who);
                 }
@@ -286,7 +326,7 @@ impl Lab {
                     out.push(who);
                 }
             }
-            progress.done(job.effort);
+            progress.done(job.each);
         }
         Ok(())
     }
@@ -340,12 +380,18 @@ impl Lab {
         stage: &mut Stage,
     ) -> Result<Vec<(Who, anyhow::Error)>> {
         let mut failed = Vec::new();
-        let wanted = job.scenario.instructions && !self.quick && place.cluster.is_none();
-        if !wanted || self.instructions || !callgrind::is_here() {
+        let wanted = self.counting && job.scenario.instructions && !self.quick && place.cluster.is_none();
+        if !wanted
+            || job.point.mode.is_idle()
+            || job.point.mode == Mode::Sites
+            || self.instructions
+            || !callgrind::is_here()
+        {
             return Ok(failed);
         }
         let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
-        for &who in job.contenders.iter().filter(|who| **who != Who::Direct) {
+        // Weir runs with its epoll driver there anyway.
+        for &who in job.contenders.iter().filter(|who| !matches!(who, Who::Direct | Who::WeirEpoll)) {
             // Runs before a stop have it already.
             let before = self.results.records(job.scenario, &job.point, who, job.effort.runs)?;
             if let Some(count) = before.iter().find_map(|r| r.instructions_per_request) {
@@ -353,7 +399,8 @@ impl Lab {
                 continue;
             }
             let point = own_work(who, &job.point);
-            if place.ground.configuration(who, &point, 0, &origins)?.is_none() {
+            let kind = self.programs.kind(who)?;
+            if place.ground.configuration((who, kind), &point, 0, &origins)?.is_none() {
                 continue;
             }
             let (programs, ports, stop) = (&self.programs, &mut self.ports, &self.stop);
@@ -363,6 +410,9 @@ impl Lab {
                 |server, seconds| {
                     let order = Order {
                         weir: &programs.weir,
+                        // It takes whole seconds only, and what it counts is the same.
+                        wrk: None,
+                        script: Path::new(""),
                         scenario: job.scenario,
                         point: &job.point,
                         effort: Effort { runs: 1, seconds, warmup: 0.0 },
@@ -392,7 +442,11 @@ impl Lab {
         (who, run): (Who, u32),
         stage: &Stage,
     ) -> Result<bool> {
+        if job.point.mode.is_idle() {
+            return self.idle(job, place, (who, run), stage);
+        }
         let name = cluster::host(who);
+        let mut fresh = false;
         let mut target = if let Some(cluster) = place.cluster {
             let Some(address) = cluster.of(who) else { return Ok(false) };
             Target::Elsewhere { address, name: &name }
@@ -400,31 +454,57 @@ impl Lab {
             match servers.entry(who) {
                 Entry::Occupied(there) => Target::Here(there.into_mut()),
                 Entry::Vacant(seat) => match self.start(job, place.ground, who, stage)? {
-                    Some(server) => Target::Here(seat.insert(server)),
+                    Some(server) => {
+                        fresh = true;
+                        Target::Here(seat.insert(server))
+                    }
                     None => return Ok(false),
                 },
             }
         };
         let order = Order {
             weir: &self.programs.weir,
+            wrk: self.programs.wrk.as_deref(),
+            script: &place.ground.script(&job.point),
             scenario: job.scenario,
             point: &job.point,
             effort: job.effort,
             rate: stage.rate,
             cpus: &job.seats.generator,
             agents: Agents { running: &stage.agents, token: &self.token },
-            instructions: self.instructions,
+            instructions: self.instructions && self.counting,
         };
+        // Caches, pools and connections to the origin come to their steady state in a run that does not count.
+        if fresh && job.scenario.generator == Generator::Wrk && job.effort.warmup > 0.0 {
+            let effort = Effort { runs: 1, seconds: job.effort.warmup.ceil(), warmup: 0.0 };
+            let warmed = generator::run(&Order { effort, ..order }, &mut target, None, &self.stop);
+            warmed.with_context(|| format!("{}, before it was measured", who.name()))?;
+        }
         let bucket = if job.is_rationed() { self.bucket(job, who, run)? } else { None };
         let outcome = generator::run(&order, &mut target, bucket, &self.stop);
         // A server that died explains a generator that failed.
+        let mut start = None;
         if let Target::Here(server) = target {
             server.check().context("while it was measured")?;
+            start = Some(server.start);
         }
-        let outcome = outcome.with_context(|| who.name())?;
-        let requests = outcome.load.total.requests;
+        let outcome = outcome.with_context(|| who.name().to_owned())?;
+        let total = &outcome.load.total;
+        let requests = total.requests;
         if requests == 0 {
-            bail!("{} answered no request: {:?}", who.name(), outcome.load.total.errors);
+            bail!("{} answered no request: {:?}", who.name(), total.errors);
+        }
+        // Those under way when time was taken are in one count and not in the other.
+        let (full, resumed) = (total.connections.full_handshakes, total.connections.resumed_handshakes);
+        let under_way = u64::from(job.scenario.connections);
+        if job.point.mode.handshakes().is_some() && (resumed > 0 || full + under_way < requests) {
+            bail!("{}: of {requests} handshakes {full} were full, and {resumed} resumed", who.name());
+        }
+        let agreed = outcome.load.settings.tls.as_ref().and_then(|tls| tls.version.as_deref());
+        if let (Some(wanted), Some(agreed)) = (&job.scenario.tls.version, agreed)
+            && !agreed.ends_with(wanted)
+        {
+            bail!("{}: TLS {wanted} was wanted, and {agreed} agreed on", who.name());
         }
         let record = Record {
             point: job.point.clone(),
@@ -439,7 +519,49 @@ impl Lab {
                 .map(|n| n / requests as f64)
                 .or_else(|| stage.counts.get(&who).copied()),
             account: outcome.account,
+            start,
+            idle: None,
             load: outcome.load,
+        };
+        self.results.keep(job.scenario, &record)?;
+        Ok(true)
+    }
+
+    /// One reading of what waiting connections cost a contender that is started for it; false if it does no such work.
+    fn idle(
+        &mut self,
+        job: &Job<'_>,
+        place: &Place<'_>,
+        (who, run): (Who, u32),
+        stage: &Stage,
+    ) -> Result<bool> {
+        let Some(mut server) = self.start(job, place.ground, who, stage)? else { return Ok(false) };
+        let count = place.ground.idle(job.scenario.idle(self.quick));
+        let scheme = if job.point.mode.encrypted() { "https" } else { "http" };
+        let mut load = weir_loadgen::report::Report {
+            schema: weir_loadgen::report::SCHEMA.into(),
+            started_unix_s: generator::now(),
+            ..Default::default()
+        };
+        let (weir, cpus) = (&self.programs.weir, &job.seats.generator);
+        let found = idle::measure(weir, cpus, &server, scheme, count, &self.stop);
+        server.check().context("while it was measured")?;
+        let found = found.with_context(|| who.name().to_owned())?;
+        load.total.requests = u64::from(found.connections);
+        load.settings.connections = found.connections;
+        let record = Record {
+            point: job.point.clone(),
+            contender: who,
+            run,
+            shared_cpus: job.seats.shared(),
+            cpu_us_per_request: 0.0,
+            switches_per_request: 0.0,
+            memory_peak: accounting::memory_peak(&accounting::family(server.pid())),
+            instructions_per_request: None,
+            account: None,
+            start: Some(server.start),
+            idle: Some(found),
+            load,
         };
         self.results.keep(job.scenario, &record)?;
         Ok(true)

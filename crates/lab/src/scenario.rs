@@ -7,7 +7,10 @@
 //! are the examples: `crates/lab/scenarios`.
 
 use crate::burst::Burstable;
+pub use crate::mode::{Mode, takes_part};
 use crate::rate::{Rate, Word};
+use crate::scope::Scope;
+pub use crate::who::Who;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,6 +67,23 @@ pub struct Scenario {
     /// Origins behind a load balancer.
     #[serde(default = "one")]
     pub servers: u16,
+    /// What makes the load.
+    #[serde(default)]
+    pub generator: Generator,
+    /// What the origin behind a load balancer is.
+    #[serde(default)]
+    pub origin: Origin,
+    /// Connections that wait, in the modes that have them.
+    #[serde(default = "idle")]
+    pub idle: u32,
+    /// Sites, in the mode that has many.
+    #[serde(default = "sites")]
+    pub sites: u32,
+    /// Locations of each of them.
+    #[serde(default = "locations")]
+    pub locations: u32,
+    /// What points with targets are held to together.
+    pub targets: Option<Targets>,
     /// Instructions are counted too, in full runs: by the processor, or by callgrind, which takes its time.
     #[serde(default)]
     pub instructions: bool,
@@ -90,6 +110,9 @@ pub struct Scenario {
     /// The file's text.
     #[serde(skip)]
     pub text: String,
+    /// The part of it that is wanted.
+    #[serde(skip)]
+    scope: Scope,
 }
 
 fn one_worker() -> Vec<u16> {
@@ -100,8 +123,54 @@ fn one() -> u16 {
     1
 }
 
+fn idle() -> u32 {
+    8000
+}
+
+fn sites() -> u32 {
+    10_000
+}
+
+fn locations() -> u32 {
+    10
+}
+
+/// What makes the load of requests; handshakes and idle connections are always `weir load`'s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Generator {
+    /// `weir load`.
+    #[default]
+    WeirLoad,
+    /// `wrk`: knows no warm-up (each server has a run that does not count) and whole seconds only.
+    Wrk,
+}
+
+/// What stands behind a load balancer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// `weir load serve`, from memory.
+    #[default]
+    WeirLoad,
+    /// The nginx of this machine, from files that it keeps open.
+    Nginx,
+}
+
+/// What the points of a scenario are held to together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Targets {
+    /// The geometric mean of the ratios of CPU time to the best rival.
+    pub mean: f64,
+    /// What would be better still.
+    pub stretch: f64,
+    /// What none of these ratios is to exceed.
+    pub ceiling: f64,
+}
+
 /// One point, for all workers and rates.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Single {
     /// What is done.
@@ -111,6 +180,75 @@ pub struct Single {
     /// Whether connections are kept.
     #[serde(default = "yes")]
     pub keepalive: bool,
+    /// A short name: letters, digits, `-` and `_`. Points that have one are rows of the table of ratios.
+    pub id: Option<String>,
+    /// What people call it.
+    pub title: Option<String>,
+    /// Whose row it is. Points that differ in this alone are measured in the same rounds.
+    #[serde(default = "weir")]
+    pub by: Who,
+    /// Whom it is compared with, instead of the best rival.
+    pub against: Option<Who>,
+    /// No more runs than these, where more would tell nothing.
+    pub runs: Option<u32>,
+    /// What the ratio is held to.
+    pub target: Option<f64>,
+    /// What would be better still.
+    pub stretch: Option<f64>,
+}
+
+impl Single {
+    fn unnamed(mode: Mode, size: &str, keepalive: bool) -> Self {
+        Self {
+            mode,
+            size: size.to_owned(),
+            keepalive,
+            id: None,
+            title: None,
+            by: Who::Weir,
+            against: None,
+            runs: None,
+            target: None,
+            stretch: None,
+        }
+    }
+}
+
+fn weir() -> Who {
+    Who::Weir
+}
+
+/// A point that has a name, and what it is held to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// Its short name.
+    pub id: String,
+    /// What people call it.
+    pub title: String,
+    /// Where.
+    pub point: Point,
+    /// Whose.
+    pub by: Who,
+    /// Whom it is compared with, instead of the best rival.
+    pub against: Option<Who>,
+    /// What the ratio is held to.
+    pub target: Option<f64>,
+    /// What would be better still.
+    pub stretch: Option<f64>,
+}
+
+impl Goal {
+    fn of((single, point): (Single, Point)) -> Option<Self> {
+        let Single { id, title, by, against, target, stretch, .. } = single;
+        let id = id?;
+        Some(Self { title: title.unwrap_or_else(|| id.clone()), id, point, by, against, target, stretch })
+    }
+
+    /// Whether its ratio is one of Weir's CPU time to the best rival's: these have a mean and a ceiling.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.by == Who::Weir && self.against.is_none() && !self.point.mode.is_idle()
+    }
 }
 
 fn yes() -> bool {
@@ -162,103 +300,6 @@ impl Rates {
             bail!("the rate `{share}` needs `max` among the rates: that measures what it is a share of");
         }
         Ok(rates)
-    }
-}
-
-/// Who takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Who {
-    /// Nobody between generator and origin.
-    Direct,
-    /// This program.
-    Weir,
-    /// The nginx of this machine.
-    Nginx,
-    /// The haproxy of this machine.
-    Haproxy,
-}
-
-impl Who {
-    /// Its name in results.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Weir => "weir",
-            Self::Nginx => "nginx",
-            Self::Haproxy => "haproxy",
-        }
-    }
-}
-
-/// What a server does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Serves a file over HTTP.
-    FilesHttp,
-    /// Serves a file over HTTPS.
-    FilesHttps,
-    /// Passes HTTP requests on.
-    Http,
-    /// Ends TLS, and passes HTTP requests on.
-    Https,
-    /// Passes the bytes of HTTP on.
-    TcpHttp,
-    /// Passes the bytes of HTTPS on.
-    TcpHttps,
-    /// Shakes hands in full, with an RSA key of 2,048 bits; nothing is requested.
-    HandshakeRsa2048,
-    /// The same with an ECDSA key on P-256.
-    HandshakeP256,
-}
-
-impl Mode {
-    /// Its name in results.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::FilesHttp => "files-http",
-            Self::FilesHttps => "files-https",
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::TcpHttp => "tcp-http",
-            Self::TcpHttps => "tcp-https",
-            Self::HandshakeRsa2048 => "handshake-rsa2048",
-            Self::HandshakeP256 => "handshake-p256",
-        }
-    }
-
-    /// Its name for people.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::FilesHttp => "web server, HTTP",
-            Self::FilesHttps => "web server, HTTPS",
-            Self::Http => "HTTP",
-            Self::Https => "HTTPS",
-            Self::TcpHttp => "TCP pass-through of HTTP",
-            Self::TcpHttps => "TCP pass-through of HTTPS",
-            Self::HandshakeRsa2048 => "full TLS handshakes, RSA-2048",
-            Self::HandshakeP256 => "full TLS handshakes, ECDSA P-256",
-        }
-    }
-
-    /// Whether the client speaks HTTPS.
-    #[must_use]
-    pub fn encrypted(self) -> bool {
-        matches!(self, Self::FilesHttps | Self::Https | Self::TcpHttps) || self.handshakes().is_some()
-    }
-
-    /// The key of what only shakes hands.
-    #[must_use]
-    pub fn handshakes(self) -> Option<Key> {
-        match self {
-            Self::HandshakeRsa2048 => Some(Key::Rsa2048),
-            Self::HandshakeP256 => Some(Key::P256),
-            _ => None,
-        }
     }
 }
 
@@ -342,13 +383,6 @@ impl Effort {
     }
 }
 
-/// Whether a contender has something to do in a mode.
-#[must_use]
-pub fn takes_part(who: Who, mode: Mode) -> bool {
-    // Nobody between is the same whatever is passed through.
-    who != Who::Direct || matches!(mode, Mode::Http | Mode::Https)
-}
-
 /// The quick form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -369,6 +403,10 @@ pub struct Quick {
     pub workers: Option<Vec<u16>>,
     /// Instead of all rates.
     pub rates: Option<Rates>,
+    /// Instead of all connections that wait.
+    pub idle: Option<u32>,
+    /// Instead of all sites.
+    pub sites: Option<u32>,
 }
 
 /// A published curve: requests a second by workers.
@@ -428,37 +466,124 @@ impl Scenario {
     pub fn parse(text: &str) -> Result<Self> {
         let mut scenario: Self = serde_norway::from_str(text)?;
         text.clone_into(&mut scenario.text);
-        let name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        ensure!(
-            !scenario.id.is_empty() && scenario.id.chars().all(name),
-            "id `{}`: letters, digits, - and _ only",
-            scenario.id
-        );
+        ensure!(is_name(&scenario.id), "id `{}`: letters, digits, - and _ only", scenario.id);
         for quick in [false, true] {
             for single in scenario.singles(quick) {
                 scenario.rates(quick).of(&single.size)?;
             }
-            let (points, effort) = (scenario.points(quick), scenario.effort(quick));
-            ensure!(!points.is_empty() && !scenario.contenders.is_empty(), "nothing to measure");
-            ensure!(
-                effort.runs > 0 && effort.seconds > 0.0 && effort.warmup >= 0.0,
-                "runs and seconds must be above 0"
-            );
-            for point in &points {
-                bytes(&point.size)?;
-                ensure!(point.workers > 0, "a server has at least one worker");
-            }
+            scenario.check_form(quick)?;
         }
-        ensure!(scenario.connections > 0, "connections must be above 0");
+        scenario.check_contenders()?;
+        scenario.check_goals()?;
+        scenario.check_generator()?;
+        Ok(scenario)
+    }
+
+    fn check_form(&self, quick: bool) -> Result<()> {
+        let points = self.points(quick);
+        ensure!(!points.is_empty() && !self.contenders.is_empty(), "nothing to measure");
+        self.check_effort(quick)?;
+        for point in &points {
+            bytes(&point.size)?;
+            ensure!(point.workers > 0, "a server has at least one worker");
+        }
         ensure!(
-            (1..=64).contains(&scenario.clients) && (1..=64).contains(&scenario.servers),
+            (1..=100_000).contains(&self.idle(quick)),
+            "idle: {} connections, of 1 to 100,000",
+            self.idle(quick)
+        );
+        ensure!(
+            (1..=100_000).contains(&self.sites(quick)) && (1..=1000).contains(&self.locations),
+            "1 to 100,000 sites of 1 to 1,000 locations"
+        );
+        Ok(())
+    }
+
+    fn check_effort(&self, quick: bool) -> Result<()> {
+        let effort = self.effort(quick);
+        ensure!(
+            effort.runs > 0 && effort.seconds > 0.0 && effort.warmup >= 0.0,
+            "runs and seconds must be above 0"
+        );
+        ensure!(effort.seconds <= DAY && effort.warmup <= DAY, "a run takes a day at most");
+        ensure!(
+            self.generator != Generator::Wrk || effort.seconds.fract() == 0.0,
+            "wrk measures whole seconds: {} are none",
+            effort.seconds
+        );
+        Ok(())
+    }
+
+    fn check_contenders(&self) -> Result<()> {
+        let seats = self.points.iter().flat_map(|p| [Some(p.by), p.against]).flatten();
+        for who in self.contenders.iter().copied().chain(seats) {
+            ensure!(
+                !matches!(who, Who::Named(_)),
+                "`{}` is no contender: {} are",
+                who.name(),
+                Who::KNOWN.map(Who::class).join(", ")
+            );
+        }
+        ensure!(self.connections > 0, "connections must be above 0");
+        ensure!(
+            (1..=64).contains(&self.clients) && (1..=64).contains(&self.servers),
             "clients and servers: 1 to 64 of each"
         );
+        ensure!(self.connections >= u32::from(self.clients), "each client needs a connection at least");
+        Ok(())
+    }
+
+    fn check_goals(&self) -> Result<()> {
+        let mut ids: Vec<&str> = Vec::new();
+        for single in &self.points {
+            let Some(id) = &single.id else {
+                ensure!(single.target.is_none(), "a point with a target has an id");
+                continue;
+            };
+            ensure!(is_name(id), "id `{id}`: letters, digits, - and _ only");
+            ensure!(!ids.contains(&id.as_str()), "two points have the id {id}");
+            ensure!(single.runs != Some(0), "{id}: runs must be above 0");
+            for ratio in [single.target, single.stretch].into_iter().flatten() {
+                ensure!(ratio > 0.0, "{id}: a target is a ratio above 0");
+            }
+            ids.push(id);
+        }
+        let one_rate = self.goals(false).iter().all(|g| g.point.rate.is_none());
         ensure!(
-            scenario.connections >= u32::from(scenario.clients),
-            "each client needs a connection at least"
+            ids.is_empty() || (self.workers.len() == 1 && one_rate),
+            "points that have an id are of one number of workers, and at full speed"
         );
-        Ok(scenario)
+        Ok(())
+    }
+
+    fn check_generator(&self) -> Result<()> {
+        let paced = [false, true].into_iter().flat_map(|q| self.points(q)).any(|p| p.rate.is_some());
+        ensure!(
+            self.generator != Generator::Wrk || (self.clients == 1 && !paced),
+            "wrk knows neither rates nor several clients: leave out `generator: wrk`"
+        );
+        Ok(())
+    }
+
+    /// The part of it that `scope` names.
+    ///
+    /// # Errors
+    /// There is no such point; it wants what cannot be.
+    pub fn narrowed(mut self, scope: &Scope, quick: bool) -> Result<Self> {
+        scope.clone_into(&mut self.scope);
+        let names =
+            || self.all_points(quick).into_iter().map(|(single, point)| single.id.unwrap_or(point.name()));
+        for word in &self.scope.points {
+            let any = |(single, point): (Single, Point)| begins(word, single.id.as_deref(), &point);
+            ensure!(
+                self.all_points(quick).into_iter().any(any),
+                "{}: no point's name begins with `{word}`: there are {}",
+                self.id,
+                names().collect::<Vec<_>>().join(", ")
+            );
+        }
+        self.check_effort(quick)?;
+        Ok(self)
     }
 
     /// Those that come with the program.
@@ -502,23 +627,73 @@ impl Scenario {
         bail!("no scenario `{word}`: there are {}, `all`, and files that you write", ids.join(", "))
     }
 
-    /// All points, in the order in which they are measured.
+    /// All points that are wanted, in the order in which they are measured.
     #[must_use]
     pub fn points(&self, quick: bool) -> Vec<Point> {
-        let workers = self.quick.workers.as_ref().filter(|_| quick).unwrap_or(&self.workers);
         let mut points: Vec<Point> = Vec::new();
-        for Single { mode, size, keepalive } in self.singles(quick) {
+        for (_, point) in self.wanted(quick) {
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+        points
+    }
+
+    /// The points that have names and are wanted, in their order.
+    #[must_use]
+    pub fn goals(&self, quick: bool) -> Vec<Goal> {
+        self.wanted(quick).into_iter().filter_map(Goal::of).collect()
+    }
+
+    /// The points that have names, wanted or not.
+    #[must_use]
+    pub fn all_goals(&self, quick: bool) -> Vec<Goal> {
+        self.all_points(quick).into_iter().filter_map(Goal::of).collect()
+    }
+
+    /// Who is measured at a point, in this order; `more` are rivals that the scenario does not know.
+    #[must_use]
+    pub fn contenders_at(&self, point: &Point, quick: bool, more: &[Who]) -> Vec<Who> {
+        let mut all = self.contenders.clone();
+        let goals = self.goals(quick);
+        let here: Vec<&Goal> = goals.iter().filter(|g| &g.point == point).collect();
+        // Where only the rows of other seats are wanted, Weir's own is none of them.
+        if !here.is_empty() && here.iter().all(|g| g.by != Who::Weir && g.against != Some(Who::Weir)) {
+            all.retain(|who| *who != Who::Weir);
+        }
+        let after_weir = all.iter().position(|who| who.is_rival()).unwrap_or(all.len());
+        for who in here.iter().flat_map(|g| [Some(g.by), g.against]).flatten() {
+            if !all.contains(&who) {
+                all.insert(after_weir, who);
+            }
+        }
+        all.extend(more);
+        all.retain(|who| takes_part(*who, point.mode));
+        all
+    }
+
+    fn wanted(&self, quick: bool) -> Vec<(Single, Point)> {
+        let words = &self.scope.points;
+        let wanted = |(single, point): &(Single, Point)| {
+            words.is_empty() || words.iter().any(|word| begins(word, single.id.as_deref(), point))
+        };
+        self.all_points(quick).into_iter().filter(wanted).collect()
+    }
+
+    fn all_points(&self, quick: bool) -> Vec<(Single, Point)> {
+        let workers = self.quick.workers.as_ref().filter(|_| quick).unwrap_or(&self.workers);
+        let mut points = Vec::new();
+        for single in self.singles(quick) {
             for &workers in workers {
                 // They were read when the scenario was: none fails here.
-                for rate in self.rates(quick).of(&size).unwrap_or_default() {
+                for rate in self.rates(quick).of(&single.size).unwrap_or_default() {
+                    let Single { mode, keepalive, size, .. } = single.clone();
                     let point = match mode.handshakes() {
                         // Nothing is requested: there are no pages, and no next request.
                         Some(_) => Point { mode, keepalive: false, size: "0".into(), workers, rate },
-                        None => Point { mode, keepalive, size: size.clone(), workers, rate },
+                        None => Point { mode, keepalive, size, workers, rate },
                     };
-                    if !points.contains(&point) {
-                        points.push(point);
-                    }
+                    points.push((single.clone(), point));
                 }
             }
         }
@@ -533,7 +708,7 @@ impl Scenario {
         let mut singles = Vec::new();
         for &mode in modes {
             for &keepalive in kept {
-                singles.extend(sizes.iter().map(|size| Single { mode, size: size.clone(), keepalive }));
+                singles.extend(sizes.iter().map(|size| Single::unnamed(mode, size, keepalive)));
             }
         }
         singles.extend(self.points.iter().cloned());
@@ -566,23 +741,81 @@ impl Scenario {
     /// How much is measured at each.
     #[must_use]
     pub fn effort(&self, quick: bool) -> Effort {
-        if quick {
+        let effort = if quick {
             Effort { runs: self.quick.runs, seconds: self.quick.seconds, warmup: self.quick.warmup }
         } else {
             self.full
+        };
+        Effort {
+            runs: self.scope.runs.unwrap_or(effort.runs),
+            seconds: self.scope.seconds.unwrap_or(effort.seconds),
+            ..effort
+        }
+    }
+
+    /// How much is measured at one of them.
+    #[must_use]
+    pub fn effort_at(&self, point: &Point, quick: bool) -> Effort {
+        let effort = self.effort(quick);
+        let most =
+            self.wanted(quick).into_iter().filter(|(_, p)| p == point).filter_map(|(s, _)| s.runs).min();
+        Effort { runs: most.map_or(effort.runs, |most| most.min(effort.runs)), ..effort }
+    }
+
+    /// How many connections wait.
+    #[must_use]
+    pub fn idle(&self, quick: bool) -> u32 {
+        self.quick.idle.filter(|_| quick).unwrap_or(self.idle)
+    }
+
+    /// How many sites there are.
+    #[must_use]
+    pub fn sites(&self, quick: bool) -> u32 {
+        self.quick.sites.filter(|_| quick).unwrap_or(self.sites)
+    }
+
+    /// About how long one run at a point takes with all that belongs to it, seconds.
+    #[must_use]
+    pub fn run_seconds(&self, point: &Point, quick: bool) -> f64 {
+        // Handshakes are most of what opening takes.
+        let opening = if point.mode.encrypted() { 0.002 } else { 0.0002 };
+        if point.mode.is_idle() {
+            return 1.5 + f64::from(self.idle(quick)) * opening;
+        }
+        let effort = self.effort_at(point, quick);
+        match self.generator {
+            Generator::WeirLoad => effort.whole(),
+            // Once for each server, not for each run.
+            Generator::Wrk => {
+                Effort { warmup: effort.warmup / f64::from(effort.runs.max(1)), ..effort }.whole()
+            }
         }
     }
 
     /// About how long it takes on so many CPUs, seconds.
     #[must_use]
     pub fn seconds(&self, quick: bool, cpus: usize) -> f64 {
-        let effort = self.effort(quick);
-        let fits = |point: &&Point| self.placement == Placement::Packed || usize::from(point.workers) <= cpus;
-        let takes = |point: &Point| self.contenders.iter().filter(|w| takes_part(**w, point.mode)).count();
-        let runs: usize = self.points(quick).iter().filter(fits).map(takes).sum();
-        runs as f64 * f64::from(effort.runs) * effort.whole()
+        let fits = |point: &Point| self.placement == Placement::Packed || usize::from(point.workers) <= cpus;
+        let takes = |point: Point| {
+            let runs = f64::from(self.effort_at(&point, quick).runs);
+            self.contenders_at(&point, quick, &[]).len() as f64 * runs * self.run_seconds(&point, quick)
+        };
+        self.points(quick).into_iter().filter(fits).map(takes).sum()
     }
 }
+
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !text.is_empty() && text.chars().all(fits)
+}
+
+/// Whether the name of a point begins with `word`: its id, or what its folder is called.
+fn begins(word: &str, id: Option<&str>, point: &Point) -> bool {
+    id.is_some_and(|id| id.starts_with(word)) || point.name().starts_with(word)
+}
+
+/// The longest run, seconds.
+const DAY: f64 = 86_400.0;
 
 /// The bytes of a size such as `10k`.
 ///

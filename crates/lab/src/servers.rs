@@ -4,16 +4,20 @@
 //! Never: measures; leaves a process behind when its handle is dropped.
 //! Driven by: `run`, a point at a time.
 
-use crate::accounting::family;
+use crate::accounting::{family, memory};
 use crate::callgrind;
 use crate::cgroup::Group;
 use crate::configs::{self, Pem, Role, Service};
 use crate::machine::on;
 use crate::programs::Programs;
-use crate::scenario::{Key, Mode, Point, Scenario, Who, bytes};
+use crate::scenario::{Generator, Key, Mode, Origin, Point, Scenario, bytes};
+use crate::sites;
+use crate::who::{Driver, Kind, Who};
+use crate::wrk;
 use anyhow::{Context, Result, bail};
 use rcgen::{CertifiedKey, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Permissions};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -22,11 +26,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server may take to listen: one of ten thousand sites has a while to read.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How much of what a failed server printed is shown.
 const SHOWN: usize = 2_000;
+
+/// How a server began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// From its start to its listening, seconds.
+    pub seconds: f64,
+    /// Its memory by then, bytes; pages that its processes share count once.
+    pub memory: u64,
+}
 
 /// A program that runs; dropping it ends it with all its children.
 pub struct Running {
@@ -35,6 +48,9 @@ pub struct Running {
     printed: PathBuf,
     /// Where it listens.
     pub port: u16,
+    /// How it began.
+    pub start: Start,
+    begun: Instant,
     /// What rations its CPU time. It goes last: it must be empty by then.
     group: Option<Group>,
 }
@@ -46,8 +62,10 @@ impl Running {
         let file = File::create(&printed).with_context(|| printed.display().to_string())?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         let program = command.get_program().to_string_lossy().into_owned();
+        let begun = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot run {program}"))?;
-        Ok(Self { name: name.to_owned(), child, printed, port, group: None })
+        let start = Start::default();
+        Ok(Self { name: name.to_owned(), child, printed, port, start, begun, group: None })
     }
 
     /// Puts it into a control group, with all its processes.
@@ -111,16 +129,17 @@ impl Running {
     }
 
     fn wait_until_it_listens(mut self) -> Result<Self> {
-        let begun = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
             self.check()?;
-            if begun.elapsed() > PATIENCE {
+            if self.begun.elapsed() > PATIENCE {
                 bail!("{} does not listen after {PATIENCE:?}{}", self.name, self.last_words());
             }
             // There is no event for another program's listening.
             std::thread::sleep(Duration::from_millis(10));
         }
+        self.start.seconds = self.begun.elapsed().as_secs_f64();
         self.check()?;
+        self.start.memory = memory(self.pid());
         Ok(self)
     }
 }
@@ -183,24 +202,46 @@ pub struct Ground {
     dir: tempfile::TempDir,
     key: Key,
     servers: u16,
+    origin: Origin,
+    /// Sites of the mode that has many, and locations of each.
+    sites: [u32; 2],
     descriptors: u64,
 }
 
 impl Ground {
-    /// Writes pages of the scenario's sizes, and a certificate.
+    /// Writes pages of the scenario's sizes, certificates, and scripts for the generator.
     ///
     /// # Errors
     /// The folder for temporary files cannot be written.
-    pub fn prepare(scenario: &Scenario, descriptors: u64) -> Result<Self> {
+    pub fn prepare(scenario: &Scenario, quick: bool, descriptors: u64) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("weir-lab-").tempdir().context("no folder for pages")?;
         // Workers that gave up root read from here.
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
         let pages = dir.path().join("pages");
-        fs::create_dir(&pages)?;
-        for size in scenario.pages() {
-            fs::write(pages.join(&size), vec![b'x'; usize::try_from(bytes(&size)?)?])?;
+        let points = scenario.points(quick);
+        let many = points.iter().find(|p| p.mode == Mode::Sites);
+        let places =
+            (0..scenario.locations).filter(|_| many.is_some()).map(|n| pages.join(sites::location(n)));
+        for place in places.chain([pages.clone()]) {
+            fs::create_dir_all(&place)?;
+            for size in scenario.pages() {
+                fs::write(place.join(&size), vec![b'x'; usize::try_from(bytes(&size)?)?])?;
+            }
         }
-        let ground = Self { dir, key: scenario.tls.key, servers: scenario.servers, descriptors };
+        let ground = Self {
+            dir,
+            key: scenario.tls.key,
+            servers: scenario.servers,
+            origin: scenario.origin,
+            sites: [scenario.sites(quick), scenario.locations],
+            descriptors,
+        };
+        let done = if scenario.generator == Generator::Wrk { wrk::DONE } else { "" };
+        fs::write(ground.file("requests.lua"), done)?;
+        if let Some(point) = many {
+            let [sites, locations] = ground.sites;
+            fs::write(ground.file("sites.lua"), sites::script(&point.size, sites, locations) + done)?;
+        }
         scenario.keys().into_iter().try_for_each(|key| ground.write_certificate(key))?;
         Ok(ground)
     }
@@ -227,17 +268,31 @@ impl Ground {
         ["chain", "key", "both"].map(|part| self.file(&format!("{}-{part}.pem", kind.name())))
     }
 
+    /// What the generator runs at `point`: with wrk a script that tells its figures, and for many sites one that asks them all.
+    #[must_use]
+    pub fn script(&self, point: &Point) -> PathBuf {
+        self.file(if point.mode == Mode::Sites { "sites.lua" } else { "requests.lua" })
+    }
+
+    /// As many of the connections that are to wait as the machine's limit lets two programs hold.
+    #[must_use]
+    pub fn idle(&self, wanted: u32) -> u32 {
+        let most = self.descriptors.saturating_sub(crate::idle::SPARE).max(1);
+        wanted.min(u32::try_from(most).unwrap_or(wanted))
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The configuration of `who` at `point` on `port`, before `origins`; `None` for what it does not do.
+    /// The configuration of `who`, a program of this kind, at `point` on `port`, before `origins`; `None` for what it does
+    /// not do.
     ///
     /// # Errors
     /// The size is none.
     pub fn configuration(
         &self,
-        who: Who,
+        (who, kind): (Who, Kind),
         point: &Point,
         port: u16,
         origins: &[u16],
@@ -246,9 +301,13 @@ impl Ground {
         let [chain, key, bundle] = self.certificate(point.mode.handshakes().unwrap_or(self.key));
         let size = bytes(&point.size)?;
         let service = match point.mode {
-            Mode::FilesHttp | Mode::FilesHttps | Mode::HandshakeRsa2048 | Mode::HandshakeP256 => {
-                Service::Files { root: &pages, file: &point.size, bytes: size }
-            }
+            Mode::FilesHttp
+            | Mode::FilesHttps
+            | Mode::HandshakeRsa2048
+            | Mode::HandshakeP256
+            | Mode::IdleHttp
+            | Mode::IdleHttps
+            | Mode::Sites => Service::Files { root: &pages, file: &point.size, bytes: size },
             Mode::Http | Mode::Https => Service::Proxy { origins, bytes: size },
             Mode::TcpHttp | Mode::TcpHttps => Service::Tcp { origins },
         };
@@ -256,25 +315,36 @@ impl Ground {
         let passes_on = matches!(point.mode, Mode::TcpHttp | Mode::TcpHttps);
         let tls = (point.mode.encrypted() && !passes_on).then_some(pem);
         let role = Role { service, port, workers: point.workers, descriptors: self.descriptors, tls };
-        Ok(match who {
-            Who::Haproxy => configs::haproxy(&role),
+        let [sites, locations] = self.sites;
+        let sites = if who == Who::WeirOneSite { 1 } else { sites };
+        Ok(match (kind, point.mode) {
+            // It serves no folders.
+            (Kind::Haproxy, Mode::Sites) => None,
+            (Kind::Haproxy, _) => configs::haproxy(&role),
+            (_, Mode::Sites) => Some(sites::nginx(&role, sites, locations, &pages)),
             _ => Some(configs::nginx(&role)),
         })
     }
 
-    /// The command that runs `who` with this configuration, from a folder of its own.
+    /// The command that runs `who`, a program of this kind, with this configuration, from a folder of its own.
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn command(&self, who: Who, program: &Path, text: &str, port: u16) -> Result<(Command, PathBuf)> {
+    pub fn command(
+        &self,
+        (who, kind): (Who, Kind),
+        program: &Path,
+        text: &str,
+        port: u16,
+    ) -> Result<(Command, PathBuf)> {
         let dir = self.file(&format!("{}-{port}", who.name()));
         fs::create_dir_all(&dir)?;
         let file = dir.join("configuration");
         fs::write(&file, text)?;
-        let command = match who {
-            Who::Nginx => configs::nginx_command(program, &dir, &file, text),
-            Who::Haproxy => configs::haproxy_command(program, &dir, &file),
-            Who::Weir | Who::Direct => {
+        let command = match kind {
+            Kind::Nginx => configs::nginx_command(program, &dir, &file, text),
+            Kind::Haproxy => configs::haproxy_command(program, &dir, &file),
+            Kind::Weir => {
                 let mut command = Command::new(program);
                 command.args(["run", "-c"]).arg(&file).current_dir(&dir);
                 command
@@ -317,9 +387,13 @@ impl Ground {
         let each = cpus.len().div_ceil(usize::from(self.servers));
         let workers = u16::try_from(each).unwrap_or(u16::MAX);
         let as_origin = Point { mode, workers, ..point.clone() };
+        let who = match self.origin {
+            Origin::WeirLoad => Who::Direct,
+            Origin::Nginx => Who::Nginx,
+        };
         let start = |_| {
             let stand = Stand { origins: &[], cpus, counted: false };
-            let started = self.start(Who::Direct, &as_origin, stand, programs, ports)?;
+            let started = self.start(who, &as_origin, stand, programs, ports)?;
             started.context("an origin serves whatever is asked")
         };
         (0..self.servers).map(start).collect()
@@ -363,14 +437,17 @@ impl Ground {
         ports: &mut Ports,
     ) -> Result<Option<Running>> {
         let port = ports.take()?;
-        let program = programs.of(who)?;
-        let (name, (command, dir)) = match who {
+        let (program, kind) = (programs.of(who)?, programs.kind(who)?);
+        let (name, (mut command, dir)) = match who {
             Who::Direct => ("the origin", self.origin_command(program, point, port)?),
-            _ => match self.configuration(who, point, port, stand.origins)? {
-                Some(text) => (who.name(), self.command(who, program, &text, port)?),
+            _ => match self.configuration((who, kind), point, port, stand.origins)? {
+                Some(text) => (who.name(), self.command((who, kind), program, &text, port)?),
                 None => return Ok(None),
             },
         };
+        if let Some(driver) = programs.driver(who).filter(|_| kind == Kind::Weir && who != Who::Direct) {
+            command.env("WEIR_IO", Driver::word(driver));
+        }
         let command = if stand.counted { callgrind::under(&command) } else { command };
         let running = on(stand.cpus, || Running::start(name, command, &dir, port))?;
         running.wait_until_it_listens().map(Some)

@@ -2,7 +2,7 @@
 //!
 //! Owns: median, bootstrap, geometric mean.
 //! Never: reads a clock or a random device: the same samples give the same interval.
-//! Driven by: the report, once a figure; `xtask bench`, once a row.
+//! Driven by: the report, once a figure.
 
 /// The middle value; of an even number, the mean of the middle two. 0 for none.
 #[must_use]

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use weir_lab::programs::Programs;
-use weir_lab::scenario::{Mode, Point, Scenario, Who};
+use weir_lab::scenario::{Mode, Point, Scenario};
 use weir_lab::servers::Ground;
+use weir_lab::who::Who;
 
-const MODES: [Mode; 8] = [
+const MODES: [Mode; 11] = [
     Mode::FilesHttp,
     Mode::FilesHttps,
     Mode::Http,
@@ -16,30 +17,42 @@ const MODES: [Mode; 8] = [
     Mode::TcpHttps,
     Mode::HandshakeRsa2048,
     Mode::HandshakeP256,
+    Mode::IdleHttp,
+    Mode::IdleHttps,
+    Mode::Sites,
 ];
 
 /// Every mode, size and number of workers, tested by the program itself; how many were accepted.
 fn accepted(who: Who, flag: &str) -> usize {
-    let found = Programs::rival(who).unwrap();
+    let (found, kind) = (Programs::rival(who).unwrap(), who.kind().unwrap());
     let mut count = 0;
     for scenario in Scenario::built_in().unwrap() {
-        let ground = Ground::prepare(&scenario, 4096).unwrap();
+        let ground = Ground::prepare(&scenario, true, 4096).unwrap();
         let keys = scenario.keys();
-        let fits = |m: &&Mode| m.handshakes().is_none_or(|key| keys.contains(&key));
+        // What takes pages of its own, or as long as many sites do, is tried where it is used.
+        let used: Vec<Mode> = scenario.points(true).iter().map(|p| p.mode).collect();
+        let everywhere = |m: Mode| !m.is_idle() && m != Mode::Sites;
+        let fits = |m: &&Mode| {
+            m.handshakes().is_none_or(|key| keys.contains(&key)) && (everywhere(**m) || used.contains(*m))
+        };
         let works = MODES.iter().filter(fits);
         for (mode, size) in works.flat_map(|m| scenario.pages().into_iter().map(move |s| (*m, s))) {
             for workers in [1, 4] {
                 let point = Point { mode, keepalive: true, size: size.clone(), workers, rate: None };
                 let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();
-                let Some(text) = ground.configuration(who, &point, 12_345, &origins).unwrap() else {
+                let Some(text) = ground.configuration((who, kind), &point, 12_345, &origins).unwrap() else {
                     let large = ["100k", "1m", "10m"].contains(&size.as_str());
-                    assert!(who == Who::Haproxy && large, "{who:?} can {}", point.name());
+                    assert!(
+                        who == Who::Haproxy && (large || mode == Mode::Sites),
+                        "{who:?} can {}",
+                        point.name()
+                    );
                     continue;
                 };
                 let passes_on = matches!(mode, Mode::Http | Mode::Https | Mode::TcpHttp | Mode::TcpHttps);
                 let named = origins.iter().filter(|o| text.contains(&format!("127.0.0.1:{o}"))).count();
                 assert_eq!(named, if passes_on { origins.len() } else { 0 }, "{text}");
-                let (mut command, _) = ground.command(who, &found, &text, 12_345).unwrap();
+                let (mut command, _) = ground.command((who, kind), &found, &text, 12_345).unwrap();
                 let output = command.arg(flag).output().unwrap();
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 assert!(output.status.success(), "{}: {said}\n{text}", point.name());
@@ -64,6 +77,6 @@ fn haproxy_accepts_its_configurations() {
 #[test]
 fn a_missing_rival_is_told_with_the_remedy() {
     let told = BTreeMap::from([(Who::Haproxy, "/nowhere/haproxy".into())]);
-    let why = Programs::find("/bin/true".into(), &[Who::Haproxy], &told).unwrap_err().to_string();
+    let why = Programs::find("/bin/true".into(), &[Who::Haproxy], &told, &[]).unwrap_err().to_string();
     assert!(why.contains("--haproxy /nowhere/haproxy"), "{why}");
 }

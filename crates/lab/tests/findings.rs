@@ -7,7 +7,8 @@ mod common;
 use common::{Shown, fill, settings};
 use weir_lab::prices::Prices;
 use weir_lab::report::{self, Report};
-use weir_lab::scenario::{Mode, Point, Who};
+use weir_lab::scenario::{Mode, Point};
+use weir_lab::who::Who;
 
 const SCENARIO: &str = "\
 id: own

@@ -8,8 +8,9 @@ use common::{Shown, fill, settings};
 use std::path::Path;
 use weir_lab::prices::Prices;
 use weir_lab::report::guide::merge;
-use weir_lab::scenario::{Mode, Point, Who};
+use weir_lab::scenario::{Mode, Point};
 use weir_lab::size::{Demand, answers, told};
+use weir_lab::who::Who;
 
 const SCENARIO: &str = "\
 id: B6

@@ -9,7 +9,8 @@ use common::{Shown, fill, settings};
 use weir_lab::prices::Prices;
 use weir_lab::rate::Rate;
 use weir_lab::report::{self, Report, knee::Where};
-use weir_lab::scenario::{Point, Who};
+use weir_lab::scenario::Point;
+use weir_lab::who::Who;
 
 const WORKERS: &str = "\
 id: B3
@@ -103,6 +104,7 @@ fn shown(who: Who, point: &Point, run: u32) -> Option<Shown> {
         Who::Weir => 1.5,
         Who::Nginx => 1.0,
         Who::Haproxy => 0.9,
+        other => panic!("{other:?} takes no part"),
     };
     let bytes = weir_lab::scenario::bytes(&point.size).unwrap() as f64;
     let each = (20.0 + bytes / 2000.0) * if point.keepalive { 1.0 } else { 3.0 } / speed;

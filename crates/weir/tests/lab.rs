@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use weir_lab::accounting::family;
 use weir_lab::report::Report;
+use weir_lab::report::verdict::Judged;
 use weir_lab::results::Record;
 use weir_lab::stats::median;
+use weir_lab::who::Who;
 use weir_testkit::Deadline;
 
 const SCENARIO: &str = "\
@@ -40,6 +42,25 @@ fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tiny.yaml"), SCENARIO).unwrap();
     dir
+}
+
+/// The records of a quick run of the scenario `id` with this text; it must succeed.
+#[track_caller]
+fn measured(dir: &Path, id: &str, text: &str, words: &[&str]) -> Vec<Record> {
+    let file = format!("{id}.yaml");
+    std::fs::write(dir.join(&file), text).unwrap();
+    let run = lab(dir, &[&["run", "--quick", "--out", "out"], words, &[&file]].concat());
+    assert!(run.status.success(), "{}", printed(&run));
+    let read = |file: PathBuf| serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    records_of(dir, id).into_iter().map(read).collect()
+}
+
+/// The report of what `out` holds.
+#[track_caller]
+fn reported(dir: &Path) -> Report {
+    let made = lab(dir, &["report", "out"]);
+    assert!(made.status.success(), "{}", printed(&made));
+    serde_json::from_str(&std::fs::read_to_string(dir.join("out/report.json")).unwrap()).unwrap()
 }
 
 fn records(dir: &Path) -> Vec<PathBuf> {
@@ -229,13 +250,7 @@ quick: { runs: 1, seconds: 0.2, warmup: 0.05 }
 ";
     // Far beyond what anybody does: such a rate is left out with a reason.
     let text = text.replace("1g", "1000000000");
-    std::fs::write(dir.path().join("more.yaml"), text).unwrap();
-    let run = lab(dir.path(), &["run", "--quick", "--out", "out", "more.yaml"]);
-    assert!(run.status.success(), "{}", printed(&run));
-    let all: Vec<Record> = records_of(dir.path(), "more")
-        .iter()
-        .map(|f| serde_json::from_str(&std::fs::read_to_string(f).unwrap()).unwrap())
-        .collect();
+    let all = measured(dir.path(), "more", &text, &[]);
     // Two modes, at full speed and at a share, two contenders.
     assert_eq!(all.len(), 2 * 2 * 2);
     for record in &all {
@@ -276,19 +291,13 @@ burstable: { baseline: 0.1, launch_credits: 0.001, most_credits: 1 }
 full: { runs: 3, seconds: 1, warmup: 0 }
 quick: { runs: 3, seconds: 1, warmup: 0 }
 ";
-    std::fs::write(dir.path().join("burst.yaml"), text).unwrap();
-    let run = lab(dir.path(), &["run", "--quick", "--out", "out", "burst.yaml"]);
-    assert!(run.status.success(), "{}", printed(&run));
+    let mut all = measured(dir.path(), "burst", text, &[]);
     // A machine without control groups says so, and goes on.
     if let Ok(why) = std::fs::read_to_string(dir.path().join("out/burst/skipped")) {
         assert!(why.contains("CPU time cannot be rationed on this machine"), "{why}");
         return;
     }
-    let mut all: Vec<Record> = records_of(dir.path(), "burst")
-        .iter()
-        .map(|f| serde_json::from_str(&std::fs::read_to_string(f).unwrap()).unwrap())
-        .filter(|r: &Record| r.point.rate.is_some())
-        .collect();
+    all.retain(|r| r.point.rate.is_some());
     all.sort_by_key(|r| r.run);
     let accounts: Vec<_> = all.iter().map(|r| r.account.unwrap()).collect();
     assert_eq!(accounts.len(), 3);
@@ -478,4 +487,121 @@ quick: { runs: 1, seconds: 0.3, warmup: 0 }
         Some(count) => assert!((1_000.0..1_000_000.0).contains(&count), "{count}"),
         None => assert!(!by_processor && !weir_lab::callgrind::is_here(), "{}", printed(&run)),
     }
+}
+
+const AIMS: &str = "\
+id: aims
+title: what is aimed at
+about: for a test
+contenders: [weir, nginx, haproxy]
+points:
+  - { id: files, title: a file, mode: files-http, size: 1k, target: 100 }
+  - { id: files-epoll, title: 'a file, epoll', by: weir-epoll, mode: files-http, size: 1k, target: 100 }
+  - { id: proxy, title: a proxy, mode: http, size: 1k, target: 0.0001 }
+  - { id: shakes, title: full handshakes, mode: handshake-p256, size: '0', target: 100 }
+  - { id: waits, title: waiting, mode: idle-http, size: '0', runs: 1, target: 100 }
+  - { id: waits-tls, title: 'waiting, TLS', mode: idle-https, size: '0', runs: 1, target: 100 }
+  - { id: sites, title: many sites, mode: sites, size: 1k, against: weir-one-site, target: 100 }
+targets: { mean: 0.72, stretch: 0.62, ceiling: 1.0 }
+connections: 4
+idle: 500
+sites: 12
+locations: 3
+full: { runs: 9, seconds: 20, warmup: 2 }
+quick: { runs: 2, seconds: 0.6, warmup: 0.1 }
+";
+
+fn judged(report: &Report) -> &[Judged] {
+    &report.scenarios[0].verdict.as_ref().unwrap().rows
+}
+
+#[test]
+fn targets_are_judged_from_what_was_measured() {
+    let dir = folder();
+    let old = format!("old=weir:{}", env!("CARGO_BIN_EXE_weir"));
+    // First some points, once, beside another build; then the rest.
+    let some = ["--points", "files,waits", "--runs", "1", "--rival", &old, "--io", "epoll"];
+    let first = measured(dir.path(), "aims", AIMS, &some);
+    // A file by both drivers, the other build, nginx and HAProxy; connections that wait by all but the second driver.
+    assert_eq!(first.len(), 5 + 2 * 4);
+    let report = reported(dir.path());
+    let ids: Vec<&str> = judged(&report).iter().map(|r| r.id.as_str()).collect();
+    assert_eq!(ids, ["files", "files-epoll", "waits", "waits-tls"], "what was left out is not missing");
+    for row in judged(&report) {
+        assert!(row.met == Some(true) && row.ratio.unwrap().median > 0.0, "{row:?}");
+        let other = row.others.iter().find(|a| a.contender.name() == "old").unwrap();
+        assert!(other.min <= other.ratio.median && other.ratio.median <= other.max, "{other:?}");
+        assert!(row.best != Some(other.contender), "another build is no measure");
+    }
+    for record in first.iter().filter(|r| r.point.mode.is_idle()) {
+        let idle = record.idle.unwrap();
+        assert!(idle.connections == 500 && idle.bytes_each > 1.0 && idle.bytes_each < 1e6, "{idle:?}");
+    }
+
+    let whole =
+        ["run", "--quick", "--out", "out", "--runs", "1", "--rival", &old, "--io", "epoll", "aims.yaml"];
+    let second = lab(dir.path(), &whole);
+    let said = printed(&second);
+    assert!(second.status.success(), "{said}");
+    assert!(said.contains("3 points measured"), "what is there is not measured again: {said}");
+    let table: Vec<&str> = said.lines().filter(|l| l.starts_with("a proxy ")).collect();
+    assert!(table.len() == 1 && table[0].contains(" no "), "the table stands at the end of a run: {said}");
+    assert!(said.contains("Rows that fall short: a proxy."), "{said}");
+    let report = reported(dir.path());
+    assert_eq!(judged(&report).len(), 7);
+    let row = |id: &str| judged(&report).iter().find(|r| r.id == id).unwrap();
+    assert_eq!((row("proxy").met, row("shakes").met), (Some(false), Some(true)));
+    assert_eq!(row("sites").best, Some(Who::WeirOneSite));
+    let many =
+        report.scenarios[0].rows.iter().find(|r| r.point == row("sites").point && r.contender == Who::Weir);
+    let many = many.unwrap();
+    assert_eq!((many.sites, many.errors, many.bad_status), (Some([12, 3]), 0, 0));
+    assert!(many.start.unwrap().seconds.median > 0.0 && many.start.unwrap().memory.median > 1e6);
+
+    // Runs of other lengths do not mix, and neither do drivers.
+    let longer =
+        lab(dir.path(), &["run", "--quick", "--out", "out", "--seconds", "1", "--io", "epoll", "aims.yaml"]);
+    assert!(!longer.status.success() && printed(&longer).contains("--seconds"), "{}", printed(&longer));
+    let other = lab(dir.path(), &["run", "--quick", "--out", "out", "aims.yaml"]);
+    assert!(!other.status.success() && printed(&other).contains("driver of weir"), "{}", printed(&other));
+}
+
+#[test]
+fn wrk_and_nginx_stand_around_a_server_where_a_scenario_says_so() {
+    let dir = folder();
+    let text = AIMS
+        .replace("connections: 4", "connections: 4\ngenerator: wrk\norigin: nginx")
+        .replace("seconds: 0.6, warmup: 0.1", "seconds: 1, warmup: 1");
+    let words = ["--points", "proxy,sites", "--runs", "1", "--without", "nginx,haproxy"];
+    let all = measured(dir.path(), "aims", &text, &words);
+    assert_eq!(all.len(), 1 + 2);
+    for record in &all {
+        let total = &record.load.total;
+        assert_eq!((record.load.version.as_str(), total.errors.sum(), total.status.failed()), ("wrk", 0, 0));
+        assert!(total.requests > 10 && record.cpu_us_per_request > 0.1, "{total:?}");
+        assert!(total.latency.at(99.0) >= total.latency.at(50.0) && total.latency.at(50.0) > Some(0.0));
+    }
+    let report = reported(dir.path());
+    let proxy = judged(&report).iter().find(|r| r.id == "proxy").unwrap();
+    assert_eq!((proxy.met, proxy.why.as_deref()), (Some(false), Some("nobody to compare with")));
+}
+
+#[test]
+fn rivals_and_points_that_do_not_exist_are_named() {
+    let dir = folder();
+    std::fs::write(dir.path().join("aims.yaml"), AIMS).unwrap();
+    let said = |words: &[&str]| {
+        let run = lab(dir.path(), &[&["run", "--quick", "aims.yaml"], words].concat());
+        assert!(!run.status.success());
+        printed(&run)
+    };
+    assert!(said(&["--points", "prxy"]).contains("no point's name begins with `prxy`"));
+    assert!(
+        said(&["--rival", "old=weir:/nowhere/weir"])
+            .contains("--rival old=weir: /nowhere/weir: there is no such")
+    );
+    assert!(said(&["--rival", "nginx:/usr/sbin/nginx"]).contains("NAME=KIND:PATH is wanted"));
+    assert!(said(&["--rival", "x=haproxy:/bin/true"]).contains("/bin/true is no haproxy"));
+    let listed = lab(dir.path(), &["list", "aims.yaml"]);
+    assert!(printed(&listed).lines().any(|l| l.starts_with("files-epoll ")), "{}", printed(&listed));
 }

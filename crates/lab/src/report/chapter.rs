@@ -5,11 +5,14 @@
 //! Driven by: `report`.
 
 use super::published::{By, Curve, Quantity, published};
-use super::{Chapter, Each, KneeOf, Missing, Row, facet, findings, knee, unique};
+use super::{
+    Beginning, Chapter, Each, KneeOf, Missing, Row, Waiting, facet, findings, knee, unique, verdict,
+};
 use crate::machine::Seats;
-use crate::results::{Record, Results, Settings};
-use crate::scenario::{Placement, Point, Scenario, Who, bytes, takes_part};
+use crate::results::{Record, Results, Settings, not_done};
+use crate::scenario::{Mode, Placement, Point, Scenario, bytes};
 use crate::stats::{Estimate, estimate, median};
+use crate::who::Who;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use weir_loadgen::report::{Latency, Tls};
@@ -29,31 +32,37 @@ pub(super) fn of(
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
     let skipped = results.skipped(scenario);
     let points = if skipped.is_some() { Vec::new() } else { scenario.points(settings.quick) };
+    let more = settings.more();
     for point in points {
         if let Err(why) = Seats::divide(scenario.placement, point.workers, &cpus) {
-            missing.push(Missing { point, contender: None, why });
+            missing.push(Missing { point, contender: None, why, failed: false });
             continue;
         }
+        let runs = scenario.effort_at(&point, settings.quick).runs;
         let all: Vec<(Who, Vec<Record>)> = scenario
-            .contenders
-            .iter()
-            .filter(|who| takes_part(**who, point.mode))
-            .map(|&who| Ok((who, results.records(scenario, &point, who, effort.runs)?)))
+            .contenders_at(&point, settings.quick, &more)
+            .into_iter()
+            .map(|who| Ok((who, results.records(scenario, &point, who, runs)?)))
             .collect::<Result<_>>()?;
         let weir: &[Record] = all.iter().find(|(w, _)| *w == Who::Weir).map_or(&[], |(_, r)| r.as_slice());
         for (who, records) in &all {
             let failure = results.failure(scenario, &point, *who);
-            if failure.is_some() || (records.len() as u32) < effort.runs {
-                let why =
-                    failure.unwrap_or_else(|| format!("{} of {} runs done", records.len(), effort.runs));
-                missing.push(Missing { point: point.clone(), contender: Some(*who), why });
+            if failure.is_some() || (records.len() as u32) < runs {
+                let failed = failure.as_ref().is_some_and(|why| *why != not_done(*who));
+                let why = failure.unwrap_or_else(|| format!("{} of {runs} runs done", records.len()));
+                missing.push(Missing { point: point.clone(), contender: Some(*who), why, failed });
             }
             for begun in records.iter().map(|r| r.load.started_unix_s) {
                 let (first, last) = span.unwrap_or((begun, begun));
                 *span = Some((first.min(begun), last.max(begun)));
             }
             if !records.is_empty() {
-                rows.push(row(&point, *who, records, weir)?);
+                let mut row = row(&point, *who, records, weir)?;
+                row.sites = (point.mode == Mode::Sites).then(|| match who {
+                    Who::WeirOneSite => [1, scenario.locations],
+                    _ => [scenario.sites(settings.quick), scenario.locations],
+                });
+                rows.push(row);
             }
         }
     }
@@ -63,6 +72,7 @@ pub(super) fn of(
         about: scenario.about.trim().to_owned(),
         runs: effort.runs,
         seconds: effort.seconds,
+        verdict: None,
         skipped,
         packed: scenario.placement == Placement::Packed,
         findings: Vec::new(),
@@ -72,6 +82,11 @@ pub(super) fn of(
         published: published(&scenario.id).cloned(),
         curves: scenario.published.iter().map(own_curve).collect(),
     };
+    if chapter.skipped.is_none() {
+        let goals = scenario.goals(settings.quick);
+        let counted = scenario.all_goals(settings.quick).iter().filter(|g| g.counts()).count();
+        chapter.verdict = verdict::of(&chapter, (&goals, scenario.targets, counted), settings);
+    }
     chapter.findings = findings::of(&chapter);
     Ok(chapter)
 }
@@ -137,6 +152,9 @@ fn row(point: &Point, who: Who, records: &[Record], weir: &[Record]) -> Result<R
         memory_peak: records.iter().map(|r| r.memory_peak).max().unwrap_or(0),
         errors: sum(&|r| r.load.total.errors.sum()),
         bad_status: sum(&|r| r.load.total.status.failed()),
+        start: beginning(records),
+        idle: waiting(records),
+        sites: None,
         doubts,
         shared_cpus: records.iter().any(|r| r.shared_cpus),
         instructions: instructions(records),
@@ -145,6 +163,23 @@ fn row(point: &Point, who: Who, records: &[Record], weir: &[Record]) -> Result<R
         each: records.iter().map(each).collect(),
         distribution: distribution(records)?,
     })
+}
+
+/// How the server began, of each that was started: runs of one server tell the same.
+fn beginning(records: &[Record]) -> Option<Beginning> {
+    let mut starts: Vec<_> = records.iter().filter_map(|r| r.start).collect();
+    starts.dedup();
+    let values =
+        |of: fn(&crate::servers::Start) -> f64| estimate(&starts.iter().map(of).collect::<Vec<f64>>());
+    (!starts.is_empty())
+        .then(|| Beginning { seconds: values(|s| s.seconds), memory: values(|s| s.memory as f64) })
+}
+
+fn waiting(records: &[Record]) -> Option<Waiting> {
+    let found: Vec<_> = records.iter().filter_map(|r| r.idle).collect();
+    let connections = found.first()?.connections;
+    let bytes: Vec<f64> = found.iter().map(|idle| idle.bytes_each).collect();
+    Some(Waiting { connections, bytes_each: estimate(&bytes) })
 }
 
 /// Instructions a request, if every run has them.
@@ -164,6 +199,7 @@ fn each(record: &Record) -> Each {
         steal: record.load.generator.steal,
         credits: record.account.map(|a| a.after),
         limited: record.account.map(|a| a.limited),
+        idle_bytes: record.idle.map(|i| i.bytes_each),
     }
 }
 

@@ -6,9 +6,10 @@
 
 use super::knee::{TIMES, Where};
 use super::published::{By, Quantity};
-use super::{Chapter, KneeOf, Row, facet, number, unique, unit, with_interval, words};
-use crate::scenario::{Key, Who};
+use super::{Chapter, KneeOf, Row, counted, facet, number, unique, unit, verdict, with_interval, words};
+use crate::scenario::Key;
 use crate::stats::{Estimate, estimate, geometric_mean};
+use crate::who::Who;
 use weir_loadgen::report::Work;
 
 /// A ratio to one rival over several points.
@@ -32,6 +33,13 @@ pub(super) type Kind = (crate::scenario::Mode, Work);
 /// The kinds of a chapter, in their order.
 pub(super) fn kinds(chapter: &Chapter) -> Vec<Kind> {
     unique(chapter.rows.iter().map(|r| (r.point.mode, r.work)))
+}
+
+/// The rivals of a chapter: nginx and HAProxy first, then those that were added.
+pub(super) fn rivals(chapter: &Chapter) -> Vec<Who> {
+    let mut all = unique(chapter.rows.iter().map(|r| r.contender).filter(|who| who.is_rival()));
+    all.sort();
+    all
 }
 
 /// A kind in words.
@@ -98,7 +106,10 @@ pub(super) fn of(chapter: &Chapter) -> Vec<String> {
     if chapter.rows.is_empty() {
         return found;
     }
-    for who in [Who::Nginx, Who::Haproxy] {
+    if let Some(verdict) = &chapter.verdict {
+        found.extend(verdict::sentences(chapter, verdict));
+    }
+    for who in rivals(chapter) {
         found.extend(beside(chapter, who, "Rate", rates));
         found.extend(beside(chapter, who, "CPU time each", cpu));
     }
@@ -136,10 +147,6 @@ fn beside(
         })
         .collect();
     (!parts.is_empty()).then(|| format!("{what}, Weir ÷ {}: {}.", who.name(), parts.join("; ")))
-}
-
-fn counted(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// The knees of each curve, side by side.
@@ -228,7 +235,7 @@ fn beside_published(chapter: &Chapter) -> Vec<String> {
             format!(
                 "{}: nginx with {} does {} {} here; published: {} ({}), {} times as much.",
                 words(row, &["workers"]),
-                counted(usize::from(row.point.workers), "worker"),
+                counted(u32::from(row.point.workers), "worker"),
                 with_interval(&of(row), 1.0),
                 unit(curve.quantity),
                 number(published),
@@ -291,7 +298,7 @@ fn doubts(chapter: &Chapter) -> Vec<String> {
     }
     if !chapter.missing.is_empty() {
         let points = unique(chapter.missing.iter().map(|m| facet(&m.point, &[]))).len();
-        found.push(format!("{} have no figures, or not all; see below.", counted(points, "point")));
+        found.push(format!("{} have no figures, or not all; see below.", counted(points as u32, "point")));
     }
     found
 }

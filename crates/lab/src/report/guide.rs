@@ -71,7 +71,7 @@ pub fn machines(dir: &Path) -> Result<Vec<Measured>> {
 fn measured(name: Option<&str>, dir: &Path) -> Result<Measured> {
     let report = super::read(dir)?;
     let (results, _) = Results::read(dir)?;
-    let scenarios = results.scenarios()?.into_iter().map(|s| (s.id, s.text)).collect();
+    let scenarios = results.scenarios(report.quick)?.into_iter().map(|s| (s.id, s.text)).collect();
     let name = name.map_or_else(|| class(&report), str::to_owned);
     Ok(Measured { name, report, scenarios })
 }

@@ -4,12 +4,12 @@
 //! Never: holds a script, or a figure that `report.json` does not have.
 //! Driven by: `report`; `merge` puts its guide into the same frame.
 
-use super::findings::{Against, cpu, kinds, rates, title};
+use super::findings::{Against, cpu, kinds, rates, rivals, title};
 use super::plot::escaped;
 use super::tables::{self, HEAD, cells, environment, legend};
-use super::{Chapter, Report, plots};
+use super::{Chapter, Report, plots, unique, verdict};
 use crate::prices::Prices;
-use crate::scenario::Who;
+use crate::who::Who;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
@@ -52,6 +52,7 @@ pub(super) fn page(report: &Report, prices: &Prices) -> String {
 const READING: &str = "<section id=\"reading\"><h2>How to read this</h2>\n<ul>\
 <li>Each figure is the median of its runs; the range beside it is the 95% interval of the percentile bootstrap. With three runs that is their range.</li>\
 <li>Ratios are formed within a round, in which all contenders were loaded one after the other. A difference counts as one only where its interval does not hold 1.</li>\
+<li>A target is met if the lower end of the interval of a ratio is at or below it. The measure is the rival that costs least; an interval wants nine pairs.</li>\
 <li>The knee is where the 95th percentile of response times passes 10 times the unloaded one (and at least 5 ms) for good, or less than 98% of the requests wanted are completed; interpolated between measured rates. Each round has a knee of its own, and the interval is over these.</li>\
 <li>CPU time is what the kernel's scheduler charged the server's threads with. Kernel work that no thread is charged for is not in it.</li>\
 <li>Dashed lines with hollow marks are figures that somebody else published, measured on other machines: their shape compares, their height does not.</li>\
@@ -64,10 +65,13 @@ fn head(report: &Report) -> String {
         Some(version(line).map_or_else(|| name.to_owned(), |v| format!("{name} {v}")))
     };
     let weir = told("weir", "Weir").unwrap_or_default();
-    let rivals: Vec<String> = [("nginx", "nginx"), ("haproxy", "HAProxy")]
+    let mut rivals: Vec<String> = [("nginx", "nginx"), ("haproxy", "HAProxy")]
         .iter()
         .filter_map(|(who, name)| told(who, name))
         .collect();
+    let rows = report.scenarios.iter().flat_map(|c| &c.rows);
+    let named = unique(rows.map(|r| r.contender).filter(|who| matches!(who, Who::Named(_))));
+    rivals.extend(named.iter().map(|who| who.name().to_owned()));
     let beside = if rivals.is_empty() { String::new() } else { format!(" beside {}", rivals.join(" and ")) };
     let what = if e.virtualisation.is_empty() { String::new() } else { format!(", {}", e.virtualisation) };
     let when = report.measured.map_or_else(String::new, |(first, _)| format!("; {}", date(first)));
@@ -92,10 +96,8 @@ fn version(line: &str) -> Option<&str> {
 
 /// Ratios of all scenarios in one table.
 fn summary(report: &Report) -> String {
-    let rivals: Vec<Who> = [Who::Nginx, Who::Haproxy]
-        .into_iter()
-        .filter(|w| report.scenarios.iter().any(|c| c.rows.iter().any(|r| r.contender == *w)))
-        .collect();
+    let mut rivals: Vec<Who> = unique(report.scenarios.iter().flat_map(rivals));
+    rivals.sort();
     let mut out = "<section id=\"summary\"><h2>At a glance</h2>\n<p>Weir divided by each rival: geometric means over the points of a \
                    scenario, with their intervals, and in how many points the interval lies above or below 1.</p>\n\
                    <div class=\"wide\"><table><thead><tr><th>scenario</th><th>work</th>"
@@ -157,6 +159,9 @@ fn section(chapter: &Chapter, list: &Prices) -> String {
         let _ = writeln!(out, "<p class=\"about\">Published: {link}. {}.</p>", escaped(&published.what));
         out += &list_of("", &published.statements);
     }
+    if let Some(verdict) = &chapter.verdict {
+        let _ = write!(out, "<h3>Ratios and targets</h3>\n{}", verdict::table(verdict).html());
+    }
     out += &list_of("Findings", &chapter.findings);
     for (heading, figures) in plots::of(chapter) {
         let _ = write!(out, "<h3>{heading}</h3>\n<div class=\"plots\">\n{}</div>\n", figures.concat());
@@ -201,7 +206,7 @@ fn rows(chapter: &Chapter) -> String {
     let mut before = None;
     for row in &chapter.rows {
         let first = if before == Some(&row.point) { "" } else { " first" };
-        let _ = write!(out, "<tr class=\"{}{first}\">", row.contender.name());
+        let _ = write!(out, "<tr class=\"{}{first}\">", row.contender.class());
         for ((figure, interval), (_, figures)) in cells(row).into_iter().zip(HEAD) {
             let small = interval.map_or_else(String::new, |i| format!("<small>{}</small>", escaped(&i)));
             let _ = write!(
@@ -222,8 +227,9 @@ fn rows(chapter: &Chapter) -> String {
     out
 }
 
-/// A moment, as `2026-11-22 01:23 UTC`.
-pub(super) fn date(unix_s: f64) -> String {
+/// A moment, in seconds since 1970, as `2026-11-22 01:23 UTC`.
+#[must_use]
+pub fn date(unix_s: f64) -> String {
     let seconds = unix_s.max(0.0) as i64;
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Civil from days: years that begin in March have their leap day at their end.

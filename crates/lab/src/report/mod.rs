@@ -14,12 +14,16 @@ mod plot;
 mod plots;
 pub mod published;
 mod tables;
+pub mod verdict;
+
+pub use html::date;
 
 use crate::machine::Environment;
 use crate::prices::Prices;
 use crate::results::{Results, Settings, write};
-use crate::scenario::{Point, Who};
+use crate::scenario::Point;
 use crate::stats::Estimate;
+use crate::who::{Driver, Who};
 use anyhow::Result;
 use published::{Curve, Published, Quantity};
 use serde::{Deserialize, Serialize};
@@ -37,6 +41,9 @@ pub struct Report {
     /// Whether Weir was built without optimisation.
     #[serde(default)]
     pub debug_build: bool,
+    /// How Weir's sockets were driven, if it was told.
+    #[serde(default)]
+    pub driver: Option<Driver>,
     /// When the first and the last run began, seconds since 1970-01-01 UTC; nothing without runs.
     #[serde(default)]
     pub measured: Option<(f64, f64)>,
@@ -59,6 +66,9 @@ pub struct Chapter {
     pub runs: u32,
     /// Measured seconds of each.
     pub seconds: f64,
+    /// Points that have names: ratios to the best rival, and whether they meet their targets.
+    #[serde(default)]
+    pub verdict: Option<verdict::Verdict>,
     /// Why this machine could not run it.
     #[serde(default)]
     pub skipped: Option<String>,
@@ -128,6 +138,15 @@ pub struct Row {
     pub switches: f64,
     /// Memory of the server at its most, bytes.
     pub memory_peak: u64,
+    /// How it began.
+    #[serde(default)]
+    pub start: Option<Beginning>,
+    /// What waiting connections cost it, where that was measured.
+    #[serde(default)]
+    pub idle: Option<Waiting>,
+    /// Sites, and locations of each, where there were many.
+    #[serde(default)]
+    pub sites: Option<[u32; 2]>,
     /// Failures that the generator counted, of all kinds, in all runs.
     pub errors: u64,
     /// Answers with a status of 400 or more, in all runs.
@@ -148,6 +167,24 @@ pub struct Row {
     pub each: Vec<Each>,
     /// Response times of all runs: microseconds, and the share of requests that did not exceed them.
     pub distribution: Vec<(f64, f64)>,
+}
+
+/// How a server began.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Beginning {
+    /// From its start to its listening, seconds.
+    pub seconds: Estimate,
+    /// Its memory by then, bytes.
+    pub memory: Estimate,
+}
+
+/// Connections that were used once and waited.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// How many.
+    pub connections: u32,
+    /// What each cost, bytes.
+    pub bytes_each: Estimate,
 }
 
 /// One run.
@@ -171,6 +208,9 @@ pub struct Each {
     /// On a burstable machine: the share of the time in which it was held to the baseline.
     #[serde(default)]
     pub limited: Option<f64>,
+    /// What each waiting connection cost, bytes.
+    #[serde(default)]
+    pub idle_bytes: Option<f64>,
 }
 
 /// The knee of one curve.
@@ -193,6 +233,9 @@ pub struct Missing {
     pub contender: Option<Who>,
     /// Why.
     pub why: String,
+    /// Whether something failed; else it does no such work, was left out, or is still to be measured.
+    #[serde(default)]
+    pub failed: bool,
 }
 
 /// Reads the results in `dir` and writes `report.json`, `report.csv`, `report.md` and `report.html` there.
@@ -216,12 +259,12 @@ pub fn read(dir: &Path) -> Result<Report> {
     let (results, settings) = Results::read(dir)?;
     let mut span = None;
     let chapters = results
-        .scenarios()?
+        .scenarios(settings.quick)?
         .iter()
         .map(|scenario| chapter::of(&results, scenario, &settings, &mut span))
         .collect::<Result<_>>()?;
-    let Settings { schema, quick, debug_build, environment } = settings;
-    Ok(Report { schema, quick, debug_build, measured: span, environment, scenarios: chapters })
+    let Settings { schema, quick, debug_build, driver, environment, .. } = settings;
+    Ok(Report { schema, quick, debug_build, driver, measured: span, environment, scenarios: chapters })
 }
 
 impl Chapter {
@@ -283,8 +326,14 @@ fn words(row: &Row, without: &[&str]) -> String {
         Work::NewConnections => words.push("a connection a request".into()),
         Work::Requests | Work::Echo | Work::Handshakes => {}
     }
-    if row.work != Work::Handshakes && !without.contains(&"size") {
+    if row.work != Work::Handshakes && !point.mode.is_idle() && !without.contains(&"size") {
         words.push(format!("{}B", size(&point.size)));
+    }
+    if let Some([sites, _]) = row.sites {
+        words.push(counted(sites, "site"));
+    }
+    if let Some(idle) = &row.idle {
+        words.push(format!("{} B each of {}", number(idle.bytes_each.median), whole(idle.connections)));
     }
     if point.workers > 1 && !without.contains(&"workers") {
         words.push(format!("{} workers", point.workers));
@@ -293,6 +342,16 @@ fn words(row: &Row, without: &[&str]) -> String {
         words.push(format!("{}/s", number(rate)));
     }
     words.join(", ")
+}
+
+/// So many of something.
+fn counted(n: u32, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{} {what}s", whole(n)) }
+}
+
+/// A whole number for people.
+fn whole(n: u32) -> String {
+    if n < 1000 { n.to_string() } else { number(f64::from(n)) }
 }
 
 /// A size for people, less its B: `1 K`, `128 `.

@@ -140,7 +140,7 @@ fn lines_of(
             })
             .collect();
         marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Line { name: who.name().to_owned(), who: who.name(), style: Style::Solid, marked: true, marks }
+        Line { name: who.name().to_owned(), who: who.class(), style: Style::Solid, marked: true, marks }
     };
     unique(rows.iter().map(|r| r.contender)).into_iter().map(of).collect()
 }
@@ -160,7 +160,7 @@ fn rule(knee: &KneeOf) -> Rule {
         Where::Below => format!("{} knee below {}", knee.contender.name(), number(rate.median)),
     };
     Rule {
-        who: knee.contender.name(),
+        who: knee.contender.class(),
         style: Style::Solid,
         at: rate.median,
         interval: (knee.knee.place == Where::Found).then_some((rate.low, rate.high)),
@@ -231,7 +231,7 @@ fn run_by_run(chapter: &Chapter) -> Vec<String> {
         for (name, quantity, of) in what {
             let line = |row: &&Row| Line {
                 name: row.contender.name().to_owned(),
-                who: row.contender.name(),
+                who: row.contender.class(),
                 style: Style::Solid,
                 marked: true,
                 marks: row
@@ -312,7 +312,7 @@ fn grouped(
                     let value = of(row);
                     Bar {
                         name: row.contender.name().to_owned(),
-                        who: row.contender.name(),
+                        who: row.contender.class(),
                         style: Style::Solid,
                         value: value.median,
                         interval: Some((value.low, value.high)),
@@ -389,7 +389,7 @@ fn ratios(chapter: &Chapter) -> Vec<String> {
     for (n, (title, note, of)) in what.into_iter().enumerate() {
         // At a rate that is given, or on one CPU for all, rates say nothing of the server.
         let usable =
-            |r: &&Row| r.contender != Who::Direct && (n == 1 || (r.rate_wanted.is_none() && !chapter.packed));
+            |r: &&Row| r.contender.is_rival() && (n == 1 || (r.rate_wanted.is_none() && !chapter.packed));
         let all: Vec<Ratio> = chapter
             .rows
             .iter()
@@ -404,7 +404,8 @@ fn ratios(chapter: &Chapter) -> Vec<String> {
                     doubts(r)
                 );
                 let (group, name) = (kind_title((r.point.mode, r.work)), rest(r));
-                Some(Ratio { group, name, who: r.contender.name(), value, tip })
+                let rival = r.contender.name().to_owned();
+                Some(Ratio { group, name, who: r.contender.class(), rival, value, tip })
             })
             .collect();
         if !all.is_empty() {
@@ -419,7 +420,7 @@ fn distributions(chapter: &Chapter) -> Vec<String> {
     let draw = |rows: &Vec<&Row>| {
         let line = |row: &&Row| Line {
             name: row.contender.name().to_owned(),
-            who: row.contender.name(),
+            who: row.contender.class(),
             style: Style::Solid,
             marked: false,
             marks: row

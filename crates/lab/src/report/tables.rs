@@ -7,7 +7,7 @@
 use super::knee::Where;
 use super::plot::escaped;
 use super::published::{By, Quantity};
-use super::{Chapter, Report, Row, findings, number, unique, unit, with_interval, words};
+use super::{Chapter, Report, Row, findings, number, unique, unit, verdict, with_interval, words};
 use crate::prices::Prices;
 use crate::scenario::{Mode, Who};
 use crate::stats::Estimate;
@@ -19,7 +19,8 @@ pub(super) fn csv(report: &Report) -> String {
         "scenario,mode,keepalive,bytes,workers,contender,runs,requests,rate,rate_low,rate_high,gbit_s,mean_us,p50_us,p95_us,\
          p99_us,p99_low,p99_high,cpu_us,cpu_low,cpu_high,switches,memory_peak,errors,bad_status,shared_cpus,weir_over_this,doubts,\
          work,rate_wanted,gbit_low,gbit_high,mean_low,mean_high,p50_low,p50_high,p95_low,p95_high,cpus,cpus_low,cpus_high,\
-         weir_over_this_low,weir_over_this_high,weir_cpu_over_this,weir_cpu_over_this_low,weir_cpu_over_this_high,tls,instructions\n",
+         weir_over_this_low,weir_over_this_high,weir_cpu_over_this,weir_cpu_over_this_low,weir_cpu_over_this_high,tls,instructions,\
+         start_s,start_memory,idle_connections,idle_bytes,idle_bytes_low,idle_bytes_high,row,ratio,ratio_low,ratio_high,target,met\n",
     );
     for (chapter, row) in report.scenarios.iter().flat_map(|c| c.rows.iter().map(move |r| (c, r))) {
         let _ = writeln!(out, "{}", fields(chapter, row).join(","));
@@ -58,6 +59,17 @@ fn fields(chapter: &Chapter, row: &Row) -> Vec<String> {
     fields.extend(maybe(row.weir_cpu_over_this));
     fields.push(row.tls.clone().unwrap_or_default());
     fields.push(row.instructions.map_or_else(String::new, |e| e.median.to_string()));
+    let start = row.start.map(|s| [s.seconds.median.to_string(), s.memory.median.to_string()]);
+    fields.extend(start.unwrap_or_default());
+    fields.push(row.idle.map_or_else(String::new, |i| i.connections.to_string()));
+    fields.extend(maybe(row.idle.map(|i| i.bytes_each)));
+    let judged = chapter.verdict.iter().flat_map(|v| &v.rows);
+    let judged = judged.into_iter().find(|j| j.point == row.point && j.by == row.contender);
+    fields.push(judged.map_or_else(String::new, |j| j.id.clone()));
+    fields.extend(maybe(judged.and_then(|j| j.ratio)));
+    let told = |value: Option<String>| value.unwrap_or_default();
+    fields.push(told(judged.and_then(|j| j.target).map(|t| t.to_string())));
+    fields.push(told(judged.and_then(|j| j.met).map(|m| m.to_string())));
     fields
 }
 
@@ -85,6 +97,9 @@ pub(super) fn environment(report: &Report) -> Vec<(String, String)> {
     }
     if !e.instructions.is_empty() {
         lines.push(("instructions".to_owned(), e.instructions.clone()));
+    }
+    if let Some(driver) = report.driver {
+        lines.push(("driver of weir".to_owned(), driver.word().to_owned()));
     }
     lines.push(("build of weir".to_owned(), if report.debug_build { "debug" } else { "release" }.to_owned()));
     lines.push(("runs".to_owned(), if report.quick { "quick" } else { "full" }.to_owned()));
@@ -130,6 +145,10 @@ pub(super) fn cells(row: &Row) -> [Cell; 13] {
     let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
     let plain = |text: String| (text, None);
     let figure = |e: &Estimate, scale: f64| {
+        // What was not measured is no figure: nothing is requested of connections that wait.
+        if row.idle.is_some() {
+            return ("–".to_owned(), None);
+        }
         (number(e.median * scale), Some(format!("{}–{}", number(e.low * scale), number(e.high * scale))))
     };
     let ratio = |e: Option<Estimate>| {
@@ -172,7 +191,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    fn new(head: &[(&str, bool)]) -> Self {
+    pub(super) fn new(head: &[(&str, bool)]) -> Self {
         Self { head: head.iter().map(|(h, n)| ((*h).to_owned(), *n)).collect(), rows: Vec::new() }
     }
 
@@ -191,6 +210,26 @@ impl Table {
         format!(
             "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
         )
+    }
+
+    /// For a terminal: columns as wide as what stands in them.
+    pub(super) fn text(&self) -> String {
+        let head: Vec<String> = self.head.iter().map(|h| h.0.clone()).collect();
+        let length = |cell: &String| cell.chars().count();
+        let width = |n: usize| {
+            let column = self.rows.iter().filter_map(|r| r.get(n)).chain(head.get(n));
+            column.map(length).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths).zip(&self.head);
+            let padded = cells.map(|((cell, width), (_, figures))| {
+                let gap = " ".repeat(width - length(cell));
+                if *figures { gap + cell } else { cell.clone() + &gap }
+            });
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        };
+        std::iter::once(&head).chain(&self.rows).map(line).collect()
     }
 
     /// As Markdown.
@@ -309,7 +348,7 @@ pub(super) fn missing(chapter: &Chapter) -> Vec<String> {
     let line = |(who, why): (Option<Who>, String)| {
         let same = chapter.missing.iter().filter(|m| key(m) == (who, why.clone()));
         let points: Vec<String> = same.map(|m| m.point.name()).collect();
-        format!("{} at {}: {why}", who.map_or("everybody", Who::name), points.join(", "))
+        format!("{} at {}: {why}", who.as_ref().map_or("everybody", Who::name), points.join(", "))
     };
     unique(chapter.missing.iter().map(key)).into_iter().map(line).collect()
 }
@@ -327,6 +366,9 @@ pub(super) fn markdown(report: &Report, list: &Prices) -> String {
     );
     for chapter in &report.scenarios {
         let _ = writeln!(out, "\n## {}: {}\n\n{}\n", chapter.id, chapter.title, chapter.about);
+        if let Some(verdict) = &chapter.verdict {
+            let _ = writeln!(out, "{}", verdict::table(verdict).markdown());
+        }
         for finding in &chapter.findings {
             let _ = writeln!(out, "- {finding}");
         }

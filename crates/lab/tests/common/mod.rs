@@ -13,7 +13,9 @@ use std::path::Path;
 use weir_lab::machine::Seats;
 use weir_lab::rate::Rate;
 use weir_lab::results::{Record, Results, SCHEMA, Settings};
-use weir_lab::scenario::{Point, Scenario, Who, takes_part};
+use weir_lab::scenario::{Point, Scenario};
+use weir_lab::scope::Scope;
+use weir_lab::who::Who;
 use weir_loadgen::report::{Latency, Report, Work, empty_histogram};
 
 /// What a run is to have shown.
@@ -23,7 +25,7 @@ pub(crate) struct Shown {
     pub(crate) rate: f64,
     /// Median response time, microseconds; the others spread around it.
     pub(crate) us: f64,
-    /// CPU time, microseconds a request.
+    /// CPU time, microseconds a request; where connections wait, bytes of each.
     pub(crate) cpu_us: f64,
 }
 
@@ -52,12 +54,12 @@ pub(crate) fn fill(
 ) {
     let results = Results::open(dir, settings).unwrap();
     let scenario = Scenario::parse(scenario).unwrap();
-    results.begin(&scenario).unwrap();
-    let runs = scenario.effort(true).runs;
+    results.begin(&scenario, &Scope::default()).unwrap();
     let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
     let fits = |p: &Point| Seats::divide(scenario.placement, p.workers, &cpus).is_ok();
     for point in scenario.points(true).into_iter().filter(fits) {
-        for who in scenario.contenders.iter().copied().filter(|w| takes_part(*w, point.mode)) {
+        let runs = scenario.effort_at(&point, true).runs;
+        for who in scenario.contenders_at(&point, true, &settings.more()) {
             for run in 0..runs {
                 if let Some(shown) = shown(who, &point, run) {
                     results.keep(&scenario, &record(who, &point, run, shown)).unwrap();
@@ -92,7 +94,10 @@ fn record(who: Who, point: &Point, run: u32, shown: Shown) -> Record {
     if let Some(Rate::PerSecond(rate)) = point.rate {
         load.total.rate_wanted = Some(rate);
     }
+    let idle = point.mode.is_idle();
     serde_json::from_value(serde_json::json!({
+        "idle": idle.then(|| serde_json::json!({ "connections": 1000, "bytes_each": shown.cpu_us })),
+        "start": { "seconds": 0.5, "memory": 100 << 20 },
         "point": point, "contender": who, "run": run, "shared_cpus": false, "cpu_us_per_request": shown.cpu_us,
         "switches_per_request": 0.1, "memory_peak": 20 << 20, "load": load,
     }))

@@ -11,11 +11,13 @@ use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use weir_lab::cluster::Address;
 use weir_lab::prices::{self, Prices};
-use weir_lab::report::{self, guide};
+use weir_lab::report::{self, guide, verdict};
 use weir_lab::run::{self, Options};
-use weir_lab::scenario::{Mode, Scenario, Who, bytes};
+use weir_lab::scenario::{Mode, Scenario, bytes};
+use weir_lab::scope::Scope;
 use weir_lab::servers::Ports;
 use weir_lab::size::{self, Demand};
+use weir_lab::who::{Driver, Rival, Who};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -23,6 +25,9 @@ Examples:
   weir lab run --quick B8             minutes instead of hours
   weir lab run --out results all      everything; Ctrl-C stops it, the same command goes on
   weir lab run mine.yaml              a scenario of your own (docs/lab.md)
+  weir lab list packed                its points
+  weir lab run --points proxy,static-1k --runs 5 --rival old=weir:/tmp/weir packed
+                                      some points, beside another build too
   weir lab report results             report.html, report.md, report.csv, report.json
   weir lab merge --out guide metal=r1 vm=r2    one sizing guide of several machines
   weir lab size --rps 200000 --tps 5000 --page 10k    cores and machines for a load, from what was measured";
@@ -39,8 +44,12 @@ pub(super) struct Lab {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the scenarios that come along, and how long they take.
-    List,
+    /// Show the scenarios that come along, and how long they take; or the points of one.
+    List {
+        /// The scenario whose points are shown: a name, or a file.
+        #[arg(value_name = "SCENARIO")]
+        scenario: Option<String>,
+    },
     /// Measure scenarios: Weir beside the nginx and haproxy of this machine.
     Run(Run),
     /// Sum up what was measured: HTML, Markdown, CSV and JSON in the same folder.
@@ -152,9 +161,33 @@ struct Run {
     /// The haproxy to compare with, instead of the one on PATH.
     #[arg(long, value_name = "PROGRAM")]
     haproxy: Option<PathBuf>,
+    /// A further rival: NAME=KIND:PROGRAM, KIND is nginx, haproxy or weir (another build); may be repeated.
+    #[arg(
+        long = "rival",
+        value_name = "NAME=KIND:PROGRAM",
+        value_delimiter = ',',
+        env = "WEIR_RIVALS",
+        hide_env_values = true
+    )]
+    rivals: Vec<String>,
     /// Leave a contender out; may be repeated.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    without: Vec<Rival>,
+    without: Vec<Left>,
+    /// Only points whose name begins with one of these (`weir lab list SCENARIO` shows them).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    points: Vec<String>,
+    /// Runs of each contender at each point, instead of what the scenario says.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Measured seconds of each run, instead of what the scenario says.
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// How the Weir that is measured drives its sockets (its epoll rows are epoll's anyway).
+    #[arg(long, value_name = "DRIVER", value_enum)]
+    io: Option<super::weir::IoWord>,
+    /// Count no instructions where the scenario asks for it: callgrind takes its time.
+    #[arg(long)]
+    no_instructions: bool,
     /// The first port that servers listen on; the next ones follow [default: whatever is free]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -171,16 +204,37 @@ fn ingress(word: &str) -> Result<(Who, Address), anyhow::Error> {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Rival {
+enum Left {
     Nginx,
     Haproxy,
     Direct,
 }
 
+impl From<Left> for Who {
+    fn from(left: Left) -> Self {
+        match left {
+            Left::Nginx => Self::Nginx,
+            Left::Haproxy => Self::Haproxy,
+            Left::Direct => Self::Direct,
+        }
+    }
+}
+
+impl From<super::weir::IoWord> for Driver {
+    fn from(word: super::weir::IoWord) -> Self {
+        match word {
+            super::weir::IoWord::Auto => Self::Auto,
+            super::weir::IoWord::Uring => Self::Uring,
+            super::weir::IoWord::Epoll => Self::Epoll,
+        }
+    }
+}
+
 /// Obeys: exit 0 if everything was measured.
 pub(super) fn run(lab: Lab) -> ExitCode {
     let done = match lab.command {
-        Command::List => list(),
+        Command::List { scenario: None } => list(),
+        Command::List { scenario: Some(word) } => points(&word),
         Command::Run(words) => measure(words),
         Command::Report { dir, prices } => sum_up(&dir, prices.as_deref()),
         Command::Merge(words) => merge(&words),
@@ -197,6 +251,7 @@ pub(super) fn run(lab: Lab) -> ExitCode {
 
 fn sum_up(dir: &Path, prices: Option<&Path>) -> Result<(), anyhow::Error> {
     let made = report::make(dir, &Prices::read(prices)?)?;
+    print!("{}", verdict::text(&made));
     for (id, finding) in made.scenarios.iter().flat_map(|c| c.findings.iter().map(move |f| (&c.id, f))) {
         println!("{id}: {finding}");
     }
@@ -249,32 +304,49 @@ fn list() -> Result<(), anyhow::Error> {
     Ok(())
 }
 
+/// The points of a scenario: those that have names by these, the others by their folders'.
+fn points(word: &str) -> Result<(), anyhow::Error> {
+    for scenario in Scenario::choose(&[word.to_owned()])? {
+        let goals = scenario.goals(false);
+        for goal in &goals {
+            println!("{:<20}{}", goal.id, goal.title);
+        }
+        let unnamed = |point: &weir_lab::scenario::Point| goals.iter().all(|g| g.point != *point);
+        for point in scenario.points(false).into_iter().filter(unnamed) {
+            println!("{}", point.name());
+        }
+    }
+    Ok(())
+}
+
 fn measure(words: Run) -> Result<(), anyhow::Error> {
     let told = [(Who::Nginx, words.nginx), (Who::Haproxy, words.haproxy)];
     let programs: BTreeMap<Who, PathBuf> =
         told.into_iter().filter_map(|(who, path)| Some((who, path?))).collect();
     let out = words.out.clone();
-    run::run(Options {
+    let rivals = words.rivals.iter().filter(|word| !word.is_empty());
+    let failures = run::run(Options {
         scenarios: Scenario::choose(&words.scenarios)?,
         quick: words.quick,
+        scope: Scope { points: words.points, runs: words.runs, seconds: words.seconds },
         out: words.out,
         weir: match words.weir {
             Some(path) => path.canonicalize().with_context(|| format!("--weir {}", path.display()))?,
             None => std::env::current_exe()?,
         },
         programs,
-        without: words
-            .without
-            .iter()
-            .map(|rival| match rival {
-                Rival::Nginx => Who::Nginx,
-                Rival::Haproxy => Who::Haproxy,
-                Rival::Direct => Who::Direct,
-            })
-            .collect(),
+        rivals: rivals.map(|word| Rival::parse(word)).collect::<Result<_, _>>()?,
+        without: words.without.into_iter().map(Who::from).collect(),
+        driver: words.io.map(Driver::from),
+        instructions: !words.no_instructions,
         ports: words.port.map_or(Ports::Any, Ports::From),
         ingresses: words.ingress.iter().map(|word| ingress(word)).collect::<Result<_, _>>()?,
     })?;
+    print!("{}", verdict::text(&report::read(&out)?));
+    anyhow::ensure!(
+        failures == 0,
+        "{failures} contenders failed, as told above; run again, and only they are measured"
+    );
     println!("next: weir lab report {}", out.display());
     Ok(())
 }

@@ -84,6 +84,12 @@ fn dot(who: &str, x: f64, y: f64, tip: &str) -> String {
             format!("<path class=\"dot\" d=\"M{x:.1} {:.1}l4 4l-4 4l-4 -4z\">{title}</path>", y - 4.0)
         }
         "avi" => format!("<path class=\"dot\" d=\"M{:.1} {:.1}h8l-4 7z\">{title}</path>", x - 4.0, y - 3.0),
+        "other" => {
+            format!(
+                "<path class=\"dot\" d=\"M{:.1} {y:.1}h2v-3h3v3h2v3h-2v3h-3v-3h-2z\">{title}</path>",
+                x - 3.5
+            )
+        }
         _ => format!("<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\">{title}</circle>"),
     }
 }

@@ -16,8 +16,10 @@ pub(in crate::report) struct Ratio {
     pub(in crate::report) group: String,
     /// Of what.
     pub(in crate::report) name: String,
-    /// To whom.
+    /// What that looks like to whom it is a ratio.
     pub(in crate::report) who: &'static str,
+    /// To whom.
+    pub(in crate::report) rival: String,
     pub(in crate::report) value: Estimate,
     pub(in crate::report) tip: String,
 }
@@ -88,7 +90,7 @@ impl Ratios<'_> {
             }
         }
         let keys = unique(self.ratios.iter().map(|r| Key {
-            name: format!("÷ {}", r.who),
+            name: format!("÷ {}", r.rival),
             who: r.who,
             style: Style::Solid,
         }));
@@ -123,6 +125,7 @@ mod tests {
             group: "g".into(),
             name: "a".into(),
             who: "nginx",
+            rival: "nginx".into(),
             value: Estimate { median: m, low: m, high: m },
             tip: String::new(),
         };

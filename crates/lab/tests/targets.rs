@@ -1,0 +1,258 @@
+//! The targets of this project, and the verdict on whatever has targets.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use common::{Shown, fill, settings};
+use std::path::Path;
+use weir_lab::prices::Prices;
+use weir_lab::report::verdict::{Judged, Verdict, markdown, text};
+use weir_lab::report::{self, Report};
+use weir_lab::results::{Results, Settings};
+use weir_lab::scenario::{Generator, Mode, Origin, Point, Scenario};
+use weir_lab::scope::Scope;
+use weir_lab::who::{Kind, Who};
+
+fn packed() -> Scenario {
+    Scenario::choose(&["packed".into()]).unwrap().remove(0)
+}
+
+/// All rows that there are to be: sixteen of CPU time, five of the epoll driver, memory, many sites.
+#[test]
+fn the_scenario_has_the_rows_that_are_demanded() {
+    let scenario = packed();
+    let goals = scenario.goals(false);
+    let ids: Vec<&str> = goals.iter().map(|g| g.id.as_str()).collect();
+    let cpu = "static-0 static-1k static-10k static-100k static-1m proxy-1k proxy-10k proxy-100k connection https-1k \
+               https-10k https-100k handshake-p256 handshake-rsa tcp-1k tcp-100k";
+    let epoll = "static-1k-epoll proxy-1k-epoll proxy-10k-epoll proxy-100k-epoll connection-epoll";
+    let rest = "idle-plain idle-tls sites";
+    let wanted: Vec<&str> = [cpu, epoll, rest].iter().flat_map(|ids| ids.split_whitespace()).collect();
+    assert_eq!(ids, wanted);
+    assert!(goals.iter().all(|g| g.target.is_some()));
+    let counted: Vec<&str> = goals.iter().filter(|g| g.counts()).map(|g| g.id.as_str()).collect();
+    assert_eq!(counted, cpu.split_whitespace().collect::<Vec<_>>());
+    assert!(goals.iter().filter(|g| g.counts()).all(|g| g.stretch < g.target));
+    assert!(scenario.targets.is_some());
+    // Rows of the epoll driver share the rounds of the row without.
+    for row in goals.iter().filter(|g| g.by == Who::WeirEpoll) {
+        let other = goals.iter().find(|g| format!("{}-epoll", g.id) == row.id).unwrap();
+        assert_eq!(other.point, row.point);
+        let here = scenario.contenders_at(&row.point, false, &[]);
+        assert_eq!(here, [Who::Weir, Who::WeirEpoll, Who::Nginx, Who::Haproxy]);
+    }
+    let sites = goals.iter().find(|g| g.id == "sites").unwrap();
+    assert_eq!((sites.by, sites.against), (Who::Weir, Some(Who::WeirOneSite)));
+    assert!(scenario.contenders_at(&sites.point, false, &[]).contains(&Who::WeirOneSite));
+    assert_eq!((scenario.idle(false), scenario.sites(false), scenario.locations), (8000, 10_000, 10));
+    assert!(scenario.effort(false).runs >= 9, "a verdict wants nine pairs");
+    assert_eq!((scenario.generator, scenario.origin), (Generator::Wrk, Origin::Nginx));
+}
+
+#[test]
+fn a_part_is_chosen_by_the_beginnings_of_names() {
+    let part = |words: &[&str]| {
+        let points = words.iter().map(|w| (*w).to_owned()).collect();
+        packed().narrowed(&Scope { points, runs: Some(4), seconds: Some(2.0) }, false)
+    };
+    let scenario = part(&["proxy-1k", "idle-tls"]).unwrap();
+    let ids: Vec<String> = scenario.goals(false).into_iter().map(|g| g.id).collect();
+    assert_eq!(ids, ["proxy-1k", "proxy-1k-epoll", "idle-tls"]);
+    let points = scenario.points(false);
+    assert_eq!(points.len(), 2, "two rows are of one point");
+    let efforts: Vec<u32> = points.iter().map(|p| scenario.effort_at(p, false).runs).collect();
+    assert_eq!(efforts, [4, 3], "the point says that three are enough");
+    // Nobody measures what no row wants.
+    let epoll = part(&["proxy-1k-epoll"]).unwrap();
+    let here = epoll.contenders_at(&epoll.points(false)[0], false, &[]);
+    assert_eq!(here, [Who::WeirEpoll, Who::Nginx, Who::Haproxy]);
+    let none = part(&["prxy"]).unwrap_err().to_string();
+    assert!(none.contains("`prxy`") && none.contains("proxy-1k"), "{none}");
+    let half = Scope { seconds: Some(0.5), ..Scope::default() };
+    assert!(packed().narrowed(&half, false).unwrap_err().to_string().contains("whole seconds"));
+}
+
+const SCENARIO: &str = "\
+id: aims
+title: what is aimed at
+about: for a test
+contenders: [weir, nginx, haproxy]
+points:
+  - { id: easy, title: easy work, mode: files-http, size: 1k, target: 0.65, stretch: 0.5 }
+  - { id: just, title: just enough, mode: http, size: 1k, target: 0.70, stretch: 0.6 }
+  - { id: dear, title: too dear, mode: http, size: 10k, target: 0.90, stretch: 0.8 }
+  - { id: easy-epoll, title: easy with epoll, by: weir-epoll, mode: files-http, size: 1k, target: 0.55 }
+  - { id: idle, title: waiting, mode: idle-http, size: '0', runs: 3, target: 1.5 }
+  - { id: sites, title: many sites, mode: sites, size: 1k, against: weir-one-site, target: 1.05 }
+targets: { mean: 0.72, stretch: 0.62, ceiling: 1.0 }
+connections: 50
+placement: packed
+full: { runs: 9, seconds: 20, warmup: 2 }
+quick: { runs: 9, seconds: 1, warmup: 0.1 }
+";
+
+#[test]
+fn mistakes_in_targets_are_named() {
+    let wrong = |from: &str, to: &str| {
+        assert!(SCENARIO.contains(from));
+        format!("{:#}", Scenario::parse(&SCENARIO.replace(from, to)).unwrap_err())
+    };
+    assert!(wrong("[weir, nginx,", "[weir, ngnix,").contains("`ngnix` is no contender"));
+    assert!(wrong("against: weir-one-site", "against: old").contains("`old` is no contender"));
+    assert!(wrong("id: just", "id: easy").contains("two points have the id easy"));
+    assert!(wrong("id: just, title: just enough, ", "").contains("a point with a target has an id"));
+    assert!(wrong("target: 0.70", "target: -1").contains("above 0"));
+    let full = "full: { runs: 9, seconds: 20, warmup: 2 }";
+    let half = "generator: wrk\nfull: { runs: 9, seconds: 0.5, warmup: 2 }";
+    assert!(wrong(full, half).contains("whole seconds"));
+    assert!(wrong(full, "full: { runs: 9, seconds: .inf, warmup: 2 }").contains("a day at most"));
+    let paced = "connections: 50\nrates: [max, 1000]";
+    assert!(wrong("connections: 50", paced).contains("at full speed"));
+}
+
+/// What a request costs each, microseconds, and what a connection costs, bytes.
+fn shown(who: Who, point: &Point, run: u32) -> Option<Shown> {
+    let one = match (who, point.mode, point.size.as_str()) {
+        (Who::Haproxy, Mode::Sites, _) => return None,
+        (Who::Haproxy, ..) => 40.0,
+        (Who::Weir, Mode::FilesHttp, _) => 5.0,
+        (Who::WeirEpoll, ..) => 6.0,
+        // From 0.66 to 0.78 of nginx: the median is above the target, the interval begins below it.
+        (Who::Weir, Mode::Http, "1k") => 7.2 + (f64::from(run) - 4.0) * 0.15,
+        (Who::Weir, Mode::Http, _) => 11.0,
+        (Who::Weir, Mode::IdleHttp, _) => 14.8,
+        (Who::Weir, Mode::Sites, _) => 12.0,
+        (Who::Named(name), ..) if name.as_str() == "old" => 4.0 + f64::from(run),
+        (Who::Named(_), ..) => 8.0,
+        _ => 10.0,
+    };
+    Some(Shown { rate: 1e6 / one, us: 500.0, cpu_us: one })
+}
+
+fn made(dir: &Path, settings: &Settings) -> (Report, Verdict) {
+    fill(dir, settings, SCENARIO, &shown);
+    read(dir)
+}
+
+fn read(dir: &Path) -> (Report, Verdict) {
+    let report = report::make(dir, &Prices::read(None).unwrap()).unwrap();
+    let verdict = report.scenarios[0].verdict.clone().unwrap();
+    (report, verdict)
+}
+
+fn row<'a>(verdict: &'a Verdict, id: &str) -> &'a Judged {
+    verdict.rows.iter().find(|r| r.id == id).unwrap()
+}
+
+#[test]
+fn targets_are_met_by_the_lower_end_of_the_interval() {
+    let dir = tempfile::tempdir().unwrap();
+    let (report, verdict) = made(dir.path(), &settings("p", 2));
+    let told = |id: &str| {
+        let row = row(&verdict, id);
+        (row.best.unwrap(), (row.ratio.unwrap().median * 100.0).round() / 100.0, row.met, row.stretched)
+    };
+    assert_eq!(told("easy"), (Who::Nginx, 0.5, Some(true), Some(true)));
+    let just = row(&verdict, "just").ratio.unwrap();
+    assert!(just.median > 0.70 && just.low < 0.70 && just.low > 0.6, "{just:?}");
+    assert_eq!(told("just"), (Who::Nginx, 0.72, Some(true), Some(false)));
+    assert_eq!(told("dear"), (Who::Nginx, 1.1, Some(false), Some(false)));
+    assert_eq!(told("easy-epoll"), (Who::Nginx, 0.6, Some(false), None));
+    assert_eq!(told("idle"), (Who::Nginx, 1.48, Some(true), None));
+    assert_eq!(told("sites"), (Who::WeirOneSite, 1.2, Some(false), None));
+    assert_eq!(row(&verdict, "idle").others[0].each.len(), 3, "as many as the point says");
+    assert_eq!(verdict.short, ["dear", "easy-epoll", "sites"]);
+    // The mean and the ceiling are over Weir's own rows of CPU time.
+    let mean = verdict.mean.as_ref().unwrap();
+    assert!((mean.value - (0.5_f64 * 0.72 * 1.1).cbrt()).abs() < 1e-3, "{mean:?}");
+    assert_eq!((mean.rows, mean.of, mean.met), (3, 3, false));
+    assert_eq!(mean.above, ["dear"]);
+    let findings = report.scenarios[0].findings.join("\n");
+    for part in [
+        "0.734 over 3 of 3 rows (target 0.72 missed",
+        "CPU rows above 1.00: too dear.",
+        "Rows that fall short: too dear, easy with epoll, many sites.",
+        "1,000 of them were held",
+        "weir with 10,000 sites of 10 locations: up in 0.50 s, 100 MB.",
+        "weir-one-site with 1 site of 10 locations",
+    ] {
+        assert!(findings.contains(part), "{part}: {findings}");
+    }
+    assert!(!findings.contains("a look, not a verdict"), "nine pairs are a verdict: {findings}");
+    every_form_tells_it(dir.path(), &report);
+}
+
+fn every_form_tells_it(dir: &Path, report: &Report) {
+    let file = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    let line =
+        "| easy work | 5.0 | 10.0 nginx | 0.50 | 0.50–0.50 | 0.65 | yes, stretch too | 200000 (100000) |";
+    assert!(markdown(report).contains(line) && file("report.md").contains(line), "{}", markdown(report));
+    assert!(markdown(report).contains("| waiting | 15 B | 10 B nginx | 1.48 |"), "{}", markdown(report));
+    let text = text(report);
+    let words: Vec<&str> =
+        text.lines().find(|l| l.starts_with("too dear")).unwrap().split_whitespace().collect();
+    assert_eq!(words[2..], ["11.0", "10.0", "nginx", "1.10", "1.10–1.10", "0.90", "no", "90909", "(100000)"]);
+    assert!(file("report.html").contains("<h3>Ratios and targets</h3>"));
+    let csv = file("report.csv");
+    let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    let at = |name: &str| head.iter().position(|h| *h == name).unwrap();
+    let of_row = |id: &str| -> Vec<String> {
+        let all = csv.lines().map(|l| l.split(',').map(str::to_owned).collect::<Vec<_>>());
+        all.into_iter().find(|cells| cells[at("row")] == id).unwrap()
+    };
+    assert_eq!([&of_row("dear")[at("target")], &of_row("dear")[at("met")]], ["0.9", "false"]);
+    assert_eq!(of_row("idle")[at("idle_bytes")], "14.8");
+    assert!(csv.lines().all(|l| l.split(',').count() == head.len()), "{csv}");
+}
+
+#[test]
+fn further_rivals_are_measures_and_other_builds_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings("p", 2);
+    let (old, newer) = (Who::parse("old").unwrap(), Who::parse("nginx-9").unwrap());
+    settings.rivals = [(old, Kind::Weir), (newer, Kind::Nginx)].into();
+    let (report, verdict) = made(dir.path(), &settings);
+    let easy = row(&verdict, "easy");
+    // The newer nginx costs less than the machine's; another Weir is no measure, though it costs least.
+    assert_eq!((easy.best, easy.ratio.unwrap().median), (Some(newer), 5.0 / 8.0));
+    let other = easy.others.iter().find(|a| a.contender == old).unwrap();
+    assert_eq!(
+        (other.kind, other.ratio.median, other.max, other.each.len()),
+        (Some(Kind::Weir), 5.0 / 8.0, 5.0 / 4.0, 9)
+    );
+    assert!((other.min - 5.0 / 12.0).abs() < 1e-9);
+    assert!(text(&report).contains("÷ old (min–max)") && text(&report).contains("0.625 (0.417–1.250)"));
+    let read: Report =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(read.scenarios[0].verdict, report.scenarios[0].verdict);
+    assert!(std::fs::read_to_string(dir.path().join("report.html")).unwrap().contains("CPU each ÷ nginx-9"));
+}
+
+#[test]
+fn a_row_without_figures_falls_short_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), &settings("p", 2), SCENARIO, &|who, point, run| {
+        shown(who, point, run).filter(|_| (who, point.mode) != (Who::Nginx, Mode::FilesHttp) || run < 4)
+    });
+    let scenario = Scenario::parse(SCENARIO).unwrap();
+    let (results, _) = Results::read(dir.path()).unwrap();
+    let point = |id: &str| scenario.goals(true).into_iter().find(|g| g.id == id).unwrap().point;
+    results.failed(&scenario, &point("dear"), Who::Nginx, Some("nginx ended: no luck")).unwrap();
+    results.failed(&scenario, &point("easy"), Who::WeirEpoll, Some("no such driver")).unwrap();
+    results.failed(&scenario, &point("sites"), Who::Haproxy, Some("haproxy does not do this")).unwrap();
+    let (report, verdict) = read(dir.path());
+    let dear = row(&verdict, "dear");
+    assert_eq!(
+        (dear.met, dear.ratio, dear.why.as_deref()),
+        (Some(false), None, Some("nginx ended: no luck"))
+    );
+    // A driver that fails spoils its own rows; who does no such work spoils nothing.
+    assert_eq!(row(&verdict, "easy").met, Some(true));
+    assert_eq!(row(&verdict, "easy-epoll").why.as_deref(), Some("weir-epoll: no such driver"));
+    assert!(row(&verdict, "sites").ratio.is_some());
+    assert!(verdict.short.contains(&"dear".to_owned()) && verdict.short.contains(&"easy-epoll".to_owned()));
+    let text = text(&report);
+    assert!(text.contains("too dear has no verdict: nginx ended: no luck."), "{text}");
+    assert!(text.contains("Fewer than 9 pairs a row (4): a look, not a verdict."), "{text}");
+}
