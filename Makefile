@@ -23,7 +23,8 @@ test:
 dist:
 	$(XTASK) dist $(DIST)
 
-# Weir's CPU a request beside its rivals'. BENCH="--quick --rows static" passes options on.
+# Weir's CPU a request beside its rivals', and whether it meets its targets: the lab's scenario `packed`. BENCH="--quick --rows static"
+# passes options on; docs/performance.md tells them, and how two builds are compared.
 bench:
 	$(XTASK) deps --bench
 	$(XTASK) bench $(BENCH)

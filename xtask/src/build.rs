@@ -79,10 +79,3 @@ fn executable(messages: &str) -> Option<PathBuf> {
         .filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)))
         .next_back()
 }
-
-/// The first line of what a program prints about itself.
-pub(crate) fn version_of(program: &Path, flag: &str) -> String {
-    let printed = Command::new(program).arg(flag).output().map(|o| [o.stdout, o.stderr].concat());
-    let text = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
-    text.lines().next().unwrap_or("unknown").trim().to_owned()
-}

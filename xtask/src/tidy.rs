@@ -42,7 +42,7 @@ const WRAPPED: &[(&str, &[&str])] = &[
     ("compio", &["rt"]),
     ("compio-driver", &["rt"]),
     ("compio-executor", &["rt"]),
-    ("rustls", &["rt", "testkit", "xtask"]),
+    ("rustls", &["rt", "testkit"]),
 ];
 
 const MAX_LINES: usize = 900;

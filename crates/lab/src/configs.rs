@@ -89,7 +89,7 @@ pub fn nginx(role: &Role<'_>) -> String {
 
 /// An nginx.conf around its `http` or `stream` block.
 #[must_use]
-pub fn nginx_file(role: &Role<'_>, body: &str) -> String {
+pub(crate) fn nginx_file(role: &Role<'_>, body: &str) -> String {
     format!(
         "worker_processes {};\nworker_rlimit_nofile {};\nerror_log stderr crit;\nevents {{ worker_connections 16384; }}\n{body}",
         role.workers, role.descriptors
@@ -98,7 +98,7 @@ pub fn nginx_file(role: &Role<'_>, body: &str) -> String {
 
 /// An `http` block around its servers.
 #[must_use]
-pub fn nginx_http(body: &str) -> String {
+pub(crate) fn nginx_http(body: &str) -> String {
     format!(
         "http {{\n access_log off;\n sendfile on;\n tcp_nopush on;\n tcp_nodelay on;\n \
          keepalive_requests {UNLIMITED};\n keepalive_timeout 600s;\n default_type application/octet-stream;\n \
@@ -108,7 +108,7 @@ pub fn nginx_http(body: &str) -> String {
 
 /// A `server` block that listens as `role` says, around the rest of it.
 #[must_use]
-pub fn nginx_site(role: &Role<'_>, body: &str) -> String {
+pub(crate) fn nginx_site(role: &Role<'_>, body: &str) -> String {
     let tls = role.tls.map_or_else(String::new, |pem| {
         format!(
             "  ssl_certificate {};\n  ssl_certificate_key {};\n  ssl_protocols TLSv1.2 TLSv1.3;\n",
