@@ -33,6 +33,7 @@ pub(super) fn of(
     let skipped = results.skipped(scenario);
     let points = if skipped.is_some() { Vec::new() } else { scenario.points(settings.quick) };
     let more = settings.more();
+    let mut unseen: Vec<Missing> = Vec::new();
     for point in points {
         if let Err(why) = Seats::divide(scenario.placement, point.workers, &cpus) {
             missing.push(Missing { point, contender: None, why, failed: false });
@@ -50,7 +51,9 @@ pub(super) fn of(
             if failure.is_some() || (records.len() as u32) < runs {
                 let failed = failure.as_ref().is_some_and(|why| *why != not_done(*who));
                 let why = failure.unwrap_or_else(|| format!("{} of {runs} runs done", records.len()));
-                missing.push(Missing { point: point.clone(), contender: Some(*who), why, failed });
+                let never = records.is_empty() && !failed && !why.contains(not_done(*who).as_str());
+                let told = Missing { point: point.clone(), contender: Some(*who), why, failed };
+                if never { unseen.push(told) } else { missing.push(told) }
             }
             for begun in records.iter().map(|r| r.load.started_unix_s) {
                 let (first, last) = span.unwrap_or((begun, begun));
@@ -66,6 +69,9 @@ pub(super) fn of(
             }
         }
     }
+    // Who is seen nowhere was left out.
+    unseen.retain(|m| rows.is_empty() || rows.iter().any(|r| Some(r.contender) == m.contender));
+    missing.extend(unseen);
     let mut chapter = Chapter {
         id: scenario.id.clone(),
         title: scenario.title.clone(),
