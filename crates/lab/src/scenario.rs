@@ -189,6 +189,9 @@ pub struct Single {
     pub by: Who,
     /// Whom it is compared with, instead of the best rival.
     pub against: Option<Who>,
+    /// Contenders that take no part here.
+    #[serde(default)]
+    pub without: Vec<Who>,
     /// No more runs than these, where more would tell nothing.
     pub runs: Option<u32>,
     /// What the ratio is held to.
@@ -207,6 +210,7 @@ impl Single {
             title: None,
             by: Who::Weir,
             against: None,
+            without: Vec::new(),
             runs: None,
             target: None,
             stretch: None,
@@ -668,7 +672,9 @@ impl Scenario {
             }
         }
         all.extend(more);
-        all.retain(|who| takes_part(*who, point.mode));
+        let singles = self.wanted(quick).into_iter().filter(|(_, p)| p == point);
+        let out: Vec<Who> = singles.flat_map(|(single, _)| single.without).collect();
+        all.retain(|who| takes_part(*who, point.mode) && !out.contains(who));
         all
     }
 
