@@ -2,8 +2,8 @@
 //!
 //! Owns: splitting and checking.
 //! Never: lower-cases or decodes; the engine does when it looks for a site.
-//! Why: the host chooses the site, enters redirects, logs and cache keys. What is no host (`a/b`, `user@a`, `[::1`,
-//! two names with a comma) is refused rather than repaired.
+//! Why: the host chooses the site, enters redirects, logs and cache keys, and names folders (`root /srv/$host`). What is
+//! no host (`a/b`, `user@a`, `[::1`, two names with a comma, `..`) is refused rather than repaired.
 
 use std::net::Ipv6Addr;
 
@@ -52,6 +52,10 @@ fn is_ipv6(text: &[u8]) -> bool {
 }
 
 fn is_reg_name(text: &[u8]) -> bool {
+    // No name has an empty label but the root's, at its end (RFC 1034 §3.1); a path of `..` is made of them.
+    if text == b"." || text.windows(2).any(|pair| pair == b"..") {
+        return false;
+    }
     if text.iter().all(|&byte| is_host_byte(byte)) {
         return !text.is_empty();
     }
@@ -141,6 +145,12 @@ mod tests {
             "a<b",
             "a\u{e9}",
             "a\tb",
+            ".",
+            "..",
+            "...",
+            "a..b",
+            "a..",
+            "..:80",
         ] {
             assert_eq!(check(bad), None, "{bad}");
         }

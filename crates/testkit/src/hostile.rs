@@ -154,6 +154,7 @@ pub const BAD_REQUESTS: &[HostileRequest] = &[
     bad("no Host", b"GET / HTTP/1.1\r\n\r\n"),
     bad("two Hosts", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
     bad("Host that is none", b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"),
+    bad("Host of dots", b"GET / HTTP/1.1\r\nHost: ...\r\n\r\n"),
     bad("Host with a user", b"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n"),
     bad("no version", b"GET /\r\nHost: a\r\n\r\n"),
     bad("space in the target", b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"),
