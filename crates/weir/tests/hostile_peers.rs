@@ -175,6 +175,26 @@ both_drivers! {
         client.get("/2").expect_body("two");
     }
 
+    fn a_request_that_was_cut_short_ends_its_connection(io: Io) {
+        // The origin still waits for a body: what came next on its connection would be read as that.
+        let origin = Origin::sequence([
+            Script::new().expect_head("POST /").respond(401, "who are you").until_closed(),
+            Script::new().expect("GET /next").respond(200, "next").until_closed(),
+        ]);
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; events {{}} http {{ access_log off; upstream u {{ server {origin}; keepalive 4; }}
+             server {{ listen 127.0.0.1:{{port}}; error_page 401 /sign-in; location /sign-in {{ return 200 page; }} location / {{
+                 proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection '';
+                 proxy_request_buffering off; proxy_intercept_errors on; }} }} }}"
+        ))
+        .io(io)
+        .start();
+        let mut client = Client::connect(&proxy);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc");
+        client.read().expect_status(401).expect_body("page");
+        Client::connect(&proxy).get("/next").expect_body("next");
+    }
+
     fn answers_without_bodies_announce_none(io: Io) {
         let origin = Origin::script(|c| {
             c.expect("GET /").send(

@@ -127,6 +127,12 @@ impl ClientConnection {
         self.incoming.pending().is_empty()
     }
 
+    /// Whether request and answer are both through, and nothing followed: else the next request would be read as the rest
+    /// of this one, or the rest of this answer as the next.
+    pub fn is_clean(&self) -> bool {
+        self.incoming.is_done() && self.is_quiet() && self.outgoing.is_done()
+    }
+
     /// Begins to listen for what an idle connection should not say.
     pub fn watch(&self) {
         let _ = self.incoming.io.heard();

@@ -756,7 +756,7 @@ fn replaced(
 ) -> Next {
     let (method, status) = (exchange.request.method, conn.response().status());
     conn.begin_body(method);
-    if reusable && conn.incoming.rest_is_here() && drained(&mut conn) {
+    if reusable && conn.incoming.rest_is_here() && drained(&mut conn) && conn.is_clean() {
         keep(exchange, attempt, picker, picked, key, (Kept { conn, history }, counted.keeps()));
     }
     counted.end(AttemptEnd::Answer(status), exchange);

@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
             }
         }
         self.ended = (conn.incoming.received(), conn.head_len_seen(), Some(self.worker.now()));
-        let clean = conn.incoming.is_done() && conn.is_quiet() && conn.outgoing.is_done();
+        let clean = conn.is_clean();
         if let Some(Keeping { pool, bounds, key, history }) = self.keeping.take().filter(|_| clean) {
             let kept = (Kept { conn, history }, self.counted.keeps());
             self.worker.idle.park(&self.worker, pool, &bounds, key, kept);
