@@ -294,6 +294,42 @@ both_drivers! {
         client.read().expect_status(413).expect_body("too much");
     }
 
+    fn interim_answers_do_not_end_a_body(io: Io) {
+        let origin = Origin::script(|c| {
+            c.expect_head("POST /").send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+                .read_body().respond(200, "whole").until_closed()
+        });
+        let proxy = proxy(io, "", &format!("proxy_pass http://{origin}; proxy_http_version 1.1; proxy_request_buffering off;"));
+        let mut client = Client::connect(&proxy);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nfirst ");
+        let mut interim = Vec::new();
+        while !interim.ends_with(b"\r\n\r\n") {
+            interim.extend(client.read_some());
+        }
+        assert!(interim.starts_with(b"HTTP/1.1 103"), "{}", String::from_utf8_lossy(&interim));
+        client.send("rest");
+        client.read().expect_status(200).expect_body("whole");
+        assert_eq!(origin.wait_for_requests(2)[1].body, b"first rest");
+    }
+
+    fn what_tls_says_for_itself_does_not_end_a_body(io: Io) {
+        // In TLS 1.3 session tickets follow the handshake: bytes, but no answer.
+        let certificate = weir_testkit::Certificate::p256(&["origin.test"]);
+        let origin = Origin::tls(&certificate, |c| c.expect_head("POST /").read_body().respond(200, "whole").until_closed());
+        let proxy = Proxy::haproxy(&format!(
+            "defaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n server s {origin} ssl verify none\n"
+        ))
+        .io(io)
+        .start();
+        let mut client = Client::connect(&proxy);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nfirst ");
+        origin.wait_for_requests(1);
+        client.send("rest");
+        client.read().expect_status(200).expect_body("whole");
+        assert_eq!(origin.wait_for_requests(2)[1].body, b"first rest");
+    }
+
     fn a_body_too_large_is_413(io: Io) {
         let origin = Origin::script(Script::until_closed);
         let proxy = proxy(io, "", &format!("proxy_pass http://{origin}; client_max_body_size 10;"));

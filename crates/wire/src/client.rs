@@ -22,6 +22,17 @@ pub struct ClientConnection {
     head_seen: usize,
 }
 
+/// What an endpoint has said while its request was still being sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// No whole head yet.
+    Nothing,
+    /// An interim head (1xx but 101): the request goes on.
+    Interim,
+    /// Its answer, or that there will be none.
+    Final,
+}
+
 /// No response head could be received.
 #[derive(Debug)]
 pub enum ResponseFailure {
@@ -94,6 +105,14 @@ impl ClientConnection {
         }
     }
 
+    /// Takes in what has arrived of a head, without waiting: for whoever is still sending, when the transport is readable.
+    /// After [`Heard::Interim`] and [`Heard::Final`], [`ClientConnection::receive_head`] gives the head, or tells what is
+    /// wrong, at once. A TLS record that holds no data is nothing.
+    pub fn hear(&mut self, rules: &HeadRules) -> Heard {
+        self.incoming.release();
+        hear(&mut self.incoming, &mut self.head, rules)
+    }
+
     /// The response whose head was received. Valid until [`ClientConnection::begin_body`] or
     /// [`ClientConnection::skip_head`].
     pub fn response(&self) -> Response<'_> {
@@ -143,6 +162,24 @@ impl ClientConnection {
     pub fn was_silent(&mut self, look: bool) -> bool {
         let suspect = look || self.incoming.io.heard();
         self.is_quiet() && (!suspect || matches!(self.incoming.fill_ready(1), Ok(false)))
+    }
+}
+
+fn hear(incoming: &mut Incoming, head: &mut ResponseHead, rules: &HeadRules) -> Heard {
+    loop {
+        head.reset();
+        if !incoming.input.is_empty() {
+            match head.parse(&incoming.input, rules) {
+                Ok(Parsed::Whole(_)) if head.view(&incoming.input).is_interim() => return Heard::Interim,
+                Ok(Parsed::Whole(_)) | Err(_) => return Heard::Final,
+                Ok(Parsed::NeedMore) => {}
+            }
+        }
+        match incoming.io.try_read_up_to(&mut incoming.input, MEDIUM) {
+            Ok(None) => return Heard::Nothing,
+            Ok(Some(0)) | Err(_) => return Heard::Final,
+            Ok(Some(_)) => {}
+        }
     }
 }
 

@@ -21,7 +21,7 @@ mod receive;
 mod send;
 mod server;
 
-pub use client::{ClientConnection, ResponseFailure};
+pub use client::{ClientConnection, Heard, ResponseFailure};
 pub use error::{ReceiveError, SendError};
 pub use receive::{Incoming, Lent, Step};
 pub use send::{Outgoing, SendFraming};

@@ -18,7 +18,7 @@ use weir_policy::idle::History;
 use weir_policy::retry::{Failure, Retry};
 use weir_rt::{LARGE, Timer};
 use weir_telemetry::AttemptEnd;
-use weir_wire::{ClientConnection, ReceiveError, ResponseFailure, SendError, SendFraming, Step};
+use weir_wire::{ClientConnection, Heard, ReceiveError, ResponseFailure, SendError, SendFraming, Step};
 
 use super::relay::{Keeping, Relay, Source, relay};
 use super::upstream_head::{self, Asked, UpstreamBody};
@@ -33,6 +33,9 @@ use crate::upstream::{
 };
 use crate::worker::Installed;
 use crate::{log, respond};
+
+/// Most interim heads before an answer.
+const MAX_INTERIMS: u32 = 16;
 
 /// Why an attempt gave no answer.
 struct Failed {
@@ -314,8 +317,9 @@ async fn try_once<D: Downstream>(
     conn.outgoing.buffer().extend(&head);
     exchange.worker.give_text(head);
     written.map_err(|why| Stop::Own(why.to_owned()))?;
-    send_request(exchange, down, attempt, &mut conn, reused).await?;
-    let result = receive_head(exchange, down, attempt, &mut conn, reused).await;
+    let mut interims = 0;
+    send_request(exchange, down, attempt, &mut conn, reused, &mut interims).await?;
+    let result = receive_head(exchange, down, attempt, &mut conn, reused, &mut interims).await;
     let header = exchange.worker.now().saturating_duration_since(began);
     if let Some(record) = exchange.response.attempts.last_mut() {
         record.sent = conn.outgoing.sent();
@@ -415,6 +419,7 @@ async fn send_request<D: Downstream>(
     attempt: &Attempt<'_>,
     conn: &mut ClientConnection,
     reused: bool,
+    interims: &mut u32,
 ) -> Result<(), Stop> {
     let (timer, timeout) = (attempt.timer, attempt.proxy.settings.send_timeout);
     conn.outgoing.begin(match attempt.body {
@@ -440,7 +445,7 @@ async fn send_request<D: Downstream>(
         },
     };
     if attempt.streaming {
-        return stream_body(exchange, down, attempt, conn, failed).await;
+        return stream_body(exchange, down, attempt, conn, interims, failed).await;
     }
     if attempt.body != UpstreamBody::None {
         let mut offset = 0;
@@ -477,22 +482,35 @@ fn trailer_lines(trailers: &Fields) -> Vec<u8> {
     lines
 }
 
-/// Passes the body on as it arrives. An answer that comes early ends it.
+/// Passes the body on as it arrives. An answer that comes early ends it; interim ones do not (RFC 9110 §15.2).
 async fn stream_body<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     attempt: &Attempt<'_>,
     conn: &mut ClientConnection,
+    interims: &mut u32,
     failed: impl Fn(SendError) -> Failed,
 ) -> Result<(), Stop> {
     let (timer, timeout) = (attempt.timer, attempt.proxy.settings.send_timeout);
     let most = exchange.route().settings.body.max_size;
+    let rules = response_rules(attempt.proxy);
     conn.outgoing.flush(timer, timeout).await.map_err(&failed)?;
     loop {
         let io = conn.io().clone();
         let piece = match race(down.body_piece(exchange), io.readable()).await {
             Either::Left(piece) => piece,
             Either::Right(()) => {
+                let mut heard = conn.hear(&rules);
+                while heard == Heard::Interim {
+                    // Whole already: this does not wait.
+                    let received = conn.receive_head(&rules, timer, timeout).await;
+                    received.map_err(|failure| head_failed(failure, false))?;
+                    forward_interim(exchange, down, conn, interims).await?;
+                    heard = conn.hear(&rules);
+                }
+                if heard == Heard::Nothing {
+                    continue;
+                }
                 exchange.close_after = true;
                 return Ok(());
             }
@@ -540,10 +558,10 @@ async fn receive_head<D: Downstream>(
     attempt: &Attempt<'_>,
     conn: &mut ClientConnection,
     reused: bool,
+    interims: &mut u32,
 ) -> Result<(), Stop> {
     let rules = response_rules(attempt.proxy);
     let timeout = attempt.proxy.settings.read_timeout;
-    let mut interims = 0;
     loop {
         let received = if attempt.proxy.settings.ignore_client_abort {
             conn.receive_head(&rules, attempt.timer, timeout).await
@@ -558,7 +576,7 @@ async fn receive_head<D: Downstream>(
             }
         };
         if let Err(failure) = received {
-            return Err(head_failed(failure, reused && interims == 0).into());
+            return Err(head_failed(failure, reused && *interims == 0).into());
         }
         let response = conn.response();
         let status = response.status();
@@ -574,20 +592,33 @@ async fn receive_head<D: Downstream>(
         if !response.is_interim() {
             return Ok(());
         }
-        interims += 1;
-        if interims > 16 {
-            return Err(malformed("upstream sent too many interim responses").into());
-        }
-        let mut fields = Fields::default();
-        for (id, name, value) in response.headers().end_to_end() {
-            fields.push_known(id, name, value);
-        }
-        conn.skip_head();
-        if let Err(error) = down.interim(status, &fields).await {
-            respond::client_failed(exchange, down, &error);
-            return Err(Stop::Client(499));
-        }
+        forward_interim(exchange, down, conn, interims).await?;
     }
+}
+
+/// Passes an interim head on that was received, and leaves it behind. `interims` counts those of this attempt.
+async fn forward_interim<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    conn: &mut ClientConnection,
+    interims: &mut u32,
+) -> Result<(), Stop> {
+    *interims += 1;
+    if *interims > MAX_INTERIMS {
+        return Err(malformed("upstream sent too many interim responses").into());
+    }
+    let response = conn.response();
+    let status = response.status();
+    let mut fields = Fields::default();
+    for (id, name, value) in response.headers().end_to_end() {
+        fields.push_known(id, name, value);
+    }
+    conn.skip_head();
+    if let Err(error) = down.interim(status, &fields).await {
+        respond::client_failed(exchange, down, &error);
+        return Err(Stop::Client(499));
+    }
+    Ok(())
 }
 
 fn malformed(why: &str) -> Failed {
