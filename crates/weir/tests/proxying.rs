@@ -294,6 +294,18 @@ both_drivers! {
         client.read().expect_status(413).expect_body("too much");
     }
 
+    fn an_early_refusal_is_not_waited_for(io: Io) {
+        let answered = Gate::new();
+        let origin = Origin::script(|c| {
+            c.expect_head("POST /").respond_with(413, &[("Connection", "close")], "too much").wait_for(&answered).close()
+        });
+        let proxy = proxy(io, "", &format!("proxy_pass http://{origin}; proxy_http_version 1.1; client_max_body_size 0;"));
+        // More than two sockets hold: the origin reads none of it, and keeps its connection open.
+        let answer = Client::connect(&proxy).request(&Request::post("/", vec![b'x'; 20_000_000]));
+        answer.expect_status(413).expect_body("too much");
+        answered.open();
+    }
+
     fn interim_answers_do_not_end_a_body(io: Io) {
         let origin = Origin::script(|c| {
             c.expect_head("POST /").send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")

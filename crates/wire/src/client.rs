@@ -4,12 +4,15 @@
 //! Never: chooses endpoints or retries.
 //! Driven by: `engine::upstream`, in the order: request, head (interim ones first), body, and again if reusable.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use weir_http::{HeadRules, Method, Parsed, Response, ResponseError, ResponseHead};
 use weir_rt::{MEDIUM, PIECE, Timer};
 
-use crate::{Conn, Incoming, Outgoing};
+use crate::{Conn, Incoming, Outgoing, SendError};
 
 /// A connection to an endpoint.
 pub struct ClientConnection {
@@ -113,6 +116,39 @@ impl ClientConnection {
         hear(&mut self.incoming, &mut self.head, rules)
     }
 
+    /// As [`Outgoing::send`], but while the endpoint takes nothing, it is listened to: false if it has refused the request
+    /// meanwhile, or is gone, and so will not take the rest (RFC 9112 §9.5). [`ClientConnection::receive_head`] then tells.
+    ///
+    /// # Errors
+    /// As [`Outgoing::send`].
+    pub async fn send_unless_refused(
+        &mut self,
+        data: &[u8],
+        rules: &HeadRules,
+        timer: &Timer,
+        timeout: Duration,
+    ) -> Result<bool, SendError> {
+        self.incoming.release();
+        let Self { incoming, outgoing, head, .. } = self;
+        let mut send = pin!(outgoing.send(data, timer, timeout));
+        let mut listening = true;
+        poll_fn(|cx| {
+            if let Poll::Ready(sent) = send.as_mut().poll(cx) {
+                return Poll::Ready(sent.map(|()| true));
+            }
+            while listening && incoming.io.poll_readable(cx).is_ready() {
+                match hear(incoming, head, rules) {
+                    Heard::Nothing => {}
+                    Heard::Final if refuses(incoming, head, rules) => return Poll::Ready(Ok(false)),
+                    // It goes on reading: what it said is for later.
+                    Heard::Interim | Heard::Final => listening = false,
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
     /// The response whose head was received. Valid until [`ClientConnection::begin_body`] or
     /// [`ClientConnection::skip_head`].
     pub fn response(&self) -> Response<'_> {
@@ -180,6 +216,18 @@ fn hear(incoming: &mut Incoming, head: &mut ResponseHead, rules: &HeadRules) -> 
             Ok(Some(0)) | Err(_) => return Heard::Final,
             Ok(Some(_)) => {}
         }
+    }
+}
+
+/// Whether what was heard means that the rest of the request is not wanted: anything but a head that says otherwise.
+fn refuses(incoming: &Incoming, head: &mut ResponseHead, rules: &HeadRules) -> bool {
+    head.reset();
+    match head.parse(&incoming.input, rules) {
+        Ok(Parsed::Whole(_)) => {
+            let response = head.view(&incoming.input);
+            response.status() >= 400 || response.connection().close
+        }
+        _ => true,
     }
 }
 

@@ -448,19 +448,19 @@ async fn send_request<D: Downstream>(
         return stream_body(exchange, down, attempt, conn, interims, failed).await;
     }
     if attempt.body != UpstreamBody::None {
+        let rules = response_rules(attempt.proxy);
         let mut offset = 0;
         loop {
             match exchange.body.piece(offset) {
                 Ok(BodyPiece::End) => break,
                 Ok(BodyPiece::Data(piece)) => {
                     offset += piece.len() as u64;
-                    if let Err(error) = conn.outgoing.send(&piece, timer, timeout).await {
+                    match conn.send_unless_refused(&piece, &rules, timer, timeout).await {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(()),
                         // An endpoint that refuses a body early answers and closes: its answer counts.
-                        return if conn.incoming.fill_ready(LARGE).unwrap_or(false) {
-                            Ok(())
-                        } else {
-                            Err(failed(error).into())
-                        };
+                        Err(_) if conn.incoming.fill_ready(LARGE).unwrap_or(false) => return Ok(()),
+                        Err(error) => return Err(failed(error).into()),
                     }
                 }
                 Err(error) => return Err(Stop::Own(format!("cannot read a request body back: {error}"))),
