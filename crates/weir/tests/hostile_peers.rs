@@ -195,6 +195,20 @@ both_drivers! {
         Client::connect(&proxy).get("/next").expect_body("next");
     }
 
+    fn a_body_that_nobody_wants_is_not_waited_for_in_drips(io: Io) {
+        let proxy = Proxy::nginx(
+            "worker_processes 1; events {} http { access_log off; lingering_time 1s; lingering_timeout 1s;
+             server { listen 127.0.0.1:{port}; location / { return 200 done; } } }",
+        )
+        .io(io)
+        .start();
+        let mut client = Client::connect(&proxy);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+        client.read().expect_body("done");
+        let dripped = client.send_slowly([b'x'; 100], 1, Duration::from_millis(200));
+        assert!(dripped.is_err(), "the connection was held for 20 seconds");
+    }
+
     fn answers_without_bodies_announce_none(io: Io) {
         let origin = Origin::script(|c| {
             c.expect("GET /").send(

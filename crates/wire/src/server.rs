@@ -9,9 +9,9 @@
 use std::time::Duration;
 
 use weir_http::{HeadRules, Parsed, Request, RequestError, RequestHead};
-use weir_rt::{MEDIUM, Timer};
+use weir_rt::{MEDIUM, PIECE, Timer};
 
-use crate::{Conn, Incoming, Outgoing, ReceiveError};
+use crate::{Conn, Incoming, Outgoing, ReceiveError, Step};
 
 /// A connection from a client.
 pub struct ServerConnection {
@@ -134,17 +134,22 @@ impl ServerConnection {
     }
 
     /// Reads and drops what is left of the request's body, so that the next request can be read. False if it is too
-    /// much, too slow or broken: the connection must be closed.
-    pub async fn skip_body(&mut self, most: u64, timer: &Timer, timeout: Duration) -> bool {
+    /// much, too slow or broken: the connection must be closed. At most `total` time, `each` between reads.
+    pub async fn skip_body(&mut self, most: u64, timer: &Timer, total: Duration, each: Duration) -> bool {
         let limit = self.incoming.received().saturating_add(most);
+        let end = weir_rt::now() + total;
         loop {
-            match self.incoming.piece(timer, timeout).await {
-                Ok(Some(_)) => {}
-                Ok(None) => return true,
+            match self.incoming.step() {
+                Ok(Step::Piece(..)) if self.incoming.received() > limit => return false,
+                Ok(Step::Piece(..)) => {}
+                Ok(Step::End) => return true,
+                Ok(Step::Wait) => {
+                    let left = end.saturating_duration_since(weir_rt::now());
+                    if left.is_zero() || self.incoming.fill(timer, each.min(left), PIECE).await.is_err() {
+                        return false;
+                    }
+                }
                 Err(_) => return false,
-            }
-            if self.incoming.received() > limit {
-                return false;
             }
         }
     }

@@ -227,7 +227,8 @@ async fn after(exchange: &mut Exchange, h1: &mut H1<'_>) -> Option<Duration> {
     }
     let mut keeps = h1.keeps_alive();
     if keeps && !h1.conn.incoming.is_done() {
-        keeps = h1.conn.skip_body(MAX_SKIPPED, h1.timer, settings.lingering_timeout).await;
+        let (total, each) = (settings.lingering_time, settings.lingering_timeout);
+        keeps = h1.conn.skip_body(MAX_SKIPPED, h1.timer, total.max(each), each).await;
     }
     if !keeps {
         if !h1.conn.delivered(h1.timer, settings.send_timeout).await {
