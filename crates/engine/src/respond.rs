@@ -206,10 +206,17 @@ pub(crate) async fn status<D: Downstream>(exchange: &mut Exchange, down: &mut D,
     if exchange.site().manner == Manner::Haproxy {
         exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
     }
-    if status == 400 || status == 408 || status == 413 || status == 414 || status == 431 {
-        exchange.close_after |= !down.body_done() || status != 413;
-    }
+    close_after(exchange, down, status);
     whole(exchange, down, &page).await;
+}
+
+/// Closes the connection after the refusals that leave in doubt where the next request begins, whatever page shows them.
+pub(crate) fn close_after<D: Downstream>(exchange: &mut Exchange, down: &D, status: u16) {
+    exchange.close_after |= match status {
+        400 | 408 | 414 | 431 => true,
+        413 => !down.body_done(),
+        _ => false,
+    };
 }
 
 /// The methods that are served somewhere: what `Allow` says where no action was asked.

@@ -351,6 +351,21 @@ both_drivers! {
         assert_eq!(origin.requests().len(), 0);
     }
 
+    fn a_page_for_413_closes_the_connection_too(io: Io) {
+        let origin = Origin::script(Script::until_closed);
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}}; client_max_body_size 10;
+             error_page 413 @large; location @large {{ return 200 page; }} location / {{ proxy_pass http://{origin}; }} }} }}"
+        ))
+        .io(io)
+        .start();
+        let mut client = Client::connect(&proxy);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello worldGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.read().expect_status(413).expect_body("page");
+        client.expect_closed();
+        assert_eq!(origin.requests().len(), 0);
+    }
+
     fn a_cut_answer_never_looks_whole(io: Io) {
         for framing in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
             let cut = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n5\r\nhello\r\n");

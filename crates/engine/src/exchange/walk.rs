@@ -346,6 +346,7 @@ async fn status_or_page<D: Downstream>(
         down.cut();
         return Next::Done;
     }
+    respond::close_after(exchange, down, status);
     if let Some(next) = error_page(exchange, installed, status) {
         return next;
     }
