@@ -35,6 +35,7 @@ mod snapshot;
 mod subrequest;
 mod tcp;
 mod upstream;
+mod watch;
 mod worker;
 
 use std::collections::HashMap;

@@ -107,8 +107,8 @@ impl Downstream for Nobody {
         (self.told, self.told)
     }
 
-    async fn gone(&self) {
-        std::future::pending().await
+    fn watched(&self) -> Option<weir_wire::Conn> {
+        None
     }
 
     fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)> {

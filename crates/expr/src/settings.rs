@@ -125,8 +125,8 @@ pub struct UpstreamSettings {
     pub max_temp_file: u64,
     /// Folder for spooled answers.
     pub temp_path: std::path::PathBuf,
-    /// Go on with the upstream after the client has gone (`proxy_ignore_client_abort`).
-    pub ignore_client_abort: bool,
+    /// What becomes of the work for a client that goes away (`proxy_ignore_client_abort`, `option abortonclose`).
+    pub client_abort: ClientAbort,
     /// Answers of 300 and more are replaced by the route's error pages (`proxy_intercept_errors`).
     pub intercept_errors: bool,
     /// When another endpoint is tried.
@@ -150,13 +150,27 @@ impl Default for UpstreamSettings {
             buffer_bytes: 64 << 10,
             max_temp_file: 0,
             temp_path: "/var/lib/nginx/proxy".into(),
-            ignore_client_abort: false,
+            client_abort: ClientAbort::default(),
             intercept_errors: false,
             retry: RetrySettings::default(),
             limit_rate: None,
             socket_keepalive: false,
         }
     }
+}
+
+/// What becomes of the work for a client that goes away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientAbort {
+    /// It ends, in the queue and on the endpoint, also where the client only said that it will send no more: what
+    /// nginx does, and HAProxy with `option abortonclose`.
+    #[default]
+    Cancel,
+    /// It is done to its end unless sending to the client fails (`proxy_ignore_client_abort on`).
+    Ignore,
+    /// It is done until there is an answer, and one under way ends with a connection that failed: HAProxy by itself.
+    Finish,
 }
 
 /// When and how often another endpoint (or the same one) is tried.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use crate::addr::PeerAddr;
 use crate::buf::{Buf, MEDIUM};
-use crate::stream::{PeerClosed, Stream};
+use crate::stream::Stream;
 use crate::tls::TlsStream;
 
 /// A plain or encrypted connection. Clones are handles on the same connection.
@@ -99,11 +99,6 @@ impl Conn {
     /// See [`Stream::try_read_up_to`].
     pub fn try_read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
         forward!(self, stream => stream.try_read_up_to(buf, limit))
-    }
-
-    /// See [`Stream::peer_closed`].
-    pub async fn peer_closed(&self) -> PeerClosed {
-        forward!(self, stream => stream.peer_closed().await)
     }
 
     /// See [`Stream::writable`].

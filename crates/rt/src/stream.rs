@@ -259,14 +259,23 @@ impl Stream {
     /// Waits until the peer has finished or the connection failed, consuming nothing: data that arrives meanwhile
     /// is kept for the next read, and the wait goes on. Dropping the future is free.
     pub async fn peer_closed(&self) -> PeerClosed {
-        poll_fn(|cx| self.poll_flags(HANGUP, cx)).await;
-        self.closed_how()
+        poll_fn(|cx| self.poll_peer_closed(cx)).await
     }
 
-    fn closed_how(&self) -> PeerClosed {
-        match rustix::net::sockopt::socket_error(&self.inner.fd) {
+    /// The poll form of [`Stream::peer_closed`]. It takes the place of the waiting reader.
+    pub fn poll_peer_closed(&self, cx: &mut Context<'_>) -> Poll<PeerClosed> {
+        self.poll_flags(HANGUP, cx).map(|_| match rustix::net::sockopt::socket_error(&self.inner.fd) {
             Ok(Err(errno)) | Err(errno) => PeerClosed::Failed(errno.into()),
             Ok(Ok(())) => PeerClosed::Finished,
+        })
+    }
+
+    /// Whether the driver listens on this socket already: then a wait for what its peer does asks nothing of the kernel.
+    pub fn is_listened_to(&self) -> bool {
+        let Some(token) = self.inner.token.get() else { return false };
+        match &self.inner.worker.drive {
+            Drive::Uring(ring) => ring.is_listening(token),
+            Drive::Epoll(_) => true,
         }
     }
 

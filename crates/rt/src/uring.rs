@@ -223,6 +223,11 @@ impl Ring {
         self.slots.borrow().get(token.index).is_some_and(|slot| slot.armed != 0)
     }
 
+    /// Whether a poll for input is with the kernel.
+    pub(crate) fn is_listening(&self, token: Token) -> bool {
+        self.slots.borrow().get(token.index).is_some_and(|slot| slot.is_armed(POLL_IN))
+    }
+
     /// See [`Source::clear_readable`].
     pub(crate) fn clear_readable(&self, token: Token) {
         if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {

@@ -443,7 +443,7 @@ fn other_protocols_and_cut_connections_are_told_apart() {
             client_end.write_slice(b"last words").await.unwrap();
             client_end.stream().flushed().await.unwrap();
             drop(client_end);
-            let how = server_end.peer_closed().await;
+            let how = server_end.stream().peer_closed().await;
             assert!(matches!(how, PeerClosed::Finished), "{how:?}");
             let mut buf = Buf::new();
             assert_eq!(server_end.read(&mut buf).await.unwrap(), 10);

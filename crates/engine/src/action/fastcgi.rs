@@ -17,8 +17,8 @@ use weir_wire::{Conn, SendError};
 use crate::exchange::walk::Next;
 use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
 use crate::fields::Fields;
-use crate::race::{Either, race};
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, open, resolve};
+use crate::watch::{Ends, Watch};
 use crate::worker::Installed;
 use crate::{log, respond};
 
@@ -64,7 +64,6 @@ struct Failed {
 
 enum Stop {
     Endpoint(Failed),
-    Client,
     Own(String),
 }
 
@@ -104,6 +103,7 @@ pub(crate) async fn serve<D: Downstream>(
         return Next::Status(status);
     }
     let timer = Timer::new();
+    let watch = Watch::new(down.watched(), Ends::unanswered(fastcgi.settings.client_abort));
     let mut picker = Picker::new(exchange, resolved.destination, &fastcgi.settings.retry);
     loop {
         let picked = match picker.next(exchange, installed).await {
@@ -116,14 +116,24 @@ pub(crate) async fn serve<D: Downstream>(
         };
         let mut counted = exchange.worker.counters.attempt(picked.pool, picked.key, exchange.worker.now());
         counted.connecting();
-        let failed = match attempt(exchange, down, fastcgi, &picked.address, &timer).await {
+        let tried = match watch.over(attempt(exchange, fastcgi, &picked.address, &timer)).await {
+            Ok(tried) => tried,
+            Err(how) => {
+                counted.end(AttemptEnd::ClientAbort, exchange);
+                let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
+                let phase = if connected { Phase::Headers } else { Phase::Connect };
+                return super::proxy::left(exchange, down, phase, &how);
+            }
+        };
+        let failed = match tried {
             Ok(answer) => {
                 let status = answer.head.status();
                 if !picker.intercepts(exchange, installed, status, true) {
                     if let Some(lease) = picker.succeeded() {
                         lease.succeed();
                     }
-                    let next = forward(exchange, down, installed, fastcgi, answer, &timer).await;
+                    watch.change(Ends::answering(fastcgi.settings.client_abort));
+                    let next = forward(exchange, down, installed, fastcgi, answer, (&timer, &watch)).await;
                     counted.end(AttemptEnd::Answer(status), exchange);
                     return next;
                 }
@@ -132,12 +142,6 @@ pub(crate) async fn serve<D: Downstream>(
                     sent: true,
                     why: format!("upstream answered {status}"),
                 }
-            }
-            Err(Stop::Client) => {
-                counted.end(AttemptEnd::ClientAbort, exchange);
-                exchange.ending = Ending::ClientAborted(Phase::Headers);
-                down.cut();
-                return Next::Status(499);
             }
             Err(Stop::Own(why)) => {
                 log::server_error(exchange, &why);
@@ -162,9 +166,8 @@ pub(crate) async fn serve<D: Downstream>(
     }
 }
 
-async fn attempt<D: Downstream>(
+async fn attempt(
     exchange: &mut Exchange,
-    down: &mut D,
     fastcgi: &FastCgi,
     address: &weir_plan::Address,
     timer: &Timer,
@@ -196,24 +199,13 @@ async fn attempt<D: Downstream>(
         record.connect = Some(connected);
     }
     send_request(exchange, fastcgi, &conn, timer).await?;
-    let answer = race(receive_head(exchange, fastcgi, conn, timer), async {
-        if settings.ignore_client_abort {
-            std::future::pending::<()>().await;
-        }
-        down.gone().await;
-    });
-    match answer.await {
-        Either::Left(answer) => {
-            let answer = answer.map_err(Stop::Endpoint)?;
-            let header = exchange.worker.now().saturating_duration_since(began);
-            if let Some(record) = exchange.response.attempts.last_mut() {
-                record.header = Some(header);
-                record.status = answer.head.status();
-            }
-            Ok(answer)
-        }
-        Either::Right(()) => Err(Stop::Client),
+    let answer = receive_head(exchange, fastcgi, conn, timer).await.map_err(Stop::Endpoint)?;
+    let header = exchange.worker.now().saturating_duration_since(began);
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.header = Some(header);
+        record.status = answer.head.status();
     }
+    Ok(answer)
 }
 
 /// Parameters as pairs, in the order configured; the client's fields follow as `HTTP_*`.
@@ -407,7 +399,7 @@ async fn forward<D: Downstream>(
     installed: &Installed,
     fastcgi: &FastCgi,
     mut answer: Answer,
-    timer: &Timer,
+    waits: (&Timer, &Watch),
 ) -> Next {
     let status = answer.head.status();
     exchange.response.status = status;
@@ -438,7 +430,7 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     respond::start(exchange, down, size);
-    match relay(exchange, down, &mut answer, settings.read_timeout, timer).await {
+    match relay(exchange, down, &mut answer, settings.read_timeout, waits).await {
         Ok(()) => {}
         Err(Relay::Client(error)) => respond::client_failed(exchange, down, &error),
         Err(Relay::Endpoint(failed)) => {
@@ -484,7 +476,7 @@ async fn relay<D: Downstream>(
     down: &mut D,
     answer: &mut Answer,
     timeout: Duration,
-    timer: &Timer,
+    (timer, watch): (&Timer, &Watch),
 ) -> Result<(), Relay> {
     loop {
         if !answer.text.is_empty() {
@@ -499,12 +491,8 @@ async fn relay<D: Downstream>(
         if answer.input.is_empty() {
             respond::flush(exchange, down).await.map_err(Relay::Client)?;
         }
-        match race(answer.next(exchange, timer, timeout), down.gone()).await {
-            Either::Left(result) => result.map_err(Relay::Endpoint)?,
-            Either::Right(()) => {
-                let gone = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-                return Err(Relay::Client(SendError::Io(gone)));
-            }
-        }
+        let read = watch.over(answer.next(exchange, timer, timeout)).await;
+        let gone = |_| Relay::Client(SendError::Io(std::io::ErrorKind::ConnectionReset.into()));
+        read.map_err(gone)?.map_err(Relay::Endpoint)?;
     }
 }

@@ -16,7 +16,7 @@ use weir_http::{Framing, HeadRules, UnusualNames};
 use weir_plan::{Proxy, Reuse};
 use weir_policy::idle::History;
 use weir_policy::retry::{Failure, Retry};
-use weir_rt::{LARGE, Timer};
+use weir_rt::{LARGE, PeerClosed, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Heard, ReceiveError, ResponseFailure, SendError, SendFraming, Step};
 
@@ -31,6 +31,7 @@ use crate::race::{Either, race};
 use crate::upstream::{
     ConnectFailure, ConnectSettings, IdleKey, Kept, Picked, Picker, Refusal, local_address, open, resolve,
 };
+use crate::watch::{Ends, Watch};
 use crate::worker::Installed;
 use crate::{log, respond};
 
@@ -49,8 +50,10 @@ struct Failed {
 enum Stop {
     /// The endpoint failed; another may be tried.
     Endpoint(Failed),
-    /// The client went away or sent nonsense: answer with this status, if anything.
+    /// The client sent nonsense: answer with this status.
     Client(u16),
+    /// The client went away: there is nobody to answer.
+    Gone,
     /// Our own fault.
     Own(String),
 }
@@ -74,6 +77,8 @@ struct Attempt<'a> {
     /// What the scheme of a computed target says.
     secure: Option<bool>,
     timer: &'a Timer,
+    /// Over the client.
+    watch: &'a Watch,
 }
 
 /// One try of it.
@@ -121,6 +126,7 @@ pub(crate) async fn serve<D: Downstream>(
     upstream_head::target(exchange, proxy, resolved.path.as_deref(), &mut target);
     let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
     let timer = Timer::new();
+    let watch = Watch::new(down.watched(), Ends::unanswered(proxy.settings.client_abort));
     let tls_name = resolved.host.as_deref().unwrap_or(&proxy.host);
     let attempt = Attempt {
         installed,
@@ -132,22 +138,37 @@ pub(crate) async fn serve<D: Downstream>(
         tls_name,
         secure: resolved.secure,
         timer: &timer,
+        watch: &watch,
     };
     let mut picker = Picker::new(exchange, resolved.destination, &proxy.settings.retry);
     let mut fresh = false;
     // One session of an endpoint, however often it is tried again there.
     let mut held = None;
     loop {
-        let picked = match picker.next(exchange, installed).await {
-            Ok(picked) => picked,
-            Err(Refusal { status, why }) => return refused(exchange, status, why),
+        let asked_at = exchange.worker.now();
+        let picked = match watch.over(picker.next(exchange, installed)).await {
+            Ok(Ok(picked)) => picked,
+            Ok(Err(Refusal { status, why })) => return refused(exchange, status, why),
+            Err(how) => {
+                exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(asked_at));
+                return left(exchange, down, Phase::Queue, &how);
+            }
         };
         let counters = &exchange.worker.counters;
         let mut counted: Attempting =
             held.take().unwrap_or_else(|| counters.attempt(picked.pool, picked.key, exchange.worker.now()));
         let outcome = {
             let once = Once { picker: &picker, picked: &picked, counted: &counted, fresh };
-            try_once(exchange, down, &attempt, &once).await
+            watch.reading(attempt.streaming);
+            watch.over(try_once(exchange, down, &attempt, &once)).await
+        };
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(how) => {
+                counted.end(AttemptEnd::ClientAbort, exchange);
+                let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
+                return left(exchange, down, if connected { Phase::Headers } else { Phase::Connect }, &how);
+            }
         };
         fresh = false;
         let replayable = !exchange.body.streamed;
@@ -167,6 +188,10 @@ pub(crate) async fn serve<D: Downstream>(
             Err(Stop::Client(status)) => {
                 counted.end(AttemptEnd::ClientAbort, exchange);
                 return Next::Status(status);
+            }
+            Err(Stop::Gone) => {
+                counted.end(AttemptEnd::ClientAbort, exchange);
+                return Next::Done;
             }
             Err(Stop::Own(why)) => {
                 counted.own_fault();
@@ -190,7 +215,11 @@ pub(crate) async fn serve<D: Downstream>(
                 counted.retried(true);
                 // HAProxy gives a server that refused connections time to come back.
                 if failed.failure == Failure::Connect {
-                    weir_rt::sleep(Duration::from_secs(1).min(proxy.settings.connect_timeout)).await;
+                    let pause = Duration::from_secs(1).min(proxy.settings.connect_timeout);
+                    if let Err(how) = watch.over(weir_rt::sleep(pause)).await {
+                        counted.end(AttemptEnd::ClientAbort, exchange);
+                        return left(exchange, down, Phase::Connect, &how);
+                    }
                 }
                 held = Some(counted);
             }
@@ -221,6 +250,46 @@ fn refused(exchange: &mut Exchange, status: u16, why: &str) -> Next {
         exchange.response.attempts.push(attempt);
     }
     Next::Status(status)
+}
+
+/// The client went away before there was an answer: what was done for it has ended, and is noted.
+pub(super) fn left<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    phase: Phase,
+    how: &PeerClosed,
+) -> Next {
+    let haproxy = exchange.site().manner == weir_plan::Manner::Haproxy;
+    let reset = matches!(how, PeerClosed::Failed(_));
+    // So HAProxy tells the two apart.
+    let told = if haproxy && reset && phase == Phase::Headers { Phase::Data } else { phase };
+    exchange.ending = Ending::ClientAborted(told);
+    let doing = match phase {
+        Phase::Queue => "waiting for an upstream",
+        Phase::Connect => "connecting to upstream",
+        _ => "reading response header from upstream",
+    };
+    let cause = match how {
+        PeerClosed::Failed(error) => format!(" ({})", log::system(error)),
+        PeerClosed::Finished => String::new(),
+    };
+    log::client_error(
+        exchange,
+        &format!(
+            "client prematurely closed connection, so upstream connection is closed too{cause} while {doing}"
+        ),
+    );
+    let elapsed = exchange.elapsed();
+    if let Some(attempt) = exchange.response.attempts.last_mut() {
+        attempt.response.get_or_insert(elapsed);
+    }
+    if haproxy && !reset && phase == Phase::Headers {
+        // It may have ended its half only, and is told.
+        exchange.close_after = true;
+        return Next::Status(400);
+    }
+    down.cut();
+    Next::Done
 }
 
 fn end_of(failure: Failure) -> AttemptEnd {
@@ -319,6 +388,7 @@ async fn try_once<D: Downstream>(
     written.map_err(|why| Stop::Own(why.to_owned()))?;
     let mut interims = 0;
     send_request(exchange, down, attempt, &mut conn, reused, &mut interims).await?;
+    attempt.watch.reading(false);
     let result = receive_head(exchange, down, attempt, &mut conn, reused, &mut interims).await;
     let header = exchange.worker.now().saturating_duration_since(began);
     if let Some(record) = exchange.response.attempts.last_mut() {
@@ -563,19 +633,7 @@ async fn receive_head<D: Downstream>(
     let rules = response_rules(attempt.proxy);
     let timeout = attempt.proxy.settings.read_timeout;
     loop {
-        let received = if attempt.proxy.settings.ignore_client_abort {
-            conn.receive_head(&rules, attempt.timer, timeout).await
-        } else {
-            match race(conn.receive_head(&rules, attempt.timer, timeout), down.gone()).await {
-                Either::Left(received) => received,
-                Either::Right(()) => {
-                    exchange.ending = Ending::ClientAborted(Phase::Headers);
-                    down.cut();
-                    return Err(Stop::Client(499));
-                }
-            }
-        };
-        if let Err(failure) = received {
+        if let Err(failure) = conn.receive_head(&rules, attempt.timer, timeout).await {
             return Err(head_failed(failure, reused && *interims == 0).into());
         }
         let response = conn.response();
@@ -616,7 +674,7 @@ async fn forward_interim<D: Downstream>(
     conn.skip_head();
     if let Err(error) = down.interim(status, &fields).await {
         respond::client_failed(exchange, down, &error);
-        return Err(Stop::Client(499));
+        return Err(Stop::Gone);
     }
     Ok(())
 }
@@ -721,7 +779,9 @@ async fn forward<D: Downstream>(
     });
     let mut source = Source::new(exchange, conn, keeping, &counted, lease);
     let settings = &attempt.proxy.settings;
-    let relayed = relay(exchange, down, settings, buffering, attempt.timer, &mut source).await;
+    attempt.watch.change(Ends::answering(settings.client_abort));
+    let (timer, watch) = (attempt.timer, attempt.watch);
+    let relayed = relay(exchange, down, settings, buffering, timer, watch, &mut source).await;
     let (length, head, ended) = source.came();
     let over = source.is_over();
     drop(source);

@@ -37,9 +37,9 @@ use super::proxy::LeaseEnd;
 use crate::count::Attempting;
 use crate::exchange::{Downstream, Exchange, create_spool_file};
 use crate::fields::Fields;
-use crate::race::{Either, race};
 use crate::respond;
 use crate::upstream::{IdleKey, Kept};
+use crate::watch::Watch;
 use crate::worker::Worker;
 
 /// Reads and steps taken ahead before others of the worker have their turn.
@@ -313,6 +313,7 @@ pub(crate) async fn relay<'a, D: Downstream>(
     settings: &'a UpstreamSettings,
     buffering: bool,
     timer: &Timer,
+    watch: &Watch,
     source: &mut Source<'a>,
 ) -> Result<(), Relay> {
     let mut ahead = ReadAhead::new(settings, buffering);
@@ -344,24 +345,19 @@ pub(crate) async fn relay<'a, D: Downstream>(
                 // What came meanwhile goes first.
                 let idle = ahead.parts.is_empty() && ahead.failed.is_none();
                 let Some(conn) = source.conn.as_mut().filter(|_| idle) else { continue };
-                let fill = conn.incoming.fill(timer, settings.read_timeout, PIECE);
-                if settings.ignore_client_abort {
-                    fill.await.map_err(Relay::Endpoint)?;
-                    continue;
-                }
-                match race(fill, down.gone()).await {
-                    Either::Left(filled) => filled.map_err(Relay::Endpoint)?,
-                    Either::Right(()) => {
-                        let gone = io::Error::from(io::ErrorKind::ConnectionReset);
-                        return Err(Relay::Client(SendError::Io(gone)));
-                    }
-                }
+                let filled = watch.over(conn.incoming.fill(timer, settings.read_timeout, PIECE)).await;
+                filled.map_err(|_| gone())?.map_err(Relay::Endpoint)?;
             }
         }
     }
     let ended = respond::end(exchange, down, &source.trailers).await.map_err(Relay::Client);
     exchange.response.upstream_trailers = std::mem::take(&mut source.trailers);
     ended
+}
+
+/// The client was seen to have gone.
+fn gone() -> Relay {
+    Relay::Client(SendError::Io(io::ErrorKind::ConnectionReset.into()))
 }
 
 /// Sends what was read ahead, and what is read meanwhile, until there is none.

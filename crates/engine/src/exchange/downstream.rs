@@ -87,8 +87,8 @@ pub(crate) trait Downstream {
     /// Bytes sent for this exchange: all, and those of the body.
     fn sent(&self) -> (u64, u64);
 
-    /// Ready when the client has gone away. Dropping the future is free.
-    async fn gone(&self);
+    /// The client's connection, to watch over. `None`: there is nobody.
+    fn watched(&self) -> Option<weir_wire::Conn>;
 
     /// The transport, for a tunnel, with what was read ahead. `None`: there is none to be had.
     fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)>;

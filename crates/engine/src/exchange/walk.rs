@@ -12,6 +12,7 @@ use weir_plan::{Action, Cause, ErrorTarget, Manner, Respond, RouteFeatures, Rout
 use super::{Downstream, Ending, Exchange, Phase};
 use crate::eval::program::{self, Verdict};
 use crate::eval::{keep_match, render, text};
+use crate::watch::{Ends, Watch};
 use crate::worker::Installed;
 use crate::{access, action, edit, log, respond};
 
@@ -235,8 +236,7 @@ async fn verdict<D: Downstream>(
         Verdict::Failed => Next::Status(500),
         Verdict::Tarpit(millis, respond) => {
             let wait = std::time::Duration::from_millis(millis);
-            let deadline = exchange.now() + wait;
-            let _ = weir_rt::timeout(deadline, down.gone()).await;
+            let _ = Watch::new(down.watched(), Ends::Reset).over(weir_rt::sleep(wait)).await;
             exchange.ending = Ending::Tarpitted;
             Next::Respond(respond)
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_expr::settings::KeepAliveMode;
 use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_policy::limit::{BodyRate, BodyRateConfig};
-use weir_rt::{Buf, PeerClosed, Timer};
+use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, ReceiveError, SendError, SendFraming, ServerConnection};
 
 use crate::exchange::{BodySize, Downstream, Exchange};
@@ -363,12 +363,8 @@ impl Downstream for H1<'_> {
         self.counts()
     }
 
-    async fn gone(&self) {
-        // A client that only ended its sending side still waits for the answer (RFC 9112 §9.5 allows it).
-        match self.conn.io().peer_closed().await {
-            PeerClosed::Failed(_) => {}
-            PeerClosed::Finished => std::future::pending().await,
-        }
+    fn watched(&self) -> Option<Conn> {
+        Some(self.conn.io().clone())
     }
 
     fn take_tunnel(&mut self) -> Option<(Conn, Buf)> {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_expr::settings::{
-    BodySettings, ClientSettings, GzipProxied, GzipSettings, Redispatch, RetrySettings, UpstreamSettings,
+    BodySettings, ClientAbort, ClientSettings, GzipProxied, GzipSettings, Redispatch, RetrySettings,
+    UpstreamSettings,
 };
 use weir_model::{ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
 
@@ -62,6 +63,10 @@ pub(super) fn upstream_settings(front: &Proxy, backend: &Proxy) -> UpstreamSetti
         max_response_head: 15 << 10,
         buffer_bytes: 32 << 10,
         temp_path: "/var/lib/haproxy/proxy".into(),
+        client_abort: match settings.flag("abortonclose") {
+            true => ClientAbort::Cancel,
+            false => ClientAbort::Finish,
+        },
         retry: retry(backend),
         socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
         ..UpstreamSettings::default()

@@ -172,8 +172,8 @@ pub(super) const WORDS: &[Keyword] = &[
         DFB,
         (0, 0),
         "off",
-        "Drops waiting requests whose client has gone.",
-        Accepted,
+        "Drops requests whose client has gone before they are answered.",
+        Proxy(take::flag),
     ),
     word("option allbackups", DB, (0, 0), "off", "Uses all backups at once.", Proxy(take::flag)),
     word(

@@ -1,9 +1,10 @@
 //! Settings that all kinds of upstreams share.
 
 use weir_diag::Diagnostic;
-use weir_model::settings::UpstreamSettings;
+use weir_model::settings::{ClientAbort, UpstreamSettings};
 
 use super::Lowering;
+use super::args::on;
 use crate::tree::Directive;
 use crate::value;
 
@@ -13,6 +14,11 @@ pub(crate) fn buffers(lo: &mut Lowering<'_>, settings: &mut UpstreamSettings, d:
         return lo.bad_value(d, 1, "a number and a size, such as `8 16k`");
     };
     settings.buffer_bytes = number.saturating_mul(size);
+}
+
+/// `…_ignore_client_abort on|off`.
+pub(crate) fn client_abort(d: &Directive) -> ClientAbort {
+    if on(d) { ClientAbort::Ignore } else { ClientAbort::Cancel }
 }
 
 /// `…_limit_rate rate`.

@@ -65,7 +65,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("fastcgi_temp_path", HSL, (1, 4), "fastcgi_temp", "Folder of spooled answers.")
         .scope(|lo, s, d| s.fastcgiing().temp_path = lo.path(d.arg(0))),
     Entry::one("fastcgi_ignore_client_abort", HSL, Flag, "off", "Goes on when the client has gone.")
-        .scope(|_, s, d| s.fastcgiing().ignore_client_abort = on(d)),
+        .scope(|_, s, d| s.fastcgiing().client_abort = settings::client_abort(d)),
     Entry::one("fastcgi_intercept_errors", HSL, Flag, "off", "Error pages replace upstreams' errors.")
         .scope(|_, s, d| s.fastcgiing().intercept_errors = on(d)),
     Entry::one("fastcgi_limit_rate", HSL, Text, "0", "Bytes a second from the upstream.")

@@ -89,7 +89,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("proxy_temp_path", HSL, (1, 4), "proxy_temp", "Folder of spooled answers.")
         .scope(|lo, s, d| s.proxying().temp_path = lo.path(d.arg(0))),
     Entry::one("proxy_ignore_client_abort", HSL, Flag, "off", "Goes on when the client has gone.")
-        .scope(|_, s, d| s.proxying().ignore_client_abort = on(d)),
+        .scope(|_, s, d| s.proxying().client_abort = settings::client_abort(d)),
     Entry::one("proxy_intercept_errors", HSL, Flag, "off", "Error pages replace upstreams' errors.")
         .scope(|_, s, d| s.proxying().intercept_errors = on(d)),
     Entry::one("proxy_limit_rate", HSL, Text, "0", "Bytes a second from the upstream.")

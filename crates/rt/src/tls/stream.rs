@@ -26,7 +26,7 @@ use super::session::{Io, Session, TlsSession};
 use super::suites::{TlsVersion, name_of};
 use super::verify::check_client;
 use crate::buf::{Buf, LARGE, MEDIUM, SMALL};
-use crate::stream::{PeerClosed, Stream};
+use crate::stream::Stream;
 
 /// Plaintext bytes encrypted and sent at a time.
 const GROUP: usize = 48 * 1024;
@@ -334,30 +334,6 @@ impl TlsStream {
             }
         }
         state.out.release();
-    }
-
-    /// As [`Stream::peer_closed`].
-    pub async fn peer_closed(&self) -> PeerClosed {
-        loop {
-            {
-                let state = self.inner.state.borrow();
-                if state.session.peer_closed() || matches!(state.end, Some(End::Truncated)) {
-                    return PeerClosed::Finished;
-                }
-                if state.plain.len() >= MEDIUM || matches!(state.end, Some(End::Failed)) {
-                    // Enough is waiting to be read: from here only the socket is watched.
-                    break;
-                }
-            }
-            poll_fn(|cx| self.inner.stream.poll_readable(cx)).await;
-            let mut state = self.inner.state.borrow_mut();
-            match self.receive(&mut state) {
-                Ok(true) => {}
-                Ok(false) => state.shrink(),
-                Err(error) => return PeerClosed::Failed(error),
-            }
-        }
-        self.inner.stream.peer_closed().await
     }
 
     // ---- writing ----
