@@ -8,8 +8,12 @@
 //! here will ask for need some, too.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use weir_plan::Service;
@@ -65,7 +69,7 @@ impl AcceptLoop {
             crowded: Cell::new(false),
             said: Cell::new(None),
         });
-        weir_rt::spawn(accept.clone().run(worker.clone()));
+        weir_rt::spawn(accept.clone().keep_on(worker.clone()));
         Ok(accept)
     }
 
@@ -85,9 +89,27 @@ impl AcceptLoop {
         }
     }
 
-    async fn run(self: Rc<Self>, worker: Rc<Worker>) {
+    /// Accepts until it is told to end, whatever panics on the way: a listener that fell silent would look alive to
+    /// everybody but its clients.
+    async fn keep_on(self: Rc<Self>, worker: Rc<Worker>) {
+        loop {
+            let mut run = pin!(self.run(&worker));
+            let poll = |cx: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
+                Ok(ended) => ended.map(Ok),
+                Err(payload) => Poll::Ready(Err(payload)),
+            };
+            let Err(payload) = poll_fn(poll).await else { break };
+            worker.shared.note_panic("accepting", &*payload);
+            // One that panics each time costs little.
+            let _ = race(self.stop.wait(), weir_rt::sleep(PAUSE)).await;
+        }
+        self.running.set(false);
+        self.idle.set();
+    }
+
+    async fn run(&self, worker: &Rc<Worker>) {
         while !self.stop.is_set() {
-            if self.is_full(&worker) || self.is_crowded() {
+            if self.is_full(worker) || self.is_crowded() {
                 if worker.shared.memory.is_short() {
                     worker.relieve();
                 }
@@ -100,18 +122,16 @@ impl AcceptLoop {
                 Either::Right(Ok((stream, peer))) => {
                     self.crowded.set(stream.as_fd().as_raw_fd() >= self.kept_back.get());
                     if self.crowded.get() {
-                        self.say(&worker, || "few descriptors are left: accepting pauses".to_owned());
+                        self.say(worker, || "few descriptors are left: accepting pauses".to_owned());
                     }
-                    self.admit(&worker, stream, peer);
+                    self.admit(worker, stream, peer);
                 }
                 Either::Right(Err(error)) => {
-                    self.say(&worker, || format!("accept failed: {error}"));
+                    self.say(worker, || format!("accept failed: {error}"));
                     let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
                 }
             }
         }
-        self.running.set(false);
-        self.idle.set();
     }
 
     /// Whether a limit on connections is reached: new ones wait in the accept queue.
@@ -143,6 +163,7 @@ impl AcceptLoop {
     }
 
     fn admit(&self, worker: &Rc<Worker>, stream: Stream, peer: PeerAddr) {
+        assert!(!worker.takes_injected_accept_panic(), "a test asked for this panic");
         // A connection that is gone already has no address.
         let Ok(local) = self.listener.local_of(&stream) else { return };
         let id = self.key.listener;

@@ -242,6 +242,13 @@ impl Engine {
         }
     }
 
+    /// Panics as the first worker accepts its next connection: for tests of a listener that goes on.
+    pub fn inject_accept_panic(&self) {
+        if let Some(worker) = self.active.first() {
+            let _ = worker.orders.send(Order::InjectAcceptPanic);
+        }
+    }
+
     /// Ends the first worker by a panic outside of its connections: for tests of how it comes back.
     pub fn inject_death(&self) {
         if let Some(worker) = self.active.first() {

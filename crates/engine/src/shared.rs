@@ -134,6 +134,13 @@ impl Shared {
         }
     }
 
+    /// Counts and tells of a panic that was caught in what goes on afterwards.
+    pub(crate) fn note_panic(&self, doing: &str, payload: &(dyn std::any::Any + Send)) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+        let message = crate::worker::panic_message(payload);
+        self.log_process_error(&format!("{doing} panicked, and goes on: {message}"));
+    }
+
     /// A seed for choices; not for secrets.
     pub(crate) fn seed(&self) -> u64 {
         self.seed

@@ -66,6 +66,8 @@ pub(crate) enum Order {
     Stop,
     /// Panic in the next request: a test's order.
     InjectPanic,
+    /// Panic as the next connection is accepted: a test's order.
+    InjectAcceptPanic,
     /// Panic outside of all requests, which ends the worker: a test's order.
     InjectDeath,
 }
@@ -189,6 +191,7 @@ pub(crate) struct Worker {
     millis: Cell<(Instant, weir_policy::Millis)>,
     clock: RefCell<crate::logs::Clock>,
     panic_next: Cell<bool>,
+    panic_next_accept: Cell<bool>,
     text: RefCell<Vec<u8>>,
 }
 
@@ -215,6 +218,7 @@ impl Worker {
             millis: Cell::new((shared.instant(weir_policy::Millis(0)), weir_policy::Millis(0))),
             clock: RefCell::default(),
             panic_next: Cell::new(false),
+            panic_next_accept: Cell::new(false),
             text: RefCell::default(),
             shared,
         }
@@ -377,6 +381,11 @@ impl Worker {
         self.panic_next.replace(false)
     }
 
+    /// As [`Worker::takes_injected_panic`], of accepting.
+    pub(crate) fn takes_injected_accept_panic(&self) -> bool {
+        self.panic_next_accept.replace(false)
+    }
+
     /// A connection of this listener needs no plan any more.
     pub(crate) fn release_plan(&self, listener: ListenerId) {
         if let Some(count) = self.connections.borrow_mut().get_mut(&listener) {
@@ -507,7 +516,7 @@ pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> st
     }
 }
 
-fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without message")
 }
@@ -577,6 +586,7 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Rece
                 worker.draining.set();
             }
             Some(Order::InjectPanic) => worker.panic_next.set(true),
+            Some(Order::InjectAcceptPanic) => worker.panic_next_accept.set(true),
             Some(Order::InjectDeath) => panic!("a test asked for this death"),
         }
     }

@@ -109,6 +109,28 @@ both_drivers! {
         assert_eq!(running.engine.snapshot().process.worker_deaths, 0);
     }
 
+    fn a_listener_goes_on_when_accepting_panicked(io: Io) {
+        let (mut running, port) = Running::start(io, ANSWERING);
+        let mut before = Client::connect(&port);
+        before.get("/").expect_body("ok");
+        for round in 1..=2 {
+            running.engine.inject_accept_panic();
+            // Orders and connections arrive by different ways: the first connection after the order meets it.
+            eventually("the panic", || {
+                let unlucky = Client::connect(&port).try_request(&Request::get("/")).is_err();
+                unlucky.then_some(())
+            });
+            Client::connect(&port).get("/").expect_body("ok");
+            assert_eq!(running.engine.snapshot().process.panics, round);
+        }
+        // Nobody else lost a connection, and the loop can still be ended and replaced.
+        before.get("/").expect_body("ok");
+        assert_eq!(running.engine.snapshot().process.worker_deaths, 0);
+        running.with_budget(&ANSWERING.replace("ok", "new"), &port);
+        Client::connect(&port).get("/").expect_body("new");
+        assert!(running.engine.drain(Some(std::time::Duration::from_secs(10))), "nothing is left after a drain");
+    }
+
     fn a_worker_that_dies_is_started_again_on_its_sockets(io: Io) {
         let (mut running, port) = Running::start(io, ANSWERING);
         for round in 1..=3 {
