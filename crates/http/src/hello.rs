@@ -46,12 +46,12 @@ pub fn peek(bytes: &[u8]) -> Peek {
         if length == 0 || length > MOST {
             return Peek::Other;
         }
+        // A hello that is still short is shorter than `MOST` and its header: what is gathered has a bound.
         let whole = after.len() >= length;
         message.extend_from_slice(&after[..length.min(after.len())]);
         match parse(&message) {
             Parsed::Done(hello) => return Peek::Hello(hello),
             Parsed::Bad => return Peek::Other,
-            Parsed::Short if message.len() > MOST => return Peek::Other,
             Parsed::Short if whole => rest = &after[length..],
             Parsed::Short => return Peek::More,
         }
@@ -188,6 +188,17 @@ mod tests {
             assert_eq!(found.server_name, b"a.example");
             assert_eq!((found.alpn.as_slice(), found.version), (&b"h2"[..], (3, 4)));
         }
+    }
+
+    #[test]
+    fn the_longest_hello_is_read_however_it_arrives() {
+        let padding = MOST - hello("", 16_000).len() + 5 + 4;
+        let whole = hello(&"a".repeat(padding), 8 << 10);
+        assert!(matches!(peek(&whole), Peek::Hello(_)));
+        for cut in 1..10 {
+            assert_eq!(peek(&whole[..whole.len() - cut]), Peek::More, "{cut}");
+        }
+        assert_eq!(peek(&hello(&"a".repeat(padding + 1), 8 << 10)), Peek::Other);
     }
 
     #[test]

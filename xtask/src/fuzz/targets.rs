@@ -82,6 +82,7 @@ fn http(name: &str) -> Vec<Vec<u8>> {
         "http_chunked" => CHUNKS.iter().map(|c| c.as_bytes()).collect(),
         "http_fastcgi" => FASTCGI.to_vec(),
         "http_proxy_protocol" => PROXY_HEADERS.to_vec(),
+        "http_hello" => HELLOS.to_vec(),
         "http_uri" => URIS.iter().map(|u| u.as_bytes()).collect(),
         "http_date" => DATES.iter().map(|d| d.as_bytes()).collect(),
         "http_range" => RANGES.iter().map(|r| r.as_bytes()).collect(),
@@ -150,6 +151,13 @@ const PROXY_HEADERS: &[&[u8]] = &[
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb",
     b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00",
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x13\xc0\x00\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb\x04\x00\x04abcd",
+];
+
+/// TLS hellos: one with a name, protocols and versions, the same in two records, and one without extensions.
+const HELLOS: &[&[u8]] = &[
+    b"\x16\x03\x01\x00^\x01\x00\x00Z\x03\x0377777777777777777777777777777777\x00\x00\x02\x13\x01\x01\x00\x00/\x00\x00\x00\x0e\x00\x0c\x00\x00\x09a.example\x00\x10\x00\x0e\x00\x0c\x02h2\x08http/1.1\x00+\x00\x07\x06::\x03\x04\x03\x03",
+    b"\x16\x03\x01\x002\x01\x00\x00Z\x03\x0377777777777777777777777777777777\x00\x00\x02\x13\x01\x01\x00\x00/\x00\x00\x00\x16\x03\x01\x00,\x0e\x00\x0c\x00\x00\x09a.example\x00\x10\x00\x0e\x00\x0c\x02h2\x08http/1.1\x00+\x00\x07\x06::\x03\x04\x03\x03",
+    b"\x16\x03\x01\x00-\x01\x00\x00)\x03\x0377777777777777777777777777777777\x00\x00\x02\x13\x01\x01\x00",
 ];
 
 const URIS: &[&str] = &[

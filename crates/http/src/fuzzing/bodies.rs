@@ -3,6 +3,7 @@
 use super::{ends, pieces};
 use crate::body::encode;
 use crate::fastcgi::{Decoder, FastCgiEvent};
+use crate::hello::{self, Peek};
 use crate::{BodyEvent, BodyReader, ChunkLimits, Framing, proxy_protocol};
 
 #[derive(Debug, PartialEq)]
@@ -93,6 +94,19 @@ fn decode(text: &[u8], step: usize) -> Option<(Vec<u8>, Vec<u8>, Option<usize>)>
 pub(super) fn fastcgi(data: &[u8]) {
     let (step, text) = pieces(data);
     assert_eq!(decode(text, text.len().max(1)), decode(text, step));
+}
+
+pub(super) fn hello(data: &[u8]) {
+    let (step, text) = pieces(data);
+    let at_once = hello::peek(text);
+    let in_pieces = ends(text.len(), step)
+        .map(|end| hello::peek(&text[..end]))
+        .find(|found| !matches!(found, Peek::More))
+        .unwrap_or(Peek::More);
+    assert_eq!(at_once, in_pieces);
+    if let Peek::Hello(hello) = at_once {
+        assert!(hello.server_name.len() + hello.alpn.len() <= text.len().min(hello::MOST));
+    }
 }
 
 pub(super) fn proxy_protocol(data: &[u8]) {

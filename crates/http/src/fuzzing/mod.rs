@@ -22,6 +22,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_chunked", bodies::chunked),
     ("http_fastcgi", bodies::fastcgi),
     ("http_proxy_protocol", bodies::proxy_protocol),
+    ("http_hello", bodies::hello),
     ("http_uri", values::uri),
     ("http_date", values::date),
     ("http_range", values::range),
