@@ -425,20 +425,12 @@ fn short_time(micros: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_control::snapshot::Site;
-    use weir_control::{PoolId, SiteId};
-
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn names_are_escaped() {
-        let site = Site {
-            id: SiteId(1),
-            name: "<script>'\"&".into(),
-            number: 2,
-            mode: "http".into(),
-            front: Front::default(),
-        };
+        let site = fixtures::site("<script>'\"&", 2);
         let page = render(
             &Snapshot { sites: vec![site], ..Snapshot::default() },
             &Options { uri: "/st".into(), ..Options::default() },
@@ -457,34 +449,24 @@ mod tests {
         let (process, options) = (Process::default(), Options::default());
         let rows = Rows { process: &process, options: &options };
         let mut page = Html::default();
-        rows.endpoint(&mut page, &super::super::rows::tests_endpoint());
+        rows.endpoint(&mut page, &fixtures::endpoint("a"));
         assert_eq!(page.0.matches("<td").count(), columns);
     }
 
     #[test]
     fn a_backend_weighs_what_it_uses() {
-        let endpoint = |name: &str, state: EndpointState, weight: u32, backup: bool| {
-            let one = super::super::rows::tests_endpoint();
-            Endpoint { name: name.into(), state, weight: weight as _, backup, ..one }
+        let endpoint = |name: &str, state: EndpointState, weight: u32, backup: bool| Endpoint {
+            state,
+            weight,
+            backup,
+            ..fixtures::endpoint(name)
         };
         let endpoints = vec![
             endpoint("up", EndpointState::Up, 10, false),
             endpoint("down", EndpointState::Down, 5, false),
             endpoint("spare", EndpointState::Up, 3, true),
         ];
-        let mut pool = Pool {
-            id: PoolId(1),
-            name: "app".into(),
-            number: 2,
-            mode: "http".into(),
-            balance: "roundrobin".into(),
-            cookie: None,
-            back: Back::default(),
-            last_change_ms: 0,
-            downtime_ms: 0,
-            went_down: 0,
-            endpoints,
-        };
+        let mut pool = fixtures::pool("app", 2, endpoints);
         assert_eq!(weight(&pool), 10);
         let (process, options) = (Process::default(), Options::default());
         let mut page = Html::default();
@@ -496,7 +478,7 @@ mod tests {
 
     #[test]
     fn servers_on_their_way_are_told_from_those_that_are_down() {
-        let mut endpoint = super::super::rows::tests_endpoint();
+        let mut endpoint = fixtures::endpoint("a");
         endpoint.state = EndpointState::Down;
         let mut health = endpoint.health.take().unwrap_or_default();
         health.state = "DOWN".into();

@@ -9,6 +9,8 @@
 
 mod columns;
 mod csv;
+#[cfg(test)]
+mod fixtures;
 mod html;
 mod json;
 mod rows;

@@ -391,66 +391,24 @@ pub(super) fn status(endpoint: &Endpoint) -> String {
     }
 }
 
-/// An endpoint for tests of the forms.
-#[cfg(test)]
-pub(super) fn tests_endpoint() -> Endpoint {
-    Endpoint {
-        key: weir_control::EndpointKey(1),
-        name: "a".into(),
-        number: 1,
-        address: "127.0.0.1:80".into(),
-        cookie: None,
-        state: EndpointState::Up,
-        weight: 2,
-        user_weight: 2,
-        backup: false,
-        throttle: None,
-        queue_limit: None,
-        back: Back::default(),
-        health: None,
-        last_change_ms: 1500,
-        downtime_ms: 0,
-        idle: 0,
-        idle_limit: None,
-        used: 0,
-        fails: 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use weir_control::snapshot::HealthReport;
-    use weir_control::{PoolId, SiteId};
 
+    use super::super::fixtures;
     use super::*;
 
     fn endpoint(name: &str, state: EndpointState) -> Endpoint {
-        Endpoint { name: name.into(), state, ..tests_endpoint() }
+        Endpoint { state, ..fixtures::endpoint(name) }
     }
 
     fn snapshot() -> Snapshot {
-        let pool = |name: &str, number| Pool {
-            id: PoolId::from_name(name),
-            name: name.into(),
-            number,
-            mode: "http".into(),
-            balance: "roundrobin".into(),
-            cookie: None,
-            back: Back::default(),
-            last_change_ms: 0,
-            downtime_ms: 0,
-            went_down: 0,
-            endpoints: vec![endpoint("a", EndpointState::Up), endpoint("b", EndpointState::Down)],
-        };
-        let site = |name: &str, number| Site {
-            id: SiteId::from_name(name),
-            name: name.into(),
-            number,
-            mode: "http".into(),
-            front: Front::default(),
+        let pool = |name: &str, number| {
+            let endpoints = vec![endpoint("a", EndpointState::Up), endpoint("b", EndpointState::Down)];
+            fixtures::pool(name, number, endpoints)
         };
         Snapshot {
-            sites: vec![site("www", 2), site("both", 3)],
+            sites: vec![fixtures::site("www", 2), fixtures::site("both", 3)],
             pools: vec![pool("both", 3), pool("app", 4)],
             ..Snapshot::default()
         }

@@ -1,0 +1,57 @@
+//! Proxies for tests of the forms.
+
+use weir_control::snapshot::{Back, Endpoint, EndpointState, Front, Pool, Site};
+use weir_control::{EndpointKey, PoolId, SiteId};
+
+/// An endpoint that is up and not checked.
+pub(super) fn endpoint(name: &str) -> Endpoint {
+    Endpoint {
+        key: EndpointKey(1),
+        name: name.into(),
+        number: 1,
+        address: "127.0.0.1:80".into(),
+        cookie: None,
+        state: EndpointState::Up,
+        weight: 2,
+        user_weight: 2,
+        backup: false,
+        throttle: None,
+        queue_limit: None,
+        back: Back::default(),
+        health: None,
+        last_change_ms: 1500,
+        downtime_ms: 0,
+        idle: 0,
+        idle_limit: None,
+        used: 0,
+        fails: 0,
+    }
+}
+
+/// A pool of these.
+pub(super) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
+    Pool {
+        id: PoolId::from_name(name),
+        name: name.into(),
+        number,
+        mode: "http".into(),
+        balance: "roundrobin".into(),
+        cookie: None,
+        back: Back::default(),
+        last_change_ms: 0,
+        downtime_ms: 0,
+        went_down: 0,
+        endpoints,
+    }
+}
+
+/// A site that nobody has visited.
+pub(super) fn site(name: &str, number: u32) -> Site {
+    Site {
+        id: SiteId::from_name(name),
+        name: name.into(),
+        number,
+        mode: "http".into(),
+        front: Front::default(),
+    }
+}
