@@ -108,6 +108,23 @@ pub(crate) enum Content {
     Open(File),
 }
 
+/// One way that bytes of a file can go out.
+pub(super) enum Way<'c> {
+    Bytes(&'c [u8]),
+    File(&'c File),
+}
+
+impl Content {
+    /// How it goes out. `touched`: the process has to see the bytes anyway, to encrypt them, change them or slow them down.
+    pub(super) fn way(&self, touched: bool) -> Way<'_> {
+        match self {
+            Self::Memory(bytes) => Way::Bytes(bytes),
+            Self::Both(bytes, _) if touched => Way::Bytes(bytes),
+            Self::Both(_, file) | Self::Open(file) => Way::File(file),
+        }
+    }
+}
+
 impl StaticFile {
     fn new(identity: Identity, content: Content) -> Self {
         let modified = HttpDate::from_unix(u64::try_from(identity.modified.0).unwrap_or(0));

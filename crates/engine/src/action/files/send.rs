@@ -10,7 +10,7 @@ use weir_http::{HeaderId, HttpDate, Method};
 use weir_rt::{Buf, PIECE};
 use weir_wire::SendError;
 
-use super::cache::{Content, StaticFile};
+use super::cache::{StaticFile, Way};
 use super::{ranges, usual};
 use crate::exchange::walk::Next;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange};
@@ -144,18 +144,15 @@ pub(super) async fn part<D: Downstream>(
         return Ok(());
     }
     let changed = exchange.encoder.is_some() || respond::rate_limit(exchange).is_some();
-    let bytes = match &file.content {
-        Content::Memory(bytes) => Some(bytes),
-        Content::Both(bytes, _) => Some(bytes).filter(|_| changed || exchange.client.tls.is_some()),
-        Content::Open(_) => None,
-    };
-    if let Some(bytes) = bytes {
-        for piece in bytes[start as usize..end as usize].chunks(PIECE) {
-            respond::data(exchange, down, piece).await?;
+    let open = match file.content.way(changed || exchange.client.tls.is_some()) {
+        Way::Bytes(bytes) => {
+            for piece in bytes[start as usize..end as usize].chunks(PIECE) {
+                respond::data(exchange, down, piece).await?;
+            }
+            return Ok(());
         }
-        return Ok(());
-    }
-    let (Content::Both(_, open) | Content::Open(open)) = &file.content else { return Ok(()) };
+        Way::File(open) => open,
+    };
     if changed {
         return Box::pin(through_memory(exchange, down, open, start, end)).await;
     }
