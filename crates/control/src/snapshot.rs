@@ -37,6 +37,9 @@ pub struct Process {
     pub workers: u32,
     /// `io_uring` or `epoll`.
     pub driver: String,
+    /// Files of middling size go out by sendfile rather than by copies, because that is the cheaper way here. `None`: not
+    /// compared (yet).
+    pub sendfile_pays: Option<bool>,
     /// Start, in seconds since 1970.
     pub started_unix: u64,
     /// Time since the start, in milliseconds.

@@ -135,7 +135,8 @@ impl Engine {
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
         let health = health::Checks::start(&shared, &prepared)?;
-        weir_rt::weigh_sendfile();
+        let telling = shared.clone();
+        weir_rt::weigh_sendfile(move |weighed| telling.tell_weighed(weighed));
         memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
         let mut engine = Self {
             shared,

@@ -166,6 +166,22 @@ impl Shared {
         self.logs.process_error(message);
     }
 
+    /// Says which way files of middling size go out, and what it goes by.
+    pub(crate) fn tell_weighed(&self, weighed: std::io::Result<weir_rt::Weighed>) {
+        let line = match weighed {
+            Ok(weighed) => format!(
+                "files of 60 to 128 KB go out by {}: 100 KB cost {:.1} us by sendfile, {:.1} us by a copy",
+                if weighed.sendfile_pays() { "sendfile" } else { "copies" },
+                weighed.sendfile.as_secs_f64() * 1e6,
+                weighed.copy.as_secs_f64() * 1e6,
+            ),
+            Err(error) => {
+                format!("files of 60 to 128 KB go out by copies: cannot compare with sendfile: {error}")
+            }
+        };
+        self.logs.event(weir_telemetry::Level::Debug, &line);
+    }
+
     /// Whether a limit on client connections is reached.
     pub(crate) fn is_full(&self, plan: &Plan, listener: &Listener) -> bool {
         if self.memory.is_short() {

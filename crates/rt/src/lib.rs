@@ -97,7 +97,7 @@ pub use tls::{
     TlsConfigError, TlsStream, TlsVersion, cert_names, is_truncated, openssl_name, resolve_groups,
     resolve_suites, resolve_suites13, usable_suites,
 };
-pub use weigh::{sendfile_pays, weigh_sendfile};
+pub use weigh::{Weighed, sendfile_pays, weigh_sendfile, weighed};
 
 #[cfg(test)]
 mod sizes {

@@ -1,67 +1,98 @@
 //! Whether sendfile(2) or a copy is the cheaper way for a file that is in memory anyway.
 //!
-//! Owns: one comparison in a process's life, over the loopback device.
+//! Owns: one comparison in a process's life, over the loopback device, in CPU time of the thread that compares.
 //! Driven by: the engine and `weir load serve` at their start; caches of files and pages ask for the verdict.
 //! Why: it depends on the machine. Where the calls for each page are dear, sendfile costs 31 µs a 100 KB and a copy 12; where
-//! they are not, 8 and 12. Neither guess does for both.
+//! they are not, 8 and 12. Neither guess does for both. Why CPU time: what others of the machine take meanwhile, or its host
+//! takes from it, decides nothing then.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::buf::PIECE;
 
 /// What is sent, in bytes.
 const SIZE: usize = 100 * 1024;
 
-/// Times each way is gone; the fastest counts, so that other work on the machine does not.
+/// Times each way is gone; the cheapest counts: interrupts in between are charged to it, too.
 const ROUNDS: usize = 24;
 
 /// No call takes longer on a machine where the verdict could matter.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static PAYS: AtomicBool = AtomicBool::new(false);
+static WEIGHED: OnceLock<Weighed> = OnceLock::new();
 
-/// Compares the two ways in a thread of its own, in some milliseconds. Where that cannot be done copying stays.
-pub fn weigh_sendfile() {
-    let weigh = || PAYS.store(compare().unwrap_or(false), Relaxed);
+/// What 100 KB cost either way, in CPU time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weighed {
+    /// By a copy from memory.
+    pub copy: Duration,
+    /// By sendfile(2).
+    pub sendfile: Duration,
+}
+
+impl Weighed {
+    /// Whether sendfile is the cheaper way. Copies are made from a warm cache here, as they rarely are: a server has more
+    /// than one file.
+    pub fn sendfile_pays(self) -> bool {
+        self.sendfile * 10 < self.copy * 14
+    }
+}
+
+/// Compares the two ways in a thread of its own, in some milliseconds, and tells `done` of it; a process compares once.
+/// Where that cannot be done copying stays.
+pub fn weigh_sendfile(done: impl FnOnce(io::Result<Weighed>) + Send + 'static) {
+    if WEIGHED.get().is_some() {
+        return;
+    }
+    let weigh = || done(compare().inspect(|weighed| drop(WEIGHED.set(*weighed))));
     let _ = std::thread::Builder::new().name("weir-weigh".into()).spawn(weigh);
+}
+
+/// What the comparison came to; `None` until it is done, and where it cannot be done.
+pub fn weighed() -> Option<Weighed> {
+    WEIGHED.get().copied()
 }
 
 /// Whether sendfile is the cheaper way. False until the comparison is done.
 pub fn sendfile_pays() -> bool {
-    PAYS.load(Relaxed)
+    weighed().is_some_and(Weighed::sendfile_pays)
 }
 
-fn compare() -> io::Result<bool> {
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+fn compare() -> io::Result<Weighed> {
     let (mut sender, mut receiver) = pair()?;
     let bytes = vec![b'x'; SIZE];
     let mut file = File::from(rustix::fs::memfd_create("weir-weigh", rustix::fs::MemfdFlags::CLOEXEC)?);
     file.write_all(&bytes)?;
     let mut room = vec![0; SIZE];
-    let (mut copied, mut lent) = (Duration::MAX, Duration::MAX);
+    let (mut copy, mut lent) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
-        let begun = Instant::now();
+        let begun = cpu_time();
         for piece in bytes.chunks(PIECE) {
             sender.write_all(piece)?;
         }
-        copied = copied.min(begun.elapsed());
+        copy = copy.min(cpu_time().saturating_sub(begun));
         receiver.read_exact(&mut room)?;
-        let (begun, mut offset) = (Instant::now(), 0);
+        let (begun, mut offset) = (cpu_time(), 0);
         while offset < SIZE as u64 {
             let left = SIZE - offset as usize;
             if rustix::fs::sendfile(&sender, &file, Some(&mut offset), left)? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        lent = lent.min(begun.elapsed());
+        lent = lent.min(cpu_time().saturating_sub(begun));
         receiver.read_exact(&mut room)?;
     }
-    // Copies are made from a warm cache here, as they rarely are: a server has more than one file.
-    Ok(lent * 10 < copied * 14)
+    Ok(Weighed { copy, sendfile: lent })
 }
 
 /// Two ends of a connection, with room for all that is sent at once.
@@ -84,6 +115,10 @@ fn pair() -> io::Result<(TcpStream, TcpStream)> {
 mod tests {
     #[test]
     fn the_comparison_comes_to_an_end() {
-        super::compare().expect("a loopback device");
+        let weighed = super::compare().expect("a loopback device");
+        // Neither way is free, and neither takes the time that the thread only waits.
+        for way in [weighed.copy, weighed.sendfile] {
+            assert!(!way.is_zero() && way < super::PATIENCE, "{weighed:?}");
+        }
     }
 }

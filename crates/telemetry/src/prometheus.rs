@@ -109,6 +109,10 @@ fn process(text: &mut Text, snapshot: &Snapshot) {
         text.family(name, kind, help);
         text.sample(name, &[], value);
     };
+    if let Some(pays) = process.sendfile_pays {
+        let help = "1: files of 60 to 128 KB go out by sendfile; 0: by copies, which are cheaper here.";
+        one("weir_sendfile_pays", "gauge", help, u64::from(pays));
+    }
     one("weir_start_time_seconds", "gauge", "Start, in seconds since 1970.", process.started_unix);
     one("weir_workers", "gauge", "Workers running.", u64::from(process.workers));
     one("weir_plan_version", "gauge", "Number of the configuration that runs.", process.plan);
