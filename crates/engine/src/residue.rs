@@ -1,12 +1,12 @@
-//! What a tunnel keeps of the plan it began with.
+//! What a tunnel, or an answer that lasts, keeps of the plan it began with.
 //!
-//! Owns: the exchange of a whole plan for the part that the tunnel's end needs: names, counters, logs.
-//! Never: is asked while requests are served.
-//! Driven by: `action::tunnel` and `tcp`, once the endpoint is connected and only bytes are left to pass.
-//! Why: design decision 5: tunnels live on through any number of changes, and pin no plan. Tunnels of one route share
-//! one part, so a thousand of them cost one.
+//! Owns: the exchange of a whole plan for the part that the end needs: names, counters, logs, times.
+//! Never: is asked for answers that are soon over.
+//! Driven by: `action::tunnel` and `tcp`, once the endpoint is connected and only bytes are left to pass; `action::rest`.
+//! Why: design decision 5: tunnels live on through any number of changes, and pin no plan. Those of one route share one
+//! part, so a thousand of them cost one, and none once they have ended.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use weir_plan::{ListenerIx, PartOf, PoolIx, RouteIx, SiteIx, TcpIx};
@@ -14,7 +14,7 @@ use weir_plan::{ListenerIx, PartOf, PoolIx, RouteIx, SiteIx, TcpIx};
 use crate::exchange::Exchange;
 use crate::worker::Installed;
 
-/// Lets go of the plan of an exchange that became a tunnel.
+/// Lets go of the plan of an exchange that became a tunnel, or whose answer lasts.
 pub(crate) fn of_exchange(exchange: &mut Exchange) {
     let Some(listener) = exchange.installed.listener(exchange.client.listener) else { return };
     let of = PartOf { listener, http: Some((exchange.site, exchange.route)), tcp: None, pool: exchange.pool };
@@ -33,10 +33,14 @@ pub(crate) fn of_session(session: &mut Exchange, listener: ListenerIx, tcp: TcpI
 
 fn reduce(exchange: &mut Exchange, of: PartOf) {
     let whole = exchange.installed.clone();
-    let known = whole.residues.borrow().get(&of).cloned();
+    let known = whole.residues.borrow().get(&of).and_then(Weak::upgrade);
     let part = known.unwrap_or_else(|| {
         let made = Rc::new(cut(exchange, &whole, of));
-        whole.residues.borrow_mut().insert(of, made.clone());
+        let mut residues = whole.residues.borrow_mut();
+        if residues.len().is_power_of_two() {
+            residues.retain(|_, part| part.strong_count() > 0);
+        }
+        residues.insert(of, Rc::downgrade(&made));
         made
     });
     exchange.installed = part;

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -83,8 +83,8 @@ pub(crate) struct Installed {
     listeners: HashMap<ListenerId, ListenerIx>,
     /// Address and name of each endpoint as logs show them, made once rather than for each request.
     labels: Vec<Vec<(Rc<str>, Rc<str>)>>,
-    /// What tunnels that began under this plan hold on to.
-    pub(crate) residues: RefCell<HashMap<PartOf, Rc<Installed>>>,
+    /// What tunnels and lasting answers that began under this plan hold on to.
+    pub(crate) residues: RefCell<HashMap<PartOf, Weak<Installed>>>,
 }
 
 impl Installed {

@@ -48,7 +48,13 @@ pub fn weigh_sendfile(done: impl FnOnce(io::Result<Weighed>) + Send + 'static) {
     if WEIGHED.get().is_some() {
         return;
     }
-    let weigh = || done(compare().inspect(|weighed| drop(WEIGHED.set(*weighed))));
+    let weigh = || {
+        let weighed = compare();
+        if let Ok(weighed) = weighed {
+            let _ = WEIGHED.set(weighed);
+        }
+        done(weighed);
+    };
     let _ = std::thread::Builder::new().name("weir-weigh".into()).spawn(weigh);
 }
 

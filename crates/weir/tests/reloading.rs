@@ -159,6 +159,57 @@ both_drivers! {
         }
     }
 
+    fn answers_that_last_pin_no_configuration(io: Io) {
+        let gate = Gate::new();
+        let begin = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n";
+        let origin = Origin::script(|c| {
+            c.expect("GET /events?a=x").send(begin).wait_for(&gate).send("4\r\nlast\r\n0\r\n\r\n").until_closed()
+        });
+        let text = |round: usize| format!(
+            "worker_processes 2; events {{}} \
+             http {{ map $arg_a $mapped {{ default other; x {round}; }} log_format l '$server_name $mapped $uri $status $body_bytes_sent'; \
+               server {{ listen 127.0.0.1:{{port}}; server_name s{round}; access_log {{dir}}/web.log l; root {{dir}}; \
+                 location /events {{ proxy_pass http://{origin}; proxy_read_timeout 1h; }} \
+                 location /file {{ limit_rate 25k; }} \
+                 location /metrics {{ weir_metrics; access_log off; }} }} }}"
+        );
+        let file = vec![b'f'; 200_000];
+        let mut proxy = Proxy::nginx(&text(0)).io(io).file("file", &file).start();
+        let mut events = Vec::new();
+        let mut downloads = Vec::new();
+        for round in 1..=8 {
+            let mut client = Client::connect(&proxy);
+            client.send("GET /events?a=x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            client.read_head().expect_status(200);
+            events.push(client);
+            let mut client = Client::connect(&proxy);
+            client.send("GET /file?a=x HTTP/1.1\r\nHost: a\r\n\r\n");
+            downloads.push(client);
+            proxy.reload(&text(round));
+        }
+        let metrics = proxy.port();
+        eventually("older configurations to be let go of", || {
+            let body = Client::connect(&metrics).get("/metrics").text();
+            body.lines().any(|line| line == "weir_plans 1").then_some(())
+        });
+        gate.open();
+        for client in &mut events {
+            let (body, in_order) = client.read_to_end();
+            let body = String::from_utf8_lossy(&body).into_owned();
+            assert!(in_order && body.contains("first") && body.ends_with("4\r\nlast\r\n0\r\n\r\n"), "{body:?}");
+        }
+        for client in &mut downloads {
+            client.read().expect_status(200).expect_body(&file);
+            // The connection goes on, under the newest configuration.
+            client.get("/metrics").expect_status(200);
+        }
+        // Each line is that of the configuration that the answer began under.
+        for round in 0..8 {
+            proxy.wait_for_file("web.log", &format!("s{round} {round} /events 200 9\n"));
+            proxy.wait_for_file("web.log", &format!("s{round} {round} /file 200 200000\n"));
+        }
+    }
+
     fn certificates_are_renewed(io: Io) {
         let (old, new) = (Certificate::p256(&["localhost"]), Certificate::p256(&["localhost"]));
         let text = conf(2, "server { listen 127.0.0.1:{port} ssl; ssl_certificate {dir}/c.crt; ssl_certificate_key {dir}/c.key; return 200 ok; }");

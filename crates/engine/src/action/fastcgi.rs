@@ -4,8 +4,10 @@
 //! Never: parses records (`weir_http::fastcgi`) or chooses endpoints (`upstream::picker`).
 //! Driven by: the walk.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use weir_expr::settings::UpstreamSettings;
 use weir_http::fastcgi::{self, CgiHead, Decoder, FastCgiEvent};
 use weir_http::{HeadRules, HeaderId, Parsed, UnusualNames};
 use weir_plan::{Action, FastCgi};
@@ -14,6 +16,9 @@ use weir_rt::{Buf, LARGE, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{Conn, SendError};
 
+use super::relay::Relayed;
+use super::rest;
+use crate::count::Attempting;
 use crate::exchange::walk::Next;
 use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
 use crate::fields::Fields;
@@ -76,6 +81,8 @@ struct Answer {
     text: Vec<u8>,
     head_len: usize,
     ended: bool,
+    /// How long the application had been silent when the answer was parted from its plan.
+    silent: Duration,
 }
 
 /// Serves a request from an application server.
@@ -133,9 +140,8 @@ pub(crate) async fn serve<D: Downstream>(
                         lease.succeed();
                     }
                     watch.change(Ends::answering(fastcgi.settings.client_abort));
-                    let next = forward(exchange, down, installed, fastcgi, answer, (&timer, &watch)).await;
-                    counted.end(AttemptEnd::Answer(status), exchange);
-                    return next;
+                    let waits = (&timer, &watch);
+                    return forward(exchange, down, installed, fastcgi, (answer, counted), waits).await;
                 }
                 Failed {
                     failure: Failure::Status(status),
@@ -310,6 +316,7 @@ async fn receive_head(
         text: Vec::new(),
         head_len: 0,
         ended: false,
+        silent: Duration::ZERO,
     };
     loop {
         let before = answer.text.len();
@@ -398,8 +405,8 @@ async fn forward<D: Downstream>(
     down: &mut D,
     installed: &Installed,
     fastcgi: &FastCgi,
-    mut answer: Answer,
-    waits: (&Timer, &Watch),
+    (mut answer, mut counted): (Answer, Attempting),
+    (timer, watch): (&Timer, &Watch),
 ) -> Next {
     let status = answer.head.status();
     exchange.response.status = status;
@@ -412,6 +419,7 @@ async fn forward<D: Downstream>(
     answer.text.drain(..answer.head_len);
     if let Some(next) = super::rewrite::obey(exchange, installed, &fastcgi.ignore_headers) {
         exchange.response.fields.clear();
+        counted.end(AttemptEnd::Answer(status), exchange);
         return next;
     }
     let settings = &*fastcgi.settings;
@@ -420,6 +428,7 @@ async fn forward<D: Downstream>(
         && exchange.route().settings.error_pages.find(status).is_some()
     {
         exchange.response.fields.clear();
+        counted.end(AttemptEnd::Answer(status), exchange);
         return Next::Status(status);
     }
     // A CGI redirect without a scheme is asked for from us (RFC 3875 §6.2.2) only where it is a path of its own status.
@@ -430,7 +439,47 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     respond::start(exchange, down, size);
+    let waits = (timer, watch, rest::due(exchange));
     match relay(exchange, down, &mut answer, settings.read_timeout, waits).await {
+        Ok(Relayed::Lasting) => {
+            let rest = Rest { answer, counted, settings: fastcgi.settings.clone(), status };
+            exchange.rest = Some(Box::new(rest::Rest::FastCgi(rest)));
+            Next::Done
+        }
+        relayed => relayed_to(exchange, down, counted, status, relayed.map(drop)),
+    }
+}
+
+/// What is left of an answer that lasts.
+pub(crate) struct Rest {
+    answer: Answer,
+    counted: Attempting,
+    settings: Arc<UpstreamSettings>,
+    status: u16,
+}
+
+impl Rest {
+    /// Carries it to its end.
+    pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
+        let timer = Timer::new();
+        let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
+        let waits = (&timer, &watch, None);
+        let relayed = relay(exchange, down, &mut self.answer, self.settings.read_timeout, waits).await;
+        // Something of it was sent long ago: nothing else can be answered.
+        let _ = relayed_to(exchange, down, self.counted, self.status, relayed.map(drop));
+    }
+}
+
+/// Notes how an answer ended.
+fn relayed_to<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    mut counted: Attempting,
+    status: u16,
+    relayed: Result<(), Relay>,
+) -> Next {
+    let mut next = Next::Done;
+    match relayed {
         Ok(()) => {}
         Err(Relay::Client(error)) => respond::client_failed(exchange, down, &error),
         Err(Relay::Endpoint(failed)) => {
@@ -440,9 +489,10 @@ async fn forward<D: Downstream>(
             };
             log::upstream_error(exchange, &failed.why);
             if down.retract(exchange) {
-                return Next::Status(failed.failure.status());
+                next = Next::Status(failed.failure.status());
+            } else {
+                down.cut();
             }
-            down.cut();
         }
     }
     let elapsed = exchange.elapsed();
@@ -451,7 +501,8 @@ async fn forward<D: Downstream>(
         record.response = Some(elapsed);
         record.length = sent;
     }
-    Next::Done
+    counted.end(AttemptEnd::Answer(status), exchange);
+    next
 }
 
 enum Relay {
@@ -475,9 +526,9 @@ async fn relay<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     answer: &mut Answer,
-    timeout: Duration,
-    (timer, watch): (&Timer, &Watch),
-) -> Result<(), Relay> {
+    patience: Duration,
+    (timer, watch, due): (&Timer, &Watch, Option<Instant>),
+) -> Result<Relayed, Relay> {
     loop {
         if !answer.text.is_empty() {
             let text = std::mem::take(&mut answer.text);
@@ -486,13 +537,22 @@ async fn relay<D: Downstream>(
             answer.text.clear();
         }
         if answer.ended {
-            return respond::end(exchange, down, &Fields::default()).await.map_err(of_client);
+            let ended = respond::end(exchange, down, &Fields::default()).await;
+            return ended.map(|()| Relayed::Whole).map_err(of_client);
+        }
+        if rest::is_due(due) {
+            return Ok(Relayed::Lasting);
         }
         if answer.input.is_empty() {
             respond::flush(exchange, down).await.map_err(Relay::Client)?;
         }
-        let read = watch.over(answer.next(exchange, timer, timeout)).await;
+        let patience = patience.saturating_sub(std::mem::take(&mut answer.silent));
+        let left = due.map_or(patience, |due| due.saturating_duration_since(weir_rt::now()));
+        let wait = left.min(patience);
         let gone = |_| Relay::Client(SendError::Io(std::io::ErrorKind::ConnectionReset.into()));
-        read.map_err(gone)?.map_err(Relay::Endpoint)?;
+        match watch.over(answer.next(exchange, timer, wait)).await.map_err(gone)? {
+            Err(failed) if failed.failure == Failure::Timeout && wait < patience => answer.silent = wait,
+            read => read.map_err(Relay::Endpoint)?,
+        }
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod fastcgi;
 pub(crate) mod files;
 pub(crate) mod proxy;
 pub(crate) mod relay;
+pub(crate) mod rest;
 pub(crate) mod rewrite;
 pub(crate) mod status;
 pub(crate) mod sticky;

@@ -10,8 +10,10 @@
 //!                                                └─ final: body out, connection kept
 //! ```
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use weir_expr::settings::UpstreamSettings;
 use weir_http::{Framing, HeadRules, UnusualNames};
 use weir_plan::{Proxy, Reuse};
 use weir_policy::idle::History;
@@ -20,7 +22,8 @@ use weir_rt::{LARGE, PeerClosed, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Heard, ReceiveError, ResponseFailure, SendError, SendFraming, Step};
 
-use super::relay::{Keeping, Relay, Source, relay};
+use super::relay::{Keeping, ReadAhead, Relay, Relayed, Source, relay};
+use super::rest;
 use super::upstream_head::{self, Asked, UpstreamBody};
 use crate::count::{Attempting, CountedIdle};
 use crate::eval::program::Verdict;
@@ -777,14 +780,53 @@ async fn forward<D: Downstream>(
         key,
         history,
     });
-    let mut source = Source::new(exchange, conn, keeping, &counted, lease);
+    let mut source = Source::new(exchange, conn, keeping, counted, lease);
     let settings = &attempt.proxy.settings;
     attempt.watch.change(Ends::answering(settings.client_abort));
-    let (timer, watch) = (attempt.timer, attempt.watch);
-    let relayed = relay(exchange, down, settings, buffering, timer, watch, &mut source).await;
+    let waits = (attempt.timer, attempt.watch, rest::due(exchange));
+    let mut ahead = ReadAhead::new(settings, buffering);
+    match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
+        Ok(Relayed::Lasting) => {
+            let rest =
+                Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
+            exchange.rest = Some(Box::new(rest::Rest::Proxied(rest)));
+            Next::Done
+        }
+        relayed => relayed_to(exchange, down, source, status, relayed.map(drop)),
+    }
+}
+
+/// What is left of an answer that lasts.
+pub(crate) struct Rest {
+    source: Source<'static>,
+    ahead: ReadAhead<'static>,
+    settings: Arc<UpstreamSettings>,
+    status: u16,
+}
+
+impl Rest {
+    /// Carries it to its end.
+    pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
+        let timer = Timer::new();
+        let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
+        let (waits, patience) = ((&timer, &watch, None), self.settings.read_timeout);
+        let relayed = relay(exchange, down, patience, waits, &mut self.ahead, &mut self.source).await;
+        // Something of it was sent long ago: nothing else can be answered.
+        let _ = relayed_to(exchange, down, self.source, self.status, relayed.map(drop));
+    }
+}
+
+/// Notes how an answer ended.
+fn relayed_to<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    source: Source<'_>,
+    status: u16,
+    relayed: Result<(), Relay>,
+) -> Next {
     let (length, head, ended) = source.came();
     let over = source.is_over();
-    drop(source);
+    let mut counted = source.into_counted();
     let elapsed = ended.map_or(exchange.elapsed(), |ended| ended.saturating_duration_since(exchange.started));
     if let Some(record) = exchange.response.attempts.last_mut() {
         record.response = Some(elapsed);

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
 use weir_control::PoolId;
@@ -34,6 +34,7 @@ use weir_rt::{Buf, MEDIUM, PIECE, Timer};
 use weir_wire::{ClientConnection, Incoming, Lent, ReceiveError, SendError, Step};
 
 use super::proxy::LeaseEnd;
+use super::rest;
 use crate::count::Attempting;
 use crate::exchange::{Downstream, Exchange, create_spool_file};
 use crate::fields::Fields;
@@ -68,11 +69,21 @@ pub(crate) struct Source<'a> {
     conn: Option<Box<ClientConnection>>,
     worker: Rc<Worker>,
     keeping: Option<Keeping<'a>>,
-    counted: &'a Attempting,
+    counted: Attempting,
     lease: Option<LeaseEnd>,
     trailers: Fields,
     /// Bytes of the body and of the head before it, and when the last of them came.
     ended: (u64, usize, Option<Instant>),
+}
+
+impl Source<'_> {
+    /// The same, without what it borrowed.
+    pub(crate) fn owned(self) -> Source<'static> {
+        let keeping = self
+            .keeping
+            .map(|keeping| Keeping { bounds: Cow::Owned(keeping.bounds.into_owned()), ..keeping });
+        Source { keeping, ..self }
+    }
 }
 
 impl<'a> Source<'a> {
@@ -81,7 +92,7 @@ impl<'a> Source<'a> {
         exchange: &mut Exchange,
         conn: Box<ClientConnection>,
         keeping: Option<Keeping<'a>>,
-        counted: &'a Attempting,
+        counted: Attempting,
         lease: LeaseEnd,
     ) -> Self {
         Self {
@@ -119,10 +130,23 @@ impl<'a> Source<'a> {
         self.conn.is_none()
     }
 
+    /// The attempt, when the answer is over.
+    pub(crate) fn into_counted(self) -> Attempting {
+        self.counted
+    }
+
     /// Bytes of the body and of the head before it, and when the last of them came, if it has come.
     pub(crate) fn came(&self) -> (u64, usize, Option<Instant>) {
         self.conn.as_ref().map_or(self.ended, |conn| (conn.incoming.received(), conn.head_len_seen(), None))
     }
+}
+
+/// How far an answer was carried.
+pub(crate) enum Relayed {
+    /// To its end.
+    Whole,
+    /// It lasts; there is more to come.
+    Lasting,
 }
 
 /// What was read before the client took it, in its order.
@@ -133,7 +157,7 @@ enum Part {
 }
 
 /// Reading ahead of a client.
-struct ReadAhead<'a> {
+pub(crate) struct ReadAhead<'a> {
     on: bool,
     parts: VecDeque<Part>,
     /// Bytes in memory, those on their way included, and the most there may be.
@@ -143,14 +167,17 @@ struct ReadAhead<'a> {
     /// Bytes of the file in use, and the most there may be. It begins anew when all of it was sent.
     written: u64,
     most_written: u64,
-    folder: &'a Path,
+    folder: Cow<'a, Path>,
     /// The piece on its way was parted from its connection.
     parted: bool,
     failed: Option<ReceiveError>,
+    /// How long the endpoint had been silent when the answer was parted from its plan.
+    silent: Duration,
 }
 
 impl<'a> ReadAhead<'a> {
-    fn new(settings: &'a UpstreamSettings, on: bool) -> Self {
+    /// Reading ahead by these settings, if `on`.
+    pub(crate) fn new(settings: &'a UpstreamSettings, on: bool) -> Self {
         Self {
             on,
             parts: VecDeque::new(),
@@ -159,10 +186,16 @@ impl<'a> ReadAhead<'a> {
             file: None,
             written: 0,
             most_written: settings.max_temp_file,
-            folder: &settings.temp_path,
+            folder: Cow::Borrowed(&settings.temp_path),
             parted: false,
             failed: None,
+            silent: Duration::ZERO,
         }
+    }
+
+    /// The same, without what it borrowed.
+    pub(crate) fn owned(self) -> ReadAhead<'static> {
+        ReadAhead { folder: Cow::Owned(self.folder.into_owned()), ..self }
     }
 
     /// Bytes that may be read now.
@@ -221,7 +254,7 @@ impl<'a> ReadAhead<'a> {
     /// Appends to the file; false if that cannot be done.
     fn spool(&mut self, bytes: &[u8]) -> bool {
         if self.file.is_none() {
-            self.file = create_spool_file(self.folder).ok().map(|(file, _)| file);
+            self.file = create_spool_file(&self.folder).ok().map(|(file, _)| file);
         }
         let written = self.file.as_ref().is_some_and(|file| file.write_all_at(bytes, self.written).is_ok());
         if !written {
@@ -305,21 +338,23 @@ impl<F: Future> Future for Sending<'_, '_, F> {
 }
 
 /// Carries the body to the client. What the endpoint has ready is gathered into one send; before waiting for more, what
-/// there is goes out, so that an answer that trickles is seen as it comes. With `buffering`, the endpoint is read while
-/// the client makes a send wait, up to the bounds of `settings`.
+/// there is goes out, so that an answer that trickles is seen as it comes. While the client makes a send wait, the
+/// endpoint is read on, as far as `ahead` goes. Once it is `due` there is a stop between two pieces, where the rest can be
+/// carried by another call.
 pub(crate) async fn relay<'a, D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
-    settings: &'a UpstreamSettings,
-    buffering: bool,
-    timer: &Timer,
-    watch: &Watch,
+    patience: Duration,
+    (timer, watch, due): (&Timer, &Watch, Option<Instant>),
+    ahead: &mut ReadAhead<'a>,
     source: &mut Source<'a>,
-) -> Result<(), Relay> {
-    let mut ahead = ReadAhead::new(settings, buffering);
+) -> Result<Relayed, Relay> {
     loop {
         if !ahead.parts.is_empty() {
-            Box::pin(send_parts(exchange, down, &mut ahead, source)).await?;
+            Box::pin(send_parts(exchange, down, ahead, source, due)).await?;
+        }
+        if rest::is_due(due) {
+            return Ok(Relayed::Lasting);
         }
         if let Some(error) = ahead.failed.take() {
             return Err(Relay::Endpoint(error));
@@ -329,7 +364,7 @@ pub(crate) async fn relay<'a, D: Downstream>(
             Step::Piece(start, end) => {
                 let lent = conn.incoming.lend(start, end);
                 let send = respond::data(exchange, down, lent.piece());
-                let sending = Sending { send, ahead: &mut ahead, source: &mut *source, lent: Some(&lent) };
+                let sending = Sending { send, ahead: &mut *ahead, source: &mut *source, lent: Some(&lent) };
                 sending.await.map_err(Relay::Client)?;
                 if std::mem::take(&mut ahead.parted) {
                     ahead.sent(lent.piece().len());
@@ -340,19 +375,25 @@ pub(crate) async fn relay<'a, D: Downstream>(
             Step::End => source.release(),
             Step::Wait => {
                 let send = respond::flush(exchange, down);
-                let sending = Sending { send, ahead: &mut ahead, source: &mut *source, lent: None };
+                let sending = Sending { send, ahead: &mut *ahead, source: &mut *source, lent: None };
                 sending.await.map_err(Relay::Client)?;
                 // What came meanwhile goes first.
                 let idle = ahead.parts.is_empty() && ahead.failed.is_none();
                 let Some(conn) = source.conn.as_mut().filter(|_| idle) else { continue };
-                let filled = watch.over(conn.incoming.fill(timer, settings.read_timeout, PIECE)).await;
-                filled.map_err(|_| gone())?.map_err(Relay::Endpoint)?;
+                let patience = patience.saturating_sub(std::mem::take(&mut ahead.silent));
+                let left = due.map_or(patience, |due| due.saturating_duration_since(weir_rt::now()));
+                let wait = left.min(patience);
+                let filled = watch.over(conn.incoming.fill(timer, wait, PIECE)).await.map_err(|_| gone())?;
+                match filled {
+                    Err(ReceiveError::Timeout) if wait < patience => ahead.silent = wait,
+                    filled => filled.map_err(Relay::Endpoint)?,
+                }
             }
         }
     }
     let ended = respond::end(exchange, down, &source.trailers).await.map_err(Relay::Client);
     exchange.response.upstream_trailers = std::mem::take(&mut source.trailers);
-    ended
+    ended.map(|()| Relayed::Whole)
 }
 
 /// The client was seen to have gone.
@@ -360,14 +401,17 @@ fn gone() -> Relay {
     Relay::Client(SendError::Io(io::ErrorKind::ConnectionReset.into()))
 }
 
-/// Sends what was read ahead, and what is read meanwhile, until there is none.
+/// Sends what was read ahead, and what is read meanwhile, until there is none or it is due.
 async fn send_parts<'a, D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     ahead: &mut ReadAhead<'a>,
     source: &mut Source<'a>,
+    due: Option<Instant>,
 ) -> Result<(), Relay> {
-    while let Some(part) = ahead.next().map_err(Relay::Own)? {
+    while !rest::is_due(due)
+        && let Some(part) = ahead.next().map_err(Relay::Own)?
+    {
         let send = respond::data(exchange, down, &part);
         Sending { send, ahead: &mut *ahead, source: &mut *source, lent: None }
             .await

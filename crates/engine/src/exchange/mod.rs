@@ -47,7 +47,8 @@ use crate::worker::{Installed, Worker};
 pub(crate) struct Exchange {
     /// The worker it lives on.
     pub(crate) worker: Rc<Worker>,
-    /// The plan it began with; it keeps it to its end, or until it becomes a tunnel (see `residue`).
+    /// The plan it began with; it keeps it to its end, or until it becomes a tunnel or its answer
+    /// lasts (see `residue`).
     pub(crate) installed: Rc<Installed>,
     /// The client's connection.
     pub(crate) client: Rc<Client>,
@@ -126,6 +127,8 @@ pub(crate) struct Exchange {
     pub(crate) unlogged: bool,
     /// The answer was 101 and is sent; this carries what follows, without the plan.
     pub(crate) tunnel: Option<Box<crate::action::tunnel::Upgraded>>,
+    /// The answer lasts; this carries what is left of it, without the plan.
+    pub(crate) rest: Option<Box<crate::action::rest::Rest>>,
     id: Cell<Option<u128>>,
 }
 
@@ -207,6 +210,7 @@ impl Exchange {
             peeked: None,
             unlogged: false,
             tunnel: None,
+            rest: None,
             id: Cell::new(None),
         }
     }
@@ -248,6 +252,7 @@ impl Exchange {
         self.persistence = *b"--";
         self.unlogged = false;
         self.tunnel = None;
+        self.rest = None;
         self.id.set(None);
         self.started = self.worker.now();
         self.started_unix = weir_rt::unix_now();

@@ -70,6 +70,7 @@ pub(crate) fn serve(
                     held.release_plan();
                     return Box::pin(tunnel(&worker, exchange)).await;
                 }
+                Served::Lasting(_) => return,
             }
             ended = worker.now();
         }
@@ -88,7 +89,10 @@ async fn requests(
     let mut h1 = H1::new(ServerConnection::new(conn.clone(), input, worker.take_head()), timer);
     let mut idle = idle;
     let served = loop {
-        let served = one(worker, &mut h1, client, idle).await;
+        let served = match one(worker, &mut h1, client, idle).await {
+            Served::Lasting(exchange) => Box::pin(rest(worker, &mut h1, exchange)).await,
+            served => served,
+        };
         if !matches!(served, Served::Keep(_)) || !h1.conn.has_input() {
             break served;
         }
@@ -115,6 +119,8 @@ enum Served {
     Close,
     /// As a tunnel.
     Tunnel(Box<Exchange>),
+    /// The answer is not over.
+    Lasting(Box<Exchange>),
 }
 
 /// The first request never began. HAProxy says so before it closes.
@@ -182,6 +188,9 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
                 (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
                 return Served::Tunnel(exchange);
             }
+            if exchange.rest.is_some() {
+                return Served::Lasting(exchange);
+            }
         }
         Err(status) => {
             h1.conn.begin_body();
@@ -215,6 +224,18 @@ async fn tunnel(worker: &Rc<Worker>, mut exchange: Box<Exchange>) {
         action::tunnel::carry_upgraded(&mut exchange, *upgraded).await;
     }
     end(worker, exchange);
+}
+
+/// Carries what is left of an answer. Nothing that holds the plan it began with lives here.
+async fn rest(worker: &Rc<Worker>, h1: &mut H1<'_>, mut exchange: Box<Exchange>) -> Served {
+    let writing = worker.counters.writing();
+    if let Some(rest) = exchange.rest.take() {
+        rest.carry(&mut exchange, h1).await;
+    }
+    drop(writing);
+    let keep = after(&mut exchange, h1).await;
+    end(worker, exchange);
+    keep.map_or(Served::Close, Served::Keep)
 }
 
 /// Whether and how the connection goes on after an answer.

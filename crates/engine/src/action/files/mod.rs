@@ -24,6 +24,7 @@ mod usual;
 
 pub(crate) use cache::FileCache;
 pub(crate) use candidates::first_candidate;
+pub(crate) use send::Rest;
 
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 

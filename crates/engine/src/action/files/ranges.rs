@@ -3,12 +3,14 @@
 //! Owns: one range as it is, several as multipart/byteranges.
 //! Driven by: `files::send`, after validators were put among the fields.
 
+use std::rc::Rc;
+
 use weir_http::HeaderId;
 use weir_http::semantics::range::{self, ByteRange, Multipart};
 use weir_wire::SendError;
 
 use super::cache::StaticFile;
-use super::send::part;
+use super::send::{body, part};
 use crate::exchange::{BodySize, Downstream, Exchange};
 use crate::fields::Fields;
 use crate::respond;
@@ -17,19 +19,18 @@ use crate::respond;
 pub(super) async fn send<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
-    file: &StaticFile,
+    file: &Rc<StaticFile>,
     ranges: &[ByteRange],
 ) {
     exchange.response.status = 206;
     let types = exchange.route().files.types.clone();
     let content_type = types.of(&exchange.request.path).as_bytes();
     let content_type = Some(content_type).filter(|value| !value.is_empty());
-    let sent = if let [only] = ranges {
-        one(exchange, down, file, *only, content_type).await
-    } else {
-        let parts = Multipart { boundary: exchange.worker.random(), content_type, length: file.size };
-        many(exchange, down, file, ranges, &parts).await
-    };
+    if let [only] = ranges {
+        return one(exchange, down, file, *only, content_type).await;
+    }
+    let parts = Multipart { boundary: exchange.worker.random(), content_type, length: file.size };
+    let sent = many(exchange, down, file, ranges, &parts).await;
     if let Err(error) = sent {
         respond::client_failed(exchange, down, &error);
     }
@@ -38,10 +39,10 @@ pub(super) async fn send<D: Downstream>(
 async fn one<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
-    file: &StaticFile,
+    file: &Rc<StaticFile>,
     range: ByteRange,
     content_type: Option<&[u8]>,
-) -> Result<(), SendError> {
+) {
     if let Some(content_type) = content_type {
         exchange.response.fields.push_id(HeaderId::ContentType, content_type);
     }
@@ -49,8 +50,7 @@ async fn one<D: Downstream>(
     range::put_content_range(&mut value, range, file.size);
     exchange.response.fields.push_id(HeaderId::ContentRange, &value);
     respond::start(exchange, down, BodySize::Known(range.len()));
-    part(exchange, down, file, range.start, range.end).await?;
-    respond::end(exchange, down, &Fields::default()).await
+    body(exchange, down, file, range.start, range.end).await;
 }
 
 async fn many<D: Downstream>(
@@ -68,7 +68,7 @@ async fn many<D: Downstream>(
         text.clear();
         parts.put_part(&mut text, *range);
         respond::data(exchange, down, &text).await?;
-        part(exchange, down, file, range.start, range.end).await?;
+        part(exchange, down, file, range.start, range.end, None).await?;
     }
     text.clear();
     parts.put_end(&mut text);

@@ -5,6 +5,9 @@
 //! Why: an error page keeps its status: conditions and ranges, which are about the page itself, are off then, as in
 //! nginx.
 
+use std::rc::Rc;
+use std::time::Instant;
+
 use weir_http::semantics::{Conditions, ETag, FieldSource as _, IfModifiedSince, Outcome, Validators, range};
 use weir_http::{HeaderId, HttpDate, Method};
 use weir_rt::{Buf, PIECE};
@@ -12,6 +15,7 @@ use weir_wire::SendError;
 
 use super::cache::{StaticFile, Way};
 use super::{ranges, usual};
+use crate::action::rest;
 use crate::exchange::walk::Next;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange};
 use crate::fields::Fields;
@@ -40,14 +44,14 @@ enum Wanted {
 pub(super) async fn file<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
-    file: &StaticFile,
+    file: &Rc<StaticFile>,
     coded: bool,
     varies: bool,
 ) -> Next {
     if is_usual(exchange) && !coded && !varies {
         note_local(exchange);
         usual::begin(exchange, down, file);
-        whole(exchange, down, file).await;
+        body(exchange, down, file, 0, file.size).await;
         return Next::Done;
     }
     unusual(exchange, down, file, coded, varies).await
@@ -68,7 +72,7 @@ fn note_local(exchange: &mut Exchange) {
 async fn unusual<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
-    file: &StaticFile,
+    file: &Rc<StaticFile>,
     coded: bool,
     varies: bool,
 ) -> Next {
@@ -106,7 +110,7 @@ async fn unusual<D: Downstream>(
     exchange.response.status = 200;
     put_fields(exchange, file, status, coded, varies);
     respond::start(exchange, down, BodySize::Known(file.size));
-    whole(exchange, down, file).await;
+    body(exchange, down, file, 0, file.size).await;
     Next::Done
 }
 
@@ -121,10 +125,22 @@ pub(super) fn put_fields(exchange: &mut Exchange, file: &StaticFile, status: u16
     }
 }
 
-/// Sends the body of an answer that was begun, to its end.
-async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, file: &StaticFile) {
+/// Sends the bytes `start..end`, which are the body of an answer that was begun, and ends it; what lasts is left to
+/// [`Rest`].
+pub(super) async fn body<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &Rc<StaticFile>,
+    start: u64,
+    end: u64,
+) {
+    let due = rest::due(exchange);
     let sent = async {
-        part(exchange, down, file, 0, file.size).await?;
+        let at = part(exchange, down, file, start, end, due).await?;
+        if at < end {
+            exchange.rest = Some(Box::new(rest::Rest::File(Rest { file: file.clone(), at, end })));
+            return Ok(());
+        }
         respond::end(exchange, down, &Fields::default()).await
     };
     if let Err(error) = sent.await {
@@ -132,40 +148,69 @@ async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, file: &Stat
     }
 }
 
-/// Sends the bytes `start..end`.
+/// What is left of a file whose sending lasts.
+pub(crate) struct Rest {
+    file: Rc<StaticFile>,
+    at: u64,
+    end: u64,
+}
+
+impl Rest {
+    /// Sends it.
+    pub(in crate::action) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
+        let sent = async {
+            part(exchange, down, &self.file, self.at, self.end, None).await?;
+            respond::end(exchange, down, &Fields::default()).await
+        };
+        if let Err(error) = sent.await {
+            respond::client_failed(exchange, down, &error);
+        }
+    }
+}
+
+/// Sends the bytes `start..end`. Once it is `due` there is a stop between two pieces: where, is given back.
 pub(super) async fn part<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     file: &StaticFile,
     start: u64,
     end: u64,
-) -> Result<(), SendError> {
+    due: Option<Instant>,
+) -> Result<u64, SendError> {
     if respond::is_bodiless(exchange) {
-        return Ok(());
+        return Ok(end);
     }
     let changed = exchange.encoder.is_some() || respond::rate_limit(exchange).is_some();
     let open = match file.content.way(changed || exchange.client.tls.is_some()) {
         Way::Bytes(bytes) => {
+            let mut at = start;
             for piece in bytes[start as usize..end as usize].chunks(PIECE) {
+                if rest::is_due(due) {
+                    break;
+                }
                 respond::data(exchange, down, piece).await?;
+                at += piece.len() as u64;
             }
-            return Ok(());
+            return Ok(at);
         }
         Way::File(open) => open,
     };
     if changed {
-        return Box::pin(through_memory(exchange, down, open, start, end)).await;
+        return Box::pin(through_memory(exchange, down, open, (start, end), due)).await;
     }
     let mut at = start;
     while at < end {
         if at > start {
             weir_rt::yield_now().await;
         }
+        if rest::is_due(due) {
+            break;
+        }
         let length = (end - at).min(TURN);
         down.send_file(exchange, open, at, length).await?;
         at += length;
     }
-    Ok(())
+    Ok(at)
 }
 
 /// Reads and sends, for bodies that are changed or slowed down on the way.
@@ -173,11 +218,11 @@ async fn through_memory<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     file: &std::fs::File,
-    start: u64,
-    end: u64,
-) -> Result<(), SendError> {
+    (start, end): (u64, u64),
+    due: Option<Instant>,
+) -> Result<u64, SendError> {
     let (mut at, mut buf) = (start, Buf::new());
-    while at < end {
+    while at < end && !rest::is_due(due) {
         buf.clear();
         let most = (end - at).min(PIECE as u64) as usize;
         let read = weir_rt::pread_into(file, at, &mut buf, most)?;
@@ -188,7 +233,7 @@ async fn through_memory<D: Downstream>(
         respond::data(exchange, down, &buf).await?;
         at += read as u64;
     }
-    Ok(())
+    Ok(at)
 }
 
 /// Judges conditions, then ranges.

@@ -1,0 +1,48 @@
+//! The rest of an answer that lasts, carried without the plan that it began with.
+//!
+//! Owns: when an answer counts as lasting, and what is kept of it from then on.
+//! Never: begins an answer.
+//! Driven by: actions, which leave their rest in the exchange and end; `http::connection`, which carries it once the
+//! walk and its hold on the plan are gone.
+//! Why: events and downloads go on for hours. Were each to keep the plan that it began with, every change of plan
+//! would leave another behind. Most answers are over long before, and cost a comparison of times.
+
+use std::time::{Duration, Instant};
+
+use super::{fastcgi, files, proxy};
+use crate::exchange::{Downstream, Exchange};
+
+/// An answer that is under way for so long lasts.
+const LASTING: Duration = Duration::from_secs(1);
+
+/// What is left of an answer.
+pub(crate) enum Rest {
+    /// From an endpoint.
+    Proxied(proxy::Rest),
+    /// From an application server.
+    FastCgi(fastcgi::Rest),
+    /// Of a file.
+    File(files::Rest),
+}
+
+/// When an answer that begins now is to be parted from its plan. `None`: never, because who asked waits in the walk.
+pub(super) fn due(exchange: &Exchange) -> Option<Instant> {
+    exchange.asked_for.is_none().then(|| weir_rt::now() + LASTING)
+}
+
+/// Whether that time has come.
+pub(super) fn is_due(due: Option<Instant>) -> bool {
+    due.is_some_and(|due| weir_rt::now() >= due)
+}
+
+impl Rest {
+    /// Carries it to its end. The exchange holds on to no plan meanwhile.
+    pub(crate) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
+        crate::residue::of_exchange(exchange);
+        match self {
+            Self::Proxied(rest) => rest.carry(exchange, down).await,
+            Self::FastCgi(rest) => rest.carry(exchange, down).await,
+            Self::File(rest) => rest.carry(exchange, down).await,
+        }
+    }
+}
