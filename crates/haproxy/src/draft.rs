@@ -53,6 +53,7 @@ pub(crate) struct Global {
     pub(crate) nbthread: Option<At<u64>>,
     pub(crate) user: Option<At<String>>,
     pub(crate) group: Option<At<String>>,
+    pub(crate) master_worker: bool,
     pub(crate) chroot: Option<PathBuf>,
     pub(crate) daemon: bool,
     pub(crate) pidfile: Option<PathBuf>,

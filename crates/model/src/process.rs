@@ -20,6 +20,8 @@ pub struct Process {
     pub pid_file: Option<PathBuf>,
     /// Detach from the terminal.
     pub daemon: bool,
+    /// It runs under a master of its own, whose process id is the one that is written (HAProxy `master-worker`).
+    pub master_worker: bool,
     /// Limit of open files asked for (`worker_rlimit_nofile`, `ulimit-n`); where the system grants less, that is used and said.
     pub open_files: Option<u64>,
     /// Where `open_files` was written.

@@ -21,6 +21,7 @@ pub(crate) fn process(draft: &Draft, findings: &mut Findings) -> Process {
         user: user(draft),
         pid_file: global.pidfile.clone(),
         daemon: global.daemon,
+        master_worker: global.master_worker,
         open_files: global.ulimit.as_ref().map(|limit| limit.value),
         open_files_origin: global.ulimit.as_ref().map(|limit| limit.span),
         connections_per_worker: None,

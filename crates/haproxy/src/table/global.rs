@@ -267,7 +267,7 @@ pub(super) const WORDS: &[Keyword] = &[
         NotYet("process-wide variables can decide what is answered"),
     ),
     word("unix-bind", G, (1, MANY), "", "Owner and mode of unix sockets.", Global(take::unix_bind)),
-    word("master-worker", G, (0, 1), "off", "Runs under a master process.", Accepted),
+    word("master-worker", G, (0, 1), "off", "Runs under a master process.", Global(take::master_worker)),
     word("mworker-max-reloads", G, (1, 1), "", "Reloads an old worker survives.", Accepted),
     word("external-check", G, (0, 1), "off", "Allows programs as checks.", Tuning("no programs are run")),
     word("insecure-fork-wanted", G, (0, 0), "off", "Allows new processes.", Tuning("no programs are run")),

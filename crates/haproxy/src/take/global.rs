@@ -45,19 +45,48 @@ pub(crate) fn nbproc(global: &mut Global, call: &Call<'_>, findings: &mut Findin
     }
 }
 
+/// Takes what counts once: of two, the first.
+fn once<T>(slot: &mut Option<T>, value: T, call: &Call<'_>, findings: &mut Findings) {
+    if slot.is_some() {
+        let title = format!("`{}` changes nothing: what was said first holds", call.keyword.name);
+        return findings.ignored(call.line.span(), title);
+    }
+    *slot = Some(value);
+}
+
+/// `uid` and `gid` take numbers; HAProxy takes a name for 0, which is root.
+fn number_or_name(call: &Call<'_>, words: [&str; 2], findings: &mut Findings) -> bool {
+    let [number, name] = words;
+    let fits = call.keyword.name != number || call.text(0).parse::<u32>().is_ok();
+    if !fits {
+        let word = &call.arguments[0];
+        findings.bad_value(word, format!("`{}` is no number; write `{name} {}`", word.text, word.text));
+    }
+    fits
+}
+
 /// `user` and `uid`.
-pub(crate) fn user(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
-    global.user = Some(text(call));
+pub(crate) fn user(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    if number_or_name(call, ["uid", "user"], findings) {
+        once(&mut global.user, text(call), call, findings);
+    }
 }
 
 /// `group` and `gid`.
-pub(crate) fn group(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
-    global.group = Some(text(call));
+pub(crate) fn group(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    if number_or_name(call, ["gid", "group"], findings) {
+        once(&mut global.group, text(call), call, findings);
+    }
 }
 
 /// `chroot`.
-pub(crate) fn chroot(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
-    global.chroot = Some(call.text(0).into());
+pub(crate) fn chroot(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    once(&mut global.chroot, call.text(0).into(), call, findings);
+}
+
+/// `master-worker`.
+pub(crate) fn master_worker(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.master_worker = call.line.prefix != crate::read::Prefix::No;
 }
 
 /// `daemon`.
@@ -66,8 +95,8 @@ pub(crate) fn daemon(global: &mut Global, _: &Call<'_>, _: &mut Findings) {
 }
 
 /// `pidfile`.
-pub(crate) fn pidfile(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
-    global.pidfile = Some(call.text(0).into());
+pub(crate) fn pidfile(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    once(&mut global.pidfile, call.text(0).into(), call, findings);
 }
 
 /// `log`.

@@ -111,6 +111,11 @@ fn add_overrides(model: &mut Model, launch: &Launch) {
     if let Some(daemon) = launch.daemon {
         process.daemon = daemon;
     }
+    process.master_worker |= launch.master_worker;
+    if launch.manner == Manner::Haproxy && !process.daemon && !process.master_worker {
+        // HAProxy writes the file of what goes to the background, and of masters.
+        process.pid_file = None;
+    }
     // nginx's workers are never root unless the file says so. What is run by `weir run` stays who it is.
     if launch.manner == Manner::Nginx && launch.sourcing.low_ports && process.user.is_none() {
         process.user = Some(weir_model::User { user: "nobody".into(), group: None, origin: None });

@@ -25,7 +25,7 @@ pub(crate) struct Identity {
 }
 
 /// The identity that a configuration asks for, if this process may and must change into it: it is root, and another
-/// user or root folder is named.
+/// user, group or root folder is named.
 pub(crate) fn wanted(process: &Process) -> Result<Option<Identity>, Box<Diagnostic>> {
     if !Uid::effective().is_root() {
         return Ok(None);
@@ -34,7 +34,7 @@ pub(crate) fn wanted(process: &Process) -> Result<Option<Identity>, Box<Diagnost
         Some(user) => look_up(user)?,
         None => (Uid::effective(), Gid::effective(), Vec::new()),
     };
-    if uid.is_root() && process.chroot.is_none() {
+    if uid.is_root() && gid == Gid::effective() && process.chroot.is_none() {
         return Ok(None);
     }
     Ok(Some(Identity {
@@ -97,7 +97,7 @@ pub(crate) fn become_identity(identity: &Identity) -> Result<(), String> {
     }
     let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
     let uid = Uid::from_raw(identity.uid);
-    if Uid::current() != uid || !uid.is_root() {
+    if Uid::current() != uid || !uid.is_root() || Gid::current().as_raw() != identity.gid {
         setgroups(&groups).map_err(say("give up supplementary groups".into()))?;
         setgid(Gid::from_raw(identity.gid)).map_err(say(format!("become group {}", identity.gid)))?;
         setuid(uid).map_err(say(format!("become user {}", identity.uid)))?;

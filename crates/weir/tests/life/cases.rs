@@ -22,6 +22,8 @@ pub(crate) const ALL: &[Case] = &[
     ("haproxys_signals", haproxys_signals),
     ("haproxy_takes_over_from_old_processes", haproxy_takes_over_from_old_processes),
     ("haproxy_in_the_background", haproxy_in_the_background),
+    ("haproxys_pid_file_is_of_daemons_and_masters", haproxys_pid_file_is_of_daemons_and_masters),
+    ("haproxy_becomes_whom_its_file_names", haproxy_becomes_whom_its_file_names),
     ("the_keeper_starts_a_killed_data_plane_again", the_keeper_starts_a_killed_data_plane_again),
     (
         "certificates_are_read_after_privileges_were_dropped",
@@ -231,6 +233,56 @@ fn haproxy_in_the_background() {
     assert_eq!(scene.facts()["pid"], pid.to_string());
     scene.signal(pid, Signal::TERM);
     until_gone(pid);
+}
+
+fn haproxys_pid_file_is_of_daemons_and_masters() {
+    let scene = Scene::new();
+    let file = scene.haproxy("").display().to_string();
+    let mut process = scene.start(&["haproxy", "-f", &file]);
+    assert!(!exists(&scene.path("weir.pid")), "none in the foreground");
+    process.expect_clean_exit(Signal::USR1);
+    let mut process = scene.start(&["haproxy", "-W", "-f", &file]);
+    assert_eq!(scene.pid() as u32, process.pid());
+    process.expect_clean_exit(Signal::USR1);
+    scene.haproxy("  master-worker");
+    let mut process = scene.start(&["haproxy", "-f", &file]);
+    assert_eq!(scene.pid() as u32, process.pid());
+    process.expect_clean_exit(Signal::USR1);
+}
+
+fn haproxy_becomes_whom_its_file_names() {
+    if !other_user("haproxy_becomes_whom_its_file_names") {
+        return;
+    }
+    let scene = Scene::new();
+    let jail = scene.path("jail");
+    std::fs::create_dir(&jail).unwrap();
+    let (nobody, jail) = (NOBODY, jail.display());
+    for (global, uid, gid, root) in [
+        (format!("  user nobody\n  group nogroup\n  chroot {jail}"), nobody, nobody, jail.to_string()),
+        (format!("  uid {nobody}\n  gid {nobody}"), nobody, nobody, "/".to_owned()),
+        // What is said first holds: a second line does not bring root back.
+        (format!("  user nobody\n  uid 0\n  gid {nobody}\n  group root"), nobody, nobody, "/".to_owned()),
+        // A group alone keeps the user.
+        ("  group nogroup".to_owned(), 0, nobody, "/".to_owned()),
+    ] {
+        let file = scene.haproxy(&global).display().to_string();
+        let mut process = scene.start(&["haproxy", "-db", "-f", &file]);
+        let plane = &scene.facts()["pid"];
+        let status = std::fs::read_to_string(format!("/proc/{plane}/status")).unwrap();
+        let all = |field: &str, id: u32| {
+            let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+            assert!(line.split_whitespace().skip(1).all(|one| one == id.to_string()), "{global}\n{line}");
+        };
+        all("Uid:", uid);
+        all("Gid:", gid);
+        assert_eq!(std::fs::read_link(format!("/proc/{plane}/root")).unwrap().to_string_lossy(), root);
+        process.expect_clean_exit(Signal::TERM);
+    }
+    let (code, printed) =
+        scene.run(&["haproxy", "-c", "-f", &scene.haproxy("  uid nobody").display().to_string()]);
+    assert_eq!(code, 1, "a name where a number belongs would be root");
+    assert!(printed.contains("`user nobody`"), "{printed}");
 }
 
 /// These cases need another user to become. As root of nothing but a namespace there is none, and that is said.
