@@ -365,6 +365,8 @@ pub struct Site {
     pub name: String,
     /// HAProxy's `iid`.
     pub number: u32,
+    /// Its place among all proxies, in the order of the file.
+    pub place: u32,
     /// `http` or `tcp`.
     pub mode: String,
     /// What came in.
@@ -380,6 +382,8 @@ pub struct Pool {
     pub name: String,
     /// HAProxy's `iid`.
     pub number: u32,
+    /// Its place among all proxies, in the order of the file.
+    pub place: u32,
     /// `http` or `tcp`.
     pub mode: String,
     /// The method, as the configuration spells it.
@@ -502,6 +506,7 @@ mod tests {
             id: SiteId(7),
             name: "www".into(),
             number: 2,
+            place: 0,
             mode: "http".into(),
             front: Front::default(),
         };

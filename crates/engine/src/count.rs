@@ -180,6 +180,11 @@ impl Counters {
         let site = self.site(exchange.site().id);
         facts.count(exchange, &listener, second);
         facts.count(exchange, &site, second);
+        if let (None, Some(pool)) = (exchange.pool, exchange.route().counts_for) {
+            let denied = exchange.ending == Ending::Proxy(Phase::Request) && is_denied(exchange);
+            let (status, nobody) = (exchange.response.status, gave_up(exchange.ending));
+            self.back(BackKey::Pool(pool)).answered_here(status, denied, nobody, second);
+        }
         if let Some(pool) = exchange.pool
             && gave_up(exchange.ending)
         {
@@ -424,6 +429,7 @@ pub(crate) fn forget_unknown(shared: &Shared, plan: &Plan) {
             let endpoints = pool.endpoints.iter().map(|endpoint| BackKey::Endpoint(pool.id, endpoint.key));
             endpoints.chain([BackKey::Pool(pool.id)])
         })
+        .chain(plan.roster.iter().map(|one| BackKey::Pool(PoolId::from_name(&one.name))))
         .collect();
     shared.registry.retain(|key| fronts.contains(key), |key| backs.contains(key));
 }

@@ -218,6 +218,20 @@ impl Shared {
         self.state().listeners.get(&listener).map(|quotas| quotas.own.clone())
     }
 
+    /// The most client connections of a site or TCP service at once, as far as listeners tell.
+    pub(crate) fn peak_of_site(&self, plan: &Plan, site: SiteId) -> u64 {
+        let state = self.state();
+        if let Some(quota) = state.sites.get(&site) {
+            return quota.peak();
+        }
+        let of_site = plan.listeners.iter().filter(|listener| match &listener.service {
+            Service::Http(hosts) => plan.site(hosts.default_value()).id == site,
+            Service::Tcp(service) => plan.tcp_service(*service).id == site,
+        });
+        let peaks = of_site.map(|listener| state.listeners.get(&listener.id).map(|quotas| quotas.own.peak()));
+        peaks.sum::<Option<u64>>().unwrap_or(u64::MAX)
+    }
+
     /// What the checks of an endpoint last found.
     pub(crate) fn checked(&self, endpoint: EndpointKey) -> Option<Checked> {
         self.state().checks.get(&endpoint).cloned()

@@ -4,7 +4,7 @@
 //! Never: renders; never changes what it looks at.
 //! Driven by: pages, and the binary through [`crate::Engine::snapshot`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_control::PoolId;
@@ -26,16 +26,84 @@ pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
     let now = unix_millis();
     let mut process = process(shared);
     process.max_connections = plan.process.max_connections.unwrap_or(0);
-    let sites = sites(shared, plan, now);
+    let mut sites = sites(shared, plan, now);
+    // HAProxy counts proxies from one, and the first is its own.
     let first_pool = sites.len() as u32 + 2;
     let in_tcp = tcp_pools(plan);
-    let pools = plan.pools.iter().enumerate().map(|(at, pool)| {
-        let number = first_pool + at as u32;
+    let pools = (first_pool..).zip(plan.pools.iter().enumerate()).map(|(number, (at, pool))| {
         let state = prepared.pools.get(at).map(|state| &**state);
         let mode = if in_tcp.contains(&pool.id) { "tcp" } else { "http" };
         one_pool(shared, pool, state, Facts { number, mode, now, uptime: process.uptime_ms })
     });
-    Snapshot { pools: pools.collect(), listeners: listeners(shared, plan, now), sites, process }
+    let mut pools = pools.collect();
+    if !plan.roster.is_empty() {
+        roster(shared, plan, &mut sites, &mut pools, (now, process.uptime_ms));
+    }
+    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process }
+}
+
+/// Numbers and orders proxies as the configuration lists them, and adds the pools that have no endpoint and so are none.
+fn roster(
+    shared: &Shared,
+    plan: &Plan,
+    sites: &mut [Site],
+    pools: &mut Vec<Pool>,
+    (now, uptime): (u64, u64),
+) {
+    let mut ordered = Vec::with_capacity(pools.len());
+    for (place, one) in (0..).zip(&plan.roster) {
+        if let Some(site) = sites.iter_mut().find(|site| one.front && site.name == one.name) {
+            (site.number, site.place) = (one.number, place);
+        }
+        if one.back.is_none() {
+            continue;
+        }
+        let known = pools.iter().position(|pool| pool.name == one.name);
+        let mode = if one.http { "http" } else { "tcp" };
+        let mut pool = match known {
+            Some(at) => pools.swap_remove(at),
+            None => nobodys_pool(shared, &one.name, Facts { number: one.number, mode, now, uptime }),
+        };
+        (pool.number, pool.place) = (one.number, place);
+        if let Some(model) = plan.pools.iter().find(|known| known.id == pool.id) {
+            for (endpoint, config) in pool.endpoints.iter_mut().zip(model.config.endpoints()) {
+                endpoint.number = config.id;
+            }
+        }
+        ordered.push(pool);
+    }
+    *pools = ordered;
+    sites.sort_by_key(|site| site.place);
+    let fronts: HashMap<u32, &Front> = sites.iter().map(|site| (site.number, &site.front)).collect();
+    for (pool, back) in pools.iter_mut().zip(plan.roster.iter().filter_map(|one| one.back.as_ref())) {
+        let feeders = || back.feeders.iter().filter_map(|number| fronts.get(number));
+        // Of frontends without a bound there is no tenth.
+        let sum = feeders().map(|front| front.limit).sum::<Option<u64>>();
+        pool.back.limit = back.full.or(sum.map(|sum| sum.div_ceil(10).max(1)));
+        if pool.endpoints.is_empty() {
+            pool.back.peak = pool.back.peak.min(feeders().map(|front| front.peak).sum());
+        }
+    }
+}
+
+/// A pool without endpoints: what was answered in its name.
+fn nobodys_pool(shared: &Shared, name: &str, facts: Facts) -> Pool {
+    let id = PoolId::from_name(name);
+    let (back, _) = shared.registry.sum_back(&[BackKey::Pool(id)], facts.now);
+    Pool {
+        id,
+        name: name.to_owned(),
+        number: facts.number,
+        place: facts.number,
+        mode: facts.mode.to_owned(),
+        balance: "roundrobin".to_owned(),
+        cookie: None,
+        back,
+        last_change_ms: facts.uptime,
+        downtime_ms: 0,
+        went_down: 0,
+        endpoints: Vec::new(),
+    }
 }
 
 /// The process alone.
@@ -87,17 +155,21 @@ fn descriptors() -> u64 {
 fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
     let front = |id, limit: Option<u64>| {
         let limit = limit.or(plan.process.max_connections);
-        Front { limit, ..shared.registry.sum_front(FrontKey::Site(id), now) }
+        let front = shared.registry.sum_front(FrontKey::Site(id), now);
+        // The most of each worker may have been at other times than that of the others.
+        let at_most = shared.peak_of_site(plan, id);
+        let peak = front.peak.min(at_most).max(front.current);
+        Front { limit, peak, ..front }
     };
     let http = plan.sites.iter().map(|site| (site.id, &site.name, "http", site.max_connections));
     let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", tcp.max_connections));
-    // HAProxy counts proxies from one, and the first is its own.
     (2..)
         .zip(http.chain(tcp))
         .map(|(number, (id, name, mode, limit))| Site {
             id,
             name: name.to_string(),
             number,
+            place: number,
             mode: mode.to_owned(),
             front: front(id, limit),
         })
@@ -166,6 +238,10 @@ fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>,
     let keys = pool.endpoints.iter().map(|endpoint| BackKey::Endpoint(pool.id, endpoint.key));
     let keys: Vec<BackKey> = keys.chain([BackKey::Pool(pool.id)]).collect();
     let (mut back, _) = shared.registry.sum_back(&keys, facts.now);
+    let peaks: u64 = endpoints.iter().map(|endpoint| endpoint.back.peak).sum();
+    if !endpoints.is_empty() {
+        back.peak = back.peak.min(peaks).max(back.current);
+    }
     if let Some(state) = state {
         back.queued = state.waiting() as u64;
         back.queued_peak = state.waiting_peak() as u64;
@@ -175,6 +251,7 @@ fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>,
         id: pool.id,
         name: pool.name.to_string(),
         number: facts.number,
+        place: facts.number,
         mode: facts.mode.to_owned(),
         balance: balance(pool.config.balance()).to_owned(),
         cookie: pool.sticky.as_ref().map(|sticky| sticky.cookie.to_string()),
@@ -204,6 +281,10 @@ fn one_endpoint(
     let standing = state.map_or(Standing::Up, |state| state.standing(&pool.config, at));
     let (mut back, idle): (Back, u64) =
         shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
+    // Without counts of the process there is only the sum of what each worker had at some time.
+    if let Some(load) = member.map(|member| member.load()).filter(|load| load.peak() > 0) {
+        back.peak = back.peak.min(u64::from(load.peak())).max(back.current);
+    }
     back.limit = (configured.max_conns > 0).then_some(u64::from(configured.max_conns));
     back.queued = member.map_or(0, |member| u64::from(member.waiting()));
     let checked = shared.checked(endpoint.key);

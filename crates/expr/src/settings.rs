@@ -230,6 +230,30 @@ impl Default for RetrySettings {
     }
 }
 
+/// A proxy as HAProxy's statistics list it, beside what its site and its pool tell.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Listed {
+    /// Its name: that of its site or TCP service, and of its pool.
+    pub name: String,
+    /// Its number (`iid`).
+    pub number: u32,
+    /// It speaks HTTP.
+    pub http: bool,
+    /// It takes connections in.
+    pub front: bool,
+    /// It sends them on, be it to nobody.
+    pub back: Option<ListedBackend>,
+}
+
+/// How much of a backend's work counts as full (`fullconn`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct ListedBackend {
+    /// As configured.
+    pub full: Option<u64>,
+    /// Numbers of the frontends that enter it: without `full`, a tenth of their bounds.
+    pub feeders: Vec<u32>,
+}
+
 /// Why an answer is made here rather than by an endpoint: what logs and counters say of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -188,6 +188,7 @@ pub(crate) struct Settings {
     /// By the word after `timeout`.
     pub(crate) timeouts: BTreeMap<&'static str, At<Duration>>,
     pub(crate) maxconn: Option<u64>,
+    pub(crate) fullconn: Option<u64>,
     pub(crate) backlog: Option<u32>,
     /// `tcp-request inspect-delay`.
     pub(crate) inspect: Option<Duration>,
@@ -282,6 +283,8 @@ pub(crate) struct Proxy {
     pub(crate) binds: Vec<Line>,
     pub(crate) servers: Vec<ServerLine>,
     pub(crate) description: Option<String>,
+    /// `id`.
+    pub(crate) number: Option<u32>,
     /// Request and response fields kept for the log, in order.
     pub(crate) captures: Vec<Line>,
     /// A filter that only names what is built otherwise was seen.

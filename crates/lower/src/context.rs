@@ -30,6 +30,8 @@ pub(crate) struct Cx<'m> {
     pub(crate) plan: Plan,
     pub(crate) patterns: Patterns<'m>,
     pub(crate) shared: Shared<'m>,
+    /// Names of proxies that send on.
+    pub(crate) backs: HashSet<&'m str>,
     /// Variables that some instruction or pattern assigns.
     pub(crate) assigned: HashSet<Slot>,
     /// Findings about one thing that many nodes refer to are told once.
@@ -53,6 +55,7 @@ impl<'m> Cx<'m> {
             plan: Plan::default(),
             patterns: Patterns::default(),
             shared: Shared::default(),
+            backs: model.roster.iter().filter(|one| one.back.is_some()).map(|one| &*one.name).collect(),
             assigned: HashSet::new(),
             told: HashSet::new(),
             files: HashMap::new(),

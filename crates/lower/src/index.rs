@@ -16,6 +16,7 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     zones(cx);
     cx.plan.pools = model.pools.iter().map(|pool| cx.at(pool.origin, |cx| cx.pool(pool))).collect();
     cx.plan.pools_by_id = (0..).zip(&cx.plan.pools).map(|(at, pool)| (pool.id, PoolIx(at))).collect();
+    cx.plan.roster = model.roster.clone();
     cx.plan.routes = model.routes.iter().map(|route| cx.at(route.origin, |cx| cx.route(route))).collect();
     let ids = site_ids(model);
     cx.plan.sites =

@@ -13,6 +13,7 @@ impl<'m> Cx<'m> {
     pub(crate) fn route(&mut self, route: &'m model::Route) -> plan::Route {
         let mut compiled = plan::Route {
             name: self.shared.text(&route.name),
+            counts_for: self.backend(route),
             features: RouteFeatures::empty(),
             internal: route.internal,
             prefix: self.shared.prefix(fixed_text(&route.matching).unwrap_or("/")),
@@ -26,6 +27,13 @@ impl<'m> Cx<'m> {
         };
         compiled.features = features(&compiled);
         compiled
+    }
+
+    /// The backend that a route stands for.
+    fn backend(&self, route: &model::Route) -> Option<plan::PoolId> {
+        let stands =
+            matches!(route.matching, model::RouteMatch::Referred) && self.backs.contains(&*route.name);
+        stands.then(|| plan::PoolId::from_name(&route.name))
     }
 
     /// The index of one level: a site's routes or the children of a route.

@@ -66,6 +66,8 @@ pub struct Model {
     pub tcp: Vec<TcpService>,
     /// Pools; their names are unique.
     pub pools: Vec<Pool>,
+    /// Proxies as statistics list them, in order; empty: sites, then pools.
+    pub roster: Vec<weir_expr::settings::Listed>,
     /// User variables; their names are unique.
     pub variables: Vec<Variable>,
     /// Zones of request-rate limits.

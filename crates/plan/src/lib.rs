@@ -134,6 +134,8 @@ pub struct Plan {
     pub tcp: Vec<TcpService>,
     /// Pools.
     pub pools: Vec<Pool>,
+    /// Proxies as statistics list them, in order; empty: sites, then pools.
+    pub roster: Vec<settings::Listed>,
     /// Pools by id, for targets that are computed.
     #[serde(skip)]
     pub pools_by_id: std::collections::HashMap<PoolId, PoolIx, ahash::RandomState>,

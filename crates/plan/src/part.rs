@@ -88,6 +88,7 @@ impl Cut<'_> {
         let settings = &route.settings;
         Route {
             name: route.name.clone(),
+            counts_for: route.counts_for,
             features: RouteFeatures::empty(),
             internal: route.internal,
             prefix: route.prefix.clone(),

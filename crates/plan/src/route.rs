@@ -15,6 +15,8 @@ use crate::{
 pub struct Route {
     /// For people: `/images/`, `~ \.php$`, `@fallback`, a backend's name.
     pub name: Arc<str>,
+    /// The pool that answers of our own count for, where no endpoint was asked (HAProxy: its backend).
+    pub counts_for: Option<crate::PoolId>,
     /// What there is to do besides the action, in one word.
     #[serde(serialize_with = "crate::show::debug")]
     pub features: RouteFeatures,

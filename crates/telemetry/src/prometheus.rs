@@ -314,7 +314,14 @@ mod tests {
             latency,
             ..Front::default()
         };
-        let site = Site { id: SiteId(1), name: "a\"b\\c\nd".into(), number: 1, mode: "http".into(), front };
+        let site = Site {
+            id: SiteId(1),
+            name: "a\"b\\c\nd".into(),
+            number: 1,
+            place: 0,
+            mode: "http".into(),
+            front,
+        };
         Snapshot { sites: vec![site], ..Snapshot::default() }
     }
 

@@ -162,4 +162,42 @@ both_drivers! {
         let proxy = file(io, &text).start();
         Client::connect(&proxy).get("/stats").expect_status(200).expect_text("<html").expect_text("one");
     }
+
+    fn proxies_are_listed_as_haproxy_lists_them(io: Io) {
+        let origin = Origin::named("a", "x");
+        // Backends before frontends, numbers given and not, nobody behind some, one that is disabled.
+        let text = format!(
+            "backend early\n server a {origin}\n server b {origin} id 7\n server c {origin}\n\
+             backend off\n disabled\n server d {origin}\n\
+             frontend web\n bind 127.0.0.1:{{port}}\n maxconn 120\n use_backend empty if {{ path_beg /e }}\n \
+             use_backend noone if {{ path /n }}\n default_backend app\n\
+             backend empty\n http-request deny if {{ path /ed }}\n http-request return status 200\n\
+             backend app\n fullconn 33\n server s1 {origin} maxconn 5\n\
+             listen both\n bind 127.0.0.1:{{port2}}\n id 4\n maxconn 60\n stats enable\n stats uri /st\n server z {origin}\n\
+             listen alone\n bind 127.0.0.1:{{port3}}\n id 20\n\
+             backend noone\n\
+             backend last\n mode tcp\n server t {origin}\n\
+             frontend tcp\n mode tcp\n bind 127.0.0.1:{{port4}}\n default_backend last\n"
+        );
+        let shown = |proxy: &weir_testkit::Running| {
+            for (path, status) in [("/", 200), ("/e", 200), ("/ed", 403), ("/n", 503), ("/e", 200)] {
+                // HAProxy closes after answers of its own.
+                Client::connect(proxy).get(path).expect_status(status);
+            }
+            let csv = Client::connect(proxy.port_of("port2")).get("/st;csv").expect_status(200).text();
+            let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+            let head = lines.next().unwrap();
+            let columns = [
+                "# pxname", "svname", "iid", "sid", "type", "mode", "slim", "status", "weight", "act", "bck", "dreq", "econ",
+                "hrsp_2xx", "hrsp_4xx", "hrsp_5xx",
+            ];
+            let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
+            let places: Vec<usize> = columns.iter().map(|name| at(name)).collect();
+            lines.map(|line| places.iter().map(|place| line[*place]).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        let text = format!("global\n maxconn 500\n{DEFAULTS}{text}");
+        let ours = shown(&Proxy::haproxy(&text).io(io).start());
+        let theirs = shown(&Proxy::haproxy(&text).by_rival().start());
+        assert_eq!(ours, theirs);
+    }
 }

@@ -34,6 +34,7 @@ pub(super) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
         id: PoolId::from_name(name),
         name: name.into(),
         number,
+        place: number,
         mode: "http".into(),
         balance: "roundrobin".into(),
         cookie: None,
@@ -51,6 +52,7 @@ pub(super) fn site(name: &str, number: u32) -> Site {
         id: SiteId::from_name(name),
         name: name.into(),
         number,
+        place: number,
         mode: "http".into(),
         front: Front::default(),
     }

@@ -89,18 +89,19 @@ pub(super) struct Proxy<'s> {
     pub(super) pool: Option<&'s Pool>,
 }
 
-/// Proxies in order: sites with the pool of their name, then the other pools.
+/// Proxies in order: each site with the pool of its number, and the other pools.
 pub(super) fn proxies(snapshot: &Snapshot) -> Vec<Proxy<'_>> {
     let mut proxies: Vec<Proxy<'_>> = snapshot
         .sites
         .iter()
         .map(|site| Proxy {
             site: Some(site),
-            pool: snapshot.pools.iter().find(|pool| pool.name == site.name),
+            pool: snapshot.pools.iter().find(|pool| pool.number == site.number),
         })
         .collect();
-    let alone = |pool: &&Pool| !snapshot.sites.iter().any(|site| site.name == pool.name);
+    let alone = |pool: &&Pool| !snapshot.sites.iter().any(|site| site.number == pool.number);
     proxies.extend(snapshot.pools.iter().filter(alone).map(|pool| Proxy { site: None, pool: Some(pool) }));
+    proxies.sort_by_key(|proxy| proxy.site.map(|site| site.place).or(proxy.pool.map(|pool| pool.place)));
     proxies
 }
 
@@ -409,7 +410,7 @@ mod tests {
         };
         Snapshot {
             sites: vec![fixtures::site("www", 2), fixtures::site("both", 3)],
-            pools: vec![pool("both", 3), pool("app", 4)],
+            pools: vec![pool("both", 3), pool("app", 4), pool("early", 1)],
             ..Snapshot::default()
         }
     }
@@ -424,10 +425,10 @@ mod tests {
                 _ => String::new(),
             })
             .collect();
-        let expected = "www/FRONTEND both/FRONTEND both/a both/b both/BACKEND app/a app/b app/BACKEND";
+        let expected = "early/a early/b early/BACKEND www/FRONTEND both/FRONTEND both/a both/b both/BACKEND app/a app/b app/BACKEND";
         assert_eq!(names.join(" "), expected);
-        assert_eq!(rows[4].values[const { at("act") }], Value::Number(1));
-        assert_eq!(rows[4].values[const { at("weight") }], Value::Number(2));
+        assert_eq!(rows[7].values[const { at("act") }], Value::Number(1));
+        assert_eq!(rows[7].values[const { at("weight") }], Value::Number(2));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) mod parameters;
 pub(crate) mod pool;
 mod process;
 mod proxies;
+mod roster;
 mod route;
 pub(crate) mod rules;
 pub(crate) mod sample;

@@ -51,7 +51,11 @@ pub(crate) fn pool(
     let sticky =
         settings.cookie.as_ref().and_then(|line| sticky(line, settings.redispatch.is_some(), findings));
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
-    let built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
+    let mut built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
+    let given: Vec<Option<u32>> = built.iter().map(|one| one.endpoint.id).collect();
+    for (one, number) in built.iter_mut().zip(super::roster::numbers(&given)) {
+        one.endpoint.id = Some(number);
+    }
     if built.is_empty() {
         // Nobody takes these words, but their mistakes are mistakes.
         for line in &settings.default_server {

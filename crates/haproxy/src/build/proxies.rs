@@ -103,6 +103,7 @@ pub(crate) fn proxies(draft: &Draft, around: Surroundings<'_>, model: &mut Model
         };
         listeners(&mut context, proxy, bound, &service);
     }
+    context.model.roster = super::roster::roster(draft);
 }
 
 /// Addresses of all frontends, by the proxy's place.

@@ -27,7 +27,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (1, 1),
         "10% of the frontends'",
         "Load at which servers get their full `maxconn`.",
-        Tuning("`maxconn` of servers holds at any load"),
+        Proxy(take::fullconn),
     ),
     word("backlog", DF, (1, 1), "maxconn", "Length of the accept queue.", Proxy(take::backlog)),
     word(
@@ -402,7 +402,7 @@ pub(super) const WORDS: &[Keyword] = &[
         NotYet("it changes what servers are sent"),
     ),
     word("source", DB, (1, MANY), "", "Local address of connections to servers.", Proxy(take::source)),
-    word("id", FB, (1, 1), "automatic", "Numeric id of the proxy.", Accepted),
+    word("id", FB, (1, 1), "automatic", "Numeric id of the proxy.", Proxy(take::number)),
     word("guid", FB, (1, 1), "", "Lasting identifier of the proxy.", Accepted),
     word("description", FB, (1, MANY), "", "Words about the proxy.", Proxy(take::description)),
     word("disabled", DFB, (0, 0), "", "The proxy does not run.", Proxy(take::disabled)),

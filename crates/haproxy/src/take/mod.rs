@@ -215,6 +215,7 @@ fn new_proxy(kind: ProxyKind, name: Word, settings: Settings) -> Proxy {
         binds: Vec::new(),
         servers: Vec::new(),
         description: None,
+        number: None,
         captures: Vec::new(),
         dispatch: None,
     }

@@ -44,6 +44,19 @@ pub(crate) fn maxconn(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Finding
     proxy.settings.maxconn = number.filter(|n| *n > 0);
 }
 
+/// `fullconn`: statistics show it; `minconn`, which it is for, is not built.
+pub(crate) fn fullconn(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let number = findings.value(&call.arguments[0], |text| size::count(text, 0..=i32::MAX as u64));
+    proxy.settings.fullconn = number.filter(|n| *n > 0);
+    findings.tuning(call.line.span(), "fullconn", "`maxconn` of servers holds at any load");
+}
+
+/// `id`.
+pub(crate) fn number(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let number = findings.value(&call.arguments[0], |text| size::count(text, 1..=i32::MAX as u64));
+    proxy.number = number.and_then(|number| u32::try_from(number).ok());
+}
+
 /// `backlog`.
 pub(crate) fn backlog(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
     let number = findings.value(&call.arguments[0], |text| size::count(text, 0..=i32::MAX as u64));

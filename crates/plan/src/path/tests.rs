@@ -91,6 +91,7 @@ fn route() -> Route {
     };
     Route {
         name: "".into(),
+        counts_for: None,
         features: RouteFeatures::empty(),
         internal: false,
         prefix: Arc::new(*b"/"),

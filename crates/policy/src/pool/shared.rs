@@ -59,6 +59,8 @@ pub struct EndpointLoad {
     /// One writer only: counts change by load and store, without a locked instruction.
     exclusive: bool,
     in_flight: AtomicU32,
+    /// The most that were.
+    peak: AtomicU32,
     fails: AtomicU32,
     /// Taken off the weight by failures (nginx's effective weight is weight − penalty); one comes back a turn.
     penalty: AtomicU32,
@@ -77,6 +79,18 @@ impl EndpointLoad {
     /// Exchanges in flight.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Relaxed)
+    }
+
+    /// The most that were in flight at once.
+    pub fn peak(&self) -> u32 {
+        self.peak.load(Relaxed)
+    }
+
+    /// Notes how many are in flight now. Mostly a comparison.
+    fn note(&self, now: u32) {
+        if now > self.peak() {
+            self.peak.fetch_max(now, Relaxed);
+        }
     }
 
     /// Failures counted against `max_fails` now.
@@ -99,13 +113,18 @@ impl EndpointLoad {
             let now = self.in_flight();
             let free = max == 0 || now < max;
             self.in_flight.store(now + u32::from(free), Relaxed);
+            self.note(now + u32::from(free));
             return free;
         }
-        if max == 0 {
-            self.in_flight.fetch_add(1, AcqRel);
-            return true;
+        let before = if max == 0 {
+            Ok(self.in_flight.fetch_add(1, AcqRel))
+        } else {
+            self.in_flight.fetch_update(AcqRel, Relaxed, |n| (n < max).then_some(n + 1))
+        };
+        if let Ok(before) = before {
+            self.note(before.saturating_add(1));
         }
-        self.in_flight.fetch_update(AcqRel, Relaxed, |n| (n < max).then_some(n + 1)).is_ok()
+        before.is_ok()
     }
 
     pub(super) fn leave(&self) {

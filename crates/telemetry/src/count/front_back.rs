@@ -284,6 +284,18 @@ impl BackCells {
         }
     }
 
+    /// An exchange came this far, and was answered without an endpoint: by a rule (`denied`: it was turned down), or for
+    /// want of one (`nobody`). `second` since 1970.
+    pub fn answered_here(&self, status: u16, denied: bool, nobody: bool, second: u64) {
+        self.in_flight.enter();
+        self.in_flight.leave();
+        self.started.bump();
+        self.rate.tick(second);
+        self.answers[status_class(status)].bump();
+        self.denied_requests.add(u64::from(denied));
+        self.connect_errors.add(u64::from(nobody));
+    }
+
     pub(super) fn add_to(&self, back: &mut Back, sums: &mut BackSums, now_ms: u64) {
         back.current += self.in_flight.value();
         back.peak += self.in_flight.peak();
