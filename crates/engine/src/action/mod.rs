@@ -2,6 +2,7 @@
 
 pub(crate) mod fastcgi;
 pub(crate) mod files;
+pub(crate) mod proxied;
 pub(crate) mod proxy;
 pub(crate) mod relay;
 pub(crate) mod rest;

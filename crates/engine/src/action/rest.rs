@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{fastcgi, files, proxy};
+use super::{fastcgi, files, proxied};
 use crate::exchange::{Downstream, Exchange};
 
 /// An answer that is under way for so long lasts.
@@ -18,7 +18,7 @@ const LASTING: Duration = Duration::from_secs(1);
 /// What is left of an answer.
 pub(crate) enum Rest {
     /// From an endpoint.
-    Proxied(proxy::Rest),
+    Proxied(proxied::Rest),
     /// From an application server.
     FastCgi(fastcgi::Rest),
     /// Of a file.

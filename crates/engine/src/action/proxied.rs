@@ -1,0 +1,98 @@
+//! How an answer of an endpoint ends, and what is left of one that lasts.
+//!
+//! Owns: what is noted and logged of an answer that was carried, wholly or not.
+//! Never: carries bytes; `relay` does.
+//! Driven by: `action::proxy` where the answer is soon over, `action::rest` where it lasts.
+
+use std::sync::Arc;
+
+use weir_expr::settings::UpstreamSettings;
+use weir_rt::Timer;
+use weir_telemetry::AttemptEnd;
+use weir_wire::ReceiveError;
+
+use super::relay::{ReadAhead, Relay, Source, relay};
+use crate::exchange::walk::Next;
+use crate::exchange::{Downstream, Ending, Exchange, Phase};
+use crate::watch::{Ends, Watch};
+use crate::{log, respond};
+
+/// What is left of an answer that lasts.
+pub(crate) struct Rest {
+    pub(super) source: Source<'static>,
+    pub(super) ahead: ReadAhead<'static>,
+    pub(super) settings: Arc<UpstreamSettings>,
+    pub(super) status: u16,
+}
+
+impl Rest {
+    /// Carries it to its end.
+    pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
+        let timer = Timer::new();
+        let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
+        let (waits, patience) = ((&timer, &watch, None), self.settings.read_timeout);
+        let relayed = relay(exchange, down, patience, waits, &mut self.ahead, &mut self.source).await;
+        // Something of it was sent long ago: nothing else can be answered.
+        let _ = relayed_to(exchange, down, self.source, self.status, relayed.map(drop));
+    }
+}
+
+/// Notes how an answer ended.
+pub(super) fn relayed_to<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    source: Source<'_>,
+    status: u16,
+    relayed: Result<(), Relay>,
+) -> Next {
+    let (length, head, ended) = source.came();
+    let over = source.is_over();
+    let mut counted = source.into_counted();
+    let elapsed = ended.map_or(exchange.elapsed(), |ended| ended.saturating_duration_since(exchange.started));
+    if let Some(record) = exchange.response.attempts.last_mut() {
+        record.response = Some(elapsed);
+        record.length = length;
+        record.received = length + head as u64;
+    }
+    match relayed {
+        Ok(()) => counted.end(AttemptEnd::Answer(status), exchange),
+        Err(Relay::Client(error)) => {
+            respond::client_failed(exchange, down, &error);
+            let end = if over { AttemptEnd::Answer(status) } else { AttemptEnd::ClientAbort };
+            counted.end(end, exchange);
+        }
+        Err(Relay::Own(error)) => {
+            log::server_error(exchange, &format!("cannot read a spooled answer back: {error}"));
+            counted.own_fault();
+            exchange.ending = Ending::Resource(Phase::Data);
+            down.cut();
+        }
+        Err(Relay::Endpoint(error)) => {
+            exchange.ending = match error {
+                ReceiveError::Timeout => Ending::ServerTimeout(Phase::Data),
+                _ => Ending::ServerAborted(Phase::Data),
+            };
+            log::upstream_error(exchange, &cut_short(&error));
+            counted.end(AttemptEnd::ServerAbort, exchange);
+            if down.retract(exchange) {
+                return Next::Status(if matches!(error, ReceiveError::Timeout) { 504 } else { 502 });
+            }
+            down.cut();
+        }
+    }
+    Next::Done
+}
+
+/// What the log says of a body that its endpoint cut.
+fn cut_short(error: &ReceiveError) -> String {
+    match error {
+        ReceiveError::Closed => "upstream prematurely closed connection while reading upstream".to_owned(),
+        ReceiveError::Timeout => {
+            "upstream timed out (110: Connection timed out) while reading upstream".to_owned()
+        }
+        ReceiveError::Malformed(error) => {
+            format!("upstream sent an invalid body ({}) while reading upstream", error.as_str())
+        }
+        ReceiveError::Io(error) => format!("recv() failed ({}) while reading upstream", log::system(error)),
+    }
+}
