@@ -6,8 +6,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::wire::{self, Answer, Command, Hello, Job, Order, Tick, VERSION};
@@ -17,6 +16,8 @@ use crate::run::{Interval, RunError, Watch, run};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long an agent that is ready waits for the others.
 const WAIT_FOR_GO: Duration = Duration::from_secs(300);
+/// How long an order waits for the run before it: one that was given up is noticed a moment after its leader has gone.
+const WAIT_FOR_TURN: Duration = Duration::from_secs(2);
 /// Before anything is proved no more than this is read.
 const LONGEST_ORDER: usize = 128 << 20;
 
@@ -35,7 +36,7 @@ pub struct AgentOptions {
 pub struct Agents {
     listener: TcpListener,
     options: Arc<AgentOptions>,
-    busy: Arc<AtomicBool>,
+    turns: Arc<Turns>,
 }
 
 impl Agents {
@@ -49,7 +50,7 @@ impl Agents {
         }
         let listener = TcpListener::bind(options.listen)
             .map_err(|error| format!("cannot listen on {}: {error}", options.listen))?;
-        Ok(Self { listener, options: Arc::new(options), busy: Arc::default() })
+        Ok(Self { listener, options: Arc::new(options), turns: Arc::default() })
     }
 
     /// Where it waits; port 0 has become a port.
@@ -68,10 +69,10 @@ impl Agents {
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            let (options, busy, told) = (self.options.clone(), self.busy.clone(), told.clone());
+            let (options, turns, told) = (self.options.clone(), self.turns.clone(), told.clone());
             let handled = std::thread::Builder::new().spawn(move || {
                 let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |addr| addr.to_string());
-                if let Err(why) = handle(&stream, &options, &busy, &told, &from) {
+                if let Err(why) = handle(&stream, &options, &turns, &told, &from) {
                     told(&format!("{from}: {why}"));
                     let _ = wire::send(&stream, &Answer::Failed(why));
                 }
@@ -81,19 +82,41 @@ impl Agents {
     }
 }
 
-/// Frees the agent again.
-struct Busy(Arc<AtomicBool>);
+/// One run at a time.
+#[derive(Default)]
+struct Turns {
+    taken: Mutex<bool>,
+    freed: Condvar,
+}
 
-impl Drop for Busy {
+impl Turns {
+    /// A turn, once it is free; `None` if it is not in time.
+    fn take(&self) -> Option<Turn<'_>> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.freed.wait_timeout_while(taken, WAIT_FOR_TURN, |taken| *taken);
+        let (mut taken, late) = waited.unwrap_or_else(PoisonError::into_inner);
+        if late.timed_out() {
+            return None;
+        }
+        *taken = true;
+        Some(Turn(self))
+    }
+}
+
+/// Frees the agent again.
+struct Turn<'a>(&'a Turns);
+
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.freed.notify_one();
     }
 }
 
 fn handle(
     stream: &TcpStream,
     options: &AgentOptions,
-    busy: &Arc<AtomicBool>,
+    turns: &Turns,
     told: &impl Fn(&str),
     from: &str,
 ) -> Result<(), String> {
@@ -112,10 +135,7 @@ fn handle(
     if job.script.is_some() && !options.scripts {
         return Err("scripts are not allowed here (--allow-scripts)".into());
     }
-    if busy.swap(true, Ordering::AcqRel) {
-        return Err("busy with another run".into());
-    }
-    let _busy = Busy(busy.clone());
+    let _turn = turns.take().ok_or("busy with another run")?;
     let mut watch = Follower { stream, stagger: Duration::from_nanos(job.stagger_ns), gone: false };
     let report = match run(job.options()?, &mut watch) {
         Ok(report) => report,
