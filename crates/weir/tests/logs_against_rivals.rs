@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
+use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers, eventually};
 
 const NGINX: &str = r#"user root; worker_processes 1; error_log stderr info; events {} http {
     log_format full '$remote_addr|$remote_user|$request|$status|$http_referer|$http_user_agent|$is_args|$args|$https|'
@@ -122,8 +122,19 @@ fn figures_are_haproxy_s() {
         Client::connect(proxy).get("/").expect_status(200);
         Client::connect(proxy).get("/deny").expect_status(403);
         Client::connect(proxy).get("/dead").expect_status(503);
-        let csv = Client::connect(proxy).get("/st;csv");
-        rows(&String::from_utf8(csv.body).unwrap())
+        // An answer is counted once it is sent, which its client may see first.
+        eventually("the four answers to be counted", || {
+            let csv = Client::connect(proxy).get("/st;csv");
+            let rows = rows(&String::from_utf8(csv.body).unwrap());
+            let counted = |name: &str, column: &str, count: &str| {
+                let row = rows.iter().find(|row| row.0 == name)?;
+                row.1.iter().find(|(name, value)| name == column && value == count)
+            };
+            counted("www/FRONTEND", "hrsp_4xx", "1")?;
+            counted("app/BACKEND", "hrsp_2xx", "2")?;
+            counted("dead/BACKEND", "hrsp_5xx", "1")?;
+            Some(rows)
+        })
     };
     let (ours, theirs) = (figures(&ours), figures(&theirs));
     let names =
@@ -178,7 +189,7 @@ fn compressed_logs_can_be_read_while_they_grow() {
     let path = proxy.dir().join("log.gz");
     for path_asked in ["/one", "/two"] {
         Client::connect(&proxy).get(path_asked).expect_status(200);
-        weir_testkit::eventually(path_asked, || {
+        eventually(path_asked, || {
             let mut zcat = std::process::Command::new("zcat");
             let (_, text) = weir_testkit::programs::run({
                 zcat.arg(&path);
