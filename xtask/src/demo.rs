@@ -5,14 +5,14 @@
 //! Driven by: `make demo`, `make demo ONCE=1`.
 //! Why: the configuration files under examples/demo/ are real and run by themselves; the demo only swaps ports that are taken.
 
-use crate::build;
+use crate::{build, listening};
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use weir_testkit::{Address, Certificate, Deadline, Load, LoadReport, Port, Process, TlsOptions, port};
+use weir_testkit::{Address, Certificate, Load, LoadReport, Port, Process, TlsOptions};
 
 /// How the demo runs.
 #[derive(clap::Args)]
@@ -137,15 +137,7 @@ impl Demo {
             .filter(|(_, p)| text.contains(&format!("listen 127.0.0.1:{p}")))
             .map(|(_, p)| p.number())
             .collect();
-        let deadline = Deadline::standard();
-        while !listens.iter().all(|&p| port::is_listening(p)) {
-            if let Some(status) = server.ended() {
-                bail!("{name} ended ({status}):\n{}", server.printed());
-            }
-            if !deadline.look_again() {
-                bail!("{name} does not listen:\n{}", server.printed());
-            }
-        }
+        listening::wait(&mut server, name, &listens)?;
         Ok(server)
     }
 

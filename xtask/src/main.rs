@@ -12,6 +12,7 @@ mod deny;
 mod deps;
 mod dist;
 mod fuzz;
+mod listening;
 mod tidy;
 
 use clap::{Parser, Subcommand};

@@ -168,7 +168,8 @@ impl Programs {
     }
 }
 
-fn search(name: &str) -> Option<PathBuf> {
+/// Where a program of this name is, in `PATH` or where servers are.
+pub(crate) fn search(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(MORE.map(PathBuf::from)).map(|d| d.join(name)).find(|p| p.is_file())
 }

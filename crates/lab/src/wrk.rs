@@ -6,6 +6,7 @@
 //! Why: targets that were found with wrk are held to with wrk. Its figures come from the `done` function of a script, which
 //! gives them whole; its text rounds them.
 
+use crate::programs::search;
 use crate::scenario::{Effort, Point, Scenario};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -55,9 +56,7 @@ struct Told {
 /// # Errors
 /// It is not on this machine.
 pub(crate) fn find() -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|dir| dir.join("wrk")).find(|file| file.is_file());
-    found.context(
+    search("wrk").context(
         "wrk is not on this machine: install it, or leave out `generator: wrk` in a copy of the scenario",
     )
 }

@@ -32,8 +32,10 @@ pub enum Heard {
     Nothing,
     /// An interim head (1xx but 101): the request goes on.
     Interim,
-    /// Its answer, or that there will be none.
+    /// Its answer.
     Final,
+    /// Nonsense, or its end: there will be no answer.
+    Lost,
 }
 
 /// No response head could be received.
@@ -109,8 +111,8 @@ impl ClientConnection {
     }
 
     /// Takes in what has arrived of a head, without waiting: for whoever is still sending, when the transport is readable.
-    /// After [`Heard::Interim`] and [`Heard::Final`], [`ClientConnection::receive_head`] gives the head, or tells what is
-    /// wrong, at once. A TLS record that holds no data is nothing.
+    /// After anything but [`Heard::Nothing`], [`ClientConnection::receive_head`] gives the head, or tells what is wrong, at
+    /// once. A TLS record that holds no data is nothing.
     pub fn hear(&mut self, rules: &HeadRules) -> Heard {
         self.incoming.release();
         hear(&mut self.incoming, &mut self.head, rules)
@@ -139,7 +141,8 @@ impl ClientConnection {
             while listening && incoming.io.poll_readable(cx).is_ready() {
                 match hear(incoming, head, rules) {
                     Heard::Nothing => {}
-                    Heard::Final if refuses(incoming, head, rules) => return Poll::Ready(Ok(false)),
+                    Heard::Lost => return Poll::Ready(Ok(false)),
+                    Heard::Final if refuses(head.view(&incoming.input)) => return Poll::Ready(Ok(false)),
                     // It goes on reading: what it said is for later.
                     Heard::Interim | Heard::Final => listening = false,
                 }
@@ -202,33 +205,27 @@ impl ClientConnection {
 }
 
 fn hear(incoming: &mut Incoming, head: &mut ResponseHead, rules: &HeadRules) -> Heard {
+    head.reset();
     loop {
-        head.reset();
         if !incoming.input.is_empty() {
             match head.parse(&incoming.input, rules) {
                 Ok(Parsed::Whole(_)) if head.view(&incoming.input).is_interim() => return Heard::Interim,
-                Ok(Parsed::Whole(_)) | Err(_) => return Heard::Final,
+                Ok(Parsed::Whole(_)) => return Heard::Final,
                 Ok(Parsed::NeedMore) => {}
+                Err(_) => return Heard::Lost,
             }
         }
         match incoming.io.try_read_up_to(&mut incoming.input, MEDIUM) {
             Ok(None) => return Heard::Nothing,
-            Ok(Some(0)) | Err(_) => return Heard::Final,
+            Ok(Some(0)) | Err(_) => return Heard::Lost,
             Ok(Some(_)) => {}
         }
     }
 }
 
-/// Whether what was heard means that the rest of the request is not wanted: anything but a head that says otherwise.
-fn refuses(incoming: &Incoming, head: &mut ResponseHead, rules: &HeadRules) -> bool {
-    head.reset();
-    match head.parse(&incoming.input, rules) {
-        Ok(Parsed::Whole(_)) => {
-            let response = head.view(&incoming.input);
-            response.status() >= 400 || response.connection().close
-        }
-        _ => true,
-    }
+/// Whether an answer means that the rest of the request is not wanted.
+fn refuses(response: Response<'_>) -> bool {
+    response.status() >= 400 || response.connection().close
 }
 
 fn is_reset(error: &std::io::Error) -> bool {

@@ -5,11 +5,12 @@
 //! Driven by: `dist`.
 //! Why: nothing but the program itself is needed, as its own generator (which is trained along) and its own origin.
 
+use crate::listening;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 use weir_testkit::process::UnixSignal;
-use weir_testkit::{Certificate, Deadline, Io, Port, Process, port};
+use weir_testkit::{Certificate, Deadline, Io, Port, Process};
 
 /// Sizes of pages, and their names.
 const PAGES: [(&str, usize); 5] =
@@ -125,15 +126,7 @@ impl Gym<'_> {
         let mut command = self.command();
         command.args(["run", "--io", io.word(), "-c", name]);
         let mut process = Process::spawn(command).context("cannot run weir")?;
-        let deadline = Deadline::after(std::time::Duration::from_secs(30));
-        while !port::is_listening(ports.tcp.number()) {
-            if let Some(status) = process.ended() {
-                bail!("{name} ended ({status}): {}", process.printed().trim());
-            }
-            if !deadline.look_again() {
-                bail!("{name} does not listen: {}", process.printed().trim());
-            }
-        }
+        listening::wait(&mut process, name, &[ports.tcp.number()])?;
         Ok(process)
     }
 

@@ -127,8 +127,7 @@ pub(crate) async fn serve<D: Downstream>(
             Ok(tried) => tried,
             Err(how) => {
                 counted.end(AttemptEnd::ClientAbort, exchange);
-                let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
-                let phase = if connected { Phase::Headers } else { Phase::Connect };
+                let phase = super::proxy::phase_reached(exchange);
                 return super::proxy::left(exchange, down, phase, &how);
             }
         };
@@ -546,9 +545,7 @@ async fn relay<D: Downstream>(
         if answer.input.is_empty() {
             respond::flush(exchange, down).await.map_err(Relay::Client)?;
         }
-        let patience = patience.saturating_sub(std::mem::take(&mut answer.silent));
-        let left = due.map_or(patience, |due| due.saturating_duration_since(weir_rt::now()));
-        let wait = left.min(patience);
+        let (patience, wait) = rest::wait(patience, &mut answer.silent, due);
         let gone = |_| Relay::Client(SendError::Io(std::io::ErrorKind::ConnectionReset.into()));
         match watch.over(answer.next(exchange, timer, wait)).await.map_err(gone)? {
             Err(failed) if failed.failure == Failure::Timeout && wait < patience => answer.silent = wait,

@@ -168,8 +168,8 @@ pub(crate) async fn serve<D: Downstream>(
             Ok(outcome) => outcome,
             Err(how) => {
                 counted.end(AttemptEnd::ClientAbort, exchange);
-                let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
-                return left(exchange, down, if connected { Phase::Headers } else { Phase::Connect }, &how);
+                let phase = phase_reached(exchange);
+                return left(exchange, down, phase, &how);
             }
         };
         fresh = false;
@@ -252,6 +252,12 @@ fn refused(exchange: &mut Exchange, status: u16, why: &str) -> Next {
         exchange.response.attempts.push(attempt);
     }
     Next::Status(status)
+}
+
+/// How far the last attempt had come before there was an answer.
+pub(super) fn phase_reached(exchange: &Exchange) -> Phase {
+    let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
+    if connected { Phase::Headers } else { Phase::Connect }
 }
 
 /// The client went away before there was an answer: what was done for it has ended, and is noted.

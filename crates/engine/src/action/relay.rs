@@ -380,9 +380,7 @@ pub(crate) async fn relay<'a, D: Downstream>(
                 // What came meanwhile goes first.
                 let idle = ahead.parts.is_empty() && ahead.failed.is_none();
                 let Some(conn) = source.conn.as_mut().filter(|_| idle) else { continue };
-                let patience = patience.saturating_sub(std::mem::take(&mut ahead.silent));
-                let left = due.map_or(patience, |due| due.saturating_duration_since(weir_rt::now()));
-                let wait = left.min(patience);
+                let (patience, wait) = rest::wait(patience, &mut ahead.silent, due);
                 let filled = watch.over(conn.incoming.fill(timer, wait, PIECE)).await.map_err(|_| gone())?;
                 match filled {
                     Err(ReceiveError::Timeout) if wait < patience => ahead.silent = wait,

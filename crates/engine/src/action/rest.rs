@@ -35,6 +35,14 @@ pub(super) fn is_due(due: Option<Instant>) -> bool {
     due.is_some_and(|due| weir_rt::now() >= due)
 }
 
+/// How long there is for more of an answer to come, less what its endpoint was `silent` before it was parted from its plan;
+/// and how long of that to wait before it is `due`.
+pub(super) fn wait(patience: Duration, silent: &mut Duration, due: Option<Instant>) -> (Duration, Duration) {
+    let patience = patience.saturating_sub(std::mem::take(silent));
+    let left = due.map_or(patience, |due| due.saturating_duration_since(weir_rt::now()));
+    (patience, left.min(patience))
+}
+
 impl Rest {
     /// Carries it to its end. The exchange holds on to no plan meanwhile.
     pub(crate) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {

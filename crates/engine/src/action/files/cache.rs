@@ -236,8 +236,7 @@ impl FileCache {
                 _ => entries.remove(name),
             }
         }
-        let hold =
-            entries.open < MOST_OPEN && weir_rt::weighed().is_some_and(weir_rt::Weighed::sendfile_pays);
+        let hold = entries.open < MOST_OPEN && weir_rt::sendfile_pays();
         let found = load(name, Symlinks::Follow, hold)?;
         if let Found::File(file) = &found
             && file.identity.is_settled(unix_now)
