@@ -56,8 +56,10 @@ fn a_published_command_line_and_the_patterns_of_published_plotters() {
     let url = pages.url("https");
     let text = text(&format!("-t1 -c50 -d1s -R500 --latency -U --timeout 2s {url}/1k.bin"));
     assert!(text.starts_with(&format!("Running 1s test @ {url}/1k.bin\n  1 threads and 50 connections\n")));
-    assert_eq!(numbers(&text, r"(\d+) requests in +(\d+\.\d+)s, +\d+\.\d+[KMG]?B read"), [500.0, 1.0]);
-    assert_eq!(numbers(&text, r"Requests/sec: +(\d+\.\d+)"), [500.0]);
+    let done = numbers(&text, r"(\d+) requests in +(\d+\.\d+)s, +\d+\.\d+[KMG]?B read");
+    // On a busy machine the last answers come after the end.
+    assert!((450.0..=500.0).contains(&done[0]) && done[1] == 1.0, "{done:?}");
+    assert_eq!(numbers(&text, r"Requests/sec: +(\d+\.\d+)"), done[..1]);
     assert_eq!(numbers(&text, r"Transfer/sec: +(\d+\.\d+)[KMG]?B").len(), 1);
     assert_eq!(numbers(&text, r"Latency +(\d+\.\d+)\w+ +(\d+\.\d+)\w+ +(\d+\.\d+)\w+ +(\d+\.\d+)%").len(), 4);
     assert_eq!(numbers(&text, r"Req/Sec +(\d+\.\d+)\w* +(\d+\.\d+)\w* +(\d+\.\d+)\w* +(\d+\.\d+)%").len(), 4);
@@ -65,7 +67,7 @@ fn a_published_command_line_and_the_patterns_of_published_plotters() {
         numbers(&text, &format!(r"(?m)^ *{percentile}% +(\d+\.\d+)(?:us|ms|s|m|h) *$"));
     }
     numbers(&text, r"#\[Mean +=\s+(\d+\.\d+), StdDeviation +=\s+(\d+\.\d+)\]");
-    assert_eq!(numbers(&text, r"#\[Max +=\s+\d+\.\d+, Total count +=\s+(\d+)\]"), [500.0]);
+    assert_eq!(numbers(&text, r"#\[Max +=\s+\d+\.\d+, Total count +=\s+(\d+)\]"), done[..1]);
     // The spectrum: four columns, rising, up to 1.000000 and `inf`.
     let line = Regex::new(r"(?m)^ +(\d+\.\d{3}) +([01]\.\d{6}) +(\d+) +(\d+\.\d\d|inf)$").unwrap();
     let (recorded, uncorrected) = text.split_once("HdrHistogram - Uncorrected Latency").unwrap();
@@ -76,7 +78,7 @@ fn a_published_command_line_and_the_patterns_of_published_plotters() {
             .collect();
         assert!(rows.len() > 10, "{part}");
         assert!(rows.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2), "{rows:?}");
-        assert_eq!(rows.last().map(|row| (row.1, row.2)), Some((1.0, 500)));
+        assert_eq!(rows.last().map(|row| (row.1, row.2)), Some((1.0, done[0] as u64)));
     }
 }
 
