@@ -20,7 +20,7 @@ use weir_http::HeaderId;
 use weir_plan::{Access, BasicAuth, Client, ListenerTls, Password, RealIp, RealIpSource, Users};
 
 use crate::eval::{hash, text};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Verified};
 use crate::fields::FieldName;
 
 /// Most matches remembered by a worker.
@@ -107,15 +107,13 @@ pub(crate) fn certificate(exchange: &Exchange, tls: &ListenerTls) -> Option<u16>
         return None;
     }
     let met = identity(facts.server_name.as_deref().unwrap_or_default().as_bytes());
-    if met.verify == ClientVerify::Off
-        || (&met.client_ca, &met.client_crl) != (&wanted.client_ca, &wanted.client_crl)
-    {
+    if met.verify == ClientVerify::Off || !met.trusts_as(wanted) {
         return Some(421);
     }
-    match (&*facts.verify, wanted.verify) {
-        ("SUCCESS", _) | ("NONE", ClientVerify::Optional) => None,
-        ("NONE", _) => Some(496),
-        _ => Some(495),
+    match (facts.verified, wanted.verify) {
+        (Verified::Success, _) | (Verified::None, ClientVerify::Optional) => None,
+        (Verified::None, _) => Some(496),
+        (Verified::Failed(_), _) => Some(495),
     }
 }
 

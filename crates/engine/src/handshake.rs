@@ -13,7 +13,7 @@ use weir_plan::{ListenerIx, Manner, Service};
 use weir_rt::{AcceptError, Buf, MEDIUM, SMALL, Stream, Timer, TlsStream};
 use weir_wire::Conn;
 
-use crate::exchange::{Client, TlsFacts, ToldAddresses};
+use crate::exchange::{Client, TlsFacts, ToldAddresses, Verified};
 use crate::worker::{Installed, Worker};
 
 /// Settles what comes first. `None`: the connection is done with. `ahead` holds what was read beyond it.
@@ -96,12 +96,9 @@ async fn proxy_header(stream: &Stream, client: &mut Client, manner: Manner, ahea
 }
 
 fn facts(stream: &TlsStream) -> TlsFacts {
-    let (verify, certificate) = match stream.client_cert() {
-        None => ("NONE".to_owned(), None),
-        Some(cert) => match cert.failure {
-            None => ("SUCCESS".to_owned(), Some(cert.der.into())),
-            Some(why) => (format!("FAILED:{why}"), Some(cert.der.into())),
-        },
+    let (verified, certificate) = match stream.client_cert() {
+        None => (Verified::None, None),
+        Some(cert) => (cert.failure.map_or(Verified::Success, Verified::Failed), Some(cert.der.into())),
     };
     TlsFacts {
         protocol: stream.version().name(),
@@ -110,7 +107,7 @@ fn facts(stream: &TlsStream) -> TlsFacts {
         server_name: stream.server_name().map(Into::into),
         alpn: stream.alpn().map(Into::into),
         resumed: stream.resumed(),
-        verify: verify.into(),
+        verified,
         certificate,
     }
 }

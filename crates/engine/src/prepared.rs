@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use weir_expr::settings::{ClientVerify, TlsVersion};
-use weir_plan::{Certificate, Listener, Manner, Plan, PoolIx, Service, TlsIdentity, UpstreamTls};
+use weir_plan::{Certificate, Listener, Manner, Pem, Plan, PoolIx, Service, TlsIdentity, UpstreamTls};
 use weir_policy::limit::{ConnZone, RateZone};
 use weir_policy::pool::PoolShared;
 use weir_rt::{
     CertKey, ClientAuth, ClientAuthMode, ClientTls, ClientTlsConfig, ServerTls, ServerTlsConfig,
-    ServerVerify, SessionCache,
+    ServerVerify, SessionCache, Trust,
 };
 
 use crate::shared::Shared;
@@ -152,8 +152,11 @@ fn server(
                 ClientVerify::Optional => ClientAuthMode::Optional,
                 ClientVerify::Required => ClientAuthMode::Required,
             },
-            ca_pem: identity.client_ca.as_ref().map_or_else(Vec::new, |pem| pem.bytes.to_vec()),
-            crl_pem: identity.client_crl.as_ref().map(|pem| pem.bytes.to_vec()),
+            trust: Trust {
+                ca_pem: joined(&identity.client_ca),
+                crl_pem: identity.client_crl.as_ref().map(|pem| pem.bytes.to_vec()),
+                depth: identity.client_depth,
+            },
         },
         reject_handshake: identity.reject,
         strict_names: strict && identity.select_by_certificate_names,
@@ -163,6 +166,12 @@ fn server(
         let path = identity.certificates.first().map(|first| first.chain.path.display().to_string());
         format!("cannot use the certificate {}: {error}", path.unwrap_or_else(|| "(none)".into()))
     })
+}
+
+/// PEM files as one; each ends its last line.
+fn joined(files: &[Pem]) -> Vec<u8> {
+    let lines = files.iter().flat_map(|pem| [&*pem.bytes, b"\n"]);
+    lines.collect::<Vec<_>>().concat()
 }
 
 fn certificates(identity: &TlsIdentity) -> Vec<CertKey> {
@@ -190,7 +199,8 @@ fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
             }
         };
         let crl_pem = tls.crl.as_ref().map(|pem| pem.bytes.to_vec());
-        ServerVerify::Ca { ca_pem, crl_pem, check_name: !tls.any_name }
+        let trust = Trust { ca_pem, crl_pem, depth: tls.depth };
+        ServerVerify::Ca { trust, check_name: !tls.any_name }
     } else {
         ServerVerify::Off
     };

@@ -222,6 +222,7 @@ impl<'m> Cx<'m> {
             any_name: tls.any_name,
             ca: tls.ca.as_deref().and_then(|path| self.certificates("the CA file", path)),
             crl: tls.crl.as_deref().and_then(|path| self.pem("the revocation list", path)),
+            depth: tls.depth,
             certificate: tls.certificate.as_ref().and_then(|certificate| self.certificate(certificate)),
             versions: tls.versions.clone(),
             suites: tls.suites.clone(),

@@ -48,12 +48,14 @@ impl<'m> Cx<'m> {
                 verify: identity.verify,
                 client_ca: identity
                     .client_ca
-                    .as_deref()
-                    .and_then(|path| cx.certificates("the client CA file", path)),
+                    .iter()
+                    .filter_map(|path| cx.certificates("the client CA file", path))
+                    .collect(),
                 client_crl: identity
                     .client_crl
                     .as_deref()
                     .and_then(|path| cx.pem("the revocation list", path)),
+                client_depth: identity.client_depth,
                 reject: identity.reject,
                 alpn: default::alpn(&identity.alpn, http),
                 record_size: identity.record_size,
@@ -73,7 +75,7 @@ impl<'m> Cx<'m> {
                 Diagnostic::error("tls::no-version", "none of the TLS versions named here is spoken by Weir");
             self.report(finding.help("Weir speaks TLSv1.2 and TLSv1.3"));
         }
-        if identity.verify != ClientVerify::Off && identity.client_ca.is_none() {
+        if identity.verify != ClientVerify::Off && identity.client_ca.is_empty() {
             let title = "client certificates are asked for, but no CA is named to verify them by";
             self.report(Diagnostic::error("tls::no-client-ca", title));
         }

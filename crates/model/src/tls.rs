@@ -43,9 +43,11 @@ pub struct TlsIdentity {
     /// Client certificates.
     pub verify: ClientVerify,
     /// Trusted CAs for them (PEM).
-    pub client_ca: Option<PathBuf>,
+    pub client_ca: Vec<PathBuf>,
     /// Revocation list (PEM).
     pub client_crl: Option<PathBuf>,
+    /// The most issuers between a client's certificate and its authority, where limited (`ssl_verify_depth`).
+    pub client_depth: Option<usize>,
     /// Refuse every handshake for these names (`ssl_reject_handshake`).
     pub reject: bool,
     /// Protocols for ALPN in order; empty: `http/1.1` on HTTP listeners, none on TCP.
@@ -77,6 +79,8 @@ pub struct UpstreamTls {
     pub ca: Option<PathBuf>,
     /// Revocation list (PEM).
     pub crl: Option<PathBuf>,
+    /// The most issuers between the certificate and its authority, where limited (`proxy_ssl_verify_depth`).
+    pub depth: Option<usize>,
     /// Send SNI.
     pub send_name: bool,
     /// Name for SNI and verification; `None`: the proxy action's host.

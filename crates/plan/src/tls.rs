@@ -46,15 +46,26 @@ pub struct TlsIdentity {
     /// Client certificates.
     pub verify: ClientVerify,
     /// Trusted CAs for them.
-    pub client_ca: Option<Pem>,
+    pub client_ca: Vec<Pem>,
     /// Revocation list.
     pub client_crl: Option<Pem>,
+    /// The most issuers between a client's certificate and its authority, where limited.
+    pub client_depth: Option<usize>,
     /// Refuse every handshake for these names.
     pub reject: bool,
     /// Protocols for ALPN in order; empty: none is negotiated.
     pub alpn: Vec<String>,
     /// Largest record in bytes where limited.
     pub record_size: Option<u64>,
+}
+
+impl TlsIdentity {
+    /// Whether a client's certificate that verifies here verifies there.
+    #[must_use]
+    pub fn trusts_as(&self, other: &Self) -> bool {
+        (&self.client_ca, &self.client_crl, self.client_depth)
+            == (&other.client_ca, &other.client_crl, other.client_depth)
+    }
 }
 
 /// A chain and its key.
@@ -141,6 +152,8 @@ pub struct UpstreamTls {
     pub ca: Option<Pem>,
     /// Revocation list.
     pub crl: Option<Pem>,
+    /// The most issuers between the certificate and its authority, where limited.
+    pub depth: Option<usize>,
     /// Certificate shown to the endpoint.
     pub certificate: Option<Certificate>,
     /// Versions offered; empty: all.

@@ -49,7 +49,10 @@ impl Authority {
     }
 
     fn verify(&self) -> ServerVerify {
-        ServerVerify::Ca { ca_pem: self.pem.clone().into_bytes(), crl_pem: None, check_name: true }
+        ServerVerify::Ca {
+            trust: Trust { ca_pem: self.pem.clone().into_bytes(), ..Trust::default() },
+            check_name: true,
+        }
     }
 }
 
@@ -281,7 +284,10 @@ fn sessions_resume_across_configurations_but_not_policies() {
     let authority = Authority::new();
     let tickets = Tickets::new().unwrap();
     let build = |mode| {
-        let client_auth = ClientAuth { mode, ca_pem: authority.pem.clone().into_bytes(), crl_pem: None };
+        let client_auth = ClientAuth {
+            mode,
+            trust: Trust { ca_pem: authority.pem.clone().into_bytes(), ..Trust::default() },
+        };
         ServerTls::new(ServerTlsConfig {
             tickets: Some(tickets.clone()),
             client_auth,
@@ -314,7 +320,10 @@ fn client_certificates() {
     let authority = Authority::new();
     let other = Authority::new();
     let build = |mode| {
-        let client_auth = ClientAuth { mode, ca_pem: authority.pem.clone().into_bytes(), crl_pem: None };
+        let client_auth = ClientAuth {
+            mode,
+            trust: Trust { ca_pem: authority.pem.clone().into_bytes(), ..Trust::default() },
+        };
         ServerTls::new(ServerTlsConfig { client_auth, ..server(vec![authority.pair(&["localhost"])]) })
             .unwrap()
     };
@@ -362,7 +371,10 @@ fn a_self_signed_client_certificate_can_be_trusted_itself() {
         CertKey { chain_pem, key_pem: key.serialize_pem().into_bytes(), names: vec![], default: false }
     };
     let (mine, foreign) = (own(), own());
-    let auth = ClientAuth { mode: ClientAuthMode::Report, ca_pem: mine.chain_pem.clone(), crl_pem: None };
+    let auth = ClientAuth {
+        mode: ClientAuthMode::Report,
+        trust: Trust { ca_pem: mine.chain_pem.clone(), ..Trust::default() },
+    };
     let tls =
         ServerTls::new(ServerTlsConfig { client_auth: auth, ..server(vec![authority.pair(&["localhost"])]) })
             .unwrap();
@@ -386,8 +398,12 @@ fn servers_are_verified() {
     let pair = authority.pair(&["right.example"]);
     let tls = ServerTls::new(server(vec![pair.clone()])).unwrap();
     let trusting = |verify| ClientTls::new(ClientTlsConfig { verify, ..Default::default() }).unwrap();
-    let itself =
-        |check_name| trusting(ServerVerify::Ca { ca_pem: pair.chain_pem.clone(), crl_pem: None, check_name });
+    let itself = |check_name| {
+        trusting(ServerVerify::Ca {
+            trust: Trust { ca_pem: pair.chain_pem.clone(), ..Trust::default() },
+            check_name,
+        })
+    };
     both(|runtime, _| {
         runtime.block_on(deadline(async {
             let cases = [

@@ -41,7 +41,7 @@ pub mod tcp;
 pub mod tls;
 mod wire;
 
-pub use cert::Certificate;
+pub use cert::{Authority, Certificate};
 pub use client::{Client, Request};
 pub use deadline::{Deadline, eventually};
 pub use gate::Gate;

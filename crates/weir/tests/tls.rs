@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_testkit::{
-    Certificate, Client, Io, Origin, Proxy, Request, Running, TlsOptions, both_drivers, eventually, programs,
+    Authority, Certificate, Client, Io, Origin, Proxy, Request, Running, TlsOptions, both_drivers,
+    eventually, programs,
 };
 
 const CONF: &str = "worker_processes 1; events {} http { access_log off;
@@ -177,6 +178,93 @@ both_drivers! {
         ask(&optional, "o.test").expect_body("NONE");
         ask(&optional.clone().identity(&member), "o.test").expect_body("SUCCESS");
         assert_eq!(ask(&optional.identity(&stranger), "o.test").status, 400);
+    }
+
+    fn chains_are_judged_as_nginx_judges_them(io: Io) {
+        let site = Certificate::p256(&["a.test"]);
+        let root = Authority::root("root");
+        let near = root.intermediate("near");
+        let far = near.intermediate("far");
+        let (top, middle, deep) = (root.certificate(&["top"]), near.certificate(&["middle"]), far.certificate(&["deep"]));
+        let other = Authority::root("other").certificate(&["stranger"]);
+        let selfmade = Certificate::p256(&["selfmade"]);
+        let lists = |revoked: &[u64], from_near: &[u64]| {
+            format!("{}{}", root.revocations(revoked, true), near.revocations(from_near, true))
+        };
+        // What a server trusts, how deep, and what it has revoked.
+        let mut servers: Vec<(&str, &str, Option<&str>)> = vec![("root", "", None), ("other", "ssl_trusted_certificate {dir}/root;", None)];
+        for depth in ["ssl_verify_depth 0;", "ssl_verify_depth 1;", "ssl_verify_depth 2;"] {
+            servers.extend([("root", depth, None), ("both", depth, None)]);
+        }
+        for revoked in ["nobody", "leaf", "near", "old", "part"] {
+            servers.push(("root", "ssl_verify_depth 2;", Some(revoked)));
+        }
+        let port = |at: usize| if at == 0 { "port".to_owned() } else { format!("port{}", at + 1) };
+        let text: String = servers
+            .iter()
+            .enumerate()
+            .map(|(at, (ca, depth, revoked))| {
+                let crl = revoked.map(|name| format!("ssl_crl {{dir}}/{name};")).unwrap_or_default();
+                format!(
+                    "server {{ listen 127.0.0.1:{{{}}} ssl; ssl_certificate {{dir}}/a.crt; ssl_certificate_key {{dir}}/a.key;
+                     ssl_verify_client on; ssl_client_certificate {{dir}}/{ca}; {depth} {crl} error_page 495 =200 /why;
+                     location /why {{ return 200 $ssl_client_verify; }} location / {{ return 200 $ssl_client_verify; }} }}",
+                    port(at)
+                )
+            })
+            .collect();
+        let start = |proxy: Proxy| {
+            proxy
+                .certificate("a", &site)
+                .file("root", root.root_pem())
+                .file("both", format!("{}{}", root.root_pem(), near.chain_pem()))
+                .file("other", other.root_pem())
+                .file("nobody", lists(&[], &[]))
+                .file("leaf", lists(&[top.serial()], &[middle.serial()]))
+                .file("near", lists(&[near.serial()], &[]))
+                .file("old", root.revocations(&[], false))
+                .file("part", root.revocations(&[], true))
+                .start()
+        };
+        let text = format!("events {{}} error_log {{dir}}/error.log info; http {{ access_log off; {text} }}");
+        let (ours, theirs) = (start(Proxy::nginx(&text).io(io)), start(Proxy::nginx(&text).by_rival()));
+        let options = TlsOptions::trusting(&site).name("a.test");
+        for (at, server) in servers.iter().enumerate() {
+            for shown in [&top, &middle, &deep, &other, &selfmade] {
+                // nginx's words for chains that are wrong in two ways depend on the order of its checks.
+                let twice_wrong = server.2.is_some() && [&other, &selfmade, &deep].iter().any(|one| std::ptr::eq(*one, shown));
+                let told = |proxy: &Running| {
+                    let mut client = Client::tls(proxy.port_of(&port(at)), &options.clone().identity(shown));
+                    let told = client.request(&Request::get("/").host("a.test")).text();
+                    if twice_wrong { told.split(':').next().unwrap().to_owned() } else { told }
+                };
+                assert_eq!(told(&ours), told(&theirs), "{server:?} of {}", shown.serial() - top.serial());
+            }
+        }
+        let line = "client SSL certificate verify error: (20:unable to get local issuer certificate) while";
+        ours.wait_for_file("error.log", line);
+        theirs.wait_for_file("error.log", line);
+    }
+
+    fn chains_of_origins_are_as_long_as_allowed(io: Io) {
+        let root = Authority::root("root");
+        let identity = root.intermediate("near").intermediate("far").certificate(&["origin.test"]);
+        let origin = Origin::tls(&identity, |c| c.keep_answering(200, &[], "deep"));
+        let location = |path: &str, words: &str| {
+            format!(
+                "location {path} {{ proxy_pass https://{origin}/; proxy_ssl_verify on; proxy_ssl_name origin.test; \
+                 proxy_ssl_trusted_certificate {{dir}}/root; {words} }}"
+            )
+        };
+        let text = format!(
+            "events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}}; {} {} }} }}",
+            location("/one/", ""),
+            location("/two/", "proxy_ssl_verify_depth 2;")
+        );
+        let proxy = Proxy::nginx(&text).io(io).file("root", root.root_pem()).start();
+        Client::connect(&proxy).get("/one/").expect_status(502);
+        eventually("the origin to hear of it", || (!origin.take_failures().is_empty()).then_some(()));
+        Client::connect(&proxy).get("/two/").expect_body("deep");
     }
 
     fn haproxy_breaks_off_without_a_certificate(io: Io) {

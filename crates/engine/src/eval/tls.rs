@@ -20,7 +20,7 @@ pub(super) fn append(facts: &TlsFacts, var: &Var<Slot>, out: &mut Vec<u8>) -> bo
             facts.alpn.is_some()
         }
         Var::TlsResumed => text(if facts.resumed { "r" } else { "." }, out),
-        Var::TlsClientVerify => text(&facts.verify, out),
+        Var::TlsClientVerify => text(&facts.verified.to_string(), out),
         Var::TlsClientSubject
         | Var::TlsClientIssuer
         | Var::TlsClientSerial

@@ -5,12 +5,13 @@
 //! Driven by: `accept` (fills), variables and logs (read).
 
 use std::cell::Cell;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
-use weir_rt::PeerAddr;
+use weir_rt::{CertFailure, PeerAddr};
 
 use crate::worker::Worker;
 
@@ -62,10 +63,32 @@ pub(crate) struct TlsFacts {
     pub(crate) alpn: Option<Box<[u8]>>,
     /// The session was resumed.
     pub(crate) resumed: bool,
-    /// `SUCCESS`, `NONE`, `FAILED:…`.
-    pub(crate) verify: Box<str>,
+    /// What became of the client's certificate.
+    pub(crate) verified: Verified,
     /// The client's certificate, DER.
     pub(crate) certificate: Option<Box<[u8]>>,
+}
+
+/// What became of a client's certificate; shown as nginx's `$ssl_client_verify`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Verified {
+    /// None was shown.
+    #[default]
+    None,
+    /// It verifies.
+    Success,
+    /// It does not.
+    Failed(CertFailure),
+}
+
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("NONE"),
+            Self::Success => f.write_str("SUCCESS"),
+            Self::Failed(failure) => write!(f, "FAILED:{}", failure.text),
+        }
+    }
 }
 
 impl Client {

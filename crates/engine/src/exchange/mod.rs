@@ -23,7 +23,7 @@ pub(crate) mod walk;
 
 pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
 pub(crate) use captures::Captured;
-pub(crate) use client::{Client, TlsFacts, ToldAddresses};
+pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
 pub(crate) use request::Request;

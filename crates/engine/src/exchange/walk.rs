@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use weir_plan::{Action, Cause, ErrorTarget, Manner, Respond, RouteFeatures, RouteIx, TryLast};
 
-use super::{Downstream, Ending, Exchange, Phase};
+use super::{Downstream, Ending, Exchange, Phase, Verified};
 use crate::eval::program::{self, Verdict};
 use crate::eval::{keep_match, render, text};
 use crate::watch::{Ends, Watch};
@@ -139,13 +139,12 @@ async fn certificate_refused<D: Downstream>(
     status: u16,
 ) -> Next {
     exchange.ending = Ending::Proxy(Phase::Request);
-    let verified = exchange.client.tls.as_ref().map_or("", |facts| &facts.verify);
-    let why = match status {
-        495 => {
-            let reason = verified.strip_prefix("FAILED:").unwrap_or_default();
-            format!("client SSL certificate verify error: ({reason})")
+    let verified = exchange.client.tls.as_ref().map(|facts| facts.verified);
+    let why = match (status, verified) {
+        (495, Some(Verified::Failed(failure))) => {
+            format!("client SSL certificate verify error: ({}:{})", failure.code, failure.text)
         }
-        496 => "client sent no required SSL certificate".to_owned(),
+        (496, _) => "client sent no required SSL certificate".to_owned(),
         _ => "client attempted to request the server name different from the one that was negotiated"
             .to_owned(),
     };

@@ -292,7 +292,8 @@ impl Binder<'_> {
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
             curves: curves.map_or_else(Vec::new, |word| word.text.split(':').map(str::to_owned).collect()),
             verify: self.verify(own, ca.as_ref()),
-            client_ca: ca.map(|word| tls::path(word.as_str(), base.as_ref())),
+            client_ca: ca.iter().map(|word| tls::path(word.as_str(), base.as_ref())).collect(),
+            client_depth: None,
             client_crl: own.value("crl-file").map(|word| tls::path(word.as_str(), base.as_ref())),
             alpn: alpn.unwrap_or_default(),
             ..TlsIdentity::default()

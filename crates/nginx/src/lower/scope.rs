@@ -142,7 +142,11 @@ pub(crate) struct ProxyScope {
 
 impl Default for ProxyScope {
     fn default() -> Self {
-        let tls = UpstreamTls { session_reuse: true, ..UpstreamTls::default() };
+        let tls = UpstreamTls {
+            session_reuse: true,
+            depth: Some(super::tls::VERIFY_DEPTH),
+            ..UpstreamTls::default()
+        };
         Self {
             settings: Arc::default(),
             headers: List::default(),
@@ -213,6 +217,7 @@ pub(crate) struct TlsScope {
     pub client_ca: Option<String>,
     pub trusted_ca: Option<String>,
     pub client_crl: Option<String>,
+    pub verify_depth: usize,
     pub reject: bool,
     pub tickets: bool,
     pub session_cache: usize,
@@ -235,6 +240,7 @@ impl Default for TlsScope {
             client_ca: None,
             trusted_ca: None,
             client_crl: None,
+            verify_depth: super::tls::VERIFY_DEPTH,
             reject: false,
             tickets: true,
             session_cache: 0,

@@ -60,7 +60,11 @@ pub(crate) enum TcpTarget {
 
 impl StreamScope {
     fn defaults() -> Self {
-        let tls = UpstreamTls { session_reuse: true, ..UpstreamTls::default() };
+        let tls = UpstreamTls {
+            session_reuse: true,
+            depth: Some(super::tls::VERIFY_DEPTH),
+            ..UpstreamTls::default()
+        };
         Self {
             level: Level::default(),
             action: None,

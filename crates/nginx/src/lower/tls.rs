@@ -1,5 +1,6 @@
 //! Words about TLS with clients.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
@@ -12,6 +13,9 @@ use super::{Lowering, Scope};
 use crate::ciphers::{Protocol, group, protocol, select};
 use crate::tree::Directive;
 use crate::value;
+
+/// The most issuers between a certificate and its authority where nothing else is written.
+pub(crate) const VERIFY_DEPTH: usize = 1;
 
 /// `ssl on`, which nginx dropped in 1.25.1, and many files still have.
 pub(crate) fn ssl_on(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
@@ -265,6 +269,7 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>) -> Option<Tls
         verify: tls.verify,
         client_ca: client_ca(lo, tls),
         client_crl: tls.client_crl.as_ref().map(|path| lo.conf_path(path)),
+        client_depth: Some(tls.verify_depth),
         reject: tls.reject,
         alpn: Vec::new(),
         record_size: tls.record_size,
@@ -277,6 +282,7 @@ pub(crate) fn asking(lo: &mut Lowering<'_>, of: &TlsIdentity, tls: &TlsScope) ->
         verify: tls.verify,
         client_ca: client_ca(lo, tls),
         client_crl: tls.client_crl.as_ref().map(|path| lo.conf_path(path)),
+        client_depth: Some(tls.verify_depth),
         ..of.clone()
     })
 }
@@ -288,13 +294,13 @@ fn no_key(lo: &mut Lowering<'_>, name: &str, span: Span) {
     }
 }
 
-/// CAs of client certificates: those sent to clients, else those only trusted.
-fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Option<std::path::PathBuf> {
+/// CAs of client certificates: those named to clients, and those only trusted.
+fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Vec<PathBuf> {
     if tls.verify == ClientVerify::Off {
-        return None;
+        return Vec::new();
     }
-    let ca = tls.client_ca.as_ref().or(tls.trusted_ca.as_ref());
-    if ca.is_none() {
+    let files: Vec<_> = tls.client_ca.iter().chain(&tls.trusted_ca).map(|path| lo.conf_path(path)).collect();
+    if files.is_empty() {
         let text = "`ssl_verify_client` needs `ssl_client_certificate`, the CAs of client certificates";
         if lo.diagnostics.iter().all(|d| d.title != text) {
             let found = Diagnostic::error("nginx::no-client-ca", text);
@@ -304,5 +310,5 @@ fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Option<std::path::PathBuf
             });
         }
     }
-    ca.map(|path| lo.conf_path(path))
+    files
 }

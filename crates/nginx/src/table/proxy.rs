@@ -123,8 +123,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("proxy_ssl_protocols", HSL, (1, MANY), "TLSv1.2 TLSv1.3", "Versions offered.")
         .scope(upstream_tls::protocols),
     Entry::one("proxy_ssl_ciphers", HSL, Text, "DEFAULT", "Suites offered.").scope(upstream_tls::ciphers),
-    Entry::one("proxy_ssl_verify_depth", HSL, Number, "1", "Longest chain.")
-        .tuning("chains of usual length are verified whatever their depth"),
+    Entry::one("proxy_ssl_verify_depth", HSL, Number, "1", "Most issuers in a chain.")
+        .scope(|_, s, d| s.proxy_tls().tls.depth = Some(count(d) as usize)),
     Entry::one("proxy_ssl_password_file", HSL, Text, "", "Pass phrases of keys.")
         .not_yet("encrypted keys are not built; decrypt the key with `openssl pkey`"),
     Entry::new("proxy_ssl_conf_command", HSL, (2, 2), "", "OpenSSL settings.")

@@ -119,8 +119,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .stream(stream_tls::upstream_protocols),
     Entry::one("proxy_ssl_ciphers", TS, Text, "DEFAULT", "Suites offered.")
         .stream(stream_tls::upstream_ciphers),
-    Entry::one("proxy_ssl_verify_depth", TS, Number, "1", "Longest chain.")
-        .tuning("chains of usual length are verified whatever their depth"),
+    Entry::one("proxy_ssl_verify_depth", TS, Number, "1", "Most issuers in a chain.")
+        .stream(|_, s, d| s.upstream_tls().tls.depth = Some(count(d) as usize)),
     Entry::one("proxy_ssl_password_file", TS, Text, "", "Pass phrases of keys.")
         .not_yet("encrypted keys are not built; decrypt the key with `openssl pkey`"),
     Entry::new("proxy_ssl_conf_command", TS, (2, 2), "", "OpenSSL settings.")
@@ -168,8 +168,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_session_ticket_key", TS, Text, "", "Keys of tickets.")
         .repeats()
         .tuning("Weir makes its ticket keys by itself and keeps them over reloads"),
-    Entry::one("ssl_verify_depth", TS, Number, "1", "Longest chain.")
-        .tuning("chains of usual length are verified whatever their depth"),
+    Entry::one("ssl_verify_depth", TS, Number, "1", "Most issuers in a chain.")
+        .stream(|_, s, d| s.tls_mut().verify_depth = count(d) as usize),
     Entry::one("ssl_password_file", TS, Text, "", "Pass phrases of keys.")
         .not_yet("encrypted keys are not built; decrypt the key with `openssl pkey`"),
     Entry::new("ssl_stapling", TS, (1, 1), "off", "Staples OCSP answers.")

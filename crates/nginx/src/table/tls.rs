@@ -6,7 +6,7 @@ use super::entry::Kind::{Flag, Number, OneOf, Seconds, Size, Text};
 use super::entry::places::{HS, HSL};
 use super::entry::{Entry, MANY};
 use crate::lower::Scope;
-use crate::lower::args::{bytes, on};
+use crate::lower::args::{bytes, count, on};
 use crate::lower::scope::TlsScope;
 use crate::lower::tls;
 
@@ -50,8 +50,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_session_ticket_key", HS, Text, "", "Keys of tickets.")
         .repeats()
         .tuning("Weir makes its ticket keys by itself and keeps them over reloads"),
-    Entry::one("ssl_verify_depth", HS, Number, "1", "Longest chain.")
-        .tuning("chains of usual length are verified whatever their depth"),
+    Entry::one("ssl_verify_depth", HS, Number, "1", "Most issuers in a chain.")
+        .scope(|_, s, d| s.tls_mut().verify_depth = count(d) as usize),
     Entry::one("ssl_stapling", HS, Flag, "off", "Staples OCSP answers.").tuning(STAPLING),
     Entry::one("ssl_stapling_file", HS, Text, "", "The answer.").tuning(STAPLING),
     Entry::one("ssl_stapling_responder", HS, Text, "", "Who is asked.").tuning(STAPLING),

@@ -17,6 +17,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
 
 use super::error::TlsConfigError;
+use super::trust::CertFailure;
 
 /// All certificates of a PEM text, in order. Other blocks are skipped.
 pub(crate) fn read_certs(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
@@ -161,7 +162,7 @@ pub struct ClientCert {
     /// The certificate, DER.
     pub der: Vec<u8>,
     /// Why it does not verify, if it does not.
-    pub failure: Option<String>,
+    pub failure: Option<CertFailure>,
 }
 
 impl ClientCert {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{Resumption, UnbufferedClientConnection, WebPkiServerVerifier};
+use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls_pki_types::ServerName;
 
 use super::cert::read_pair;
@@ -18,7 +18,8 @@ use super::server::{CertKey, provider_for};
 use super::session::Session;
 use super::stream::TlsStream;
 use super::suites::TlsVersion;
-use super::verify::{AnyServer, TrustedServer, read_crls, read_roots};
+use super::trust::Trust;
+use super::verify::{AnyServer, TrustedServer};
 use crate::buf::Buf;
 use crate::stream::Stream;
 
@@ -30,10 +31,8 @@ pub enum ServerVerify {
     Off,
     /// Against these authorities.
     Ca {
-        /// Trusted authorities, or trusted server certificates themselves, PEM.
-        ca_pem: Vec<u8>,
-        /// Revocation lists, PEM.
-        crl_pem: Option<Vec<u8>>,
+        /// What it is verified by.
+        trust: Trust,
         /// Whether the certificate must be for the server's name.
         check_name: bool,
     },
@@ -104,22 +103,8 @@ impl ClientTls {
         )?;
         let verifier: Arc<dyn ServerCertVerifier> = match &config.verify {
             ServerVerify::Off => Arc::new(AnyServer { provider: provider.clone() }),
-            ServerVerify::Ca { ca_pem, crl_pem, check_name } => {
-                let (roots, trusted) = read_roots(ca_pem)?;
-                let crls = read_crls(crl_pem.as_deref())?;
-                let mut builder =
-                    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-                if !crls.is_empty() {
-                    builder = builder.with_crls(crls).only_check_end_entity_revocation();
-                }
-                let inner =
-                    builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
-                Arc::new(TrustedServer {
-                    provider: provider.clone(),
-                    inner,
-                    trusted,
-                    check_name: *check_name,
-                })
+            ServerVerify::Ca { trust, check_name } => {
+                Arc::new(TrustedServer::new(&provider, trust, *check_name)?)
             }
         };
         let builder = ClientConfig::builder_with_provider(provider.clone())

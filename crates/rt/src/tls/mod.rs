@@ -15,6 +15,7 @@ mod session;
 mod stream;
 mod suites;
 mod tickets;
+mod trust;
 mod verify;
 
 pub use cert::{CertInfo, ClientCert, cert_names};
@@ -27,3 +28,4 @@ pub use suites::{
     Resolved, TlsVersion, openssl_name, resolve_groups, resolve_suites, resolve_suites13, usable_suites,
 };
 pub use tickets::{SessionCache, Tickets};
+pub use trust::{CertFailure, Trust};

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{
-    NoClientAuth, NoServerSessionStorage, UnbufferedServerConnection, WebPkiClientVerifier,
-};
+use rustls::server::{NoClientAuth, NoServerSessionStorage, UnbufferedServerConnection};
 
 use super::cert::{CertStore, read_pair};
 use super::error::{AcceptError, TlsConfigError};
@@ -21,7 +19,8 @@ use super::session::Session;
 use super::stream::TlsStream;
 use super::suites::{TlsVersion, groups_for, suites_for};
 use super::tickets::{Scoped, SessionCache, Tickets};
-use super::verify::{LenientClient, TrustedClient, read_crls, read_roots};
+use super::trust::Trust;
+use super::verify::{LenientClient, TrustedClient};
 use crate::buf::{Buf, LARGE, SMALL};
 use crate::stream::Stream;
 
@@ -40,7 +39,7 @@ pub struct CertKey {
 }
 
 /// What is asked of clients about certificates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClientAuthMode {
     /// Nothing.
     #[default]
@@ -54,14 +53,12 @@ pub enum ClientAuthMode {
 }
 
 /// Verification of client certificates.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ClientAuth {
     /// What is asked for.
     pub mode: ClientAuthMode,
-    /// Trusted authorities, PEM.
-    pub ca_pem: Vec<u8>,
-    /// Revocation lists, PEM.
-    pub crl_pem: Option<Vec<u8>>,
+    /// What they are verified by.
+    pub trust: Trust,
 }
 
 /// Settings of a TLS server.
@@ -124,7 +121,7 @@ pub struct ServerTls {
     /// saves a tenth of a handshake, and each record costs less.
     cheap: Option<Arc<ServerConfig>>,
     /// Verifies client certificates where the handshake does not.
-    client_check: Option<Arc<dyn ClientCertVerifier>>,
+    client_check: Option<Arc<TrustedClient>>,
     /// Every handshake is refused.
     rejects: bool,
 }
@@ -174,32 +171,10 @@ fn aes128_first(provider: &CryptoProvider) -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-fn client_verifier(
-    provider: &Arc<CryptoProvider>,
-    auth: &ClientAuth,
-) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsConfigError> {
-    if auth.mode == ClientAuthMode::Off {
-        return Ok(None);
-    }
-    let (roots, trusted) = read_roots(&auth.ca_pem)?;
-    let crls = read_crls(auth.crl_pem.as_deref())?;
-    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-    if !crls.is_empty() {
-        builder = builder.with_crls(crls).only_check_end_entity_revocation();
-    }
-    if auth.mode != ClientAuthMode::Required {
-        builder = builder.allow_unauthenticated();
-    }
-    let inner = builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
-    Ok(Some(Arc::new(TrustedClient { inner, trusted })))
-}
-
 /// A number that differs between policies about client certificates.
 fn scope_of(auth: &ClientAuth) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (auth.mode as u8).hash(&mut hasher);
-    auth.ca_pem.hash(&mut hasher);
-    auth.crl_pem.hash(&mut hasher);
+    auth.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -225,7 +200,11 @@ impl ServerTls {
                 store.add(loaded, &pair.names, is_default);
             }
         }
-        let check = client_verifier(&provider, &config.client_auth)?;
+        let required = config.client_auth.mode == ClientAuthMode::Required;
+        let check = match config.client_auth.mode {
+            ClientAuthMode::Off => None,
+            _ => Some(Arc::new(TrustedClient::new(&provider, &config.client_auth.trust, required)?)),
+        };
         let verifier: Arc<dyn ClientCertVerifier> = match (&check, config.client_auth.mode) {
             (None, _) => Arc::new(NoClientAuth),
             (Some(strict), ClientAuthMode::Report) => {
@@ -317,7 +296,7 @@ impl ServerTls {
         let tls_stream = TlsStream::new(stream, Session::server(connection), incoming, hello.server_name);
         tls_stream.handshake().await?;
         if let Some(check) = &tls.client_check {
-            tls_stream.check_client(&**check);
+            tls_stream.check_client(check);
         }
         Ok(tls_stream)
     }

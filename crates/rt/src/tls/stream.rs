@@ -17,14 +17,14 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use rustls::server::danger::ClientCertVerifier;
 use rustls::{HandshakeKind, ProtocolVersion};
 
 use super::cert::ClientCert;
 use super::error::{AcceptError, truncated};
 use super::session::{Io, Session, TlsSession};
 use super::suites::{TlsVersion, name_of};
-use super::verify::check_client;
+use super::trust::CertFailure;
+use super::verify::TrustedClient;
 use crate::buf::{Buf, LARGE, MEDIUM, SMALL};
 use crate::stream::Stream;
 
@@ -54,7 +54,7 @@ struct State {
     closed: bool,
     /// The socket's end was read, or the session failed: what every later read says.
     end: Option<End>,
-    client_failure: Option<Box<str>>,
+    client_failure: Option<CertFailure>,
 }
 
 #[derive(Clone, Copy)]
@@ -166,11 +166,10 @@ impl TlsStream {
         }
     }
 
-    pub(crate) fn check_client(&self, verifier: &dyn ClientCertVerifier) {
+    pub(crate) fn check_client(&self, verifier: &TrustedClient) {
         let mut state = self.inner.state.borrow_mut();
         let chain = state.session.facts().peer_certificates();
-        let failure = chain.and_then(|chain| check_client(verifier, chain));
-        state.client_failure = failure.map(String::into_boxed_str);
+        state.client_failure = chain.and_then(|chain| verifier.failure(chain));
     }
 
     /// The socket under the encryption, for its options and addresses. Reading or writing it breaks the connection.
@@ -226,7 +225,7 @@ impl TlsStream {
     pub fn client_cert(&self) -> Option<ClientCert> {
         let state = self.inner.state.borrow();
         let first = state.session.facts().peer_certificates()?.first()?;
-        Some(ClientCert { der: first.to_vec(), failure: state.client_failure.as_deref().map(str::to_owned) })
+        Some(ClientCert { der: first.to_vec(), failure: state.client_failure })
     }
 
     // ---- reading ----

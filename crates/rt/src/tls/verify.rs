@@ -12,38 +12,13 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::server::ParsedCertificate;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
-};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::cert::read_certs;
 use super::error::TlsConfigError;
-
-pub(crate) fn read_roots(
-    pem: &[u8],
-) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsConfigError> {
-    let certs = read_certs(pem)?;
-    let mut roots = RootCertStore::empty();
-    for cert in &certs {
-        roots.add(cert.clone()).map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
-    }
-    Ok((roots, certs))
-}
-
-pub(crate) fn read_crls(
-    pem: Option<&[u8]>,
-) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsConfigError> {
-    let Some(pem) = pem else {
-        return Ok(Vec::new());
-    };
-    CertificateRevocationListDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| TlsConfigError::BadAuthority(format!("revocation list: {error:?}")))
-}
+use super::trust::{Authorities, CertFailure, Trust};
 
 macro_rules! signatures_by_provider {
     () => {
@@ -73,10 +48,10 @@ macro_rules! signatures_by_provider {
     };
 }
 
-/// Lets any certificate through, so that the request can be answered; `check` says what is wrong with it.
+/// Lets any certificate through, so that the request can be answered; `strict` says what is wrong with it.
 pub(crate) struct LenientClient {
     pub(crate) provider: Arc<CryptoProvider>,
-    pub(crate) strict: Arc<dyn ClientCertVerifier>,
+    pub(crate) strict: Arc<TrustedClient>,
 }
 
 impl fmt::Debug for LenientClient {
@@ -106,11 +81,39 @@ impl ClientCertVerifier for LenientClient {
     signatures_by_provider!();
 }
 
-/// Verifies against roots, or by being one of the trusted certificates itself: webpki alone refuses a self-signed
-/// certificate that may sign others, which is what `openssl req -x509` makes.
+/// Verifies as a [`Trust`] says.
 pub(crate) struct TrustedClient {
+    pub(crate) provider: Arc<CryptoProvider>,
     pub(crate) inner: Arc<dyn ClientCertVerifier>,
-    pub(crate) trusted: Vec<CertificateDer<'static>>,
+    pub(crate) authorities: Authorities,
+}
+
+impl TrustedClient {
+    pub(crate) fn new(
+        provider: &Arc<CryptoProvider>,
+        trust: &Trust,
+        required: bool,
+    ) -> Result<Self, TlsConfigError> {
+        let authorities = Authorities::read(trust)?;
+        let mut builder =
+            WebPkiClientVerifier::builder_with_provider(authorities.roots.clone(), provider.clone());
+        if !authorities.crls.is_empty() {
+            builder = builder.with_crls(authorities.crls.clone()).enforce_revocation_expiration();
+        }
+        if !required {
+            builder = builder.allow_unauthenticated();
+        }
+        let inner = builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
+        Ok(Self { provider: provider.clone(), inner, authorities })
+    }
+
+    /// Why a client's chain (certificate first) does not verify.
+    pub(crate) fn failure(&self, chain: &[CertificateDer<'_>]) -> Option<CertFailure> {
+        let (first, rest) = chain.split_first()?;
+        let now = UnixTime::now();
+        let error = self.verify_client_cert(first, rest, now).err()?;
+        Some(self.authorities.failure(chain, now, &error))
+    }
 }
 
 impl fmt::Debug for TrustedClient {
@@ -138,46 +141,22 @@ impl ClientCertVerifier for TrustedClient {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        match self.inner.verify_client_cert(cert, chain, now) {
+        let issuers = self.authorities.with_issuers(chain);
+        match self.inner.verify_client_cert(cert, &issuers, now) {
+            Ok(verified) => {
+                let usage = webpki::KeyUsage::client_auth();
+                self.authorities.near_enough(&self.provider, cert, &issuers, now, usage).map(|()| verified)
+            }
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
-                if self.trusted.iter().any(|trusted| trusted == cert) && in_time(cert, now) =>
+                if self.authorities.holds(cert, now) =>
             {
                 Ok(ClientCertVerified::assertion())
             }
-            result => result,
+            Err(error) => Err(error),
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
-}
-
-/// Why a client's chain does not verify.
-pub(crate) fn check_client(
-    verifier: &dyn ClientCertVerifier,
-    chain: &[CertificateDer<'_>],
-) -> Option<String> {
-    let (first, rest) = chain.split_first()?;
-    verifier.verify_client_cert(first, rest, UnixTime::now()).err().map(|error| error.to_string())
+    signatures_by_provider!();
 }
 
 /// Takes any server certificate (verification off).
@@ -206,26 +185,41 @@ impl ServerCertVerifier for AnyServer {
     signatures_by_provider!();
 }
 
-/// Verifies against roots, or by being one of the trusted certificates itself; the name is checked if wanted.
+/// Verifies as a [`Trust`] says; the name is checked if wanted.
 pub(crate) struct TrustedServer {
     pub(crate) provider: Arc<CryptoProvider>,
     pub(crate) inner: Arc<WebPkiServerVerifier>,
-    pub(crate) trusted: Vec<CertificateDer<'static>>,
+    pub(crate) authorities: Authorities,
     pub(crate) check_name: bool,
 }
 
-impl fmt::Debug for TrustedServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TrustedServer")
-    }
-}
-
 impl TrustedServer {
+    pub(crate) fn new(
+        provider: &Arc<CryptoProvider>,
+        trust: &Trust,
+        check_name: bool,
+    ) -> Result<Self, TlsConfigError> {
+        let authorities = Authorities::read(trust)?;
+        let mut builder =
+            WebPkiServerVerifier::builder_with_provider(authorities.roots.clone(), provider.clone());
+        if !authorities.crls.is_empty() {
+            builder = builder.with_crls(authorities.crls.clone()).enforce_revocation_expiration();
+        }
+        let inner = builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
+        Ok(Self { provider: provider.clone(), inner, authorities, check_name })
+    }
+
     fn name_ok(&self, cert: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), Error> {
         if !self.check_name {
             return Ok(());
         }
         rustls::client::verify_server_name(&ParsedCertificate::try_from(cert)?, name)
+    }
+}
+
+impl fmt::Debug for TrustedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TrustedServer")
     }
 }
 
@@ -239,27 +233,21 @@ impl ServerCertVerifier for TrustedServer {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
-        match self.inner.verify_server_cert(cert, chain, name, ocsp, now) {
-            Ok(verified) => Ok(verified),
+        let issuers = self.authorities.with_issuers(chain);
+        match self.inner.verify_server_cert(cert, &issuers, name, ocsp, now) {
+            Ok(_) => {}
             // The chain is checked before the name, so this is all that is wrong.
             Err(Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }))
-                if !self.check_name =>
-            {
-                Ok(ServerCertVerified::assertion())
+                if !self.check_name => {}
+            Err(_) if self.authorities.holds(cert, now) => {
+                return self.name_ok(cert, name).map(|()| ServerCertVerified::assertion());
             }
-            Err(_) if self.trusted.iter().any(|trusted| trusted == cert) && in_time(cert, now) => {
-                self.name_ok(cert, name).map(|()| ServerCertVerified::assertion())
-            }
-            Err(error) => Err(error),
+            Err(error) => return Err(error),
         }
+        let usage = webpki::KeyUsage::server_auth();
+        self.authorities.near_enough(&self.provider, cert, &issuers, now, usage)?;
+        Ok(ServerCertVerified::assertion())
     }
 
     signatures_by_provider!();
-}
-
-fn in_time(cert: &CertificateDer<'_>, now: UnixTime) -> bool {
-    super::cert::CertInfo::from_der(cert).is_some_and(|info| {
-        let now = now.as_secs() as i64;
-        info.not_before <= now && now <= info.not_after
-    })
 }
