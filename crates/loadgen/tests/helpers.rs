@@ -183,24 +183,25 @@ fn an_agent_that_fails_is_named() {
     assert!(error.contains("unable to connect"), "{error}");
 }
 
-/// Passes on what a leader says, and what an agent answers up to its Ready; then the agent is gone.
+/// Passes on the conversation of a leader and an agent up to the beginning of the run; then the agent is gone.
 fn lossy_relay(agent: SocketAddr) -> String {
     use std::io::{Read, Write};
+    let pass_on = |mut from: &TcpStream, mut to: &TcpStream| {
+        let mut length = [0; 4];
+        from.read_exact(&mut length).unwrap();
+        let mut text = vec![0; u32::from_be_bytes(length) as usize];
+        from.read_exact(&mut text).unwrap();
+        to.write_all(&length).unwrap();
+        to.write_all(&text).unwrap();
+    };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
-        let (mut leader, _) = listener.accept().unwrap();
-        let mut agent = TcpStream::connect(agent).unwrap();
-        let (mut from_leader, mut to_agent) = (leader.try_clone().unwrap(), agent.try_clone().unwrap());
-        std::thread::spawn(move || std::io::copy(&mut from_leader, &mut to_agent));
-        // Two messages: Hello and Ready.
-        for _ in 0..2 {
-            let mut length = [0; 4];
-            agent.read_exact(&mut length).unwrap();
-            let mut text = vec![0; u32::from_be_bytes(length) as usize];
-            agent.read_exact(&mut text).unwrap();
-            leader.write_all(&length).unwrap();
-            leader.write_all(&text).unwrap();
+        let (leader, _) = listener.accept().unwrap();
+        let agent = TcpStream::connect(agent).unwrap();
+        // Hello, the order, Ready, Go.
+        for (from, to) in [(&agent, &leader), (&leader, &agent), (&agent, &leader), (&leader, &agent)] {
+            pass_on(from, to);
         }
         for stream in [&leader, &agent] {
             let _ = stream.shutdown(std::net::Shutdown::Both);
