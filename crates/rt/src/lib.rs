@@ -69,6 +69,7 @@ mod mailbox;
 mod paged;
 mod reactor;
 mod runtime;
+mod shared;
 mod source;
 mod stream;
 mod timer;
@@ -89,6 +90,7 @@ pub use runtime::{
     Driver, IoChoice, PanicHook, Runtime, RuntimeConfig, UringFlags, now, spawn, task_panics, unix_now,
     yield_now,
 };
+pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, sleep, sleep_until, timeout};
 pub use tls::{

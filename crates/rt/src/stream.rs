@@ -21,6 +21,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::addr::PeerAddr;
 use crate::buf::{Buf, LARGE, MEDIUM};
 use crate::fd::SharedFd;
+use crate::shared::Shared;
 use crate::source::{HANGUP, READABLE, Token, WRITABLE};
 use crate::worker::{Drive, Worker};
 
@@ -381,12 +382,38 @@ impl Stream {
         if let Drive::Uring(ring) = &self.inner.worker.drive {
             ready!(self.poll_flushed(cx))?;
             if buf.len() <= RING_SEND && !buf.is_empty() {
-                ring.send(self.inner.token()?, buf);
+                ring.send(self.inner.token()?, buf, None);
             }
         }
         while !buf.is_empty() {
             match self.try_write(buf)? {
                 Some(sent) => buf.consume(sent),
+                None => ready!(self.poll_writable(cx))?,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// As [`Stream::poll_write_all`], for a head and what follows it, which is not copied.
+    pub fn poll_write_with(
+        &self,
+        cx: &mut Context<'_>,
+        head: &mut Buf,
+        tail: &mut Shared,
+    ) -> Poll<io::Result<()>> {
+        if let Drive::Uring(ring) = &self.inner.worker.drive {
+            ready!(self.poll_flushed(cx))?;
+            if head.len() + tail.len() <= RING_SEND {
+                ring.send(self.inner.token()?, head, Some(tail));
+            }
+        }
+        while !head.is_empty() || !tail.is_empty() {
+            match self.try_writev(&[IoSlice::new(head), IoSlice::new(tail)])? {
+                Some(sent) => {
+                    let first = sent.min(head.len());
+                    head.consume(first);
+                    tail.consume(sent - first);
+                }
                 None => ready!(self.poll_writable(cx))?,
             }
         }

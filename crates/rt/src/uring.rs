@@ -28,6 +28,7 @@ use crate::buf::Buf;
 use crate::fd::SharedFd;
 use crate::paged::Paged;
 use crate::runtime::{RuntimeConfig, UringFlags};
+use crate::shared::Shared;
 use crate::source::{HANGUP, READABLE, Source, Token};
 
 const POLL_IN: u8 = 0;
@@ -65,13 +66,57 @@ struct Slot {
     closed: bool,
     /// What a send carries.
     sending: Buf,
+    /// What it carries behind that.
+    tail: Option<Box<Tail>>,
     /// The error of a send that failed; zero: none did.
     error: i32,
+}
+
+/// The second part of a send, with what describes both parts to the kernel.
+struct Tail {
+    bytes: Shared,
+    parts: [libc::iovec; 2],
+    message: libc::msghdr,
+}
+
+impl Tail {
+    fn new(bytes: Shared) -> Box<Self> {
+        // SAFETY: plain numbers and null pointers.
+        Box::new(unsafe { Self { bytes, parts: std::mem::zeroed(), message: std::mem::zeroed() } })
+    }
+
+    /// Describes `first` and these bytes, as they are now.
+    fn describe(&mut self, first: &[u8]) -> *const libc::msghdr {
+        let part =
+            |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        self.parts = [part(first), part(&self.bytes)];
+        self.message.msg_iov = self.parts.as_mut_ptr();
+        self.message.msg_iovlen = self.parts.len();
+        &raw const self.message
+    }
 }
 
 impl Slot {
     fn is_armed(&self, op: u8) -> bool {
         self.armed & 1 << op != 0
+    }
+
+    /// Takes what was sent off the front.
+    fn consume(&mut self, sent: usize) {
+        let first = sent.min(self.sending.len());
+        self.sending.consume(first);
+        if let Some(tail) = &mut self.tail {
+            tail.bytes.consume(sent - first);
+        }
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.sending.is_empty() || self.tail.as_ref().is_some_and(|tail| !tail.bytes.is_empty())
+    }
+
+    fn forget_send(&mut self) {
+        self.sending.release();
+        self.tail = None;
     }
 }
 
@@ -192,6 +237,7 @@ impl Ring {
             failed: false,
             closed: false,
             sending: Buf::new(),
+            tail: None,
             error: 0,
         };
         Token { index: self.slots.borrow_mut().insert(slot), generation: 0 }
@@ -288,24 +334,30 @@ impl Ring {
         Poll::Pending
     }
 
-    /// Sends all of `buf` in the background, and takes it for that; to be called when no send is under way. Gives it
-    /// back as it is if the ring takes nothing.
-    pub(crate) fn send(&self, token: Token, buf: &mut Buf) {
+    /// Sends all of `buf`, and of `tail` behind it, in the background, and takes them for that; to be called when no
+    /// send is under way. Gives them back as they are if the ring takes nothing.
+    pub(crate) fn send(&self, token: Token, buf: &mut Buf, tail: Option<&mut Shared>) {
         let mut slots = self.slots.borrow_mut();
         let Some(slot) = slots.get_mut(token.index) else { return };
         slot.sending = buf.take();
+        slot.tail = tail.as_deref().cloned().map(Tail::new);
         if self.push_send(token.index, slot).is_err() {
             *buf = slot.sending.take();
+            slot.tail = None;
+        } else if let Some(tail) = tail {
+            tail.consume(tail.len());
         }
     }
 
     fn push_send(&self, index: u32, slot: &mut Slot) -> io::Result<()> {
-        let bytes = &slot.sending;
-        let send = opcode::Send::new(Fd(slot.fd.as_raw_fd()), bytes.as_ptr(), bytes.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build();
-        // SAFETY: the bytes stand on the heap, and stay untouched in the slot until the completion that ends the send;
-        // the slot keeps the descriptor.
+        let (fd, bytes) = (Fd(slot.fd.as_raw_fd()), &slot.sending);
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        let send = match &mut slot.tail {
+            None => opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32).flags(flags).build(),
+            Some(tail) => opcode::SendMsg::new(fd, tail.describe(bytes)).flags(flags as u32).build(),
+        };
+        // SAFETY: the bytes and what describes them stand on the heap, and stay untouched in the slot until the
+        // completion that ends the send; the slot keeps the descriptor.
         unsafe { self.push(send.user_data(user_data(index, SEND)))? };
         slot.armed |= 1 << SEND;
         Ok(())
@@ -429,7 +481,7 @@ impl Ring {
             let Some(slot) = slots.get_mut(index) else { continue };
             if let Err(error) = self.push_send(index, slot) {
                 slot.error = error.raw_os_error().unwrap_or(libc::EIO);
-                slot.sending.release();
+                slot.forget_send();
                 slot.source.set_writable(woken);
             }
         }
@@ -439,17 +491,17 @@ impl Ring {
 /// Notes how a send ended; true if the rest of it must be sent again.
 fn sent(slot: &mut Slot, result: i32, woken: &mut Vec<Waker>) -> bool {
     match result {
-        sent @ 0.. => slot.sending.consume(sent as usize),
+        sent @ 0.. => slot.consume(sent as usize),
         error if -error == libc::EINTR || -error == libc::EAGAIN => {}
         error => {
             slot.error = -error;
-            slot.sending.clear();
+            slot.forget_send();
         }
     }
-    if !slot.sending.is_empty() && !slot.closed {
+    if slot.has_unsent() && !slot.closed {
         return true;
     }
-    slot.sending.release();
+    slot.forget_send();
     slot.source.set_writable(woken);
     false
 }

@@ -251,6 +251,44 @@ fn vectored_writes_keep_their_order() {
 }
 
 #[test]
+fn heads_and_what_messages_share_keep_their_order() {
+    const MESSAGES: usize = 400;
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            let shared: Rc<[u8]> = pattern(20_000).into();
+            // Some go through the ring, some are too long for it; the reader is slow, so that they stop half-way.
+            let part = |at: usize| at..at + [4_096, 10_000, 15_000, 19_000][at % 4];
+            let bytes = shared.clone();
+            let addr = serve_once(move |stream| async move {
+                let conn = Conn::Plain(stream);
+                let mut head = Buf::new();
+                for at in 0..MESSAGES {
+                    head.extend(format!("message {at:04}\n").as_bytes());
+                    let (result, empty) = conn.write_with(head, Shared::new(&bytes, part(at))).await;
+                    result?;
+                    assert!(empty.is_empty());
+                    head = empty;
+                }
+                conn.flushed().await
+            });
+            let stream = connect(addr, &ConnectOptions::default()).await.unwrap();
+            let mut buf = Buf::new();
+            for at in 0..MESSAGES {
+                let length = 13 + part(at).len();
+                while buf.len() < length {
+                    yield_now().await;
+                    assert!(stream.read_up_to(&mut buf, SMALL).await.unwrap() > 0);
+                }
+                assert_eq!(buf[..13], *format!("message {at:04}\n").as_bytes());
+                assert!(buf[13..length] == shared[part(at)], "message {at}");
+                buf.consume(length);
+            }
+            assert_eq!(stream.read(&mut buf).await.unwrap(), 0);
+        }));
+    });
+}
+
+#[test]
 fn many_waiting_reads_starve_nobody() {
     for io in common::DRIVERS {
         let config = RuntimeConfig { io, entries: 64, ..Default::default() };

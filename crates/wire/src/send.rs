@@ -9,12 +9,14 @@ use std::fs::File;
 use std::io::{IoSlice, Write as _};
 use std::time::Duration;
 
-use weir_rt::{Buf, LARGE, PIECE, Timer};
+use weir_rt::{Buf, LARGE, PIECE, Shared, Timer};
 
 use crate::{Conn, SendError};
 
 /// Up to this many bytes are copied behind what is already in the output buffer.
 const JOIN: usize = 16 << 10;
+/// From this many bytes on, what many answers share is not copied: then describing two parts is the cheaper way.
+const SHARE: usize = 4 << 10;
 
 /// How a body is framed on its way out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +135,34 @@ impl Outgoing {
         if chunked {
             self.output.extend(b"\r\n");
         }
+        Ok(())
+    }
+
+    /// Whether payload that other messages carry, too, is better sent by [`Outgoing::send_shared`].
+    pub fn shares(&self, data: &[u8]) -> bool {
+        let is_plain = matches!(self.io, Conn::Plain(_)) && self.framing != SendFraming::Chunked;
+        is_plain && data.len() >= SHARE && self.output.len() + data.len() <= JOIN
+    }
+
+    /// As [`Outgoing::send`], for payload that [`Outgoing::shares`] was asked about: it is sent from where it is.
+    ///
+    /// # Errors
+    /// As [`Outgoing::send`].
+    pub async fn send_shared(
+        &mut self,
+        data: Shared,
+        timer: &Timer,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        let whole = self.output.len() + data.len();
+        self.count(data.len() as u64)?;
+        timer.arm(timeout);
+        let head = self.output.take();
+        let (result, head) = timer.run(self.io.write_with(head, data)).await?;
+        result?;
+        self.sent += whole as u64;
+        self.output = head;
+        self.output.clear();
         Ok(())
     }
 

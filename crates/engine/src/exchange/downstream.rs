@@ -6,6 +6,7 @@
 
 use std::fs::File;
 
+use weir_rt::Shared;
 use weir_wire::{ReceiveError, SendError};
 
 use super::Exchange;
@@ -58,6 +59,11 @@ pub(crate) trait Downstream {
     /// Sends a piece of the answer's body. Small ones may be held back until [`Downstream::flush`] or
     /// [`Downstream::finish`].
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError>;
+
+    /// As [`Downstream::send`], for bytes that other answers have, too.
+    async fn send_shared(&mut self, exchange: &Exchange, data: Shared) -> Result<(), SendError> {
+        self.send(exchange, &data).await
+    }
 
     /// Sends a range of a file as a part of the body.
     async fn send_file(

@@ -153,12 +153,16 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
     exchange.times.idle = idle;
     let reading = worker.counters.reading();
     let listener = installed.plan.listener(ix);
-    let rules = match &listener.widest_heads {
-        None => head_rules(settings),
-        // Which site's rules hold is known once Host is; until then what any of them lets pass does.
-        Some(widest) => HeadRules { first_line: settings.max_request_line as usize, ..head_rules(widest) },
+    let received = {
+        let rules = match &listener.widest_heads {
+            None => head_rules(settings),
+            // Which site's rules hold is known once Host is; until then what any of them lets pass does.
+            Some(widest) => {
+                HeadRules { first_line: settings.max_request_line as usize, ..head_rules(widest) }
+            }
+        };
+        h1.conn.receive_head(&rules, h1.timer, settings.header_timeout).await
     };
-    let received = h1.conn.receive_head(&rules, h1.timer, settings.header_timeout).await;
     drop(reading);
     if let Err(failure) = received {
         Box::pin(refuse(h1, &mut exchange, failure)).await;

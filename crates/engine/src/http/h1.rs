@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_expr::settings::KeepAliveMode;
 use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_policy::limit::{BodyRate, BodyRateConfig};
-use weir_rt::{Buf, Timer};
+use weir_rt::{Buf, Shared, Timer};
 use weir_wire::{Conn, ReceiveError, SendError, SendFraming, ServerConnection};
 
 use crate::exchange::{BodySize, Downstream, Exchange};
@@ -312,6 +312,15 @@ impl Downstream for H1<'_> {
 
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {
         self.conn.outgoing.send(data, self.timer, Self::send_timeout(exchange)).await
+    }
+
+    async fn send_shared(&mut self, exchange: &Exchange, data: Shared) -> Result<(), SendError> {
+        let (outgoing, timeout) = (&mut self.conn.outgoing, Self::send_timeout(exchange));
+        if outgoing.shares(&data) {
+            outgoing.send_shared(data, self.timer, timeout).await
+        } else {
+            outgoing.send(&data, self.timer, timeout).await
+        }
     }
 
     async fn send_file(

@@ -101,16 +101,16 @@ pub(crate) struct StaticFile {
 /// Where the bytes are.
 pub(crate) enum Content {
     /// Here.
-    Memory(Box<[u8]>),
+    Memory(Rc<[u8]>),
     /// Here, and in the file for connections that need not see them.
-    Both(Box<[u8]>, File),
+    Both(Rc<[u8]>, File),
     /// In the file.
     Open(File),
 }
 
 /// One way that bytes of a file can go out.
 pub(super) enum Way<'c> {
-    Bytes(&'c [u8]),
+    Bytes(&'c Rc<[u8]>),
     File(&'c File),
 }
 
@@ -331,7 +331,7 @@ fn load(name: &[u8], rule: Symlinks, hold: bool) -> Result<Found, Errno> {
         let bytes = read(&file, before.size as usize)?;
         stat = fstat(&file)?;
         if Identity::of(&stat) == before && bytes.len() as u64 == before.size {
-            let bytes = bytes.into_boxed_slice();
+            let bytes = Rc::from(bytes);
             let both = hold && before.size > COPIED;
             let content = if both { Content::Both(bytes, file) } else { Content::Memory(bytes) };
             return Ok(Found::File(Rc::new(StaticFile::new(before, content))));

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use weir_http::semantics::{Conditions, ETag, FieldSource as _, IfModifiedSince, Outcome, Validators, range};
 use weir_http::{HeaderId, HttpDate, Method};
-use weir_rt::{Buf, PIECE};
+use weir_rt::{Buf, PIECE, Shared};
 use weir_wire::SendError;
 
 use super::cache::{StaticFile, Way};
@@ -54,7 +54,7 @@ pub(super) async fn file<D: Downstream>(
         body(exchange, down, file, 0, file.size).await;
         return Next::Done;
     }
-    unusual(exchange, down, file, coded, varies).await
+    Box::pin(unusual(exchange, down, file, coded, varies)).await
 }
 
 fn is_usual(exchange: &Exchange) -> bool {
@@ -183,15 +183,17 @@ pub(super) async fn part<D: Downstream>(
     let changed = exchange.encoder.is_some() || respond::rate_limit(exchange).is_some();
     let open = match file.content.way(changed || exchange.client.tls.is_some()) {
         Way::Bytes(bytes) => {
-            let mut at = start;
-            for piece in bytes[start as usize..end as usize].chunks(PIECE) {
-                if rest::is_due(due) {
-                    break;
+            let (mut at, end) = (start as usize, end as usize);
+            while at < end && !rest::is_due(due) {
+                let piece = Shared::new(bytes, at..end.min(at + PIECE));
+                at += piece.len();
+                if changed {
+                    respond::data(exchange, down, &piece).await?;
+                } else {
+                    down.send_shared(exchange, piece).await?;
                 }
-                respond::data(exchange, down, piece).await?;
-                at += piece.len() as u64;
             }
-            return Ok(at);
+            return Ok(at as u64);
         }
         Way::File(open) => open,
     };
