@@ -1,16 +1,15 @@
 //! What comes before the protocol: the PROXY header, the TLS handshake.
 //!
 //! Owns: both, with their time limit.
-//! Never: speaks HTTP, but for the one answer to a client that speaks it where TLS is due.
+//! Never: speaks HTTP. A client that speaks it where TLS is due goes on, and is told so (`exchange::walk`).
 //! Driven by: `accept`.
 //! Why: a future of its own, boxed and gone before the first request, so that idle connections stay small.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_http::proxy_protocol::{self, Proxied};
 use weir_plan::{ListenerIx, Manner, Service};
-use weir_rt::{AcceptError, Buf, MEDIUM, SMALL, Stream, Timer, TlsStream};
+use weir_rt::{AcceptError, Buf, SMALL, Stream, Timer, TlsStream};
 use weir_wire::Conn;
 
 use crate::exchange::{Client, TlsFacts, ToldAddresses, Verified};
@@ -63,8 +62,12 @@ pub(crate) async fn settle(
         }
         Ok(Err(error)) => {
             worker.counters.handshake_failed(client.listener);
-            failed(worker, installed, ix, client, timer, error).await;
-            None
+            let Service::Http(_) = &listener.service else { return None };
+            worker.shared.logs.connection(weir_telemetry::Level::Info, client.serial, &error.to_string());
+            let AcceptError::PlainHttp(stream, input) = error else { return None };
+            client.speaks_plain = true;
+            *ahead = input;
+            Some(Conn::Plain(stream))
         }
         Err(_) => {
             worker.counters.handshake_failed(client.listener);
@@ -110,49 +113,4 @@ fn facts(stream: &TlsStream) -> TlsFacts {
         verified,
         certificate,
     }
-}
-
-/// Logs a handshake that failed; tells a client that speaks plain HTTP so.
-async fn failed(
-    worker: &Rc<Worker>,
-    installed: &Rc<Installed>,
-    ix: ListenerIx,
-    client: &Client,
-    timer: &Timer,
-    error: AcceptError,
-) {
-    let Service::Http(hosts) = &installed.plan.listener(ix).service else { return };
-    let text = error.to_string();
-    if let AcceptError::PlainHttp(stream, _) = error {
-        let name = installed.plan.site(hosts.default_value()).server_header.as_deref().unwrap_or("weir");
-        let body = format!(
-            "<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>\r\n<body>\r\n\
-             <center><h1>400 Bad Request</h1></center>\r\n<center>The plain HTTP request was sent to HTTPS port\
-             </center>\r\n<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
-        );
-        let head = format!(
-            "HTTP/1.1 400 Bad Request\r\nServer: {name}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
-             Connection: close\r\n",
-            body.len()
-        );
-        let mut text = head.into_bytes();
-        worker.date_line(&mut text);
-        text.extend_from_slice(b"\r\n");
-        text.extend_from_slice(body.as_bytes());
-        let mut answer = Buf::new();
-        answer.extend(&text);
-        timer.arm(Duration::from_secs(5));
-        let _ = timer.run(stream.write_all(answer)).await;
-        let _ = stream.shutdown_write().await;
-        // What it still sends is read and dropped, so that no reset takes the answer away (RFC 9112 §9.6).
-        timer.arm(Duration::from_secs(1));
-        let mut rest = Buf::new();
-        let dropped = async {
-            while stream.read_up_to(&mut rest, MEDIUM).await.is_ok_and(|read| read > 0) {
-                rest.clear();
-            }
-        };
-        let _ = timer.run(dropped).await;
-    }
-    worker.shared.logs.connection(weir_telemetry::Level::Info, client.serial, &text);
 }

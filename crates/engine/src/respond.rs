@@ -195,13 +195,23 @@ pub(crate) async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
 
 /// Answers with the standard page of a status.
 pub(crate) async fn status<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16) {
+    explained(exchange, down, status, "").await;
+}
+
+/// As [`status()`], with a page that says why, unless that is empty.
+pub(crate) async fn explained<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    status: u16,
+    why: &'static str,
+) {
     begin_answer(exchange, status);
     let shown = exchange.status_override.unwrap_or(status);
     if matches!(status, 204 | 304) || has_no_page(exchange, shown) {
         return whole(exchange, down, b"").await;
     }
     // Edits that are kept across error answers: the challenge of 401, the location of redirects.
-    let page = standard_page(exchange, shown);
+    let page = standard_page(exchange, shown, why);
     exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
     if exchange.site().manner == Manner::Haproxy {
         exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
@@ -264,14 +274,18 @@ fn has_no_page(exchange: &Exchange, status: u16) -> bool {
 }
 
 /// The page of a status in the manner of the site.
-fn standard_page(exchange: &Exchange, status: u16) -> Vec<u8> {
+fn standard_page(exchange: &Exchange, status: u16, why: &str) -> Vec<u8> {
     let reason = weir_http::Phrases::default().reason(status);
     let page = match exchange.site().manner {
         Manner::Nginx => {
             let name = exchange.site().server_header.as_deref().unwrap_or("weir");
+            let (title, more) = match why {
+                "" => (reason, String::new()),
+                why => (why, format!("<center>{why}</center>\r\n")),
+            };
             format!(
-                "<html>\r\n<head><title>{status} {reason}</title></head>\r\n<body>\r\n<center><h1>{status} {reason}</h1>\
-                 </center>\r\n<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
+                "<html>\r\n<head><title>{status} {title}</title></head>\r\n<body>\r\n<center><h1>{status} {reason}</h1>\
+                 </center>\r\n{more}<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
             )
         }
         Manner::Haproxy => {
@@ -314,7 +328,7 @@ pub(crate) async fn redirect<D: Downstream>(
         forbid_caching(exchange, status);
         return whole(exchange, down, b"").await;
     }
-    let page = standard_page(exchange, status);
+    let page = standard_page(exchange, status, "");
     exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
     whole(exchange, down, &page).await;
 }
@@ -359,7 +373,7 @@ pub(crate) async fn fixed<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
             }
             begin_answer(exchange, respond.status);
             add_fields(exchange, respond);
-            let page = standard_page(exchange, respond.status);
+            let page = standard_page(exchange, respond.status, "");
             exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
             if exchange.site().manner == Manner::Haproxy {
                 exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
@@ -398,7 +412,7 @@ async fn redirect_with<D: Downstream>(exchange: &mut Exchange, down: &mut D, sta
     if haproxy {
         forbid_caching(exchange, status);
     }
-    let page = if haproxy { Vec::new() } else { standard_page(exchange, status) };
+    let page = if haproxy { Vec::new() } else { standard_page(exchange, status, "") };
     if !page.is_empty() {
         exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
     }

@@ -272,6 +272,34 @@ both_drivers! {
         assert_eq!(origin.connections(), 1);
     }
 
+    fn refused_heads_have_their_page(io: Io) {
+        let text = "events {} http { access_log off; large_client_header_buffers 2 2k; server { listen 127.0.0.1:{port}; server_name first;
+             error_page 400 =200 /bad; error_page 414 =200 /long; error_page 494 =200 /large;
+             location = /bad { return 200 bad; } location = /long { return 200 long; } location = /large { return 200 large; }
+             location / { return 200 in; } }
+             }";
+        let (ours, theirs) = (Proxy::nginx(text).io(io).start(), Proxy::nginx(text).by_rival().start());
+        let long = "x".repeat(5_000);
+        for head in [
+            "GET / HTTP/1.1\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nHost: first\r\nbad line\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nHost: first\r\nContent-Length: x\r\n\r\n".to_owned(),
+            "nonsense\r\n\r\n".to_owned(),
+            format!("GET /{long} HTTP/1.1\r\nHost: first\r\n\r\n"),
+            format!("GET / HTTP/1.1\r\nHost: first\r\nX: {long}\r\n\r\n"),
+        ] {
+            let told = |proxy: &Running| {
+                let mut client = Client::connect(proxy);
+                client.send(&head);
+                let answer = client.read();
+                client.expect_closed();
+                (answer.status, answer.text().lines().next().unwrap_or_default().to_owned())
+            };
+            assert_eq!(told(&ours), told(&theirs), "{:.80}", head.escape_debug().to_string());
+        }
+    }
+
     fn the_last_descriptors_are_for_those_who_are_here(io: Io) {
         let origin = Origin::named("one", "ok");
         let proxy = Proxy::nginx(&format!(

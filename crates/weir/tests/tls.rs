@@ -104,6 +104,43 @@ both_drivers! {
         sound.request(&Request::get("/").host("a.test")).expect_status(200);
     }
 
+    fn plain_requests_where_tls_is_due_have_their_page(io: Io) {
+        let site = Certificate::p256(&["a.test"]);
+        let server = |port: &str, words: &str| {
+            format!(
+                "server {{ listen 127.0.0.1:{{{port}}} ssl; server_name a.test; ssl_certificate {{dir}}/a.crt;
+                 ssl_certificate_key {{dir}}/a.key; location /why {{ return 200 \"$scheme $request_uri\"; }} {words} }}"
+            )
+        };
+        let text = format!(
+            "events {{}} error_log {{dir}}/error.log info; http {{ log_format one '$status $request'; access_log {{dir}}/access.log one;
+             {} {} {} }}",
+            server("port", "location / { return 200 in; }"),
+            server("port2", "error_page 497 https://$host:8443$request_uri; location / { return 200 in; }"),
+            server("port3", "error_page 497 =200 /why; location / { return 200 in; }")
+        );
+        let start = |proxy: Proxy| proxy.certificate("a", &site).start();
+        let (ours, theirs) = (start(Proxy::nginx(&text).io(io)), start(Proxy::nginx(&text).by_rival()));
+        let told = |proxy: &Running, port: &str| {
+            let mut client = Client::connect(proxy.port_of(port));
+            client.send("POST /deep?q HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nbody");
+            let answer = client.read();
+            client.expect_closed();
+            // The last line of a page names the program.
+            let page = answer.text().lines().filter(|line| !line.starts_with("<hr>")).map(str::to_owned).collect::<Vec<_>>();
+            (answer.status, answer.header("location").map(str::to_owned), page)
+        };
+        for port in ["port", "port2", "port3"] {
+            assert_eq!(told(&ours, port), told(&theirs, port), "{port}");
+        }
+        assert!(told(&ours, "port").2.concat().contains("The plain HTTP request was sent to HTTPS port"));
+        assert_eq!(told(&ours, "port2").1.as_deref(), Some("https://a.test:8443/deep?q"));
+        for proxy in [&ours, &theirs] {
+            proxy.wait_for_file("access.log", "400 POST /deep?q HTTP/1.1\n302 POST");
+            proxy.wait_for_file("error.log", "client sent plain HTTP request to HTTPS port while reading client request headers");
+        }
+    }
+
     fn openssl_and_curl_agree(io: Io) {
         let (a, b) = (Certificate::signed_by_authority(&["a.test"], true), Certificate::p256(&["b.test"]));
         let proxy = start(io, &a, &b);

@@ -27,6 +27,8 @@ pub(crate) struct Client {
     pub(crate) proxied: Option<Box<ToldAddresses>>,
     /// TLS facts; `None` without TLS.
     pub(crate) tls: Option<Box<TlsFacts>>,
+    /// It speaks plain HTTP where TLS is due: it is told so, and no more.
+    pub(crate) speaks_plain: bool,
     /// Where it arrived.
     pub(crate) listener: ListenerId,
     /// When it was accepted.
@@ -100,6 +102,7 @@ impl Client {
             local,
             proxied: None,
             tls: None,
+            speaks_plain: false,
             listener,
             accepted: worker.now(),
             handshake: Cell::new(0),

@@ -86,8 +86,8 @@ pub(crate) struct Exchange {
     pub(crate) body_began: Option<Instant>,
     /// Fields kept for the log.
     pub(crate) captured: CapturedFields,
-    /// The client's certificate does not do for this site: the status to refuse with.
-    pub(crate) certificate_refusal: Option<u16>,
+    /// The client's handshake does not do for this site: the status to refuse with.
+    pub(crate) handshake_refusal: Option<u16>,
     /// User that authenticated.
     pub(crate) user: Option<Vec<u8>>,
     /// First byte of the request, by both clocks.
@@ -192,7 +192,7 @@ impl Exchange {
             encoder: None,
             body_began: None,
             captured: CapturedFields::default(),
-            certificate_refusal: None,
+            handshake_refusal: None,
             user: None,
             times: Times::default(),
             ending: Ending::Normal,
@@ -235,7 +235,7 @@ impl Exchange {
         self.captured.request.clear();
         self.captured.response.clear();
         self.captured.wanted.clear();
-        self.certificate_refusal = None;
+        self.handshake_refusal = None;
         self.user = None;
         self.times = Times::default();
         self.ending = Ending::Normal;

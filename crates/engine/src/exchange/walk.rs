@@ -114,8 +114,8 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
     if let Some(rules) = &settings.real_ip {
         access::real_ip(exchange, rules);
     }
-    if let Some(status) = exchange.certificate_refusal {
-        return certificate_refused(exchange, down, installed, status).await;
+    if let Some(status) = exchange.handshake_refusal {
+        return handshake_refused(exchange, down, installed, status).await;
     }
     if exchange.request.path == b"*" && site.manner == Manner::Nginx {
         // `OPTIONS *` asks about the server, and no location is called so.
@@ -130,9 +130,9 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
     search(exchange, down, installed).await
 }
 
-/// nginx's 495 and 496 choose an error page; what is answered is 400.
+/// Answers a client whose handshake does not do. nginx's 495, 496 and 497 choose an error page; what is answered is 400.
 #[cold]
-async fn certificate_refused<D: Downstream>(
+async fn handshake_refused<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     installed: &Installed,
@@ -140,24 +140,46 @@ async fn certificate_refused<D: Downstream>(
 ) -> Next {
     exchange.ending = Ending::Proxy(Phase::Request);
     let verified = exchange.client.tls.as_ref().map(|facts| facts.verified);
-    let why = match (status, verified) {
-        (495, Some(Verified::Failed(failure))) => {
-            format!("client SSL certificate verify error: ({}:{})", failure.code, failure.text)
+    let (told, page) = match (status, verified) {
+        (495, Some(Verified::Failed(failure))) => (
+            format!("client SSL certificate verify error: ({}:{})", failure.code, failure.text),
+            "The SSL certificate error",
+        ),
+        (495 | 496, _) => {
+            ("client sent no required SSL certificate".to_owned(), "No required SSL certificate was sent")
         }
-        (496, _) => "client sent no required SSL certificate".to_owned(),
-        _ => "client attempted to request the server name different from the one that was negotiated"
-            .to_owned(),
+        (497, _) => (
+            "client sent plain HTTP request to HTTPS port".to_owned(),
+            "The plain HTTP request was sent to HTTPS port",
+        ),
+        _ => {
+            let told =
+                "client attempted to request the server name different from the one that was negotiated";
+            log::client_error(exchange, &format!("{told} while reading client request headers"));
+            return Box::pin(status_or_page(exchange, down, installed, status)).await;
+        }
     };
-    log::client_error(exchange, &format!("{why} while reading client request headers"));
-    let answer = if status == 421 { 421 } else { 400 };
-    match error_page(exchange, installed, status) {
-        Some(page) => {
-            exchange.status_override =
-                exchange.status_override.map(|own| if own == status { answer } else { own });
-            page
-        }
-        None => Box::pin(status_or_page(exchange, down, installed, answer)).await,
+    log::client_error(exchange, &format!("{told} while reading client request headers"));
+    exchange.close_after = true;
+    if let Some(page) = error_page(exchange, installed, status) {
+        exchange.status_override = exchange.status_override.map(|own| if own == status { 400 } else { own });
+        return page;
     }
+    Box::pin(respond::explained(exchange, down, 400, page)).await;
+    Next::Done
+}
+
+/// Answers a request whose head was refused: with the page of its site for the status, if it has one. nginx
+/// calls heads that are too large 494.
+pub(crate) async fn refuse<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16) {
+    let installed = exchange.installed.clone();
+    exchange.route = installed.plan.site(exchange.site).fallback;
+    let large = (status == 431).then(|| error_page(exchange, &installed, 494)).flatten();
+    if large.is_some() {
+        exchange.status_override = exchange.status_override.map(|own| if own == 494 { status } else { own });
+    }
+    let next = large.unwrap_or(Next::Status(status));
+    go_on(exchange, down, &installed, next).await;
 }
 
 /// Searches the route of the current path, and enters it.

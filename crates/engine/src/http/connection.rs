@@ -184,8 +184,10 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
                 end(worker, exchange);
                 return Served::Close;
             }
-            if let Some(tls) = &listener.tls {
-                exchange.certificate_refusal = crate::access::certificate(&exchange, tls);
+            if client.speaks_plain {
+                exchange.handshake_refusal = Some(497);
+            } else if let Some(tls) = &listener.tls {
+                exchange.handshake_refusal = crate::access::certificate(&exchange, tls);
             }
             walk::run(&mut exchange, h1).await;
             if exchange.tunnel.is_some() {
@@ -203,7 +205,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
             if status == 405 {
                 Box::pin(respond::not_allowed(&mut exchange, h1)).await;
             } else {
-                Box::pin(respond::status(&mut exchange, h1, status)).await;
+                Box::pin(walk::refuse(&mut exchange, h1, status)).await;
             }
         }
     }
@@ -440,7 +442,11 @@ async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) 
         }
     };
     h1.abandon_input();
-    respond::status(exchange, h1, status).await;
+    if status == 408 {
+        respond::status(exchange, h1, status).await;
+    } else {
+        walk::refuse(exchange, h1, status).await;
+    }
     let settings: Rc<Installed> = exchange.installed.clone();
     let client = settings.plan.site(exchange.site).client.clone();
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
