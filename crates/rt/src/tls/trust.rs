@@ -91,12 +91,21 @@ impl Authorities {
             if count <= depth { Ok(()) } else { Err(webpki::Error::MaximumPathDepthExceeded) }
         };
         let algorithms = provider.signature_verification_algorithms.all;
-        webpki::EndEntityCert::try_from(cert)
-            .and_then(|end| {
-                end.verify_for_usage(algorithms, &self.roots.roots, issuers, now, usage, None, Some(&short))
-                    .map(drop)
-            })
-            .map_err(|_| CertificateError::UnknownIssuer.into())
+        let check = || {
+            let lists: Vec<webpki::CertRevocationList<'_>> = self
+                .crls
+                .iter()
+                .map(|list| webpki::BorrowedCertRevocationList::from_der(list).map(Into::into))
+                .collect::<Result<_, _>>()?;
+            let lists: Vec<_> = lists.iter().collect();
+            let revoked = webpki::RevocationOptionsBuilder::new(&lists)
+                .ok()
+                .map(|options| options.with_expiration_policy(webpki::ExpirationPolicy::Enforce).build());
+            let end = webpki::EndEntityCert::try_from(cert)?;
+            let roots = &self.roots.roots;
+            end.verify_for_usage(algorithms, roots, issuers, now, usage, revoked, Some(&short)).map(drop)
+        };
+        check().map_err(|_: webpki::Error| CertificateError::UnknownIssuer.into())
     }
 
     /// Whether the certificate itself is one of those trusted, and its time is now: webpki alone refuses a self-signed
@@ -132,16 +141,16 @@ impl Authorities {
         else {
             return UNSPECIFIED;
         };
+        let read = |list: &[CertificateDer<'_>]| list.iter().filter_map(names).collect::<Vec<_>>();
+        let (own, sent) = (read(&self.all), read(sent));
         let most = self.depth.map_or(usize::MAX, |depth| depth.saturating_add(1));
         let (mut known, mut steps) = (false, 0);
-        while !top.is_root() && steps < most.min(sent.len() + self.all.len()) {
-            let named = |list: &[CertificateDer<'_>]| {
-                list.iter().filter_map(names).find(|names| names.subject == top.issuer)
-            };
-            let own = named(&self.all);
-            known = own.is_some();
-            let Some(issuer) = own.or_else(|| named(sent)) else { break };
-            (top, steps) = (issuer, steps + 1);
+        while !top.is_root() && steps < most.min(sent.len() + own.len()) {
+            let issues = |names: &&Names| names.subject == top.issuer;
+            let trusted = own.iter().find(issues);
+            known = trusted.is_some();
+            let Some(issuer) = trusted.or_else(|| sent.iter().find(issues)) else { break };
+            (top, steps) = (issuer.clone(), steps + 1);
         }
         match (top.is_root(), steps, known) {
             (true, _, true) => UNSPECIFIED,
@@ -161,6 +170,7 @@ const fn told(code: u16, text: &'static str) -> CertFailure {
 }
 
 /// Whom a certificate is for and whom it is by, as they are encoded.
+#[derive(Clone)]
 struct Names {
     subject: Vec<u8>,
     issuer: Vec<u8>,
