@@ -140,32 +140,32 @@ async fn handshake_refused<D: Downstream>(
 ) -> Next {
     exchange.ending = Ending::Proxy(Phase::Request);
     let verified = exchange.client.tls.as_ref().map(|facts| facts.verified);
-    let (told, page) = match (status, verified) {
+    let (told, why) = match (status, verified) {
         (495, Some(Verified::Failed(failure))) => (
             format!("client SSL certificate verify error: ({}:{})", failure.code, failure.text),
-            "The SSL certificate error",
+            Some("The SSL certificate error"),
         ),
-        (495 | 496, _) => {
-            ("client sent no required SSL certificate".to_owned(), "No required SSL certificate was sent")
-        }
+        (495 | 496, _) => (
+            "client sent no required SSL certificate".to_owned(),
+            Some("No required SSL certificate was sent"),
+        ),
         (497, _) => (
             "client sent plain HTTP request to HTTPS port".to_owned(),
-            "The plain HTTP request was sent to HTTPS port",
+            Some("The plain HTTP request was sent to HTTPS port"),
         ),
-        _ => {
-            let told =
-                "client attempted to request the server name different from the one that was negotiated";
-            log::client_error(exchange, &format!("{told} while reading client request headers"));
-            return Box::pin(status_or_page(exchange, down, installed, status)).await;
-        }
+        _ => (
+            "client attempted to request the server name different from the one that was negotiated"
+                .to_owned(),
+            None,
+        ),
     };
     log::client_error(exchange, &format!("{told} while reading client request headers"));
+    let Some(why) = why else { return Box::pin(status_or_page(exchange, down, installed, status)).await };
     exchange.close_after = true;
-    if let Some(page) = error_page(exchange, installed, status) {
-        exchange.status_override = exchange.status_override.map(|own| if own == status { 400 } else { own });
+    if let Some(page) = page_answered_as(exchange, installed, status, 400) {
         return page;
     }
-    Box::pin(respond::explained(exchange, down, 400, page)).await;
+    Box::pin(respond::explained(exchange, down, 400, why)).await;
     Next::Done
 }
 
@@ -174,12 +174,15 @@ async fn handshake_refused<D: Downstream>(
 pub(crate) async fn refuse<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16) {
     let installed = exchange.installed.clone();
     exchange.route = installed.plan.site(exchange.site).fallback;
-    let large = (status == 431).then(|| error_page(exchange, &installed, 494)).flatten();
-    if large.is_some() {
-        exchange.status_override = exchange.status_override.map(|own| if own == 494 { status } else { own });
-    }
-    let next = large.unwrap_or(Next::Status(status));
-    go_on(exchange, down, &installed, next).await;
+    let large = (status == 431).then(|| page_answered_as(exchange, &installed, 494, status)).flatten();
+    go_on(exchange, down, &installed, large.unwrap_or(Next::Status(status))).await;
+}
+
+/// The page for a status of nginx's own, answered as `shown` unless the page has a status.
+fn page_answered_as(exchange: &mut Exchange, installed: &Installed, status: u16, shown: u16) -> Option<Next> {
+    let page = error_page(exchange, installed, status)?;
+    exchange.status_override = exchange.status_override.map(|own| if own == status { shown } else { own });
+    Some(page)
 }
 
 /// Searches the route of the current path, and enters it.
