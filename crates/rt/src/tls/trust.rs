@@ -42,6 +42,8 @@ pub struct CertFailure {
 pub(crate) struct Authorities {
     pub(crate) roots: Arc<RootCertStore>,
     pub(crate) crls: Vec<CertificateRevocationListDer<'static>>,
+    /// The same for `near_enough`, where there is a depth.
+    lists: Vec<webpki::CertRevocationList<'static>>,
     issuers: Vec<CertificateDer<'static>>,
     all: Vec<CertificateDer<'static>>,
     depth: Option<usize>,
@@ -62,7 +64,14 @@ impl Authorities {
         let crls = CertificateRevocationListDer::pem_slice_iter(trust.crl_pem.as_deref().unwrap_or_default())
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| TlsConfigError::BadAuthority(format!("revocation list: {error:?}")))?;
-        Ok(Self { roots: Arc::new(roots), crls, issuers, all, depth: trust.depth })
+        let read = |list| webpki::OwnedCertRevocationList::from_der(list).map(Into::into);
+        let lists = crls
+            .iter()
+            .filter(|_| trust.depth.is_some())
+            .map(|list| read(list))
+            .collect::<Result<Vec<_>, webpki::Error>>()
+            .map_err(|error| TlsConfigError::BadAuthority(format!("revocation list: {error:?}")))?;
+        Ok(Self { roots: Arc::new(roots), crls, lists, issuers, all, depth: trust.depth })
     }
 
     /// What was sent, with the issuers that need not be.
@@ -91,21 +100,16 @@ impl Authorities {
             if count <= depth { Ok(()) } else { Err(webpki::Error::MaximumPathDepthExceeded) }
         };
         let algorithms = provider.signature_verification_algorithms.all;
-        let check = || {
-            let lists: Vec<webpki::CertRevocationList<'_>> = self
-                .crls
-                .iter()
-                .map(|list| webpki::BorrowedCertRevocationList::from_der(list).map(Into::into))
-                .collect::<Result<_, _>>()?;
-            let lists: Vec<_> = lists.iter().collect();
-            let revoked = webpki::RevocationOptionsBuilder::new(&lists)
-                .ok()
-                .map(|options| options.with_expiration_policy(webpki::ExpirationPolicy::Enforce).build());
-            let end = webpki::EndEntityCert::try_from(cert)?;
-            let roots = &self.roots.roots;
-            end.verify_for_usage(algorithms, roots, issuers, now, usage, revoked, Some(&short)).map(drop)
-        };
-        check().map_err(|_: webpki::Error| CertificateError::UnknownIssuer.into())
+        let lists: Vec<_> = self.lists.iter().collect();
+        let revoked = webpki::RevocationOptionsBuilder::new(&lists)
+            .ok()
+            .map(|options| options.with_expiration_policy(webpki::ExpirationPolicy::Enforce).build());
+        let roots = &self.roots.roots;
+        webpki::EndEntityCert::try_from(cert)
+            .and_then(|end| {
+                end.verify_for_usage(algorithms, roots, issuers, now, usage, revoked, Some(&short)).map(drop)
+            })
+            .map_err(|_| CertificateError::UnknownIssuer.into())
     }
 
     /// Whether the certificate itself is one of those trusted, and its time is now: webpki alone refuses a self-signed
