@@ -9,7 +9,6 @@ use std::task::{Context, Poll, Waker, ready};
 
 use crate::addr::PeerAddr;
 use crate::buf::{Buf, MEDIUM};
-use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::tls::TlsStream;
 
@@ -128,21 +127,6 @@ impl Conn {
     /// See [`Stream::poll_write_all`].
     pub fn poll_write_all(&self, cx: &mut Context<'_>, buf: &mut Buf) -> Poll<io::Result<()>> {
         forward!(self, stream => stream.poll_write_all(cx, buf))
-    }
-
-    /// As [`Conn::write_all`], for a head and what follows it, which is copied only to be encrypted.
-    pub fn write_with(&self, mut head: Buf, mut tail: Shared) -> impl Future<Output = (io::Result<()>, Buf)> {
-        if let Self::Tls(_) = self {
-            head.extend(&tail);
-            tail.consume(tail.len());
-        }
-        poll_fn(move |cx| {
-            let result = ready!(match self {
-                Self::Plain(stream) => stream.poll_write_with(cx, &mut head, &mut tail),
-                Self::Tls(tls) => tls.poll_write_all(cx, &mut head),
-            });
-            Poll::Ready((result, head.take()))
-        })
     }
 
     /// See [`Stream::write_slice`].

@@ -394,8 +394,15 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// As [`Stream::poll_write_all`], for a head and what follows it, which is not copied.
-    pub fn poll_write_with(
+    /// As [`Stream::write_all`], for a head and what follows it, which is not copied.
+    pub fn write_with(&self, mut head: Buf, mut tail: Shared) -> impl Future<Output = (io::Result<()>, Buf)> {
+        poll_fn(move |cx| {
+            let result = ready!(self.poll_write_with(cx, &mut head, &mut tail));
+            Poll::Ready((result, head.take()))
+        })
+    }
+
+    fn poll_write_with(
         &self,
         cx: &mut Context<'_>,
         head: &mut Buf,

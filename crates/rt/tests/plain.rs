@@ -260,16 +260,15 @@ fn heads_and_what_messages_share_keep_their_order() {
             let part = |at: usize| at..at + [4_096, 10_000, 15_000, 19_000][at % 4];
             let bytes = shared.clone();
             let addr = serve_once(move |stream| async move {
-                let conn = Conn::Plain(stream);
                 let mut head = Buf::new();
                 for at in 0..MESSAGES {
                     head.extend(format!("message {at:04}\n").as_bytes());
-                    let (result, empty) = conn.write_with(head, Shared::new(&bytes, part(at))).await;
+                    let (result, empty) = stream.write_with(head, Shared::new(&bytes, part(at))).await;
                     result?;
                     assert!(empty.is_empty());
                     head = empty;
                 }
-                conn.flushed().await
+                stream.flushed().await
             });
             let stream = connect(addr, &ConnectOptions::default()).await.unwrap();
             let mut buf = Buf::new();

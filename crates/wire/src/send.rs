@@ -144,7 +144,7 @@ impl Outgoing {
         is_plain && data.len() >= SHARE && self.output.len() + data.len() <= JOIN
     }
 
-    /// As [`Outgoing::send`], for payload that [`Outgoing::shares`] was asked about: it is sent from where it is.
+    /// As [`Outgoing::send`], where [`Outgoing::shares`] says so: the payload is sent from where it is.
     ///
     /// # Errors
     /// As [`Outgoing::send`].
@@ -158,7 +158,7 @@ impl Outgoing {
         self.count(data.len() as u64)?;
         timer.arm(timeout);
         let head = self.output.take();
-        let (result, head) = timer.run(self.io.write_with(head, data)).await?;
+        let (result, head) = timer.run(self.io.socket().write_with(head, data)).await?;
         result?;
         self.sent += whole as u64;
         self.output = head;
