@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use weir_testkit::{Address, Certificate, Load, LoadReport, Port, Process, TlsOptions};
+use weir_testkit::{Address, Certificate, Deadline, Load, LoadReport, Port, Process, TlsOptions};
 
 /// How the demo runs.
 #[derive(clap::Args)]
@@ -137,7 +137,7 @@ impl Demo {
             .filter(|(_, p)| text.contains(&format!("listen 127.0.0.1:{p}")))
             .map(|(_, p)| p.number())
             .collect();
-        listening::wait(&mut server, name, &listens)?;
+        listening::wait(&mut server, name, &listens, Deadline::standard())?;
         Ok(server)
     }
 

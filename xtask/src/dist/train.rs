@@ -126,7 +126,9 @@ impl Gym<'_> {
         let mut command = self.command();
         command.args(["run", "--io", io.word(), "-c", name]);
         let mut process = Process::spawn(command).context("cannot run weir")?;
-        listening::wait(&mut process, name, &[ports.tcp.number()])?;
+        // The counting build is slow to start.
+        let deadline = Deadline::after(std::time::Duration::from_secs(30));
+        listening::wait(&mut process, name, &[ports.tcp.number()], deadline)?;
         Ok(process)
     }
 
