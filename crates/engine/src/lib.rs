@@ -8,34 +8,17 @@
 
 #![forbid(unsafe_code)]
 
-mod accept;
-mod access;
 mod action;
-mod count;
-mod door;
-mod edit;
+mod admission;
+mod answer;
+mod entry;
 mod eval;
 mod exchange;
-mod fields;
-mod filter;
-mod handshake;
-mod health;
 mod http;
-mod limits;
-mod log;
-mod logs;
-mod memory;
-mod prepared;
-mod race;
-mod residue;
-mod resolve;
-mod respond;
-mod shared;
-mod snapshot;
-mod subrequest;
+mod logging;
 mod tcp;
 mod upstream;
-mod watch;
+mod walk;
 mod worker;
 
 use std::collections::HashMap;
@@ -49,11 +32,11 @@ use weir_control::snapshot::Snapshot;
 use weir_plan::{Plan, StatsPage};
 pub use weir_rt::IoChoice;
 
-use prepared::Prepared;
-use shared::Shared;
+use worker::prepared::Prepared;
+use worker::shared::Shared;
 use worker::{Handle, Order, SocketKey};
 
-pub use logs::{LogFile, LogFiles};
+pub use logging::{LogFile, LogFiles};
 
 /// The nginx whose language is read; `$nginx_version`.
 pub const NGINX_LANGUAGE: &str = "1.31.0";
@@ -116,7 +99,7 @@ pub struct Engine {
     /// end with the engine only: one that ended by itself could not be told from one that is wanted again.
     resting: Vec<Handle>,
     sockets: HashMap<SocketKey, (Arc<OwnedFd>, usize)>,
-    health: health::Checks,
+    health: upstream::health::Checks,
 }
 
 impl Engine {
@@ -134,10 +117,10 @@ impl Engine {
         shared.set_limits(&plan);
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
-        let health = health::Checks::start(&shared, &prepared)?;
+        let health = upstream::health::Checks::start(&shared, &prepared)?;
         let telling = shared.clone();
         weir_rt::weigh_sendfile(move |weighed| telling.tell_weighed(weighed));
-        memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
+        worker::memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
         let mut engine = Self {
             shared,
             prepared,
@@ -164,11 +147,11 @@ impl Engine {
         self.shared.set_limits(&self.prepared.plan);
         self.shared.note_plan(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
-        self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
+        self.shared.last_reload.store(worker::shared::unix_seconds(), Ordering::Relaxed);
         self.health.follow(&self.shared, &self.prepared)?;
         self.resize(workers.max(1))?;
         self.install(sockets)?;
-        count::forget_unknown(&self.shared, &self.prepared.plan);
+        worker::count::forget_unknown(&self.shared, &self.prepared.plan);
         Ok(())
     }
 
@@ -233,7 +216,7 @@ impl Engine {
 
     /// Figures of the whole process.
     pub fn snapshot(&self) -> Snapshot {
-        snapshot::take(&self.shared, &self.prepared)
+        worker::snapshot::take(&self.shared, &self.prepared)
     }
 
     /// Panics in the next request of the first worker: for tests of what a panic costs.

@@ -18,14 +18,15 @@ use weir_wire::{Conn, SendError};
 
 use super::relay::Relayed;
 use super::rest;
-use crate::count::Attempting;
-use crate::exchange::walk::Next;
+use crate::answer::log;
+use crate::answer::respond;
+use crate::exchange::fields::Fields;
 use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
-use crate::fields::Fields;
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, open, resolve};
-use crate::watch::{Ends, Watch};
+use crate::walk::Next;
 use crate::worker::Installed;
-use crate::{log, respond};
+use crate::worker::count::Attempting;
+use crate::worker::watch::{Ends, Watch};
 
 /// Appends `$fastcgi_script_name`.
 pub(crate) fn append_script_name(exchange: &Exchange, out: &mut Vec<u8>) {
@@ -239,7 +240,11 @@ fn parameters(exchange: &Exchange, fastcgi: &FastCgi) -> Vec<u8> {
             }
             let mut value = Vec::new();
             let separator: &[u8] = if field.id == HeaderId::Cookie { b"; " } else { b", " };
-            exchange.request.fields.join(crate::fields::FieldName::new(field.name), separator, &mut value);
+            exchange.request.fields.join(
+                crate::exchange::fields::FieldName::new(field.name),
+                separator,
+                &mut value,
+            );
             fastcgi::param(&mut pairs, &name, &value);
             seen.push(name);
         }

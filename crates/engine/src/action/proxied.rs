@@ -12,10 +12,11 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::ReceiveError;
 
 use super::relay::{ReadAhead, Relay, Source, relay};
-use crate::exchange::walk::Next;
+use crate::answer::log;
+use crate::answer::respond;
 use crate::exchange::{Downstream, Ending, Exchange, Phase};
-use crate::watch::{Ends, Watch};
-use crate::{log, respond};
+use crate::walk::Next;
+use crate::worker::watch::{Ends, Watch};
 
 /// What is left of an answer that lasts.
 pub(crate) struct Rest {

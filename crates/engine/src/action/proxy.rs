@@ -24,18 +24,19 @@ use super::proxied::{Rest, relayed_to};
 use super::relay::{Keeping, ReadAhead, Relayed, Source, relay};
 use super::rest;
 use super::upstream_head::{self, Asked, UpstreamBody};
-use crate::count::{Attempting, CountedIdle};
+use crate::answer::log;
+use crate::answer::respond;
 use crate::eval::program::Verdict;
-use crate::exchange::walk::{Next, note_cause};
+use crate::exchange::fields::Fields;
 use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
-use crate::fields::Fields;
-use crate::race::{Either, race};
 use crate::upstream::{
     ConnectFailure, ConnectSettings, IdleKey, Kept, Picked, Picker, Refusal, local_address, open, resolve,
 };
-use crate::watch::{Ends, Watch};
+use crate::walk::{Next, note_cause};
 use crate::worker::Installed;
-use crate::{log, respond};
+use crate::worker::count::{Attempting, CountedIdle};
+use crate::worker::race::{Either, race};
+use crate::worker::watch::{Ends, Watch};
 
 /// Most interim heads before an answer.
 const MAX_INTERIMS: u32 = 16;

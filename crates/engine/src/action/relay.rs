@@ -35,13 +35,13 @@ use weir_wire::{ClientConnection, Incoming, Lent, ReceiveError, SendError, Step}
 
 use super::proxy::LeaseEnd;
 use super::rest;
-use crate::count::Attempting;
+use crate::answer::respond;
+use crate::exchange::fields::Fields;
 use crate::exchange::{Downstream, Exchange, create_spool_file};
-use crate::fields::Fields;
-use crate::respond;
 use crate::upstream::{IdleKey, Kept};
-use crate::watch::Watch;
 use crate::worker::Worker;
+use crate::worker::count::Attempting;
+use crate::worker::watch::Watch;
 
 /// Reads and steps taken ahead before others of the worker have their turn.
 const ROUNDS: usize = 16;

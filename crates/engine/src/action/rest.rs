@@ -46,7 +46,7 @@ pub(super) fn wait(patience: Duration, silent: &mut Duration, due: Option<Instan
 impl Rest {
     /// Carries it to its end. The exchange holds on to no plan meanwhile.
     pub(crate) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
-        crate::residue::of_exchange(exchange);
+        crate::exchange::residue::of_exchange(exchange);
         match self {
             Self::Proxied(rest) => rest.carry(exchange, down).await,
             Self::FastCgi(rest) => rest.carry(exchange, down).await,

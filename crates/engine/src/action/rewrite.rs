@@ -9,8 +9,8 @@ use weir_plan::{CookieAttribute, CookieRewrite, HeaderSet, Proxy, RedirectRewrit
 
 use crate::eval::{render, render_with_groups, text};
 use crate::exchange::Exchange;
-use crate::exchange::walk::Next;
-use crate::fields::Fields;
+use crate::exchange::fields::Fields;
+use crate::walk::Next;
 use crate::worker::Installed;
 
 /// Fills the answer's fields from the endpoint's, without those that are hidden or end at this hop.
@@ -30,7 +30,7 @@ pub(crate) fn take_fields(exchange: &mut Exchange, proxy: &Proxy) {
         fields.rewrite(HeaderId::Location, |value| {
             // What was rewritten counts as Weir's own redirect, so it becomes absolute where those do.
             let to = redirect(exchange, &proxy.redirects, value)?;
-            Some(crate::respond::absolute(exchange, &to).into_owned())
+            Some(crate::answer::respond::absolute(exchange, &to).into_owned())
         });
         fields.rewrite(HeaderId::Refresh, |value| refresh(exchange, &proxy.redirects, value));
         exchange.response.fields = fields;
@@ -178,7 +178,7 @@ fn obey_fields(
     }
     let target = value(HeaderId::XAccelRedirect)?;
     exchange.edit_kept_fields(upstream);
-    crate::edit::as_get(exchange);
+    crate::answer::edit::as_get(exchange);
     if let Some(name) = target.strip_prefix(b"@") {
         let name = String::from_utf8_lossy(name);
         let wanted = format!("@{name}");

@@ -8,9 +8,12 @@ use weir_control::snapshot::{Connections, Snapshot};
 use weir_http::{HeaderId, Method};
 use weir_plan::StatsPage;
 
-use crate::exchange::walk::Next;
+use crate::Page;
+use crate::PageRequest;
+use crate::answer::respond;
 use crate::exchange::{Downstream, Ending, Exchange};
-use crate::{Page, PageRequest, respond, snapshot};
+use crate::walk::Next;
+use crate::worker::snapshot;
 
 /// nginx's `stub_status`.
 pub(crate) async fn stub<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next {

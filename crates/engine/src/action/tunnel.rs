@@ -19,11 +19,11 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
 
 use super::proxy::LeaseEnd;
-use crate::count::Attempting;
-use crate::exchange::walk::Next;
+use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
-use crate::race::{Either, race};
-use crate::respond;
+use crate::walk::Next;
+use crate::worker::count::Attempting;
+use crate::worker::race::{Either, race};
 
 /// Times and limits of a tunnel.
 #[derive(Clone, Copy, Debug)]
@@ -254,7 +254,7 @@ pub(crate) async fn upgraded<D: Downstream>(
 /// Carries what follows a 101, to its end. The exchange holds on to no plan meanwhile.
 pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
     let Upgraded { conn, client, above, below, settings, mut counted, _lease } = tunnel;
-    crate::residue::of_exchange(exchange);
+    crate::exchange::residue::of_exchange(exchange);
     let carried = Carried::default();
     let timer = Timer::new();
     let end = carry(&client, conn.io(), above, below, &settings, &timer, &carried).await;

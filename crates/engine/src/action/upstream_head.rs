@@ -151,7 +151,7 @@ pub(crate) fn write(
                 continue;
             }
             has_host |= field.id == HeaderId::Host;
-            crate::fields::write(&mut head, field);
+            crate::exchange::fields::write(&mut head, field);
         }
     }
     if !has_host {

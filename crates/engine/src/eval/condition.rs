@@ -6,7 +6,7 @@ use std::path::Path;
 
 use weir_plan::{Condition, FileKind, Piece, Subject, Template, Test};
 
-use crate::access;
+use crate::admission::access;
 use crate::exchange::Exchange;
 
 /// Whether a condition holds. A pattern that matches leaves its groups in the exchange.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use weir_plan::{BasicAuth, Op, Respond, RewriteFlag, RouteIx, TargetPart};
 
 use super::{condition, keep_match, render, text};
+use crate::admission::access;
+use crate::answer::edit;
 use crate::exchange::Exchange;
-use crate::{access, edit};
 
 /// What a program came to.
 pub(crate) enum Verdict {

@@ -14,8 +14,8 @@ use weir_expr::{Count, Peeked, Slot, Timer, Var};
 use weir_http::HeaderId;
 use weir_plan::{Action, Manner};
 
+use crate::exchange::fields::FieldName;
 use crate::exchange::{Attempt, Ending, Exchange};
-use crate::fields::FieldName;
 
 /// Appends the value of `var`; false if the exchange has none (logs show `-`).
 pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) -> bool {

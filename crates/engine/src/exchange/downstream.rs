@@ -33,10 +33,14 @@ pub(crate) trait Downstream {
     fn body_done(&self) -> bool;
 
     /// Lines of trailers that came with the request.
-    fn trailers(&self, into: &mut crate::fields::Fields);
+    fn trailers(&self, into: &mut crate::exchange::fields::Fields);
 
     /// Sends an interim head (1xx) with these fields, if the client's version has them.
-    async fn interim(&mut self, status: u16, fields: &crate::fields::Fields) -> Result<(), SendError>;
+    async fn interim(
+        &mut self,
+        status: u16,
+        fields: &crate::exchange::fields::Fields,
+    ) -> Result<(), SendError>;
 
     /// Begins the answer: status and fields are those of `exchange.response`. Nothing may have been begun before.
     fn begin(&mut self, exchange: &mut Exchange, size: BodySize);
@@ -81,7 +85,7 @@ pub(crate) trait Downstream {
     async fn finish(
         &mut self,
         exchange: &Exchange,
-        trailers: &crate::fields::Fields,
+        trailers: &crate::exchange::fields::Fields,
     ) -> Result<(), SendError>;
 
     /// The answer cannot be completed: makes sure that the client sees that.

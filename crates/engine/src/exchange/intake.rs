@@ -31,7 +31,10 @@ pub(crate) async fn buffer<D: Downstream>(exchange: &mut Exchange, down: &mut D)
                     break Err(413);
                 }
                 if let Err(error) = body.keep(piece, settings.memory as usize, &settings.temp_path) {
-                    crate::log::server_error(exchange, &format!("cannot keep a request body: {error}"));
+                    crate::answer::log::server_error(
+                        exchange,
+                        &format!("cannot keep a request body: {error}"),
+                    );
                     break Err(500);
                 }
             }
@@ -58,7 +61,10 @@ pub(crate) fn failed(exchange: &mut Exchange, error: &ReceiveError) -> u16 {
         }
         ReceiveError::Malformed(error) => {
             exchange.ending = Ending::Proxy(Phase::Request);
-            crate::log::client_error(exchange, &format!("client sent invalid chunked body ({error})"));
+            crate::answer::log::client_error(
+                exchange,
+                &format!("client sent invalid chunked body ({error})"),
+            );
             error.status()
         }
         ReceiveError::Closed | ReceiveError::Io(_) => {

@@ -16,10 +16,11 @@ mod captures;
 mod client;
 mod downstream;
 mod ending;
+pub(crate) mod fields;
 pub(crate) mod intake;
 mod request;
+pub(crate) mod residue;
 mod response;
-pub(crate) mod walk;
 
 pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
 pub(crate) use captures::Captured;
@@ -40,7 +41,7 @@ use weir_http::uri::{self, UriError};
 use weir_plan::{Action, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
 
 use crate::eval::Slots;
-use crate::fields::Fields;
+use crate::exchange::fields::Fields;
 use crate::worker::{Installed, Worker};
 
 /// One request and its response.
@@ -81,7 +82,7 @@ pub(crate) struct Exchange {
     /// Bytes a second to the client, if the program or an upstream set it; 0: no limit.
     pub(crate) limit_rate: Option<u64>,
     /// Compressor of the answer's body.
-    pub(crate) encoder: Option<Box<crate::filter::Encoder>>,
+    pub(crate) encoder: Option<Box<crate::answer::filter::Encoder>>,
     /// When the first byte of body was sent, for the rate limit.
     pub(crate) body_began: Option<Instant>,
     /// Fields kept for the log.

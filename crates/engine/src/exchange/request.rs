@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use weir_http::{Method, Version};
 
-use crate::fields::Fields;
+use crate::exchange::fields::Fields;
 
 /// One request.
 #[derive(Default)]

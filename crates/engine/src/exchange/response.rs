@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::fields::Fields;
+use crate::exchange::fields::Fields;
 
 /// The answer.
 #[derive(Default)]

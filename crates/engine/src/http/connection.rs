@@ -16,11 +16,14 @@ use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, HeadFailure, ServerConnection};
 
 use super::h1::H1;
-use crate::door::Held;
-use crate::exchange::{Client, Ending, Exchange, Phase, walk};
-use crate::race::{Either, race};
+use crate::action;
+use crate::answer::log;
+use crate::answer::respond;
+use crate::exchange::{Client, Ending, Exchange, Phase};
+use crate::walk;
+use crate::worker::door::Held;
+use crate::worker::race::{Either, race};
 use crate::worker::{Installed, Worker};
-use crate::{action, log, respond};
 
 /// Most bytes of an unread request body that are read and dropped to keep a connection.
 const MAX_SKIPPED: u64 = 1 << 20;
@@ -187,7 +190,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
             if client.speaks_plain {
                 exchange.handshake_refusal = Some(497);
             } else if let Some(tls) = &listener.tls {
-                exchange.handshake_refusal = crate::access::certificate(&exchange, tls);
+                exchange.handshake_refusal = crate::admission::access::certificate(&exchange, tls);
             }
             walk::run(&mut exchange, h1).await;
             if exchange.tunnel.is_some() {
@@ -368,7 +371,7 @@ fn apply_head_rules(exchange: &mut Exchange, default: SiteIx) -> Result<(), u16>
     let line = exchange.request.line.len() as u64;
     let together = exchange.request.bytes.saturating_sub(line);
     let fields = &mut exchange.request.fields;
-    let too_long = |field: crate::fields::Field<'_>| {
+    let too_long = |field: crate::exchange::fields::Field<'_>| {
         (field.name.len() + field.value.len() + 4) as u64 > after.max_header_line
     };
     if together > after.max_headers + after.max_request_line

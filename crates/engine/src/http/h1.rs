@@ -13,8 +13,8 @@ use weir_policy::limit::{BodyRate, BodyRateConfig};
 use weir_rt::{Buf, Shared, Timer};
 use weir_wire::{Conn, ReceiveError, SendError, SendFraming, ServerConnection};
 
+use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange};
-use crate::fields::Fields;
 
 /// The client's half over HTTP/1.
 pub(crate) struct H1<'a> {
@@ -195,7 +195,7 @@ fn write_fields(exchange: &Exchange, out: &mut Vec<u8>, framing: SendFraming, si
         };
         if !framing_field {
             // A value that a variable brought in may hold what must not stand there: the field is left out then.
-            crate::fields::write(&mut head, field);
+            crate::exchange::fields::write(&mut head, field);
         }
     }
     match framing {

@@ -16,8 +16,8 @@ use weir_plan::{Plan, UpstreamKeepalive};
 use weir_policy::idle::{History, IdleConfig, IdlePool, Parked};
 use weir_wire::ClientConnection;
 
-use crate::count::CountedIdle;
 use crate::worker::Worker;
+use crate::worker::count::CountedIdle;
 
 /// What must be equal for a connection to serve another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,6 +5,8 @@
 //! Driven by: `action::proxy`, `action::fastcgi`, `tcp`.
 
 mod connect;
+pub(crate) mod dns;
+pub(crate) mod health;
 mod idle;
 mod picker;
 mod target;

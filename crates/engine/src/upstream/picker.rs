@@ -16,8 +16,8 @@ use weir_policy::retry::{Facts, Failure, Redispatch, Retry, RetryOn, RetryPolicy
 
 use super::target::{Destination, Named};
 use crate::exchange::{Attempt, Ending, Exchange, Phase};
-use crate::race::{Either, race};
 use crate::worker::Installed;
+use crate::worker::race::{Either, race};
 
 /// An exchange's attempts.
 pub(crate) struct Picker {
@@ -304,7 +304,7 @@ impl Picker {
                     && failure.counts()
                     && lease.fail(now) == Turnover::Disabled
                 {
-                    crate::log::endpoint_disabled(exchange);
+                    crate::answer::log::endpoint_disabled(exchange);
                 }
             }
         }

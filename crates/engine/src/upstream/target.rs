@@ -121,7 +121,7 @@ async fn computed(
         Err(_) => {
             let route = &exchange.route().settings;
             let resolver = route.resolver.as_deref().or(installed.plan.resolver.as_deref());
-            let found = crate::resolve::lookup(&exchange.worker, resolver, name).await;
+            let found = crate::upstream::dns::lookup(&exchange.worker, resolver, name).await;
             let mut ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
             // As in nginx each request begins at one of them by chance: they share the load.
             let first = exchange.worker.random() % ips.len().max(1) as u64;

@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use weir_plan::{RouteFeatures, Symlinks};
 
 use super::{leaves_root, open, refused, text};
+use crate::answer::log;
 use crate::eval::render;
 use crate::exchange::Exchange;
-use crate::exchange::walk::Next;
-use crate::log;
+use crate::walk::Next;
 use crate::worker::{Installed, Worker};
 
 /// Internal redirects that are done in place; the rest is left to the walk, which counts.

@@ -16,9 +16,9 @@ use weir_plan::{Listing, ListingFormat, Symlinks};
 use weir_telemetry::LogClock;
 
 use super::{open, refused};
-use crate::exchange::walk::Next;
+use crate::answer::respond;
 use crate::exchange::{Downstream, Ending, Exchange};
-use crate::respond;
+use crate::walk::Next;
 
 /// Characters of a name that are shown in HTML; longer names are cut.
 const SHOWN: usize = 50;

@@ -32,10 +32,11 @@ use rustix::io::Errno;
 use weir_http::uri::{Escape, escape};
 use weir_http::{HeaderId, Method, Version};
 
-use crate::exchange::walk::Next;
+use crate::answer::filter;
+use crate::answer::log;
 use crate::exchange::{Downstream, Exchange};
+use crate::walk::Next;
 use crate::worker::Installed;
-use crate::{filter, log};
 use cache::Found;
 use index::Index;
 

@@ -11,9 +11,9 @@ use weir_wire::SendError;
 
 use super::cache::StaticFile;
 use super::send::{body, part};
+use crate::answer::respond;
+use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange};
-use crate::fields::Fields;
-use crate::respond;
 
 /// Sends these parts of a file.
 pub(super) async fn send<D: Downstream>(

@@ -16,10 +16,10 @@ use weir_wire::SendError;
 use super::cache::{StaticFile, Way};
 use super::{ranges, usual};
 use crate::action::rest;
-use crate::exchange::walk::Next;
+use crate::answer::respond;
+use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange};
-use crate::fields::Fields;
-use crate::respond;
+use crate::walk::Next;
 
 /// Fields of requests that make more of them than "the whole file".
 const SPECIAL: u128 = HeaderId::IfMatch.bit()

@@ -12,8 +12,8 @@ use weir_plan::{RouteFeatures, StaticFiles};
 
 use super::cache::StaticFile;
 use super::send;
+use crate::answer::respond;
 use crate::exchange::{Downstream, Exchange};
-use crate::respond;
 
 /// What may change an answer or ask for its fields.
 const UNUSUAL: RouteFeatures = RouteFeatures::RESPONSE_EDITS

@@ -15,7 +15,7 @@ use weir_rt::{
     ServerVerify, SessionCache, Trust,
 };
 
-use crate::shared::Shared;
+use crate::worker::shared::Shared;
 
 /// Debian's bundle of the authorities that the system trusts.
 const SYSTEM_CAS: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -35,7 +35,7 @@ pub(crate) struct Prepared {
     /// TLS towards endpoints, by index.
     pub(crate) client_tls: Vec<ClientTls>,
     /// Its log targets.
-    pub(crate) logs: crate::logs::Targets,
+    pub(crate) logs: crate::logging::Targets,
 }
 
 impl Prepared {

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use weir_plan::Service;
 use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
-use crate::door::Held;
 use crate::exchange::Client;
-use crate::race::{Either, Signal, race};
+use crate::worker::door::Held;
+use crate::worker::race::{Either, Signal, race};
 use crate::worker::{Installed, SocketKey, Worker};
 
 /// Pause after an accept that failed for want of descriptors or memory.
@@ -193,7 +193,8 @@ async fn settle(worker: Rc<Worker>, mut held: Held, stream: Stream, mut client: 
     let timer = Timer::new();
     let mut ahead = weir_rt::Buf::new();
     let settled =
-        crate::handshake::settle(&worker, &installed, ix, stream, &timer, &mut client, &mut ahead).await;
+        crate::entry::handshake::settle(&worker, &installed, ix, stream, &timer, &mut client, &mut ahead)
+            .await;
     let Some(conn) = settled else { return };
     if client.tls.is_some() {
         held.encrypt();

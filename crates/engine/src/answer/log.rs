@@ -15,10 +15,10 @@ use weir_plan::{AccessLog, Manner, Piece, Service, TcpIx, TcpService, Template, 
 use weir_telemetry::Level;
 use weir_telemetry::log::{escape_default, escape_json};
 
-use crate::count::Session;
 use crate::eval::{apply, condition, text, vars};
 use crate::exchange::{Attempt, Ending, Exchange, Phase};
-use crate::logs::level;
+use crate::logging::level;
+use crate::worker::count::Session;
 
 /// The client closed before there was an answer: nginx's status for it.
 const CLIENT_CLOSED: u16 = 499;

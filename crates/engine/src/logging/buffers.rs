@@ -16,10 +16,10 @@ use weir_plan::LogIx;
 use weir_policy::Millis;
 use weir_telemetry::{BufferOptions, LogBuffer, LogClock, TargetSpec};
 
-use super::targets::Target;
 use super::{Logs, Targets};
-use crate::race::{Signal, race};
+use crate::logging::targets::Target;
 use crate::worker::Worker;
+use crate::worker::race::{Signal, race};
 
 /// Files with computed names that a worker holds open for one log.
 const MOST_NAMED: usize = 64;

@@ -14,11 +14,12 @@ use weir_http::{HeaderId, Method};
 use weir_plan::{Manner, Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
+use crate::answer::edit;
+use crate::answer::filter;
 use crate::eval::{render, text};
-use crate::exchange::walk::Next;
+use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
-use crate::fields::Fields;
-use crate::{edit, filter};
+use crate::walk::Next;
 
 /// Begins an answer whose status and fields are in `exchange.response`: applies the route's edits and compression.
 pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: BodySize) {

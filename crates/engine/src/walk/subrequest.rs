@@ -12,9 +12,10 @@ use weir_http::HeaderId;
 use weir_plan::AuthRequest;
 use weir_wire::{ReceiveError, SendError};
 
-use crate::exchange::{BodySize, Downstream, Exchange, walk};
-use crate::fields::Fields;
-use crate::log;
+use crate::answer::log;
+use crate::exchange::fields::Fields;
+use crate::exchange::{BodySize, Downstream, Exchange};
+use crate::walk;
 
 /// Most bytes of a body that are read and dropped so that its connection can be kept.
 const MOST_DROPPED: u64 = 1 << 20;

@@ -19,8 +19,9 @@ use weir_policy::pool::PoolShared;
 use weir_rt::{IoChoice, RuntimeConfig};
 use weir_telemetry::Registry;
 
-use crate::health::Checked;
-use crate::{EngineOptions, Pages};
+use crate::EngineOptions;
+use crate::Pages;
+use crate::upstream::health::Checked;
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
     /// Counters.
     pub(crate) registry: Registry,
     /// Log targets.
-    pub(crate) logs: crate::logs::Logs,
+    pub(crate) logs: crate::logging::Logs,
     /// Pages that are rendered outside the engine.
     pub(crate) pages: Arc<dyn Pages>,
     /// TLS ticket keys, kept over all plans.
@@ -53,7 +54,7 @@ pub(crate) struct Shared {
     /// Panics that cost a worker its connections.
     pub(crate) worker_deaths: AtomicU64,
     /// Whether memory is short.
-    pub(crate) memory: crate::memory::Pressure,
+    pub(crate) memory: crate::worker::memory::Pressure,
     io: IoChoice,
     origin: Instant,
     seed: u64,
@@ -97,7 +98,7 @@ impl Shared {
         Ok(Self {
             hostname,
             registry: Registry::new(),
-            logs: crate::logs::Logs::start(options.logs, plan)?,
+            logs: crate::logging::Logs::start(options.logs, plan)?,
             pages: options.pages,
             tickets: weir_rt::Tickets::new().ok(),
             started_unix: unix_seconds(),
@@ -109,7 +110,7 @@ impl Shared {
             driver: OnceLock::new(),
             panics: AtomicU64::new(0),
             worker_deaths: AtomicU64::new(0),
-            memory: crate::memory::Pressure::default(),
+            memory: crate::worker::memory::Pressure::default(),
             io: options.io,
             // Zero means "never" in policies.
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),

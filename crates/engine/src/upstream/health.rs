@@ -23,10 +23,10 @@ use weir_rt::{Buf, Runtime, Sender, Timer};
 use weir_telemetry::Level;
 use weir_wire::{ClientConnection, Conn, SendFraming, Step};
 
-use crate::prepared::Prepared;
-use crate::race::{Signal, race};
-use crate::shared::Shared;
 use crate::upstream::{ConnectFailure, ConnectSettings, open};
+use crate::worker::prepared::Prepared;
+use crate::worker::race::{Signal, race};
+use crate::worker::shared::Shared;
 
 /// Most bytes of an answer that are looked at.
 const MAX_BODY: usize = 64 << 10;

@@ -14,7 +14,7 @@ use weir_control::ListenerId;
 use weir_plan::Service;
 use weir_policy::limit::Quota;
 
-use crate::count::Entrance;
+use crate::worker::count::Entrance;
 use crate::worker::{Installed, Worker};
 
 /// What all connections of a listener count in.

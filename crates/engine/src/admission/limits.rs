@@ -7,9 +7,9 @@ use weir_expr::settings::LogLevel;
 use weir_plan::{LimitConn, LimitReq};
 use weir_policy::limit::{RateDelay, RateLimit, RateRule, RateVerdict};
 
+use crate::answer::log;
 use crate::eval::text;
 use crate::exchange::{Ending, Exchange, Phase};
-use crate::log;
 use crate::worker::Installed;
 
 /// Checks all limits of the current route; may wait. `Err`: the status to refuse with.

@@ -16,9 +16,9 @@ use weir_plan::{Address, Plan, ProxyTarget, Service, TcpAction};
 use weir_policy::pool::{Balance, PoolShared, Standing};
 use weir_telemetry::{BackKey, FrontKey};
 
-use crate::logs::unix_millis;
-use crate::prepared::Prepared;
-use crate::shared::Shared;
+use crate::logging::unix_millis;
+use crate::worker::prepared::Prepared;
+use crate::worker::shared::Shared;
 
 /// Everything, as a plan names it.
 pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
@@ -129,7 +129,7 @@ pub(crate) fn process(shared: &Shared) -> Process {
         plans: shared.live_plans(),
         worker_deaths: shared.worker_deaths.load(Relaxed),
         memory_budget: shared.memory.budget(),
-        memory_in_use: crate::memory::in_use(),
+        memory_in_use: crate::worker::memory::in_use(),
         shed: shared.memory.shed.load(Relaxed),
         descriptors: descriptors(),
         descriptor_limit: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),

@@ -5,16 +5,22 @@
 //! Never: knows how an action answers.
 //! Driven by: `http::connection`, once a request.
 
+pub(crate) mod subrequest;
+
 use std::sync::Arc;
 
 use weir_plan::{Action, Cause, ErrorTarget, Manner, Respond, RouteFeatures, RouteIx, TryLast};
 
-use super::{Downstream, Ending, Exchange, Phase, Verified};
+use crate::action;
+use crate::admission::access;
+use crate::answer::edit;
+use crate::answer::log;
+use crate::answer::respond;
 use crate::eval::program::{self, Verdict};
 use crate::eval::{keep_match, render, text};
-use crate::watch::{Ends, Watch};
+use crate::exchange::{Downstream, Ending, Exchange, Phase, Verified};
 use crate::worker::Installed;
-use crate::{access, action, edit, log, respond};
+use crate::worker::watch::{Ends, Watch};
 
 /// Internal redirects, route searches and error pages of one exchange, all together (nginx: 10).
 const MAX_REDIRECTS: u8 = 10;
@@ -217,7 +223,7 @@ async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed:
 /// The current route from its program on.
 async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
     // As nginx: a declared body that is too large is refused before anything answers, be it a mere `return`.
-    if !exchange.in_error_page && super::intake::declared_too_large(exchange) {
+    if !exchange.in_error_page && crate::exchange::intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
     let route = installed.plan.route(exchange.route);
@@ -297,7 +303,7 @@ async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option
     }
     let asked_for = exchange.asked_for.is_some();
     if route.features.intersects(RouteFeatures::LIMIT_REQ | RouteFeatures::LIMIT_CONN) && !asked_for {
-        match crate::limits::check(exchange, installed).await {
+        match crate::admission::limits::check(exchange, installed).await {
             Ok(()) => {}
             Err(status) => return Some(Next::Status(status)),
         }

@@ -15,13 +15,13 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
 
 use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
-use crate::count::Attempting;
-use crate::door::Held;
+use crate::answer::log;
 use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
 use crate::exchange::{Client, Ending, Exchange, Peeked, Phase};
-use crate::log;
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, local_address, open, resolve};
+use crate::worker::count::Attempting;
+use crate::worker::door::Held;
 use crate::worker::{Installed, Worker};
 
 /// Serves a connection to a TCP service.
@@ -46,7 +46,7 @@ pub(crate) async fn serve(
             log::session_ended(&mut session, tcp);
         }
         Begun::Connected(connected) => {
-            let tcp = crate::residue::of_session(&mut session, listener, tcp);
+            let tcp = crate::exchange::residue::of_session(&mut session, listener, tcp);
             held.release_plan();
             carry_session(&mut session, *connected, &conn, ahead, &timer).await;
             session.response.status = 200;
@@ -76,7 +76,7 @@ async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer, a
     let installed = session.installed.clone();
     let service = installed.plan.tcp_service(tcp);
     if let Some(rules) = &service.real_ip {
-        crate::access::real_ip(session, rules);
+        crate::admission::access::real_ip(session, rules);
     }
     if let Err(status) = admitted(session, &installed, tcp) {
         return Begun::Ended(status);
@@ -169,7 +169,7 @@ fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result
         session.ending = Ending::Proxy(Phase::Request);
         return Err(403);
     }
-    crate::limits::sessions(session, installed, &service.limit_conn)
+    crate::admission::limits::sessions(session, installed, &service.limit_conn)
 }
 
 /// An endpoint, connected. `Err`: nginx's session status.

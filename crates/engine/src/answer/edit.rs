@@ -10,7 +10,7 @@ use weir_plan::{EditKind, Expires, HeaderEdit, Pattern};
 
 use crate::eval::{condition, text};
 use crate::exchange::Exchange;
-use crate::fields::{FieldName, Fields};
+use crate::exchange::fields::{FieldName, Fields};
 
 /// Edits the request.
 pub(crate) fn request(exchange: &mut Exchange, edit: &HeaderEdit) {

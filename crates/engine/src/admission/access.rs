@@ -20,8 +20,8 @@ use weir_http::HeaderId;
 use weir_plan::{Access, BasicAuth, Client, ListenerTls, Password, RealIp, RealIpSource, Users};
 
 use crate::eval::{hash, text};
+use crate::exchange::fields::FieldName;
 use crate::exchange::{Exchange, Verified};
-use crate::fields::FieldName;
 
 /// Most matches remembered by a worker.
 const REMEMBERED: usize = 4096;
@@ -126,7 +126,7 @@ pub(crate) async fn check_and_ask(
     if !access.any {
         return match check(exchange, access) {
             Some(status) => Some(status),
-            None => crate::subrequest::ask(exchange, ask).await,
+            None => crate::walk::subrequest::ask(exchange, ask).await,
         };
     }
     let by_address = access.rules.verdict(client(exchange));
@@ -134,7 +134,7 @@ pub(crate) async fn check_and_ask(
     if by_address == Some(true) || by_user == Some(true) {
         return None;
     }
-    match crate::subrequest::ask(exchange, ask).await {
+    match crate::walk::subrequest::ask(exchange, ask).await {
         // A challenge is worth more to the client than a refusal.
         Some(403) if access.basic.is_some() => {
             access.basic.iter().for_each(|auth| challenge(exchange, auth));
@@ -175,7 +175,10 @@ pub(crate) fn user_matches(exchange: &mut Exchange, auth: &BasicAuth) -> bool {
                 Ok(Some(stored)) => remembered(&stored, &given.password),
                 Ok(None) => false,
                 Err(error) => {
-                    crate::log::server_error(exchange, &format!("cannot read {}: {error}", path.display()));
+                    crate::answer::log::server_error(
+                        exchange,
+                        &format!("cannot read {}: {error}", path.display()),
+                    );
                     false
                 }
             }

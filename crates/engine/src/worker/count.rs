@@ -22,7 +22,7 @@ use weir_telemetry::{
 };
 
 use crate::exchange::{Ending, Exchange, Phase};
-use crate::shared::Shared;
+use crate::worker::shared::Shared;
 
 /// A handle that costs no atomic operation to clone: `Arc` is for the registry, which other threads read.
 type Cells<T> = Rc<Arc<T>>;

@@ -6,6 +6,15 @@
 //! Driven by: [`crate::Engine`], through orders in a mailbox.
 //! Why: a thread a core and nothing contended between them; see LIFECYCLE.md for how orders are carried out.
 
+pub(crate) mod count;
+pub(crate) mod door;
+pub(crate) mod memory;
+pub(crate) mod prepared;
+pub(crate) mod race;
+pub(crate) mod shared;
+pub(crate) mod snapshot;
+pub(crate) mod watch;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -21,13 +30,13 @@ use weir_plan::{ListenerIx, PartOf, Plan, PoolIx};
 use weir_policy::pool::Pool;
 use weir_rt::{Receiver, Sender};
 
-use crate::accept::AcceptLoop;
-use crate::door::Door;
+use crate::entry::accept::AcceptLoop;
 use crate::exchange::{Client, Exchange};
-use crate::logs::WorkerLogs;
-use crate::prepared::Prepared;
-use crate::race::Signal;
-use crate::shared::Shared;
+use crate::logging::WorkerLogs;
+use crate::worker::door::Door;
+use crate::worker::prepared::Prepared;
+use crate::worker::race::Signal;
+use crate::worker::shared::Shared;
 
 /// Exchanges, and memory for heads, kept for the next requests.
 const KEPT_EXCHANGES: usize = 256;
@@ -170,7 +179,7 @@ pub(crate) struct Worker {
     /// Log lines on their way.
     pub(crate) logs: WorkerLogs,
     /// Counters of this worker.
-    pub(crate) counters: crate::count::Counters,
+    pub(crate) counters: crate::worker::count::Counters,
     installed: RefCell<Rc<Installed>>,
     /// Plans of listeners that are gone, for the connections that came in through them.
     retired: RefCell<HashMap<ListenerId, (Rc<Installed>, usize)>>,
@@ -189,7 +198,7 @@ pub(crate) struct Worker {
     random: Cell<u64>,
     /// The time of a wake-up, and the same for policies.
     millis: Cell<(Instant, weir_policy::Millis)>,
-    clock: RefCell<crate::logs::Clock>,
+    clock: RefCell<crate::logging::Clock>,
     panic_next: Cell<bool>,
     panic_next_accept: Cell<bool>,
     text: RefCell<Vec<u8>>,
@@ -205,7 +214,7 @@ impl Worker {
             idle: crate::upstream::IdleConnections::default(),
             files: crate::action::files::FileCache::default(),
             logs: WorkerLogs::default(),
-            counters: crate::count::Counters::new(&shared, id),
+            counters: crate::worker::count::Counters::new(&shared, id),
             installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),
             retired: RefCell::default(),
             connections: RefCell::default(),
@@ -543,7 +552,7 @@ impl Drop for Ending {
 async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Receiver<Order>) {
     let worker = Rc::new(Worker::new(id, shared, given.prepared.clone()));
     let _ending = Ending(worker.clone());
-    crate::logs::keep_flushing(&worker);
+    crate::logging::keep_flushing(&worker);
     let held: Vec<SocketKey> = given.sockets.keys().copied().collect();
     worker.change_sockets(given.sockets_again(), &held, &[]).await;
     worker.resting.set(given.resting);
@@ -555,9 +564,9 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Rece
             if worker.total.get() == 0 {
                 break;
             }
-            match crate::race::race(orders.recv(), worker.ended.next()).await {
-                crate::race::Either::Left(order) => order,
-                crate::race::Either::Right(()) => continue,
+            match crate::worker::race::race(orders.recv(), worker.ended.next()).await {
+                crate::worker::race::Either::Left(order) => order,
+                crate::worker::race::Either::Right(()) => continue,
             }
         } else {
             orders.recv().await

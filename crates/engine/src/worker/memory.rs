@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::shared::Shared;
+use crate::worker::shared::Shared;
 
 /// Between two looks at the memory in use, while more than half of the budget is.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
