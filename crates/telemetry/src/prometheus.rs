@@ -339,6 +339,21 @@ mod tests {
         }
     }
 
+    /// A page that names a metric which is not there sends its reader searching.
+    #[test]
+    fn metrics_that_the_documentation_names_exist() {
+        let page = include_str!("../../../docs/observing.md");
+        let source = include_str!("prometheus.rs");
+        let names = |text: &'static str| text.split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
+        let named: Vec<_> =
+            names(page).filter(|name| name.starts_with("weir_") && *name != "weir_metrics").collect();
+        assert!(named.len() > 10, "the page names {} metrics", named.len());
+        for name in named {
+            let quoted = format!("\"{name}\"");
+            assert!(source.contains(&quoted), "{name} stands in docs/observing.md and is no metric");
+        }
+    }
+
     /// The rules of the format: each metric named once by HELP and TYPE, its samples in one block after them.
     #[test]
     fn every_sample_follows_its_type() {
