@@ -4,7 +4,7 @@
 //! Never: knows the model or a configuration language, binds sockets, reads certificates from disk; it is given a
 //! plan, sockets and log files.
 //! Driven by: the binary, through [`Engine`].
-//! Why: a plan is swapped under live traffic; see LIFECYCLE.md beside this crate's manifest.
+//! Why: a plan is swapped under live traffic; nothing that lives long holds on to one.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod answer;
 mod entry;
 mod eval;
 mod exchange;
+mod files;
 mod http;
 mod logging;
 mod tcp;
@@ -29,56 +30,19 @@ use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
 use weir_control::snapshot::Snapshot;
-use weir_plan::{Plan, StatsPage};
+use weir_plan::Plan;
 pub use weir_rt::IoChoice;
 
+use entry::accept::SocketKey;
+use entry::run::{Handle, Order};
+use upstream::health;
 use worker::prepared::Prepared;
 use worker::shared::Shared;
-use worker::{Handle, Order, SocketKey};
+use worker::{count, memory, shared, snapshot};
 
+pub use eval::vars::NGINX_LANGUAGE;
 pub use logging::{LogFile, LogFiles};
-
-/// The nginx whose language is read; `$nginx_version`.
-pub const NGINX_LANGUAGE: &str = "1.31.0";
-
-/// Pages that are rendered from figures, outside the data plane.
-pub trait Pages: Send + Sync {
-    /// Answers a request for HAProxy's statistics page.
-    fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
-
-    /// Prometheus exposition.
-    fn metrics(&self, snapshot: &Snapshot) -> Page;
-}
-
-/// A request for a page.
-#[derive(Clone, Copy, Debug)]
-pub struct PageRequest<'a> {
-    /// Path with query, as received.
-    pub target: &'a [u8],
-    /// Value of the Authorization field.
-    pub authorization: Option<&'a [u8]>,
-}
-
-/// A rendered page.
-#[derive(Clone, Debug)]
-pub struct Page {
-    /// Status.
-    pub status: u16,
-    /// Fields, Content-Type among them.
-    pub headers: Vec<(&'static str, String)>,
-    /// Body.
-    pub body: Vec<u8>,
-}
-
-/// What an engine is started with.
-pub struct EngineOptions {
-    /// Driver of the workers' sockets.
-    pub io: IoChoice,
-    /// Pages that are rendered outside.
-    pub pages: Arc<dyn Pages>,
-    /// Log files that were opened with other rights; the rest is opened by path.
-    pub logs: LogFiles,
-}
+pub use worker::options::{EngineOptions, Page, PageRequest, Pages};
 
 /// A listening socket, named so that it is known again.
 pub struct Socket {
@@ -99,7 +63,7 @@ pub struct Engine {
     /// end with the engine only: one that ended by itself could not be told from one that is wanted again.
     resting: Vec<Handle>,
     sockets: HashMap<SocketKey, (Arc<OwnedFd>, usize)>,
-    health: upstream::health::Checks,
+    health: health::Checks,
 }
 
 impl Engine {
@@ -117,10 +81,10 @@ impl Engine {
         shared.set_limits(&plan);
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
-        let health = upstream::health::Checks::start(&shared, &prepared)?;
+        let health = health::Checks::start(&shared, &prepared)?;
         let telling = shared.clone();
         weir_rt::weigh_sendfile(move |weighed| telling.tell_weighed(weighed));
-        worker::memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
+        memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
         let mut engine = Self {
             shared,
             prepared,
@@ -147,11 +111,11 @@ impl Engine {
         self.shared.set_limits(&self.prepared.plan);
         self.shared.note_plan(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
-        self.shared.last_reload.store(worker::shared::unix_seconds(), Ordering::Relaxed);
+        self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
         self.health.follow(&self.shared, &self.prepared)?;
         self.resize(workers.max(1))?;
         self.install(sockets)?;
-        worker::count::forget_unknown(&self.shared, &self.prepared.plan);
+        count::forget_unknown(&self.shared, &self.prepared.plan);
         Ok(())
     }
 
@@ -216,7 +180,7 @@ impl Engine {
 
     /// Figures of the whole process.
     pub fn snapshot(&self) -> Snapshot {
-        worker::snapshot::take(&self.shared, &self.prepared)
+        snapshot::take(&self.shared, &self.prepared)
     }
 
     /// Panics in the next request of the first worker: for tests of what a panic costs.
@@ -251,8 +215,10 @@ impl Engine {
             // One that rests is woken rather than a further one started, so that threads never pile up.
             let worker = match self.resting.pop() {
                 Some(worker) => worker,
-                None => worker::start(self.active.len() as u16, self.shared.clone(), self.prepared.clone())
-                    .map_err(|error| format!("cannot start a worker: {error}"))?,
+                None => {
+                    entry::run::start(self.active.len() as u16, self.shared.clone(), self.prepared.clone())
+                        .map_err(|error| format!("cannot start a worker: {error}"))?
+                }
             };
             self.active.push(worker);
         }
@@ -322,9 +288,4 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// A plain connection.
-pub(crate) fn plain(stream: weir_rt::Stream) -> weir_wire::Conn {
-    weir_wire::Conn::Plain(stream)
 }

@@ -10,56 +10,22 @@ use std::time::{Duration, Instant};
 use weir_expr::settings::UpstreamSettings;
 use weir_http::fastcgi::{self, CgiHead, Decoder, FastCgiEvent};
 use weir_http::{HeadRules, HeaderId, Parsed, UnusualNames};
-use weir_plan::{Action, FastCgi};
+use weir_plan::FastCgi;
 use weir_policy::retry::{Failure, Retry};
 use weir_rt::{Buf, LARGE, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{Conn, SendError};
 
+use super::lasting;
 use super::relay::Relayed;
-use super::rest;
-use crate::answer::log;
 use crate::answer::respond;
+use crate::exchange::errors;
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
+use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Next, Phase, intake};
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, open, resolve};
-use crate::walk::Next;
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
-
-/// Appends `$fastcgi_script_name`.
-pub(crate) fn append_script_name(exchange: &Exchange, out: &mut Vec<u8>) {
-    let Action::FastCgi(fastcgi) = &exchange.route().action else {
-        return out.extend_from_slice(&exchange.request.path);
-    };
-    if let Some((script, _)) = split(exchange, fastcgi) {
-        out.extend_from_slice(script);
-        return;
-    }
-    out.extend_from_slice(&exchange.request.path);
-    if exchange.request.path.ends_with(b"/")
-        && let Some(index) = &fastcgi.index
-    {
-        out.extend_from_slice(index.as_bytes());
-    }
-}
-
-/// Appends `$fastcgi_path_info`.
-pub(crate) fn append_path_info(exchange: &Exchange, out: &mut Vec<u8>) {
-    if let Action::FastCgi(fastcgi) = &exchange.route().action
-        && let Some((_, info)) = split(exchange, fastcgi)
-    {
-        out.extend_from_slice(info);
-    }
-}
-
-/// Script and path info, where the path is split.
-fn split<'e>(exchange: &'e Exchange, fastcgi: &FastCgi) -> Option<(&'e [u8], &'e [u8])> {
-    let path = &exchange.request.path[..];
-    let captures = fastcgi.split_path_info.as_ref()?.matches(path)?;
-    Some((captures.text(1, path), captures.text(2, path)))
-}
 
 /// How one attempt failed.
 struct Failed {
@@ -92,14 +58,14 @@ pub(crate) async fn serve<D: Downstream>(
     down: &mut D,
     installed: &Installed,
     fastcgi: &FastCgi,
-) -> Next {
+) -> Next<Box<Rest>> {
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
     let resolved = match resolve(exchange, installed, &fastcgi.target).await {
         Ok(resolved) => resolved,
         Err((status, why)) => {
-            log::upstream_error(exchange, &why);
+            errors::upstream_error(exchange, &why);
             return Next::Status(status);
         }
     };
@@ -117,7 +83,7 @@ pub(crate) async fn serve<D: Downstream>(
         let picked = match picker.next(exchange, installed).await {
             Ok(picked) => picked,
             Err(refusal) => {
-                log::upstream_error(exchange, refusal.why);
+                errors::upstream_error(exchange, refusal.why);
                 exchange.ending = Ending::ServerAborted(Phase::Connect);
                 return Next::Status(refusal.status);
             }
@@ -150,7 +116,7 @@ pub(crate) async fn serve<D: Downstream>(
                 }
             }
             Err(Stop::Own(why)) => {
-                log::server_error(exchange, &why);
+                errors::server_error(exchange, &why);
                 return Next::Status(500);
             }
             Err(Stop::Endpoint(failed)) => failed,
@@ -161,7 +127,7 @@ pub(crate) async fn serve<D: Downstream>(
             record.response = Some(elapsed);
             record.status = failed.failure.status();
         }
-        log::upstream_error(exchange, &failed.why);
+        errors::upstream_error(exchange, &failed.why);
         if picker.failed(exchange, installed, failed.failure, failed.sent, true) == Retry::No {
             exchange.ending = match failed.failure {
                 Failure::Timeout | Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Headers),
@@ -288,7 +254,7 @@ async fn write(conn: &Conn, bytes: &[u8], timer: &Timer, timeout: Duration) -> R
             Ok(Ok(())) => continue,
             Ok(Err(error)) => (
                 Failure::Io,
-                format!("send() failed ({}) while sending request to upstream", log::system(&error)),
+                format!("send() failed ({}) while sending request to upstream", errors::system(&error)),
             ),
             Err(_) => (Failure::Timeout, "upstream timed out while sending a request".to_owned()),
         };
@@ -364,7 +330,7 @@ impl Answer {
                 FastCgiEvent::Stderr(range) => {
                     let said = String::from_utf8_lossy(&self.input[range.clone()]).trim_end().to_owned();
                     self.input.consume(range.end);
-                    log::upstream_error(
+                    errors::upstream_error(
                         exchange,
                         &format!(
                             "FastCGI sent in stderr: \"{said}\" while reading response header from upstream"
@@ -388,7 +354,7 @@ impl Answer {
                         ),
                         Ok(Err(error)) => (
                             Failure::Io,
-                            format!("recv() failed ({}) while reading upstream", log::system(&error)),
+                            format!("recv() failed ({}) while reading upstream", errors::system(&error)),
                         ),
                         Err(_) => (
                             Failure::Timeout,
@@ -411,7 +377,7 @@ async fn forward<D: Downstream>(
     fastcgi: &FastCgi,
     (mut answer, mut counted): (Answer, Attempting),
     (timer, watch): (&Timer, &Watch),
-) -> Next {
+) -> Next<Box<Rest>> {
     let status = answer.head.status();
     exchange.response.status = status;
     exchange.response.upstream_fields.clear();
@@ -443,12 +409,11 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     respond::start(exchange, down, size);
-    let waits = (timer, watch, rest::due(exchange));
+    let waits = (timer, watch, lasting::due(exchange));
     match relay(exchange, down, &mut answer, settings.read_timeout, waits).await {
         Ok(Relayed::Lasting) => {
             let rest = Rest { answer, counted, settings: fastcgi.settings.clone(), status };
-            exchange.rest = Some(Box::new(rest::Rest::FastCgi(rest)));
-            Next::Done
+            Next::Later(Box::new(rest))
         }
         relayed => relayed_to(exchange, down, counted, status, relayed.map(drop)),
     }
@@ -481,17 +446,17 @@ fn relayed_to<D: Downstream>(
     mut counted: Attempting,
     status: u16,
     relayed: Result<(), Relay>,
-) -> Next {
+) -> Next<Box<Rest>> {
     let mut next = Next::Done;
     match relayed {
         Ok(()) => {}
-        Err(Relay::Client(error)) => respond::client_failed(exchange, down, &error),
+        Err(Relay::Client(error)) => down.fail(exchange, &error),
         Err(Relay::Endpoint(failed)) => {
             exchange.ending = match failed.failure {
                 Failure::Timeout => Ending::ServerTimeout(Phase::Data),
                 _ => Ending::ServerAborted(Phase::Data),
             };
-            log::upstream_error(exchange, &failed.why);
+            errors::upstream_error(exchange, &failed.why);
             if down.retract(exchange) {
                 next = Next::Status(failed.failure.status());
             } else {
@@ -544,13 +509,13 @@ async fn relay<D: Downstream>(
             let ended = respond::end(exchange, down, &Fields::default()).await;
             return ended.map(|()| Relayed::Whole).map_err(of_client);
         }
-        if rest::is_due(due) {
+        if lasting::is_due(due) {
             return Ok(Relayed::Lasting);
         }
         if answer.input.is_empty() {
             respond::flush(exchange, down).await.map_err(Relay::Client)?;
         }
-        let (patience, wait) = rest::wait(patience, &mut answer.silent, due);
+        let (patience, wait) = lasting::wait(patience, &mut answer.silent, due);
         let gone = |_| Relay::Client(SendError::Io(std::io::ErrorKind::ConnectionReset.into()));
         match watch.over(answer.next(exchange, timer, wait)).await.map_err(gone)? {
             Err(failed) if failed.failure == Failure::Timeout && wait < patience => answer.silent = wait,

@@ -2,12 +2,14 @@
 
 pub(crate) mod fastcgi;
 pub(crate) mod files;
-pub(crate) mod proxied;
+mod lasting;
+pub(crate) mod later;
+mod proxied;
 pub(crate) mod proxy;
-pub(crate) mod relay;
-pub(crate) mod rest;
-pub(crate) mod rewrite;
+mod relay;
+mod rewrite;
 pub(crate) mod status;
-pub(crate) mod sticky;
 pub(crate) mod tunnel;
-pub(crate) mod upstream_head;
+mod upstream_head;
+
+pub(crate) use later::Later;

@@ -2,8 +2,9 @@
 //!
 //! Owns: what is noted and logged of an answer that was carried, wholly or not.
 //! Never: carries bytes; `relay` does.
-//! Driven by: `action::proxy` where the answer is soon over, `action::rest` where it lasts.
+//! Driven by: `action::proxy` where the answer is soon over, `action::later` where it lasts.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use weir_expr::settings::UpstreamSettings;
@@ -12,10 +13,8 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::ReceiveError;
 
 use super::relay::{ReadAhead, Relay, Source, relay};
-use crate::answer::log;
-use crate::answer::respond;
-use crate::exchange::{Downstream, Ending, Exchange, Phase};
-use crate::walk::Next;
+use crate::exchange::errors;
+use crate::exchange::{Downstream, Ending, Exchange, Next, Phase};
 use crate::worker::watch::{Ends, Watch};
 
 /// What is left of an answer that lasts.
@@ -34,18 +33,18 @@ impl Rest {
         let (waits, patience) = ((&timer, &watch, None), self.settings.read_timeout);
         let relayed = relay(exchange, down, patience, waits, &mut self.ahead, &mut self.source).await;
         // Something of it was sent long ago: nothing else can be answered.
-        let _ = relayed_to(exchange, down, self.source, self.status, relayed.map(drop));
+        let _: Next<Infallible> = relayed_to(exchange, down, self.source, self.status, relayed.map(drop));
     }
 }
 
 /// Notes how an answer ended.
-pub(super) fn relayed_to<D: Downstream>(
+pub(super) fn relayed_to<D: Downstream, L>(
     exchange: &mut Exchange,
     down: &mut D,
     source: Source<'_>,
     status: u16,
     relayed: Result<(), Relay>,
-) -> Next {
+) -> Next<L> {
     let (length, head, ended) = source.came();
     let over = source.is_over();
     let mut counted = source.into_counted();
@@ -58,12 +57,12 @@ pub(super) fn relayed_to<D: Downstream>(
     match relayed {
         Ok(()) => counted.end(AttemptEnd::Answer(status), exchange),
         Err(Relay::Client(error)) => {
-            respond::client_failed(exchange, down, &error);
+            down.fail(exchange, &error);
             let end = if over { AttemptEnd::Answer(status) } else { AttemptEnd::ClientAbort };
             counted.end(end, exchange);
         }
         Err(Relay::Own(error)) => {
-            log::server_error(exchange, &format!("cannot read a spooled answer back: {error}"));
+            errors::server_error(exchange, &format!("cannot read a spooled answer back: {error}"));
             counted.own_fault();
             exchange.ending = Ending::Resource(Phase::Data);
             down.cut();
@@ -73,7 +72,7 @@ pub(super) fn relayed_to<D: Downstream>(
                 ReceiveError::Timeout => Ending::ServerTimeout(Phase::Data),
                 _ => Ending::ServerAborted(Phase::Data),
             };
-            log::upstream_error(exchange, &cut_short(&error));
+            errors::upstream_error(exchange, &cut_short(&error));
             counted.end(AttemptEnd::ServerAbort, exchange);
             if down.retract(exchange) {
                 return Next::Status(if matches!(error, ReceiveError::Timeout) { 504 } else { 502 });
@@ -94,6 +93,8 @@ fn cut_short(error: &ReceiveError) -> String {
         ReceiveError::Malformed(error) => {
             format!("upstream sent an invalid body ({}) while reading upstream", error.as_str())
         }
-        ReceiveError::Io(error) => format!("recv() failed ({}) while reading upstream", log::system(error)),
+        ReceiveError::Io(error) => {
+            format!("recv() failed ({}) while reading upstream", errors::system(error))
+        }
     }
 }

@@ -20,21 +20,22 @@ use weir_rt::{LARGE, PeerClosed, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Heard, ResponseFailure, SendError, SendFraming, Step};
 
+use super::lasting;
+use super::later::{self, Later};
 use super::proxied::{Rest, relayed_to};
 use super::relay::{Keeping, ReadAhead, Relayed, Source, relay};
-use super::rest;
 use super::upstream_head::{self, Asked, UpstreamBody};
-use crate::answer::log;
 use crate::answer::respond;
 use crate::eval::program::Verdict;
+use crate::exchange::errors;
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Phase, intake};
+use crate::exchange::{BodyPiece, BodySize, Downstream, Ending, Exchange, Next, Phase, intake};
 use crate::upstream::{
-    ConnectFailure, ConnectSettings, IdleKey, Kept, Picked, Picker, Refusal, local_address, open, resolve,
+    ConnectFailure, ConnectSettings, Picked, Picker, Refusal, local_address, open, resolve,
 };
-use crate::walk::{Next, note_cause};
 use crate::worker::Installed;
 use crate::worker::count::{Attempting, CountedIdle};
+use crate::worker::idle::{IdleKey, Kept};
 use crate::worker::race::{Either, race};
 use crate::worker::watch::{Ends, Watch};
 
@@ -106,17 +107,18 @@ pub(crate) async fn serve<D: Downstream>(
     down: &mut D,
     installed: &Installed,
     proxy: &Proxy,
-) -> Next {
+) -> Next<Later> {
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
     if !upstream_head::spend_hop(exchange) {
-        return Box::pin(respond::last_hop(exchange, down)).await;
+        Box::pin(respond::last_hop(exchange, down)).await;
+        return Next::Done;
     }
     let resolved = match resolve(exchange, installed, &proxy.target).await {
         Ok(resolved) => resolved,
         Err((status, why)) => {
-            log::upstream_error(exchange, &why);
+            errors::upstream_error(exchange, &why);
             return Next::Status(status);
         }
     };
@@ -198,7 +200,7 @@ pub(crate) async fn serve<D: Downstream>(
             }
             Err(Stop::Own(why)) => {
                 counted.own_fault();
-                log::server_error(exchange, &why);
+                errors::server_error(exchange, &why);
                 return Next::Status(500);
             }
             Err(Stop::Endpoint(failed)) => failed,
@@ -237,11 +239,11 @@ fn host_without_port(host: &str) -> &str {
     }
 }
 
-fn refused(exchange: &mut Exchange, status: u16, why: &str) -> Next {
+fn refused(exchange: &mut Exchange, status: u16, why: &str) -> Next<Later> {
     if exchange.ending == Ending::Normal {
         exchange.ending = Ending::ServerAborted(Phase::Connect);
     }
-    log::upstream_error(exchange, why);
+    errors::upstream_error(exchange, why);
     if exchange.site().manner == weir_plan::Manner::Nginx
         && let Some(pool) = exchange.pool_name()
     {
@@ -262,12 +264,12 @@ pub(super) fn phase_reached(exchange: &Exchange) -> Phase {
 }
 
 /// The client went away before there was an answer: what was done for it has ended, and is noted.
-pub(super) fn left<D: Downstream>(
+pub(super) fn left<D: Downstream, L>(
     exchange: &mut Exchange,
     down: &mut D,
     phase: Phase,
     how: &PeerClosed,
-) -> Next {
+) -> Next<L> {
     let haproxy = exchange.site().manner == weir_plan::Manner::Haproxy;
     let reset = matches!(how, PeerClosed::Failed(_));
     // So HAProxy tells the two apart.
@@ -279,10 +281,10 @@ pub(super) fn left<D: Downstream>(
         _ => "reading response header from upstream",
     };
     let cause = match how {
-        PeerClosed::Failed(error) => format!(" ({})", log::system(error)),
+        PeerClosed::Failed(error) => format!(" ({})", errors::system(error)),
         PeerClosed::Finished => String::new(),
     };
-    log::client_error(
+    errors::client_error(
         exchange,
         &format!(
             "client prematurely closed connection, so upstream connection is closed too{cause} while {doing}"
@@ -323,10 +325,10 @@ fn note_failure(exchange: &mut Exchange, failed: &Failed, retry: Retry) {
             attempt.status = failed.failure.status();
         }
     }
-    log::upstream_error(exchange, &failed.why);
+    errors::upstream_error(exchange, &failed.why);
 }
 
-fn gave_up(exchange: &mut Exchange, failure: Failure) -> Next {
+fn gave_up(exchange: &mut Exchange, failure: Failure) -> Next<Later> {
     exchange.ending = match failure {
         Failure::Connect => Ending::ServerAborted(Phase::Connect),
         Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),
@@ -452,7 +454,7 @@ async fn connection(
         // A request that must not be sent twice gets a connection that was looked at first.
         let careful = !exchange.request.method.is_idempotent();
         while let Some(Kept { mut conn, history }) =
-            exchange.worker.idle.take(&exchange.worker, picked.pool, &key)
+            exchange.worker.idle.take(exchange.worker.millis(), picked.pool, &key)
         {
             if conn.was_silent(careful) {
                 counted.reused();
@@ -518,7 +520,7 @@ async fn send_request<D: Downstream>(
                 "upstream timed out (110: Connection timed out) while sending request to upstream".to_owned()
             }
             SendError::Io(error) => {
-                format!("send() failed ({}) while sending request to upstream", log::system(error))
+                format!("send() failed ({}) while sending request to upstream", errors::system(error))
             }
             error => format!("{error} while sending request to upstream"),
         },
@@ -682,7 +684,7 @@ async fn forward_interim<D: Downstream>(
     }
     conn.skip_head();
     if let Err(error) = down.interim(status, &fields).await {
-        respond::client_failed(exchange, down, &error);
+        down.fail(exchange, &error);
         return Err(Stop::Gone);
     }
     Ok(())
@@ -711,7 +713,7 @@ fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
             format!("upstream sent invalid header ({error}) while reading response header from upstream"),
         ),
         ResponseFailure::Io(error) => {
-            let why = log::system(&error);
+            let why = errors::system(&error);
             (Failure::Io, format!("recv() failed ({why}) while reading response header from upstream"))
         }
     };
@@ -733,7 +735,7 @@ async fn forward<D: Downstream>(
     picked: &Picked,
     answered: Answered,
     mut counted: Attempting,
-) -> Next {
+) -> Next<Later> {
     let Answered { mut conn, key, history } = answered;
     let method = exchange.request.method;
     let response = conn.response();
@@ -756,11 +758,12 @@ async fn forward<D: Downstream>(
         return replaced(exchange, attempt, picker, picked, connection, counted, instead, reusable);
     }
     if let Some(endpoint) = endpoint {
-        super::sticky::set(exchange, attempt.installed, picked, endpoint);
+        crate::upstream::sticky::set(exchange, attempt.installed, picked, endpoint);
     }
     if status == 101 {
-        counted.answered(status, exchange);
-        return super::tunnel::upgraded(exchange, down, attempt.proxy, conn, counted, lease).await;
+        counted.answered(status);
+        let upgraded = super::tunnel::upgraded(exchange, down, attempt.proxy, conn, counted, lease).await;
+        return upgraded.map_or(Next::Done, |tunnel| Next::Later(Later::Tunnel(tunnel)));
     }
     let framing = response_framing(&conn, method);
     let redirected = super::rewrite::accelerated(exchange, attempt.installed, attempt.proxy);
@@ -789,25 +792,24 @@ async fn forward<D: Downstream>(
     let mut source = Source::new(exchange, conn, keeping, counted, lease);
     let settings = &attempt.proxy.settings;
     attempt.watch.change(Ends::answering(settings.client_abort));
-    let waits = (attempt.timer, attempt.watch, rest::due(exchange));
+    let waits = (attempt.timer, attempt.watch, lasting::due(exchange));
     let mut ahead = ReadAhead::new(settings, buffering);
     match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
         Ok(Relayed::Lasting) => {
             let rest =
                 Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
-            exchange.rest = Some(Box::new(rest::Rest::Proxied(rest)));
-            Next::Done
+            Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest))))
         }
         relayed => relayed_to(exchange, down, source, status, relayed.map(drop)),
     }
 }
 
 /// Runs the rules for responses. `Some`: the answer that takes the place of the endpoint's.
-fn run_rules(exchange: &mut Exchange, program: &weir_plan::Program) -> Option<Next> {
+fn run_rules(exchange: &mut Exchange, program: &weir_plan::Program) -> Option<Next<Later>> {
     match crate::eval::program::run(exchange, program) {
         Verdict::Respond(respond) => {
             exchange.ending = Ending::LocalHeaders;
-            note_cause(exchange, respond.cause, Phase::Headers);
+            exchange.note_cause(respond.cause, Phase::Headers);
             Some(Next::Respond(respond))
         }
         Verdict::Close => Some(Next::Close),
@@ -824,9 +826,9 @@ fn replaced(
     picked: &Picked,
     (mut conn, key, history): (Box<ClientConnection>, IdleKey, History),
     mut counted: Attempting,
-    instead: Next,
+    instead: Next<Later>,
     reusable: bool,
-) -> Next {
+) -> Next<Later> {
     let (method, status) = (exchange.request.method, conn.response().status());
     conn.begin_body(method);
     if reusable && conn.incoming.rest_is_here() && drained(&mut conn) && conn.is_clean() {
@@ -871,5 +873,5 @@ fn keep(
     kept: (Kept, CountedIdle),
 ) {
     let bounds = picker.keepalive(attempt.installed);
-    exchange.worker.idle.park(&exchange.worker, picked.pool, &bounds, key, kept);
+    exchange.worker.park(picked.pool, &bounds, key, kept);
 }

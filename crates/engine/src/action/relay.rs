@@ -33,14 +33,14 @@ use weir_policy::idle::History;
 use weir_rt::{Buf, MEDIUM, PIECE, Timer};
 use weir_wire::{ClientConnection, Incoming, Lent, ReceiveError, SendError, Step};
 
+use super::lasting;
 use super::proxy::LeaseEnd;
-use super::rest;
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
 use crate::exchange::{Downstream, Exchange, create_spool_file};
-use crate::upstream::{IdleKey, Kept};
 use crate::worker::Worker;
 use crate::worker::count::Attempting;
+use crate::worker::idle::{IdleKey, Kept};
 use crate::worker::watch::Watch;
 
 /// Reads and steps taken ahead before others of the worker have their turn.
@@ -120,7 +120,7 @@ impl<'a> Source<'a> {
         let clean = conn.is_clean();
         if let Some(Keeping { pool, bounds, key, history }) = self.keeping.take().filter(|_| clean) {
             let kept = (Kept { conn, history }, self.counted.keeps());
-            self.worker.idle.park(&self.worker, pool, &bounds, key, kept);
+            self.worker.park(pool, &bounds, key, kept);
         }
         self.lease = None;
     }
@@ -353,7 +353,7 @@ pub(crate) async fn relay<'a, D: Downstream>(
         if !ahead.parts.is_empty() {
             Box::pin(send_parts(exchange, down, ahead, source, due)).await?;
         }
-        if rest::is_due(due) {
+        if lasting::is_due(due) {
             return Ok(Relayed::Lasting);
         }
         if let Some(error) = ahead.failed.take() {
@@ -380,7 +380,7 @@ pub(crate) async fn relay<'a, D: Downstream>(
                 // What came meanwhile goes first.
                 let idle = ahead.parts.is_empty() && ahead.failed.is_none();
                 let Some(conn) = source.conn.as_mut().filter(|_| idle) else { continue };
-                let (patience, wait) = rest::wait(patience, &mut ahead.silent, due);
+                let (patience, wait) = lasting::wait(patience, &mut ahead.silent, due);
                 let filled = watch.over(conn.incoming.fill(timer, wait, PIECE)).await.map_err(|_| gone())?;
                 match filled {
                     Err(ReceiveError::Timeout) if wait < patience => ahead.silent = wait,
@@ -407,7 +407,7 @@ async fn send_parts<'a, D: Downstream>(
     source: &mut Source<'a>,
     due: Option<Instant>,
 ) -> Result<(), Relay> {
-    while !rest::is_due(due)
+    while !lasting::is_due(due)
         && let Some(part) = ahead.next().map_err(Relay::Own)?
     {
         let send = respond::data(exchange, down, &part);

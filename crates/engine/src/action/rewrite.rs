@@ -8,9 +8,8 @@ use weir_http::semantics::FieldSource as _;
 use weir_plan::{CookieAttribute, CookieRewrite, HeaderSet, Proxy, RedirectRewrite, TextMatch};
 
 use crate::eval::{render, render_with_groups, text};
-use crate::exchange::Exchange;
 use crate::exchange::fields::Fields;
-use crate::walk::Next;
+use crate::exchange::{Exchange, Next};
 use crate::worker::Installed;
 
 /// Fills the answer's fields from the endpoint's, without those that are hidden or end at this hop.
@@ -129,7 +128,11 @@ fn attribute(exchange: &Exchange, rules: &[CookieRewrite], part: &[u8]) -> Optio
 }
 
 /// Obeys `X-Accel-*`: a redirect inside, a rate, compression's charset. The fields do not reach the client.
-pub(crate) fn accelerated(exchange: &mut Exchange, installed: &Installed, proxy: &Proxy) -> Option<Next> {
+pub(crate) fn accelerated<L>(
+    exchange: &mut Exchange,
+    installed: &Installed,
+    proxy: &Proxy,
+) -> Option<Next<L>> {
     if !proxy.accel {
         return None;
     }
@@ -151,7 +154,11 @@ pub(crate) fn buffering(exchange: &Exchange, proxy: &Proxy) -> bool {
 }
 
 /// [`accelerated`] for any gateway.
-pub(crate) fn obey(exchange: &mut Exchange, installed: &Installed, ignored: &HeaderSet) -> Option<Next> {
+pub(crate) fn obey<L>(
+    exchange: &mut Exchange,
+    installed: &Installed,
+    ignored: &HeaderSet,
+) -> Option<Next<L>> {
     if !(&exchange.response.upstream_fields).has_any(ACCEL) {
         return None;
     }
@@ -164,12 +171,12 @@ pub(crate) fn obey(exchange: &mut Exchange, installed: &Installed, ignored: &Hea
 /// The fields that are obeyed.
 const ACCEL: u128 = HeaderId::XAccelLimitRate.bit() | HeaderId::XAccelRedirect.bit();
 
-fn obey_fields(
+fn obey_fields<L>(
     exchange: &mut Exchange,
     installed: &Installed,
     ignored: &HeaderSet,
     upstream: &Fields,
-) -> Option<Next> {
+) -> Option<Next<L>> {
     let value = |id: HeaderId| upstream.first(id).filter(|_| !ignored.contains(id, id.name().as_bytes()));
     if let Some(rate) =
         value(HeaderId::XAccelLimitRate).and_then(|value| std::str::from_utf8(value).ok()?.parse().ok())
@@ -178,7 +185,7 @@ fn obey_fields(
     }
     let target = value(HeaderId::XAccelRedirect)?;
     exchange.edit_kept_fields(upstream);
-    crate::answer::edit::as_get(exchange);
+    crate::eval::edit::as_get(exchange);
     if let Some(name) = target.strip_prefix(b"@") {
         let name = String::from_utf8_lossy(name);
         let wanted = format!("@{name}");

@@ -4,19 +4,19 @@
 //! Never: renders HAProxy's page or Prometheus' text: [`crate::Pages`] does, outside the data plane.
 //! Driven by: the walk.
 
+use std::convert::Infallible;
+
 use weir_control::snapshot::{Connections, Snapshot};
 use weir_http::{HeaderId, Method};
 use weir_plan::StatsPage;
 
-use crate::Page;
-use crate::PageRequest;
 use crate::answer::respond;
-use crate::exchange::{Downstream, Ending, Exchange};
-use crate::walk::Next;
+use crate::exchange::{Downstream, Ending, Exchange, Next};
+use crate::worker::options::{Page, PageRequest};
 use crate::worker::snapshot;
 
 /// nginx's `stub_status`.
-pub(crate) async fn stub<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next {
+pub(crate) async fn stub<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next<Infallible> {
     if !matches!(exchange.request.method, Method::Get | Method::Head) {
         return Next::Status(405);
     }
@@ -30,7 +30,11 @@ pub(crate) async fn stub<D: Downstream>(exchange: &mut Exchange, down: &mut D) -
 }
 
 /// HAProxy's statistics page.
-pub(crate) async fn stats<D: Downstream>(exchange: &mut Exchange, down: &mut D, page: &StatsPage) -> Next {
+pub(crate) async fn stats<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    page: &StatsPage,
+) -> Next<Infallible> {
     let snapshot = taken(exchange);
     let request = PageRequest {
         target: &exchange.request.target,
@@ -41,7 +45,7 @@ pub(crate) async fn stats<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
 }
 
 /// Prometheus' text.
-pub(crate) async fn metrics<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next {
+pub(crate) async fn metrics<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next<Infallible> {
     let snapshot = taken(exchange);
     let page = exchange.worker.shared.pages.metrics(&snapshot);
     answer(exchange, down, page).await
@@ -51,7 +55,7 @@ fn taken(exchange: &Exchange) -> Snapshot {
     snapshot::take(&exchange.worker.shared, &exchange.installed.prepared)
 }
 
-async fn answer<D: Downstream>(exchange: &mut Exchange, down: &mut D, page: Page) -> Next {
+async fn answer<D: Downstream>(exchange: &mut Exchange, down: &mut D, page: Page) -> Next<Infallible> {
     exchange.ending = Ending::Local;
     exchange.response.status = page.status;
     exchange.response.fields.clear();

@@ -21,7 +21,6 @@ use weir_wire::{ClientConnection, Conn};
 use super::proxy::LeaseEnd;
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
-use crate::walk::Next;
 use crate::worker::count::Attempting;
 use crate::worker::race::{Either, race};
 
@@ -217,7 +216,7 @@ pub(crate) struct Upgraded {
 }
 
 /// Passes a 101 on. What follows is carried by [`carry_upgraded`], once the walk through the plan has ended: its
-/// frames would hold on to the plan.
+/// frames would hold on to the plan. `None`: the client is gone.
 pub(crate) async fn upgraded<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
@@ -225,12 +224,12 @@ pub(crate) async fn upgraded<D: Downstream>(
     mut conn: Box<ClientConnection>,
     mut counted: Attempting,
     lease: LeaseEnd,
-) -> Next {
+) -> Option<Box<Upgraded>> {
     respond::start(exchange, down, BodySize::Bodiless);
     if let Err(error) = down.flush(exchange).await {
-        respond::client_failed(exchange, down, &error);
+        down.fail(exchange, &error);
         counted.end(AttemptEnd::ClientAbort, exchange);
-        return Next::Done;
+        return None;
     }
     let read_timeout = proxy.settings.tunnel_timeout.unwrap_or(proxy.settings.read_timeout);
     let settings = TunnelSettings {
@@ -244,11 +243,9 @@ pub(crate) async fn upgraded<D: Downstream>(
     let below = conn.incoming.take_pending();
     let Some((client, above)) = down.take_tunnel() else {
         counted.end(AttemptEnd::ClientAbort, exchange);
-        return Next::Done;
+        return None;
     };
-    exchange.tunnel =
-        Some(Box::new(Upgraded { conn, client, above, below, settings, counted, _lease: lease }));
-    Next::Done
+    Some(Box::new(Upgraded { conn, client, above, below, settings, counted, _lease: lease }))
 }
 
 /// Carries what follows a 101, to its end. The exchange holds on to no plan meanwhile.

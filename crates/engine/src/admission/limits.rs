@@ -7,8 +7,8 @@ use weir_expr::settings::LogLevel;
 use weir_plan::{LimitConn, LimitReq};
 use weir_policy::limit::{RateDelay, RateLimit, RateRule, RateVerdict};
 
-use crate::answer::log;
 use crate::eval::text;
+use crate::exchange::errors;
 use crate::exchange::{Ending, Exchange, Phase};
 use crate::worker::Installed;
 
@@ -53,7 +53,7 @@ async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitRe
                 excess / 1000,
                 excess % 1000
             );
-            log::at(exchange, lower(rule.log_level), &words);
+            errors::at(exchange, lower(rule.log_level), &words);
             exchange.limit_req_status = Some(if rule.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" });
             if !rule.dry_run {
                 weir_rt::sleep(wait).await;
@@ -68,7 +68,7 @@ async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitRe
                 excess / 1000,
                 excess % 1000
             );
-            log::at(exchange, rule.log_level, &words);
+            errors::at(exchange, rule.log_level, &words);
             exchange.limit_req_status = Some(if rule.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
             if !rule.dry_run {
                 exchange.ending = Ending::Proxy(Phase::Request);
@@ -89,7 +89,7 @@ fn concurrency(exchange: &mut Exchange, installed: &Installed, limits: &[LimitCo
             None => {
                 let dry = if limit.dry_run { ", dry run," } else { "" };
                 let words = format!("limiting connections{dry} by zone \"{}\"", zone.name);
-                log::at(exchange, limit.log_level, &words);
+                errors::at(exchange, limit.log_level, &words);
                 exchange.limit_conn_status =
                     Some(if limit.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
                 if !limit.dry_run {

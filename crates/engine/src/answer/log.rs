@@ -1,23 +1,18 @@
-//! What is said about an exchange when it is over, and about what went wrong in it.
+//! What is said about an exchange when it is over.
 //!
-//! Owns: which access logs get a line, the making of lines, nginx's form of error lines.
+//! Owns: which access logs get a line, the making of lines.
 //! Never: writes; `logs` carries lines away.
-//! Driven by: connections (`exchange_ended`), TCP sessions (`session_ended`), whoever meets an error.
+//! Driven by: connections (`exchange_ended`), TCP sessions (`session_ended`).
 //! Why: a line is made only if a log wants it, in a buffer that is used again, so that it costs no allocation.
 
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::sync::Arc;
 
-use weir_control::ConnectionId;
-use weir_expr::settings::{LogEscape, LogLevel};
-use weir_plan::{AccessLog, Manner, Piece, Service, TcpIx, TcpService, Template, Var};
-use weir_telemetry::Level;
+use weir_expr::settings::LogEscape;
+use weir_plan::{AccessLog, Manner, Piece, TcpIx, Template, Var};
 use weir_telemetry::log::{escape_default, escape_json};
 
 use crate::eval::{apply, condition, text, vars};
-use crate::exchange::{Attempt, Ending, Exchange, Phase};
-use crate::logging::level;
+use crate::exchange::{Ending, Exchange, Phase, errors};
 use crate::worker::count::Session;
 
 /// The client closed before there was an answer: nginx's status for it.
@@ -93,7 +88,14 @@ fn write_all(exchange: &mut Exchange, logs: &[AccessLog], manner: Manner) {
         write_line(exchange, &log.format, Values::of(log.escape, manner), &mut line);
         let worker = exchange.worker.clone();
         let installed = exchange.installed.clone();
-        worker.logs.line(&worker, &installed.prepared.logs, log.log, &line, |path| file_name(exchange, path));
+        worker.logs.line(
+            &worker.shared.logs,
+            worker.millis(),
+            &installed.prepared.logs,
+            log.log,
+            &line,
+            |path| file_name(exchange, path),
+        );
         worker.give_text(line);
     }
 }
@@ -102,12 +104,15 @@ fn write_all(exchange: &mut Exchange, logs: &[AccessLog], manner: Manner) {
 /// made-up hosts from making logs. Empty: no log.
 fn file_name(exchange: &Exchange, path: &Template) -> Vec<u8> {
     let mut root = Vec::new();
-    if service(exchange).is_none() {
+    if errors::service(exchange).is_none() {
         exchange.append_root(&mut root);
         let folder = std::path::Path::new(std::ffi::OsStr::from_bytes(&root));
         if let Err(problem) = std::fs::metadata(folder) {
-            let problem = system(&problem);
-            error(exchange, &format!("testing \"{}\" existence failed ({problem})", folder.display()));
+            let problem = errors::system(&problem);
+            errors::error(
+                exchange,
+                &format!("testing \"{}\" existence failed ({problem})", folder.display()),
+            );
             return Vec::new();
         }
     }
@@ -224,157 +229,6 @@ fn escape_hash(out: &mut Vec<u8>, text: &[u8], needs: fn(u8) -> bool) {
         } else {
             out.push(byte);
         }
-    }
-}
-
-/// The client did something wrong: nginx's `info`.
-pub(crate) fn client_error(exchange: &Exchange, message: &str) {
-    at(exchange, LogLevel::Info, message);
-}
-
-/// The request cannot be served as asked: nginx's `error`.
-pub(crate) fn error(exchange: &Exchange, message: &str) {
-    at(exchange, LogLevel::Error, message);
-}
-
-/// The system's number and words for an error, as nginx shows them: `111: Connection refused`.
-pub(crate) fn system(error: &std::io::Error) -> String {
-    let words = error.to_string();
-    match error.raw_os_error() {
-        Some(number) => format!("{number}: {}", words.split(" (os error").next().unwrap_or_default()),
-        None => words,
-    }
-}
-
-/// An endpoint failed: nginx's `error`.
-pub(crate) fn upstream_error(exchange: &Exchange, message: &str) {
-    at(exchange, LogLevel::Error, message);
-}
-
-/// A fault of our own or of our system: nginx's `crit`.
-pub(crate) fn server_error(exchange: &Exchange, message: &str) {
-    at(exchange, LogLevel::Crit, message);
-}
-
-/// Failures have taken an endpoint out for a while.
-pub(crate) fn endpoint_disabled(exchange: &Exchange) {
-    at(exchange, LogLevel::Warn, "upstream server temporarily disabled");
-}
-
-/// Writes a line about an exchange to the error logs that want its level.
-///
-/// HAProxy writes none about requests: its traffic lines tell all, and what reads them would stumble over others.
-pub(crate) fn at(exchange: &Exchange, severity: LogLevel, message: &str) {
-    let service = service(exchange);
-    let manner = service.map_or_else(|| exchange.site().manner, |service| service.manner);
-    if manner == Manner::Haproxy && severity < LogLevel::Crit {
-        return;
-    }
-    let logs = match service {
-        Some(service) => &service.error_logs,
-        None => &exchange.route().settings.error_logs,
-    };
-    write_error(exchange, logs, severity, || {
-        let mut line = String::with_capacity(256);
-        line.push_str(message);
-        match service {
-            Some(_) => describe_session(exchange, &mut line),
-            None => describe(exchange, &mut line),
-        }
-        line
-    });
-}
-
-/// The TCP service, if the exchange stands for a session of one.
-fn service(exchange: &Exchange) -> Option<&TcpService> {
-    let listener = exchange.installed.listener(exchange.client.listener)?;
-    match &exchange.installed.plan.listener(listener).service {
-        Service::Tcp(service) => Some(exchange.installed.plan.tcp_service(*service)),
-        Service::Http(_) => None,
-    }
-}
-
-fn write_error(
-    exchange: &Exchange,
-    logs: &Arc<[weir_plan::ErrorLog]>,
-    severity: LogLevel,
-    compose: impl FnOnce() -> String,
-) {
-    let process = &exchange.installed.plan.process.error_logs;
-    let logs = if logs.is_empty() { process } else { logs };
-    if !logs.iter().any(|log| severity >= log.level) {
-        return;
-    }
-    let line = compose();
-    let severity: Level = level(severity);
-    let unix = u64::try_from(weir_rt::unix_now().as_millis()).unwrap_or(u64::MAX);
-    let connection = Some(ConnectionId(exchange.client.serial));
-    for log in logs.iter() {
-        if let Some(open) = exchange.installed.prepared.logs.error_log(log) {
-            open.log(unix, severity, connection, format_args!("{line}"));
-        }
-    }
-}
-
-/// Appends what nginx appends to a line about a request.
-fn describe(exchange: &Exchange, line: &mut String) {
-    // Writing to a `String` cannot fail.
-    describe_client(exchange, line);
-    if let Some(site) = exchange.installed.plan.sites.get(exchange.site.at()) {
-        let _ = write!(line, ", server: {}", site.name);
-    }
-    let request = &exchange.request;
-    if !request.line.is_empty() {
-        let _ = write!(line, ", request: \"{}\"", String::from_utf8_lossy(&request.line));
-    }
-    if let Some(attempt) = exchange.response.attempts.last() {
-        let scheme = upstream_scheme(exchange);
-        // An application server has no targets, as nginx sees it.
-        let target = if scheme == FASTCGI { "".into() } else { String::from_utf8_lossy(&request.target) };
-        let _ = write!(line, ", upstream: \"{scheme}{}{target}\"", upstream_place(attempt));
-    }
-    let mut field = |label: &str, id: weir_http::HeaderId| {
-        if let Some(value) = request.fields.first(id) {
-            let _ = write!(line, ", {label}: \"{}\"", String::from_utf8_lossy(value));
-        }
-    };
-    field("host", weir_http::HeaderId::Host);
-    field("referrer", weir_http::HeaderId::Referer);
-}
-
-fn describe_session(exchange: &Exchange, line: &mut String) {
-    describe_client(exchange, line);
-    if let Some((ip, port)) = exchange.client.destination() {
-        let _ = write!(line, ", server: {}", std::net::SocketAddr::new(ip, port));
-    }
-    if let Some(attempt) = exchange.response.attempts.last() {
-        let _ = write!(line, ", upstream: \"{}\"", upstream_place(attempt));
-    }
-    let (received, sent) = (exchange.request.bytes, exchange.response.bytes_sent);
-    let _ = write!(line, ", bytes from/to client:{received}/{sent}");
-    let (back, on) =
-        exchange.response.attempts.last().map_or((0, 0), |attempt| (attempt.received, attempt.sent));
-    let _ = write!(line, ", bytes from/to upstream:{back}/{on}");
-}
-
-fn describe_client(exchange: &Exchange, line: &mut String) {
-    let _ = match exchange.client_source() {
-        Some((ip, _)) => write!(line, ", client: {ip}"),
-        None => write!(line, ", client: unix:"),
-    };
-}
-
-fn upstream_place(attempt: &Attempt) -> &str {
-    &attempt.address
-}
-
-const FASTCGI: &str = "fastcgi://";
-
-fn upstream_scheme(exchange: &Exchange) -> &'static str {
-    match &exchange.route().action {
-        weir_plan::Action::FastCgi(_) => FASTCGI,
-        weir_plan::Action::Proxy(proxy) if proxy.tls.is_some() => "https://",
-        _ => "http://",
     }
 }
 

@@ -14,12 +14,11 @@ use weir_http::{HeaderId, Method};
 use weir_plan::{Manner, Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
-use crate::answer::edit;
-use crate::answer::filter;
+use crate::answer::filters;
+use crate::eval::edit;
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
-use crate::walk::Next;
+use crate::exchange::{BodySize, Downstream, Ending, Exchange, Then};
 
 /// Begins an answer whose status and fields are in `exchange.response`: applies the route's edits and compression.
 pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: BodySize) {
@@ -53,7 +52,7 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
     };
     put_server(exchange);
     let features = exchange.route().features;
-    let size = if features.contains(RouteFeatures::GZIP) { filter::begin(exchange, size) } else { size };
+    let size = if features.intersects(filters::ANY) { filters::begin(exchange, size) } else { size };
     if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS)
         || !exchange.response_edits.is_empty()
     {
@@ -90,17 +89,26 @@ pub(crate) async fn data<D: Downstream>(
     if is_bodiless(exchange) {
         return Ok(());
     }
-    if exchange.encoder.is_some() {
-        return Box::pin(encode(exchange, down, piece)).await;
+    if !exchange.filters.is_empty() {
+        return Box::pin(filtered(exchange, down, piece, Then::More)).await;
     }
     send_paced(exchange, down, piece).await
 }
 
 // What is rare is boxed, here and below: the future of a usual request stays small enough to be had cheaply.
-async fn encode<D: Downstream>(exchange: &mut Exchange, down: &mut D, piece: &[u8]) -> Result<(), SendError> {
-    let Some(mut encoder) = exchange.encoder.take() else { return Ok(()) };
-    let sent = send_paced(exchange, down, encoder.encode(piece)).await;
-    exchange.encoder = Some(encoder);
+async fn filtered<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    piece: &[u8],
+    then: Then,
+) -> Result<(), SendError> {
+    let mut filters = std::mem::take(&mut exchange.filters);
+    let sent = send_paced(exchange, down, filters.pass(piece, then)).await;
+    if then == Then::End {
+        filters.note(&mut exchange.response);
+        filters.clear();
+    }
+    exchange.filters = filters;
     sent
 }
 
@@ -113,9 +121,8 @@ pub(crate) async fn end<D: Downstream>(
     down: &mut D,
     trailers: &Fields,
 ) -> Result<(), SendError> {
-    if let Some(mut encoder) = exchange.encoder.take() {
-        Box::pin(send_paced(exchange, down, encoder.finish())).await?;
-        exchange.response.uncompressed = Some(encoder.taken());
+    if !exchange.filters.is_empty() {
+        Box::pin(filtered(exchange, down, b"", Then::End)).await?;
     }
     down.finish(exchange, trailers).await?;
     exchange.response.complete = true;
@@ -127,10 +134,8 @@ pub(crate) async fn end<D: Downstream>(
 /// # Errors
 /// As [`data`].
 pub(crate) async fn flush<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Result<(), SendError> {
-    if let Some(mut encoder) = exchange.encoder.take() {
-        let sent = Box::pin(send_paced(exchange, down, encoder.flush())).await;
-        exchange.encoder = Some(encoder);
-        sent?;
+    if !exchange.filters.is_empty() {
+        Box::pin(filtered(exchange, down, b"", Then::Flush)).await?;
     }
     down.flush(exchange).await
 }
@@ -173,15 +178,6 @@ async fn pace<D: Downstream>(
     Ok(())
 }
 
-/// Notes that the client did not take the answer.
-pub(crate) fn client_failed<D: Downstream>(exchange: &mut Exchange, down: &mut D, error: &SendError) {
-    exchange.ending = match error {
-        SendError::Timeout => Ending::ClientTimeout(Phase::Data),
-        _ => Ending::ClientAborted(Phase::Data),
-    };
-    down.cut();
-}
-
 /// Sends a whole answer from memory.
 pub(crate) async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, body: &[u8]) {
     start(exchange, down, BodySize::Known(body.len() as u64));
@@ -190,7 +186,7 @@ pub(crate) async fn whole<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
         end(exchange, down, &Fields::default()).await
     };
     if let Err(error) = sent.await {
-        client_failed(exchange, down, &error);
+        down.fail(exchange, &error);
     }
 }
 
@@ -240,7 +236,7 @@ pub(crate) async fn not_allowed<D: Downstream>(exchange: &mut Exchange, down: &m
 }
 
 /// Answers as the last recipient of an OPTIONS or TRACE that was not to be forwarded: RFC 9110 §7.6.2.
-pub(crate) async fn last_hop<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next {
+pub(crate) async fn last_hop<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
     if exchange.request.method == Method::Trace {
         not_allowed(exchange, down).await;
     } else {
@@ -248,7 +244,6 @@ pub(crate) async fn last_hop<D: Downstream>(exchange: &mut Exchange, down: &mut 
         exchange.response.fields.push_id(HeaderId::Allow, METHODS);
         whole(exchange, down, b"").await;
     }
-    Next::Done
 }
 
 /// Forgets what an action had prepared, but what an answer to the client must still say.
@@ -263,7 +258,7 @@ fn begin_answer(exchange: &mut Exchange, status: u16) {
     exchange.response.status = status;
     exchange.response.reason = None;
     exchange.response.fields.retain(|field| kept != HeaderId::Unknown && field.id == kept);
-    exchange.encoder = None;
+    exchange.filters.clear();
     if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
         exchange.ending = Ending::Local;
     }

@@ -16,19 +16,29 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use weir_control::ListenerId;
 use weir_plan::Service;
 use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
 use crate::exchange::Client;
 use crate::worker::door::Held;
 use crate::worker::race::{Either, Signal, race};
-use crate::worker::{Installed, SocketKey, Worker};
+use crate::worker::{Installed, Worker};
 
 /// Pause after an accept that failed for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Least time between two lines of the log about it.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// Names one listening socket: its listener, and which of the process's sockets it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SocketKey {
+    /// The listener.
+    pub(crate) listener: ListenerId,
+    /// Unique in the process.
+    pub(crate) id: u64,
+}
 
 /// One listening socket being accepted from.
 pub(crate) struct AcceptLoop {
@@ -181,7 +191,7 @@ impl AcceptLoop {
         if listener.proxy_protocol || listener.tls.is_some() {
             weir_rt::spawn(settle(worker.clone(), held, stream, client));
         } else {
-            let (conn, is_tcp) = (crate::plain(stream), is_tcp(&listener.service));
+            let (conn, is_tcp) = (weir_wire::Conn::Plain(stream), is_tcp(&listener.service));
             begin(worker, held, conn, client, Timer::new(), weir_rt::Buf::new(), is_tcp);
         }
     }

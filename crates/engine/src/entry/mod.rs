@@ -1,4 +1,5 @@
 //! From an accepted connection to the protocol that serves it.
 
 pub(crate) mod accept;
-pub(crate) mod handshake;
+mod handshake;
+pub(crate) mod run;

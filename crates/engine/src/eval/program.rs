@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use weir_plan::{BasicAuth, Op, Respond, RewriteFlag, RouteIx, TargetPart};
 
-use super::{condition, keep_match, render, text};
-use crate::admission::access;
-use crate::answer::edit;
+use super::{condition, edit, keep_match, render, text, users};
 use crate::exchange::Exchange;
 
 /// What a program came to.
@@ -114,7 +112,7 @@ fn step(exchange: &mut Exchange, op: &Op) -> Flow {
         Op::Close => return Flow::Done(Verdict::Close),
         Op::Tarpit { millis, respond } => return Flow::Done(Verdict::Tarpit(*millis, respond.clone())),
         Op::RequireUser(auth) => {
-            if !access::user_matches(exchange, auth) {
+            if !users::user_matches(exchange, auth) {
                 return Flow::Done(Verdict::Unauthorized(auth.clone()));
             }
         }

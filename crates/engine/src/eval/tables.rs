@@ -6,8 +6,7 @@ use std::net::IpAddr;
 
 use weir_plan::{Definition, Slot};
 
-use super::Value;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Value};
 
 /// Appends the value of a user variable; false if it has none.
 pub(super) fn append_user(exchange: &Exchange, slot: Slot, out: &mut Vec<u8>) -> bool {

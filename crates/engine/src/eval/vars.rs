@@ -12,10 +12,61 @@ use std::time::Duration;
 
 use weir_expr::{Count, Peeked, Slot, Timer, Var};
 use weir_http::HeaderId;
-use weir_plan::{Action, Manner};
+use weir_plan::{Action, Filter, Manner, Piece, Template};
 
 use crate::exchange::fields::FieldName;
 use crate::exchange::{Attempt, Ending, Exchange};
+
+/// The nginx whose language is read; `$nginx_version`.
+pub const NGINX_LANGUAGE: &str = "1.31.0";
+
+/// Appends the text of a template.
+pub(crate) fn render(exchange: &Exchange, template: &Template, out: &mut Vec<u8>) {
+    for piece in &template.pieces {
+        match piece {
+            Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
+            Piece::Var(var, filters) => {
+                let start = out.len();
+                append(exchange, var, out);
+                apply(filters, out, start);
+            }
+        }
+    }
+}
+
+/// The text of a template.
+pub(crate) fn text(exchange: &Exchange, template: &Template) -> Vec<u8> {
+    let mut out = Vec::new();
+    render(exchange, template, &mut out);
+    out
+}
+
+/// Changes what stands behind `start` by filters.
+pub(crate) fn apply(filters: &[Filter], out: &mut Vec<u8>, start: usize) {
+    for filter in filters {
+        match filter {
+            Filter::Lower => out[start..].make_ascii_lowercase(),
+            Filter::Upper => out[start..].make_ascii_uppercase(),
+            Filter::DashIfEmpty => {
+                if out.len() == start {
+                    out.push(b'-');
+                }
+            }
+            Filter::Quote => {
+                out.insert(start, b'"');
+                out.push(b'"');
+            }
+            Filter::UrlEncode => {
+                let plain = out.split_off(start);
+                weir_http::uri::escape(weir_http::uri::Escape::Component, &plain, out);
+            }
+            Filter::UrlDecode => {
+                let coded = out.split_off(start);
+                weir_http::uri::unescape(&coded, out);
+            }
+        }
+    }
+}
 
 /// Appends the value of `var`; false if the exchange has none (logs show `-`).
 pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) -> bool {
@@ -133,7 +184,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::RealRoot => {
             let mut root = Vec::new();
             exchange.append_root(&mut root);
-            return extend(out, crate::action::files::real_path(&root).as_deref());
+            return extend(out, super::place::real_path(&root).as_deref());
         }
         Var::Filename => exchange.append_filename(out),
         Var::RemoteUser => return remote_user(exchange, out),
@@ -145,8 +196,8 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             }
             address(out, exchange.client_source().map(|(ip, _)| ip), exchange);
         }
-        Var::FastcgiScriptName => crate::action::fastcgi::append_script_name(exchange, out),
-        Var::FastcgiPathInfo => crate::action::fastcgi::append_path_info(exchange, out),
+        Var::FastcgiScriptName => super::cgi::append_script_name(exchange, out),
+        Var::FastcgiPathInfo => super::cgi::append_path_info(exchange, out),
         Var::LimitReqStatus => return extend(out, exchange.limit_req_status.map(str::as_bytes)),
         Var::LimitConnStatus => return extend(out, exchange.limit_conn_status.map(str::as_bytes)),
         Var::InvalidReferer => return false,
@@ -270,7 +321,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::RequestDate => exchange.worker.haproxy_date(exchange.started_unix, out),
         Var::Hostname => out.extend_from_slice(exchange.worker.hostname().as_bytes()),
         Var::Pid => return number(out, Some(u64::from(std::process::id()))),
-        Var::NginxVersion => out.extend_from_slice(crate::NGINX_LANGUAGE.as_bytes()),
+        Var::NginxVersion => out.extend_from_slice(NGINX_LANGUAGE.as_bytes()),
         Var::Capture(group) => return extend(out, exchange.captures.group(usize::from(*group))),
         Var::CapturedRequestHeader(slot) => {
             return extend(

@@ -9,7 +9,8 @@ use std::fs::File;
 use weir_rt::Shared;
 use weir_wire::{ReceiveError, SendError};
 
-use super::Exchange;
+use super::fields::Fields;
+use super::{Ending, Exchange, Phase};
 
 /// How long the body of an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +34,10 @@ pub(crate) trait Downstream {
     fn body_done(&self) -> bool;
 
     /// Lines of trailers that came with the request.
-    fn trailers(&self, into: &mut crate::exchange::fields::Fields);
+    fn trailers(&self, into: &mut Fields);
 
     /// Sends an interim head (1xx) with these fields, if the client's version has them.
-    async fn interim(
-        &mut self,
-        status: u16,
-        fields: &crate::exchange::fields::Fields,
-    ) -> Result<(), SendError>;
+    async fn interim(&mut self, status: u16, fields: &Fields) -> Result<(), SendError>;
 
     /// Begins the answer: status and fields are those of `exchange.response`. Nothing may have been begun before.
     fn begin(&mut self, exchange: &mut Exchange, size: BodySize);
@@ -82,14 +79,19 @@ pub(crate) trait Downstream {
     async fn flush(&mut self, exchange: &Exchange) -> Result<(), SendError>;
 
     /// Ends the answer, with trailers where the framing has room for them.
-    async fn finish(
-        &mut self,
-        exchange: &Exchange,
-        trailers: &crate::exchange::fields::Fields,
-    ) -> Result<(), SendError>;
+    async fn finish(&mut self, exchange: &Exchange, trailers: &Fields) -> Result<(), SendError>;
 
     /// The answer cannot be completed: makes sure that the client sees that.
     fn cut(&mut self);
+
+    /// Notes that the client did not take the answer.
+    fn fail(&mut self, exchange: &mut Exchange, error: &SendError) {
+        exchange.ending = match error {
+            SendError::Timeout => Ending::ClientTimeout(Phase::Data),
+            _ => Ending::ClientAborted(Phase::Data),
+        };
+        self.cut();
+    }
 
     /// Takes back an answer that was begun, if nothing of it has left: another one can then be made. False if it has.
     fn retract(&mut self, exchange: &mut Exchange) -> bool;

@@ -31,7 +31,7 @@ pub(crate) async fn buffer<D: Downstream>(exchange: &mut Exchange, down: &mut D)
                     break Err(413);
                 }
                 if let Err(error) = body.keep(piece, settings.memory as usize, &settings.temp_path) {
-                    crate::answer::log::server_error(
+                    crate::exchange::errors::server_error(
                         exchange,
                         &format!("cannot keep a request body: {error}"),
                     );
@@ -61,7 +61,7 @@ pub(crate) fn failed(exchange: &mut Exchange, error: &ReceiveError) -> u16 {
         }
         ReceiveError::Malformed(error) => {
             exchange.ending = Ending::Proxy(Phase::Request);
-            crate::answer::log::client_error(
+            crate::exchange::errors::client_error(
                 exchange,
                 &format!("client sent invalid chunked body ({error})"),
             );

@@ -16,21 +16,28 @@ mod captures;
 mod client;
 mod downstream;
 mod ending;
+pub(crate) mod errors;
 pub(crate) mod fields;
+mod filters;
 pub(crate) mod intake;
+mod next;
 mod request;
 pub(crate) mod residue;
 mod response;
+mod slots;
+mod tally;
 
 pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
 pub(crate) use captures::Captured;
 pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
+pub(crate) use filters::{BodyFilter, Filters, Then};
+pub(crate) use next::Next;
 pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};
+pub(crate) use slots::{Slots, Value};
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -38,9 +45,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_http::uri::{self, UriError};
-use weir_plan::{Action, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
+use weir_plan::{Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
 
-use crate::eval::Slots;
 use crate::exchange::fields::Fields;
 use crate::worker::{Installed, Worker};
 
@@ -81,8 +87,8 @@ pub(crate) struct Exchange {
     pub(crate) rewritten: bool,
     /// Bytes a second to the client, if the program or an upstream set it; 0: no limit.
     pub(crate) limit_rate: Option<u64>,
-    /// Compressor of the answer's body.
-    pub(crate) encoder: Option<Box<crate::answer::filter::Encoder>>,
+    /// What changes the answer's body on its way.
+    pub(crate) filters: Filters,
     /// When the first byte of body was sent, for the rate limit.
     pub(crate) body_began: Option<Instant>,
     /// Fields kept for the log.
@@ -126,10 +132,6 @@ pub(crate) struct Exchange {
     pub(crate) persistence: [u8; 2],
     /// A rule wants no access log of it.
     pub(crate) unlogged: bool,
-    /// The answer was 101 and is sent; this carries what follows, without the plan.
-    pub(crate) tunnel: Option<Box<crate::action::tunnel::Upgraded>>,
-    /// The answer lasts; this carries what is left of it, without the plan.
-    pub(crate) rest: Option<Box<crate::action::rest::Rest>>,
     id: Cell<Option<u128>>,
 }
 
@@ -190,7 +192,7 @@ impl Exchange {
             path_changed: false,
             rewritten: false,
             limit_rate: None,
-            encoder: None,
+            filters: Filters::default(),
             body_began: None,
             captured: CapturedFields::default(),
             handshake_refusal: None,
@@ -210,58 +212,118 @@ impl Exchange {
             persistence: *b"--",
             peeked: None,
             unlogged: false,
-            tunnel: None,
-            rest: None,
             id: Cell::new(None),
         }
     }
 
-    /// Begins another request on memory that was used before.
-    pub(crate) fn restart(&mut self, installed: Rc<Installed>, client: Rc<Client>) {
-        self.installed = installed;
-        self.client = client;
-        self.request.clear();
-        self.request_trailers.clear();
-        self.body.clear();
-        self.response.clear();
-        self.captures.clear();
-        self.slots.clear();
-        self.response_edits.clear();
-        self.redirect_fields.clear();
-        self.path_changed = false;
-        self.rewritten = false;
-        self.limit_rate = None;
-        self.encoder = None;
-        self.body_began = None;
-        self.captured.request.clear();
-        self.captured.response.clear();
-        self.captured.wanted.clear();
-        self.handshake_refusal = None;
-        self.user = None;
-        self.times = Times::default();
-        self.ending = Ending::Normal;
-        self.redirects = 0;
-        self.internal = false;
-        self.status_override = None;
-        self.in_error_page = false;
-        self.pool = None;
-        self.limit_req_status = None;
-        self.limit_conn_status = None;
-        self.guards.clear();
-        self.asked_for = None;
-        self.close_after = false;
-        self.persistence = *b"--";
-        self.unlogged = false;
-        self.tunnel = None;
-        self.rest = None;
-        self.id.set(None);
-        self.started = self.worker.now();
-        self.started_unix = weir_rt::unix_now();
+    /// An exchange for a request, on memory that was used before if there is any.
+    pub(crate) fn take(worker: &Rc<Worker>, installed: Rc<Installed>, client: Rc<Client>) -> Box<Self> {
+        match worker.take_spare().and_then(|spare| spare.downcast::<Self>().ok()) {
+            Some(mut exchange) => {
+                exchange.restart(installed, client);
+                exchange
+            }
+            None => Box::new(Self::new(worker.clone(), installed, client)),
+        }
+    }
+
+    /// Keeps the memory for another request. It holds on to its plan until it is used again, so none is kept of an older plan.
+    pub(crate) fn give(mut self: Box<Self>) {
+        let worker = self.worker.clone();
+        if worker.keeps_spare(&self.installed) {
+            self.guards.clear();
+            self.body.clear();
+            worker.give_spare(self);
+        }
+    }
+
+    /// Begins another request on memory that was used before. Each field is named here, so that none can be forgotten:
+    /// what is left of one client's request would be seen by the next.
+    fn restart(&mut self, new_installed: Rc<Installed>, new_client: Rc<Client>) {
+        let Self {
+            worker,
+            installed,
+            client,
+            site,
+            route,
+            matched,
+            request,
+            request_trailers,
+            body,
+            response,
+            captures,
+            slots,
+            response_edits,
+            redirect_fields,
+            path_changed,
+            rewritten,
+            limit_rate,
+            filters,
+            body_began,
+            captured: CapturedFields { request: captured_request, response: captured_response, wanted },
+            handshake_refusal,
+            user,
+            started,
+            started_unix,
+            times,
+            ending,
+            redirects,
+            internal,
+            status_override,
+            in_error_page,
+            pool,
+            limit_req_status,
+            limit_conn_status,
+            guards,
+            asked_for,
+            close_after,
+            peeked,
+            persistence,
+            unlogged,
+            id,
+        } = self;
+        *installed = new_installed;
+        *client = new_client;
+        (*site, *route, *matched) = (SiteIx(0), RouteIx(0), 0);
+        request.clear();
+        request_trailers.clear();
+        body.clear();
+        response.clear();
+        captures.clear();
+        slots.clear();
+        response_edits.clear();
+        redirect_fields.clear();
+        (*path_changed, *rewritten) = (false, false);
+        *limit_rate = None;
+        filters.clear();
+        *body_began = None;
+        captured_request.clear();
+        captured_response.clear();
+        wanted.clear();
+        *handshake_refusal = None;
+        *user = None;
+        *started = worker.now();
+        *started_unix = weir_rt::unix_now();
+        *times = Times::default();
+        *ending = Ending::Normal;
+        *redirects = 0;
+        *internal = false;
+        *status_override = None;
+        *in_error_page = false;
+        *pool = None;
+        (*limit_req_status, *limit_conn_status) = (None, None);
+        guards.clear();
+        *asked_for = None;
+        *close_after = false;
+        *peeked = None;
+        *persistence = *b"--";
+        *unlogged = false;
+        id.set(None);
     }
 
     /// A request of our own for this exchange: GET of a path, with the client's fields and no body.
     pub(crate) fn ask_for(&self, path: &[u8]) -> Box<Exchange> {
-        let mut asked = self.worker.take_exchange(self.installed.clone(), self.client.clone());
+        let mut asked = Self::take(&self.worker, self.installed.clone(), self.client.clone());
         asked.site = self.site;
         asked.route = self.site().fallback;
         self.request.copy_for(path, &mut asked.request);
@@ -314,6 +376,16 @@ impl Exchange {
         self.request.real_client.or_else(|| self.client.source())
     }
 
+    /// Notes why an answer is made here, where that is more than its content.
+    pub(crate) fn note_cause(&mut self, cause: Cause, phase: Phase) {
+        match cause {
+            Cause::Content => {}
+            // A rule denied it: HAProxy's log says `PR`, and it counts as denied.
+            Cause::Refusal => self.ending = Ending::Proxy(phase),
+            Cause::NoPool => self.ending = Ending::ServerAborted(Phase::Connect),
+        }
+    }
+
     /// A random number that names this exchange.
     pub(crate) fn id(&self) -> u128 {
         self.id.get().unwrap_or_else(|| {
@@ -347,40 +419,6 @@ impl Exchange {
         }
         request.path_is_raw = true;
         Ok(())
-    }
-
-    /// Appends the folder that the path is looked for in.
-    pub(crate) fn append_root(&self, out: &mut Vec<u8>) {
-        crate::eval::render(self, &self.route().files.root, out);
-    }
-
-    /// Appends the file name that the path maps to.
-    pub(crate) fn append_filename(&self, out: &mut Vec<u8>) {
-        self.append_root(out);
-        let files = &self.route().files;
-        let path = &self.request.path;
-        if files.alias {
-            // A pattern stands for the whole path; a prefix for its own bytes.
-            out.extend_from_slice(path.get(self.matched..).unwrap_or_default());
-        } else {
-            if out.last() == Some(&b'/') && path.first() == Some(&b'/') {
-                out.pop();
-            }
-            out.extend_from_slice(path);
-        }
-    }
-
-    /// Host and port named by the proxy action; of a computed target, what it comes to now.
-    pub(crate) fn proxy_host(&self) -> Option<(Cow<'_, [u8]>, u16)> {
-        let Action::Proxy(proxy) = &self.route().action else { return None };
-        if let ProxyTarget::Computed(template) = &proxy.target {
-            let (host, port) = crate::upstream::named_host(&crate::eval::text(self, template))?;
-            return Some((Cow::Owned(host), port));
-        }
-        let host = proxy.host.as_bytes();
-        let default = if proxy.tls.is_some() { 443 } else { 80 };
-        let port = proxy.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(default);
-        Some((Cow::Borrowed(host), port))
     }
 
     /// Name of the pool chosen, or of the one that the action names.

@@ -57,20 +57,42 @@ pub(crate) struct Request {
 impl Request {
     /// Forgets the last request, keeps the memory.
     pub(crate) fn clear(&mut self) {
-        let Self { method_text, line, target, raw_path, path, query, host, fields, .. } = self;
+        let Self {
+            method,
+            method_text,
+            version,
+            line,
+            target,
+            raw_path,
+            path,
+            query,
+            host,
+            port,
+            fields,
+            path_is_raw,
+            content_length,
+            chunked,
+            bytes,
+            pipelined,
+            upgrade,
+            expects_continue,
+            real_client,
+        } = self;
+        *method = Method::default();
+        *version = Version::default();
         for text in [method_text, line, target, raw_path, path, query, host] {
             text.clear();
         }
         fields.clear();
-        self.port = None;
-        self.path_is_raw = true;
-        self.content_length = None;
-        self.chunked = false;
-        self.bytes = 0;
-        self.pipelined = false;
-        self.upgrade = false;
-        self.expects_continue = false;
-        self.real_client = None;
+        *port = None;
+        *path_is_raw = true;
+        *content_length = None;
+        *chunked = false;
+        *bytes = 0;
+        *pipelined = false;
+        *upgrade = false;
+        *expects_continue = false;
+        *real_client = None;
     }
 
     /// Makes `other` a GET of a path with the same fields and no body. What the client sent as target stays, for

@@ -84,17 +84,28 @@ impl Attempt {
 impl Response {
     /// Forgets the last answer, keeps the memory.
     pub(crate) fn clear(&mut self) {
-        self.status = 0;
-        self.reason = None;
-        self.fields.clear();
-        self.bytes_sent = 0;
-        self.body_bytes_sent = 0;
-        self.tunnelled = 0;
-        self.head_sent = false;
-        self.complete = false;
-        self.uncompressed = None;
-        self.upstream_fields.clear();
-        self.upstream_trailers.clear();
-        self.attempts.clear();
+        let Self {
+            status,
+            reason,
+            fields,
+            bytes_sent,
+            body_bytes_sent,
+            tunnelled,
+            head_sent,
+            complete,
+            uncompressed,
+            upstream_fields,
+            upstream_trailers,
+            attempts,
+        } = self;
+        *status = 0;
+        *reason = None;
+        fields.clear();
+        (*bytes_sent, *body_bytes_sent, *tunnelled) = (0, 0, 0);
+        (*head_sent, *complete) = (false, false);
+        *uncompressed = None;
+        upstream_fields.clear();
+        upstream_trailers.clear();
+        attempts.clear();
     }
 }

@@ -16,9 +16,12 @@ use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, HeadFailure, ServerConnection};
 
 use super::h1::H1;
-use crate::action;
+use crate::action::Later;
+use crate::action::later::Rest;
+use crate::action::tunnel::{Upgraded, carry_upgraded};
 use crate::answer::log;
 use crate::answer::respond;
+use crate::exchange::errors;
 use crate::exchange::{Client, Ending, Exchange, Phase};
 use crate::walk;
 use crate::worker::door::Held;
@@ -69,11 +72,11 @@ pub(crate) fn serve(
             match Box::pin(requests(&worker, &conn, &client, &timer, input.take(), idle)).await {
                 Served::Keep(keep) => wait = keep,
                 Served::Close => return,
-                Served::Tunnel(exchange) => {
+                Served::Tunnel(exchange, upgraded) => {
                     held.release_plan();
-                    return Box::pin(tunnel(&worker, exchange)).await;
+                    return Box::pin(tunnel(&worker, exchange, *upgraded)).await;
                 }
-                Served::Lasting(_) => return,
+                Served::Lasting(..) => return,
             }
             ended = worker.now();
         }
@@ -93,7 +96,7 @@ async fn requests(
     let mut idle = idle;
     let served = loop {
         let served = match one(worker, &mut h1, client, idle).await {
-            Served::Lasting(exchange) => Box::pin(rest(worker, &mut h1, exchange)).await,
+            Served::Lasting(exchange, left) => Box::pin(rest(worker, &mut h1, exchange, left)).await,
             served => served,
         };
         if !matches!(served, Served::Keep(_)) || !h1.conn.has_input() {
@@ -121,9 +124,9 @@ enum Served {
     /// It does not.
     Close,
     /// As a tunnel.
-    Tunnel(Box<Exchange>),
+    Tunnel(Box<Exchange>, Box<Upgraded>),
     /// The answer is not over.
-    Lasting(Box<Exchange>),
+    Lasting(Box<Exchange>, Rest),
 }
 
 /// The first request never began. HAProxy says so before it closes.
@@ -134,14 +137,14 @@ async fn too_late(worker: &Rc<Worker>, conn: &Conn, client: &Rc<Client>, timer: 
     if !installed.plan.site(site).answer_silence {
         return;
     }
-    let mut exchange = worker.take_exchange(installed.clone(), client.clone());
+    let mut exchange = Exchange::take(worker, installed.clone(), client.clone());
     exchange.site = site;
     exchange.route = installed.plan.site(site).fallback;
     exchange.started = client.accepted;
     exchange.unlogged = !installed.plan.site(site).log_empty_connections;
     let mut h1 = H1::new(ServerConnection::new(conn.clone(), Buf::new(), worker.take_head()), timer);
     refuse(&mut h1, &mut exchange, HeadFailure::Timeout).await;
-    end(worker, exchange);
+    end(exchange);
 }
 
 /// One request.
@@ -150,7 +153,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
     let Service::Http(hosts) = &installed.plan.listener(ix).service else { return Served::Close };
     let default = hosts.default_value();
     let settings = &*installed.plan.site(default).client;
-    let mut exchange = worker.take_exchange(installed.clone(), client.clone());
+    let mut exchange = Exchange::take(worker, installed.clone(), client.clone());
     exchange.site = default;
     exchange.route = installed.plan.site(default).fallback;
     exchange.times.idle = idle;
@@ -169,7 +172,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
     drop(reading);
     if let Err(failure) = received {
         Box::pin(refuse(h1, &mut exchange, failure)).await;
-        end(worker, exchange);
+        end(exchange);
         return Served::Close;
     }
     exchange.times.head = Some(exchange.elapsed());
@@ -184,7 +187,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
                 Box::pin(shed(&mut exchange, h1)).await;
                 drop(writing);
                 let _ = after(&mut exchange, h1).await;
-                end(worker, exchange);
+                end(exchange);
                 return Served::Close;
             }
             if client.speaks_plain {
@@ -192,13 +195,13 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
             } else if let Some(tls) = &listener.tls {
                 exchange.handshake_refusal = crate::admission::access::certificate(&exchange, tls);
             }
-            walk::run(&mut exchange, h1).await;
-            if exchange.tunnel.is_some() {
-                (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
-                return Served::Tunnel(exchange);
-            }
-            if exchange.rest.is_some() {
-                return Served::Lasting(exchange);
+            match walk::run(&mut exchange, h1).await {
+                None => {}
+                Some(Later::Tunnel(upgraded)) => {
+                    (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
+                    return Served::Tunnel(exchange, upgraded);
+                }
+                Some(Later::Rest(rest)) => return Served::Lasting(exchange, rest),
             }
         }
         Err(status) => {
@@ -214,7 +217,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
     }
     drop(writing);
     let keep = after(&mut exchange, h1).await;
-    end(worker, exchange);
+    end(exchange);
     keep.map_or(Served::Close, Served::Keep)
 }
 
@@ -227,23 +230,19 @@ async fn shed(exchange: &mut Exchange, h1: &mut H1<'_>) {
 }
 
 /// What was a request goes on as a tunnel, to its end. Nothing that holds the plan lives here.
-async fn tunnel(worker: &Rc<Worker>, mut exchange: Box<Exchange>) {
+async fn tunnel(worker: &Rc<Worker>, mut exchange: Box<Exchange>, upgraded: Upgraded) {
     let _writing = worker.counters.tunnelling();
-    if let Some(upgraded) = exchange.tunnel.take() {
-        action::tunnel::carry_upgraded(&mut exchange, *upgraded).await;
-    }
-    end(worker, exchange);
+    carry_upgraded(&mut exchange, upgraded).await;
+    end(exchange);
 }
 
 /// Carries what is left of an answer. Nothing that holds the plan it began with lives here.
-async fn rest(worker: &Rc<Worker>, h1: &mut H1<'_>, mut exchange: Box<Exchange>) -> Served {
+async fn rest(worker: &Rc<Worker>, h1: &mut H1<'_>, mut exchange: Box<Exchange>, rest: Rest) -> Served {
     let writing = worker.counters.writing();
-    if let Some(rest) = exchange.rest.take() {
-        rest.carry(&mut exchange, h1).await;
-    }
+    rest.carry(&mut exchange, h1).await;
     drop(writing);
     let keep = after(&mut exchange, h1).await;
-    end(worker, exchange);
+    end(exchange);
     keep.map_or(Served::Close, Served::Keep)
 }
 
@@ -272,9 +271,9 @@ async fn after(exchange: &mut Exchange, h1: &mut H1<'_>) -> Option<Duration> {
     settings.keepalive_timeout
 }
 
-fn end(worker: &Rc<Worker>, mut exchange: Box<Exchange>) {
+fn end(mut exchange: Box<Exchange>) {
     log::exchange_ended(&mut exchange);
-    worker.give_exchange(exchange);
+    exchange.give();
 }
 
 /// What a head may measure under these settings.
@@ -434,7 +433,7 @@ async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) 
             exchange.ending = Ending::ClientTimeout(Phase::Request);
             if exchange.site().manner == weir_plan::Manner::Nginx {
                 keep_line(exchange, h1);
-                log::client_error(exchange, "client timed out while reading client request headers");
+                errors::client_error(exchange, "client timed out while reading client request headers");
             }
             408
         }
@@ -470,7 +469,7 @@ fn keep_line(exchange: &mut Exchange, h1: &H1<'_>) {
 
 fn note_refusal(exchange: &mut Exchange, h1: &H1, error: RequestError) {
     keep_line(exchange, h1);
-    log::client_error(
+    errors::client_error(
         exchange,
         &format!("client sent invalid request ({error}) while reading client request headers"),
     );

@@ -364,7 +364,7 @@ impl Downstream for H1<'_> {
         }
         self.answers -= 1;
         exchange.response.head_sent = false;
-        exchange.encoder = None;
+        exchange.filters.clear();
         true
     }
 

@@ -8,7 +8,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
 
 use weir_http::{DateLine, HttpDate};
@@ -18,8 +17,7 @@ use weir_telemetry::{BufferOptions, LogBuffer, LogClock, TargetSpec};
 
 use super::{Logs, Targets};
 use crate::logging::targets::Target;
-use crate::worker::Worker;
-use crate::worker::race::{Signal, race};
+use crate::worker::race::Signal;
 
 /// Files with computed names that a worker holds open for one log.
 const MOST_NAMED: usize = 64;
@@ -71,20 +69,21 @@ impl WorkerLogs {
     /// Adds a line. `name` computes the path of a file where that is computed.
     pub(crate) fn line(
         &self,
-        worker: &Worker,
+        logs: &Logs,
+        now: Millis,
         targets: &Targets,
         log: LogIx,
         line: &[u8],
         name: impl FnOnce(&weir_plan::Template) -> Vec<u8>,
     ) {
         let Some(target) = targets.target(log) else { return };
-        let now = worker.millis().0;
+        let now = now.0;
         let unix = u64::try_from(weir_rt::unix_now().as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.borrow_mut();
         let State { clock, plans, uses } = &mut *state;
         let slot = slot(plans, targets.serial, log);
         let (buffer, longest) = match target {
-            Target::Nowhere => return worker.shared.logs.count_dropped(),
+            Target::Nowhere => return logs.count_dropped(),
             Target::Lines(lines) => {
                 if !matches!(slot, Slot::One(_)) {
                     *slot = Slot::One(Box::new(lines.buffer()));
@@ -94,10 +93,10 @@ impl WorkerLogs {
             }
             Target::Template { path, options } => {
                 *uses += 1;
-                let Some(path) = safe_path(name(path)) else { return worker.shared.logs.count_dropped() };
-                match named(&worker.shared.logs, slot, path, *options, *uses) {
+                let Some(path) = safe_path(name(path)) else { return logs.count_dropped() };
+                match named(logs, slot, path, *options, *uses) {
                     Some(buffer) => (buffer, None),
-                    None => return worker.shared.logs.count_dropped(),
+                    None => return logs.count_dropped(),
                 }
             }
         };
@@ -114,7 +113,7 @@ impl WorkerLogs {
     }
 
     /// Hands over all lines, and forgets the buffers of plans that are gone.
-    pub(crate) fn flush(&self, _: &Worker) {
+    pub(crate) fn flush(&self) {
         let mut state = self.state.borrow_mut();
         let current = state.plans.pop();
         // Buffers hand over what they hold when they are dropped.
@@ -127,8 +126,18 @@ impl WorkerLogs {
         self.due.set(None);
     }
 
+    /// When lines are due; `None`: none wait.
+    pub(crate) fn due(&self) -> Option<Millis> {
+        self.due.get()
+    }
+
+    /// Ready when lines are due sooner than they were.
+    pub(crate) fn sooner(&self) -> impl Future<Output = ()> {
+        self.sooner.next()
+    }
+
     /// Hands over the lines that are due, and notes when the next are.
-    fn flush_due(&self, now: Millis) {
+    pub(crate) fn flush_due(&self, now: Millis) {
         let mut state = self.state.borrow_mut();
         let mut next: Option<u64> = None;
         for plan in &mut state.plans {
@@ -216,23 +225,6 @@ fn safe_path(path: Vec<u8>) -> Option<PathBuf> {
 
 fn has_nul(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().contains(&0)
-}
-
-/// Starts the task that hands over lines when they are due.
-pub(crate) fn keep_flushing(worker: &Rc<Worker>) {
-    let worker = worker.clone();
-    weir_rt::spawn(async move {
-        loop {
-            let sooner = worker.logs.sooner.next();
-            match worker.logs.due.get() {
-                None => sooner.await,
-                Some(due) => {
-                    let _ = race(weir_rt::sleep_until(worker.shared.instant(due)), sooner).await;
-                }
-            }
-            worker.logs.flush_due(worker.millis());
-        }
-    });
 }
 
 /// The texts of the present second.

@@ -8,7 +8,7 @@
 mod buffers;
 mod targets;
 
-pub(crate) use buffers::{Clock, WorkerLogs, keep_flushing};
+pub(crate) use buffers::{Clock, WorkerLogs};
 pub(crate) use targets::Targets;
 
 use std::fs::File;

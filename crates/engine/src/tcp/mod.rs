@@ -18,6 +18,7 @@ use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
 use crate::answer::log;
 use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
+use crate::exchange::errors;
 use crate::exchange::{Client, Ending, Exchange, Peeked, Phase};
 use crate::upstream::{ConnectFailure, ConnectSettings, Picker, local_address, open, resolve};
 use crate::worker::count::Attempting;
@@ -182,7 +183,7 @@ async fn connect(
     let resolved = match resolve(session, installed, &proxy.target).await {
         Ok(resolved) => resolved,
         Err((_, why)) => {
-            log::upstream_error(session, &why);
+            errors::upstream_error(session, &why);
             session.ending = Ending::Resource(Phase::Connect);
             return Err(502);
         }
@@ -192,7 +193,7 @@ async fn connect(
         let picked = match picker.next(session, installed).await {
             Ok(picked) => picked,
             Err(refusal) => {
-                log::upstream_error(session, refusal.why);
+                errors::upstream_error(session, refusal.why);
                 session.ending = Ending::ServerAborted(Phase::Connect);
                 return Err(502);
             }
@@ -240,13 +241,13 @@ async fn connect(
                 (Failure::Connect, format!("{why} while connecting to upstream"))
             }
             Err(ConnectFailure::Resources(why)) => {
-                log::server_error(session, &format!("cannot connect to an endpoint: {why}"));
+                errors::server_error(session, &format!("cannot connect to an endpoint: {why}"));
                 session.ending = Ending::Resource(Phase::Connect);
                 return Err(500);
             }
         };
         counted.end(AttemptEnd::ConnectError, session);
-        log::upstream_error(session, &why);
+        errors::upstream_error(session, &why);
         match picker.failed(session, installed, failure, false, true) {
             Retry::No => {
                 session.ending = match failure {

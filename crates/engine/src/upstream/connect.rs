@@ -88,7 +88,9 @@ fn sort(error: std::io::Error) -> ConnectFailure {
     // EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL.
     match error.raw_os_error() {
         Some(23 | 24 | 105 | 12 | 99) => ConnectFailure::Resources(error.to_string()),
-        _ => ConnectFailure::Failed(format!("connect() failed ({})", crate::answer::log::system(&error))),
+        _ => {
+            ConnectFailure::Failed(format!("connect() failed ({})", crate::exchange::errors::system(&error)))
+        }
     }
 }
 

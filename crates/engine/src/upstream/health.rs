@@ -26,21 +26,10 @@ use weir_wire::{ClientConnection, Conn, SendFraming, Step};
 use crate::upstream::{ConnectFailure, ConnectSettings, open};
 use crate::worker::prepared::Prepared;
 use crate::worker::race::{Signal, race};
-use crate::worker::shared::Shared;
+use crate::worker::shared::{Checked, Shared};
 
 /// Most bytes of an answer that are looked at.
 const MAX_BODY: usize = 64 << 10;
-
-/// What the checks of an endpoint have found so far, for pages.
-#[derive(Clone)]
-pub(crate) struct Checked {
-    /// Its last result, in HAProxy's words.
-    pub(crate) report: HealthReport,
-    /// When it last went up or down.
-    pub(crate) changed: Millis,
-    /// Time spent down so far.
-    pub(crate) downtime: Duration,
-}
 
 /// What one check came to: HAProxy's word for it, the status of an HTTP answer.
 struct Passed {

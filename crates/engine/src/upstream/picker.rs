@@ -167,7 +167,7 @@ impl Picker {
     ) -> Result<Lease, Refusal> {
         if self.attempts == 1
             && pool.sticky.is_some()
-            && let Some(at) = crate::action::sticky::wanted(exchange, pool)
+            && let Some(at) = super::sticky::wanted(exchange, pool)
         {
             let now = exchange.worker.millis();
             let taken = installed.pools[ix.at()].borrow_mut().take(
@@ -304,7 +304,7 @@ impl Picker {
                     && failure.counts()
                     && lease.fail(now) == Turnover::Disabled
                 {
-                    crate::answer::log::endpoint_disabled(exchange);
+                    crate::exchange::errors::endpoint_disabled(exchange);
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Address, PoolIx, ProxyTarget, Template};
 
+use crate::eval::place::split_port;
 use crate::eval::text;
 use crate::exchange::Exchange;
 use crate::worker::Installed;
@@ -136,59 +137,4 @@ async fn computed(
         path,
         host: Some(name.to_owned()),
     })
-}
-
-/// Host and port that a computed target names, as `$proxy_host` shows them: without the scheme's own port.
-pub(crate) fn named_host(value: &[u8]) -> Option<(Vec<u8>, u16)> {
-    let value = std::str::from_utf8(value).ok()?;
-    let (default, rest) = match value.strip_prefix("https://") {
-        Some(rest) => (443, rest),
-        None => (80, value.strip_prefix("http://").unwrap_or(value)),
-    };
-    if rest.starts_with("unix:") {
-        return Some((b"localhost".to_vec(), default));
-    }
-    let host = &rest[..rest.find(['/', '?']).unwrap_or(rest.len())];
-    let (name, port) = split_port(host, default)?;
-    let shown = if port == default { name } else { host };
-    Some((shown.as_bytes().to_vec(), port))
-}
-
-fn split_port(host: &str, default: u16) -> Option<(&str, u16)> {
-    let after_bracket = host.rfind(']').unwrap_or(0);
-    match host[after_bracket..].rfind(':') {
-        Some(at) => {
-            let at = after_bracket + at;
-            let port = &host[at + 1..];
-            Some((&host[..at], port.parse().ok().filter(|&port| port > 0)?))
-        }
-        None => Some((host, default)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn computed_targets_name_their_host() {
-        let named = |value: &str| {
-            named_host(value.as_bytes()).map(|(h, p)| (String::from_utf8_lossy(&h).into_owned(), p))
-        };
-        assert_eq!(named("http://a:81/x?y"), Some(("a:81".into(), 81)));
-        assert_eq!(named("https://a:443?y"), Some(("a".into(), 443)));
-        assert_eq!(named("http://[::1]:8080"), Some(("[::1]:8080".into(), 8080)));
-        assert_eq!(named("http://unix:/s:/x"), Some(("localhost".into(), 80)));
-        assert_eq!(named("http://a:x/"), None);
-    }
-
-    #[test]
-    fn ports_are_split_off() {
-        assert_eq!(split_port("a", 80), Some(("a", 80)));
-        assert_eq!(split_port("a:81", 80), Some(("a", 81)));
-        assert_eq!(split_port("[::1]", 443), Some(("[::1]", 443)));
-        assert_eq!(split_port("[::1]:8443", 443), Some(("[::1]", 8443)));
-        assert_eq!(split_port("a:0", 80), None);
-        assert_eq!(split_port("a:x", 80), None);
-    }
 }

@@ -5,19 +5,17 @@
 //! Never: knows how an action answers.
 //! Driven by: `http::connection`, once a request.
 
-pub(crate) mod subrequest;
+mod subrequest;
 
-use std::sync::Arc;
+use weir_plan::{Access, Action, AuthRequest, ErrorTarget, Manner, Respond, RouteFeatures, TryLast};
 
-use weir_plan::{Action, Cause, ErrorTarget, Manner, Respond, RouteFeatures, RouteIx, TryLast};
-
-use crate::action;
+use crate::action::{self, Later};
 use crate::admission::access;
-use crate::answer::edit;
-use crate::answer::log;
 use crate::answer::respond;
+use crate::eval::edit;
 use crate::eval::program::{self, Verdict};
 use crate::eval::{keep_match, render, text};
+use crate::exchange::errors;
 use crate::exchange::{Downstream, Ending, Exchange, Phase, Verified};
 use crate::worker::Installed;
 use crate::worker::watch::{Ends, Watch};
@@ -25,56 +23,40 @@ use crate::worker::watch::{Ends, Watch};
 /// Internal redirects, route searches and error pages of one exchange, all together (nginx: 10).
 const MAX_REDIRECTS: u8 = 10;
 
-/// What comes next for an exchange.
-pub(crate) enum Next {
-    /// It was answered, or cut.
-    Done,
-    /// Answer with this status; error pages apply.
-    Status(u16),
-    /// Answer with this.
-    Respond(Arc<Respond>),
-    /// Redirect the client.
-    Redirect {
-        /// Status.
-        status: u16,
-        /// Where to, as written.
-        location: Vec<u8>,
-    },
-    /// Go on as if this target had been asked for.
-    Internal(Vec<u8>),
-    /// Go on with this path, as it is, and the query that there is.
-    InternalPath(Vec<u8>),
-    /// Go on with a named route; path and method stay.
-    Named(RouteIx),
-    /// Close the connection without an answer.
-    Close,
-}
+/// What comes next, with what any action may leave for later.
+type Next = crate::exchange::Next<Later>;
 
-/// Takes an exchange through the plan until it is answered.
-pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
+/// Takes an exchange through the plan until it is answered, or what is left of that can be carried without the plan.
+pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
     let installed = exchange.installed.clone();
     let next = enter_site(exchange, down, &installed).await;
-    go_on(exchange, down, &installed, next).await;
+    go_on(exchange, down, &installed, next).await
 }
 
 /// Takes an exchange whose path was set by us through the plan.
-pub(crate) async fn run_path<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
+pub(crate) async fn run_path<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
     let installed = exchange.installed.clone();
     let next = enter_again(exchange, down, &installed).await;
-    go_on(exchange, down, &installed, next).await;
+    go_on(exchange, down, &installed, next).await
 }
 
-async fn go_on<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed, mut next: Next) {
+async fn go_on<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    mut next: Next,
+) -> Option<Later> {
     loop {
         next = match next {
-            Next::Done => return,
+            Next::Done => return None,
+            Next::Later(later) => return Some(later),
             Next::Close => {
                 exchange.ending = Ending::Proxy(Phase::Request);
                 if exchange.response.status == 0 && exchange.site().manner == Manner::Nginx {
                     exchange.response.status = 444;
                 }
                 down.cut();
-                return;
+                return None;
             }
             Next::Status(status) => Box::pin(status_or_page(exchange, down, installed, status)).await,
             Next::Respond(respond) => Box::pin(fixed(exchange, down, installed, &respond)).await,
@@ -125,7 +107,8 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
     }
     if exchange.request.path == b"*" && site.manner == Manner::Nginx {
         // `OPTIONS *` asks about the server, and no location is called so.
-        return Box::pin(respond::last_hop(exchange, down)).await;
+        Box::pin(respond::last_hop(exchange, down)).await;
+        return Next::Done;
     }
     if let Some(program) = &site.program {
         match program::run(exchange, program) {
@@ -165,7 +148,7 @@ async fn handshake_refused<D: Downstream>(
             None,
         ),
     };
-    log::client_error(exchange, &format!("{told} while reading client request headers"));
+    errors::client_error(exchange, &format!("{told} while reading client request headers"));
     let Some(why) = why else { return Box::pin(status_or_page(exchange, down, installed, status)).await };
     exchange.close_after = true;
     if let Some(page) = page_answered_as(exchange, installed, status, 400) {
@@ -181,7 +164,7 @@ pub(crate) async fn refuse<D: Downstream>(exchange: &mut Exchange, down: &mut D,
     let installed = exchange.installed.clone();
     exchange.route = installed.plan.site(exchange.site).fallback;
     let large = (status == 431).then(|| page_answered_as(exchange, &installed, 494, status)).flatten();
-    go_on(exchange, down, &installed, large.unwrap_or(Next::Status(status))).await;
+    let _ = go_on(exchange, down, &installed, large.unwrap_or(Next::Status(status))).await;
 }
 
 /// The page for a status of nginx's own, answered as `shown` unless the page has a status.
@@ -258,7 +241,7 @@ async fn verdict<D: Downstream>(
     match verdict {
         Verdict::Go => Next::Status(500),
         Verdict::Respond(respond) => {
-            note_cause(exchange, respond.cause, Phase::Request);
+            exchange.note_cause(respond.cause, Phase::Request);
             Next::Respond(respond)
         }
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
@@ -284,16 +267,6 @@ async fn verdict<D: Downstream>(
     }
 }
 
-/// Why an answer is made here, where that is more than its content.
-pub(crate) fn note_cause(exchange: &mut Exchange, cause: Cause, phase: Phase) {
-    match cause {
-        Cause::Content => {}
-        // A rule denied it: HAProxy's log says `PR`, and it counts as denied.
-        Cause::Refusal => exchange.ending = Ending::Proxy(phase),
-        Cause::NoPool => exchange.ending = Ending::ServerAborted(Phase::Connect),
-    }
-}
-
 /// Real address, limits, access, candidates. `None`: go on with the action.
 async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
     let route = installed.plan.route(exchange.route);
@@ -311,7 +284,7 @@ async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option
     if asked_for {
         // nginx asks nobody who asks who gets in.
     } else if let Some(ask) = settings.access.ask.as_ref() {
-        if let Some(status) = Box::pin(access::check_and_ask(exchange, &settings.access, ask)).await {
+        if let Some(status) = Box::pin(check_and_ask(exchange, &settings.access, ask)).await {
             return Some(Next::Status(status));
         }
     } else if route.features.intersects(RouteFeatures::ACCESS_RULES | RouteFeatures::BASIC_AUTH)
@@ -332,21 +305,33 @@ async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option
     })
 }
 
+/// The status to refuse with, where another route is asked as well. It is walked here, access judges what came of it.
+async fn check_and_ask(exchange: &mut Exchange, access: &Access, ask: &AuthRequest) -> Option<u16> {
+    match access::before_asking(exchange, access) {
+        access::Known::Passes => None,
+        access::Known::Refused(status) => Some(status),
+        access::Known::Ask => {
+            let refused = subrequest::ask(exchange, ask).await;
+            access::after_asking(exchange, access, refused)
+        }
+    }
+}
+
 async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
     let route = installed.plan.route(exchange.route);
     match &route.action {
-        Action::Static => action::files::serve(exchange, down, installed).await,
+        Action::Static => action::files::serve(exchange, down, installed).await.wrap(Later::file),
         Action::Proxy(proxy) => Box::pin(action::proxy::serve(exchange, down, installed, proxy)).await,
         Action::FastCgi(fastcgi) => {
-            Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await
+            Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await.wrap(Later::fast_cgi)
         }
         Action::Respond(respond) => {
-            note_cause(exchange, respond.cause, Phase::Request);
+            exchange.note_cause(respond.cause, Phase::Request);
             Next::Respond(respond.clone())
         }
-        Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await,
-        Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await,
-        Action::Metrics => Box::pin(action::status::metrics(exchange, down)).await,
+        Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await.wrap(Later::never),
+        Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await.wrap(Later::never),
+        Action::Metrics => Box::pin(action::status::metrics(exchange, down)).await.wrap(Later::never),
     }
 }
 

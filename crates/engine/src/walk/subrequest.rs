@@ -2,7 +2,7 @@
 //!
 //! Owns: the half of the client of such a request, where nobody is; what its status means for access.
 //! Never: is limited, logged, or asks in its turn.
-//! Driven by: `access`, for nginx's `auth_request`.
+//! Driven by: the walk, for nginx's `auth_request`.
 //! Why: the route that is asked may be anything, a proxy mostly, so it is walked like any other.
 
 use std::fs::File;
@@ -12,10 +12,9 @@ use weir_http::HeaderId;
 use weir_plan::AuthRequest;
 use weir_wire::{ReceiveError, SendError};
 
-use crate::answer::log;
+use crate::exchange::errors;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange};
-use crate::walk;
 
 /// Most bytes of a body that are read and dropped so that its connection can be kept.
 const MOST_DROPPED: u64 = 1 << 20;
@@ -29,7 +28,8 @@ pub(crate) fn ask<'a>(
 ) -> Pin<Box<dyn Future<Output = Option<u16>> + 'a>> {
     Box::pin(async move {
         let mut asked = exchange.ask_for(ask.path.as_bytes());
-        walk::run_path(&mut asked, &mut Nobody::default()).await;
+        // Nobody takes a tunnel, and what is asked does not last: there is nothing left for later.
+        let _ = super::run_path(&mut asked, &mut Nobody::default()).await;
         for (slot, value) in &ask.set {
             exchange.slots.set(*slot, &crate::eval::text(&asked, value));
         }
@@ -45,11 +45,11 @@ pub(crate) fn ask<'a>(
             }
             403 => Some(403),
             _ => {
-                log::error(exchange, &format!("auth request unexpected status: {status}"));
+                errors::error(exchange, &format!("auth request unexpected status: {status}"));
                 Some(500)
             }
         };
-        exchange.worker.clone().give_exchange(asked);
+        asked.give();
         verdict
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: this worker's cells, looked up once for each listener, site, pool and endpoint.
 //! Never: takes a lock while a request is served, but for the first one that touches an id after a plan was installed.
-//! Driven by: connections (guards), `log::exchange_ended` (requests), attempts.
+//! Driven by: connections (guards), `exchange::tally` (requests), attempts.
 //! Why: cells live in the registry under stable ids, so counts survive every change of the plan; handles to them are
 //! kept here because the registry is behind a lock.
 
@@ -14,14 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
-use weir_plan::{Manner, Plan};
+use weir_plan::Plan;
 use weir_policy::limit::Quota;
-use weir_telemetry::count::status_class;
 use weir_telemetry::{
     AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
 };
 
-use crate::exchange::{Ending, Exchange, Phase};
 use crate::worker::shared::Shared;
 
 /// A handle that costs no atomic operation to clone: `Arc` is for the registry, which other threads read.
@@ -129,6 +127,11 @@ impl Counters {
         Entrance { worker: self.worker.clone(), fronts: [self.listener(listener), self.site(site)] }
     }
 
+    /// What is counted for the worker as a whole.
+    pub(crate) fn whole(&self) -> &WorkerCells {
+        &self.worker
+    }
+
     /// A connection waits for a request while the guard lives.
     pub(crate) fn waiting(&self) -> Counted {
         Counted::new(&self.worker, |cells| &cells.waiting)
@@ -170,30 +173,6 @@ impl Counters {
         self.listener(listener).tls.failed.bump();
     }
 
-    /// Counts an exchange that is over; its bytes and status are final.
-    pub(crate) fn exchange(&self, exchange: &Exchange) {
-        let second = second();
-        let facts = Facts::of(exchange);
-        self.worker.client_in.add(facts.received);
-        self.worker.client_out.add(exchange.response.bytes_sent);
-        let listener = self.listener(exchange.client.listener);
-        let site = self.site(exchange.site().id);
-        facts.count(exchange, &listener, second);
-        facts.count(exchange, &site, second);
-        if let (None, Some(pool)) = (exchange.pool, exchange.route().counts_for) {
-            let denied = exchange.ending == Ending::Proxy(Phase::Request) && is_denied(exchange);
-            let (status, nobody) = (exchange.response.status, gave_up(exchange.ending));
-            self.back(BackKey::Pool(pool)).answered_here(status, denied, nobody, second);
-        }
-        if let Some(pool) = exchange.pool
-            && gave_up(exchange.ending)
-        {
-            // The answer was made here for want of one from the pool: it counts for the pool as a whole.
-            let pool = self.back(BackKey::Pool(exchange.installed.plan.pool(pool).id));
-            pool.answers[status_class(exchange.response.status)].bump();
-        }
-    }
-
     /// Counts a session of a TCP service that is over, beside its connection.
     pub(crate) fn session(&self, site: SiteId, session: &Session) {
         self.worker.client_in.add(session.received);
@@ -224,15 +203,18 @@ impl Counters {
             .map_or(0, |q| q.used())
     }
 
-    fn listener(&self, id: ListenerId) -> Cells<FrontCells> {
+    /// What is counted for this.
+    pub(crate) fn listener(&self, id: ListenerId) -> Cells<FrontCells> {
         kept(&self.fronts, FrontKey::Listener(id), |key| self.registry.front(self.id, key))
     }
 
-    fn site(&self, id: SiteId) -> Cells<FrontCells> {
+    /// What is counted for this.
+    pub(crate) fn site(&self, id: SiteId) -> Cells<FrontCells> {
         kept(&self.fronts, FrontKey::Site(id), |key| self.registry.front(self.id, key))
     }
 
-    fn back(&self, key: BackKey) -> Cells<BackCells> {
+    /// What is counted for this.
+    pub(crate) fn back(&self, key: BackKey) -> Cells<BackCells> {
         let known = self.backs.borrow();
         if known.len() >= MOST_BACKS && !known.contains_key(&key) {
             return Rc::default();
@@ -260,71 +242,23 @@ pub(crate) struct Session {
     pub(crate) duration: Duration,
 }
 
-/// What a listener and a site are both told of an exchange.
-struct Facts {
-    received: u64,
-    passed_on: u64,
-    passed_back: u64,
-    micros: u64,
+/// What an attempt came to.
+pub(crate) struct CameTo {
+    /// Time in queues before it.
+    pub(crate) queued: Duration,
+    /// Time to connect.
+    pub(crate) connect: Duration,
+    /// Time to the answer's head.
+    pub(crate) header: Option<Duration>,
+    /// Bytes sent to the endpoint.
+    pub(crate) sent: u64,
+    /// Bytes received from it.
+    pub(crate) received: u64,
+    /// Bytes that the client had sent for it.
+    pub(crate) taken: u64,
 }
 
-impl Facts {
-    fn of(exchange: &Exchange) -> Self {
-        let attempts = &exchange.response.attempts;
-        Self {
-            received: exchange.request.bytes + exchange.body.received(),
-            passed_on: attempts.iter().map(|attempt| attempt.sent).sum(),
-            passed_back: attempts.iter().map(|attempt| attempt.received).sum(),
-            micros: micros(exchange.elapsed()),
-        }
-    }
-
-    fn count(&self, exchange: &Exchange, front: &FrontCells, second: u64) {
-        let response = &exchange.response;
-        front.request(1, second);
-        front.answer(response.status, self.micros);
-        front.bytes_in.add(self.received);
-        front.bytes_out.add(response.bytes_sent);
-        front.passed_on.add(self.passed_on);
-        front.passed_back.add(self.passed_back);
-        match exchange.ending {
-            Ending::Normal => {}
-            Ending::Local if response.status == 500 => front.internal_errors.bump(),
-            Ending::Local => front.intercepted.bump(),
-            Ending::Proxy(Phase::Request) if is_denied(exchange) => {
-                front.denied_requests.bump();
-            }
-            Ending::ClientAborted(Phase::Request)
-            | Ending::ClientTimeout(Phase::Request)
-            | Ending::Proxy(Phase::Request) => {
-                front.request_errors.bump();
-            }
-            Ending::Resource(_) => front.internal_errors.bump(),
-            _ => {}
-        }
-        if let Some(plain) = response.uncompressed {
-            front.compression[0].add(plain);
-            front.compression[1].add(response.body_bytes_sent);
-            front.compression[3].bump();
-        }
-    }
-}
-
-/// Whether no endpoint gave an answer.
-fn gave_up(ending: Ending) -> bool {
-    let (Ending::ServerAborted(phase) | Ending::ServerTimeout(phase) | Ending::Proxy(phase)) = ending else {
-        return false;
-    };
-    matches!(phase, Phase::Queue | Phase::Connect | Phase::Headers)
-}
-
-/// Whether a rule turned down a request that was well-formed.
-fn is_denied(exchange: &Exchange) -> bool {
-    let of_haproxy = exchange.site().manner == Manner::Haproxy && exchange.times.head.is_some();
-    of_haproxy && exchange.response.status != 408 || matches!(exchange.response.status, 403 | 429)
-}
-
-/// An attempt at an endpoint, in flight until [`Attempting::end`]. One that is dropped before ended with its client.
+/// An attempt at an endpoint, in flight until it is closed. One that is dropped before ended with its client.
 pub(crate) struct Attempting {
     cells: Cells<BackCells>,
     worker: Cells<WorkerCells>,
@@ -335,7 +269,7 @@ pub(crate) struct Attempting {
 
 impl Attempting {
     /// The head of an answer came, and more is to follow for long: a tunnel.
-    pub(crate) fn answered(&mut self, status: u16, _: &Exchange) {
+    pub(crate) fn answered(&mut self, status: u16) {
         self.answered = Some(status);
     }
 
@@ -355,26 +289,26 @@ impl Attempting {
         CountedIdle(self.cells.clone())
     }
 
-    /// It is over. Says so once; later calls do nothing.
-    pub(crate) fn end(&mut self, end: AttemptEnd, exchange: &Exchange) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
-        }
-        let total = exchange.now().saturating_duration_since(self.began);
-        let record = exchange.response.attempts.last();
-        let connect = record.and_then(|record| record.connect).unwrap_or_default();
-        let header = record.and_then(|record| record.header);
-        let (sent, received) = record.map_or((0, 0), |record| (record.sent, record.received));
+    /// Whether it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended
+    }
+
+    /// It is over, and came to this.
+    pub(crate) fn close(&mut self, end: AttemptEnd, now: Instant, came_to: &CameTo) {
+        self.ended = true;
+        let total = now.saturating_duration_since(self.began);
+        let CameTo { queued, connect, header, sent, received, taken } = *came_to;
         self.cells.bytes_in.add(sent);
         self.cells.bytes_out.add(received);
         self.worker.upstream_out.add(sent);
         self.worker.upstream_in.add(received);
         if matches!(end, AttemptEnd::Answer(_)) {
-            self.cells.taken.add(exchange.request.bytes + exchange.body.received());
+            self.cells.taken.add(taken);
             self.cells.given.add(received);
         }
         let times = AttemptTimes {
-            queue: millis(exchange.times.queued.unwrap_or_default()),
+            queue: millis(queued),
             connect: millis(connect),
             response: millis(header.unwrap_or_default().saturating_sub(connect)),
             total: millis(total),
@@ -435,11 +369,12 @@ pub(crate) fn forget_unknown(shared: &Shared, plan: &Plan) {
 }
 
 /// The second since 1970, as rates count.
-fn second() -> u64 {
+pub(crate) fn second() -> u64 {
     weir_rt::unix_now().as_secs()
 }
 
-fn micros(time: Duration) -> u64 {
+/// As counters have it.
+pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 

@@ -1,85 +1,44 @@
-//! One worker: a thread, its runtime, its plan.
+//! What all connections of one thread share.
 //!
-//! Owns: what all connections of the thread share: the installed plan, kept upstream connections, the file cache,
-//! exchanges to use again, clocks in text.
-//! Never: shares anything mutable with another worker but what [`Shared`] holds in atomics.
-//! Driven by: [`crate::Engine`], through orders in a mailbox.
-//! Why: a thread a core and nothing contended between them; see LIFECYCLE.md for how orders are carried out.
+//! Owns: the installed plan, kept upstream connections, the file cache, memory to use again, clocks in text.
+//! Never: shares anything mutable with another worker but what [`Shared`] holds in atomics; knows what is served with it.
+//! Driven by: `entry::run`, which carries out orders; connections, which look things up.
+//! Why: a thread per core and nothing contended between them.
 
 pub(crate) mod count;
 pub(crate) mod door;
+pub(crate) mod idle;
 pub(crate) mod memory;
+pub(crate) mod options;
 pub(crate) mod prepared;
 pub(crate) mod race;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
 pub(crate) mod watch;
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weir_control::ListenerId;
+use weir_control::{ListenerId, PoolId};
 use weir_http::RequestHead;
-use weir_plan::{ListenerIx, PartOf, Plan, PoolIx};
+use weir_plan::{ListenerIx, PartOf, Plan, PoolIx, UpstreamKeepalive};
 use weir_policy::pool::Pool;
-use weir_rt::{Receiver, Sender};
 
-use crate::entry::accept::AcceptLoop;
-use crate::exchange::{Client, Exchange};
+use crate::files::FileCache;
 use crate::logging::WorkerLogs;
+use crate::worker::count::CountedIdle;
 use crate::worker::door::Door;
+use crate::worker::idle::{IdleConnections, IdleKey, Kept};
 use crate::worker::prepared::Prepared;
 use crate::worker::race::Signal;
 use crate::worker::shared::Shared;
 
-/// Exchanges, and memory for heads, kept for the next requests.
-const KEPT_EXCHANGES: usize = 256;
-
-/// Names one listening socket: its listener, and which of the process's sockets it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SocketKey {
-    /// The listener.
-    pub(crate) listener: ListenerId,
-    /// Unique in the process.
-    pub(crate) id: u64,
-}
-
-/// An order to a worker.
-pub(crate) enum Order {
-    /// Run this plan with these sockets, from the next request of each connection on.
-    Install {
-        /// The plan with what was made for it.
-        prepared: Arc<Prepared>,
-        /// Sockets that were not this worker's before.
-        opened: Vec<(SocketKey, OwnedFd)>,
-        /// All sockets that are this worker's now; others are given up.
-        held: Vec<SocketKey>,
-        /// Of those given up, the ones that close for good: accepted from until empty.
-        closing: Vec<SocketKey>,
-        /// Told when it is done.
-        done: std::sync::mpsc::Sender<()>,
-    },
-    /// Open log files anew.
-    ReopenLogs,
-    /// Keep what is there until it ends by itself, and wait to be wanted again. Sockets were given to others before.
-    Rest,
-    /// Accept nothing more and end when all connections have ended.
-    Drain,
-    /// Cut everything and end.
-    Stop,
-    /// Panic in the next request: a test's order.
-    InjectPanic,
-    /// Panic as the next connection is accepted: a test's order.
-    InjectAcceptPanic,
-    /// Panic outside of all requests, which ends the worker: a test's order.
-    InjectDeath,
-}
+/// Requests' memory that is kept for the next ones, of each kind.
+const KEPT_SPARES: usize = 256;
 
 /// A plan as one worker runs it.
 pub(crate) struct Installed {
@@ -173,9 +132,9 @@ pub(crate) struct Worker {
     /// Told when a connection ended: accepting may go on, a drain may be complete.
     pub(crate) ended: Signal,
     /// Kept connections to endpoints.
-    pub(crate) idle: crate::upstream::IdleConnections,
+    pub(crate) idle: IdleConnections,
     /// Files held in memory.
-    pub(crate) files: crate::action::files::FileCache,
+    pub(crate) files: Rc<FileCache>,
     /// Log lines on their way.
     pub(crate) logs: WorkerLogs,
     /// Counters of this worker.
@@ -187,9 +146,8 @@ pub(crate) struct Worker {
     /// What their connections count in.
     doors: RefCell<HashMap<ListenerId, Rc<Door>>>,
     total: Cell<usize>,
-    loops: RefCell<HashMap<SocketKey, Rc<AcceptLoop>>>,
-    #[allow(clippy::vec_box, reason = "they are handed out boxed: an exchange is large, and never moved")]
-    exchanges: RefCell<Vec<Box<Exchange>>>,
+    /// What is made for each request, and used again: of floors above, which know what it is.
+    spares: RefCell<Vec<Box<dyn Any>>>,
     #[allow(
         clippy::vec_box,
         reason = "they are handed out boxed: a connection holds one while it has a request"
@@ -205,14 +163,15 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    fn new(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> Self {
+    /// A worker that begins with a plan.
+    pub(crate) fn new(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> Self {
         let seed = shared.seed().wrapping_add(u64::from(id) << 32) | 1;
         Self {
             draining: Signal::default(),
             resting: Cell::new(false),
             ended: Signal::default(),
-            idle: crate::upstream::IdleConnections::default(),
-            files: crate::action::files::FileCache::default(),
+            idle: IdleConnections::default(),
+            files: Rc::default(),
             logs: WorkerLogs::default(),
             counters: crate::worker::count::Counters::new(&shared, id),
             installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),
@@ -220,8 +179,7 @@ impl Worker {
             connections: RefCell::default(),
             doors: RefCell::default(),
             total: Cell::new(0),
-            loops: RefCell::default(),
-            exchanges: RefCell::default(),
+            spares: RefCell::default(),
             heads: RefCell::default(),
             random: Cell::new(seed),
             millis: Cell::new((shared.instant(weir_policy::Millis(0)), weir_policy::Millis(0))),
@@ -285,28 +243,35 @@ impl Worker {
         x.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// An exchange for a request, on memory that was used before if there is any.
-    pub(crate) fn take_exchange(
-        self: &Rc<Self>,
-        installed: Rc<Installed>,
-        client: Rc<Client>,
-    ) -> Box<Exchange> {
-        match self.exchanges.borrow_mut().pop() {
-            Some(mut exchange) => {
-                exchange.restart(installed, client);
-                exchange
-            }
-            None => Box::new(Exchange::new(self.clone(), installed, client)),
-        }
+    /// What one request was made of, for the next. The floor that made it knows its type.
+    pub(crate) fn take_spare(&self) -> Option<Box<dyn Any>> {
+        self.spares.borrow_mut().pop()
     }
 
-    /// Takes an exchange back. It holds on to its plan until it is used again, so none is kept of an older plan.
-    pub(crate) fn give_exchange(self: &Rc<Self>, mut exchange: Box<Exchange>) {
-        let mut kept = self.exchanges.borrow_mut();
-        if kept.len() < KEPT_EXCHANGES && Rc::ptr_eq(&exchange.installed, &self.installed.borrow()) {
-            exchange.guards.clear();
-            exchange.body.clear();
-            kept.push(exchange);
+    /// Whether what belonged to a request under this plan is kept.
+    pub(crate) fn keeps_spare(&self, installed: &Rc<Installed>) -> bool {
+        self.spares.borrow().len() < KEPT_SPARES && Rc::ptr_eq(installed, &self.installed.borrow())
+    }
+
+    /// See [`Worker::take_spare`].
+    pub(crate) fn give_spare(&self, spare: Box<dyn Any>) {
+        self.spares.borrow_mut().push(spare);
+    }
+
+    /// Keeps a connection to an endpoint for another request, if the bounds of its pool allow.
+    pub(crate) fn park(
+        self: &Rc<Self>,
+        pool: PoolId,
+        bounds: &UpstreamKeepalive,
+        key: IdleKey,
+        kept: (Kept, CountedIdle),
+    ) {
+        if bounds.idle == 0 || self.is_leaving() {
+            return;
+        }
+        self.idle.park(self.millis(), pool, bounds, key, kept);
+        if self.idle.wants_sweep() {
+            weir_rt::spawn(sweep(self.clone()));
         }
     }
 
@@ -318,7 +283,7 @@ impl Worker {
     /// See [`Worker::take_head`].
     pub(crate) fn give_head(&self, head: Box<RequestHead>) {
         let mut kept = self.heads.borrow_mut();
-        if kept.len() < KEPT_EXCHANGES {
+        if kept.len() < KEPT_SPARES {
             kept.push(head);
         }
     }
@@ -385,6 +350,16 @@ impl Worker {
         self.ended.wake_all();
     }
 
+    /// The next request is to panic: a test's order.
+    pub(crate) fn inject_panic(&self) {
+        self.panic_next.set(true);
+    }
+
+    /// As [`Worker::inject_panic`], of accepting.
+    pub(crate) fn inject_accept_panic(&self) {
+        self.panic_next_accept.set(true);
+    }
+
     /// A test asked for a panic; asked once.
     pub(crate) fn takes_injected_panic(&self) -> bool {
         self.panic_next.replace(false)
@@ -409,7 +384,8 @@ impl Worker {
         }
     }
 
-    fn install(self: &Rc<Self>, prepared: Arc<Prepared>) {
+    /// Serves another plan, from the next request of each connection on.
+    pub(crate) fn install(self: &Rc<Self>, prepared: Arc<Prepared>) {
         let before = self.installed();
         let now = Rc::new(Installed::new(prepared, Some(&before), self.random.get()));
         for listener in &before.plan.listeners {
@@ -422,184 +398,10 @@ impl Worker {
         self.idle.keep_only(&now.plan);
         self.counters.forget_handles();
         self.doors.borrow_mut().clear();
-        // Exchanges that wait to be used again would hold the old plan.
-        self.exchanges.borrow_mut().clear();
+        // What waits to be used again would hold the old plan.
+        self.spares.borrow_mut().clear();
         *self.installed.borrow_mut() = now;
     }
-
-    async fn change_sockets(
-        self: &Rc<Self>,
-        opened: Vec<(SocketKey, OwnedFd)>,
-        held: &[SocketKey],
-        closing: &[SocketKey],
-    ) {
-        let given_up: Vec<_> = {
-            let mut loops = self.loops.borrow_mut();
-            let keys: Vec<SocketKey> = loops.keys().filter(|key| !held.contains(key)).copied().collect();
-            keys.into_iter().filter_map(|key| Some((key, loops.remove(&key)?))).collect()
-        };
-        for (key, accept) in given_up {
-            accept.end(self, closing.contains(&key)).await;
-        }
-        for (key, fd) in opened {
-            match AcceptLoop::start(self, key, fd) {
-                Ok(accept) => drop(self.loops.borrow_mut().insert(key, accept)),
-                Err(error) => self.shared.log_process_error(&format!("cannot accept on a listener: {error}")),
-            }
-        }
-    }
-}
-
-/// A worker's handle for the engine.
-pub(crate) struct Handle {
-    pub(crate) orders: Sender<Order>,
-    pub(crate) thread: std::thread::JoinHandle<()>,
-}
-
-/// What a worker is given again should it die: its plan, its sockets, what it was told of its future.
-struct Given {
-    prepared: Arc<Prepared>,
-    /// Duplicates of the sockets it accepts from. While they are open, connections queue and none is refused.
-    sockets: HashMap<SocketKey, OwnedFd>,
-    resting: bool,
-    draining: bool,
-}
-
-impl Given {
-    /// Notes sockets that changed. Done before the worker acts on it: what goes away must not be held open here.
-    fn change_sockets(&mut self, opened: &[(SocketKey, OwnedFd)], held: &[SocketKey]) {
-        self.sockets.retain(|key, _| held.contains(key));
-        for (key, fd) in opened {
-            // Without a duplicate the worker still accepts; only after a death this socket would be lost.
-            if let Ok(copy) = fd.try_clone() {
-                self.sockets.insert(*key, copy);
-            }
-        }
-    }
-
-    /// Duplicates for a worker that begins anew.
-    fn sockets_again(&self) -> Vec<(SocketKey, OwnedFd)> {
-        self.sockets.iter().filter_map(|(key, fd)| Some((*key, fd.try_clone().ok()?))).collect()
-    }
-}
-
-/// Pause before a worker that died is started again, so that one that cannot live costs little.
-const AFTER_DEATH: Duration = Duration::from_millis(100);
-
-/// Starts a worker's thread. It runs until it is told to drain or stop. A worker that dies by a panic outside of all
-/// connections loses its own, and goes on at once with a new runtime on the same sockets.
-pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> std::io::Result<Handle> {
-    let (orders, mut receiver) = weir_rt::mailbox();
-    let (ready, is_ready) = std::sync::mpsc::channel();
-    let builder = std::thread::Builder::new().name(format!("weir-{id}"));
-    let thread = builder.spawn(move || {
-        let mut given = Given { prepared, sockets: HashMap::new(), resting: false, draining: false };
-        loop {
-            match weir_rt::Runtime::new(shared.runtime_config()) {
-                Ok(runtime) => {
-                    let _ = shared.driver.set(runtime.driver().to_string());
-                    let _ = ready.send(Ok(()));
-                    let life = main(id, shared.clone(), &mut given, &mut receiver);
-                    let lived = catch_unwind(AssertUnwindSafe(|| runtime.block_on(life)));
-                    // Its connections end here, after the unwinding: a drop that panics must find nothing to unwind.
-                    drop(runtime);
-                    let Err(payload) = lived else { return };
-                    shared.worker_deaths.fetch_add(1, Ordering::Relaxed);
-                    let why = panic_message(&*payload);
-                    shared.log_process_error(&format!("worker {id} died and is started again: {why}"));
-                }
-                // The first start says so to whoever started us; later ones are tried until one succeeds.
-                Err(error) => {
-                    if ready.send(Err(error)).is_ok() {
-                        return;
-                    }
-                }
-            }
-            std::thread::sleep(AFTER_DEATH);
-        }
-    })?;
-    match is_ready.recv() {
-        Ok(Ok(())) => Ok(Handle { orders, thread }),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(std::io::Error::other("a worker thread ended before it began")),
-    }
-}
-
-pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without message")
-}
-
-/// Empties a worker that ends, by whatever way. What it keeps refers to it, and through sockets to the runtime, which
-/// would never end then: its ring would hold connections open that nobody serves.
-struct Ending(Rc<Worker>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let worker = &self.0;
-        if let Ok(mut exchanges) = worker.exchanges.try_borrow_mut() {
-            exchanges.clear();
-        }
-        if let Ok(mut loops) = worker.loops.try_borrow_mut() {
-            loops.clear();
-        }
-        if !std::thread::panicking() {
-            worker.idle.clear();
-        }
-    }
-}
-
-async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Receiver<Order>) {
-    let worker = Rc::new(Worker::new(id, shared, given.prepared.clone()));
-    let _ending = Ending(worker.clone());
-    crate::logging::keep_flushing(&worker);
-    let held: Vec<SocketKey> = given.sockets.keys().copied().collect();
-    worker.change_sockets(given.sockets_again(), &held, &[]).await;
-    worker.resting.set(given.resting);
-    if given.draining {
-        worker.draining.set();
-    }
-    loop {
-        let order = if worker.draining.is_set() {
-            if worker.total.get() == 0 {
-                break;
-            }
-            match crate::worker::race::race(orders.recv(), worker.ended.next()).await {
-                crate::worker::race::Either::Left(order) => order,
-                crate::worker::race::Either::Right(()) => continue,
-            }
-        } else {
-            orders.recv().await
-        };
-        match order {
-            None | Some(Order::Stop) => break,
-            Some(Order::Install { prepared, opened, held, closing, done }) => {
-                given.prepared = prepared.clone();
-                (given.resting, given.draining) = (false, false);
-                given.change_sockets(&opened, &held);
-                worker.draining.clear();
-                worker.resting.set(false);
-                worker.install(prepared);
-                worker.change_sockets(opened, &held, &closing).await;
-                let _ = done.send(());
-            }
-            Some(Order::ReopenLogs) => worker.logs.flush(&worker),
-            Some(Order::Rest) => {
-                given.resting = true;
-                worker.resting.set(true);
-            }
-            Some(Order::Drain) => {
-                given.draining = true;
-                given.sockets.clear();
-                worker.change_sockets(Vec::new(), &[], &worker.loops_keys()).await;
-                worker.draining.set();
-            }
-            Some(Order::InjectPanic) => worker.panic_next.set(true),
-            Some(Order::InjectAcceptPanic) => worker.panic_next_accept.set(true),
-            Some(Order::InjectDeath) => panic!("a test asked for this death"),
-        }
-    }
-    worker.logs.flush(&worker);
 }
 
 impl Worker {
@@ -608,7 +410,26 @@ impl Worker {
         self.resting.get() || self.draining.is_set()
     }
 
-    fn loops_keys(&self) -> Vec<SocketKey> {
-        self.loops.borrow().keys().copied().collect()
+    /// Lets go of what refers to it, and through sockets to the runtime, which would never end then: its ring would hold
+    /// connections open that nobody serves.
+    pub(crate) fn let_go(&self) {
+        if let Ok(mut spares) = self.spares.try_borrow_mut() {
+            spares.clear();
+        }
+        if !std::thread::panicking() {
+            self.idle.clear();
+        }
     }
+}
+
+/// Closes kept connections that are too old or were closed by their endpoint, once a second while there are any.
+async fn sweep(worker: Rc<Worker>) {
+    while worker.idle.len() > 0 {
+        weir_rt::sleep(Duration::from_secs(1)).await;
+        worker.idle.expire(worker.millis());
+        if worker.is_leaving() {
+            worker.idle.clear();
+        }
+    }
+    worker.idle.end_sweep();
 }

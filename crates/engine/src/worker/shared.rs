@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use weir_control::snapshot::HealthReport;
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
@@ -19,9 +20,7 @@ use weir_policy::pool::PoolShared;
 use weir_rt::{IoChoice, RuntimeConfig};
 use weir_telemetry::Registry;
 
-use crate::EngineOptions;
-use crate::Pages;
-use crate::upstream::health::Checked;
+use crate::worker::options::{EngineOptions, Pages};
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -63,6 +62,17 @@ pub(crate) struct Shared {
     /// Plans that were installed, for as long as anything holds on to them.
     plans: Mutex<Vec<Weak<Plan>>>,
     state: Mutex<State>,
+}
+
+/// What the checks of an endpoint have found so far, for pages.
+#[derive(Clone)]
+pub(crate) struct Checked {
+    /// Its last result, in HAProxy's words.
+    pub(crate) report: HealthReport,
+    /// When it last went up or down.
+    pub(crate) changed: Millis,
+    /// Time spent down so far.
+    pub(crate) downtime: Duration,
 }
 
 /// State under stable names.
@@ -138,7 +148,7 @@ impl Shared {
     /// Counts and tells of a panic that was caught in what goes on afterwards.
     pub(crate) fn note_panic(&self, doing: &str, payload: &(dyn std::any::Any + Send)) {
         self.panics.fetch_add(1, Ordering::Relaxed);
-        let message = crate::worker::panic_message(payload);
+        let message = panic_message(payload);
         self.log_process_error(&format!("{doing} panicked, and goes on: {message}"));
     }
 
@@ -361,4 +371,10 @@ fn site_limit(plan: &Plan, listener: &Listener) -> Option<(SiteId, u64)> {
 /// Seconds since 1970.
 pub(crate) fn unix_seconds() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// What a panic said.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without message")
 }

@@ -5,9 +5,10 @@
 
 use weir_plan::TryFiles;
 
-use super::{climbs, open};
+use super::names::climbs;
 use crate::eval::render;
 use crate::exchange::Exchange;
+use crate::files::open;
 
 /// The path to go on with: that of the first candidate that exists and is of the kind it says. `None`: there is none.
 pub(crate) fn first_candidate(exchange: &mut Exchange, tries: &TryFiles) -> Option<Vec<u8>> {

@@ -10,11 +10,11 @@ use std::rc::Rc;
 use rustix::io::Errno;
 use weir_plan::{RouteFeatures, Symlinks};
 
-use super::{leaves_root, open, refused, text};
-use crate::answer::log;
+use super::names::{leaves_root, refused, text};
+use super::send::Rest;
 use crate::eval::render;
-use crate::exchange::Exchange;
-use crate::walk::Next;
+use crate::exchange::{Exchange, Next, errors};
+use crate::files::open;
 use crate::worker::{Installed, Worker};
 
 /// Internal redirects that are done in place; the rest is left to the walk, which counts.
@@ -25,7 +25,7 @@ pub(super) enum Index {
     /// The path is that of a file now, of this route.
     Here,
     /// Something else is to be done.
-    Next(Next),
+    Next(Next<Box<Rest>>),
     /// There is none.
     None,
 }
@@ -70,7 +70,7 @@ pub(super) fn find(exchange: &mut Exchange, installed: &Installed) -> Index {
         Some(error) => Index::Next(refused(exchange, "open()", &name, error)),
         None if files.listing.is_some() => Index::None,
         None => {
-            log::error(exchange, &format!("directory index of \"{}\" is forbidden", text(&name)));
+            errors::error(exchange, &format!("directory index of \"{}\" is forbidden", text(&name)));
             Index::Next(Next::Status(403))
         }
     };

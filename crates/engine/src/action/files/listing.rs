@@ -15,10 +15,11 @@ use weir_http::{HeaderId, HttpDate, Method};
 use weir_plan::{Listing, ListingFormat, Symlinks};
 use weir_telemetry::LogClock;
 
-use super::{open, refused};
+use super::names::refused;
+use super::send::Rest;
 use crate::answer::respond;
-use crate::exchange::{Downstream, Ending, Exchange};
-use crate::walk::Next;
+use crate::exchange::{Downstream, Ending, Exchange, Next};
+use crate::files::open;
 
 /// Characters of a name that are shown in HTML; longer names are cut.
 const SHOWN: usize = 50;
@@ -34,7 +35,7 @@ struct Item {
 }
 
 /// Answers with a listing of the folder that the path names.
-pub(super) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next {
+pub(super) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next<Box<Rest>> {
     let Some(listing) = exchange.route().files.listing else { return Next::Status(403) };
     if exchange.request.method == Method::Post {
         return Next::Status(403);

@@ -13,39 +13,36 @@
 //!                       └ folder → 301 with slash
 //! ```
 
-mod cache;
 mod candidates;
 mod index;
 mod listing;
-mod open;
+mod names;
 mod ranges;
 mod send;
 mod usual;
 
-pub(crate) use cache::FileCache;
 pub(crate) use candidates::first_candidate;
 pub(crate) use send::Rest;
-
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use rustix::io::Errno;
 use weir_http::uri::{Escape, escape};
 use weir_http::{HeaderId, Method, Version};
 
-use crate::answer::filter;
-use crate::answer::log;
+use crate::answer::{takes_gzip, wants_gzip as route_wants_gzip};
+use crate::exchange::Next;
+use crate::exchange::errors;
 use crate::exchange::{Downstream, Exchange};
-use crate::walk::Next;
+use crate::files::Found;
 use crate::worker::Installed;
-use cache::Found;
 use index::Index;
+use names::{leaves_root, refused, text};
 
 /// Answers with what the path maps to.
 pub(crate) async fn serve<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     installed: &Installed,
-) -> Next {
+) -> Next<Box<Rest>> {
     if !matches!(exchange.request.method, Method::Get | Method::Head | Method::Post) {
         return wrong_method(exchange);
     }
@@ -69,19 +66,13 @@ pub(crate) async fn serve<D: Downstream>(
         Ok(Chosen { found: Found::File(_), .. }) => wrong_method(exchange),
         Ok(Chosen { found: Found::Folder, .. }) => with_slash(exchange),
         Ok(Chosen { found: Found::Other, .. }) => {
-            log::error(exchange, &format!("\"{}\" is not a regular file", text(&name)));
+            errors::error(exchange, &format!("\"{}\" is not a regular file", text(&name)));
             Next::Status(404)
         }
         Err(error) => refused(exchange, "open()", &name, error),
     };
     exchange.worker.files.give_name(name);
     next
-}
-
-/// The path of a folder or file without links, dots and doubled slashes; `None` if there is none.
-pub(crate) fn real_path(path: &[u8]) -> Option<Vec<u8>> {
-    let path = std::fs::canonicalize(std::ffi::OsStr::from_bytes(path)).ok()?;
-    Some(path.into_os_string().into_vec())
 }
 
 /// What is sent for a path.
@@ -100,7 +91,7 @@ fn choose(exchange: &Exchange, name: &mut Vec<u8>) -> Result<Chosen, Errno> {
     if let Some(always) = files.precompressed {
         let plain = name.len();
         name.extend_from_slice(b".gz");
-        let found = cache.look_up(&exchange.worker, name, files.symlinks);
+        let found = cache.look_up(exchange.now(), name, files.symlinks);
         name.truncate(plain);
         if let Ok(Found::File(file)) = found {
             varies = !always;
@@ -109,48 +100,30 @@ fn choose(exchange: &Exchange, name: &mut Vec<u8>) -> Result<Chosen, Errno> {
             }
         }
     }
-    let found = cache.look_up(&exchange.worker, name, files.symlinks)?;
+    let found = cache.look_up(exchange.now(), name, files.symlinks)?;
     Ok(Chosen { found, coded: false, varies })
 }
 
 fn wants_gzip(exchange: &Exchange) -> bool {
     match &exchange.route().settings.gzip {
-        Some(gzip) => filter::wanted(exchange, gzip),
+        Some(gzip) => route_wants_gzip(exchange, gzip),
         None => {
             exchange.request.version >= Version::Http11
-                && filter::takes_gzip(exchange)
+                && takes_gzip(exchange)
                 && !exchange.request.fields.has(HeaderId::Via)
         }
     }
 }
 
-/// True if the name climbs out of the folder that the route serves. A path as received cannot; what an alias cuts
-/// from it (`/img../x` of `/img`), a variable or an internal redirect brings in can.
-fn leaves_root(exchange: &Exchange, name: &[u8]) -> bool {
-    let files = &exchange.route().files;
-    if files.alias {
-        return climbs(&exchange.request.path)
-            || exchange.request.path.get(exchange.matched..).is_some_and(climbs)
-            || (files.root.as_literal().is_none() && climbs(name));
-    }
-    (!exchange.request.path_is_raw && climbs(&exchange.request.path))
-        || (files.root.as_literal().is_none() && climbs(name))
-}
-
-/// True if a segment is `..`.
-fn climbs(path: &[u8]) -> bool {
-    path.split(|&b| b == b'/').any(|segment| segment == b"..")
-}
-
 /// 405 with what is allowed.
-fn wrong_method(exchange: &mut Exchange) -> Next {
+fn wrong_method(exchange: &mut Exchange) -> Next<Box<Rest>> {
     exchange.response.fields.remove(HeaderId::Allow);
     exchange.response.fields.push_id(HeaderId::Allow, b"GET, HEAD");
     Next::Status(405)
 }
 
 /// 301 to the path with a slash.
-fn with_slash(exchange: &Exchange) -> Next {
+fn with_slash(exchange: &Exchange) -> Next<Box<Rest>> {
     let request = &exchange.request;
     let mut location = Vec::with_capacity(request.path.len() + request.query.len() + 2);
     escape(Escape::Uri, &request.path, &mut location);
@@ -160,50 +133,4 @@ fn with_slash(exchange: &Exchange) -> Next {
         location.extend_from_slice(&request.query);
     }
     Next::Redirect { status: 301, location }
-}
-
-/// What an error of the system comes to, with a line in the log.
-fn refused(exchange: &Exchange, call: &str, name: &[u8], error: Errno) -> Next {
-    let status = match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => 404,
-        Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::MLINK => 403,
-        _ => 500,
-    };
-    let reason = log::system(&std::io::Error::from(error));
-    let line = format!("{call} \"{}\" failed ({reason})", text(name));
-    match status {
-        500 => log::server_error(exchange, &line),
-        404 if !exchange.route().settings.log_not_found => {}
-        _ => log::error(exchange, &line),
-    }
-    Next::Status(status)
-}
-
-fn text(name: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dots_that_climb() {
-        for (path, expected) in [
-            ("/a/../b", true),
-            ("..", true),
-            ("/a/..", true),
-            ("../x", true),
-            ("/a..b/...", false),
-            ("/", false),
-        ] {
-            assert_eq!(climbs(path.as_bytes()), expected, "{path}");
-        }
-    }
-
-    #[test]
-    fn real_paths() {
-        assert_eq!(real_path(b"/usr/../usr/./").as_deref(), Some(&b"/usr"[..]));
-        assert_eq!(real_path(b"/no/such"), None);
-    }
 }

@@ -9,11 +9,11 @@ use weir_http::HeaderId;
 use weir_http::semantics::range::{self, ByteRange, Multipart};
 use weir_wire::SendError;
 
-use super::cache::StaticFile;
-use super::send::{body, part};
+use super::send::{Rest, body, part};
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Exchange};
+use crate::exchange::{BodySize, Downstream, Exchange, Next};
+use crate::files::StaticFile;
 
 /// Sends these parts of a file.
 pub(super) async fn send<D: Downstream>(
@@ -21,7 +21,7 @@ pub(super) async fn send<D: Downstream>(
     down: &mut D,
     file: &Rc<StaticFile>,
     ranges: &[ByteRange],
-) {
+) -> Next<Box<Rest>> {
     exchange.response.status = 206;
     let types = exchange.route().files.types.clone();
     let content_type = types.of(&exchange.request.path).as_bytes();
@@ -32,8 +32,9 @@ pub(super) async fn send<D: Downstream>(
     let parts = Multipart { boundary: exchange.worker.random(), content_type, length: file.size };
     let sent = many(exchange, down, file, ranges, &parts).await;
     if let Err(error) = sent {
-        respond::client_failed(exchange, down, &error);
+        down.fail(exchange, &error);
     }
+    Next::Done
 }
 
 async fn one<D: Downstream>(
@@ -42,7 +43,7 @@ async fn one<D: Downstream>(
     file: &Rc<StaticFile>,
     range: ByteRange,
     content_type: Option<&[u8]>,
-) {
+) -> Next<Box<Rest>> {
     if let Some(content_type) = content_type {
         exchange.response.fields.push_id(HeaderId::ContentType, content_type);
     }
@@ -50,7 +51,7 @@ async fn one<D: Downstream>(
     range::put_content_range(&mut value, range, file.size);
     exchange.response.fields.push_id(HeaderId::ContentRange, &value);
     respond::start(exchange, down, BodySize::Known(range.len()));
-    body(exchange, down, file, range.start, range.end).await;
+    body(exchange, down, file, range.start, range.end).await
 }
 
 async fn many<D: Downstream>(

@@ -13,13 +13,12 @@ use weir_http::{HeaderId, HttpDate, Method};
 use weir_rt::{Buf, PIECE, Shared};
 use weir_wire::SendError;
 
-use super::cache::{StaticFile, Way};
 use super::{ranges, usual};
-use crate::action::rest;
+use crate::action::lasting;
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Ending, Exchange};
-use crate::walk::Next;
+use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next};
+use crate::files::{StaticFile, Way};
 
 /// Fields of requests that make more of them than "the whole file".
 const SPECIAL: u128 = HeaderId::IfMatch.bit()
@@ -47,12 +46,11 @@ pub(super) async fn file<D: Downstream>(
     file: &Rc<StaticFile>,
     coded: bool,
     varies: bool,
-) -> Next {
+) -> Next<Box<Rest>> {
     if is_usual(exchange) && !coded && !varies {
         note_local(exchange);
         usual::begin(exchange, down, file);
-        body(exchange, down, file, 0, file.size).await;
-        return Next::Done;
+        return body(exchange, down, file, 0, file.size).await;
     }
     Box::pin(unusual(exchange, down, file, coded, varies)).await
 }
@@ -75,7 +73,7 @@ async fn unusual<D: Downstream>(
     file: &Rc<StaticFile>,
     coded: bool,
     varies: bool,
-) -> Next {
+) -> Next<Box<Rest>> {
     let status = exchange.status_override.unwrap_or(200);
     let wanted = if status == 200 { wanted(exchange, file, coded) } else { Wanted::Whole };
     if status == 200 {
@@ -103,15 +101,13 @@ async fn unusual<D: Downstream>(
         Wanted::Ranges(wanted) => {
             put_validators(exchange, file, true);
             vary(exchange, varies);
-            Box::pin(ranges::send(exchange, down, file, &wanted)).await;
-            return Next::Done;
+            return Box::pin(ranges::send(exchange, down, file, &wanted)).await;
         }
     }
     exchange.response.status = 200;
     put_fields(exchange, file, status, coded, varies);
     respond::start(exchange, down, BodySize::Known(file.size));
-    body(exchange, down, file, 0, file.size).await;
-    Next::Done
+    body(exchange, down, file, 0, file.size).await
 }
 
 /// Fields of an answer with a whole file, under the status that it will have.
@@ -133,18 +129,21 @@ pub(super) async fn body<D: Downstream>(
     file: &Rc<StaticFile>,
     start: u64,
     end: u64,
-) {
-    let due = rest::due(exchange);
+) -> Next<Box<Rest>> {
+    let due = lasting::due(exchange);
     let sent = async {
         let at = part(exchange, down, file, start, end, due).await?;
         if at < end {
-            exchange.rest = Some(Box::new(rest::Rest::File(Rest { file: file.clone(), at, end })));
-            return Ok(());
+            return Ok(Next::Later(Box::new(Rest { file: file.clone(), at, end })));
         }
-        respond::end(exchange, down, &Fields::default()).await
+        respond::end(exchange, down, &Fields::default()).await.map(|()| Next::Done)
     };
-    if let Err(error) = sent.await {
-        respond::client_failed(exchange, down, &error);
+    match sent.await {
+        Ok(next) => next,
+        Err(error) => {
+            down.fail(exchange, &error);
+            Next::Done
+        }
     }
 }
 
@@ -163,7 +162,7 @@ impl Rest {
             respond::end(exchange, down, &Fields::default()).await
         };
         if let Err(error) = sent.await {
-            respond::client_failed(exchange, down, &error);
+            down.fail(exchange, &error);
         }
     }
 }
@@ -180,11 +179,11 @@ pub(super) async fn part<D: Downstream>(
     if respond::is_bodiless(exchange) {
         return Ok(end);
     }
-    let changed = exchange.encoder.is_some() || respond::rate_limit(exchange).is_some();
+    let changed = !exchange.filters.is_empty() || respond::rate_limit(exchange).is_some();
     let open = match file.content.way(changed || exchange.client.tls.is_some()) {
         Way::Bytes(bytes) => {
             let (mut at, end) = (start as usize, end as usize);
-            while at < end && !rest::is_due(due) {
+            while at < end && !lasting::is_due(due) {
                 let piece = Shared::new(bytes, at..end.min(at + PIECE));
                 at += piece.len();
                 if changed {
@@ -205,7 +204,7 @@ pub(super) async fn part<D: Downstream>(
         if at > start {
             weir_rt::yield_now().await;
         }
-        if rest::is_due(due) {
+        if lasting::is_due(due) {
             break;
         }
         let length = (end - at).min(TURN);
@@ -224,7 +223,7 @@ async fn through_memory<D: Downstream>(
     due: Option<Instant>,
 ) -> Result<u64, SendError> {
     let (mut at, mut buf) = (start, Buf::new());
-    while at < end && !rest::is_due(due) {
+    while at < end && !lasting::is_due(due) {
         buf.clear();
         let most = (end - at).min(PIECE as u64) as usize;
         let read = weir_rt::pread_into(file, at, &mut buf, most)?;
@@ -287,7 +286,7 @@ fn forget_fields(exchange: &mut Exchange, status: u16) {
         416 => exchange.response.fields.retain(|field| field.id == HeaderId::ContentRange),
         _ => exchange.response.fields.clear(),
     }
-    exchange.encoder = None;
+    exchange.filters.clear();
 }
 
 fn put_type(exchange: &mut Exchange) {

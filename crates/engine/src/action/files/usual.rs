@@ -8,27 +8,19 @@
 use std::sync::Arc;
 
 use weir_http::Method;
-use weir_plan::{RouteFeatures, StaticFiles};
+use weir_plan::RouteFeatures;
 
-use super::cache::StaticFile;
 use super::send;
-use crate::answer::respond;
+use crate::answer::{filters, respond};
 use crate::exchange::{Downstream, Exchange};
+use crate::files::{Head, StaticFile};
 
 /// What may change an answer or ask for its fields.
 const UNUSUAL: RouteFeatures = RouteFeatures::RESPONSE_EDITS
     .union(RouteFeatures::EXPIRES)
-    .union(RouteFeatures::GZIP)
+    .union(filters::ANY)
     .union(RouteFeatures::LIMIT_RATE)
     .union(RouteFeatures::ACCESS_LOG);
-
-/// First lines of an answer, with all they were made from but the file.
-pub(crate) struct Head {
-    files: Arc<StaticFiles>,
-    server: Option<Box<str>>,
-    content_type: Arc<str>,
-    lines: Vec<u8>,
-}
 
 /// Whether the answer to this request is usual. Conditions and ranges are for the caller to look for.
 pub(super) fn applies(exchange: &Exchange) -> bool {

@@ -8,15 +8,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::Rc;
-use std::time::Duration;
 
 use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Plan, UpstreamKeepalive};
+use weir_policy::Millis;
 use weir_policy::idle::{History, IdleConfig, IdlePool, Parked};
 use weir_wire::ClientConnection;
 
-use crate::worker::Worker;
 use crate::worker::count::CountedIdle;
 
 /// What must be equal for a connection to serve another request.
@@ -53,37 +51,49 @@ pub(crate) struct IdleConnections {
 
 impl IdleConnections {
     /// The connection for a key that was used last.
-    pub(crate) fn take(&self, worker: &Worker, pool: PoolId, key: &IdleKey) -> Option<Kept> {
+    pub(crate) fn take(&self, now: Millis, pool: PoolId, key: &IdleKey) -> Option<Kept> {
         let mut pools = self.pools.borrow_mut();
-        let (waiting, history) = pools.get_mut(&pool)?.take(worker.millis(), key)?;
+        let (waiting, history) = pools.get_mut(&pool)?.take(now, key)?;
         Some(Kept { conn: waiting.conn, history })
     }
 
     /// Keeps a connection, if the pool's bounds allow.
     pub(crate) fn park(
         &self,
-        worker: &Rc<Worker>,
+        now: Millis,
         pool: PoolId,
         bounds: &UpstreamKeepalive,
         key: IdleKey,
         (mut kept, counted): (Kept, CountedIdle),
     ) {
-        if bounds.idle == 0 || worker.is_leaving() {
-            return;
-        }
         kept.conn.incoming.release();
         kept.conn.outgoing.release();
         kept.conn.watch();
         let waiting = Waiting { conn: kept.conn, _counted: counted };
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(pool).or_insert_with(|| IdlePool::new(config(bounds)));
-        match pool.park(worker.millis(), key, waiting, kept.history) {
+        match pool.park(now, key, waiting, kept.history) {
             Parked::Kept(_) => {}
             Parked::Replaced(_, closed) | Parked::Refused(closed) => drop(closed),
         }
-        drop(pools);
-        if !self.sweeping.replace(true) {
-            weir_rt::spawn(sweep(worker.clone()));
+    }
+
+    /// Whether a sweep is to be begun: nobody sweeps yet.
+    pub(crate) fn wants_sweep(&self) -> bool {
+        !self.sweeping.replace(true)
+    }
+
+    /// Nothing is kept that could be swept.
+    pub(crate) fn end_sweep(&self) {
+        self.sweeping.set(false);
+    }
+
+    /// Closes what is too old or was closed by its endpoint.
+    pub(crate) fn expire(&self, now: Millis) {
+        for pool in self.pools.borrow_mut().values_mut() {
+            while let Some(old) = pool.expire(now) {
+                drop(old);
+            }
         }
     }
 
@@ -119,23 +129,4 @@ fn config(bounds: &UpstreamKeepalive) -> IdleConfig {
         age: bounds.time.unwrap_or_default(),
         idle: bounds.timeout,
     }
-}
-
-/// Closes what is too old or was closed by its endpoint, once a second while anything is kept.
-async fn sweep(worker: Rc<Worker>) {
-    while worker.idle.len() > 0 {
-        weir_rt::sleep(Duration::from_secs(1)).await;
-        let now = worker.millis();
-        let mut pools = worker.idle.pools.borrow_mut();
-        for pool in pools.values_mut() {
-            while let Some(old) = pool.expire(now) {
-                drop(old);
-            }
-        }
-        drop(pools);
-        if worker.is_leaving() {
-            worker.idle.clear();
-        }
-    }
-    worker.idle.sweeping.set(false);
 }

@@ -17,7 +17,7 @@ const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLO
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// Opens a file or folder for reading.
-pub(super) fn open(name: &[u8], rule: Symlinks) -> Result<File, Errno> {
+pub(crate) fn open(name: &[u8], rule: Symlinks) -> Result<File, Errno> {
     let fd = match rule {
         Symlinks::Follow => openat(CWD, name, FLAGS, Mode::empty())?,
         rule => walk(name, rule, FLAGS)?,
@@ -26,7 +26,7 @@ pub(super) fn open(name: &[u8], rule: Symlinks) -> Result<File, Errno> {
 }
 
 /// What a name leads to, without opening it.
-pub(super) fn stat(name: &[u8], rule: Symlinks) -> Result<Stat, Errno> {
+pub(crate) fn stat(name: &[u8], rule: Symlinks) -> Result<Stat, Errno> {
     match rule {
         Symlinks::Follow => statat(CWD, name, AtFlags::empty()),
         rule => fstat(walk(name, rule, PLACE)?),
@@ -34,12 +34,12 @@ pub(super) fn stat(name: &[u8], rule: Symlinks) -> Result<Stat, Errno> {
 }
 
 /// True for a folder.
-pub(super) fn is_folder(stat: &Stat) -> bool {
+pub(crate) fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 /// True for a regular file.
-pub(super) fn is_file(stat: &Stat) -> bool {
+pub(crate) fn is_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 

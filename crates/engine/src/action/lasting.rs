@@ -1,29 +1,16 @@
-//! The rest of an answer that lasts, carried without the plan that it began with.
+//! When an answer counts as lasting.
 //!
-//! Owns: when an answer counts as lasting, and what is kept of it from then on.
-//! Never: begins an answer.
-//! Driven by: actions, which leave their rest in the exchange and end; `http::connection`, which carries it once the
-//! walk and its hold on the plan are gone.
+//! Owns: the moment, and the waits up to it.
+//! Driven by: actions, between two pieces of a body.
 //! Why: events and downloads go on for hours. Were each to keep the plan that it began with, every change of plan
 //! would leave another behind. Most answers are over long before, and cost a comparison of times.
 
 use std::time::{Duration, Instant};
 
-use super::{fastcgi, files, proxied};
-use crate::exchange::{Downstream, Exchange};
+use crate::exchange::Exchange;
 
 /// An answer that is under way for so long lasts.
 const LASTING: Duration = Duration::from_secs(1);
-
-/// What is left of an answer.
-pub(crate) enum Rest {
-    /// From an endpoint.
-    Proxied(proxied::Rest),
-    /// From an application server.
-    FastCgi(fastcgi::Rest),
-    /// Of a file.
-    File(files::Rest),
-}
 
 /// When an answer that begins now is to be parted from its plan. `None`: never, because who asked waits in the walk.
 pub(super) fn due(exchange: &Exchange) -> Option<Instant> {
@@ -41,16 +28,4 @@ pub(super) fn wait(patience: Duration, silent: &mut Duration, due: Option<Instan
     let patience = patience.saturating_sub(std::mem::take(silent));
     let left = due.map_or(patience, |due| due.saturating_duration_since(weir_rt::now()));
     (patience, left.min(patience))
-}
-
-impl Rest {
-    /// Carries it to its end. The exchange holds on to no plan meanwhile.
-    pub(crate) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
-        crate::exchange::residue::of_exchange(exchange);
-        match self {
-            Self::Proxied(rest) => rest.carry(exchange, down).await,
-            Self::FastCgi(rest) => rest.carry(exchange, down).await,
-            Self::File(rest) => rest.carry(exchange, down).await,
-        }
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: small files whole, descriptors of large ones (in between, maybe both), what their answers say of them (`ETag`, `Last-Modified`).
 //! Never: keeps what is not there: a file that appears is seen at once.
-//! Driven by: `files::serve`.
+//! Driven by: the file action.
 //! Why: a hot answer then costs one hash lookup and no system call but its send.
 //!
 //! An entry is asked about again (one `stat`) when [`TRUSTED`] has passed, and read again if anything of its
@@ -14,16 +14,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 use weir_http::{HttpDate, semantics};
-use weir_plan::Symlinks;
+use weir_plan::{StaticFiles, Symlinks};
 
 use super::open;
-use crate::worker::Worker;
 
 /// How long an entry is used without looking at the file.
 const TRUSTED: Duration = Duration::from_millis(500);
@@ -94,8 +94,20 @@ pub(crate) struct StaticFile {
     /// Its bytes.
     pub(crate) content: Content,
     /// First lines of the usual answer.
-    pub(super) head: RefCell<Option<super::usual::Head>>,
+    pub(crate) head: RefCell<Option<Head>>,
     identity: Identity,
+}
+
+/// First lines of an answer, with all they were made from but the file.
+pub(crate) struct Head {
+    /// Settings of the route.
+    pub(crate) files: Arc<StaticFiles>,
+    /// The site's name for itself.
+    pub(crate) server: Option<Box<str>>,
+    /// The file's type.
+    pub(crate) content_type: Arc<str>,
+    /// The lines.
+    pub(crate) lines: Vec<u8>,
 }
 
 /// Where the bytes are.
@@ -109,14 +121,16 @@ pub(crate) enum Content {
 }
 
 /// One way that bytes of a file can go out.
-pub(super) enum Way<'c> {
+pub(crate) enum Way<'c> {
+    /// As bytes.
     Bytes(&'c Rc<[u8]>),
+    /// From the file.
     File(&'c File),
 }
 
 impl Content {
     /// How it goes out. `touched`: the process has to see the bytes anyway, to encrypt them, change them or slow them down.
-    pub(super) fn way(&self, touched: bool) -> Way<'_> {
+    pub(crate) fn way(&self, touched: bool) -> Way<'_> {
         match self {
             Self::Memory(bytes) => Way::Bytes(bytes),
             Self::Both(bytes, _) if touched => Way::Bytes(bytes),
@@ -180,14 +194,14 @@ struct Entry {
 
 impl FileCache {
     /// A buffer for a file's name; give it back.
-    pub(super) fn take_name(&self) -> Vec<u8> {
+    pub(crate) fn take_name(&self) -> Vec<u8> {
         let mut name = self.name.take();
         name.clear();
         name
     }
 
     /// See [`FileCache::take_name`].
-    pub(super) fn give_name(&self, name: Vec<u8>) {
+    pub(crate) fn give_name(&self, name: Vec<u8>) {
         self.name.set(name);
     }
 
@@ -198,7 +212,7 @@ impl FileCache {
 
     /// The file of a name, if it is held and was looked at just now.
     #[inline]
-    pub(super) fn peek(&self, name: &[u8], now: Instant) -> Option<Rc<StaticFile>> {
+    pub(crate) fn peek(&self, name: &[u8], now: Instant) -> Option<Rc<StaticFile>> {
         let mut entries = self.entries.borrow_mut();
         let entry = entries.by_name.get_mut(name)?;
         if now >= entry.trusted {
@@ -209,16 +223,21 @@ impl FileCache {
     }
 
     /// What a name leads to. Rules about links are asked every time, so what they hold for is not kept.
-    pub(super) fn look_up(&self, worker: &Rc<Worker>, name: &[u8], rule: Symlinks) -> Result<Found, Errno> {
+    pub(crate) fn look_up(
+        self: &Rc<Self>,
+        now: Instant,
+        name: &[u8],
+        rule: Symlinks,
+    ) -> Result<Found, Errno> {
         if rule != Symlinks::Follow {
             return load(name, rule, false);
         }
-        if let Some(file) = self.peek(name, worker.now()) {
+        if let Some(file) = self.peek(name, now) {
             return Ok(Found::File(file));
         }
-        let found = self.renew(name, worker.now(), weir_rt::unix_now());
+        let found = self.renew(name, now, weir_rt::unix_now());
         if !self.entries.borrow().is_empty() && !self.tidying.replace(true) {
-            weir_rt::spawn(tidy(Rc::downgrade(worker)));
+            weir_rt::spawn(tidy(Rc::downgrade(self)));
         }
         found
     }
@@ -298,15 +317,15 @@ impl Entries {
 }
 
 /// Lets go of what is not used any more, as long as there is something: a deleted file would keep its space.
-async fn tidy(worker: Weak<Worker>) {
+async fn tidy(files: Weak<FileCache>) {
     loop {
         weir_rt::sleep(UNUSED).await;
-        let Some(worker) = worker.upgrade() else { return };
-        let mut entries = worker.files.entries.borrow_mut();
+        let Some(files) = files.upgrade() else { return };
+        let mut entries = files.entries.borrow_mut();
         entries.pass_all();
         if entries.is_empty() {
             *entries = Entries::default();
-            worker.files.tidying.set(false);
+            files.tidying.set(false);
             return;
         }
     }

@@ -6,9 +6,9 @@
 use weir_http::HeaderId;
 use weir_plan::{Endpoint, Pool, StickyMode};
 
+use super::picker::Picked;
 use crate::eval::vars::cookie;
 use crate::exchange::Exchange;
-use crate::upstream::Picked;
 use crate::worker::Installed;
 
 /// The endpoint that the client's cookie names. Endpoints do not see what is not theirs: of an inserted cookie that

@@ -2,16 +2,16 @@
 //!
 //! Owns: deciding whether an answer is compressed (nginx's gzip module), and the encoder.
 //! Never: compresses twice: what has a Content-Encoding passes as it is.
-//! Driven by: `respond::start`, `data`, `end`.
+//! Driven by: `answer::filters`.
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 use weir_expr::settings::GzipProxied;
 use weir_http::{HeaderId, HttpDate, Method, Version};
 
-use crate::exchange::{BodySize, Exchange};
+use crate::exchange::{BodyFilter, BodySize, Exchange, Response, Then};
 
 /// A gzip stream (RFC 1952) that is being made.
-pub(crate) struct Encoder {
+struct Encoder {
     deflate: Compress,
     crc: crc32fast::Hasher,
     taken: u64,
@@ -34,36 +34,6 @@ impl Encoder {
         }
     }
 
-    /// Compresses a piece; gives what came out, perhaps nothing.
-    pub(crate) fn encode(&mut self, piece: &[u8]) -> &[u8] {
-        self.out.clear();
-        self.crc.update(piece);
-        self.taken += piece.len() as u64;
-        self.run(piece, FlushCompress::None);
-        &self.out
-    }
-
-    /// What was taken so far, made readable to the client.
-    pub(crate) fn flush(&mut self) -> &[u8] {
-        self.out.clear();
-        self.run(&[], FlushCompress::Sync);
-        &self.out
-    }
-
-    /// The rest and the trailer.
-    pub(crate) fn finish(&mut self) -> &[u8] {
-        self.out.clear();
-        self.run(&[], FlushCompress::Finish);
-        self.out.extend_from_slice(&self.crc.clone().finalize().to_le_bytes());
-        self.out.extend_from_slice(&(self.taken as u32).to_le_bytes());
-        &self.out
-    }
-
-    /// Bytes taken so far.
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken
-    }
-
     fn run(&mut self, mut input: &[u8], flush: FlushCompress) {
         if !std::mem::replace(&mut self.began, true) {
             self.out.extend_from_slice(&HEAD);
@@ -80,6 +50,28 @@ impl Encoder {
                 _ => return,
             }
         }
+    }
+}
+
+impl BodyFilter for Encoder {
+    fn pass<'a>(&'a mut self, piece: &'a [u8], then: Then) -> &'a [u8] {
+        self.out.clear();
+        self.crc.update(piece);
+        self.taken += piece.len() as u64;
+        match then {
+            Then::More => self.run(piece, FlushCompress::None),
+            Then::Flush => self.run(piece, FlushCompress::Sync),
+            Then::End => {
+                self.run(piece, FlushCompress::Finish);
+                self.out.extend_from_slice(&self.crc.clone().finalize().to_le_bytes());
+                self.out.extend_from_slice(&(self.taken as u32).to_le_bytes());
+            }
+        }
+        &self.out
+    }
+
+    fn note(&self, response: &mut Response) {
+        response.uncompressed = Some(self.taken);
     }
 }
 
@@ -124,7 +116,7 @@ pub(crate) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
     if size == BodySize::Bodiless {
         return size;
     }
-    exchange.encoder = Some(Box::new(Encoder::new(settings.level)));
+    exchange.filters.push(Box::new(Encoder::new(settings.level)));
     BodySize::Unknown
 }
 
@@ -196,17 +188,17 @@ mod tests {
     #[test]
     fn what_was_compressed_reads_back_and_a_flush_is_complete() {
         let mut encoder = Encoder::new(5);
-        let mut all = encoder.encode(b"hello ").to_vec();
-        all.extend_from_slice(encoder.flush());
+        let mut all = encoder.pass(b"hello ", Then::More).to_vec();
+        all.extend_from_slice(encoder.pass(b"", Then::Flush));
         let mut early = Vec::new();
         let _ = flate2::read::GzDecoder::new(&all[..]).read_to_end(&mut early);
         assert_eq!(early, b"hello ");
         let long = vec![b'x'; 300_000];
-        all.extend_from_slice(encoder.encode(&long));
-        all.extend_from_slice(encoder.finish());
+        all.extend_from_slice(encoder.pass(&long, Then::More));
+        all.extend_from_slice(encoder.pass(b"", Then::End));
         let mut back = Vec::new();
         flate2::read::GzDecoder::new(&all[..]).read_to_end(&mut back).unwrap();
         assert_eq!(back.len(), 300_006);
-        assert_eq!(encoder.taken(), 300_006);
+        assert_eq!(encoder.taken, 300_006);
     }
 }

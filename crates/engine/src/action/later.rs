@@ -1,0 +1,58 @@
+//! What is left of an answer, carried without the plan that it began with.
+//!
+//! Owns: the list of what may be left.
+//! Never: begins an answer.
+//! Driven by: the walk, which hands it to the connection and ends; `http::connection`, which carries it once the walk
+//! and its hold on the plan are gone.
+
+use std::convert::Infallible;
+
+use super::{fastcgi, files, proxied, tunnel};
+use crate::exchange::{Downstream, Exchange};
+
+/// What is left of an answer.
+pub(crate) enum Later {
+    /// The answer was 101 and is sent; bytes follow both ways.
+    Tunnel(Box<tunnel::Upgraded>),
+    /// More of its body is to come.
+    Rest(Rest),
+}
+
+impl Later {
+    /// Of a file.
+    pub(crate) fn file(rest: Box<files::Rest>) -> Self {
+        Self::Rest(Rest::File(rest))
+    }
+
+    /// Of an application server's answer.
+    pub(crate) fn fast_cgi(rest: Box<fastcgi::Rest>) -> Self {
+        Self::Rest(Rest::FastCgi(rest))
+    }
+
+    /// Of an answer that leaves nothing.
+    pub(crate) fn never(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// The rest of a body, by where it comes from.
+pub(crate) enum Rest {
+    /// An endpoint.
+    Proxied(Box<proxied::Rest>),
+    /// An application server.
+    FastCgi(Box<fastcgi::Rest>),
+    /// A file.
+    File(Box<files::Rest>),
+}
+
+impl Rest {
+    /// Carries it to its end. The exchange holds on to no plan meanwhile.
+    pub(crate) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
+        crate::exchange::residue::of_exchange(exchange);
+        match self {
+            Self::Proxied(rest) => rest.carry(exchange, down).await,
+            Self::FastCgi(rest) => rest.carry(exchange, down).await,
+            Self::File(rest) => rest.carry(exchange, down).await,
+        }
+    }
+}

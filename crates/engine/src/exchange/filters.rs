@@ -1,0 +1,101 @@
+//! What changes a body on its way to the client.
+//!
+//! Owns: the filters of one answer, in order.
+//! Never: decides which apply; `answer::filters` has the list.
+//! Driven by: the responder, with each piece.
+//! Why: most answers have none, and ask once whether the list is empty.
+
+use super::Response;
+
+/// What is asked of a filter beside taking a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// More follows: it may hold back what it likes.
+    More,
+    /// What it was given so far is to be readable to the client.
+    Flush,
+    /// This was the last piece.
+    End,
+}
+
+/// One filter of bodies.
+pub(crate) trait BodyFilter {
+    /// Takes a piece, perhaps an empty one; gives what goes on from here, perhaps nothing.
+    fn pass<'a>(&'a mut self, piece: &'a [u8], then: Then) -> &'a [u8];
+
+    /// The body has ended: notes what logs and counters show of it.
+    fn note(&self, _: &mut Response) {}
+}
+
+/// Filters of an answer.
+#[derive(Default)]
+pub(crate) struct Filters(Vec<Box<dyn BodyFilter>>);
+
+impl Filters {
+    /// Whether bodies pass as they are.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds one behind the others.
+    pub(crate) fn push(&mut self, filter: Box<dyn BodyFilter>) {
+        self.0.push(filter);
+    }
+
+    /// Drops all.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Takes a piece through all of them.
+    pub(crate) fn pass<'a>(&'a mut self, piece: &'a [u8], then: Then) -> &'a [u8] {
+        self.0.iter_mut().fold(piece, |piece, filter| filter.pass(piece, then))
+    }
+
+    /// See [`BodyFilter::note`].
+    pub(crate) fn note(&self, response: &mut Response) {
+        self.0.iter().for_each(|filter| filter.note(response));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives each byte twice, and holds the last one back until more is asked of it.
+    #[derive(Default)]
+    struct Twice {
+        held: Vec<u8>,
+        out: Vec<u8>,
+    }
+
+    impl BodyFilter for Twice {
+        fn pass<'a>(&'a mut self, piece: &'a [u8], then: Then) -> &'a [u8] {
+            self.held.extend_from_slice(piece);
+            let keep = usize::from(then == Then::More).min(self.held.len());
+            self.out.clear();
+            let out = &mut self.out;
+            self.held.drain(..self.held.len() - keep).for_each(|byte| out.extend([byte, byte]));
+            &self.out
+        }
+
+        fn note(&self, response: &mut Response) {
+            response.uncompressed = Some(self.held.len() as u64);
+        }
+    }
+
+    #[test]
+    fn pieces_pass_through_all_filters_in_order_and_nothing_is_held_back_at_the_end() {
+        let mut filters = Filters::default();
+        assert!(filters.is_empty());
+        assert_eq!(filters.pass(b"as it is", Then::End), b"as it is");
+        filters.push(Box::<Twice>::default());
+        filters.push(Box::<Twice>::default());
+        assert_eq!(filters.pass(b"ab", Then::More), b"aa");
+        assert_eq!(filters.pass(b"", Then::Flush), b"aabbbb");
+        assert_eq!(filters.pass(b"c", Then::End), b"cccc");
+        let mut response = Response::default();
+        filters.note(&mut response);
+        assert_eq!(response.uncompressed, Some(0));
+    }
+}

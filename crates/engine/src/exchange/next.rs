@@ -1,0 +1,54 @@
+//! What comes next for an exchange.
+//!
+//! Owns: the list of what actions, rules and answers may ask of the walk that called them.
+//! Never: is acted on here; the walk does.
+//! Why: results that travel down are plain data, so that who gives one need not know who takes it. What is left of an
+//! answer that lasts is known to its action alone, so each names its own.
+
+use std::sync::Arc;
+
+use weir_plan::{Respond, RouteIx};
+
+/// What comes next. `Later`: what an action leaves to be carried on once nothing holds the plan any more.
+pub(crate) enum Next<Later> {
+    /// It was answered, or cut.
+    Done,
+    /// Answer with this status; error pages apply.
+    Status(u16),
+    /// Answer with this.
+    Respond(Arc<Respond>),
+    /// Redirect the client.
+    Redirect {
+        /// Status.
+        status: u16,
+        /// Where to, as written.
+        location: Vec<u8>,
+    },
+    /// Go on as if this target had been asked for.
+    Internal(Vec<u8>),
+    /// Go on with this path, as it is, and the query that there is.
+    InternalPath(Vec<u8>),
+    /// Go on with a named route; path and method stay.
+    Named(RouteIx),
+    /// Close the connection without an answer.
+    Close,
+    /// It is being answered, and the rest is carried without the plan.
+    Later(Later),
+}
+
+impl<L> Next<L> {
+    /// The same, with what is left put into something wider.
+    pub(crate) fn wrap<M>(self, wrap: impl FnOnce(L) -> M) -> Next<M> {
+        match self {
+            Self::Later(later) => Next::Later(wrap(later)),
+            Self::Done => Next::Done,
+            Self::Status(status) => Next::Status(status),
+            Self::Respond(respond) => Next::Respond(respond),
+            Self::Redirect { status, location } => Next::Redirect { status, location },
+            Self::Internal(target) => Next::Internal(target),
+            Self::InternalPath(path) => Next::InternalPath(path),
+            Self::Named(route) => Next::Named(route),
+            Self::Close => Next::Close,
+        }
+    }
+}

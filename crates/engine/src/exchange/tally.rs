@@ -1,0 +1,124 @@
+//! What counters are told of an exchange and of its attempts.
+//!
+//! Owns: which cells an ending counts in.
+//! Never: keeps a count; `worker::count` does.
+//! Driven by: the log, once an exchange is over; attempts, once they are.
+
+use std::time::Duration;
+
+use weir_plan::Manner;
+use weir_telemetry::count::status_class;
+use weir_telemetry::{AttemptEnd, BackKey, FrontCells};
+
+use super::{Ending, Exchange, Phase};
+use crate::worker::count::{Attempting, CameTo, Counters, micros, second};
+
+impl Attempting {
+    /// It is over. Says so once; later calls do nothing.
+    pub(crate) fn end(&mut self, end: AttemptEnd, exchange: &Exchange) {
+        if self.is_over() {
+            return;
+        }
+        let record = exchange.response.attempts.last();
+        let (sent, received) = record.map_or((0, 0), |record| (record.sent, record.received));
+        let came_to = CameTo {
+            queued: exchange.times.queued.unwrap_or_default(),
+            connect: record.and_then(|record| record.connect).unwrap_or(Duration::ZERO),
+            header: record.and_then(|record| record.header),
+            sent,
+            received,
+            taken: exchange.request.bytes + exchange.body.received(),
+        };
+        self.close(end, exchange.now(), &came_to);
+    }
+}
+
+impl Counters {
+    /// Counts an exchange that is over; its bytes and status are final.
+    pub(crate) fn exchange(&self, exchange: &Exchange) {
+        let second = second();
+        let facts = Facts::of(exchange);
+        self.whole().client_in.add(facts.received);
+        self.whole().client_out.add(exchange.response.bytes_sent);
+        let listener = self.listener(exchange.client.listener);
+        let site = self.site(exchange.site().id);
+        facts.count(exchange, &listener, second);
+        facts.count(exchange, &site, second);
+        if let (None, Some(pool)) = (exchange.pool, exchange.route().counts_for) {
+            let denied = exchange.ending == Ending::Proxy(Phase::Request) && is_denied(exchange);
+            let (status, nobody) = (exchange.response.status, gave_up(exchange.ending));
+            self.back(BackKey::Pool(pool)).answered_here(status, denied, nobody, second);
+        }
+        if let Some(pool) = exchange.pool
+            && gave_up(exchange.ending)
+        {
+            // The answer was made here for want of one from the pool: it counts for the pool as a whole.
+            let pool = self.back(BackKey::Pool(exchange.installed.plan.pool(pool).id));
+            pool.answers[status_class(exchange.response.status)].bump();
+        }
+    }
+}
+
+/// What a listener and a site are both told of an exchange.
+struct Facts {
+    received: u64,
+    passed_on: u64,
+    passed_back: u64,
+    micros: u64,
+}
+
+impl Facts {
+    fn of(exchange: &Exchange) -> Self {
+        let attempts = &exchange.response.attempts;
+        Self {
+            received: exchange.request.bytes + exchange.body.received(),
+            passed_on: attempts.iter().map(|attempt| attempt.sent).sum(),
+            passed_back: attempts.iter().map(|attempt| attempt.received).sum(),
+            micros: micros(exchange.elapsed()),
+        }
+    }
+
+    fn count(&self, exchange: &Exchange, front: &FrontCells, second: u64) {
+        let response = &exchange.response;
+        front.request(1, second);
+        front.answer(response.status, self.micros);
+        front.bytes_in.add(self.received);
+        front.bytes_out.add(response.bytes_sent);
+        front.passed_on.add(self.passed_on);
+        front.passed_back.add(self.passed_back);
+        match exchange.ending {
+            Ending::Normal => {}
+            Ending::Local if response.status == 500 => front.internal_errors.bump(),
+            Ending::Local => front.intercepted.bump(),
+            Ending::Proxy(Phase::Request) if is_denied(exchange) => {
+                front.denied_requests.bump();
+            }
+            Ending::ClientAborted(Phase::Request)
+            | Ending::ClientTimeout(Phase::Request)
+            | Ending::Proxy(Phase::Request) => {
+                front.request_errors.bump();
+            }
+            Ending::Resource(_) => front.internal_errors.bump(),
+            _ => {}
+        }
+        if let Some(plain) = response.uncompressed {
+            front.compression[0].add(plain);
+            front.compression[1].add(response.body_bytes_sent);
+            front.compression[3].bump();
+        }
+    }
+}
+
+/// Whether no endpoint gave an answer.
+fn gave_up(ending: Ending) -> bool {
+    let (Ending::ServerAborted(phase) | Ending::ServerTimeout(phase) | Ending::Proxy(phase)) = ending else {
+        return false;
+    };
+    matches!(phase, Phase::Queue | Phase::Connect | Phase::Headers)
+}
+
+/// Whether a rule turned down a request that was well-formed.
+fn is_denied(exchange: &Exchange) -> bool {
+    let of_haproxy = exchange.site().manner == Manner::Haproxy && exchange.times.head.is_some();
+    of_haproxy && exchange.response.status != 408 || matches!(exchange.response.status, 403 | 429)
+}

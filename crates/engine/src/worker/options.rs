@@ -1,0 +1,50 @@
+//! What an engine is given from outside: options, and pages rendered elsewhere.
+//!
+//! Owns: the types that the binary names.
+
+use std::sync::Arc;
+
+use weir_control::snapshot::Snapshot;
+use weir_plan::StatsPage;
+use weir_rt::IoChoice;
+
+use crate::logging::LogFiles;
+
+/// Pages that are rendered from figures, outside the data plane.
+pub trait Pages: Send + Sync {
+    /// Answers a request for HAProxy's statistics page.
+    fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
+
+    /// Prometheus exposition.
+    fn metrics(&self, snapshot: &Snapshot) -> Page;
+}
+
+/// A request for a page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRequest<'a> {
+    /// Path with query, as received.
+    pub target: &'a [u8],
+    /// Value of the Authorization field.
+    pub authorization: Option<&'a [u8]>,
+}
+
+/// A rendered page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Status.
+    pub status: u16,
+    /// Fields, Content-Type among them.
+    pub headers: Vec<(&'static str, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+/// What an engine is started with.
+pub struct EngineOptions {
+    /// Driver of the workers' sockets.
+    pub io: IoChoice,
+    /// Pages that are rendered outside.
+    pub pages: Arc<dyn Pages>,
+    /// Log files that were opened with other rights; the rest is opened by path.
+    pub logs: LogFiles,
+}
