@@ -78,11 +78,6 @@ impl EndpointKey {
 #[serde(transparent)]
 pub struct WorkerId(pub u16);
 
-/// The number of a configuration: one at start, one more at each change that was accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct PlanVersion(pub u64);
-
 /// A client connection, unique in the process: nginx's `$connection`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]

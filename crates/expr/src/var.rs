@@ -150,8 +150,6 @@ pub enum Var<S> {
     LimitReqStatus,
     /// `PASSED`, `REJECTED` … (`$limit_conn_status`).
     LimitConnStatus,
-    /// `1` if the Referer is none of the valid ones (`$invalid_referer`).
-    InvalidReferer,
     /// Name of the site or frontend for people (HAProxy `%f`).
     SiteLabel,
     /// Name of the pool chosen (HAProxy `%b`; `<NOSRV>` forms are the log format's).
@@ -328,7 +326,6 @@ impl<S> Var<S> {
             Var::FastcgiPathInfo => Var::FastcgiPathInfo,
             Var::LimitReqStatus => Var::LimitReqStatus,
             Var::LimitConnStatus => Var::LimitConnStatus,
-            Var::InvalidReferer => Var::InvalidReferer,
             Var::SiteLabel => Var::SiteLabel,
             Var::PoolName => Var::PoolName,
             Var::EndpointName => Var::EndpointName,
@@ -453,7 +450,6 @@ impl<S: fmt::Display> fmt::Display for Var<S> {
             Var::FastcgiPathInfo => f.write_str("fastcgi_path_info"),
             Var::LimitReqStatus => f.write_str("limit_req_status"),
             Var::LimitConnStatus => f.write_str("limit_conn_status"),
-            Var::InvalidReferer => f.write_str("invalid_referer"),
             Var::SiteLabel => f.write_str("site"),
             Var::PoolName => f.write_str("pool"),
             Var::EndpointName => f.write_str("endpoint"),

@@ -45,12 +45,6 @@ impl Field {
         &buf[self.value_start as usize..][..self.value_len as usize]
     }
 
-    /// Where the value stands in the buffer.
-    #[must_use]
-    pub fn value_range(&self) -> std::ops::Range<usize> {
-        self.value_start as usize..self.value_start as usize + self.value_len as usize
-    }
-
     /// Whether this field ends at this hop (RFC 9110 §7.6.1) and must not be forwarded.
     #[must_use]
     pub fn is_hop_by_hop(&self) -> bool {

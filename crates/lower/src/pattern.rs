@@ -24,7 +24,6 @@ impl<'m> Cx<'m> {
             let names = &self.names;
             let compiled = Pattern::new(key.0, key.1, |name| names.slot(name)).map(Arc::new);
             if let Ok(compiled) = &compiled {
-                self.plan.max_groups = self.plan.max_groups.max(compiled.groups());
                 self.assigned.extend(compiled.named().iter().map(|named| named.1));
             }
             self.patterns.known.insert(key, compiled);

@@ -43,7 +43,6 @@ impl<'m> Cx<'m> {
             queue: pool.queue.map(|queue| plan::Queue { max: queue.max, timeout: queue.timeout }),
             sticky: pool.sticky.as_ref().map(sticky),
             resolver: pool.resolver.as_ref().map(|resolver| self.resolver(resolver)),
-            implicit: pool.implicit,
         }
     }
 

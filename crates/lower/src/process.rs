@@ -5,7 +5,6 @@ use weir_plan as plan;
 
 use crate::context::Cx;
 use crate::default;
-use crate::listener::address;
 
 impl<'m> Cx<'m> {
     pub(crate) fn process(&mut self, process: &'m model::Process) -> plan::Process {
@@ -31,13 +30,8 @@ impl<'m> Cx<'m> {
             shutdown_timeout: process.shutdown_timeout,
             chroot: process.chroot.clone(),
             working_directory: process.working_directory.clone(),
-            admin: process.admin.iter().map(stats_access).collect(),
             description: process.description.clone(),
             prefix: process.prefix.clone(),
         }
     }
-}
-
-fn stats_access(access: &model::StatsAccess) -> plan::StatsAccess {
-    plan::StatsAccess { address: address(&access.address), mode: access.mode, token: access.token.clone() }
 }

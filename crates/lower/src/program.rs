@@ -53,29 +53,20 @@ impl<'m> Cx<'m> {
             model::Op::Enter(route) => plan::Op::Enter(self.route_ix(*route)),
             model::Op::Stop => plan::Op::Stop,
             model::Op::CaptureRequestHeader { name, length, slot } => {
-                let slots = &mut self.plan.capture_slots.0;
-                *slots = (*slots).max(slot.saturating_add(1));
                 plan::Op::CaptureRequestHeader { name: HeaderName::new(name), length: *length, slot: *slot }
             }
             model::Op::EditAnswer(edit) => plan::Op::EditAnswer(Arc::new(self.header_edit(edit))),
             model::Op::SetStatus { status, reason } => {
                 plan::Op::SetStatus { status: *status, reason: reason.as_deref().map(Into::into) }
             }
-            model::Op::CaptureValue { value, length, slot, response } => {
-                let (requests, responses) = &mut self.plan.capture_slots;
-                let slots = if *response { responses } else { requests };
-                *slots = (*slots).max(slot.saturating_add(1));
-                plan::Op::CaptureValue {
-                    value: self.template(value),
-                    length: *length,
-                    slot: *slot,
-                    response: *response,
-                }
-            }
+            model::Op::CaptureValue { value, length, slot, response } => plan::Op::CaptureValue {
+                value: self.template(value),
+                length: *length,
+                slot: *slot,
+                response: *response,
+            },
             model::Op::SkipLog => plan::Op::SkipLog,
             model::Op::CaptureResponseHeader { name, length, slot } => {
-                let slots = &mut self.plan.capture_slots.1;
-                *slots = (*slots).max(slot.saturating_add(1));
                 plan::Op::CaptureResponseHeader { name: HeaderName::new(name), length: *length, slot: *slot }
             }
         }

@@ -1,6 +1,5 @@
 //! What answers a request.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -285,15 +284,4 @@ pub struct StatsPage {
     /// Where it was written.
     #[serde(skip)]
     pub origin: Origin,
-}
-
-/// Access to the admin side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StatsAccess {
-    /// Address or socket.
-    pub address: crate::Address,
-    /// Mode of the socket's file.
-    pub mode: Option<u32>,
-    /// Folder or file of a token, where TCP is used.
-    pub token: Option<PathBuf>,
 }

@@ -24,8 +24,6 @@ pub struct Listener {
     pub proxy_protocol: bool,
     /// TLS, if it is spoken here.
     pub tls: Option<ListenerTls>,
-    /// HTTP/2 was asked for (warned about until it is built).
-    pub http2: bool,
     /// Client connections accepted at once; `None`: only the process's limit.
     pub max_connections: Option<u64>,
     /// Runs on every connection as it is accepted, before anything is read; it may only close (HAProxy `tcp-request

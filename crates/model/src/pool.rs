@@ -34,8 +34,6 @@ pub struct Pool {
     pub resolver: Option<Resolver>,
     /// All backups share once every primary is down, not the first alone (HAProxy `option allbackups`).
     pub all_backups: bool,
-    /// Implicit (one host named by an action), for displays.
-    pub implicit: bool,
 }
 
 /// Algorithms.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::settings::LogLevel;
 
-use crate::{LogTarget, StatsAccess};
+use crate::LogTarget;
 
 /// The process.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -41,8 +41,6 @@ pub struct Process {
     pub chroot: Option<PathBuf>,
     /// Working directory.
     pub working_directory: Option<PathBuf>,
-    /// Admin socket or address with its access, where the file names one.
-    pub admin: Vec<StatsAccess>,
     /// Text for `description`/`node` on status pages.
     pub description: Option<String>,
     /// Folder that relative paths of the file were resolved against; for messages.

@@ -56,11 +56,4 @@ impl RouteFeatures {
         .union(Self::REAL_IP)
         .union(Self::TRY_FILES)
         .union(Self::INTERNAL);
-
-    /// Changes of the response head.
-    pub const RESPONSE_CHANGES: Self = Self::RESPONSE_EDITS
-        .union(Self::EXPIRES)
-        .union(Self::GZIP)
-        .union(Self::ERROR_PAGES)
-        .union(Self::LIMIT_RATE);
 }

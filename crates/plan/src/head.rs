@@ -65,14 +65,6 @@ impl HeadTemplate {
         head.pieces = pieces.into();
         head
     }
-
-    /// Bytes of the literal parts: a first guess at the head's length.
-    pub fn literal_len(&self) -> usize {
-        self.pieces
-            .iter()
-            .map(|piece| if let HeadPiece::Literal(text) = piece { text.len() } else { 32 })
-            .sum()
-    }
 }
 
 fn push_line(pieces: &mut Vec<HeadPiece>, name: &str, value: &Template) {

@@ -153,10 +153,6 @@ pub struct Plan {
     pub upstream_tls: Vec<UpstreamTls>,
     /// Name servers for names looked up while running.
     pub resolver: Option<std::sync::Arc<Resolver>>,
-    /// Most groups that any pattern captures, the whole match included.
-    pub max_groups: usize,
-    /// Longest list of captured request and response header fields of any program (HAProxy `capture`).
-    pub capture_slots: (u16, u16),
 }
 
 macro_rules! look_up {

@@ -58,8 +58,6 @@ impl Plan {
             pools: pool.map(|pool| Pool::clone(self.pool(pool))).into_iter().collect(),
             logs: cut.logs.iter().map(|&log| self.log(log).clone()).collect(),
             variables: cut.variables,
-            max_groups: self.max_groups,
-            capture_slots: self.capture_slots,
             ..Plan::default()
         };
         Part { plan, logs: cut.logs }

@@ -33,8 +33,6 @@ pub struct Pool {
     pub sticky: Option<Sticky>,
     /// Name servers for endpoints with `resolve`; the plan's if the pool names none.
     pub resolver: Option<Arc<Resolver>>,
-    /// Implicit (one host named by an action), for displays.
-    pub implicit: bool,
 }
 
 /// What a balancing method hashes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Address, ErrorLog};
+use crate::ErrorLog;
 
 /// The process.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -36,8 +36,6 @@ pub struct Process {
     pub chroot: Option<PathBuf>,
     /// Working directory.
     pub working_directory: Option<PathBuf>,
-    /// Admin sockets and addresses that the file names.
-    pub admin: Vec<StatsAccess>,
     /// Text for status pages.
     pub description: Option<String>,
     /// Folder that relative paths of the file were resolved against.
@@ -51,15 +49,4 @@ pub struct User {
     pub user: String,
     /// Group; the user's own if not given.
     pub group: Option<String>,
-}
-
-/// Access to the admin side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StatsAccess {
-    /// Address or socket.
-    pub address: Address,
-    /// Mode of the socket's file.
-    pub mode: Option<u32>,
-    /// Folder or file of a token, where TCP is used.
-    pub token: Option<PathBuf>,
 }

@@ -181,12 +181,6 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
         self.remove_slot(self.oldest).map(|held| held.token)
     }
 
-    /// Takes out one connection of `key`, for an endpoint that went down or left; call until `None`.
-    pub fn evict_key(&mut self, key: &K) -> Option<T> {
-        let slot = *self.heads.get(key)?;
-        self.remove_slot(slot).map(|held| held.token)
-    }
-
     /// New bounds. Call [`Self::evict`] while [`Self::overfull`] says so.
     pub fn reconfigure(&mut self, config: IdleConfig) {
         self.config = config;

@@ -138,11 +138,6 @@ impl Stream {
         self.inner.fd.as_fd()
     }
 
-    /// Whether two handles are of one socket.
-    pub fn same_socket(&self, other: &Stream) -> bool {
-        Rc::ptr_eq(&self.inner, &other.inner)
-    }
-
     // ---- reading ----
 
     /// Waits until a read would not block (data, end or error). Holds no buffer.

@@ -15,7 +15,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_model::Model;
 use weir_plan::Plan;
 
 pub use crate::launch::Io;
@@ -40,11 +39,8 @@ pub struct Update {
     pub workers: usize,
     /// What to run.
     pub plan: Arc<Plan>,
-    /// What the plan was made from, for displays.
-    pub model: Arc<Model>,
-    /// *All* sockets of the plan's listeners, in the order of the model's listeners, then one entry for each of
-    /// `model.process.admin` (named `admin N`). Compare ids with those of the last update: a known id is the same
-    /// socket and goes on being accepted from; a new one is handed to a worker; one that is missing is accepted from
+    /// *All* sockets of the plan's listeners, in the order of the model's listeners. Compare ids with those of the last
+    /// update: a known id is the same socket and goes on being accepted from; a new one is handed to a worker; one that is missing is accepted from
     /// until its queue is empty, then dropped, which closes it. A TCP listener may have more sockets than there are
     /// workers (after a reload to fewer): each must still be accepted from by somebody.
     pub sockets: Sockets,

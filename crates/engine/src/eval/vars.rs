@@ -200,7 +200,6 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::FastcgiPathInfo => super::cgi::append_path_info(exchange, out),
         Var::LimitReqStatus => return extend(out, exchange.limit_req_status.map(str::as_bytes)),
         Var::LimitConnStatus => return extend(out, exchange.limit_conn_status.map(str::as_bytes)),
-        Var::InvalidReferer => return false,
         Var::SiteLabel => out.extend_from_slice(exchange.label().as_bytes()),
         Var::PoolName => return extend(out, exchange.pool_name().map(str::as_bytes)),
         Var::EndpointName => {

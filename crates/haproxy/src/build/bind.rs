@@ -29,7 +29,6 @@ pub(crate) struct Bound {
     pub(crate) socket: SocketOptions,
     pub(crate) proxy_protocol: bool,
     pub(crate) tls: Option<ListenerTls>,
-    pub(crate) http2: bool,
     pub(crate) max_connections: Option<u64>,
 }
 
@@ -75,7 +74,7 @@ impl Binder<'_> {
                 "a certificate without `ssl` is not used: this listener speaks plain text",
             );
         }
-        let http2 = self.http2(&parameters);
+        self.check_protocols(&parameters);
         let max_connections = parameters
             .read_value("maxconn", self.findings, |text| text.parse::<u64>().map_err(|e| e.to_string()));
         let name = parameters.value("name").map(|word| word.text.clone());
@@ -92,7 +91,6 @@ impl Binder<'_> {
                     socket,
                     proxy_protocol: parameters.has("accept-proxy") || parameters.has("accept-nproxy"),
                     tls: tls.clone(),
-                    http2,
                     max_connections: max_connections.filter(|n| *n > 0),
                 });
             }
@@ -202,8 +200,8 @@ impl Binder<'_> {
         words.get(at + 1).map(|word| word.text.clone())
     }
 
-    /// HTTP/2 was asked for; said, until it is built.
-    fn http2(&mut self, parameters: &Parameters) -> bool {
+    /// Protocols that are not spoken; HTTP/2 is said to be missing, until it is built.
+    fn check_protocols(&mut self, parameters: &Parameters) {
         let asked = [("alpn", "h2"), ("proto", "h2")];
         let word = asked.iter().find_map(|(name, protocol)| {
             parameters.value(name).filter(|word| word.text.split(',').any(|p| p == *protocol))
@@ -222,7 +220,6 @@ impl Binder<'_> {
         {
             self.findings.not_built(word.span, &format!("proto {}", word.text), "it decides what is served");
         }
-        word.is_some()
     }
 
     /// `ssl-default-bind-options` as parameters, and the words of another default.

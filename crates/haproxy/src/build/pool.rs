@@ -76,7 +76,6 @@ pub(crate) fn pool(
         sticky,
         resolver: resolver(&scope, &built, findings),
         all_backups: settings.flag("allbackups"),
-        implicit: false,
         endpoints: built.into_iter().map(|one| one.endpoint).collect(),
     })
 }

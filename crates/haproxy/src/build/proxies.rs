@@ -237,7 +237,6 @@ fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], s
             socket: one.socket.clone(),
             proxy_protocol: one.proxy_protocol,
             tls: one.tls.clone(),
-            http2: one.http2,
             max_connections: one.max_connections,
             gate: gate.clone(),
             service: service.clone(),

@@ -7,9 +7,6 @@
 use crate::name::HeaderId;
 use crate::scan;
 
-/// Longest chunk head: sixteen digits and CRLF.
-pub const MAX_CHUNK_HEAD: usize = 18;
-
 /// What follows the payload of each chunk.
 pub const CHUNK_TAIL: &[u8] = b"\r\n";
 

@@ -151,7 +151,6 @@ pub(crate) fn listener(address: &str, sites: Vec<SiteId>) -> Listener {
         socket: SocketOptions::default(),
         proxy_protocol: false,
         tls: None,
-        http2: false,
         max_connections: None,
         gate: Vec::new(),
         service: Service::Http { default: sites[0], sites },
@@ -199,7 +198,6 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         sticky: None,
         resolver: None,
         all_backups: false,
-        implicit: false,
     }
 }
 

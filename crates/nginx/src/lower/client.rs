@@ -82,9 +82,8 @@ pub(crate) fn server_tokens(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive)
 }
 
 /// `http2 on`: until it is built, a warning; the listener offers HTTP/1.1.
-pub(crate) fn http2(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    s.http2 = on(d);
-    if s.http2 {
+pub(crate) fn http2(lo: &mut Lowering<'_>, _: &mut Scope, d: &Directive) {
+    if on(d) {
         warn_http2(lo, d.span);
     }
 }

@@ -18,7 +18,6 @@ pub(crate) struct ListenSpec {
     pub span: Span,
     pub default_server: bool,
     pub tls: bool,
-    pub http2: bool,
     pub proxy_protocol: bool,
     /// Socket options were written, which only one `listen` of an address may do.
     pub has_options: bool,
@@ -33,7 +32,6 @@ impl ListenSpec {
             span,
             default_server: false,
             tls: false,
-            http2: false,
             proxy_protocol: false,
             has_options: false,
             socket: SocketOptions::default(),
@@ -144,7 +142,6 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, spec: &mut ListenSp
         "ssl" => spec.tls = true,
         "proxy_protocol" => spec.proxy_protocol = true,
         "http2" if lo.dialect == Dialect::Http => {
-            spec.http2 = true;
             super::client::warn_http2(lo, d.arg_span(n));
         }
         "spdy" => {

@@ -22,7 +22,6 @@ struct Gathered {
     servers: Vec<usize>,
     default: Option<(usize, Span)>,
     tls: Option<Span>,
-    http2: bool,
     proxy_protocol: bool,
     socket: SocketOptions,
     options: Option<Span>,
@@ -57,7 +56,6 @@ fn gather(lo: &mut Lowering<'_>, servers: &[Lowered]) -> Vec<Gathered> {
                     servers: Vec::new(),
                     default: None,
                     tls: None,
-                    http2: false,
                     proxy_protocol: false,
                     socket: SocketOptions::default(),
                     options: None,
@@ -75,7 +73,6 @@ fn add(lo: &mut Lowering<'_>, gathered: &mut Gathered, n: usize, server: &Lowere
     if spec.tls || server.ssl_on {
         gathered.tls.get_or_insert(spec.span);
     }
-    gathered.http2 |= spec.http2 || server.http2;
     gathered.proxy_protocol |= spec.proxy_protocol;
     if spec.default_server {
         match gathered.default {
@@ -123,7 +120,6 @@ fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> L
         socket: gathered.socket,
         proxy_protocol: gathered.proxy_protocol,
         tls,
-        http2: gathered.http2,
         max_connections: None,
         gate: Vec::new(),
         service: Service::Http { sites, default: servers[default].site },

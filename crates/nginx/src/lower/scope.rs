@@ -288,7 +288,6 @@ pub(crate) struct Scope {
     pub types_level: Level,
     /// Parts of the listing, inherited even while it is off.
     pub listing: Listing,
-    pub http2: bool,
     /// `ssl on` was written: all listeners of the server speak TLS.
     pub ssl_on: bool,
     pub site: Arc<SiteSettings>,
@@ -397,7 +396,6 @@ impl Scope {
             index_level: Level::default(),
             types_level: Level::default(),
             listing: Listing { format: ListingFormat::Html, exact_size: true, local_time: false },
-            http2: false,
             ssl_on: false,
             site: Arc::default(),
             error_pages: List::default(),

@@ -34,7 +34,6 @@ pub(crate) struct Lowered {
     pub names: Vec<NamePattern>,
     pub tls: Arc<TlsScope>,
     pub ssl_on: bool,
-    pub http2: bool,
 }
 
 /// Lowers one block.
@@ -84,7 +83,6 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         names: parts.names,
         tls: scope.tls.clone(),
         ssl_on: scope.ssl_on,
-        http2: scope.http2,
     }
 }
 

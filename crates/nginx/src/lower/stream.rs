@@ -267,7 +267,6 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
         socket: spec.socket,
         proxy_protocol: spec.proxy_protocol,
         tls,
-        http2: false,
         max_connections: None,
         gate: Vec::new(),
         service: Service::Tcp(id),

@@ -87,7 +87,6 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         sticky: None,
         resolver: None,
         all_backups: false,
-        implicit: false,
     }
 }
 
@@ -148,7 +147,6 @@ impl Lowering<'_> {
         if !self.pools.contains_key(&(self.dialect, name.clone())) {
             let unique = self.register_pool(&name);
             let mut new = pool(&unique, span);
-            new.implicit = true;
             new.endpoints.push(endpoint(&name, address, span));
             self.model.pools.push(new);
         }

@@ -182,15 +182,14 @@ impl Worker {
         let parcel = self.parcel.take().ok_or("told to serve without a parcel")?;
         let parcel = Parcel::unpack(parcel).map_err(|error| error.to_string())?;
         let compiled = compile::compile(launch, &Store::replay(parcel.answers));
-        let (model, plan) = compiled.into_runnable()?;
+        let (_, plan) = compiled.into_runnable()?;
         let sockets = self.listing(&parcel.listeners)?;
         let plane = match &self.plane {
             Some(plane) => Arc::clone(plane),
             None => Arc::from((self.start)(self.options)?),
         };
         let logs = std::mem::take(&mut self.logs);
-        let update =
-            Update { generation, workers: parcel.workers, plan, model, sockets: sockets.clone(), logs };
+        let update = Update { generation, workers: parcel.workers, plan, sockets: sockets.clone(), logs };
         plane.apply(update)?;
         self.current = sockets;
         self.plane = Some(plane);

@@ -53,7 +53,6 @@ impl Backend for Local {
             generation,
             workers: candidate.workers,
             plan: candidate.plan,
-            model: candidate.model,
             sockets: candidate.sockets,
             logs: candidate.logs,
         };

@@ -42,7 +42,7 @@ pub struct OpenSocket {
 /// The sockets of one listener of the model.
 #[derive(Clone, Debug)]
 pub struct ListenerSockets {
-    /// The listener's name in the model, or `admin N` for the N-th admin address.
+    /// The listener's name in the model.
     pub name: String,
     /// TCP: at least one for each worker. Unix: exactly one, for all.
     pub sockets: Vec<OpenSocket>,
@@ -66,19 +66,13 @@ pub(crate) struct Wanted {
 
 /// What a model listens on.
 pub(crate) fn wanted(model: &Model, manner: Manner) -> Vec<Wanted> {
-    let listeners = model.listeners.iter().map(|listener| Wanted {
+    let wanted = model.listeners.iter().map(|listener| Wanted {
         name: listener.name.clone(),
         address: listener.address.clone(),
         options: with_default_mode(listener.socket.clone(), manner),
         origin: listener.origin,
     });
-    let admin = model.process.admin.iter().enumerate().map(|(at, access)| Wanted {
-        name: format!("admin {at}"),
-        address: access.address.clone(),
-        options: SocketOptions { mode: access.mode.or(Some(0o600)), ..SocketOptions::default() },
-        origin: None,
-    });
-    listeners.chain(admin).collect()
+    wanted.collect()
 }
 
 /// nginx gives its unix sockets mode 0666; HAProxy leaves it to the umask.

@@ -152,9 +152,9 @@ fn backend(
     Ok(Box::new(local))
 }
 
-/// Neither a listener nor an admin address.
+/// No listener.
 pub(crate) fn nothing_to_do(model: &Model) -> bool {
-    model.listeners.is_empty() && model.process.admin.is_empty()
+    model.listeners.is_empty()
 }
 
 /// HAProxy starts without a listener if the file names a control socket, as Debian's own file does. Weir warns that

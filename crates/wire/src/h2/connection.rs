@@ -208,12 +208,6 @@ impl Connection {
         self.streams.peek(key).is_some()
     }
 
-    /// Whether the peer has ended its side of the stream, or the stream is gone.
-    #[must_use]
-    pub fn has_received_all(&self, key: StreamKey) -> bool {
-        self.streams.peek(key).is_none_or(|stream| !stream.receiving)
-    }
-
     /// How many more streams may be opened now (client role).
     #[must_use]
     pub fn may_open(&self) -> usize {
