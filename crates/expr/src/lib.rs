@@ -15,7 +15,7 @@ mod var;
 
 pub use convert::{Arithmetic, Coding, Convert};
 pub use template::{Filter, Piece, Template};
-pub use var::{Count, Peeked, Timer, Var};
+pub use var::{Count, Counted, Peeked, Timer, Var};
 
 /// A user-defined variable by name, as the model refers to it (without `$`).
 pub type Named = String;

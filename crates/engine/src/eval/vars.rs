@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use weir_expr::{Count, Peeked, Slot, Timer, Var};
+use weir_expr::{Count, Counted, Peeked, Slot, Timer, Var};
 use weir_http::HeaderId;
 use weir_plan::{Action, Filter, Manner, Piece, Template};
 
@@ -284,11 +284,11 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             };
             return extend(out, at.and_then(|at| lines().nth(at)));
         }
-        Var::HeaderCount(name, split) => {
+        Var::HeaderCount(name, counted) => {
             let lines = request.fields.all(FieldName::new(name.as_bytes()));
-            let count: usize = match split {
-                true => lines.map(|line| line.split(|&b| b == b',').count()).sum(),
-                false => lines.count(),
+            let count: usize = match counted {
+                Counted::Values => lines.map(|line| line.split(|&b| b == b',').count()).sum(),
+                Counted::Lines => lines.count(),
             };
             return number(out, Some(count as u64));
         }

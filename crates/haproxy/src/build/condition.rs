@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use weir_diag::Span;
+use weir_expr::Counted;
 use weir_model::{BasicAuth, Condition, Password, Pattern, Subject, Template, Test, Users, Var, Words};
 
 use super::sample::{self, Sample, header_name};
@@ -424,14 +425,15 @@ fn header_count(sample: &Sample, ranges: &[(i64, i64)]) -> Result<Condition, Pro
         false => Subject::RequestHeader { name, split },
     };
     let holds = |n: i64| ranges.iter().any(|&(from, to)| from <= n && n <= to);
-    let counted = subject.clone();
+    let asked = subject.clone();
     let present = Condition::Test { subject, test: Test::Present };
     match (holds(0), holds(1), holds(i64::MAX)) {
         _ if sample.fetch.name.starts_with("req") || sample.fetch.name == "hdr_cnt" => {
-            let (Subject::RequestHeader { name, .. } | Subject::ResponseHeader { name, .. }) = counted else {
+            let (Subject::RequestHeader { name, .. } | Subject::ResponseHeader { name, .. }) = asked else {
                 return Err(Problem::NotBuilt("counting anything but fields".into()));
             };
-            let count = Subject::Value(Template::var(Var::HeaderCount(name, split)));
+            let counted = if split { Counted::Values } else { Counted::Lines };
+            let count = Subject::Value(Template::var(Var::HeaderCount(name, counted)));
             Ok(Condition::Test { subject: count, test: Test::Number(ranges.to_vec()) })
         }
         (true, false, false) => Ok(Condition::Not(Box::new(present))),

@@ -4,7 +4,7 @@
 //! Never: decides how a value compares; `condition` does.
 //! Why: a fetch that cannot be had exactly is an error, never a near miss, because conditions decide who gets in.
 
-use weir_expr::{Convert, Count, Filter, Peeked, Piece};
+use weir_expr::{Convert, Count, Counted, Filter, Peeked, Piece};
 use weir_model::{Step, Template, Var};
 
 use super::convert;
@@ -209,8 +209,8 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "req.len" | "req_len" if is_tcp(scope) => Var::Peeked(Peeked::Length),
         "status" => Var::Status,
         "fe_conn" if argument.is_empty() || argument == scope.proxy.name.text => Var::Count(Count::Site),
-        "hdr_cnt" | "req.hdr_cnt" => Var::HeaderCount(header_name(argument)?, true),
-        "req.fhdr_cnt" => Var::HeaderCount(header_name(argument)?, false),
+        "hdr_cnt" | "req.hdr_cnt" => Var::HeaderCount(header_name(argument)?, Counted::Values),
+        "req.fhdr_cnt" => Var::HeaderCount(header_name(argument)?, Counted::Lines),
         "req.ver" | "req_ver" => {
             // `HTTP/1.1` without its first five bytes.
             let cut = Step::Convert(Convert::Bytes { offset: 5, length: None });
