@@ -64,11 +64,11 @@ pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, target: &ProxyTarget) -> 
         params: fastcgi.params.items().clone(),
         index: fastcgi.index.clone(),
         split_path_info: fastcgi.split.clone(),
-        pass_request_headers: fastcgi.pass_request_headers,
-        pass_request_body: fastcgi.pass_request_body,
+        pass_request_headers: fastcgi.gateway.pass_request_headers,
+        pass_request_body: fastcgi.gateway.pass_request_body,
         keep_connection: fastcgi.keep_connection,
-        settings: fastcgi.settings.clone(),
-        hide_headers: lo.hidden(&HIDDEN, fastcgi.hide.items(), fastcgi.pass.items()),
-        ignore_headers: fastcgi.ignore.items().clone(),
+        settings: fastcgi.gateway.settings.clone(),
+        hide_headers: lo.hidden(&HIDDEN, fastcgi.gateway.hide.items(), fastcgi.gateway.pass.items()),
+        ignore_headers: fastcgi.gateway.ignore.items().clone(),
     }))
 }

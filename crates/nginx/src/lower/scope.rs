@@ -119,14 +119,42 @@ pub(crate) struct UpstreamTlsScope {
     pub key: Option<String>,
 }
 
-/// Settings of `proxy_*`.
+/// Settings that every gateway has (`proxy_*`, `fastcgi_*`).
 #[derive(Clone, Debug)]
-pub(crate) struct ProxyScope {
+pub(crate) struct GatewayScope {
     pub settings: Arc<UpstreamSettings>,
-    pub headers: List<(String, Template)>,
     pub hide: List<String>,
     pub pass: List<String>,
     pub ignore: List<String>,
+    pub pass_request_headers: bool,
+    pub pass_request_body: bool,
+}
+
+impl Default for GatewayScope {
+    fn default() -> Self {
+        Self {
+            settings: Arc::default(),
+            hide: List::default(),
+            pass: List::default(),
+            ignore: List::default(),
+            pass_request_headers: true,
+            pass_request_body: true,
+        }
+    }
+}
+
+impl GatewayScope {
+    /// Times, buffers, retries, for a change.
+    pub(crate) fn upstream(&mut self) -> &mut UpstreamSettings {
+        Arc::make_mut(&mut self.settings)
+    }
+}
+
+/// Settings of `proxy_*`.
+#[derive(Clone, Debug)]
+pub(crate) struct ProxyScope {
+    pub gateway: GatewayScope,
+    pub headers: List<(String, Template)>,
     pub redirects: List<RedirectSpec>,
     /// `proxy_redirect off` was written at the level of `redirects`.
     pub redirects_off: bool,
@@ -134,8 +162,6 @@ pub(crate) struct ProxyScope {
     pub http_1_1: bool,
     pub method: Option<Template>,
     pub body: Option<Template>,
-    pub pass_request_headers: bool,
-    pub pass_request_body: bool,
     pub bind: Option<Template>,
     pub tls: Arc<UpstreamTlsScope>,
 }
@@ -148,19 +174,14 @@ impl Default for ProxyScope {
             ..UpstreamTls::default()
         };
         Self {
-            settings: Arc::default(),
+            gateway: GatewayScope::default(),
             headers: List::default(),
-            hide: List::default(),
-            pass: List::default(),
-            ignore: List::default(),
             redirects: List::default(),
             redirects_off: false,
             cookies: List::default(),
             http_1_1: true,
             method: None,
             body: None,
-            pass_request_headers: true,
-            pass_request_body: true,
             bind: None,
             tls: Arc::new(UpstreamTlsScope { tls, ..UpstreamTlsScope::default() }),
         }
@@ -170,15 +191,10 @@ impl Default for ProxyScope {
 /// Settings of `fastcgi_*`.
 #[derive(Clone, Debug)]
 pub(crate) struct FastCgiScope {
-    pub settings: Arc<UpstreamSettings>,
+    pub gateway: GatewayScope,
     pub params: List<FastCgiParam>,
-    pub hide: List<String>,
-    pub pass: List<String>,
-    pub ignore: List<String>,
     pub index: Option<String>,
     pub split: Option<weir_model::Pattern>,
-    pub pass_request_headers: bool,
-    pub pass_request_body: bool,
     pub keep_connection: bool,
 }
 
@@ -187,15 +203,10 @@ impl Default for FastCgiScope {
         let settings =
             UpstreamSettings { temp_path: "/var/lib/nginx/fastcgi".into(), ..UpstreamSettings::default() };
         Self {
-            settings: Arc::new(settings),
+            gateway: GatewayScope { settings: Arc::new(settings), ..GatewayScope::default() },
             params: List::default(),
-            hide: List::default(),
-            pass: List::default(),
-            ignore: List::default(),
             index: None,
             split: None,
-            pass_request_headers: true,
-            pass_request_body: true,
             keep_connection: false,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use super::entry::places::{E, H, HS, HSL, HSLI, L, LI, M, S, SL, T, TS, TSRV, TU, U};
 use super::entry::{Contexts, Entry, MANY, Status};
+use super::gateway::{self, IDLE};
 
 /// Words of one module that share a fate.
 struct Family {
@@ -46,30 +47,23 @@ impl Family {
     }
 }
 
-const GATEWAY: &str = "bind socket_keepalive connect_timeout send_timeout read_timeout buffer_size next_upstream next_upstream_tries next_upstream_timeout pass_header hide_header ignore_headers intercept_errors";
-const GATEWAY_CACHED: &str = "store store_access buffering request_buffering ignore_client_abort pass_request_headers pass_request_body buffers busy_buffers_size force_ranges limit_rate cache cache_key cache_bypass no_cache cache_valid cache_min_uses cache_max_range_offset cache_use_stale cache_methods cache_lock cache_lock_timeout cache_lock_age cache_revalidate cache_background_update temp_path max_temp_file_size temp_file_write_size param cache_purge";
 const GATEWAY_TLS: &str = "ssl_session_reuse ssl_protocols ssl_ciphers ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_trusted_certificate ssl_crl ssl_certificate ssl_certificate_key ssl_password_file ssl_conf_command ssl_key_log ssl_certificate_cache bind_dynamic";
-const IDLE: &str = "nothing is handed on this way until its `…_pass` is built";
 const LUA: &str = "Lua is not built";
 const MAIL: Contexts = Contexts::MAIL.and(Contexts::MAIL_SERVER);
 
 const FAMILIES: &[Family] = &[
     deciding("uwsgi", LI, "uwsgi is not built", "uwsgi_pass"),
-    helping("uwsgi", HSL, IDLE, GATEWAY).prefixed("uwsgi_"),
-    helping("uwsgi", HSL, IDLE, GATEWAY_CACHED).prefixed("uwsgi_"),
+    helping("uwsgi", HSL, IDLE, "bind param").prefixed("uwsgi_"),
     helping("uwsgi", HSL, IDLE, GATEWAY_TLS).prefixed("uwsgi_"),
     helping("uwsgi", HSL, IDLE, "modifier1 modifier2 string").prefixed("uwsgi_"),
-    helping("uwsgi", H, IDLE, "uwsgi_cache_path"),
     deciding("scgi", LI, "SCGI is not built", "scgi_pass"),
-    helping("scgi", HSL, IDLE, GATEWAY).prefixed("scgi_"),
-    helping("scgi", HSL, IDLE, GATEWAY_CACHED).prefixed("scgi_"),
-    helping("scgi", H, IDLE, "scgi_cache_path"),
+    helping("scgi", HSL, IDLE, "bind param").prefixed("scgi_"),
     deciding("grpc", LI, "gRPC needs HTTP/2, which is not built yet", "grpc_pass"),
-    helping("grpc", HSL, IDLE, GATEWAY).prefixed("grpc_"),
+    helping("grpc", HSL, IDLE, "bind").prefixed("grpc_"),
     helping("grpc", HSL, IDLE, GATEWAY_TLS).prefixed("grpc_"),
     helping("grpc", HSL, IDLE, "grpc_set_header"),
     deciding("memcached", LI, "memcached is not built", "memcached_pass"),
-    helping("memcached", HSL, IDLE, GATEWAY).prefixed("memcached_"),
+    helping("memcached", HSL, IDLE, "bind").prefixed("memcached_"),
     helping("memcached", HSL, IDLE, "memcached_gzip_flag"),
     deciding("tunnel", LI, "CONNECT tunnels are not built", "tunnel_pass"),
     helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
@@ -188,7 +182,7 @@ const FAMILIES: &[Family] = &[
 ];
 
 static ENTRIES: LazyLock<Vec<(&'static str, Entry)>> = LazyLock::new(|| {
-    let mut out = Vec::new();
+    let mut out: Vec<_> = gateway::unbuilt().collect();
     for family in FAMILIES {
         for name in family.names.split(' ') {
             out.push((family.module, entry(family, name)));

@@ -11,6 +11,7 @@ mod entry;
 mod events;
 mod fastcgi;
 mod files;
+mod gateway;
 mod gzip;
 mod headers;
 mod http;
@@ -60,7 +61,7 @@ pub fn compatibility() -> Vec<Row> {
 }
 
 fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
-    let written: [(&'static str, &'static [Entry]); 14] = [
+    let written: [(&'static str, &'static [Entry]); 18] = [
         ("core", core::ENTRIES),
         ("events", events::ENTRIES),
         ("http core", http::ENTRIES),
@@ -71,7 +72,11 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("logs", log::ENTRIES),
         ("gzip", gzip::ENTRIES),
         ("proxy", proxy::ENTRIES),
+        ("proxy", gateway::PROXY_BASIC),
+        ("proxy", gateway::PROXY_BUFFERED),
         ("fastcgi", fastcgi::ENTRIES),
+        ("fastcgi", gateway::FASTCGI_BASIC),
+        ("fastcgi", gateway::FASTCGI_BUFFERED),
         ("upstream", upstream::ENTRIES),
         ("ssl", tls::ENTRIES),
         ("stream", stream::ENTRIES),

@@ -1,0 +1,258 @@
+//! Words that all gateways have, whatever protocol they hand requests on by: each is declared once, and takes a prefix.
+//!
+//! Owns: the words of `proxy_*` and `fastcgi_*` that mean the same, and their names for gateways that are not built.
+//! Never: holds a word that only one gateway has; that stands in its own table.
+//! Why: uwsgi, SCGI, gRPC and memcached have the same words. Building one of them is one line here for all of those.
+
+use super::entry::Kind::{Flag, Number, Size, Text, Time};
+use super::entry::places::{H, HSL};
+use super::entry::{Entry, MANY};
+use crate::lower::Scope;
+use crate::lower::args::{bytes, count, limit, on, time};
+use crate::lower::scope::GatewayScope;
+use crate::lower::upstream_settings as settings;
+
+const CACHE: &str = "caching is not built yet; every request goes to the upstream";
+const STORE: &str = "storing answers as files is not built";
+const ALWAYS: &str = "Weir forwards bytes as they come";
+
+/// Words of every gateway: times, retries, response fields. `$of` is the accessor of the gateway's settings.
+macro_rules! basic {
+    ($prefix:literal, $of:ident) => {
+        &[
+            Entry::one(concat!($prefix, "hide_header"), HSL, Text, "", "Response fields not passed.")
+                .repeats()
+                .scope(|_, s, d| {
+                    let level = s.level;
+                    s.$of().hide.push(level, d.arg(0).to_ascii_lowercase());
+                }),
+            Entry::one(
+                concat!($prefix, "pass_header"),
+                HSL,
+                Text,
+                "",
+                "Response fields passed all the same.",
+            )
+            .repeats()
+            .scope(|_, s, d| {
+                let level = s.level;
+                s.$of().pass.push(level, d.arg(0).to_ascii_lowercase());
+            }),
+            Entry::new(concat!($prefix, "ignore_headers"), HSL, (1, MANY), "", "Response fields not obeyed.")
+                .scope(|_, s, d| {
+                    let level = s.level;
+                    d.args.iter().for_each(|a| s.$of().ignore.push(level, a.text.to_ascii_lowercase()));
+                }),
+            Entry::one(concat!($prefix, "connect_timeout"), HSL, Time, "60s", "Time to connect.")
+                .scope(|_, s, d| s.$of().upstream().connect_timeout = time(d)),
+            Entry::one(concat!($prefix, "send_timeout"), HSL, Time, "60s", "Time between two writes.")
+                .scope(|_, s, d| s.$of().upstream().send_timeout = time(d)),
+            Entry::one(concat!($prefix, "read_timeout"), HSL, Time, "60s", "Time between two reads.")
+                .scope(|_, s, d| s.$of().upstream().read_timeout = time(d)),
+            Entry::one(concat!($prefix, "buffer_size"), HSL, Size, "4k|8k", "Longest response head.")
+                .scope(|_, s, d| s.$of().upstream().max_response_head = bytes(d)),
+            Entry::one(
+                concat!($prefix, "intercept_errors"),
+                HSL,
+                Flag,
+                "off",
+                "Error pages replace upstreams' errors.",
+            )
+            .scope(|_, s, d| s.$of().upstream().intercept_errors = on(d)),
+            Entry::one(concat!($prefix, "socket_keepalive"), HSL, Flag, "off", "Keep-alive probes.")
+                .scope(|_, s, d| s.$of().upstream().socket_keepalive = on(d)),
+            Entry::new(
+                concat!($prefix, "next_upstream"),
+                HSL,
+                (1, MANY),
+                "error timeout",
+                "When another endpoint is tried.",
+            )
+            .scope(|lo, s, d| settings::next_upstream(lo, s.$of().upstream(), d)),
+            Entry::one(concat!($prefix, "next_upstream_tries"), HSL, Number, "0", "Most attempts.")
+                .scope(|_, s, d| s.$of().upstream().retry.tries = count(d).min(u64::from(u32::MAX)) as u32),
+            Entry::one(concat!($prefix, "next_upstream_timeout"), HSL, Time, "0", "Time for attempts.")
+                .scope(|_, s, d| s.$of().upstream().retry.timeout = limit(time(d))),
+        ]
+    };
+}
+
+/// Words of the gateways that buffer, store and cache.
+macro_rules! buffered {
+    ($prefix:literal, $of:ident, $key:literal) => {
+        &[
+            Entry::one(
+                concat!($prefix, "pass_request_headers"),
+                HSL,
+                Flag,
+                "on",
+                "Passes the client's fields.",
+            )
+            .scope(|_, s, d| s.$of().pass_request_headers = on(d)),
+            Entry::one(concat!($prefix, "pass_request_body"), HSL, Flag, "on", "Passes the client's body.")
+                .scope(|_, s, d| s.$of().pass_request_body = on(d)),
+            Entry::one(concat!($prefix, "buffering"), HSL, Flag, "on", "Reads answers as fast as they come.")
+                .scope(|_, s, d| s.$of().upstream().buffering = on(d)),
+            Entry::one(concat!($prefix, "request_buffering"), HSL, Flag, "on", "Reads whole requests first.")
+                .scope(|_, s, d| s.$of().upstream().request_buffering = on(d)),
+            Entry::new(
+                concat!($prefix, "buffers"),
+                HSL,
+                (2, 2),
+                "8 4k|8k",
+                "Bytes of an answer held in memory.",
+            )
+            .scope(|lo, s, d| settings::buffers(lo, s.$of().upstream(), d)),
+            Entry::one(
+                concat!($prefix, "max_temp_file_size"),
+                HSL,
+                Size,
+                "1024m",
+                "Bytes of an answer spooled to disk.",
+            )
+            .scope(|_, s, d| s.$of().upstream().max_temp_file = bytes(d)),
+            Entry::new(
+                concat!($prefix, "temp_path"),
+                HSL,
+                (1, 4),
+                concat!($prefix, "temp"),
+                "Folder of spooled answers.",
+            )
+            .scope(|lo, s, d| s.$of().upstream().temp_path = lo.path(d.arg(0))),
+            Entry::one(
+                concat!($prefix, "ignore_client_abort"),
+                HSL,
+                Flag,
+                "off",
+                "Goes on when the client has gone.",
+            )
+            .scope(|_, s, d| s.$of().upstream().client_abort = settings::client_abort(d)),
+            Entry::one(concat!($prefix, "limit_rate"), HSL, Text, "0", "Bytes a second from the upstream.")
+                .scope(|lo, s, d| settings::limit_rate(lo, s.$of().upstream(), d)),
+            Entry::one(
+                concat!($prefix, "busy_buffers_size"),
+                HSL,
+                Size,
+                "8k|16k",
+                "Bytes on their way to the client.",
+            )
+            .tuning(ALWAYS),
+            Entry::one(
+                concat!($prefix, "temp_file_write_size"),
+                HSL,
+                Size,
+                "8k|16k",
+                "Bytes of a write to disk.",
+            )
+            .tuning(ALWAYS),
+            Entry::one(concat!($prefix, "force_ranges"), HSL, Flag, "off", "Ranges of upstreams' answers.")
+                .tuning("ranges are the upstream's to give; whole answers are passed whole"),
+            Entry::one(concat!($prefix, "store"), HSL, Text, "off", "Stores answers as files.")
+                .not_yet(STORE),
+            Entry::new(concat!($prefix, "store_access"), HSL, (1, 3), "user:rw", "Modes of those files.")
+                .tuning(STORE),
+            // The cache.
+            Entry::one(concat!($prefix, "cache"), HSL, Text, "off", "A zone of the cache.").tuning(CACHE),
+            Entry::new(concat!($prefix, "cache_path"), H, (2, MANY), "", "A zone of the cache.")
+                .repeats()
+                .tuning(CACHE),
+            Entry::one(concat!($prefix, "cache_key"), HSL, Text, $key, "Key of the cache.").tuning(CACHE),
+            Entry::new(concat!($prefix, "cache_bypass"), HSL, (1, MANY), "", "When the cache is not asked.")
+                .repeats()
+                .tuning(CACHE),
+            Entry::new(concat!($prefix, "no_cache"), HSL, (1, MANY), "", "When answers are not kept.")
+                .repeats()
+                .tuning(CACHE),
+            Entry::new(concat!($prefix, "cache_valid"), HSL, (1, MANY), "", "How long answers are kept.")
+                .repeats()
+                .tuning(CACHE),
+            Entry::one(
+                concat!($prefix, "cache_min_uses"),
+                HSL,
+                Number,
+                "1",
+                "Requests before an answer is kept.",
+            )
+            .tuning(CACHE),
+            Entry::one(concat!($prefix, "cache_max_range_offset"), HSL, Text, "", "Ranges past the cache.")
+                .tuning(CACHE),
+            Entry::new(
+                concat!($prefix, "cache_use_stale"),
+                HSL,
+                (1, MANY),
+                "off",
+                "When old answers are used.",
+            )
+            .tuning(CACHE),
+            Entry::new(
+                concat!($prefix, "cache_methods"),
+                HSL,
+                (1, MANY),
+                "GET HEAD",
+                "Methods that are cached.",
+            )
+            .tuning(CACHE),
+            Entry::one(concat!($prefix, "cache_lock"), HSL, Flag, "off", "One request fills an entry.")
+                .tuning(CACHE),
+            Entry::one(concat!($prefix, "cache_lock_timeout"), HSL, Time, "5s", "Wait for it.").tuning(CACHE),
+            Entry::one(concat!($prefix, "cache_lock_age"), HSL, Time, "5s", "Time for it.").tuning(CACHE),
+            Entry::one(concat!($prefix, "cache_revalidate"), HSL, Flag, "off", "Revalidates entries.")
+                .tuning(CACHE),
+            Entry::one(
+                concat!($prefix, "cache_background_update"),
+                HSL,
+                Flag,
+                "off",
+                "Updates old entries aside.",
+            )
+            .tuning(CACHE),
+            Entry::new(concat!($prefix, "cache_purge"), HSL, (1, MANY), "", "Removes entries.")
+                .not_yet(CACHE),
+        ]
+    };
+}
+
+/// `proxy_*`: what every gateway has.
+pub(super) const PROXY_BASIC: &[Entry] = basic!("proxy_", proxy_gateway);
+/// `proxy_*`: buffers, files, the cache.
+pub(super) const PROXY_BUFFERED: &[Entry] =
+    buffered!("proxy_", proxy_gateway, "$scheme$proxy_host$request_uri");
+/// `fastcgi_*`: what every gateway has.
+pub(super) const FASTCGI_BASIC: &[Entry] = basic!("fastcgi_", fastcgi_gateway);
+/// `fastcgi_*`: buffers, files, the cache.
+pub(super) const FASTCGI_BUFFERED: &[Entry] = buffered!("fastcgi_", fastcgi_gateway, "");
+
+/// Gateways that are not built: their prefix, and which of the words they have.
+const UNBUILT: &[(&str, &[&[Entry]])] = &[
+    ("uwsgi", &[PROXY_BASIC, PROXY_BUFFERED]),
+    ("scgi", &[PROXY_BASIC, PROXY_BUFFERED]),
+    ("grpc", &[PROXY_BASIC]),
+    ("memcached", &[PROXY_BASIC]),
+];
+
+/// Why words of such a gateway do nothing.
+pub(super) const IDLE: &str = "nothing is handed on this way until its `…_pass` is built";
+
+/// The words of gateways that are not built, as words that only help: without its `…_pass` none of them does anything.
+pub(super) fn unbuilt() -> impl Iterator<Item = (&'static str, Entry)> {
+    UNBUILT.iter().flat_map(|(gateway, tables)| {
+        let words = tables.iter().flat_map(|table| table.iter());
+        words.filter_map(move |entry| {
+            let word = entry.name.strip_prefix("proxy_")?;
+            // Once in the life of a process, for a table that lives as long.
+            let name: &'static str = format!("{gateway}_{word}").leak();
+            let entry = Entry::new(name, entry.contexts, (0, MANY), "", "").repeats().tuning(IDLE);
+            Some((*gateway, entry))
+        })
+    })
+}
+
+impl Scope {
+    fn proxy_gateway(&mut self) -> &mut GatewayScope {
+        &mut self.proxy_mut().gateway
+    }
+
+    fn fastcgi_gateway(&mut self) -> &mut GatewayScope {
+        &mut self.fastcgi_mut().gateway
+    }
+}
