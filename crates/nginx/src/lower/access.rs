@@ -14,8 +14,8 @@ use crate::value;
 /// `allow` and `deny`.
 pub(crate) fn rule(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     let Some(rule) = parse_rule(lo, d) else { return };
-    s.access_rules.push(s.level, rule);
-    s.stale = true;
+    let level = s.level;
+    s.parts().access_rules.push(level, rule);
 }
 
 /// The rule of `allow` or `deny`, wherever it stands.
@@ -44,8 +44,7 @@ pub(crate) fn network(text: &str) -> Option<IpNet> {
 }
 
 pub(crate) fn auth_basic(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    s.realm = (d.arg(0) != "off").then(|| (lo.template(&d.args[0]), d.span));
-    s.stale = true;
+    s.parts().realm = (d.arg(0) != "off").then(|| (lo.template(&d.args[0]), d.span));
 }
 
 /// The location that is asked who gets in.
@@ -54,8 +53,7 @@ pub(crate) fn auth_request(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) 
     if path != "off" && !path.starts_with('/') {
         return lo.bad_value(d, 0, "a path that begins with `/`, or `off`");
     }
-    s.ask = (path != "off").then(|| path.to_owned());
-    s.stale = true;
+    s.parts().ask = (path != "off").then(|| path.to_owned());
 }
 
 /// A variable that is assigned from what that location answers.
@@ -64,8 +62,8 @@ pub(crate) fn auth_request_set(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directi
         return lo.bad_value(d, 0, "a variable such as `$name`");
     };
     let value = lo.template(&d.args[1]);
-    s.ask_set.push(s.level, (name.to_owned(), value));
-    s.stale = true;
+    let level = s.level;
+    s.parts().ask_set.push(level, (name.to_owned(), value));
 }
 
 /// A password file; relative to the folder of the main file.
@@ -77,16 +75,15 @@ pub(crate) fn auth_basic_user_file(lo: &mut Lowering<'_>, s: &mut Scope, d: &Dir
         let text = lo.conf_path(&word.text).to_string_lossy().into_owned();
         lo.template_of(&text, word)
     };
-    s.user_file = Some(file);
-    s.stale = true;
+    s.parts().user_file = Some(file);
 }
 
 /// `set_real_ip_from address | CIDR | unix: | hostname`.
 pub(crate) fn real_ip_from(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let level = s.level;
     for who in parse_trusted(lo, d) {
-        s.real_ip_from.push(s.level, who);
+        s.parts().real_ip_from.push(level, who);
     }
-    s.stale = true;
 }
 
 /// Peers named by `set_real_ip_from`; host names are looked up now.
@@ -106,11 +103,10 @@ pub(crate) fn parse_trusted(lo: &mut Lowering<'_>, d: &Directive) -> Vec<Who> {
 }
 
 pub(crate) fn real_ip_header(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    s.real_ip_source = match d.arg(0) {
+    s.parts().real_ip_source = match d.arg(0) {
         "proxy_protocol" => RealIpSource::ProxyProtocol,
         name => RealIpSource::Header(name.to_ascii_lowercase()),
     };
-    s.stale = true;
 }
 
 /// `name:size` of a zone.
@@ -192,15 +188,15 @@ pub(crate) fn limit_req(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     lo.zones_used.push(("limit_req", zone.clone(), span));
     // Status, level and dry run are filled in once the level is complete.
     let limit = LimitReq { zone, burst, delay, status: 503, log_level: LogLevel::Error, dry_run: false };
-    s.limit_req.push(s.level, limit);
-    s.stale = true;
+    let level = s.level;
+    s.parts().limit_req.push(level, limit);
 }
 
 /// `limit_conn zone number`.
 pub(crate) fn limit_conn(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     let Some(limit) = parse_limit_conn(lo, d) else { return };
-    s.limit_conn.push(s.level, limit);
-    s.stale = true;
+    let level = s.level;
+    s.parts().limit_conn.push(level, limit);
 }
 
 /// The limit of `limit_conn`, wherever it stands.
@@ -235,7 +231,7 @@ pub(crate) fn check_zones(lo: &mut Lowering<'_>) {
 
 /// A realm without users would let everybody in: nginx then asks nobody.
 pub(crate) fn check_realm(lo: &mut Lowering<'_>, s: &Scope) {
-    if let (Some((_, span)), None) = (&s.realm, &s.user_file)
+    if let (Some((_, span)), None) = (&s.parts.realm, &s.parts.user_file)
         && !lo.diagnostics.iter().any(|d| {
             d.code == "nginx::auth-without-users" && d.primary.as_ref().is_some_and(|l| l.span == *span)
         })

@@ -103,8 +103,7 @@ pub(crate) fn warn_http2(lo: &mut Lowering<'_>, span: weir_diag::Span) {
 
 /// `resolver address … [valid=time] [ipv4=on|off] [ipv6=on|off] [status_zone=zone]`.
 pub(crate) fn resolver(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    s.resolver = parse_resolver(lo, d);
-    s.stale = true;
+    s.parts().resolver = parse_resolver(lo, d);
 }
 
 /// The same words wherever they stand; `None` if they are wrong, which was told.

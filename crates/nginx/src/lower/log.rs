@@ -274,8 +274,8 @@ pub(crate) fn process_error_log(lo: &mut Lowering<'_>, d: &Directive) {
 /// `error_log` of `http` and inside it.
 pub(crate) fn error_log(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     if let Some(log) = parse_error_log(lo, d) {
-        s.error_logs.push(s.level, log);
-        s.stale = true;
+        let level = s.level;
+        s.parts().error_logs.push(level, log);
     }
 }
 

@@ -277,40 +277,10 @@ impl TlsScope {
     }
 }
 
-/// What is computed from several settings, kept while none of them changes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Built {
-    pub access: Arc<Access>,
-    pub limit_req: Arc<Vec<LimitReq>>,
-    pub limit_conn: Arc<Vec<LimitConn>>,
-    pub real_ip: Option<Arc<RealIp>>,
-    pub resolver: Option<Arc<Resolver>>,
-    pub error_logs: Option<Arc<Vec<ErrorLog>>>,
-}
-
-/// Everything that a location inherits.
+/// Settings of which several make one group of a location ([`Built`]).
 #[derive(Clone, Debug)]
-pub(crate) struct Scope {
-    pub level: Level,
-    pub client: Arc<ClientSettings>,
-    pub body: Arc<BodySettings>,
-    pub files: Arc<StaticFiles>,
-    pub index_level: Level,
-    pub types_level: Level,
-    /// Parts of the listing, inherited even while it is off.
-    pub listing: Listing,
-    /// `ssl on` was written: all listeners of the server speak TLS.
-    pub ssl_on: bool,
-    pub site: Arc<SiteSettings>,
-    pub error_pages: List<ErrorPageSpec>,
-    pub recursive_error_pages: bool,
-    pub add_headers: List<HeaderEdit>,
-    pub expires: Option<Arc<Expires>>,
-    pub gzip_on: bool,
-    pub gzip: Arc<GzipSettings>,
-    pub access_logs: List<AccessLog>,
+pub(crate) struct Parts {
     pub error_logs: List<ErrorLog>,
-    pub log_not_found: bool,
     pub limit_req: List<LimitReq>,
     pub limit_req_manner: LimitManner,
     pub limit_conn: List<LimitConn>,
@@ -326,39 +296,56 @@ pub(crate) struct Scope {
     pub real_ip_from: List<Who>,
     pub real_ip_source: RealIpSource,
     pub real_ip_recursive: bool,
-    pub limit_rate: Option<u64>,
-    pub limit_rate_template: Option<Template>,
-    pub limit_rate_after: u64,
-    pub chunked: bool,
     pub resolver: Option<Resolver>,
     pub resolver_timeout: Duration,
-    pub proxy: Arc<ProxyScope>,
-    pub fastcgi: Arc<FastCgiScope>,
-    pub tls: Arc<TlsScope>,
-    /// A setting that `built` depends on was written at this level.
-    pub stale: bool,
-    pub built: Built,
 }
 
-impl Scope {
-    /// The scope of a block inside this one's.
-    pub(crate) fn child(&self, level: Level) -> Self {
-        Self { level, stale: false, ..self.clone() }
-    }
-
-    /// Computes what depends on several settings; to be called once all words of the level were read.
-    pub(crate) fn finish(&mut self) {
-        if !std::mem::take(&mut self.stale) {
-            return;
+impl Default for Parts {
+    fn default() -> Self {
+        Self {
+            error_logs: List::default(),
+            limit_req: List::default(),
+            limit_req_manner: LimitManner::default(),
+            limit_conn: List::default(),
+            limit_conn_manner: LimitManner::default(),
+            access_rules: List::default(),
+            realm: None,
+            user_file: None,
+            satisfy_any: false,
+            ask: None,
+            ask_set: List::default(),
+            real_ip_from: List::default(),
+            real_ip_source: RealIpSource::Header("x-real-ip".into()),
+            real_ip_recursive: false,
+            resolver: None,
+            resolver_timeout: Duration::from_secs(30),
         }
-        self.built.access = Arc::new(self.access());
-        self.built.limit_req = Arc::new(self.limit_req.items().iter().map(|l| self.req(l)).collect());
-        self.built.limit_conn = Arc::new(self.limit_conn.items().iter().map(|l| self.conn(l)).collect());
-        self.built.real_ip = (!self.real_ip_from.items().is_empty()).then(|| Arc::new(self.real_ip()));
+    }
+}
+
+/// What is computed from several settings, kept while none of them changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Built {
+    pub access: Arc<Access>,
+    pub limit_req: Arc<Vec<LimitReq>>,
+    pub limit_conn: Arc<Vec<LimitConn>>,
+    pub real_ip: Option<Arc<RealIp>>,
+    pub resolver: Option<Arc<Resolver>>,
+    pub error_logs: Option<Arc<Vec<ErrorLog>>>,
+}
+
+impl Parts {
+    fn build(&self) -> Built {
         let timeout = self.resolver_timeout;
-        self.built.resolver = self.resolver.clone().map(|r| Arc::new(Resolver { timeout, ..r }));
         let logs = self.error_logs.items();
-        self.built.error_logs = (!logs.is_empty()).then(|| logs.clone());
+        Built {
+            access: Arc::new(self.access()),
+            limit_req: Arc::new(self.limit_req.items().iter().map(|l| self.req(l)).collect()),
+            limit_conn: Arc::new(self.limit_conn.items().iter().map(|l| self.conn(l)).collect()),
+            real_ip: (!self.real_ip_from.items().is_empty()).then(|| Arc::new(self.real_ip())),
+            resolver: self.resolver.clone().map(|r| Arc::new(Resolver { timeout, ..r })),
+            error_logs: (!logs.is_empty()).then(|| logs.clone()),
+        }
     }
 
     fn access(&self) -> Access {
@@ -394,6 +381,63 @@ impl Scope {
             recursive: self.real_ip_recursive,
         }
     }
+}
+
+/// Everything that a location inherits.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub level: Level,
+    pub client: Arc<ClientSettings>,
+    pub body: Arc<BodySettings>,
+    pub files: Arc<StaticFiles>,
+    pub index_level: Level,
+    pub types_level: Level,
+    /// Parts of the listing, inherited even while it is off.
+    pub listing: Listing,
+    /// `ssl on` was written: all listeners of the server speak TLS.
+    pub ssl_on: bool,
+    pub site: Arc<SiteSettings>,
+    pub error_pages: List<ErrorPageSpec>,
+    pub recursive_error_pages: bool,
+    pub add_headers: List<HeaderEdit>,
+    pub expires: Option<Arc<Expires>>,
+    pub gzip_on: bool,
+    pub gzip: Arc<GzipSettings>,
+    pub access_logs: List<AccessLog>,
+    pub log_not_found: bool,
+    pub limit_rate: Option<u64>,
+    pub limit_rate_template: Option<Template>,
+    pub limit_rate_after: u64,
+    pub chunked: bool,
+    pub proxy: Arc<ProxyScope>,
+    pub fastcgi: Arc<FastCgiScope>,
+    pub tls: Arc<TlsScope>,
+    pub parts: Arc<Parts>,
+    pub built: Built,
+    /// The parts that `built` was made of.
+    pub built_of: Option<Arc<Parts>>,
+}
+
+impl Scope {
+    /// The scope of a block inside this one's.
+    pub(crate) fn child(&self, level: Level) -> Self {
+        Self { level, ..self.clone() }
+    }
+
+    /// The parts of finished groups, for a change.
+    pub(crate) fn parts(&mut self) -> &mut Parts {
+        Arc::make_mut(&mut self.parts)
+    }
+
+    /// Computes what depends on several settings; to be called once all words of the level were read. Parts that
+    /// nothing changed since are those that `built` was made of: whoever changes them gets a copy of their own.
+    pub(crate) fn finish(&mut self) {
+        if self.built_of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.parts)) {
+            return;
+        }
+        self.built = self.parts.build();
+        self.built_of = Some(self.parts.clone());
+    }
 
     /// The outermost scope: nginx's defaults, with files under `root`.
     pub(crate) fn defaults(root: &str, access_log: AccessLog) -> Self {
@@ -416,32 +460,17 @@ impl Scope {
             gzip_on: false,
             gzip: Arc::new(default_gzip()),
             access_logs,
-            error_logs: List::default(),
             log_not_found: true,
-            limit_req: List::default(),
-            limit_req_manner: LimitManner::default(),
-            limit_conn: List::default(),
-            limit_conn_manner: LimitManner::default(),
-            access_rules: List::default(),
-            realm: None,
-            user_file: None,
-            satisfy_any: false,
-            ask: None,
-            ask_set: List::default(),
-            real_ip_from: List::default(),
-            real_ip_source: RealIpSource::Header("x-real-ip".into()),
-            real_ip_recursive: false,
             limit_rate: None,
             limit_rate_template: None,
             limit_rate_after: 0,
             chunked: true,
-            resolver: None,
-            resolver_timeout: Duration::from_secs(30),
             proxy: Arc::default(),
             fastcgi: Arc::default(),
             tls: Arc::default(),
-            stale: false,
+            parts: Arc::default(),
             built: Built::default(),
+            built_of: None,
         }
     }
 }

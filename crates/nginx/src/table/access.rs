@@ -13,8 +13,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("deny", HSLX, Text, "", "Keeps clients out.").repeats().scope(access::rule),
     Entry::one("satisfy", HSL, OneOf(&["all", "any"]), "all", "Whether one way of access suffices.").scope(
         |_, s, d| {
-            s.satisfy_any = d.arg(0) == "any";
-            s.stale = true;
+            s.parts().satisfy_any = d.arg(0) == "any";
         },
     ),
     Entry::one("auth_basic", HSLX, Text, "off", "Asks for user and password.").scope(access::auth_basic),
@@ -26,26 +25,22 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("real_ip_header", HSL, Text, "X-Real-IP", "Where the client's address is read.")
         .scope(access::real_ip_header),
     Entry::one("real_ip_recursive", HSL, Flag, "off", "Skips all trusted addresses.").scope(|_, s, d| {
-        s.real_ip_recursive = on(d);
-        s.stale = true;
+        s.parts().real_ip_recursive = on(d);
     }),
     Entry::new("limit_req_zone", H, (2, 4), "", "A zone of request rates.")
         .repeats()
         .shared(access::limit_req_zone),
     Entry::new("limit_req", HSL, (1, 3), "", "Limits request rates.").repeats().scope(access::limit_req),
     Entry::one("limit_req_status", HSL, Number, "503", "Status of refusals.").scope(|_, s, d| {
-        s.limit_req_manner.status = count(d).clamp(400, 599) as u16;
-        s.stale = true;
+        s.parts().limit_req_manner.status = count(d).clamp(400, 599) as u16;
     }),
     Entry::one("limit_req_log_level", HSL, OneOf(LEVELS), "error", "Severity of log lines.").scope(
         |_, s, d| {
-            s.limit_req_manner.log_level = crate::lower::log::level(d.arg(0)).unwrap_or_default();
-            s.stale = true;
+            s.parts().limit_req_manner.log_level = crate::lower::log::level(d.arg(0)).unwrap_or_default();
         },
     ),
     Entry::one("limit_req_dry_run", HSL, Flag, "off", "Counts, but lets pass.").scope(|_, s, d| {
-        s.limit_req_manner.dry_run = on(d);
-        s.stale = true;
+        s.parts().limit_req_manner.dry_run = on(d);
     }),
     Entry::new("limit_conn_zone", H, (2, 2), "", "A zone of concurrent requests.")
         .repeats()
@@ -56,18 +51,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         .repeats()
         .scope(access::limit_conn),
     Entry::one("limit_conn_status", HSL, Number, "503", "Status of refusals.").scope(|_, s, d| {
-        s.limit_conn_manner.status = count(d).clamp(400, 599) as u16;
-        s.stale = true;
+        s.parts().limit_conn_manner.status = count(d).clamp(400, 599) as u16;
     }),
     Entry::one("limit_conn_log_level", HSL, OneOf(LEVELS), "error", "Severity of log lines.").scope(
         |_, s, d| {
-            s.limit_conn_manner.log_level = crate::lower::log::level(d.arg(0)).unwrap_or_default();
-            s.stale = true;
+            s.parts().limit_conn_manner.log_level = crate::lower::log::level(d.arg(0)).unwrap_or_default();
         },
     ),
     Entry::one("limit_conn_dry_run", HSL, Flag, "off", "Counts, but lets pass.").scope(|_, s, d| {
-        s.limit_conn_manner.dry_run = on(d);
-        s.stale = true;
+        s.parts().limit_conn_manner.dry_run = on(d);
     }),
     Entry::new("valid_referers", SL, (1, MANY), "", "Referers for $invalid_referer.")
         .not_yet("$invalid_referer is not built"),

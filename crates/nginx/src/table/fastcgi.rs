@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use super::entry::Kind::{Flag, Number, Size, Text, Time};
-use super::entry::places::{H, HSL, LI};
-use super::entry::{Entry, MANY};
+use super::entry::Entry;
+use super::entry::Kind::{Flag, Size, Text};
+use super::entry::places::{HSL, LI};
 use crate::lower::Scope;
-use crate::lower::args::{bytes, count, limit, on, time};
+use crate::lower::args::on;
+use crate::lower::fastcgi;
 use crate::lower::scope::FastCgiScope;
-use crate::lower::{fastcgi, upstream_settings as settings};
-use weir_model::settings::UpstreamSettings;
-
-const CACHE: &str = "caching is not built yet; every request goes to the upstream";
-const STORE: &str = "storing answers as files is not built";
-const ALWAYS: &str = "Weir forwards bytes as they come";
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("fastcgi_pass", LI, Text, "", "Sends requests to a FastCGI server.").place(fastcgi::pass),

@@ -116,8 +116,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| s.chunked = on(d)),
     Entry::new("resolver", HSL, (1, MANY), "", "Name servers.").scope(client::resolver),
     Entry::one("resolver_timeout", HSL, Time, "30s", "Time of a look-up.").scope(|_, s, d| {
-        s.resolver_timeout = time(d);
-        s.stale = true;
+        s.parts().resolver_timeout = time(d);
     }),
     // Redirects and names.
     Entry::one("server_tokens", HSL, Text, "on", "`Server` field with or without version.")

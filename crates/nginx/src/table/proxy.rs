@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use super::entry::Kind::{Flag, Number, OneOf, Size, Text, Time};
-use super::entry::places::{H, HSL, LIX};
+use super::entry::Kind::{Flag, Number, OneOf, Size, Text};
+use super::entry::places::{HSL, LIX};
 use super::entry::{Entry, MANY};
-use crate::lower::args::{bytes, count, limit, on, time};
-use crate::lower::{proxy, upstream_settings as settings, upstream_tls};
+use crate::lower::args::{count, on};
+use crate::lower::{proxy, upstream_tls};
 
 const CACHE: &str = "caching is not built yet; every request goes to the upstream";
-const STORE: &str = "storing answers as files is not built";
-const ALWAYS: &str = "Weir forwards bytes as they come";
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_pass", LIX, Text, "", "Sends requests to a pool.").place(proxy::pass),
