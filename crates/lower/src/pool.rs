@@ -218,6 +218,7 @@ impl<'m> Cx<'m> {
     pub(crate) fn upstream_tls(&mut self, tls: &model::UpstreamTls) -> UpstreamTlsUse {
         let config = plan::UpstreamTls {
             verify: tls.verify,
+            send_name: tls.send_name,
             any_name: tls.any_name,
             ca: tls.ca.as_deref().and_then(|path| self.certificates("the CA file", path)),
             crl: tls.crl.as_deref().and_then(|path| self.pem("the revocation list", path)),
@@ -230,7 +231,6 @@ impl<'m> Cx<'m> {
         };
         UpstreamTlsUse {
             config: self.upstream_tls_ix(config),
-            send_name: tls.send_name,
             name: self.optional_template(tls.name.as_ref()),
         }
     }

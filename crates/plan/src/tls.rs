@@ -59,15 +59,6 @@ pub struct TlsIdentity {
     pub record_size: Option<u64>,
 }
 
-impl TlsIdentity {
-    /// Whether a client's certificate that verifies here verifies there.
-    #[must_use]
-    pub fn trusts_as(&self, other: &Self) -> bool {
-        (&self.client_ca, &self.client_crl, self.client_depth)
-            == (&other.client_ca, &other.client_crl, other.client_depth)
-    }
-}
-
 /// A chain and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Certificate {
@@ -135,8 +126,6 @@ impl Serialize for PrivateKey {
 pub struct UpstreamTlsUse {
     /// What `rt` builds once a plan.
     pub config: UpstreamTlsIx,
-    /// Send SNI.
-    pub send_name: bool,
     /// Name for SNI and verification; `None`: the proxy action's host.
     pub name: Option<Template>,
 }
@@ -146,6 +135,8 @@ pub struct UpstreamTlsUse {
 pub struct UpstreamTls {
     /// Verify the endpoint's certificate against `ca` (or the system's CAs if `None`).
     pub verify: bool,
+    /// Send the name to the endpoint (SNI).
+    pub send_name: bool,
     /// The certificate may be for any name (HAProxy without `sni` and `verifyhost`).
     pub any_name: bool,
     /// Trusted CAs.

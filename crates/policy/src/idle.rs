@@ -181,6 +181,16 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
         self.remove_slot(self.oldest).map(|held| held.token)
     }
 
+    /// Takes out what is not to be used any more and gives it to `dropped`.
+    pub fn retain(&mut self, keep: impl Fn(&K, &T) -> bool, mut dropped: impl FnMut(T)) {
+        for at in 0..self.slots.len() {
+            let stays = self.slots[at].held.as_ref().is_none_or(|held| keep(&held.key, &held.token));
+            if !stays && let Some(held) = u32::try_from(at).ok().and_then(|at| self.remove_slot(at)) {
+                dropped(held.token);
+            }
+        }
+    }
+
     /// New bounds. Call [`Self::evict`] while [`Self::overfull`] says so.
     pub fn reconfigure(&mut self, config: IdleConfig) {
         self.config = config;
@@ -315,7 +325,7 @@ mod tests {
     proptest! {
         /// Against a plain list, oldest first.
         #[test]
-        fn behaves_as_a_list(actions in prop::collection::vec((0u8..5, 0u8..4), 0..300), most in 1usize..6) {
+        fn behaves_as_a_list(actions in prop::collection::vec((0u8..6, 0u8..4), 0..300), most in 1usize..6) {
             let mut pool = pool(most);
             let mut shadow: Vec<(u8, u32, IdleId)> = Vec::new();
             for (now, (action, key)) in (1u32..).zip(actions) {
@@ -331,6 +341,16 @@ mod tests {
                     2 => {
                         let want = shadow.iter().rposition(|s| s.0 == key).map(|at| shadow.remove(at).1);
                         prop_assert_eq!(pool.take(Millis(now.into()), &key).map(|t| t.0), want);
+                    }
+                    5 => {
+                        let mut gone = Vec::new();
+                        pool.retain(|k, token| *k != key || token % 2 == 0, |token| gone.push(token));
+                        let (stay, go) = shadow.into_iter().partition(|s| s.0 != key || s.1 % 2 == 0);
+                        shadow = stay;
+                        let mut want: Vec<u32> = Vec::from_iter(go).into_iter().map(|s: (u8, u32, IdleId)| s.1).collect();
+                        gone.sort_unstable();
+                        want.sort_unstable();
+                        prop_assert_eq!(gone, want);
                     }
                     3 => {
                         let want = (!shadow.is_empty()).then(|| shadow.remove(shadow.len() / 2));

@@ -95,9 +95,9 @@ pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, sleep, sleep_until, timeout};
 pub use tls::{
     AcceptError, CertFailure, CertInfo, CertKey, ClientAuth, ClientAuthMode, ClientCert, ClientHello,
-    ClientTls, ClientTlsConfig, Resolved, ServerTls, ServerTlsConfig, ServerVerify, SessionCache, Tickets,
-    TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated, openssl_name, resolve_groups,
-    resolve_suites, resolve_suites13, usable_suites,
+    ClientTls, ClientTlsConfig, Digest, Resolved, ServerTls, ServerTlsConfig, ServerVerify, SessionCache,
+    Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated, openssl_name,
+    resolve_groups, resolve_suites, resolve_suites13, usable_suites,
 };
 pub use weigh::{Weighed, sendfile_pays, weigh_sendfile, weighed};
 

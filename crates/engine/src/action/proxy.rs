@@ -35,7 +35,7 @@ use crate::upstream::{
 };
 use crate::worker::Installed;
 use crate::worker::count::{Attempting, CountedIdle};
-use crate::worker::idle::{IdleKey, Kept};
+use crate::worker::idle::{IdleKey, Kept, TlsKey};
 use crate::worker::race::{Either, race};
 use crate::worker::watch::{Ends, Watch};
 
@@ -431,10 +431,11 @@ async fn connection(
         },
         None => String::new(),
     };
+    let tls = tls_use.map(|tls| attempt.installed.prepared.client_tls(tls.config));
     let local = attempt.proxy.bind.as_ref().map(|template| crate::eval::text(exchange, template));
     let key = IdleKey {
         endpoint: picked.key,
-        tls: tls_use.map_or(0, |tls| crate::eval::hash(&(tls.config.0, &tls_name)) | 1),
+        tls: tls.map(|tls| TlsKey::new(tls.digest(), &tls_name)),
         local: local.as_ref().map_or(0, |local| crate::eval::hash(local) | 1),
     };
     let bounds = picker.keepalive(attempt.installed);
@@ -467,9 +468,7 @@ async fn connection(
         local: local.as_deref().and_then(local_address),
         keepalive: attempt.proxy.settings.socket_keepalive,
         proxy: proxy_header.map(|version| (version, &*exchange.client, exchange.client_source())),
-        tls: tls_use.and_then(|tls| {
-            Some((attempt.installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))
-        }),
+        tls: tls.map(|tls| (tls, tls_name.as_str())),
     };
     counted.connecting();
     match open(&picked.address, &settings, attempt.timer).await {

@@ -6,7 +6,8 @@
 
 use weir_expr::settings::ClientVerify;
 use weir_http::HeaderId;
-use weir_plan::{Access, BasicAuth, Client, ListenerTls, RealIp, RealIpSource};
+use weir_plan::{Access, BasicAuth, Client, ListenerIx, ListenerTls, RealIp, RealIpSource};
+use weir_rt::ServerTls;
 
 use crate::eval::text;
 use crate::eval::users::user_matches;
@@ -83,21 +84,33 @@ pub(crate) fn check(exchange: &mut Exchange, access: &Access) -> Option<u16> {
 }
 
 /// The status to refuse with, if the site that the request is for asks for a client certificate and none that counts
-/// there was shown: 495 (a bad one), 496 (none), or 421 where the handshake was for a name with other rules, so that
-/// naming another site in Host than in the handshake opens no door.
-pub(crate) fn certificate(exchange: &Exchange, tls: &ListenerTls) -> Option<u16> {
+/// there was shown: 495 (a bad one), 496 (none), or 421 where the handshake went by other rules than those of the site
+/// now. So naming another site in Host than in the handshake opens no door, and a certificate that authorities of
+/// yesterday verified is nothing to those of today.
+pub(crate) fn certificate(exchange: &Exchange, ix: ListenerIx, tls: &ListenerTls) -> Option<u16> {
     let facts = exchange.client.tls.as_ref()?;
-    let plan = &exchange.installed.plan;
-    let identity = |name: &[u8]| plan.tls_identity(tls.by_name.lookup(name).value);
-    let wanted = identity(&exchange.request.host);
-    if wanted.verify == ClientVerify::Off {
-        return None;
-    }
-    let met = identity(facts.server_name.as_deref().unwrap_or_default().as_bytes());
-    if met.verify == ClientVerify::Off || !met.trusts_as(wanted) {
+    let (plan, prepared) = (&exchange.installed.plan, &exchange.installed.prepared);
+    let identity = |name: &[u8]| tls.by_name.lookup(name).value;
+    let met = || identity(facts.server_name.as_deref().unwrap_or_default().as_bytes());
+    let holds = |identity| {
+        let rules = prepared.server_tls(ix, identity).and_then(ServerTls::client_auth);
+        facts.verified_by.is_some() && facts.verified_by.as_ref() == rules
+    };
+    // Whatever reads of the certificate (variables, rules) reads it as verified by the site that asked for it.
+    if !matches!(facts.verified, Verified::None) && !holds(met()) {
         return Some(421);
     }
-    match (facts.verified, wanted.verify) {
+    let wanted = identity(&exchange.request.host);
+    let verify = plan.tls_identity(wanted).verify;
+    if verify == ClientVerify::Off {
+        return None;
+    }
+    if !holds(wanted) {
+        // Nothing was shown to the very site, and nothing need be: no authority makes a difference to that.
+        let nothing = matches!(facts.verified, Verified::None) && verify == ClientVerify::Optional;
+        return (!nothing || facts.verified_by.is_none() || met() != wanted).then_some(421);
+    }
+    match (facts.verified, verify) {
         (Verified::Success, _) | (Verified::None, ClientVerify::Optional) => None,
         (Verified::None, _) => Some(496),
         (Verified::Failed(_), _) => Some(495),

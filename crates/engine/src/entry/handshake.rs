@@ -41,7 +41,6 @@ pub(crate) async fn settle(
         timer.run(proxy_header(&stream, client, manner, ahead)).await.ok()??;
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
-    let configs = &installed.prepared.server_tls[ix.at()];
     let select = |hello: &weir_rt::ClientHello| {
         let found = tls.by_name.lookup(hello.server_name.as_deref().unwrap_or_default().as_bytes());
         if found.is_default
@@ -50,7 +49,7 @@ pub(crate) async fn settle(
         {
             return None;
         }
-        configs.get(found.value.at())?.clone()
+        installed.prepared.server_tls(ix, found.value).cloned()
     };
     let accepted = timer.run(weir_rt::ServerTls::accept_after(stream, ahead.take(), select)).await;
     match accepted {
@@ -111,6 +110,7 @@ fn facts(stream: &TlsStream) -> TlsFacts {
         alpn: stream.alpn().map(Into::into),
         resumed: stream.resumed(),
         verified,
+        verified_by: stream.basis().copied(),
         certificate,
     }
 }

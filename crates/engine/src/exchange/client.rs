@@ -67,6 +67,9 @@ pub(crate) struct TlsFacts {
     pub(crate) resumed: bool,
     /// What became of the client's certificate.
     pub(crate) verified: Verified,
+    /// What it was verified by, as content: a certificate is asked for. Plans change under a connection; what the
+    /// handshake went by does not.
+    pub(crate) verified_by: Option<weir_rt::Digest>,
     /// The client's certificate, DER.
     pub(crate) certificate: Option<Box<[u8]>>,
 }

@@ -193,7 +193,9 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
             if client.speaks_plain {
                 exchange.handshake_refusal = Some(497);
             } else if let Some(tls) = &listener.tls {
-                exchange.handshake_refusal = crate::admission::access::certificate(&exchange, tls);
+                exchange.handshake_refusal = crate::admission::access::certificate(&exchange, ix, tls);
+                // Another connection is another handshake: this one has nothing more to give.
+                exchange.close_after |= exchange.handshake_refusal == Some(421);
             }
             match walk::run(&mut exchange, h1).await {
                 None => {}

@@ -216,9 +216,7 @@ async fn connect(
             local: local.as_deref().and_then(local_address),
             keepalive: proxy.socket_keepalive,
             proxy: proxy_header.map(|version| (version, &*client, session.client_source())),
-            tls: tls_use.and_then(|tls| {
-                Some((installed.prepared.client_tls.get(tls.config.at())?, tls_name.as_str()))
-            }),
+            tls: tls_use.map(|tls| (installed.prepared.client_tls(tls.config), tls_name.as_str())),
         };
         counted.connecting();
         let (failure, why) = match open(&picked.address, &settings, timer).await {

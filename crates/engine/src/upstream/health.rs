@@ -310,8 +310,12 @@ async fn connect(
     address: &Address,
     timeout: Duration,
 ) -> Result<Conn, Failed> {
-    let tls = check.tls.as_ref().and_then(|tls| prepared.client_tls.get(tls.config.at()));
-    let name = endpoint.host.as_ref().map_or_else(|| endpoint.name.to_string(), |host| host.host.to_string());
+    let tls = check.tls.as_ref().map(|tls| prepared.client_tls(tls.config));
+    let own =
+        || endpoint.host.as_ref().map_or_else(|| endpoint.name.to_string(), |host| host.host.to_string());
+    // A check belongs to no request, so a name that is computed from one is not known here.
+    let name = check.tls.as_ref().and_then(|tls| tls.name.as_ref()?.as_literal());
+    let name = name.map_or_else(own, str::to_owned);
     let settings = ConnectSettings {
         timeout,
         local: None,

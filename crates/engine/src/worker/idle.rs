@@ -7,12 +7,14 @@
 //! Why: a task that waits on each would cost memory and wake-ups, and a look before each use a system call a request.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 
 use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Plan, UpstreamKeepalive};
 use weir_policy::Millis;
 use weir_policy::idle::{History, IdleConfig, IdlePool, Parked};
+use weir_rt::{ClientTls, Digest};
 use weir_wire::ClientConnection;
 
 use crate::worker::count::CountedIdle;
@@ -22,10 +24,25 @@ use crate::worker::count::CountedIdle;
 pub(crate) struct IdleKey {
     /// Endpoint.
     pub(crate) endpoint: EndpointKey,
-    /// Hash of the TLS name and configuration; 0 without TLS.
-    pub(crate) tls: u64,
+    /// What TLS was agreed with; `None` without.
+    pub(crate) tls: Option<TlsKey>,
     /// Hash of the local address asked for; 0 for none.
     pub(crate) local: u64,
+}
+
+/// The settings that a connection was opened with, by their content, and the name that was verified.
+///
+/// Never by the place of the settings in a plan: connections outlive plans, and the next one may have other settings
+/// there. A keyed hash of 128 bits: names can be chosen by clients, and two that met would share what was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TlsKey([u64; 2]);
+
+impl TlsKey {
+    /// Of a connection that would be opened with these settings for this name.
+    pub(crate) fn new(settings: &Digest, name: &str) -> Self {
+        thread_local! { static KEYS: [RandomState; 2] = [RandomState::new(), RandomState::new()]; }
+        KEYS.with(|keys| Self([0, 1].map(|half| keys[half].hash_one((settings, name)))))
+    }
 }
 
 /// A connection with its history.
@@ -97,12 +114,19 @@ impl IdleConnections {
         }
     }
 
-    /// Closes the connections of pools and endpoints that a plan no longer has, and takes up new bounds.
-    pub(crate) fn keep_only(&self, plan: &Plan) {
+    /// Closes the connections of pools that a plan no longer has, and those that were opened with TLS settings that it no
+    /// longer has; takes up new bounds.
+    pub(crate) fn keep_only(&self, plan: &Plan, tls: &[ClientTls]) {
+        let settings: HashSet<&Digest> = tls.iter().map(ClientTls::digest).collect();
         let mut pools = self.pools.borrow_mut();
         pools.retain(|id, _| plan.pools.iter().any(|pool| pool.id == *id));
         for pool in &plan.pools {
             if let Some(idle) = pools.get_mut(&pool.id) {
+                let wanted = |waiting: &Waiting| match waiting.conn.io().tls() {
+                    None => true,
+                    Some(tls) => tls.basis().is_some_and(|basis| settings.contains(basis)),
+                };
+                idle.retain(|_, waiting| wanted(waiting), drop);
                 idle.reconfigure(config(&pool.keepalive));
                 while idle.overfull() {
                     drop(idle.evict());
@@ -128,5 +152,24 @@ fn config(bounds: &UpstreamKeepalive) -> IdleConfig {
         requests: bounds.requests.unwrap_or(0),
         age: bounds.time.unwrap_or_default(),
         idle: bounds.timeout,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_rt::ClientTlsConfig;
+
+    use super::*;
+
+    #[test]
+    fn keys_go_by_content_and_name() {
+        let tls = |alpn: &[&str]| {
+            let alpn = alpn.iter().map(|one| one.as_bytes().to_vec()).collect();
+            *ClientTls::new(ClientTlsConfig { alpn, ..ClientTlsConfig::default() }).unwrap().digest()
+        };
+        let (one, other) = (tls(&[]), tls(&["http/1.1"]));
+        assert_eq!(TlsKey::new(&one, "a.test"), TlsKey::new(&tls(&[]), "a.test"));
+        assert_ne!(TlsKey::new(&one, "a.test"), TlsKey::new(&one, "b.test"));
+        assert_ne!(TlsKey::new(&one, "a.test"), TlsKey::new(&other, "a.test"));
     }
 }

@@ -395,7 +395,7 @@ impl Worker {
             }
         }
         self.retired.borrow_mut().retain(|id, _| now.listener(*id).is_none());
-        self.idle.keep_only(&now.plan);
+        self.idle.keep_only(&now.plan, &now.prepared.client_tls);
         self.counters.forget_handles();
         self.doors.borrow_mut().clear();
         // What waits to be used again would hold the old plan.

@@ -5,9 +5,13 @@
 //! Driven by: [`crate::Engine`], before a plan is handed to any worker; a plan for which this fails changes nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_expr::settings::{ClientVerify, TlsVersion};
-use weir_plan::{Certificate, Listener, Manner, Pem, Plan, PoolIx, Service, TlsIdentity, UpstreamTls};
+use weir_plan::{
+    Certificate, Listener, ListenerIx, ListenerTls, Manner, Pem, Plan, PoolIx, Service, TlsIdentity, TlsIx,
+    UpstreamTls, UpstreamTlsIx,
+};
 use weir_policy::limit::{ConnZone, RateZone};
 use weir_policy::pool::PoolShared;
 use weir_rt::{
@@ -31,7 +35,7 @@ pub(crate) struct Prepared {
     /// Its zones of concurrency, by index.
     pub(crate) conns: Vec<Arc<ConnZone>>,
     /// TLS of listeners, by listener and identity.
-    pub(crate) server_tls: Vec<Vec<Option<ServerTls>>>,
+    server_tls: Vec<Vec<Option<ServerTls>>>,
     /// TLS towards endpoints, by index.
     pub(crate) client_tls: Vec<ClientTls>,
     /// Its log targets.
@@ -52,6 +56,16 @@ impl Prepared {
         }
     }
 
+    /// TLS towards endpoints. A part of a plan ([`Prepared::of_part`]) has none, and opens no connection.
+    pub(crate) fn client_tls(&self, ix: UpstreamTlsIx) -> &ClientTls {
+        &self.client_tls[ix.at()]
+    }
+
+    /// TLS of a listener with clients that asked for the name of an identity.
+    pub(crate) fn server_tls(&self, listener: ListenerIx, identity: TlsIx) -> Option<&ServerTls> {
+        self.server_tls.get(listener.at())?.get(identity.at())?.as_ref()
+    }
+
     /// Prepares a plan.
     ///
     /// # Errors
@@ -68,12 +82,12 @@ impl Prepared {
                     let cache = (tls.session_cache > 0).then(|| SessionCache::new(tls.session_cache));
                     (0..plan.tls.len())
                         .map(|at| {
-                            if !used.contains(&weir_plan::TlsIx(at as u32)) {
+                            if !used.contains(&TlsIx(at as u32)) {
                                 return Ok(None);
                             }
                             let tickets = shared.tickets.clone().filter(|_| tls.tickets);
                             let settings = (tls.strict_sni, answers_bad_certificates(&plan, listener));
-                            server(&plan.tls[at], tickets, cache.clone(), settings).map(Some)
+                            server(tls, &plan.tls[at], tickets, cache.clone(), settings).map(Some)
                         })
                         .collect()
                 }
@@ -129,6 +143,7 @@ fn answers_bad_certificates(plan: &Plan, listener: &Listener) -> bool {
 }
 
 fn server(
+    listener: &ListenerTls,
     identity: &TlsIdentity,
     tickets: Option<weir_rt::Tickets>,
     session_cache: Option<SessionCache>,
@@ -145,6 +160,8 @@ fn server(
         alpn: identity.alpn.iter().map(|protocol| protocol.clone().into_bytes()).collect(),
         tickets,
         session_cache,
+        session_lifetime: Duration::from_secs(listener.session_timeout),
+        record_size: identity.record_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
         client_auth: ClientAuth {
             mode: match identity.verify {
                 ClientVerify::Off => ClientAuthMode::Off,
@@ -207,6 +224,7 @@ fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
     let config = ClientTlsConfig {
         verify,
         certificate: tls.certificate.as_ref().map(pair),
+        send_name: tls.send_name,
         alpn: tls.alpn.iter().map(|protocol| protocol.clone().into_bytes()).collect(),
         sessions: if tls.session_reuse { 256 } else { 0 },
         min_version,

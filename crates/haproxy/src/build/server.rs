@@ -271,9 +271,11 @@ impl Servers<'_> {
             _ => None,
         };
         let named = parameters.value("check-sni").map(|word| Template::literal(word.text.clone()));
-        let tls = tls.map(|tls| match named {
-            Some(name) => UpstreamTls { send_name: true, name: Some(name), ..tls },
-            None => tls,
+        // As there: a check belongs to no request, so the server's own `sni` is not sent, nor looked for in its certificate.
+        let tls = tls.map(|tls| {
+            let verify_host = parameters.value("verifyhost").map(|word| Template::literal(word.text.clone()));
+            let any_name = named.is_none() && verify_host.is_none();
+            UpstreamTls { send_name: named.is_some(), any_name, name: named.or(verify_host), ..tls }
         });
         let address = parameters.read_value("addr", self.findings, |text| {
             text.parse().map_err(|_| format!("`{text}` is no address"))

@@ -13,6 +13,7 @@ use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls_pki_types::ServerName;
 
 use super::cert::read_pair;
+use super::digest::{Digest, Digesting};
 use super::error::{AcceptError, TlsConfigError};
 use super::server::{CertKey, provider_for};
 use super::session::Session;
@@ -80,10 +81,48 @@ impl Default for ClientTlsConfig {
     }
 }
 
+impl ClientTlsConfig {
+    /// All that decides whom a connection trusts, what it shows of itself and what it speaks.
+    fn digest(&self) -> Digest {
+        // Taken apart, so that a setting that is added is not forgotten here.
+        let Self {
+            verify,
+            send_name,
+            certificate,
+            alpn,
+            sessions: _,
+            min_version,
+            max_version,
+            suites12,
+            suites13,
+            groups,
+        } = self;
+        let mut digest = Digesting::of("client");
+        match verify {
+            ServerVerify::Off => digest.number(0),
+            ServerVerify::Ca { trust, check_name } => {
+                digest.number(1 + u64::from(*check_name));
+                trust.write_into(&mut digest);
+            }
+        }
+        digest.number(u64::from(*send_name));
+        digest.optional(certificate.as_ref().map(|pair| &*pair.chain_pem));
+        digest.optional(certificate.as_ref().map(|pair| &*pair.key_pem));
+        digest.list(alpn);
+        digest.bytes(min_version.name().as_bytes());
+        digest.bytes(max_version.name().as_bytes());
+        for names in [suites12, suites13, groups] {
+            digest.optional_list(names.as_deref());
+        }
+        digest.done()
+    }
+}
+
 /// A TLS client's configuration, ready for use. Clones share it and its sessions.
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
+    digest: Digest,
 }
 
 impl std::fmt::Debug for ClientTls {
@@ -95,6 +134,7 @@ impl std::fmt::Debug for ClientTls {
 impl ClientTls {
     /// Checks and builds.
     pub fn new(config: ClientTlsConfig) -> Result<Self, TlsConfigError> {
+        let digest = config.digest();
         let (provider, versions) = provider_for(
             config.suites12.as_deref(),
             config.suites13.as_deref(),
@@ -126,7 +166,12 @@ impl ClientTls {
             0 => Resumption::disabled(),
             sessions => Resumption::in_memory_sessions(sessions),
         };
-        Ok(Self { config: Arc::new(built) })
+        Ok(Self { config: Arc::new(built), digest })
+    }
+
+    /// The content of the settings: a connection that was opened with an equal one is as good as one opened now.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
     }
 
     /// Performs the handshake with the server called `name` (a host name, or an IP address). A name that cannot be
@@ -138,7 +183,7 @@ impl ClientTls {
             .map_err(io::Error::other)?;
         let connection =
             UnbufferedClientConnection::new(self.config.clone(), name).map_err(io::Error::other)?;
-        let tls = TlsStream::new(stream, Session::client(connection), Buf::new(), None);
+        let tls = TlsStream::new(stream, Session::client(connection), Buf::new(), None, Some(self.digest));
         match tls.handshake().await {
             Ok(()) => Ok(tls),
             Err(AcceptError::Io(error)) => Err(error),

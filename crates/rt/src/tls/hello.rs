@@ -6,6 +6,8 @@
 //! Why: the configuration may depend on the server name (client certificates of one site only), and rustls wants it
 //! before it reads.
 
+use super::suites::TlsVersion;
+
 /// What a client asked for (RFC 8446, 4.1.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientHello {
@@ -17,6 +19,17 @@ pub struct ClientHello {
     pub(crate) aes_first: bool,
     /// Nothing newer than TLS 1.1 is offered.
     pub(crate) too_old: bool,
+    /// TLS 1.3 is offered.
+    offers_tls13: bool,
+    /// The client says that it offered more before, and was refused (RFC 7507).
+    fallback: bool,
+}
+
+impl ClientHello {
+    /// Whether the client gave up a version that the server speaks: somebody between the two wants it so.
+    pub(crate) fn falls_back_from(&self, newest: TlsVersion) -> bool {
+        self.fallback && (self.too_old || (newest > TlsVersion::Tls12 && !self.offers_tls13))
+    }
 }
 
 /// What the bytes received so far are.
@@ -113,9 +126,9 @@ fn parse_hello(message: &[u8]) -> Option<ClientHello> {
     let version = reader.u16()?;
     reader.take(32)?;
     reader.vec8()?;
-    let aes_first = aes_before_chacha(reader.vec16()?);
+    let (aes_first, fallback) = suites(reader.vec16()?);
     reader.vec8()?;
-    let mut hello = ClientHello { too_old: version < 0x0303, ..ClientHello::default() };
+    let mut hello = ClientHello { too_old: version < 0x0303, fallback, ..ClientHello::default() };
     let Some(mut extensions) = reader.vec16() else {
         return Some(hello);
     };
@@ -129,7 +142,8 @@ fn parse_hello(message: &[u8]) -> Option<ClientHello> {
                 }
             }
             43 => {
-                hello.aes_first = aes_first && offers_tls13(&mut body);
+                hello.offers_tls13 = offers_tls13(&mut body);
+                hello.aes_first = aes_first && hello.offers_tls13;
                 // RFC 8446 §4.2.1: the list replaces the old field; what it holds is for the library to judge.
                 hello.too_old = false;
             }
@@ -139,15 +153,17 @@ fn parse_hello(message: &[u8]) -> Option<ClientHello> {
     Some(hello)
 }
 
-fn aes_before_chacha(mut suites: Reader<'_>) -> bool {
-    let (mut first, mut aes128) = (None, false);
+/// Whether AES-128-GCM is among the suites of TLS 1.3 and AES before ChaCha20, and whether TLS_FALLBACK_SCSV is there.
+fn suites(mut suites: Reader<'_>) -> (bool, bool) {
+    let (mut first, mut aes128, mut fallback) = (None, false, false);
     while let Some(suite) = suites.u16() {
         if matches!(suite, 0x1301..=0x1303) {
             first.get_or_insert(suite);
             aes128 |= suite == 0x1301;
         }
+        fallback |= suite == 0x5600;
     }
-    aes128 && first != Some(0x1303)
+    (aes128 && first != Some(0x1303), fallback)
 }
 
 fn offers_tls13(body: &mut Reader<'_>) -> bool {

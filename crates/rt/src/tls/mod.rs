@@ -8,6 +8,7 @@
 
 mod cert;
 mod client;
+mod digest;
 mod error;
 mod hello;
 mod server;
@@ -20,6 +21,7 @@ mod verify;
 
 pub use cert::{CertInfo, ClientCert, cert_names};
 pub use client::{ClientTls, ClientTlsConfig, ServerVerify};
+pub use digest::Digest;
 pub use error::{AcceptError, TlsConfigError, is_truncated};
 pub use hello::ClientHello;
 pub use server::{CertKey, ClientAuth, ClientAuthMode, ServerTls, ServerTlsConfig};

@@ -4,8 +4,8 @@
 //! Never: touches ticket keys or stored sessions beyond using them (they outlive it).
 //! Driven by: `engine`, which accepts with it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
@@ -13,9 +13,10 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage, UnbufferedServerConnection};
 
 use super::cert::{CertStore, read_pair};
+use super::digest::{Digest, Digesting};
 use super::error::{AcceptError, TlsConfigError};
 use super::hello::{ClientHello, Peek, peek};
-use super::session::Session;
+use super::session::{RECORD, Session};
 use super::stream::TlsStream;
 use super::suites::{TlsVersion, groups_for, suites_for};
 use super::tickets::{Scoped, SessionCache, Tickets};
@@ -23,6 +24,11 @@ use super::trust::Trust;
 use super::verify::{LenientClient, TrustedClient};
 use crate::buf::{Buf, LARGE, SMALL};
 use crate::stream::Stream;
+
+/// The least plaintext that records are limited to: with less, what records add would outweigh what they carry.
+const LEAST_RECORD: usize = 512;
+/// Bytes of a record's header, which the library counts in.
+const HEADER: usize = 5;
 
 /// A certificate chain with its key, and the names it serves.
 #[derive(Clone)]
@@ -76,8 +82,8 @@ pub struct ServerTlsConfig {
     pub suites13: Option<Vec<String>>,
     /// Key exchange groups (see `resolve_groups`); `None`: X25519, P-256, P-384.
     pub groups: Option<Vec<String>>,
-    /// The order of the server's suites decides, not the client's. Without this and `suites13`, a client's order decides
-    /// too, but between the AES suites of TLS 1.3 the cheaper one is taken.
+    /// The order of the server's suites decides, not the client's. Without `suites13`, the cheaper one of the AES suites
+    /// of TLS 1.3 is taken in either case, for clients that want AES first.
     pub prefer_server_order: bool,
     /// Application protocols, in order of preference; empty: the extension is ignored.
     pub alpn: Vec<Vec<u8>>,
@@ -85,6 +91,11 @@ pub struct ServerTlsConfig {
     pub tickets: Option<Tickets>,
     /// Stored sessions; `None`: none.
     pub session_cache: Option<SessionCache>,
+    /// How long a session can be resumed, by ticket or from the cache. Tickets of keys that are replaced (see
+    /// [`Tickets::new`]) may be refused before: a full handshake follows.
+    pub session_lifetime: Duration,
+    /// The most plaintext in one record; `None`: what TLS allows (16 KB).
+    pub record_size: Option<usize>,
     /// Client certificates.
     pub client_auth: ClientAuth,
     /// Refuse every handshake (`ssl_reject_handshake`); certificates are not needed then.
@@ -106,6 +117,8 @@ impl Default for ServerTlsConfig {
             alpn: Vec::new(),
             tickets: None,
             session_cache: None,
+            session_lifetime: Duration::from_secs(12 * 60 * 60),
+            record_size: None,
             client_auth: ClientAuth::default(),
             reject_handshake: false,
             strict_names: false,
@@ -120,10 +133,19 @@ pub struct ServerTls {
     /// The same with AES-128-GCM first, for clients that take any AES suite of TLS 1.3: SHA-256 instead of SHA-384
     /// saves a tenth of a handshake, and each record costs less.
     cheap: Option<Arc<ServerConfig>>,
-    /// Verifies client certificates where the handshake does not.
+    /// Verifies client certificates where the handshake does not: where they are reported, and in sessions that are
+    /// resumed, whose certificates the library takes for granted.
     client_check: Option<Arc<TrustedClient>>,
+    /// A certificate that does not verify is the end of the handshake.
+    refuses: bool,
+    /// What clients are verified by, if they are asked for certificates.
+    client_auth: Option<Digest>,
     /// Every handshake is refused.
     rejects: bool,
+    /// The newest version that is spoken.
+    newest: TlsVersion,
+    /// The most plaintext of a record.
+    record: usize,
 }
 
 impl std::fmt::Debug for ServerTls {
@@ -171,11 +193,20 @@ fn aes128_first(provider: &CryptoProvider) -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// A number that differs between policies about client certificates.
-fn scope_of(auth: &ClientAuth) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    auth.hash(&mut hasher);
-    hasher.finish()
+impl ClientAuth {
+    /// What differs between any two policies about client certificates.
+    fn digest(&self) -> Digest {
+        let Self { mode, trust } = self;
+        let mut digest = Digesting::of("client certificates");
+        digest.number(match mode {
+            ClientAuthMode::Off => 0,
+            ClientAuthMode::Report => 1,
+            ClientAuthMode::Optional => 2,
+            ClientAuthMode::Required => 3,
+        });
+        trust.write_into(&mut digest);
+        digest.done()
+    }
 }
 
 impl ServerTls {
@@ -212,10 +243,13 @@ impl ServerTls {
             }
             (Some(strict), _) => strict.clone(),
         };
-        let scope = scope_of(&config.client_auth);
-        let cheap = config.suites13.is_none()
-            && !config.prefer_server_order
-            && versions.contains(&&rustls::version::TLS13);
+        let client_auth = config.client_auth.digest();
+        let mode = config.client_auth.mode;
+        let speaks13 = versions.contains(&&rustls::version::TLS13);
+        let cheap = config.suites13.is_none() && speaks13;
+        let newest = if speaks13 { TlsVersion::Tls13 } else { TlsVersion::Tls12 };
+        let record = config.record_size.map_or(RECORD, |most| most.clamp(LEAST_RECORD, RECORD));
+        let lifetime = u32::try_from(config.session_lifetime.as_secs()).unwrap_or(u32::MAX);
         let store = Arc::new(store);
         let build = |provider, ignore_client_order| -> Result<Arc<ServerConfig>, TlsConfigError> {
             let mut built = ServerConfig::builder_with_provider(provider)
@@ -225,13 +259,14 @@ impl ServerTls {
                 .with_cert_resolver(store.clone());
             built.ignore_client_order = ignore_client_order;
             built.alpn_protocols.clone_from(&config.alpn);
+            built.max_fragment_size = Some(record + HEADER);
             if let Some(tickets) = &config.tickets {
-                built.ticketer = Arc::new(Scoped { scope, inner: tickets.0.clone() });
+                built.ticketer = Arc::new(Scoped::new(&client_auth, lifetime, tickets.0.clone()));
             } else if config.session_cache.is_none() {
                 built.send_tls13_tickets = 0;
             }
             built.session_storage = match &config.session_cache {
-                Some(cache) => Arc::new(Scoped { scope, inner: cache.0.clone() }),
+                Some(cache) => Arc::new(Scoped::new(&client_auth, lifetime, cache.0.clone())),
                 None => Arc::new(NoServerSessionStorage {}),
             };
             Ok(Arc::new(built))
@@ -239,7 +274,22 @@ impl ServerTls {
         let config_rejects = config.reject_handshake;
         let cheap = if cheap { Some(build(aes128_first(&provider), true)?) } else { None };
         let config = build(provider.clone(), config.prefer_server_order)?;
-        Ok(Self { config, cheap, client_check: check, rejects: config_rejects })
+        Ok(Self {
+            config,
+            cheap,
+            refuses: mode != ClientAuthMode::Report,
+            client_auth: check.is_some().then_some(client_auth),
+            client_check: check,
+            rejects: config_rejects,
+            newest,
+            record,
+        })
+    }
+
+    /// What clients are verified by, as content, if they are asked for certificates: one that was verified on a
+    /// connection with an equal [`TlsStream::basis`] would verify here, and no other is known to.
+    pub fn client_auth(&self) -> Option<&Digest> {
+        self.client_auth.as_ref()
     }
 
     /// Performs the handshake. Has no time limit of its own.
@@ -279,7 +329,7 @@ impl ServerTls {
                 Peek::NotTls => return Err(AcceptError::NotTls),
             }
         };
-        if hello.too_old {
+        if hello.too_old && !hello.falls_back_from(TlsVersion::Tls12) {
             // Alert protocol_version, fatal, in a record of its own (RFC 5246, E.1): the library would first miss what
             // such a client cannot send, and say so.
             let _ = stream.try_write(&[21, 3, 1, 0, 2, 2, 70]);
@@ -290,14 +340,31 @@ impl ServerTls {
             let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, 112]);
             return Err(AcceptError::Rejected);
         };
+        if hello.falls_back_from(tls.newest) {
+            // Alert inappropriate_fallback, fatal, in a record of its own (RFC 7507, 3).
+            let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, 86]);
+            return Err(AcceptError::Handshake(
+                "the client falls back to an older version than it has to".into(),
+            ));
+        }
         let config = tls.cheap.as_ref().filter(|_| hello.aes_first).unwrap_or(&tls.config);
         let connection = UnbufferedServerConnection::new(config.clone())
             .map_err(|error| AcceptError::Handshake(error.to_string()))?;
-        let tls_stream = TlsStream::new(stream, Session::server(connection), incoming, hello.server_name);
+        let session = Session::server(connection, tls.record);
+        let tls_stream = TlsStream::new(stream, session, incoming, hello.server_name, tls.client_auth);
         tls_stream.handshake().await?;
-        if let Some(check) = &tls.client_check {
-            tls_stream.check_client(check);
+        let unchecked = |_: &&Arc<TrustedClient>| !tls.refuses || tls_stream.resumed();
+        let Some(check) = tls.client_check.as_ref().filter(unchecked) else { return Ok(tls_stream) };
+        match tls_stream.check_client(check) {
+            // It verified when the session began, and has expired since.
+            Some(failure) if tls.refuses => {
+                tls_stream.abort();
+                Err(AcceptError::Handshake(format!(
+                    "the session's certificate no longer verifies: {}",
+                    failure.text
+                )))
+            }
+            _ => Ok(tls_stream),
         }
-        Ok(tls_stream)
     }
 }

@@ -14,8 +14,8 @@ use rustls::{CommonState, Error};
 
 use crate::buf::Buf;
 
-/// Plaintext bytes of one record (RFC 8446, 5.1).
-const RECORD: usize = 16 * 1024;
+/// Plaintext bytes of the largest record (RFC 8446, 5.1).
+pub(crate) const RECORD: usize = 16 * 1024;
 /// More than any record adds: header, explicit nonce, content type, tag.
 const OVERHEAD: usize = 64;
 
@@ -50,6 +50,8 @@ pub(crate) trait TlsSession {
 /// A session of either role.
 pub(crate) struct Session {
     side: Side,
+    /// The most plaintext of a record.
+    record: usize,
     peer_closed: bool,
     /// The library reported a fatal error. It is not asked again: it would stumble over the same bytes once more.
     failed: bool,
@@ -63,17 +65,19 @@ enum Side {
 /// What to do once all that has to come first is done.
 enum Goal<'a> {
     Nothing,
-    Encrypt(&'a [u8]),
+    /// Into so much space at most.
+    Encrypt(&'a [u8], usize),
     Close,
 }
 
 impl Session {
-    pub(crate) fn server(connection: UnbufferedServerConnection) -> Self {
-        Self { side: Side::Server(Box::new(connection)), peer_closed: false, failed: false }
+    /// `record`: the most plaintext that the connection was told to put into a record.
+    pub(crate) fn server(connection: UnbufferedServerConnection, record: usize) -> Self {
+        Self { side: Side::Server(Box::new(connection)), record, peer_closed: false, failed: false }
     }
 
     pub(crate) fn client(connection: UnbufferedClientConnection) -> Self {
-        Self { side: Side::Client(Box::new(connection)), peer_closed: false, failed: false }
+        Self { side: Side::Client(Box::new(connection)), record: RECORD, peer_closed: false, failed: false }
     }
 
     pub(crate) fn is_server(&self) -> bool {
@@ -117,7 +121,8 @@ impl TlsSession for Session {
     }
 
     fn encrypt(&mut self, plain: &[u8], io: &mut Io<'_>) -> Result<(), Error> {
-        self.run(io, &Goal::Encrypt(plain))
+        let space = plain.len() + plain.len().div_ceil(self.record).max(1) * OVERHEAD;
+        self.run(io, &Goal::Encrypt(plain, space))
     }
 
     fn close(&mut self, io: &mut Io<'_>) -> Result<(), Error> {
@@ -188,7 +193,10 @@ fn drive<C: Process>(
                 done = true;
                 failure = match goal {
                     Goal::Nothing => None,
-                    Goal::Encrypt(plain) => encrypt(&mut traffic, plain, io.out).err(),
+                    Goal::Encrypt(plain, space) => {
+                        io.out.reserve(*space);
+                        encrypt(&mut traffic, plain, io.out).err()
+                    }
                     Goal::Close => {
                         io.out.reserve(RECORD / 16);
                         match traffic.queue_close_notify(io.out.spare_mut()) {
@@ -244,7 +252,6 @@ fn encode<Data>(data: &mut EncodeTlsData<'_, Data>, out: &mut Buf) -> Result<(),
 }
 
 fn encrypt<Data>(traffic: &mut WriteTraffic<'_, Data>, plain: &[u8], out: &mut Buf) -> Result<(), Error> {
-    out.reserve(plain.len() + plain.len().div_ceil(RECORD).max(1) * OVERHEAD);
     let n = traffic.encrypt(plain, out.spare_mut()).map_err(|error| refused(&error))?;
     out.commit(n);
     Ok(())

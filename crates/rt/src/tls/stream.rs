@@ -20,6 +20,7 @@ use std::task::{Context, Poll, ready};
 use rustls::{HandshakeKind, ProtocolVersion};
 
 use super::cert::ClientCert;
+use super::digest::Digest;
 use super::error::{AcceptError, truncated};
 use super::session::{Io, Session, TlsSession};
 use super::suites::{TlsVersion, name_of};
@@ -41,6 +42,7 @@ struct Inner {
     stream: Stream,
     state: RefCell<State>,
     server_name: Option<Box<str>>,
+    basis: Option<Digest>,
 }
 
 struct State {
@@ -102,7 +104,13 @@ fn invalid(error: &rustls::Error) -> io::Error {
 }
 
 impl TlsStream {
-    pub(crate) fn new(stream: Stream, session: Session, incoming: Buf, server_name: Option<String>) -> Self {
+    pub(crate) fn new(
+        stream: Stream,
+        session: Session,
+        incoming: Buf,
+        server_name: Option<String>,
+        basis: Option<Digest>,
+    ) -> Self {
         let state = State {
             session,
             incoming,
@@ -114,7 +122,7 @@ impl TlsStream {
             client_failure: None,
         };
         let server_name = server_name.map(String::into_boxed_str);
-        Self { inner: Rc::new(Inner { stream, state: RefCell::new(state), server_name }) }
+        Self { inner: Rc::new(Inner { stream, state: RefCell::new(state), server_name, basis }) }
     }
 
     /// Drives the handshake to its end.
@@ -166,10 +174,12 @@ impl TlsStream {
         }
     }
 
-    pub(crate) fn check_client(&self, verifier: &TrustedClient) {
+    /// Verifies the certificate that the client showed, in this handshake or in that of the session it resumed.
+    pub(crate) fn check_client(&self, verifier: &TrustedClient) -> Option<CertFailure> {
         let mut state = self.inner.state.borrow_mut();
         let chain = state.session.facts().peer_certificates();
         state.client_failure = chain.and_then(|chain| verifier.failure(chain));
+        state.client_failure
     }
 
     /// The socket under the encryption, for its options and addresses. Reading or writing it breaks the connection.
@@ -192,6 +202,13 @@ impl TlsStream {
     /// The name the client asked for, in lower case (server side only).
     pub fn server_name(&self) -> Option<&str> {
         self.inner.server_name.as_deref()
+    }
+
+    /// The settings, by content, that the peer was judged by: on the server's side what client certificates are verified
+    /// by ([`ServerTls::client_auth`](super::ServerTls::client_auth)), on the client's all of [`ClientTls::digest`](
+    /// super::ClientTls::digest).
+    pub fn basis(&self) -> Option<&Digest> {
+        self.inner.basis.as_ref()
     }
 
     /// The protocol version.

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
 use aws_lc_rs::hmac;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use rustls_pki_types::UnixTime;
 
+use super::digest::Digest;
 use super::error::TlsConfigError;
 
 /// Ticket keys. Clones are handles on the same keys.
@@ -119,12 +121,45 @@ impl ProducesTickets for FixedKeys {
     }
 }
 
-/// Binds tickets and stored sessions to a client-authentication policy: otherwise a session begun where no
-/// certificate is asked for would resume where one is required.
-#[derive(Clone)]
+/// Binds tickets and stored sessions to the content of a policy about client certificates: otherwise a session begun
+/// where no certificate is asked for would resume where one is required, and one that authorities of yesterday verified
+/// where those of today decide. Ends them when their time is over, too.
+///
+/// What is sealed or stored: `policy (16) | began, seconds since 1970 (8) | session`.
 pub(crate) struct Scoped<T: ?Sized> {
-    pub(crate) scope: u64,
-    pub(crate) inner: Arc<T>,
+    policy: [u8; POLICY],
+    /// Seconds.
+    lifetime: u32,
+    inner: Arc<T>,
+}
+
+const POLICY: usize = 16;
+const PREFIX: usize = POLICY + size_of::<u64>();
+
+impl<T: ?Sized> Scoped<T> {
+    pub(crate) fn new(policy: &Digest, lifetime: u32, inner: Arc<T>) -> Self {
+        Self { policy: policy.short(), lifetime, inner }
+    }
+
+    fn wrap(&self, session: &[u8], now: u64) -> Vec<u8> {
+        [&self.policy[..], &now.to_be_bytes(), session].concat()
+    }
+
+    /// The session, if it is of this policy and its time is not over.
+    fn unwrap(&self, mut wrapped: Vec<u8>, now: u64) -> Option<Vec<u8>> {
+        let (policy, rest) = wrapped.split_first_chunk::<POLICY>()?;
+        let began = u64::from_be_bytes(*rest.first_chunk()?);
+        // A clock that was set back makes no session younger than new.
+        if *policy != self.policy || now.abs_diff(began) >= u64::from(self.lifetime) {
+            return None;
+        }
+        wrapped.drain(..PREFIX);
+        Some(wrapped)
+    }
+}
+
+fn unix_seconds() -> u64 {
+    UnixTime::now().as_secs()
 }
 
 impl<T: ?Sized> fmt::Debug for Scoped<T> {
@@ -139,34 +174,29 @@ impl ProducesTickets for Scoped<dyn ProducesTickets> {
     }
 
     fn lifetime(&self) -> u32 {
-        self.inner.lifetime()
+        self.inner.lifetime().min(self.lifetime)
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.inner.encrypt(&[&self.scope.to_be_bytes()[..], plain].concat())
+        self.inner.encrypt(&self.wrap(plain, unix_seconds()))
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        let mut plain = self.inner.decrypt(cipher)?;
-        if plain.get(..8)? != self.scope.to_be_bytes() {
-            return None;
-        }
-        plain.drain(..8);
-        Some(plain)
+        self.unwrap(self.inner.decrypt(cipher)?, unix_seconds())
     }
 }
 
 impl StoresServerSessions for Scoped<dyn StoresServerSessions> {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        self.inner.put(self.key(&key), value)
+        self.inner.put(self.key(&key), self.wrap(&value, unix_seconds()))
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.inner.get(&self.key(key))
+        self.unwrap(self.inner.get(&self.key(key))?, unix_seconds())
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.inner.take(&self.key(key))
+        self.unwrap(self.inner.take(&self.key(key))?, unix_seconds())
     }
 
     fn can_cache(&self) -> bool {
@@ -176,12 +206,13 @@ impl StoresServerSessions for Scoped<dyn StoresServerSessions> {
 
 impl Scoped<dyn StoresServerSessions> {
     fn key(&self, key: &[u8]) -> Vec<u8> {
-        [&self.scope.to_be_bytes()[..], key].concat()
+        [&self.policy[..], key].concat()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::digest::Digesting;
     use super::*;
 
     #[test]
@@ -199,10 +230,26 @@ mod tests {
     #[test]
     fn tickets_do_not_cross_scopes() {
         let inner = Tickets::new().unwrap().0;
-        let one: Scoped<dyn ProducesTickets> = Scoped { scope: 1, inner: inner.clone() };
-        let two: Scoped<dyn ProducesTickets> = Scoped { scope: 2, inner };
+        let scoped = |policy: &str| -> Scoped<dyn ProducesTickets> {
+            Scoped::new(&Digesting::of(policy).done(), 60, inner.clone())
+        };
+        let (one, two) = (scoped("one"), scoped("two"));
+        assert_eq!(one.lifetime(), 60);
         let ticket = one.encrypt(b"session").unwrap();
         assert_eq!(one.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
         assert_eq!(two.decrypt(&ticket), None);
+    }
+
+    #[test]
+    fn sessions_end_with_their_time() {
+        let cache = SessionCache::new(8).0;
+        let scoped: Scoped<dyn StoresServerSessions> = Scoped::new(&Digesting::of("one").done(), 60, cache);
+        let wrapped = scoped.wrap(b"session", 1000);
+        assert_eq!(scoped.unwrap(wrapped.clone(), 1059).as_deref(), Some(&b"session"[..]));
+        assert_eq!(scoped.unwrap(wrapped.clone(), 1060), None);
+        assert_eq!(scoped.unwrap(wrapped.clone(), 900), None, "from the future");
+        assert_eq!(scoped.unwrap(wrapped[..20].to_vec(), 1000), None);
+        assert!(scoped.put(b"id".to_vec(), b"stored".to_vec()));
+        assert_eq!(scoped.get(b"id").as_deref(), Some(&b"stored"[..]));
     }
 }

@@ -15,6 +15,7 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::cert::read_certs;
+use super::digest::Digesting;
 use super::error::TlsConfigError;
 
 /// What the other side's certificate is verified by.
@@ -27,6 +28,15 @@ pub struct Trust {
     pub crl_pem: Option<Vec<u8>>,
     /// The most issuers between a certificate and its authority; `None`: what webpki builds (6).
     pub depth: Option<usize>,
+}
+
+impl Trust {
+    pub(crate) fn write_into(&self, digest: &mut Digesting) {
+        let Self { ca_pem, crl_pem, depth } = self;
+        digest.bytes(ca_pem);
+        digest.optional(crl_pem.as_deref());
+        digest.number(depth.map_or(u64::MAX, |depth| depth as u64));
+    }
 }
 
 /// Why a client's certificate does not verify, as OpenSSL numbers and says it (`X509_V_ERR_…`).
