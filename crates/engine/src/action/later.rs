@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 
-use super::{fastcgi, files, proxied, tunnel};
+use super::{fastcgi, files, proxy, tunnel};
 use crate::exchange::{Downstream, Exchange};
 
 /// What is left of an answer.
@@ -38,7 +38,7 @@ impl Later {
 /// The rest of a body, by where it comes from.
 pub(crate) enum Rest {
     /// An endpoint.
-    Proxied(Box<proxied::Rest>),
+    Proxied(Box<proxy::Rest>),
     /// An application server.
     FastCgi(Box<fastcgi::Rest>),
     /// A file.

@@ -18,9 +18,9 @@ use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
 
-use super::proxy::LeaseEnd;
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
+use crate::upstream::LeaseEnd;
 use crate::worker::count::Attempting;
 use crate::worker::race::{Either, race};
 

@@ -104,7 +104,7 @@ fn write_all(exchange: &mut Exchange, logs: &[AccessLog], manner: Manner) {
 /// made-up hosts from making logs. Empty: no log.
 fn file_name(exchange: &Exchange, path: &Template) -> Vec<u8> {
     let mut root = Vec::new();
-    if errors::service(exchange).is_none() {
+    if exchange.service().is_none() {
         exchange.append_root(&mut root);
         let folder = std::path::Path::new(std::ffi::OsStr::from_bytes(&root));
         if let Err(problem) = std::fs::metadata(folder) {

@@ -183,7 +183,7 @@ impl AcceptLoop {
         inherit_nodelay(&stream, wants_nodelay(&installed, &listener.service));
         if let Some(gate) = &listener.gate {
             let caller = Client::new(worker, peer.clone(), local.clone(), id);
-            if crate::tcp::is_turned_away(worker, &installed, caller, gate) {
+            if crate::tcp::is_turned_away(worker, &installed, caller, &listener.service, gate) {
                 return;
             }
         }

@@ -9,7 +9,7 @@ use crate::exchange::Exchange;
 
 /// Appends `$fastcgi_script_name`.
 pub(crate) fn append_script_name(exchange: &Exchange, out: &mut Vec<u8>) {
-    let Action::FastCgi(fastcgi) = &exchange.route().action else {
+    let Some(Action::FastCgi(fastcgi)) = exchange.route_if_any().map(|route| &route.action) else {
         return out.extend_from_slice(&exchange.request.path);
     };
     if let Some((script, _)) = split(exchange, fastcgi) {
@@ -26,7 +26,7 @@ pub(crate) fn append_script_name(exchange: &Exchange, out: &mut Vec<u8>) {
 
 /// Appends `$fastcgi_path_info`.
 pub(crate) fn append_path_info(exchange: &Exchange, out: &mut Vec<u8>) {
-    if let Action::FastCgi(fastcgi) = &exchange.route().action
+    if let Some(Action::FastCgi(fastcgi)) = exchange.route_if_any().map(|route| &route.action)
         && let Some((_, info)) = split(exchange, fastcgi)
     {
         out.extend_from_slice(info);

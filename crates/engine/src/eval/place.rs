@@ -5,7 +5,6 @@
 //! Driven by: variables, the file action, targets of proxies.
 
 use std::borrow::Cow;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use weir_plan::{Action, ProxyTarget};
 
@@ -14,13 +13,15 @@ use crate::exchange::Exchange;
 impl Exchange {
     /// Appends the folder that the path is looked for in.
     pub(crate) fn append_root(&self, out: &mut Vec<u8>) {
-        super::render(self, &self.route().files.root, out);
+        if let Some(route) = self.route_if_any() {
+            super::render(self, &route.files.root, out);
+        }
     }
 
     /// Appends the file name that the path maps to.
     pub(crate) fn append_filename(&self, out: &mut Vec<u8>) {
         self.append_root(out);
-        let files = &self.route().files;
+        let Some(files) = self.route_if_any().map(|route| &route.files) else { return };
         let path = &self.request.path;
         if files.alias {
             // A pattern stands for the whole path; a prefix for its own bytes.
@@ -35,7 +36,7 @@ impl Exchange {
 
     /// Host and port named by the proxy action; of a computed target, what it comes to now.
     pub(crate) fn proxy_host(&self) -> Option<(Cow<'_, [u8]>, u16)> {
-        let Action::Proxy(proxy) = &self.route().action else { return None };
+        let Action::Proxy(proxy) = &self.route_if_any()?.action else { return None };
         if let ProxyTarget::Computed(template) = &proxy.target {
             let (host, port) = named_host(&super::text(self, template))?;
             return Some((Cow::Owned(host), port));
@@ -45,12 +46,6 @@ impl Exchange {
         let port = proxy.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(default);
         Some((Cow::Borrowed(host), port))
     }
-}
-
-/// The path of a folder or file without links, dots and doubled slashes; `None` if there is none.
-pub(crate) fn real_path(path: &[u8]) -> Option<Vec<u8>> {
-    let path = std::fs::canonicalize(std::ffi::OsStr::from_bytes(path)).ok()?;
-    Some(path.into_os_string().into_vec())
 }
 
 /// Host and port that a computed target names, as `$proxy_host` shows them: without the scheme's own port.
@@ -106,11 +101,5 @@ mod tests {
         assert_eq!(split_port("[::1]:8443", 443), Some(("[::1]", 8443)));
         assert_eq!(split_port("a:0", 80), None);
         assert_eq!(split_port("a:x", 80), None);
-    }
-
-    #[test]
-    fn real_paths() {
-        assert_eq!(real_path(b"/usr/../usr/./").as_deref(), Some(&b"/usr"[..]));
-        assert_eq!(real_path(b"/no/such"), None);
     }
 }

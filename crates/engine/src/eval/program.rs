@@ -229,7 +229,7 @@ fn set_target(exchange: &mut Exchange, raw_path: Vec<u8>, query: Option<Vec<u8>>
     if !raw_path.starts_with(b"/") && raw_path != b"*" {
         return Flow::Done(Verdict::Failed);
     }
-    let merge = exchange.site().client.merge_slashes;
+    let merge = exchange.site_if_any().is_some_and(|site| site.client.merge_slashes);
     if exchange.set_raw_path(&raw_path, merge).is_err() {
         return Flow::Done(Verdict::Failed);
     }

@@ -154,7 +154,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::ServerPort => {
             return number(out, exchange.client.destination().map(|(_, port)| u64::from(port)));
         }
-        Var::ServerName => out.extend_from_slice(exchange.site().name.as_bytes()),
+        Var::ServerName => return extend(out, exchange.site_if_any().map(|site| site.name.as_bytes())),
         Var::ConnectionSerial => return number(out, Some(exchange.client.serial)),
         Var::ConnectionRequests => return number(out, Some(exchange.client.requests.get())),
         Var::ConnectionTime => {
@@ -184,7 +184,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
         Var::RealRoot => {
             let mut root = Vec::new();
             exchange.append_root(&mut root);
-            return extend(out, super::place::real_path(&root).as_deref());
+            return extend(out, crate::files::open::real_path(&root).as_deref());
         }
         Var::Filename => exchange.append_filename(out),
         Var::RemoteUser => return remote_user(exchange, out),
@@ -213,7 +213,7 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
                 status => status,
             };
             if status == 0 {
-                let none: &[u8] = if exchange.site().manner == Manner::Haproxy { b"-1" } else { b"000" };
+                let none: &[u8] = if exchange.manner() == Manner::Haproxy { b"-1" } else { b"000" };
                 out.extend_from_slice(none);
             } else {
                 let _ = write!(out, "{status:03}");
@@ -508,7 +508,8 @@ fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
 }
 
 fn is_stats(exchange: &Exchange) -> bool {
-    exchange.ending == Ending::Local && matches!(exchange.route().action, Action::Stats(_))
+    exchange.ending == Ending::Local
+        && exchange.route_if_any().is_some_and(|route| matches!(route.action, Action::Stats(_)))
 }
 
 fn count_of(exchange: &Exchange, count: Count) -> u64 {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use weir_control::ConnectionId;
 use weir_expr::settings::LogLevel;
-use weir_plan::{Manner, Service, TcpService};
+use weir_plan::Manner;
 use weir_telemetry::Level;
 
 use super::{Attempt, Exchange};
@@ -54,14 +54,13 @@ pub(crate) fn endpoint_disabled(exchange: &Exchange) {
 ///
 /// HAProxy writes none about requests: its traffic lines tell all, and what reads them would stumble over others.
 pub(crate) fn at(exchange: &Exchange, severity: LogLevel, message: &str) {
-    let service = service(exchange);
-    let manner = service.map_or_else(|| exchange.site().manner, |service| service.manner);
-    if manner == Manner::Haproxy && severity < LogLevel::Crit {
+    let service = exchange.service();
+    if exchange.manner() == Manner::Haproxy && severity < LogLevel::Crit {
         return;
     }
     let logs = match service {
-        Some(service) => &service.error_logs,
-        None => &exchange.route().settings.error_logs,
+        Some(service) => Some(&service.error_logs),
+        None => exchange.route_if_any().map(|route| &route.settings.error_logs),
     };
     write_error(exchange, logs, severity, || {
         let mut line = String::with_capacity(256);
@@ -74,23 +73,14 @@ pub(crate) fn at(exchange: &Exchange, severity: LogLevel, message: &str) {
     });
 }
 
-/// The TCP service, if the exchange stands for a session of one.
-pub(crate) fn service(exchange: &Exchange) -> Option<&TcpService> {
-    let listener = exchange.installed.listener(exchange.client.listener)?;
-    match &exchange.installed.plan.listener(listener).service {
-        Service::Tcp(service) => Some(exchange.installed.plan.tcp_service(*service)),
-        Service::Http(_) => None,
-    }
-}
-
 fn write_error(
     exchange: &Exchange,
-    logs: &Arc<[weir_plan::ErrorLog]>,
+    logs: Option<&Arc<[weir_plan::ErrorLog]>>,
     severity: LogLevel,
     compose: impl FnOnce() -> String,
 ) {
     let process = &exchange.installed.plan.process.error_logs;
-    let logs = if logs.is_empty() { process } else { logs };
+    let logs = logs.filter(|logs| !logs.is_empty()).unwrap_or(process);
     if !logs.iter().any(|log| severity >= log.level) {
         return;
     }
@@ -109,7 +99,7 @@ fn write_error(
 fn describe(exchange: &Exchange, line: &mut String) {
     // Writing to a `String` cannot fail.
     describe_client(exchange, line);
-    if let Some(site) = exchange.installed.plan.sites.get(exchange.site.at()) {
+    if let Some(site) = exchange.site_if_any() {
         let _ = write!(line, ", server: {}", site.name);
     }
     let request = &exchange.request;
@@ -160,9 +150,9 @@ fn upstream_place(attempt: &Attempt) -> &str {
 const FASTCGI: &str = "fastcgi://";
 
 fn upstream_scheme(exchange: &Exchange) -> &'static str {
-    match &exchange.route().action {
-        weir_plan::Action::FastCgi(_) => FASTCGI,
-        weir_plan::Action::Proxy(proxy) if proxy.tls.is_some() => "https://",
+    match exchange.route_if_any().map(|route| &route.action) {
+        Some(weir_plan::Action::FastCgi(_)) => FASTCGI,
+        Some(weir_plan::Action::Proxy(proxy)) if proxy.tls.is_some() => "https://",
         _ => "http://",
     }
 }

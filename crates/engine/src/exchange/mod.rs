@@ -45,7 +45,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_http::uri::{self, UriError};
-use weir_plan::{Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
+use weir_plan::{
+    Action, Cause, HeaderEdit, Manner, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx, TcpIx, TcpService,
+};
 
 use crate::exchange::fields::Fields;
 use crate::worker::{Installed, Worker};
@@ -59,6 +61,8 @@ pub(crate) struct Exchange {
     pub(crate) installed: Rc<Installed>,
     /// The client's connection.
     pub(crate) client: Rc<Client>,
+    /// It stands for a session of this TCP service: it has no request, no site and no route.
+    pub(crate) tcp: Option<TcpIx>,
     /// The site.
     pub(crate) site: SiteIx,
     /// The route whose settings hold now.
@@ -170,6 +174,16 @@ pub(crate) struct Times {
 }
 
 impl Exchange {
+    /// A session of a TCP service that has not begun.
+    pub(crate) fn of_service(
+        worker: Rc<Worker>,
+        installed: Rc<Installed>,
+        client: Rc<Client>,
+        tcp: TcpIx,
+    ) -> Self {
+        Self { tcp: Some(tcp), ..Self::new(worker, installed, client) }
+    }
+
     /// An exchange that has not begun.
     pub(crate) fn new(worker: Rc<Worker>, installed: Rc<Installed>, client: Rc<Client>) -> Self {
         Self {
@@ -178,6 +192,7 @@ impl Exchange {
             worker,
             installed,
             client,
+            tcp: None,
             site: SiteIx(0),
             route: RouteIx(0),
             matched: 0,
@@ -244,6 +259,7 @@ impl Exchange {
             worker,
             installed,
             client,
+            tcp,
             site,
             route,
             matched,
@@ -284,6 +300,7 @@ impl Exchange {
         } = self;
         *installed = new_installed;
         *client = new_client;
+        *tcp = None;
         (*site, *route, *matched) = (SiteIx(0), RouteIx(0), 0);
         request.clear();
         request_trailers.clear();
@@ -351,13 +368,34 @@ impl Exchange {
         self.installed.plan.site(self.site)
     }
 
-    /// Name of its site, or of the TCP service whose session it stands for.
+    /// The TCP service whose session it stands for.
+    pub(crate) fn service(&self) -> Option<&TcpService> {
+        self.tcp.map(|tcp| self.installed.plan.tcp_service(tcp))
+    }
+
+    /// Its site, where it has one: sessions of TCP services do not.
+    pub(crate) fn site_if_any(&self) -> Option<&Site> {
+        if self.tcp.is_some() { None } else { self.installed.plan.sites.get(self.site.at()) }
+    }
+
+    /// The route whose settings hold now, where it has one.
+    pub(crate) fn route_if_any(&self) -> Option<&Route> {
+        if self.tcp.is_some() { None } else { self.installed.plan.routes.get(self.route.at()) }
+    }
+
+    /// Whose manner holds: its service's, or its site's.
+    pub(crate) fn manner(&self) -> Manner {
+        match self.service() {
+            Some(service) => service.manner,
+            None => self.site_if_any().map(|site| site.manner).unwrap_or_default(),
+        }
+    }
+
+    /// Name of its site, or of its TCP service.
     pub(crate) fn label(&self) -> &str {
-        let plan = &self.installed.plan;
-        let listener = self.installed.listener(self.client.listener);
-        match listener.map(|listener| &plan.listener(listener).service) {
-            Some(weir_plan::Service::Tcp(service)) => &plan.tcp_service(*service).name,
-            _ => &self.site().name,
+        match self.service() {
+            Some(service) => &service.name,
+            None => self.site_if_any().map_or("", |site| &site.name),
         }
     }
 
@@ -368,7 +406,10 @@ impl Exchange {
 
     /// `$host`: the request's host, else the site's first name.
     pub(crate) fn host(&self) -> &[u8] {
-        if self.request.host.is_empty() { self.site().name.as_bytes() } else { &self.request.host }
+        if !self.request.host.is_empty() {
+            return &self.request.host;
+        }
+        self.site_if_any().map_or(&[], |site| site.name.as_bytes())
     }
 
     /// The client's address and port, after PROXY header and real-IP rules. `None` on unix sockets.
@@ -423,7 +464,7 @@ impl Exchange {
 
     /// Name of the pool chosen, or of the one that the action names.
     pub(crate) fn pool_name(&self) -> Option<&str> {
-        let named = || match &self.installed.plan.routes.get(self.route.at())?.action {
+        let named = || match &self.route_if_any()?.action {
             Action::Proxy(proxy) => match proxy.target {
                 ProxyTarget::Pool(pool) => Some(pool),
                 ProxyTarget::Computed(_) => None,

@@ -23,11 +23,9 @@ pub(crate) fn of_exchange(exchange: &mut Exchange) {
 
 /// Lets go of the plan of a session. The service has this index from now on.
 pub(crate) fn of_session(session: &mut Exchange, listener: ListenerIx, tcp: TcpIx) -> TcpIx {
-    // Sessions have no site of their own; what is asked of one is answered by the first, if there is any.
-    let plan = &session.installed.plan;
-    let http = (!plan.sites.is_empty()).then_some((session.site, session.route));
-    let of = PartOf { listener, http, tcp: Some(tcp), pool: session.pool };
+    let of = PartOf { listener, http: None, tcp: Some(tcp), pool: session.pool };
     reduce(session, of);
+    session.tcp = Some(TcpIx(0));
     TcpIx(0)
 }
 

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
@@ -75,9 +76,14 @@ fn step(folder: &OwnedFd, part: &[u8], rule: Symlinks, flags: OFlags) -> Result<
     if owner == seen.st_uid { Ok(target) } else { Err(Errno::LOOP) }
 }
 
+/// The path of a folder or file without links, dots and doubled slashes; `None` if there is none.
+pub(crate) fn real_path(path: &[u8]) -> Option<Vec<u8>> {
+    let path = std::fs::canonicalize(std::ffi::OsStr::from_bytes(path)).ok()?;
+    Some(path.into_os_string().into_vec())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
@@ -114,5 +120,11 @@ mod tests {
         assert_eq!(open(bytes(&path), Symlinks::Refuse).unwrap_err(), Errno::LOOP);
         assert!(is_folder(&stat(bytes(&root.join("real")), Symlinks::Refuse).unwrap()));
         assert!(is_file(&stat(bytes(&root.join("link/a")), Symlinks::Follow).unwrap()));
+    }
+
+    #[test]
+    fn real_paths() {
+        assert_eq!(real_path(b"/usr/../usr/./").as_deref(), Some(&b"/usr"[..]));
+        assert_eq!(real_path(b"/no/such"), None);
     }
 }

@@ -8,8 +8,6 @@ use std::rc::Rc;
 
 use weir_http::hello;
 use weir_plan::{Client as Who, Service, TcpAction, TcpIx, TcpProxy};
-use weir_policy::pool::Lease;
-use weir_policy::retry::{Failure, Retry};
 use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
@@ -20,9 +18,10 @@ use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
 use crate::exchange::errors;
 use crate::exchange::{Client, Ending, Exchange, Peeked, Phase};
-use crate::upstream::{ConnectFailure, ConnectSettings, Picker, local_address, open, resolve};
+use crate::upstream::{Answered, Attempts, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered, resolve};
 use crate::worker::count::Attempting;
 use crate::worker::door::Held;
+use crate::worker::watch::{Ends, Watch};
 use crate::worker::{Installed, Worker};
 
 /// Serves a connection to a TCP service.
@@ -37,7 +36,7 @@ pub(crate) async fn serve(
     let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
     let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
     // The exchange is what variables, logs and choices look at; a session has no request.
-    let mut session = Box::new(Exchange::new(worker.clone(), installed, client));
+    let mut session = Box::new(Exchange::of_service(worker.clone(), installed, client, tcp));
     match Box::pin(begin(&mut session, tcp, &conn, &timer, &mut ahead)).await {
         Begun::Ended(status) => {
             // What the client said counts, though nobody was told; left unread it would reset the connection.
@@ -69,7 +68,7 @@ struct Connected {
     endpoint: Conn,
     settings: TunnelSettings,
     counted: Attempting,
-    lease: Option<Lease>,
+    lease: LeaseEnd,
 }
 
 /// Real address, access, limits, the endpoint.
@@ -102,7 +101,7 @@ async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer, a
             session.ending = Ending::ServerAborted(Phase::Connect);
             Begun::Ended(502)
         }
-        TcpAction::Proxy(proxy) => match connect(session, &installed, proxy, timer).await {
+        TcpAction::Proxy(proxy) => match connect(session, &installed, proxy, conn, timer).await {
             Ok(connected) => Begun::Connected(Box::new(connected)),
             Err(status) => Begun::Ended(status),
         },
@@ -156,9 +155,17 @@ pub(crate) fn is_turned_away(
     worker: &Rc<Worker>,
     installed: &Rc<Installed>,
     client: Client,
+    service: &Service,
     gate: &weir_plan::Program,
 ) -> bool {
     let mut session = Box::new(Exchange::new(worker.clone(), installed.clone(), Rc::new(client)));
+    match service {
+        Service::Tcp(tcp) => session.tcp = Some(*tcp),
+        Service::Http(hosts) => {
+            session.site = hosts.default_value();
+            session.route = installed.plan.site(session.site).fallback;
+        }
+    }
     matches!(program::run(&mut session, gate), Verdict::Close)
 }
 
@@ -173,11 +180,38 @@ fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result
     crate::admission::limits::sessions(session, installed, &service.limit_conn)
 }
 
+/// Bytes that nobody reads: nothing is said before they follow.
+struct Bytes;
+
+impl Protocol for Bytes {
+    type Link = Conn;
+
+    fn take_up(&mut self, opened: Opened) -> Conn {
+        match opened {
+            Opened::New(conn) => conn,
+            Opened::Kept(kept) => kept.io().clone(),
+        }
+    }
+
+    async fn send(&mut self, _: &mut Exchange, _: &mut Conn) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    async fn head(&mut self, _: &mut Exchange, _: &mut Conn) -> Result<Option<u16>, Stop> {
+        Ok(None)
+    }
+
+    fn sent(&self, _: &Conn) -> u64 {
+        0
+    }
+}
+
 /// An endpoint, connected. `Err`: nginx's session status.
 async fn connect(
     session: &mut Exchange,
     installed: &Rc<Installed>,
     proxy: &TcpProxy,
+    client: &Conn,
     timer: &Timer,
 ) -> Result<Connected, u16> {
     let resolved = match resolve(session, installed, &proxy.target).await {
@@ -188,75 +222,31 @@ async fn connect(
             return Err(502);
         }
     };
-    let mut picker = Picker::new(session, resolved.destination, &proxy.retry);
-    loop {
-        let picked = match picker.next(session, installed).await {
-            Ok(picked) => picked,
-            Err(refusal) => {
-                errors::upstream_error(session, refusal.why);
-                session.ending = Ending::ServerAborted(Phase::Connect);
-                return Err(502);
-            }
-        };
-        let began = session.worker.now();
-        let mut counted = session.worker.counters.attempt(picked.pool, picked.key, began);
-        let endpoint = picker.endpoint(installed, &picked);
-        let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(proxy.tls.as_ref());
-        let tls_name = match tls_use.and_then(|tls| tls.name.as_ref()) {
-            Some(name) => String::from_utf8_lossy(&crate::eval::text(session, name)).into_owned(),
-            None => {
-                resolved.host.clone().or_else(|| session.pool_name().map(str::to_owned)).unwrap_or_default()
-            }
-        };
-        let local = proxy.bind.as_ref().map(|template| crate::eval::text(session, template));
-        let proxy_header = endpoint.and_then(|endpoint| endpoint.send_proxy).or(proxy.send_proxy);
-        let client = session.client.clone();
-        let settings = ConnectSettings {
+    // A client that ended its half only may still want to hear.
+    let watch = Watch::new(Some(client.clone()), Ends::Reset);
+    let attempts = Attempts {
+        installed,
+        retry: &proxy.retry,
+        reach: Reach {
             timeout: proxy.connect_timeout,
-            local: local.as_deref().and_then(local_address),
             keepalive: proxy.socket_keepalive,
-            proxy: proxy_header.map(|version| (version, &*client, session.client_source())),
-            tls: tls_use.map(|tls| (installed.prepared.client_tls(tls.config), tls_name.as_str())),
-        };
-        counted.connecting();
-        let (failure, why) = match open(&picked.address, &settings, timer).await {
-            Ok(endpoint) => {
-                let connected = session.worker.now().saturating_duration_since(began);
-                if let Some(record) = session.response.attempts.last_mut() {
-                    record.connect = Some(connected);
-                }
-                return Ok(Connected {
-                    endpoint,
-                    settings: tunnel_settings(proxy),
-                    counted,
-                    lease: picker.succeeded(),
-                });
-            }
-            Err(ConnectFailure::Timeout) => {
-                (Failure::ConnectTimeout, "upstream timed out while connecting".to_owned())
-            }
-            Err(ConnectFailure::Failed(why)) => {
-                (Failure::Connect, format!("{why} while connecting to upstream"))
-            }
-            Err(ConnectFailure::Resources(why)) => {
-                errors::server_error(session, &format!("cannot connect to an endpoint: {why}"));
-                session.ending = Ending::Resource(Phase::Connect);
-                return Err(500);
-            }
-        };
-        counted.end(AttemptEnd::ConnectError, session);
-        errors::upstream_error(session, &why);
-        match picker.failed(session, installed, failure, false, true) {
-            Retry::No => {
-                session.ending = match failure {
-                    Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),
-                    _ => Ending::ServerAborted(Phase::Connect),
-                };
-                return Err(502);
-            }
-            Retry::Same => weir_rt::sleep(proxy.connect_timeout.min(std::time::Duration::from_secs(1))).await,
-            Retry::Next | Retry::Fresh => {}
+            bind: proxy.bind.as_ref(),
+            tls: proxy.tls.as_ref(),
+            secure: None,
+            host: resolved.host.as_deref(),
+            send_proxy: proxy.send_proxy,
+            reuse: false,
+        },
+        timer,
+        watch: &watch,
+    };
+    match attempts.run(session, &mut Bytes, resolved.destination).await {
+        Ok(Answered { link, counted, lease, .. }) => {
+            Ok(Connected { endpoint: link, settings: tunnel_settings(proxy), counted, lease })
         }
+        Err(Unanswered::Status(_)) => Err(502),
+        Err(Unanswered::Own) => Err(500),
+        Err(Unanswered::Gone) => Err(200),
     }
 }
 
@@ -304,7 +294,5 @@ async fn carry_session(
         TunnelEnd::EndpointFailed => Ending::ServerAborted(Phase::Data),
     };
     counted.end(AttemptEnd::Answer(0), session);
-    if let Some(lease) = lease {
-        lease.succeed();
-    }
+    drop(lease);
 }

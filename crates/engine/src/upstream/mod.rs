@@ -1,16 +1,21 @@
-//! Towards endpoints: choosing, connecting, keeping connections.
+//! Towards endpoints: choosing, connecting, asking.
 //!
-//! Owns: the kept connections of a worker, the way from a target to an open connection, the verdict on failures.
-//! Never: speaks HTTP or FastCGI; actions do.
-//! Driven by: `action::proxy`, `action::fastcgi`, `tcp`.
+//! Owns: the way from a target to an endpoint that answered: one loop of attempts for all protocols, and the protocols.
+//! Never: answers a client; actions do.
+//! Driven by: the actions that ask endpoints, TCP services, the health checks.
 
+mod attempt;
 mod connect;
 pub(crate) mod dns;
+pub(crate) mod fastcgi;
 pub(crate) mod health;
+pub(crate) mod http1;
 mod picker;
+pub(crate) mod request;
 pub(crate) mod sticky;
 mod target;
 
-pub(crate) use connect::{ConnectFailure, ConnectSettings, local_address, open};
-pub(crate) use picker::{Picked, Picker, Refusal};
-pub(crate) use target::resolve;
+pub(crate) use attempt::{Answered, Attempts, Failed, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered};
+pub(crate) use connect::{ConnectFailure, ConnectSettings, open};
+pub(crate) use picker::Picked;
+pub(crate) use target::{Destination, resolve};

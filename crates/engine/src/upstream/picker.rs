@@ -1,11 +1,11 @@
 //! Choosing an endpoint, attempt after attempt.
 //!
 //! Owns: what one exchange remembers of its attempts, the wait for a slot, the verdict on failures.
-//! Driven by: actions: `next`, then `succeeded` or `failed`.
+//! Driven by: `attempt`: `next`, then `succeeded` or `failed`.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_control::{EndpointKey, PoolId};
 use weir_expr::settings::{self, RetrySettings};
@@ -69,18 +69,13 @@ impl Picker {
     }
 
     /// Settings for kept connections.
-    pub(crate) fn keepalive<'p>(&self, installed: &'p Installed) -> std::borrow::Cow<'p, UpstreamKeepalive> {
-        match &self.destination {
-            Destination::Pool(pool) => std::borrow::Cow::Borrowed(&installed.plan.pool(*pool).keepalive),
-            // Targets that requests name are countless: few connections, for a short time.
-            Destination::Addresses(_) => std::borrow::Cow::Owned(UpstreamKeepalive {
-                idle: 0,
-                requests: None,
-                time: None,
-                timeout: Duration::from_secs(5),
-                reuse: weir_plan::Reuse::Never,
-            }),
-        }
+    pub(crate) fn keepalive<'p>(&self, installed: &'p Installed) -> Cow<'p, UpstreamKeepalive> {
+        self.destination.keepalive(installed)
+    }
+
+    /// What was chosen from, once nothing more is to be chosen.
+    pub(crate) fn into_destination(self) -> Destination {
+        self.destination
     }
 
     /// The endpoint for the next attempt.
@@ -177,7 +172,7 @@ impl Picker {
             );
             exchange.persistence[0] = if taken.is_some() { b'V' } else { b'D' };
             if let Some(lease) = taken {
-                if self.policy.redispatch == Redispatch::Always && manner(exchange) == Manner::Haproxy {
+                if self.policy.redispatch == Redispatch::Always && exchange.manner() == Manner::Haproxy {
                     // Whom a cookie binds is not moved before the last retry.
                     self.policy.redispatch = Redispatch::Last;
                 }
@@ -193,7 +188,7 @@ impl Picker {
             BalanceKey::None => Key::None,
             BalanceKey::Client => client.map_or(Key::None, Key::Client),
             // What HAProxy balances by and does not find leaves the turn to decide.
-            BalanceKey::Text(_) if key_text.is_empty() && manner(exchange) == Manner::Haproxy => Key::None,
+            BalanceKey::Text(_) if key_text.is_empty() && exchange.manner() == Manner::Haproxy => Key::None,
             BalanceKey::Text(_) => Key::Bytes(&key_text),
         };
         let choose = |selection: &mut Selection| {
@@ -240,7 +235,7 @@ impl Picker {
     }
 
     fn none_live(&self, exchange: &Exchange) -> Refusal {
-        match manner(exchange) {
+        match exchange.manner() {
             Manner::Nginx => Refusal { status: 502, why: "no live upstreams while connecting to upstream" },
             Manner::Haproxy => Refusal { status: 503, why: "no server is available" },
         }
@@ -315,10 +310,12 @@ impl Picker {
     pub(crate) fn succeeded(&mut self) -> Option<Lease> {
         self.lease.take()
     }
+}
 
-    /// The endpoint that was picked last.
-    pub(crate) fn endpoint<'p>(&self, installed: &'p Installed, picked: &Picked) -> Option<&'p Endpoint> {
-        let (pool, at) = picked.place?;
+impl Picked {
+    /// Its settings, if it is one of the plan's.
+    pub(crate) fn endpoint<'p>(&self, installed: &'p Installed) -> Option<&'p Endpoint> {
+        let (pool, at) = self.place?;
         installed.plan.pool(pool).endpoints.get(at)
     }
 }
@@ -326,13 +323,6 @@ impl Picker {
 /// Begins the record of an attempt.
 fn note(exchange: &mut Exchange, address: Rc<str>, endpoint: Rc<str>) {
     exchange.response.attempts.push(Attempt::new(address, endpoint));
-}
-
-/// Whose manner holds. A TCP session has no site; a plan of TCP services alone has none at all.
-fn manner(exchange: &Exchange) -> Manner {
-    let plan = &exchange.installed.plan;
-    let site = plan.sites.get(exchange.site.at()).map(|site| site.manner);
-    site.or_else(|| plan.tcp.first().map(|service| service.manner)).unwrap_or_default()
 }
 
 /// The settings of a route as a policy.

@@ -3,10 +3,12 @@
 //! Owns: reading computed targets (`scheme://host:port/path`).
 //! Driven by: proxy and FastCGI actions.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use weir_control::{EndpointKey, PoolId};
-use weir_plan::{Address, PoolIx, ProxyTarget, Template};
+use weir_plan::{Address, PoolIx, ProxyTarget, Reuse, Template, UpstreamKeepalive};
 
 use crate::eval::place::split_port;
 use crate::eval::text;
@@ -19,6 +21,23 @@ pub(crate) enum Destination {
     Pool(PoolIx),
     /// One or several addresses that the request itself named.
     Addresses(Box<Named>),
+}
+
+impl Destination {
+    /// Settings for kept connections.
+    pub(crate) fn keepalive<'p>(&self, installed: &'p Installed) -> Cow<'p, UpstreamKeepalive> {
+        match self {
+            Self::Pool(pool) => Cow::Borrowed(&installed.plan.pool(*pool).keepalive),
+            // Targets that requests name are countless: few connections, for a short time.
+            Self::Addresses(_) => Cow::Owned(UpstreamKeepalive {
+                idle: 0,
+                requests: None,
+                time: None,
+                timeout: Duration::from_secs(5),
+                reuse: Reuse::Never,
+            }),
+        }
+    }
 }
 
 /// A destination that the request named.
@@ -120,8 +139,8 @@ async fn computed(
     let addresses = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(ip) => vec![Address::Tcp(SocketAddr::new(ip, port))],
         Err(_) => {
-            let route = &exchange.route().settings;
-            let resolver = route.resolver.as_deref().or(installed.plan.resolver.as_deref());
+            let of_route = exchange.route_if_any().and_then(|route| route.settings.resolver.as_deref());
+            let resolver = of_route.or(installed.plan.resolver.as_deref());
             let found = crate::upstream::dns::lookup(&exchange.worker, resolver, name).await;
             let mut ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
             // As in nginx each request begins at one of them by chance: they share the load.

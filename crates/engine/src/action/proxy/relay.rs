@@ -3,7 +3,7 @@
 //! Owns: sending what has come, and reading ahead within bounds while the client makes the sender wait; giving the
 //! endpoint's connection back the moment that its answer is here whole.
 //! Never: judges what a failure means, or writes a log.
-//! Driven by: `action::proxy`, once the answer's head is begun.
+//! Driven by: `forward`, once the answer's head is begun.
 //! Why: a slow client must not hold an endpoint, nor a fast one cost a copy. So nothing is read ahead unless a send
 //! waits; a piece is then parted from its connection, which is read on.
 //!
@@ -33,11 +33,11 @@ use weir_policy::idle::History;
 use weir_rt::{Buf, MEDIUM, PIECE, Timer};
 use weir_wire::{ClientConnection, Incoming, Lent, ReceiveError, SendError, Step};
 
-use super::lasting;
-use super::proxy::LeaseEnd;
+use crate::action::lasting;
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
 use crate::exchange::{Downstream, Exchange, create_spool_file};
+use crate::upstream::LeaseEnd;
 use crate::worker::Worker;
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept};

@@ -2,7 +2,7 @@
 //!
 //! Owns: what is noted and logged of an answer that was carried, wholly or not.
 //! Never: carries bytes; `relay` does.
-//! Driven by: `action::proxy` where the answer is soon over, `action::later` where it lasts.
+//! Driven by: `forward` where the answer is soon over, `action::later` where it lasts.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,20 @@ use weir_wire::ReceiveError;
 use super::relay::{ReadAhead, Relay, Source, relay};
 use crate::exchange::errors;
 use crate::exchange::{Downstream, Ending, Exchange, Next, Phase};
+use crate::upstream::Unanswered;
 use crate::worker::watch::{Ends, Watch};
+
+/// What follows where no endpoint answered.
+pub(crate) fn answer_for<D: Downstream, L>(down: &mut D, unanswered: Unanswered) -> Next<L> {
+    match unanswered {
+        Unanswered::Status(status) => Next::Status(status),
+        Unanswered::Own => Next::Status(500),
+        Unanswered::Gone => {
+            down.cut();
+            Next::Done
+        }
+    }
+}
 
 /// What is left of an answer that lasts.
 pub(crate) struct Rest {
@@ -27,7 +40,7 @@ pub(crate) struct Rest {
 
 impl Rest {
     /// Carries it to its end.
-    pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
+    pub(crate) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
         let timer = Timer::new();
         let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
         let (waits, patience) = ((&timer, &watch, None), self.settings.read_timeout);

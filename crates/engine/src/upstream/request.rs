@@ -2,7 +2,7 @@
 //!
 //! Owns: target, fields and framing of the upstream request.
 //! Never: passes bytes on as received: everything is written anew in canonical form.
-//! Driven by: `action::proxy`, once an attempt.
+//! Driven by: the proxy action, which asks; `http1`, once per attempt.
 
 use weir_http::connection::passable_upgrades;
 use weir_http::{HeadWriter, HeaderId, Method, Version, uri};

@@ -1,0 +1,150 @@
+//! An endpoint's answer, from its head on.
+//!
+//! Owns: what becomes of the head, and whether the answer goes on, as a body or as a tunnel, or another takes its place.
+//! Never: carries the body; `relay` does.
+//! Driven by: the proxy action, once an endpoint answered.
+
+use weir_http::Framing;
+use weir_plan::Proxy;
+use weir_policy::idle::History;
+use weir_telemetry::AttemptEnd;
+use weir_wire::{ClientConnection, Step};
+
+use super::ending::{Rest, relayed_to};
+use super::relay::{Keeping, ReadAhead, Relayed, Source, relay};
+use crate::action::later::{self, Later};
+use crate::action::{lasting, rewrite, tunnel};
+use crate::answer::respond;
+use crate::eval::program::Verdict;
+use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase};
+use crate::upstream::request::Asked;
+use crate::upstream::{Answered, Attempts, Destination, Picked, sticky};
+use crate::worker::count::Attempting;
+use crate::worker::idle::{IdleKey, Kept};
+use crate::worker::watch::Ends;
+
+/// Forwards an answer whose head has arrived.
+pub(super) async fn forward<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempts: &Attempts<'_>,
+    proxy: &Proxy,
+    asked: Asked,
+    answered: Answered<Box<ClientConnection>>,
+) -> Next<Later> {
+    let installed = attempts.installed;
+    let Answered { link: mut conn, key, history, picked, destination, lease, mut counted } = answered;
+    let method = exchange.request.method;
+    let response = conn.response();
+    let status = response.status();
+    let reusable = response.reusable(method) && !asked.close;
+    exchange.response.status = status;
+    exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
+    let reason = response.reason();
+    if reason != weir_http::Phrases::default().reason(status).as_bytes() {
+        exchange.response.reason = Some(reason.into());
+    }
+    rewrite::take_fields(exchange, proxy);
+    if let Some(program) = &installed.plan.route(exchange.route).response_program
+        && let Some(instead) = run_rules(exchange, program)
+    {
+        let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
+        unwanted.end(exchange, attempts, counted);
+        return instead;
+    }
+    if let Some(endpoint) = picked.endpoint(installed) {
+        sticky::set(exchange, installed, &picked, endpoint);
+    }
+    if status == 101 {
+        counted.answered(status);
+        let upgraded = tunnel::upgraded(exchange, down, proxy, conn, counted, lease).await;
+        return upgraded.map_or(Next::Done, |tunnel| Next::Later(Later::Tunnel(tunnel)));
+    }
+    let framing = conn.response().framing(method);
+    let redirected = rewrite::accelerated(exchange, installed, proxy);
+    let intercepted = proxy.settings.intercept_errors
+        && status >= 300
+        && exchange.route().settings.error_pages.find(status).is_some();
+    if redirected.is_some() || intercepted {
+        let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
+        unwanted.end(exchange, attempts, counted);
+        return redirected.unwrap_or(Next::Status(status));
+    }
+    conn.begin_body(method);
+    let size = match framing {
+        Framing::Length(length) => BodySize::Known(length),
+        Framing::None if respond::is_bodiless(exchange) => BodySize::Bodiless,
+        Framing::None => BodySize::Known(0),
+        Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
+    };
+    respond::start(exchange, down, size);
+    let buffering = rewrite::buffering(exchange, proxy);
+    let keeping = reusable.then(|| Keeping {
+        pool: picked.pool,
+        bounds: destination.keepalive(installed),
+        key,
+        history,
+    });
+    let mut source = Source::new(exchange, conn, keeping, counted, lease);
+    let settings = &proxy.settings;
+    attempts.watch.change(Ends::answering(settings.client_abort));
+    let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
+    let mut ahead = ReadAhead::new(settings, buffering);
+    match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
+        Ok(Relayed::Lasting) => {
+            let rest =
+                Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
+            Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest))))
+        }
+        relayed => relayed_to(exchange, down, source, status, relayed.map(drop)),
+    }
+}
+
+/// Runs the rules for responses. `Some`: the answer that takes the place of the endpoint's.
+fn run_rules(exchange: &mut Exchange, program: &weir_plan::Program) -> Option<Next<Later>> {
+    match crate::eval::program::run(exchange, program) {
+        Verdict::Respond(respond) => {
+            exchange.ending = Ending::LocalHeaders;
+            exchange.note_cause(respond.cause, Phase::Headers);
+            Some(Next::Respond(respond))
+        }
+        Verdict::Close => Some(Next::Close),
+        _ => None,
+    }
+}
+
+/// An endpoint's answer that another takes the place of.
+struct Unwanted<'a> {
+    conn: Box<ClientConnection>,
+    key: IdleKey,
+    history: History,
+    picked: &'a Picked,
+    destination: &'a Destination,
+    reusable: bool,
+}
+
+impl Unwanted<'_> {
+    /// What little of its body is here is read, so that the connection may be kept.
+    fn end(self, exchange: &mut Exchange, attempts: &Attempts<'_>, mut counted: Attempting) {
+        let Self { mut conn, key, history, picked, destination, reusable } = self;
+        let (method, status) = (exchange.request.method, conn.response().status());
+        conn.begin_body(method);
+        if reusable && conn.incoming.rest_is_here() && drained(&mut conn) && conn.is_clean() {
+            let bounds = destination.keepalive(attempts.installed);
+            let kept = (Kept { conn, history }, counted.keeps());
+            exchange.worker.park(picked.pool, &bounds, key, kept);
+        }
+        counted.end(AttemptEnd::Answer(status), exchange);
+        exchange.response.fields.clear();
+    }
+}
+
+fn drained(conn: &mut ClientConnection) -> bool {
+    loop {
+        match conn.incoming.step() {
+            Ok(Step::Piece(..)) => {}
+            Ok(Step::End) => return true,
+            Ok(Step::Wait) | Err(_) => return false,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The proxy action: HTTP/1 to an endpoint of a pool.
+//!
+//! Owns: what is asked of endpoints, and how the body gets there.
+//! Never: tries (`upstream::attempt`), speaks (`upstream::http1`), or carries the answer (`forward`, `relay`).
+//! Driven by: the walk.
+
+mod ending;
+mod forward;
+mod relay;
+
+pub(crate) use ending::{Rest, answer_for};
+
+use weir_plan::Proxy;
+use weir_rt::Timer;
+
+use super::later::Later;
+use crate::answer::respond;
+use crate::exchange::{Downstream, Exchange, Next, errors, intake};
+use crate::upstream::http1::Http1;
+use crate::upstream::request::{self, Asked, UpstreamBody};
+use crate::upstream::{Attempts, Reach, resolve};
+use crate::worker::Installed;
+use crate::worker::watch::{Ends, Watch};
+
+/// Proxies a request.
+pub(crate) async fn serve<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    proxy: &Proxy,
+) -> Next<Later> {
+    if intake::declared_too_large(exchange) {
+        return Next::Status(413);
+    }
+    if !request::spend_hop(exchange) {
+        Box::pin(respond::last_hop(exchange, down)).await;
+        return Next::Done;
+    }
+    let resolved = match resolve(exchange, installed, &proxy.target).await {
+        Ok(resolved) => resolved,
+        Err((status, why)) => {
+            errors::upstream_error(exchange, &why);
+            return Next::Status(status);
+        }
+    };
+    let asked = request::asks(exchange, proxy);
+    let body = match take_body(exchange, down, proxy, asked).await {
+        Ok(body) => body,
+        Err(status) => return Next::Status(status),
+    };
+    let mut target = Vec::with_capacity(exchange.request.raw_path.len() + exchange.request.query.len() + 16);
+    request::target(exchange, proxy, resolved.path.as_deref(), &mut target);
+    let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
+    let timer = Timer::new();
+    let watch = Watch::new(down.watched(), Ends::unanswered(proxy.settings.client_abort));
+    watch.reading(streaming);
+    let attempts = Attempts {
+        installed,
+        retry: &proxy.settings.retry,
+        reach: Reach {
+            timeout: proxy.settings.connect_timeout,
+            keepalive: proxy.settings.socket_keepalive,
+            bind: proxy.bind.as_ref(),
+            tls: proxy.tls.as_deref(),
+            secure: resolved.secure,
+            host: Some(resolved.host.as_deref().unwrap_or(&proxy.host)),
+            send_proxy: None,
+            reuse: !asked.upgrade,
+        },
+        timer: &timer,
+        watch: &watch,
+    };
+    let mut http1 = Http1 {
+        down: &mut *down,
+        proxy,
+        target: &target,
+        body,
+        asked,
+        streaming,
+        timer: &timer,
+        watch: &watch,
+        reused: false,
+        interims: 0,
+    };
+    match attempts.run(exchange, &mut http1, resolved.destination).await {
+        Ok(answered) => forward::forward(exchange, down, &attempts, proxy, asked, answered).await,
+        Err(unanswered) => answer_for(down, unanswered),
+    }
+}
+
+/// Takes the body in as the settings say, and tells how it goes on.
+async fn take_body<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    proxy: &Proxy,
+    asked: Asked,
+) -> Result<UpstreamBody, u16> {
+    if let Some(template) = &proxy.body {
+        let text = crate::eval::text(exchange, template);
+        exchange.body.clear();
+        let folder = exchange.route().settings.body.temp_path.clone();
+        exchange.body.keep(&text, usize::MAX, &folder).map_err(|_| 500_u16)?;
+        exchange.body.complete = true;
+        return Ok(UpstreamBody::Length(text.len() as u64));
+    }
+    if !exchange.request.has_body() || !proxy.pass_request_body {
+        return Ok(UpstreamBody::None);
+    }
+    // HTTP/1.0 has no chunked coding: the length must be known first.
+    let must_know = exchange.request.chunked && !proxy.http_1_1;
+    if !exchange.body.complete && !must_know && (!proxy.settings.request_buffering || asked.upgrade) {
+        return Ok(match exchange.request.content_length {
+            Some(length) if !exchange.request.chunked => UpstreamBody::Length(length),
+            _ => UpstreamBody::Chunked,
+        });
+    }
+    intake::buffer(exchange, down).await?;
+    if !exchange.request_trailers.is_empty() && proxy.http_1_1 {
+        return Ok(UpstreamBody::Chunked);
+    }
+    Ok(UpstreamBody::Length(exchange.body.buffered()))
+}

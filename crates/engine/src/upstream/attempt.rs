@@ -1,0 +1,523 @@
+//! One attempt after the other, until an endpoint answers.
+//!
+//! Owns: the loop pick → connect → send → head → judge → retry → record, for every protocol towards endpoints.
+//! Never: speaks a protocol ([`Protocol`] does), chooses (`picker`), decides on retries (`policy::retry`), or answers a client.
+//! Driven by: the actions that ask endpoints, and TCP services.
+//! Why: who notices a client that leaves, what is retried where, what is counted and logged of an attempt, are the same
+//! whatever is spoken. The protocol is a type parameter: each has a loop of its own once compiled, and pays for no other.
+//!
+//! ```text
+//!   pick ── connect ── send ── head ──┬─ a status that is intercepted, or a failure: the next attempt, or none
+//!     ^______________retry____________|─ the answer: the action carries it on
+//! ```
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_expr::settings::{ProxyProtocol, RetrySettings};
+use weir_plan::{Endpoint, Manner, Reuse, Template, UpstreamTlsUse};
+use weir_policy::idle::History;
+use weir_policy::pool::Lease;
+use weir_policy::retry::{Failure, Retry};
+use weir_rt::{PeerClosed, Timer};
+use weir_telemetry::AttemptEnd;
+use weir_wire::{ClientConnection, Conn};
+
+use super::connect::{ConnectFailure, ConnectSettings, local_address, open};
+use super::picker::{Picked, Picker, Refusal};
+use super::target::Destination;
+use crate::exchange::{self, Ending, Exchange, Phase, errors};
+use crate::worker::Installed;
+use crate::worker::count::Attempting;
+use crate::worker::idle::{IdleKey, Kept, TlsKey};
+use crate::worker::watch::Watch;
+
+/// What is spoken with an endpoint. One value serves all attempts of an exchange, one after the other: for each
+/// [`Protocol::take_up`], then [`Protocol::send`], then [`Protocol::head`].
+#[allow(async_fn_in_trait, reason = "used within this crate on one thread")]
+pub(crate) trait Protocol {
+    /// A connection that carries one request.
+    type Link;
+
+    /// Takes up a connection for an attempt.
+    fn take_up(&mut self, opened: Opened) -> Self::Link;
+
+    /// Sends the request. An answer that comes early may end it.
+    async fn send(&mut self, exchange: &mut Exchange, link: &mut Self::Link) -> Result<(), Stop>;
+
+    /// Waits for the head of the answer. Its status; `None`: there is no head, bytes follow.
+    async fn head(&mut self, exchange: &mut Exchange, link: &mut Self::Link) -> Result<Option<u16>, Stop>;
+
+    /// Bytes sent so far.
+    fn sent(&self, link: &Self::Link) -> u64;
+}
+
+/// A connection to an endpoint.
+pub(crate) enum Opened {
+    /// It carried a request before.
+    Kept(Box<ClientConnection>),
+    /// Nobody used it before.
+    New(Conn),
+}
+
+/// Why an attempt gave no answer.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// What went wrong.
+    pub(crate) failure: Failure,
+    /// Bytes of the request may have reached the endpoint.
+    pub(crate) sent: bool,
+    /// For the log.
+    pub(crate) why: String,
+}
+
+impl Failed {
+    /// What came is not what the protocol says.
+    pub(crate) fn malformed(why: impl Into<String>) -> Self {
+        Self { failure: Failure::InvalidHeader, sent: true, why: why.into() }
+    }
+}
+
+/// What ends an attempt.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The endpoint failed; another may be tried.
+    Endpoint(Failed),
+    /// The client sent nonsense: answer with this status.
+    Client(u16),
+    /// The client went away: there is nobody to answer.
+    Gone,
+    /// Our own fault.
+    Own(String),
+}
+
+impl From<Failed> for Stop {
+    fn from(failed: Failed) -> Self {
+        Self::Endpoint(failed)
+    }
+}
+
+/// How endpoints are reached.
+pub(crate) struct Reach<'a> {
+    /// For connecting, handshakes included.
+    pub(crate) timeout: Duration,
+    /// Send TCP keep-alive probes.
+    pub(crate) keepalive: bool,
+    /// The local address to connect from.
+    pub(crate) bind: Option<&'a Template>,
+    /// TLS where the endpoint has no settings of its own.
+    pub(crate) tls: Option<&'a UpstreamTlsUse>,
+    /// What the scheme of a computed target says.
+    pub(crate) secure: Option<bool>,
+    /// The name in TLS where the settings have none; `None`: the pool's.
+    pub(crate) host: Option<&'a str>,
+    /// PROXY header where the endpoint has no settings of its own.
+    pub(crate) send_proxy: Option<ProxyProtocol>,
+    /// Whether the protocol can go on with a connection that carried a request before.
+    pub(crate) reuse: bool,
+}
+
+/// All that attempts need beside the exchange.
+pub(crate) struct Attempts<'a> {
+    /// The plan.
+    pub(crate) installed: &'a Installed,
+    /// What is tried again.
+    pub(crate) retry: &'a RetrySettings,
+    /// How endpoints are reached.
+    pub(crate) reach: Reach<'a>,
+    /// Over whatever is waited for.
+    pub(crate) timer: &'a Timer,
+    /// Over the client.
+    pub(crate) watch: &'a Watch,
+}
+
+/// An endpoint that answered.
+pub(crate) struct Answered<L> {
+    /// Its connection, with the answer's head.
+    pub(crate) link: L,
+    /// Under what the connection may be kept.
+    pub(crate) key: IdleKey,
+    /// What it did so far.
+    pub(crate) history: History,
+    /// The endpoint.
+    pub(crate) picked: Picked,
+    /// Whose it is.
+    pub(crate) destination: Destination,
+    /// Its slot.
+    pub(crate) lease: LeaseEnd,
+    /// The attempt, in flight.
+    pub(crate) counted: Attempting,
+}
+
+/// No endpoint answered. What is to be noted and logged has been.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// Answer with this status.
+    Status(u16),
+    /// Our own fault.
+    Own,
+    /// There is nobody to answer.
+    Gone,
+}
+
+/// Says that the endpoint did well, when the answer is through.
+pub(crate) struct LeaseEnd(Option<Lease>);
+
+impl Drop for LeaseEnd {
+    fn drop(&mut self) {
+        if let Some(lease) = self.0.take() {
+            lease.succeed();
+        }
+    }
+}
+
+impl Attempts<'_> {
+    /// Tries one endpoint after the other.
+    ///
+    /// # Errors
+    /// None answered.
+    pub(crate) async fn run<P: Protocol>(
+        &self,
+        exchange: &mut Exchange,
+        protocol: &mut P,
+        destination: Destination,
+    ) -> Result<Answered<P::Link>, Unanswered> {
+        let installed = self.installed;
+        let mut picker = Picker::new(exchange, destination, self.retry);
+        let mut fresh = false;
+        // One session of an endpoint, however often it is tried again there.
+        let mut held: Option<Attempting> = None;
+        loop {
+            let asked_at = exchange.now();
+            let picked = match self.watch.over(picker.next(exchange, installed)).await {
+                Ok(Ok(picked)) => picked,
+                Ok(Err(refusal)) => return Err(refused(exchange, &refusal)),
+                Err(how) => {
+                    exchange.times.queued = Some(exchange.now().saturating_duration_since(asked_at));
+                    return Err(left(exchange, Phase::Queue, &how));
+                }
+            };
+            let counters = &exchange.worker.counters;
+            let mut counted =
+                held.take().unwrap_or_else(|| counters.attempt(picked.pool, picked.key, exchange.now()));
+            let tried =
+                self.watch.over(self.once(exchange, protocol, &picker, &picked, &counted, fresh)).await;
+            fresh = false;
+            let replayable = !exchange.body.streamed;
+            let failed = match tried {
+                Ok(Ok(Tried { link, key, history, status })) => {
+                    note_status(exchange, status);
+                    let intercepted =
+                        |status: &u16| picker.intercepts(exchange, installed, *status, replayable);
+                    let Some(status) = status.filter(intercepted) else {
+                        let lease = LeaseEnd(picker.succeeded());
+                        let destination = picker.into_destination();
+                        return Ok(Answered { link, key, history, picked, destination, lease, counted });
+                    };
+                    let why = format!("upstream answered {status}");
+                    Failed { failure: Failure::Status(status), sent: true, why }
+                }
+                Ok(Err(Stop::Endpoint(failed))) => failed,
+                Ok(Err(Stop::Client(status))) => {
+                    counted.end(AttemptEnd::ClientAbort, exchange);
+                    return Err(Unanswered::Status(status));
+                }
+                Ok(Err(Stop::Gone)) => {
+                    counted.end(AttemptEnd::ClientAbort, exchange);
+                    return Err(Unanswered::Gone);
+                }
+                Ok(Err(Stop::Own(why))) => {
+                    counted.own_fault();
+                    errors::server_error(exchange, &why);
+                    exchange.ending = Ending::Resource(phase_reached(exchange));
+                    return Err(Unanswered::Own);
+                }
+                Err(how) => {
+                    counted.end(AttemptEnd::ClientAbort, exchange);
+                    let phase = phase_reached(exchange);
+                    return Err(left(exchange, phase, &how));
+                }
+            };
+            let retry = picker.failed(exchange, installed, failed.failure, failed.sent, replayable);
+            match (retry, failed.failure) {
+                (Retry::Same, _) => {}
+                (_, Failure::StaleConnection) => counted.cancel(),
+                (_, failure) => counted.end(end_of(failure), exchange),
+            }
+            note_failure(exchange, &failed, retry);
+            match retry {
+                Retry::No => return Err(gave_up(exchange, failed.failure)),
+                Retry::Fresh => fresh = true,
+                Retry::Next => counted.retried(false),
+                Retry::Same => {
+                    counted.retried(true);
+                    if failed.failure == Failure::Connect
+                        && let Err(how) = self.watch.over(weir_rt::sleep(self.pause())).await
+                    {
+                        counted.end(AttemptEnd::ClientAbort, exchange);
+                        return Err(left(exchange, Phase::Connect, &how));
+                    }
+                    held = Some(counted);
+                }
+            }
+        }
+    }
+
+    /// HAProxy gives a server that refused connections time to come back.
+    fn pause(&self) -> Duration {
+        Duration::from_secs(1).min(self.reach.timeout)
+    }
+
+    /// One attempt: a connection, the request, the answer's head.
+    async fn once<P: Protocol>(
+        &self,
+        exchange: &mut Exchange,
+        protocol: &mut P,
+        picker: &Picker,
+        picked: &Picked,
+        counted: &Attempting,
+        fresh: bool,
+    ) -> Result<Tried<P::Link>, Stop> {
+        let began = exchange.now();
+        let (opened, key, mut history) = self.connect(exchange, picker, picked, counted, fresh).await?;
+        let connected = exchange.now().saturating_duration_since(began);
+        if let Some(record) = exchange.response.attempts.last_mut() {
+            record.connect = Some(connected);
+        }
+        history.requests += 1;
+        let mut link = protocol.take_up(opened);
+        protocol.send(exchange, &mut link).await?;
+        let head = protocol.head(exchange, &mut link).await;
+        let header = exchange.now().saturating_duration_since(began);
+        if let Some(record) = exchange.response.attempts.last_mut() {
+            record.sent = protocol.sent(&link);
+            if head.is_ok() {
+                record.header = Some(header);
+            }
+        }
+        Ok(Tried { status: head?, link, key, history })
+    }
+
+    /// A kept connection, or a new one.
+    async fn connect(
+        &self,
+        exchange: &Exchange,
+        picker: &Picker,
+        picked: &Picked,
+        counted: &Attempting,
+        fresh: bool,
+    ) -> Result<(Opened, IdleKey, History), Stop> {
+        let reach = &self.reach;
+        let endpoint = picked.endpoint(self.installed);
+        let tls_use = self.tls_use(endpoint)?;
+        let tls_name = match tls_use {
+            Some(tls) => match &tls.name {
+                Some(template) => {
+                    String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned()
+                }
+                None => {
+                    let host = reach.host.or_else(|| exchange.pool_name()).unwrap_or_default();
+                    host_without_port(host).to_owned()
+                }
+            },
+            None => String::new(),
+        };
+        let tls = tls_use.map(|tls| self.installed.prepared.client_tls(tls.config));
+        let local = reach.bind.map(|template| crate::eval::text(exchange, template));
+        let key = IdleKey {
+            endpoint: picked.key,
+            tls: tls.map(|tls| TlsKey::new(tls.digest(), &tls_name)),
+            local: local.as_ref().map_or(0, |local| crate::eval::hash(local) | 1),
+        };
+        let send_proxy = endpoint.and_then(|endpoint| endpoint.send_proxy).or(reach.send_proxy);
+        if reach.reuse
+            && !fresh
+            && send_proxy.is_none()
+            && may_reuse(exchange, picker.keepalive(self.installed).reuse)
+        {
+            // A request that must not be sent twice gets a connection that was looked at first.
+            let careful = !exchange.request.method.is_idempotent();
+            while let Some(Kept { mut conn, history }) =
+                exchange.worker.idle.take(exchange.worker.millis(), picked.pool, &key)
+            {
+                if conn.was_silent(careful) {
+                    counted.reused();
+                    return Ok((Opened::Kept(conn), key, history));
+                }
+            }
+        }
+        let settings = ConnectSettings {
+            timeout: reach.timeout,
+            local: local.as_deref().and_then(local_address),
+            keepalive: reach.keepalive,
+            proxy: send_proxy.map(|version| (version, &*exchange.client, exchange.client_source())),
+            tls: tls.map(|tls| (tls, tls_name.as_str())),
+        };
+        counted.connecting();
+        match open(&picked.address, &settings, self.timer).await {
+            Ok(conn) => {
+                let history = History { opened: exchange.worker.millis(), requests: 0 };
+                Ok((Opened::New(conn), key, history))
+            }
+            Err(failure) => Err(not_connected(failure)),
+        }
+    }
+
+    /// TLS towards an endpoint.
+    fn tls_use<'e>(&'e self, endpoint: Option<&'e Endpoint>) -> Result<Option<&'e UpstreamTlsUse>, Stop> {
+        let of_action = self.reach.tls.filter(|_| self.reach.secure != Some(false));
+        let tls_use = endpoint.and_then(|endpoint| endpoint.tls.as_ref()).or(of_action);
+        if self.reach.secure == Some(true) && tls_use.is_none() {
+            return Err(Stop::Own(
+                "the computed target is https, but this action has no TLS settings".into(),
+            ));
+        }
+        Ok(tls_use)
+    }
+}
+
+/// An attempt that gave a head.
+struct Tried<L> {
+    link: L,
+    key: IdleKey,
+    history: History,
+    status: Option<u16>,
+}
+
+fn not_connected(failure: ConnectFailure) -> Stop {
+    match failure {
+        ConnectFailure::Timeout => Stop::Endpoint(Failed {
+            failure: Failure::ConnectTimeout,
+            sent: false,
+            why: "upstream timed out (110: Connection timed out) while connecting to upstream".into(),
+        }),
+        ConnectFailure::Failed(why) => Stop::Endpoint(Failed {
+            failure: Failure::Connect,
+            sent: false,
+            why: format!("{why} while connecting to upstream"),
+        }),
+        ConnectFailure::Resources(why) => Stop::Own(format!("cannot connect to an endpoint: {why}")),
+    }
+}
+
+/// Whether the pool lets this request go on a connection that carried others.
+fn may_reuse(exchange: &Exchange, reuse: Reuse) -> bool {
+    match reuse {
+        Reuse::Never => false,
+        Reuse::Always => true,
+        // The first request of a client goes on a connection of its own, unless it may be sent twice.
+        Reuse::Safe | Reuse::Aggressive => {
+            exchange.client.requests.get() > 1 || exchange.request.method.is_idempotent()
+        }
+    }
+}
+
+fn host_without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn refused(exchange: &mut Exchange, &Refusal { status, why }: &Refusal) -> Unanswered {
+    if exchange.ending == Ending::Normal {
+        exchange.ending = Ending::ServerAborted(Phase::Connect);
+    }
+    errors::upstream_error(exchange, why);
+    if exchange.manner() == Manner::Nginx
+        && let Some(pool) = exchange.pool_name()
+    {
+        // nginx logs the upstream's name where none of its servers could be tried.
+        let name: Rc<str> = pool.into();
+        let mut attempt = exchange::Attempt::new(name.clone(), name);
+        attempt.status = status;
+        attempt.response = Some(Duration::ZERO);
+        exchange.response.attempts.push(attempt);
+    }
+    Unanswered::Status(status)
+}
+
+/// How far the last attempt had come before there was an answer.
+fn phase_reached(exchange: &Exchange) -> Phase {
+    let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
+    if connected { Phase::Headers } else { Phase::Connect }
+}
+
+/// The client went away before there was an answer: what was done for it has ended, and is noted.
+fn left(exchange: &mut Exchange, phase: Phase, how: &PeerClosed) -> Unanswered {
+    let haproxy = exchange.manner() == Manner::Haproxy;
+    let reset = matches!(how, PeerClosed::Failed(_));
+    // So HAProxy tells the two apart.
+    let told = if haproxy && reset && phase == Phase::Headers { Phase::Data } else { phase };
+    exchange.ending = Ending::ClientAborted(told);
+    let doing = match phase {
+        Phase::Queue => "waiting for an upstream",
+        Phase::Connect => "connecting to upstream",
+        _ => "reading response header from upstream",
+    };
+    let cause = match how {
+        PeerClosed::Failed(error) => format!(" ({})", errors::system(error)),
+        PeerClosed::Finished => String::new(),
+    };
+    errors::client_error(
+        exchange,
+        &format!(
+            "client prematurely closed connection, so upstream connection is closed too{cause} while {doing}"
+        ),
+    );
+    let elapsed = exchange.elapsed();
+    if let Some(attempt) = exchange.response.attempts.last_mut() {
+        attempt.response.get_or_insert(elapsed);
+    }
+    if haproxy && !reset && phase == Phase::Headers {
+        // It may have ended its half only, and is told.
+        exchange.close_after = true;
+        return Unanswered::Status(400);
+    }
+    Unanswered::Gone
+}
+
+fn end_of(failure: Failure) -> AttemptEnd {
+    match failure {
+        Failure::Connect | Failure::ConnectTimeout => AttemptEnd::ConnectError,
+        Failure::Status(status) => AttemptEnd::Answer(status),
+        _ => AttemptEnd::ResponseError,
+    }
+}
+
+fn note_status(exchange: &mut Exchange, status: Option<u16>) {
+    if let (Some(status), Some(record)) = (status, exchange.response.attempts.last_mut()) {
+        record.status = status;
+    }
+}
+
+/// Keeps the record of a failed attempt for the log.
+fn note_failure(exchange: &mut Exchange, failed: &Failed, retry: Retry) {
+    if retry == Retry::Fresh {
+        // A lost race with an idle timeout is nobody's failure, and no attempt.
+        exchange.response.attempts.pop();
+        return;
+    }
+    let elapsed = exchange.elapsed();
+    if let Some(attempt) = exchange.response.attempts.last_mut() {
+        attempt.response = Some(elapsed);
+        if attempt.status == 0 {
+            attempt.status = failed.failure.status();
+        }
+    }
+    errors::upstream_error(exchange, &failed.why);
+}
+
+fn gave_up(exchange: &mut Exchange, failure: Failure) -> Unanswered {
+    exchange.ending = match failure {
+        Failure::Connect => Ending::ServerAborted(Phase::Connect),
+        Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),
+        Failure::Timeout => Ending::ServerTimeout(Phase::Headers),
+        Failure::InvalidHeader => Ending::Proxy(Phase::Headers),
+        _ => Ending::ServerAborted(Phase::Headers),
+    };
+    let unreachable = matches!(failure, Failure::Connect | Failure::ConnectTimeout);
+    let haproxy = exchange.manner() == Manner::Haproxy;
+    // HAProxy's 503 is for servers that cannot be reached, its 502 for those that answer badly.
+    Unanswered::Status(if haproxy && unreachable { 503 } else { failure.status() })
+}

@@ -1,0 +1,284 @@
+//! HTTP/1 towards an endpoint: the request, with its body, and the answer's head.
+//!
+//! Owns: what one attempt says and hears, interim answers included.
+//! Never: frames (`wire`), judges what a failure means (`attempt`), or carries the answer's body (the action does).
+//! Driven by: [`Attempts`](super::Attempts).
+
+use weir_http::{HeadRules, UnusualNames};
+use weir_plan::Proxy;
+use weir_policy::retry::Failure;
+use weir_rt::{LARGE, Timer};
+use weir_wire::{ClientConnection, Heard, ResponseFailure, SendError, SendFraming};
+
+use super::attempt::{Failed, Opened, Protocol, Stop};
+use super::request::{self, Asked, UpstreamBody};
+use crate::exchange::fields::Fields;
+use crate::exchange::{BodyPiece, Downstream, Exchange, errors, intake};
+use crate::worker::race::{Either, race};
+use crate::worker::watch::Watch;
+
+/// Most interim heads before an answer.
+const MAX_INTERIMS: u32 = 16;
+
+/// One request to endpoints that speak HTTP/1.
+pub(crate) struct Http1<'a, D> {
+    /// The client's half.
+    pub(crate) down: &'a mut D,
+    /// The action.
+    pub(crate) proxy: &'a Proxy,
+    /// The request's target.
+    pub(crate) target: &'a [u8],
+    /// How the body goes.
+    pub(crate) body: UpstreamBody,
+    /// What is asked of the connection.
+    pub(crate) asked: Asked,
+    /// The body comes from the client while it is sent.
+    pub(crate) streaming: bool,
+    /// Over the endpoint.
+    pub(crate) timer: &'a Timer,
+    /// Over the client.
+    pub(crate) watch: &'a Watch,
+    /// The connection carried a request before.
+    pub(crate) reused: bool,
+    /// Interim heads of this attempt.
+    pub(crate) interims: u32,
+}
+
+impl<D: Downstream> Protocol for Http1<'_, D> {
+    type Link = Box<ClientConnection>;
+
+    fn take_up(&mut self, opened: Opened) -> Box<ClientConnection> {
+        self.interims = 0;
+        self.reused = matches!(opened, Opened::Kept(_));
+        match opened {
+            Opened::Kept(conn) => conn,
+            Opened::New(conn) => Box::new(ClientConnection::new(conn)),
+        }
+    }
+
+    /// Sends the head, and the body.
+    async fn send(&mut self, exchange: &mut Exchange, conn: &mut Box<ClientConnection>) -> Result<(), Stop> {
+        self.watch.reading(self.streaming);
+        let mut head = exchange.worker.take_text();
+        let written = request::write(exchange, self.proxy, self.target, self.body, self.asked, &mut head);
+        conn.outgoing.reset_counts();
+        conn.outgoing.buffer().extend(&head);
+        exchange.worker.give_text(head);
+        written.map_err(|why| Stop::Own(why.to_owned()))?;
+        conn.outgoing.begin(match self.body {
+            UpstreamBody::None => SendFraming::None,
+            UpstreamBody::Length(length) => SendFraming::Length(length),
+            UpstreamBody::Chunked => SendFraming::Chunked,
+        });
+        if self.streaming {
+            return self.stream_body(exchange, conn).await;
+        }
+        let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
+        if self.body != UpstreamBody::None {
+            let rules = response_rules(self.proxy);
+            let mut offset = 0;
+            loop {
+                match exchange.body.piece(offset) {
+                    Ok(BodyPiece::End) => break,
+                    Ok(BodyPiece::Data(piece)) => {
+                        offset += piece.len() as u64;
+                        match conn.send_unless_refused(&piece, &rules, timer, timeout).await {
+                            Ok(true) => {}
+                            Ok(false) => return Ok(()),
+                            // An endpoint that refuses a body early answers and closes: its answer counts.
+                            Err(_) if conn.incoming.fill_ready(LARGE).unwrap_or(false) => return Ok(()),
+                            Err(error) => return Err(self.not_sent(&error)),
+                        }
+                    }
+                    Err(error) => {
+                        return Err(Stop::Own(format!("cannot read a request body back: {error}")));
+                    }
+                }
+            }
+        }
+        let trailers = trailer_lines(&exchange.request_trailers);
+        conn.outgoing.finish(&trailers, timer, timeout).await.map_err(|error| self.not_sent(&error))
+    }
+
+    /// Waits for the final head. Interim ones are forwarded.
+    async fn head(
+        &mut self,
+        exchange: &mut Exchange,
+        conn: &mut Box<ClientConnection>,
+    ) -> Result<Option<u16>, Stop> {
+        self.watch.reading(false);
+        let rules = response_rules(self.proxy);
+        let timeout = self.proxy.settings.read_timeout;
+        loop {
+            if let Err(failure) = conn.receive_head(&rules, self.timer, timeout).await {
+                return Err(head_failed(failure, self.reused && self.interims == 0).into());
+            }
+            let response = conn.response();
+            let status = response.status();
+            if status == 101 {
+                let to = response.upgrade().filter(|_| response.is_tunnel(exchange.request.method));
+                if self.asked.upgrade && to.is_some_and(|to| request::was_offered(exchange, self.proxy, to)) {
+                    return Ok(Some(status));
+                }
+                return Err(Failed::malformed("upstream changed protocols unasked").into());
+            }
+            if !response.is_interim() {
+                return Ok(Some(status));
+            }
+            self.forward_interim(exchange, conn).await?;
+        }
+    }
+
+    fn sent(&self, conn: &Box<ClientConnection>) -> u64 {
+        conn.outgoing.sent()
+    }
+}
+
+impl<D: Downstream> Http1<'_, D> {
+    /// Passes the body on as it arrives. An answer that comes early ends it; interim ones do not (RFC 9110 §15.2).
+    async fn stream_body(
+        &mut self,
+        exchange: &mut Exchange,
+        conn: &mut ClientConnection,
+    ) -> Result<(), Stop> {
+        let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
+        let most = exchange.route().settings.body.max_size;
+        let rules = response_rules(self.proxy);
+        conn.outgoing.flush(timer, timeout).await.map_err(|error| self.not_sent(&error))?;
+        loop {
+            let io = conn.io().clone();
+            let piece = match race(self.down.body_piece(exchange), io.readable()).await {
+                Either::Left(piece) => piece,
+                Either::Right(()) => {
+                    let mut heard = conn.hear(&rules);
+                    while heard == Heard::Interim {
+                        // Whole already: this does not wait.
+                        let received = conn.receive_head(&rules, timer, timeout).await;
+                        received.map_err(|failure| head_failed(failure, false))?;
+                        self.forward_interim(exchange, conn).await?;
+                        heard = conn.hear(&rules);
+                    }
+                    if heard == Heard::Nothing {
+                        continue;
+                    }
+                    exchange.close_after = true;
+                    return Ok(());
+                }
+            };
+            match piece {
+                Ok(Some(piece)) => {
+                    let length = piece.len();
+                    let sent = conn.outgoing.send(piece, timer, timeout).await;
+                    sent.map_err(|error| self.not_sent(&error))?;
+                    exchange.body.count_streamed(length);
+                    if most.is_some_and(|most| exchange.body.received() > most) {
+                        return Err(Stop::Client(413));
+                    }
+                    conn.outgoing.flush(timer, timeout).await.map_err(|error| self.not_sent(&error))?;
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    let status = intake::failed(exchange, &error);
+                    return Err(Stop::Client(status));
+                }
+            }
+        }
+        let mut trailers = std::mem::take(&mut exchange.request_trailers);
+        self.down.trailers(&mut trailers);
+        let lines = trailer_lines(&trailers);
+        exchange.request_trailers = trailers;
+        conn.outgoing.finish(&lines, timer, timeout).await.map_err(|error| self.not_sent(&error))
+    }
+
+    /// Passes an interim head on that was received, and leaves it behind.
+    async fn forward_interim(
+        &mut self,
+        exchange: &mut Exchange,
+        conn: &mut ClientConnection,
+    ) -> Result<(), Stop> {
+        self.interims += 1;
+        if self.interims > MAX_INTERIMS {
+            return Err(Failed::malformed("upstream sent too many interim responses").into());
+        }
+        let response = conn.response();
+        let status = response.status();
+        let mut fields = Fields::default();
+        for (id, name, value) in response.headers().end_to_end() {
+            fields.push_known(id, name, value);
+        }
+        conn.skip_head();
+        if let Err(error) = self.down.interim(status, &fields).await {
+            self.down.fail(exchange, &error);
+            return Err(Stop::Gone);
+        }
+        Ok(())
+    }
+
+    /// The endpoint did not take the request.
+    fn not_sent(&self, error: &SendError) -> Stop {
+        let failure = match error {
+            SendError::Timeout => Failure::Timeout,
+            _ if self.reused => Failure::StaleConnection,
+            _ => Failure::Io,
+        };
+        let why = match error {
+            SendError::Timeout => {
+                "upstream timed out (110: Connection timed out) while sending request to upstream".to_owned()
+            }
+            SendError::Io(error) => {
+                format!("send() failed ({}) while sending request to upstream", errors::system(error))
+            }
+            error => format!("{error} while sending request to upstream"),
+        };
+        Stop::Endpoint(Failed { failure, sent: true, why })
+    }
+}
+
+fn trailer_lines(trailers: &Fields) -> Vec<u8> {
+    let mut lines = Vec::new();
+    if !trailers.is_empty() {
+        let mut head = weir_http::HeadWriter::resume(&mut lines);
+        for field in trailers.iter() {
+            let _ = head.field(field.name, field.value);
+        }
+    }
+    lines
+}
+
+/// What an upstream head may measure.
+fn response_rules(proxy: &Proxy) -> HeadRules {
+    let most = proxy.settings.max_response_head as usize;
+    HeadRules {
+        first_line: most,
+        field_line: most,
+        head: most,
+        fields: 1000,
+        unusual_names: UnusualNames::Keep,
+    }
+}
+
+fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
+    let (failure, why) = match failure {
+        ResponseFailure::ClosedUnanswered if reused => {
+            (Failure::StaleConnection, "upstream closed a kept connection".to_owned())
+        }
+        ResponseFailure::ClosedUnanswered | ResponseFailure::Closed => (
+            Failure::Io,
+            "upstream prematurely closed connection while reading response header from upstream".to_owned(),
+        ),
+        ResponseFailure::Timeout => {
+            let why =
+                "upstream timed out (110: Connection timed out) while reading response header from upstream";
+            (Failure::Timeout, why.to_owned())
+        }
+        ResponseFailure::Malformed(error) => (
+            Failure::InvalidHeader,
+            format!("upstream sent invalid header ({error}) while reading response header from upstream"),
+        ),
+        ResponseFailure::Io(error) => {
+            let why = errors::system(&error);
+            (Failure::Io, format!("recv() failed ({why}) while reading response header from upstream"))
+        }
+    };
+    Failed { failure, sent: true, why }
+}
