@@ -18,6 +18,8 @@ mod files;
 mod http;
 mod logging;
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod upstream;
 mod walk;
 mod worker;

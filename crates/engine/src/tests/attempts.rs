@@ -1,0 +1,275 @@
+//! The loop of attempts, with a scripted protocol towards endpoints that only accept.
+
+use std::collections::VecDeque;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_control::{EndpointKey, ListenerId, PoolId};
+use weir_expr::settings::{Redispatch, RetrySettings};
+use weir_http::Method;
+use weir_plan::{Address, BalanceKey, Endpoint, Plan, Pool, PoolIx, Reuse, UpstreamKeepalive};
+use weir_policy::pool::{Balance, EndpointConfig, PoolConfig, PoolOptions};
+use weir_policy::retry::Failure;
+use weir_rt::{PeerAddr, Timer};
+use weir_wire::{ClientConnection, Conn};
+
+use super::on_a_worker;
+use crate::exchange::{Client, Ending, Exchange, Phase};
+use crate::upstream::{Answered, Attempts, Destination, Failed, Opened, Protocol, Reach, Stop, Unanswered};
+use crate::worker::Worker;
+use crate::worker::idle::Kept;
+use crate::worker::watch::{Ends, Watch};
+
+/// What an endpoint does with one request.
+enum Does {
+    Answers(u16),
+    Fails(Failure),
+    /// Something that ends the exchange.
+    Stops(fn() -> Stop),
+    /// Nothing, for ever.
+    Hangs,
+}
+
+/// A protocol that follows a script, and tells which connections it was given.
+struct Script {
+    does: VecDeque<Does>,
+    given: Vec<&'static str>,
+}
+
+impl Script {
+    fn new(does: impl IntoIterator<Item = Does>) -> Self {
+        Self { does: does.into_iter().collect(), given: Vec::new() }
+    }
+}
+
+impl Protocol for Script {
+    type Link = Box<ClientConnection>;
+
+    fn take_up(&mut self, opened: Opened) -> Box<ClientConnection> {
+        match opened {
+            Opened::Kept(conn) => {
+                self.given.push("kept");
+                conn
+            }
+            Opened::New(conn) => {
+                self.given.push("new");
+                Box::new(ClientConnection::new(conn))
+            }
+        }
+    }
+
+    async fn send(&mut self, _: &mut Exchange, _: &mut Box<ClientConnection>) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    async fn head(&mut self, _: &mut Exchange, _: &mut Box<ClientConnection>) -> Result<Option<u16>, Stop> {
+        match self.does.pop_front().expect("the script has another step") {
+            Does::Answers(status) => Ok(Some(status)),
+            Does::Fails(failure) => Err(Failed { failure, sent: true, why: "as scripted".into() }.into()),
+            Does::Stops(stop) => Err(stop()),
+            Does::Hangs => std::future::pending().await,
+        }
+    }
+
+    fn sent(&self, _: &Box<ClientConnection>) -> u64 {
+        7
+    }
+}
+
+/// A plan with one pool of these sockets, each named after its file.
+fn plan(sockets: &[&Path]) -> Plan {
+    let id = PoolId::from_name("pool");
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let endpoint = |path: &&Path| Endpoint {
+        key: EndpointKey::of(id, &name(path)),
+        name: name(path).into(),
+        address: Some(Address::Unix(path.to_path_buf().into())),
+        host: None,
+        max_queue: None,
+        tls: None,
+        send_proxy: None,
+        check: None,
+        cookie: None,
+        resolve: false,
+    };
+    let configured = |path: &&Path| EndpointConfig::new(EndpointKey::of(id, &name(path)), &name(path));
+    let configured = sockets.iter().map(configured).collect();
+    let pool = Pool {
+        id,
+        name: "pool".into(),
+        config: Arc::new(PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configured)),
+        key: BalanceKey::None,
+        endpoints: sockets.iter().map(endpoint).collect(),
+        keepalive: UpstreamKeepalive {
+            idle: 4,
+            requests: None,
+            time: None,
+            timeout: Duration::from_secs(60),
+            reuse: Reuse::Always,
+        },
+        queue: None,
+        sticky: None,
+        resolver: None,
+    };
+    Plan { pools: vec![pool], ..Plan::default() }
+}
+
+/// Sockets that accept into their queues, and their folder.
+fn sockets<const N: usize>() -> (tempfile::TempDir, [std::path::PathBuf; N], [UnixListener; N]) {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = std::array::from_fn(|at| folder.path().join(["a", "b", "c"][at]));
+    let listeners = std::array::from_fn(|at| UnixListener::bind(&paths[at]).unwrap());
+    (folder, paths, listeners)
+}
+
+fn exchange(worker: &Rc<Worker>, method: Method) -> Box<Exchange> {
+    let address = PeerAddr::Unix(None);
+    let client = Client::new(worker, address.clone(), Rc::new(address), ListenerId::from_name("none"));
+    let mut exchange = Exchange::take(worker, worker.installed(), Rc::new(client));
+    exchange.request.method = method;
+    exchange
+}
+
+/// Runs the attempts of one exchange under a watch over `client`.
+async fn run(
+    exchange: &mut Exchange,
+    retry: &RetrySettings,
+    client: Option<Conn>,
+    script: &mut Script,
+) -> Result<Answered<Box<ClientConnection>>, Unanswered> {
+    let installed = exchange.installed.clone();
+    let (timer, watch) = (Timer::new(), Watch::new(client, Ends::Closed));
+    let attempts = Attempts {
+        installed: &installed,
+        retry,
+        reach: Reach {
+            timeout: Duration::from_secs(30),
+            keepalive: false,
+            bind: None,
+            tls: None,
+            secure: None,
+            host: None,
+            send_proxy: None,
+            reuse: true,
+        },
+        timer: &timer,
+        watch: &watch,
+    };
+    attempts.run(exchange, script, Destination::Pool(PoolIx(0))).await
+}
+
+fn tried(exchange: &Exchange) -> Vec<(&str, u16)> {
+    exchange.response.attempts.iter().map(|attempt| (&*attempt.endpoint, attempt.status)).collect()
+}
+
+#[test]
+fn each_endpoint_is_tried_once_in_turn_and_the_last_answer_counts_whatever_it_is() {
+    let (_folder, [a, b], _listeners) = sockets::<2>();
+    on_a_worker(plan(&[&a, &b]), async |worker| {
+        let retry = RetrySettings { on_status: vec![503], ..RetrySettings::default() };
+        let mut exchange = exchange(&worker, Method::Get);
+        let mut script = Script::new([Does::Answers(503), Does::Answers(503)]);
+        let answered = run(&mut exchange, &retry, None, &mut script).await.ok().unwrap();
+        assert_eq!(tried(&exchange), [("a", 503), ("b", 503)]);
+        assert_eq!(answered.picked.key, worker.installed().plan.pools[0].endpoints[1].key);
+        assert_eq!(exchange.response.attempts[1].sent, 7);
+        assert!(exchange.response.attempts[1].header.is_some());
+        assert_eq!(exchange.ending, Ending::Normal);
+    });
+}
+
+#[test]
+fn what_may_not_be_sent_twice_is_not() {
+    let (_folder, [a, b], _listeners) = sockets::<2>();
+    on_a_worker(plan(&[&a, &b]), async |worker| {
+        let mut exchange = exchange(&worker, Method::Post);
+        let mut script = Script::new([Does::Fails(Failure::Io)]);
+        let given_up = run(&mut exchange, &RetrySettings::default(), None, &mut script).await;
+        assert_eq!(given_up.err(), Some(Unanswered::Status(502)));
+        assert_eq!(tried(&exchange), [("a", 502)]);
+        assert_eq!(exchange.ending, Ending::ServerAborted(Phase::Headers));
+    });
+}
+
+#[test]
+fn a_stale_connection_is_no_attempt_and_the_next_is_new() {
+    let (_folder, [a], _listeners) = sockets::<1>();
+    on_a_worker(plan(&[&a]), async |worker| {
+        let retry = RetrySettings::default();
+        let mut first = exchange(&worker, Method::Get);
+        let mut script =
+            Script::new([Does::Answers(200), Does::Fails(Failure::StaleConnection), Does::Answers(204)]);
+        let answered = run(&mut first, &retry, None, &mut script).await.ok().unwrap();
+        let installed = worker.installed();
+        let bounds = answered.destination.keepalive(&installed);
+        let kept = (Kept { conn: answered.link, history: answered.history }, answered.counted.keeps());
+        worker.park(answered.picked.pool, &bounds, answered.key, kept);
+        let mut second = exchange(&worker, Method::Get);
+        assert!(run(&mut second, &retry, None, &mut script).await.is_ok());
+        assert_eq!(script.given, ["new", "kept", "new"]);
+        assert_eq!(tried(&second), [("a", 204)], "nobody failed");
+    });
+}
+
+#[test]
+fn the_same_endpoint_is_tried_again_where_the_settings_say_so() {
+    let (_folder, [a, b], _listeners) = sockets::<2>();
+    on_a_worker(plan(&[&a, &b]), async |worker| {
+        let retry = RetrySettings { tries: 3, redispatch: Redispatch::Never, ..RetrySettings::default() };
+        let mut exchange = exchange(&worker, Method::Get);
+        let mut script =
+            Script::new([Does::Fails(Failure::Timeout), Does::Fails(Failure::Io), Does::Answers(200)]);
+        assert!(run(&mut exchange, &retry, None, &mut script).await.is_ok());
+        assert_eq!(tried(&exchange), [("a", 504), ("a", 502), ("a", 200)]);
+    });
+}
+
+#[test]
+fn a_client_that_leaves_ends_the_work_for_it() {
+    let (_folder, [a, front], [_a, client]) = sockets::<2>();
+    on_a_worker(plan(&[&a]), async |worker| {
+        let ours = Conn::Plain(weir_rt::connect_unix(&front).await.unwrap());
+        drop(client.accept().unwrap());
+        let mut exchange = exchange(&worker, Method::Get);
+        let mut script = Script::new([Does::Hangs]);
+        let gone = run(&mut exchange, &RetrySettings::default(), Some(ours), &mut script).await;
+        assert_eq!(gone.err(), Some(Unanswered::Gone));
+        assert_eq!(exchange.ending, Ending::ClientAborted(Phase::Headers));
+    });
+}
+
+#[test]
+fn own_faults_and_clients_nonsense_are_no_failures_of_endpoints() {
+    let (_folder, [a, b], _listeners) = sockets::<2>();
+    on_a_worker(plan(&[&a, &b]), async |worker| {
+        let retry = RetrySettings::default();
+        let mut own = exchange(&worker, Method::Get);
+        let mut script = Script::new([Does::Stops(|| Stop::Own("no memory".into()))]);
+        assert_eq!(run(&mut own, &retry, None, &mut script).await.err(), Some(Unanswered::Own));
+        assert_eq!(own.ending, Ending::Resource(Phase::Headers));
+        let mut nonsense = exchange(&worker, Method::Post);
+        let mut script = Script::new([Does::Stops(|| Stop::Client(413))]);
+        let refused = run(&mut nonsense, &retry, None, &mut script).await;
+        assert_eq!(refused.err(), Some(Unanswered::Status(413)));
+        assert_eq!(nonsense.response.attempts.len(), 1);
+    });
+}
+
+#[test]
+fn endpoints_that_cannot_be_reached_are_told_from_those_that_answer_badly() {
+    let (folder, [a], _listeners) = sockets::<1>();
+    let nowhere = folder.path().join("nowhere");
+    on_a_worker(plan(&[&nowhere, &a]), async |worker| {
+        let retry = RetrySettings { tries: 1, ..RetrySettings::default() };
+        let mut exchange = exchange(&worker, Method::Post);
+        let mut script = Script::new([]);
+        let given_up = run(&mut exchange, &retry, None, &mut script).await;
+        assert_eq!(given_up.err(), Some(Unanswered::Status(502)));
+        assert_eq!(exchange.ending, Ending::ServerAborted(Phase::Connect));
+        assert!(exchange.response.attempts[0].connect.is_none());
+        assert!(script.given.is_empty());
+    });
+}
