@@ -11,6 +11,7 @@ mod demo;
 mod deny;
 mod deps;
 mod dist;
+mod floors;
 mod fuzz;
 mod listening;
 mod tidy;

@@ -4,7 +4,7 @@
 //! Never: judges taste. Each rule names the file, the line and the remedy.
 //! Driven by: `cargo xtask tidy`, and by `cargo test` as an ordinary test.
 
-use crate::build;
+use crate::{build, floors};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,92 @@ const WRAPPED: &[(&str, &[&str])] = &[
     ("rustls", &["rt", "testkit"]),
 ];
 
+/// Floors of the top-level modules inside a crate, lowest first; ARCHITECTURE.md says why. A module may import those below
+/// it and those beside it.
+const FLOORS: &[(&str, &[&[&str]])] = &[
+    (
+        "engine",
+        &[
+            &["files", "logging", "worker"],
+            &["exchange"],
+            &["eval"],
+            &["upstream"],
+            &["answer"],
+            &["admission"],
+            &["action"],
+            &["walk"],
+            &["http", "tcp"],
+            &["entry"],
+        ],
+    ),
+    (
+        "haproxy",
+        &[
+            &["values"],
+            // The table of keywords names the functions that take them, and these look words up in it.
+            &["draft", "findings", "read", "table", "take"],
+            &["files", "reference", "sniff"],
+            &["build"],
+            &["lib"],
+            &["fuzzing"],
+        ],
+    ),
+    (
+        "lab",
+        &[
+            &[
+                "accounting",
+                "burst",
+                "cgroup",
+                "configs",
+                "instructions",
+                "prices",
+                "progress",
+                "rate",
+                "scope",
+                "stats",
+                "who",
+            ],
+            &["programs", "scenario", "sites"],
+            &["cluster", "machine", "mode", "wrk"],
+            &["callgrind", "idle", "servers"],
+            &["generator", "results"],
+            &["report", "run"],
+            &["size"],
+        ],
+    ),
+    (
+        "nginx",
+        &[
+            &["ciphers", "decode", "files", "lexer", "value", "variables"],
+            &["tree"],
+            // As in haproxy: entries of the table name what lowers them. Options are the root's.
+            &["include", "lib", "lower", "table"],
+            &["fuzzing"],
+        ],
+    ),
+];
+
+/// Most files of a crate that may import one another in a circle.
+const MOST_IN_A_CIRCLE: usize = 3;
+
+/// Imports that do not count in circles: entries of a table of words name the functions that take or lower them, and
+/// those look words up in the table.
+const APART: &[(&str, &[(&str, &str)])] =
+    &[("haproxy", &[("table", "take")]), ("nginx", &[("table", "lower")])];
+
+/// Crates that have larger circles: those are to shrink, and may not grow by more than a file or two.
+const LARGER_CIRCLES: &[(&str, usize)] = &[
+    ("admin", 5),
+    ("haproxy", 10),
+    ("lab", 12),
+    ("loadgen", 6),
+    ("lower", 9),
+    ("nginx", 30),
+    ("rt", 5),
+    ("weir", 6),
+];
+
 const MAX_LINES: usize = 900;
 
 /// Fails with every finding.
@@ -62,6 +148,7 @@ fn check(root: &Path) -> Vec<String> {
     for (name, dir) in crates(root) {
         manifest(&name, &dir, &mut findings);
         unsafe_code(&name, &dir, &mut findings);
+        layout(&name, &dir.join("src"), &mut findings);
         for file in rust_files(&dir) {
             let text = std::fs::read_to_string(&file).unwrap_or_default();
             let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
@@ -74,7 +161,57 @@ fn check(root: &Path) -> Vec<String> {
             paths(&shown, &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
         }
     }
+    for file in documents(root) {
+        let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        links(root, &shown, &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
+    }
     findings
+}
+
+/// The floors of a crate, and its circles.
+fn layout(name: &str, src: &Path, findings: &mut Vec<String>) {
+    if let Some((_, rows)) = FLOORS.iter().find(|(n, _)| *n == name) {
+        floors::check(name, src, rows, findings);
+    }
+    let larger = LARGER_CIRCLES.iter().find(|(n, _)| *n == name);
+    let most = larger.map_or(MOST_IN_A_CIRCLE, |(_, most)| *most);
+    let apart = APART.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, pairs)| pairs);
+    floors::circles(name, src, most, apart, findings);
+}
+
+/// The pages of the repository.
+fn documents(root: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| path.is_file());
+    found.extend(["docs", "crates", "examples"].iter().flat_map(|dir| files(&root.join(dir))));
+    found.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
+    found
+}
+
+/// Links of a page, and paths of the repository that it names as code, lead somewhere.
+fn links(root: &Path, shown: &str, text: &str, findings: &mut Vec<String>) {
+    let here = root.join(shown);
+    let folder = here.parent().unwrap_or(root);
+    for (at, line) in text.lines().enumerate() {
+        let linked = line.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+        for target in linked.filter(|target| !target.is_empty() && !target.contains(':')) {
+            if !folder.join(target).exists() {
+                findings.push(format!("{shown}:{}: a link to {target}, which is not there", at + 1));
+            }
+        }
+        let named = line.split('`').skip(1).step_by(2).filter(|code| {
+            let ours = ["crates/", "docs/", "xtask/"].iter().any(|dir| code.starts_with(dir));
+            ours && !code.contains([' ', '*', '{', '<'])
+        });
+        for path in named {
+            // A test is named behind its file.
+            let path = path.split("::").next().unwrap_or(path);
+            if !root.join(path).exists() {
+                findings.push(format!("{shown}:{}: names {path}, which is not there", at + 1));
+            }
+        }
+    }
 }
 
 fn crates(root: &Path) -> Vec<(String, PathBuf)> {
@@ -205,6 +342,15 @@ mod tests {
     fn dependencies_are_read() {
         let manifest = "[package]\nname = \"x\"\n\n[dependencies]\na.workspace = true\n# why\nb = { path = \"..\" }\n\n[dev-dependencies]\nc = \"1\"\n";
         assert_eq!(dependencies(manifest).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_found() {
+        let mut findings = Vec::new();
+        let page =
+            "[map](../ARCHITECTURE.md) [gone](gone.md) [out](https://x.y/z) `crates/gone/src` `crates/rt`\n";
+        links(build::root(), "docs/x.md", page, &mut findings);
+        assert_eq!(findings.len(), 2, "{findings:?}");
     }
 
     #[test]
