@@ -13,7 +13,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -55,8 +54,6 @@ pub struct ListenOptions {
     pub device: Option<String>,
     /// IP_FREEBIND / transparent use: bind to an address that the machine does not have yet.
     pub free_bind: bool,
-    /// Permission bits of a unix socket's file.
-    pub unix_mode: Option<u32>,
 }
 
 impl Default for ListenOptions {
@@ -73,7 +70,6 @@ impl Default for ListenOptions {
             keepalive: None,
             device: None,
             free_bind: false,
-            unix_mode: None,
         }
     }
 }
@@ -148,37 +144,21 @@ fn set_listen_only(socket: &Socket, options: &ListenOptions) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a listening unix socket. A socket file that nobody listens on any more is replaced; any other file, or a
-/// socket in use, is an error.
-pub fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<OwnedFd> {
-    remove_stale(path)?;
+/// Opens a listening unix socket. `named` is called once its file is there, and before anybody can connect.
+///
+/// # Errors
+/// Also if there is a file of this name already; whether it may go is for the caller to know.
+pub fn listen_unix(
+    path: &Path,
+    options: &ListenOptions,
+    named: impl FnOnce() -> io::Result<()>,
+) -> io::Result<OwnedFd> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    if let Some(mode) = options.unix_mode {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    }
+    named()?;
     socket.listen(options.backlog)?;
     Ok(socket.into())
-}
-
-fn remove_stale(path: &Path) -> io::Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-        Ok(meta) if !meta.file_type().is_socket() => {
-            return Err(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "a file that is no socket is in the way",
-            ));
-        }
-        Ok(_) => {}
-    }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens on this socket")),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
-        Err(error) => Err(error),
-    }
 }
 
 /// The address a listening socket is bound to.

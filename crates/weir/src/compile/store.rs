@@ -7,11 +7,16 @@
 //! Why: the data plane compiles the same texts to the same plan with no rights at all, and asks for nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::IpAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 
 use super::wire::{Reader, Writer};
 
@@ -72,7 +77,7 @@ impl Store {
     /// A file's bytes.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         if !self.replay {
-            self.lock().answers.files.insert(path.into(), remember(std::fs::read(path)));
+            self.lock().answers.files.insert(path.into(), remember(read_file(path)));
         }
         give(self.lock().answers.files.get(path))
     }
@@ -111,6 +116,31 @@ impl Store {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Most bytes of one file.
+const MAX_FILE: u64 = 256 << 20;
+
+/// How long a pipe may take to bring its next bytes.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// Reads a file, or a pipe (`<(command)` of a shell). Neither one without an end nor one without a writer holds us up: at
+/// a reload this may be root, in a folder of somebody else.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let mut bytes = Vec::with_capacity(file.metadata()?.len().min(MAX_FILE) as usize);
+    loop {
+        match file.by_ref().take(MAX_FILE + 1 - bytes.len() as u64).read_to_end(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+            Ok(_) if bytes.len() as u64 > MAX_FILE => return Err(io::ErrorKind::FileTooLarge.into()),
+            Ok(_) => return Ok(bytes),
+        }
+        if poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&PATIENCE))? == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
     }
 }
 
@@ -220,6 +250,25 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_never_ends_holds_nobody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+        // Nobody writes: it is empty.
+        assert_eq!(read_file(&fifo).unwrap(), b"");
+        assert_eq!(read_file(Path::new("/dev/null")).unwrap(), b"");
+        let (read, mut write) = io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&read));
+        let writing = std::thread::spawn(move || {
+            // Two parts, the second once the first is gone.
+            io::Write::write_all(&mut write, &[b'a'; 1 << 17]).unwrap();
+        });
+        assert_eq!(read_file(Path::new(&path)).unwrap().len(), 1 << 17);
+        writing.join().unwrap();
+        assert_eq!(read_file(dir.path()).unwrap_err().raw_os_error(), Some(nix::libc::EISDIR));
+    }
 
     #[test]
     fn a_recording_answers_as_the_machine_did() {

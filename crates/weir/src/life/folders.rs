@@ -7,13 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Gid, Uid};
 use weir_diag::Diagnostic;
 use weir_model::{Action, Model};
 
+use super::places;
 use super::privileges::Identity;
 use crate::launch::Manner;
 
@@ -28,11 +27,7 @@ pub(crate) fn make(model: &Model, manner: Manner, identity: Option<&Identity>) -
 }
 
 fn make_one(path: &Path, identity: Option<&Identity>) -> io::Result<()> {
-    std::fs::DirBuilder::new().mode(0o700).create(path)?;
-    if let Some(Identity { uid, gid, .. }) = identity {
-        nix::unistd::chown(path, Some(Uid::from_raw(*uid)), Some(Gid::from_raw(*gid)))?;
-    }
-    Ok(())
+    places::make_folder(path, identity.map_or((None, None), |one| (Some(one.uid), Some(one.gid))))
 }
 
 fn warning(path: &Path, error: &io::Error) -> Diagnostic {
@@ -48,17 +43,4 @@ fn paths_of(model: &Model) -> BTreeSet<PathBuf> {
         _ => None,
     });
     bodies.chain(spools).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_last_part_is_made() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(make_one(&dir.path().join("body"), None).is_ok());
-        assert!(dir.path().join("body").is_dir());
-        assert!(make_one(&dir.path().join("a/b"), None).is_err());
-    }
 }

@@ -4,19 +4,18 @@
 //! Never: writes a line; formats one.
 //! Driven by: `life::master` opens and reopens; the data plane takes what it needs from [`LogFiles`].
 //! Why: after privileges are dropped the folder of the logs can no longer be written, but USR1 must still make new
-//! files there. Links in such folders are followed only where nobody but us can have placed them (CVE-2016-1247).
+//! files there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use weir_diag::Diagnostic;
 use weir_model::{AccessLog, ErrorLog, LogTarget, Model};
+
+use super::places;
 
 /// Open log files by path, as the model writes the paths.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +43,7 @@ impl LogFiles {
         let mut opened = Self::default();
         let mut failures = Vec::new();
         for path in paths_of(model) {
-            match open_log(&path) {
+            match places::append(&path) {
                 Ok(file) => opened.insert(path, Arc::new(file)),
                 Err(error) => failures.push(open_failure(&path, &error)),
             }
@@ -56,7 +55,7 @@ impl LogFiles {
     pub(crate) fn reopen(&mut self) -> Vec<Diagnostic> {
         let mut failures = Vec::new();
         for (path, file) in &mut self.files {
-            match open_log(path) {
+            match places::append(path) {
                 Ok(new) => *file = Arc::new(new),
                 Err(error) => failures.push(open_failure(path, &error)),
             }
@@ -74,39 +73,7 @@ fn open_failure(path: &Path, error: &io::Error) -> Diagnostic {
         .help("make the folder, or name another file")
 }
 
-/// Opens one log for appending.
-fn open_log(path: &Path) -> io::Result<File> {
-    // As files these would be opened anew, which a socket or another user's terminal refuses.
-    match path.to_str() {
-        Some("/dev/stdout" | "/proc/self/fd/1") => {
-            return Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-        }
-        Some("/dev/stderr" | "/proc/self/fd/2") => {
-            return Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?));
-        }
-        _ => {}
-    }
-    let open =
-        |flags| OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(flags).open(path);
-    match open(rustix::fs::OFlags::NOFOLLOW.bits() as i32) {
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) && link_is_ours(path)? => {
-            open(0)
-        }
-        other => other,
-    }
-}
-
-/// A link that root or we made, in a folder where nobody else could exchange it.
-fn link_is_ours(path: &Path) -> io::Result<bool> {
-    let us = nix::unistd::Uid::effective().as_raw();
-    let trusted = |owner: u32| owner == us || owner == 0;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = std::fs::metadata(folder)?;
-    let writable_by_others = folder.mode() & 0o022 != 0 && folder.mode() & 0o1000 == 0;
-    Ok(trusted(std::fs::symlink_metadata(path)?.uid()) && trusted(folder.uid()) && !writable_by_others)
-}
-
-/// Every plain file that `model` logs to.
+/// Every file that `model` logs to.
 pub(crate) fn paths_of(model: &Model) -> BTreeSet<PathBuf> {
     let mut paths = BTreeSet::new();
     let mut errors = |logs: &[ErrorLog]| paths.extend(logs.iter().filter_map(|log| file_of(&log.target)));
@@ -122,6 +89,8 @@ pub(crate) fn paths_of(model: &Model) -> BTreeSet<PathBuf> {
 fn file_of(target: &LogTarget) -> Option<PathBuf> {
     match target {
         LogTarget::File(path) => Some(path.clone()),
+        // What it is now: in the background it will be another.
+        LogTarget::Stdout => Some("/dev/stdout".into()),
         _ => None,
     }
 }
@@ -136,28 +105,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.log");
         let mut logs = LogFiles::default();
-        logs.insert(path.clone(), Arc::new(open_log(&path).unwrap()));
+        logs.insert(path.clone(), Arc::new(places::append(&path).unwrap()));
         std::fs::rename(&path, dir.path().join("a.log.1")).unwrap();
         assert!(logs.reopen().is_empty());
         let file = logs.file(&path).unwrap();
         (&*file).write_all(b"new\n").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new\n");
-    }
-
-    #[test]
-    fn a_link_in_a_folder_of_others_is_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        let open = dir.path().join("open");
-        std::fs::create_dir(&open).unwrap();
-        let set = |mode| {
-            let rights = std::os::unix::fs::PermissionsExt::from_mode(mode);
-            std::fs::set_permissions(&open, rights).unwrap();
-        };
-        let link = open.join("access.log");
-        std::os::unix::fs::symlink(dir.path().join("target"), &link).unwrap();
-        set(0o777);
-        assert!(open_log(&link).is_err());
-        set(0o755);
-        assert!(open_log(&link).is_ok());
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod logs;
 pub(crate) mod master;
 pub(crate) mod notify;
 pub(crate) mod pid_file;
+pub(crate) mod places;
 pub(crate) mod privileges;
 pub(crate) mod reload;
 pub(crate) mod signals;

@@ -4,34 +4,52 @@
 //! Never: decides that another process runs because a file says so; ports do that.
 //! Driven by: `life::master`, and `cli::signal`, which reads it.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::places::{self, Place};
+
+/// More than any process id takes.
+const LONGEST: usize = 64;
 
 /// A pid file that we wrote.
 pub(crate) struct PidFile {
-    path: PathBuf,
+    place: Place,
+    file: File,
 }
 
 impl PidFile {
     /// Writes our id, over whatever a process that is gone may have left.
     pub(crate) fn write(path: &Path) -> io::Result<Self> {
-        std::fs::write(path, format!("{}\n", std::process::id()))?;
-        Ok(Self { path: std::path::absolute(path)? })
+        let (place, file) = places::write(path, &format!("{}\n", std::process::id()))?;
+        Ok(Self { place, file })
+    }
+
+    /// Nobody has written another id into it.
+    fn is_ours(&self) -> bool {
+        let mut text = [0; LONGEST];
+        let length = self.file.read_at(&mut text, 0).unwrap_or(0);
+        text[..length].trim_ascii() == std::process::id().to_string().as_bytes()
     }
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        if read(&self.path).is_ok_and(|pid| pid == std::process::id() as i32) {
+        if self.is_ours() {
             // It may be in a folder that only allows writing the file; then it stays, and is stale.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = self.place.remove(&self.file);
         }
     }
 }
 
 /// The first id in a pid file.
 pub(crate) fn read(path: &Path) -> io::Result<i32> {
-    let text = std::fs::read_to_string(path)?;
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(nonblocking).open(path)?;
+    let mut text = String::new();
+    file.take(LONGEST as u64).read_to_string(&mut text)?;
     let word = text.split_whitespace().next().unwrap_or("");
     match word.parse() {
         Ok(pid) if pid > 0 => Ok(pid),

@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use weir_diag::{Diagnostic, Origin};
 use weir_model::{Address, Model, SocketOptions};
-use weir_rt::{ListenOptions, PeerAddr, listen_addr, listen_tcp, listen_unix, probe};
+use weir_rt::{ListenOptions, PeerAddr, listen_addr, listen_tcp, probe};
 
+use super::places;
 use crate::launch::Manner;
 
 /// Names one listening socket for as long as it is open.
@@ -260,8 +261,7 @@ fn remove_file(address: &Address) {
     if let Address::Unix(path) = address
         && !path.as_os_str().as_encoded_bytes().starts_with(b"@")
     {
-        // Gone already is as good.
-        let _ = std::fs::remove_file(path);
+        places::remove_socket(path);
     }
 }
 
@@ -294,13 +294,9 @@ fn open_unix(path: &Path, one: &Wanted, options: &ListenOptions) -> io::Result<A
         listener.set_nonblocking(true)?;
         return Ok(Arc::new(listener.into()));
     }
-    let fd = listen_unix(path, options)?;
-    if one.options.owner.is_some() || one.options.group.is_some() {
-        let owner = one.options.owner.as_deref().map(uid_of).transpose()?;
-        let group = one.options.group.as_deref().map(gid_of).transpose()?;
-        nix::unistd::chown(path, owner, group)?;
-    }
-    Ok(Arc::new(fd))
+    let owner = one.options.owner.as_deref().map(uid_of).transpose()?.map(nix::unistd::Uid::as_raw);
+    let group = one.options.group.as_deref().map(gid_of).transpose()?.map(nix::unistd::Gid::as_raw);
+    places::listen(path, options, one.options.mode, (owner, group)).map(Arc::new)
 }
 
 fn uid_of(name: &str) -> io::Result<nix::unistd::Uid> {
@@ -340,7 +336,6 @@ fn listen_options(options: &SocketOptions) -> ListenOptions {
         }),
         device: options.device.clone(),
         free_bind: options.free_bind,
-        unix_mode: options.mode,
         ..ListenOptions::default()
     }
 }
