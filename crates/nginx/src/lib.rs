@@ -71,6 +71,12 @@ impl Default for Options {
     }
 }
 
+/// Whether a finding says only that Weir goes without something, and nobody will notice: such words stand in the files
+/// that distributions ship.
+pub fn is_minor(found: &Diagnostic) -> bool {
+    ["nginx::no-effect", "nginx::weak-protocol", "nginx::load-module"].contains(&found.code)
+}
+
 /// A configuration with everything that was found in it.
 #[derive(Clone, Debug)]
 pub struct Loaded {

@@ -93,6 +93,7 @@ pub use runtime::{
 pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, sleep, sleep_until, timeout};
+pub use tls::tls_library;
 pub use tls::{
     AcceptError, CertFailure, CertInfo, CertKey, ClientAuth, ClientAuthMode, ClientCert, ClientHello,
     ClientTls, ClientTlsConfig, Digest, Resolved, ServerTls, ServerTlsConfig, ServerVerify, SessionCache,

@@ -15,9 +15,13 @@
 //! | `life` | start, signals, sockets, logs, pid file, reload, end |
 //! | `keeper` | the split into a parent with rights and a data plane without |
 //! | [`plane`] | the seam to the data plane |
+//! | `output` | standard output and error, which may fail |
 //! | `report` | findings and log lines in each program's own form |
 
 #![forbid(unsafe_code)]
+
+#[macro_use]
+mod output;
 
 pub mod carrier;
 mod cli;

@@ -6,17 +6,35 @@
 //! Driven by: `cli`, `life`.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use weir_diag::{Diagnostic, Severity, Sources, render_terminal};
 use weir_expr::settings::LogLevel;
 
 use crate::launch::Manner;
 
-/// Prints findings on standard error; `quiet` leaves out all but errors.
+/// Prints findings on standard error; `quiet` leaves out all but errors. In nginx's manner those that nobody will notice
+/// take one line together, for nginx says nothing of the words that they are about.
 pub(crate) fn print(manner: Manner, diagnostics: &[Diagnostic], sources: &Sources, quiet: bool) {
     let shown = diagnostics.iter().filter(|found| !quiet || found.severity == Severity::Error);
-    let text: String = shown.map(|found| render(manner, found, sources)).collect();
-    eprint!("{text}");
+    let (minor, shown): (Vec<_>, Vec<_>) =
+        shown.partition(|found| manner == Manner::Nginx && weir_nginx::is_minor(found));
+    let text: String = shown.into_iter().map(|found| render(manner, found, sources)).collect();
+    err!("{text}{}", told_together(&minor, sources));
+}
+
+fn told_together(minor: &[&Diagnostic], sources: &Sources) -> String {
+    let flag = Path::new("-g");
+    let file = sources.ids().map(|id| sources.name(id)).find(|name| *name != flag).unwrap_or(flag);
+    let words = match minor.len() {
+        0 => return String::new(),
+        1 => "1 directive has".to_owned(),
+        count => format!("{count} directives have"),
+    };
+    format!(
+        "nginx: [notice] {words} no effect in Weir, or less; `weir check {}` names them\n",
+        file.display()
+    )
 }
 
 /// One finding, with its drawing.
@@ -83,8 +101,21 @@ pub(crate) fn one_line(found: &Diagnostic, sources: &Sources) -> String {
     line.replace('\n', " ")
 }
 
+/// `text` with its control characters escaped: one line stays one line, and a terminal that shows it stays what it is.
+pub(crate) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// One line of an error log, with its end.
 pub(crate) fn log_line(manner: Manner, level: LogLevel, text: &str) -> String {
+    let text = printable(text);
     let pid = std::process::id();
     if manner == Manner::Haproxy {
         let word = match level {

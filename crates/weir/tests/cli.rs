@@ -80,7 +80,10 @@ fn nginx_t_fails_where_nginx_fails() {
 
 #[test]
 fn nginx_dumps_what_it_read() {
-    let (dir, path) = file("nginx.conf", "include extra.conf; error_log stderr; pid {dir}/pid; events {}\n");
+    // What two places include is shown once.
+    let text = "include extra.conf; include twice.conf; error_log stderr; pid {dir}/pid; events { include twice.conf; }\n";
+    let (dir, path) = file("nginx.conf", text);
+    std::fs::write(dir.path().join("twice.conf"), "# nothing\n").unwrap();
     std::fs::write(dir.path().join("extra.conf"), "worker_processes 2;\n").unwrap();
     let only_dump = |(code, text): (i32, String)| {
         let lines: Vec<String> = text.lines().filter(|l| !l.starts_with("nginx: ")).map(Into::into).collect();
@@ -108,6 +111,67 @@ fn nginx_tells_a_version_that_scripts_can_read() {
     let (code, text) = linked("nginx", &["-h"]);
     assert_eq!(code, 0);
     assert!(text.contains("Usage: nginx [-?hvVtTq] [-s signal]"), "{text}");
+}
+
+/// certbot's pattern, from certbot_nginx/_internal/configurator.py: without a match it warns that alternatives to
+/// OpenSSL are not supported.
+#[test]
+fn certbot_finds_the_version_of_openssl() {
+    let (_, text) = linked("nginx", &["-V"]);
+    let pattern = regex::Regex::new("built with OpenSSL ([^ ]+) ").unwrap();
+    assert_eq!(pattern.captures(&text).unwrap()[1].split('.').count(), 3, "{text}");
+    assert!(text.contains(" (compatible; AWS-LC ") && text.contains("\nTLS SNI support enabled\n"), "{text}");
+}
+
+#[test]
+fn debians_own_file_is_taken_with_a_word() {
+    let (code, text) = linked("nginx", &["-t", "-c", "/etc/nginx/nginx.conf"]);
+    let (theirs, verdict) = rival("nginx", &["-t", "-c", "/etc/nginx/nginx.conf"]);
+    assert_eq!(code, theirs, "{text}");
+    let more: Vec<&str> =
+        text.lines().filter(|line| !verdict.lines().any(|theirs| theirs == *line)).collect();
+    assert!(more.len() <= 1, "{more:?}");
+    assert!(
+        more.iter().all(|line| line.contains("`weir check /etc/nginx/nginx.conf` names them")),
+        "{more:?}"
+    );
+}
+
+/// Runs the words with a standard output that is closed, or full.
+fn printing_to(output: std::process::Stdio, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+    let ended = command.args(words).stdout(output).output().unwrap();
+    (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+}
+
+#[test]
+fn an_output_that_fails_ends_nothing() {
+    let (_dir, nginx) = file("nginx.conf", GOOD);
+    let (_other, haproxy) = file("haproxy.cfg", BALANCER);
+    let commands: [(&[&str], bool); 6] = [
+        (&["explain", &nginx], true),
+        (&["explain", "--plan", &nginx], true),
+        (&["check", "--format", "json", &nginx], false),
+        (&["nginx", "-T", "-c", &nginx], false),
+        (&["haproxy", "-c", "-f", &haproxy], false),
+        (&["haproxy", "-vv"], false),
+    ];
+    for (words, is_product) in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (code, text) = printing_to(writer.into(), words);
+        assert_eq!((code, text.contains("panicked")), (Some(0), false), "{words:?}: {text}");
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let (code, text) = printing_to(full.into(), words);
+        // Where the output is all that was asked for, its loss is a failure, and said.
+        let expected = if is_product { 1 } else { 0 };
+        assert_eq!((code, text.contains("panicked")), (Some(expected), false), "{words:?}: {text}");
+        assert!(!is_product || text.contains("No space left"), "{text}");
+    }
+    // Nor does a standard error that fails.
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+    assert_eq!(command.args(["nginx", "-t", "-c", &nginx]).stderr(full).status().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Words of the process, and what is left to say of a whole file.
 
+use std::path::Path;
+
 use weir_diag::Diagnostic;
 use weir_model::settings::LogLevel;
 use weir_model::{ErrorLog, LogTarget, User, Workers};
@@ -23,7 +25,9 @@ pub(crate) fn defaults(lo: &mut Lowering<'_>) {
 pub(crate) fn finish(lo: &mut Lowering<'_>, main: &[Admitted<'_>]) {
     if lo.model.process.error_logs.is_empty() {
         let target = match &lo.options.error_log {
-            Some(path) if path.as_os_str() != "stderr" => LogTarget::File(path.clone()),
+            Some(path) if !["", "stderr"].map(Path::new).contains(&path.as_path()) => {
+                LogTarget::File(path.clone())
+            }
             _ => LogTarget::Stderr,
         };
         lo.model.process.error_logs.push(ErrorLog { target, level: LogLevel::Error });

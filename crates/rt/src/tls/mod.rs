@@ -31,3 +31,9 @@ pub use suites::{
 };
 pub use tickets::{SessionCache, Tickets};
 pub use trust::{CertFailure, Trust};
+
+/// The library that does the cryptography, in its own words: `OpenSSL 1.1.1 (compatible; AWS-LC 5.12.0)`.
+pub fn tls_library() -> &'static str {
+    let text = std::ffi::CStr::from_bytes_with_nul(aws_lc_sys::OPENSSL_VERSION_TEXT);
+    text.ok().and_then(|text| text.to_str().ok()).unwrap_or("AWS-LC")
+}

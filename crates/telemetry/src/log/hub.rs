@@ -7,7 +7,7 @@
 //! may be a pipe that somebody stopped reading, and cannot be made nonblocking without doing so to the parent's shell.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -42,7 +42,8 @@ impl Default for HubOptions {
     fn default() -> Self {
         Self {
             opener: Arc::new(open_append),
-            notify: Arc::new(|text| eprintln!("weir: {text}")),
+            // It may be the very stream that fails.
+            notify: Arc::new(|text| drop(io::stderr().write_all(format!("weir: {text}\n").as_bytes()))),
             room: 4 << 20,
         }
     }

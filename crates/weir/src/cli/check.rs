@@ -27,12 +27,12 @@ pub(super) fn run(launch: &Launch, format: Format) -> ExitCode {
     match format {
         Format::Json => {
             for found in &compiled.diagnostics {
-                println!("{}", render_json(found, &compiled.sources));
+                outln!("{}", render_json(found, &compiled.sources));
             }
         }
         Format::Terminal => {
             report::print(Manner::Weir, &compiled.diagnostics, &compiled.sources, false);
-            eprintln!("{}: {}", launch.main_path().display(), summary(&compiled.diagnostics));
+            errln!("{}: {}", launch.main_path().display(), summary(&compiled.diagnostics));
         }
     }
     match compiled.is_ok() {

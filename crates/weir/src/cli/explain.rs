@@ -6,7 +6,7 @@ use crate::compile;
 use crate::compile::resolve::{BUDGET, resolve_all};
 use crate::compile::store::Store;
 use crate::launch::{Launch, Manner};
-use crate::report;
+use crate::{output, report};
 
 /// Prints the model, or the plan, and findings on standard error. Exits 0 if there was something to print.
 pub(super) fn run(launch: &Launch, plan: bool) -> ExitCode {
@@ -23,8 +23,8 @@ pub(super) fn run(launch: &Launch, plan: bool) -> ExitCode {
         (true, Some(plan)) => weir_lower::explain_plan(plan),
         (true, None) => return ExitCode::FAILURE,
     };
-    println!("{}", text.trim_end());
-    match compiled.is_ok() {
+    let told = output::out(&format!("{}\n", text.trim_end()));
+    match told && compiled.is_ok() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }

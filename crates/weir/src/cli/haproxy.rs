@@ -40,9 +40,9 @@ struct Flags {
 pub(super) fn run(arguments: &[String], parts: Start) -> ExitCode {
     let Some(flags) = parse(arguments) else { return usage() };
     if flags.version {
-        println!("{VERSION}");
+        outln!("{VERSION}");
         if flags.build {
-            println!("{BUILD}");
+            outln!("{BUILD}");
         }
         return ExitCode::SUCCESS;
     }
@@ -62,8 +62,8 @@ pub(super) fn run(arguments: &[String], parts: Start) -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    println!("{VERSION}");
-    eprint!("{USAGE}");
+    outln!("{VERSION}");
+    err!("{USAGE}");
     ExitCode::FAILURE
 }
 
@@ -142,7 +142,7 @@ fn check(launch: &Launch, warnings_fail: bool) -> ExitCode {
     let warned = compiled.diagnostics.iter().any(|found| found.severity == Severity::Warning);
     if !compiled.is_ok() || (warnings_fail && warned) {
         if !launch.quiet {
-            eprintln!("{} config : Fatal errors found in configuration.", report::haproxy_prefix("ALERT"));
+            errln!("{} config : Fatal errors found in configuration.", report::haproxy_prefix("ALERT"));
         }
         return ExitCode::FAILURE;
     }
@@ -151,9 +151,9 @@ fn check(launch: &Launch, warnings_fail: bool) -> ExitCode {
     }
     if !launch.quiet {
         if warned {
-            println!("Warnings were found.");
+            outln!("Warnings were found.");
         }
-        println!("Configuration file is valid");
+        outln!("Configuration file is valid");
     }
     ExitCode::SUCCESS
 }

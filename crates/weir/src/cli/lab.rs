@@ -243,7 +243,7 @@ pub(super) fn run(lab: Lab) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("weir lab: {why:#}");
+            errln!("weir lab: {why:#}");
             ExitCode::FAILURE
         }
     }
@@ -251,26 +251,26 @@ pub(super) fn run(lab: Lab) -> ExitCode {
 
 fn sum_up(dir: &Path, prices: Option<&Path>) -> Result<(), anyhow::Error> {
     let made = report::make(dir, &Prices::read(prices)?)?;
-    print!("{}", verdict::text(&made));
+    out!("{}", verdict::text(&made));
     for (id, finding) in made.scenarios.iter().flat_map(|c| c.findings.iter().map(move |f| (&c.id, f))) {
-        println!("{id}: {finding}");
+        outln!("{id}: {finding}");
     }
-    println!("written: {}", dir.join("report.{html,md,csv,json}").display());
+    outln!("written: {}", dir.join("report.{html,md,csv,json}").display());
     Ok(())
 }
 
 fn merge(words: &Merge) -> Result<(), anyhow::Error> {
     let guide = guide::merge(&words.folders, &words.out, &Prices::read(words.prices.as_deref())?)?;
     for conflict in &guide.conflicts {
-        eprintln!("weir lab: conflict: {conflict}");
+        errln!("weir lab: conflict: {conflict}");
     }
-    println!("written: {}", words.out.join("guide.{html,md,csv,json}").display());
+    outln!("written: {}", words.out.join("guide.{html,md,csv,json}").display());
     Ok(())
 }
 
 fn size(words: &Size) -> Result<(), anyhow::Error> {
     if words.show_prices {
-        print!("{}", prices::DEFAULT);
+        out!("{}", prices::DEFAULT);
         return Ok(());
     }
     let prices = Prices::read(words.prices.as_deref())?;
@@ -283,9 +283,9 @@ fn size(words: &Size) -> Result<(), anyhow::Error> {
     };
     let answers = size::answers(&words.from, &demand, &prices)?;
     if words.json {
-        println!("{}", serde_json::to_string_pretty(&answers)?);
+        outln!("{}", serde_json::to_string_pretty(&answers)?);
     } else {
-        print!("{}", size::told(&demand, &answers, &prices));
+        out!("{}", size::told(&demand, &answers, &prices));
     }
     Ok(())
 }
@@ -293,7 +293,7 @@ fn size(words: &Size) -> Result<(), anyhow::Error> {
 fn list() -> Result<(), anyhow::Error> {
     let cpus = weir_lab::machine::cpus()?.len();
     for scenario in Scenario::built_in()? {
-        println!(
+        outln!(
             "{:<8}{}\n        {} quick, {} in full on {cpus} CPUs",
             scenario.id,
             scenario.title,
@@ -309,11 +309,11 @@ fn points(word: &str) -> Result<(), anyhow::Error> {
     for scenario in Scenario::choose(&[word.to_owned()])? {
         let goals = scenario.goals(false);
         for goal in &goals {
-            println!("{:<20}{}", goal.id, goal.title);
+            outln!("{:<20}{}", goal.id, goal.title);
         }
         let unnamed = |point: &weir_lab::scenario::Point| goals.iter().all(|g| g.point != *point);
         for point in scenario.points(false).into_iter().filter(unnamed) {
-            println!("{}", point.name());
+            outln!("{}", point.name());
         }
     }
     Ok(())
@@ -342,11 +342,11 @@ fn measure(words: Run) -> Result<(), anyhow::Error> {
         ports: words.port.map_or(Ports::Any, Ports::From),
         ingresses: words.ingress.iter().map(|word| ingress(word)).collect::<Result<_, _>>()?,
     })?;
-    print!("{}", verdict::text(&report::read(&out)?));
+    out!("{}", verdict::text(&report::read(&out)?));
     anyhow::ensure!(
         failures == 0,
         "{failures} contenders failed, as told above; run again, and only they are measured"
     );
-    println!("next: weir lab report {}", out.display());
+    outln!("next: weir lab report {}", out.display());
     Ok(())
 }

@@ -210,7 +210,7 @@ pub(super) fn run(load: Load) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("{why}");
+            errln!("{why}");
             ExitCode::FAILURE
         }
     }
@@ -235,7 +235,7 @@ fn measure(load: Load) -> Result<(), String> {
         let steps = options.rates.len().max(1) as f64;
         let seconds = (options.duration + options.warmup).as_secs_f64() * steps;
         let urls = options.urls.join(" ");
-        print!("{}", text::header(seconds, &urls, options.threads, options.connections));
+        out!("{}", text::header(seconds, &urls, options.threads, options.connections));
         let _ = std::io::stdout().flush();
     }
     if let Some(agency) = agency {
@@ -280,7 +280,7 @@ fn show(report: &Report, json: bool, parts: text::Parts) -> Result<(), String> {
     let bold = std::io::stderr().is_terminal();
     for warning in &report.warnings {
         let (on, off) = if bold { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
-        eprintln!("{on}warning:{off} {}", warning.text);
+        errln!("{on}warning:{off} {}", warning.text);
     }
     Ok(())
 }

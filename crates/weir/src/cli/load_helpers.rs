@@ -134,7 +134,7 @@ pub(super) fn serve(words: Serve) -> Result<(), String> {
     })?;
     for (scheme, addrs) in [("http", &server.http), ("https", &server.https), ("tcp", &server.echo)] {
         for addr in addrs {
-            println!("serving {scheme}://{addr}");
+            outln!("serving {scheme}://{addr}");
         }
     }
     server.wait();
@@ -149,8 +149,8 @@ pub(super) fn agent(words: Agent) -> Result<(), String> {
         scripts: words.allow_scripts,
     })?;
     let address = agents.address().map_err(|error| error.to_string())?;
-    println!("waiting on {address}");
-    agents.serve(|line| println!("{line}"));
+    outln!("waiting on {address}");
+    agents.serve(|line| outln!("{line}"));
     Ok(())
 }
 
@@ -164,7 +164,7 @@ pub(super) fn hold(words: Hold) -> Result<(), String> {
         io: super::load::io(words.io),
         ..Options::default()
     })?;
-    println!("holding {} connections", held.connections);
+    outln!("holding {} connections", held.connections);
     // Whatever is written there, only its end counts.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map_err(|error| error.to_string())?;
     drop(held);

@@ -3,6 +3,7 @@
 //! Owns: its flags, its words on standard error, its exit codes.
 //! Driven by: `cli`. Debian's unit calls `-t -q -g …`, `-g …` and `-g … -s reload`; its init script `-t`.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -50,17 +51,17 @@ pub(super) fn run(arguments: &[String], parts: Start) -> ExitCode {
     let flags = match parse(arguments) {
         Ok(flags) => flags,
         Err(reason) => {
-            eprintln!("nginx: {reason}");
+            errln!("nginx: {reason}");
             return ExitCode::FAILURE;
         }
     };
     if flags.help || flags.version || flags.build {
-        eprintln!("{VERSION}");
+        errln!("{VERSION}");
         if flags.build {
-            eprintln!("{}", build_facts());
+            errln!("{}", build_facts());
         }
         if flags.help {
-            eprint!("{HELP}");
+            err!("{HELP}");
         }
         return ExitCode::SUCCESS;
     }
@@ -73,11 +74,18 @@ pub(super) fn run(arguments: &[String], parts: Start) -> ExitCode {
 }
 
 fn launch(flags: &Flags) -> Launch {
+    // Both are relative to the prefix, wherever the command is given.
+    let prefix = flags.prefix.clone().unwrap_or_else(|| weir_nginx::Options::default().prefix);
+    let error_log = flags.error_log.as_ref().map(|path| match path.to_str() {
+        // No file, but the stream.
+        Some("" | "stderr") => path.clone(),
+        _ => prefix.join(path),
+    });
     let sourcing = Sourcing {
-        paths: vec![flags.file.clone().unwrap_or_else(|| CONFIGURATION.into())],
+        paths: vec![prefix.join(flags.file.as_deref().unwrap_or(Path::new(CONFIGURATION)))],
         prefix: flags.prefix.clone(),
         globals: flags.globals.clone(),
-        error_log: flags.error_log.clone(),
+        error_log,
         dialect: Some(Dialect::Nginx),
         ..Sourcing::default()
     };
@@ -147,7 +155,7 @@ fn send(launch: &Launch, order: Order) -> ExitCode {
     match signal::pid_in(&path).and_then(|pid| signal::send(pid, signal)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("nginx: [error] {reason}");
+            errln!("nginx: [error] {reason}");
             ExitCode::FAILURE
         }
     }
@@ -163,18 +171,20 @@ fn test(launch: &Launch, dump: bool) -> ExitCode {
     let path = launch.main_path();
     let path = std::path::absolute(&path).unwrap_or(path);
     if !compiled.is_ok() {
-        eprintln!("nginx: configuration file {} test failed", path.display());
+        errln!("nginx: configuration file {} test failed", path.display());
         return ExitCode::FAILURE;
     }
     if !launch.quiet {
-        eprintln!("nginx: the configuration file {} syntax is ok", path.display());
-        eprintln!("nginx: configuration file {} test is successful", path.display());
+        errln!("nginx: the configuration file {} syntax is ok", path.display());
+        errln!("nginx: configuration file {} test is successful", path.display());
     }
     if dump {
+        // A file that several places include is shown once.
+        let mut shown = HashSet::new();
         for id in compiled.sources.ids() {
             let name = compiled.sources.name(id);
-            if name != Path::new("-g") {
-                println!("# configuration file {}:\n{}", name.display(), compiled.sources.text(id));
+            if name != Path::new("-g") && shown.insert(name) {
+                outln!("# configuration file {}:\n{}", name.display(), compiled.sources.text(id));
             }
         }
     }

@@ -43,5 +43,7 @@ pub(super) fn build_facts() -> String {
         "--with-stream_realip_module",
     ];
     let all: Vec<_> = paths.into_iter().chain(modules).collect();
-    format!("built with rustls on aws-lc-rs\nTLS SNI support enabled\nconfigure arguments: {}", all.join(" "))
+    // certbot looks for `OpenSSL` and a version here; these are the words of the library itself.
+    let library = weir_rt::tls_library();
+    format!("built with {library}\nTLS SNI support enabled\nconfigure arguments: {}", all.join(" "))
 }

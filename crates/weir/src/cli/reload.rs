@@ -21,7 +21,7 @@ pub(super) fn run(pid: Option<PathBuf>, config: Option<PathBuf>) -> ExitCode {
     match reload(pid, config) {
         Ok(code) => code,
         Err(reason) => {
-            eprintln!("weir: {reason}");
+            errln!("weir: {reason}");
             ExitCode::FAILURE
         }
     }
@@ -36,16 +36,16 @@ fn reload(pid: Option<PathBuf>, config: Option<PathBuf>) -> Result<ExitCode, Str
     let pid = signal::pid_in(&path)?;
     match ask_reload(pid, PATIENCE) {
         Ok((accepted, text)) => {
-            eprint!("{text}");
+            err!("{text}");
             if !accepted {
-                eprintln!("weir: process {pid} refused it; the configuration before serves on");
+                errln!("weir: process {pid} refused it; the configuration before serves on");
             }
             Ok(if accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Err(error) => {
             // Another network namespace, or a stranger under its name: the signal reaches it all the same.
             signal::send(pid, Signal::SIGHUP)?;
-            eprintln!(
+            errln!(
                 "weir: process {pid} was sent HUP but could not be asked for the outcome ({error}); see its log"
             );
             Ok(ExitCode::SUCCESS)
