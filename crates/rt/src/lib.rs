@@ -60,6 +60,7 @@ mod addr;
 mod alarm;
 mod buf;
 mod clock;
+pub mod confine;
 mod conn;
 mod connect;
 mod fd;

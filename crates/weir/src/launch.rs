@@ -53,6 +53,38 @@ impl std::str::FromStr for Io {
     }
 }
 
+/// What becomes of system calls that a data plane under a keeper has no use for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Sandbox {
+    /// They fail, and the kernel logs them.
+    #[default]
+    On,
+    /// The kernel logs them, and they are carried out: to find out what would be refused.
+    Log,
+    /// Nothing.
+    Off,
+}
+
+impl Sandbox {
+    /// The variable that sets it, for command lines that have no flag for it.
+    pub(crate) const VARIABLE: &str = "WEIR_SANDBOX";
+
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Log => "log",
+            Self::Off => "off",
+        }
+    }
+
+    /// As the environment has it.
+    pub(crate) fn from_environment() -> Self {
+        let word = std::env::var(Self::VARIABLE).unwrap_or_default();
+        [Self::Log, Self::Off].into_iter().find(|one| one.word() == word).unwrap_or_default()
+    }
+}
+
 /// Where the configuration is, and what the command line adds to it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sourcing {
@@ -101,6 +133,8 @@ pub(crate) struct Launch {
     pub(crate) old_ones: OldOnes,
     /// Driver.
     pub(crate) io: Io,
+    /// Of the data plane under a keeper, and of the process that looks up names.
+    pub(crate) sandbox: Sandbox,
     /// Overrides the number of workers.
     pub(crate) workers: Option<u16>,
     /// HAProxy's `-n`.
@@ -129,6 +163,7 @@ impl Launch {
             old_pids: Vec::new(),
             old_ones: OldOnes::default(),
             io: io_from_environment(),
+            sandbox: Sandbox::from_environment(),
             workers: None,
             max_connections: None,
             memory: None,

@@ -15,6 +15,7 @@
 //! | `life` | start, signals, sockets, logs, pid file, reload, end |
 //! | `keeper` | the split into a parent with rights and a data plane without |
 //! | [`plane`] | the seam to the data plane |
+//! | [`fuzzing`] | parsers of what other processes say, for the fuzzer |
 //! | `output` | standard output and error, which may fail |
 //! | `report` | findings and log lines in each program's own form |
 
@@ -26,6 +27,7 @@ mod output;
 pub mod carrier;
 mod cli;
 mod compile;
+pub mod fuzzing;
 mod keeper;
 mod launch;
 mod life;
@@ -43,7 +45,7 @@ pub fn main_with(start: plane::Start) -> ExitCode {
     match Role::of_this_process() {
         Role::Front | Role::Daemon => cli::run(start),
         Role::Plane => keeper::plane::run(start),
-        Role::Resolver => match compile::resolve::helper() {
+        Role::Resolver => match keeper::resolver::helper() {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },

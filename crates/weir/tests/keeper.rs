@@ -9,10 +9,16 @@
 mod cases;
 #[path = "life/debian.rs"]
 mod debian;
+#[path = "life/defence.rs"]
+mod defence;
 #[path = "life/double.rs"]
 mod double;
 #[path = "life/scene.rs"]
 mod scene;
+#[path = "life/streams.rs"]
+mod streams;
+#[path = "life/takeover.rs"]
+mod takeover;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
@@ -27,7 +33,7 @@ fn main() -> ExitCode {
     if std::env::var_os(PROGRAM).is_some() {
         return weir::main_with(double::start);
     }
-    let cases: Vec<Case> = cases::ALL.iter().chain(debian::ALL).copied().collect();
+    let cases: Vec<Case> = [cases::ALL, defence::ALL, streams::ALL, debian::ALL].concat();
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.iter().any(|word| word == "--list") {
         cases.iter().for_each(|(name, _)| println!("{name}: test"));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{check, explain, lab, load, reload};
-use crate::launch::{Io, Launch, Manner, Sourcing};
+use crate::launch::{Io, Launch, Manner, Sandbox, Sourcing};
 use crate::life;
 use crate::plane::Start;
 
@@ -85,6 +85,9 @@ struct Run {
     /// How sockets are driven: `auto` takes io_uring where the system allows it, else epoll.
     #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
     io: IoWord,
+    /// System calls that an unprivileged data plane has no use for: refused and logged by the kernel, only logged, or neither.
+    #[arg(long, value_enum, env = Sandbox::VARIABLE, default_value = "on")]
+    sandbox: SandboxWord,
     /// Worker threads, instead of what the file says.
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
@@ -105,6 +108,14 @@ pub(super) enum IoWord {
     Auto,
     Uring,
     Epoll,
+}
+
+/// A [`Sandbox`], by name.
+#[derive(Clone, Copy, ValueEnum)]
+enum SandboxWord {
+    On,
+    Log,
+    Off,
 }
 
 #[derive(Args)]
@@ -151,7 +162,7 @@ pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
         Command::Load(load) => load::run(*load),
         Command::Lab(lab) => lab::run(lab),
         Command::Version => {
-            println!("weir {}", env!("WEIR_VERSION"));
+            outln!("weir {}", env!("WEIR_VERSION"));
             ExitCode::SUCCESS
         }
         // `cli::run` has looked at the first word before, so these are here for the help text.
@@ -172,6 +183,11 @@ fn launch(run: Run) -> Launch {
         IoWord::Auto => Io::Auto,
         IoWord::Uring => Io::Uring,
         IoWord::Epoll => Io::Epoll,
+    };
+    launch.sandbox = match run.sandbox {
+        SandboxWord::On => Sandbox::On,
+        SandboxWord::Log => Sandbox::Log,
+        SandboxWord::Off => Sandbox::Off,
     };
     launch.workers = run.workers;
     launch.pid_file = run.pid;

@@ -1,18 +1,21 @@
-//! Messages between keeper and data plane.
+//! Orders from the keeper to the data plane.
 //!
-//! Owns: the messages, and packets with descriptors on a socket pair that keeps message borders.
-//! Never: sends a packet over [`MAX_PACKET`] bytes or [`MAX_FDS`] descriptors; large things travel in a memory file.
-//! Driven by: `keeper::child`, `keeper::plane`.
+//! Owns: the orders, and packets with descriptors on a socket pair that keeps message borders.
+//! Never: sends a packet over [`MAX_PACKET`] bytes or [`MAX_FDS`] descriptors (large things travel in a memory file);
+//! waits for a data plane that does not read: what it does not take waits in the [`Outbox`].
+//! Driven by: `keeper::child` sends, `keeper::plane` receives. The way back is a pipe: see `keeper::replies`.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown,
+    socketpair,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -27,10 +30,13 @@ const MAX_PACKET: usize = 64 << 10;
 /// Most descriptors of one packet; the kernel's own bound is 253.
 pub(crate) const MAX_FDS: usize = 64;
 
+/// Most packets that wait for a data plane. A configuration with 10,000 sockets needs 840.
+const MAX_WAITING: usize = 4096;
+
 /// From the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToPlane {
-    /// The first: whom to become and what was asked for at start.
+    /// The first: whom to become and what was asked for at start. With it comes the pipe for replies.
     Begin { identity: Box<Identity>, launch: Box<Launch>, open_files: u64 },
     /// Descriptors that the next message uses, named in their order.
     Descriptors(Vec<Named>),
@@ -52,21 +58,8 @@ pub(crate) enum Named {
     Socket(SocketId),
     Log(PathBuf),
     Parcel,
-}
-
-/// From the data plane.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum FromPlane {
-    /// Privileges are dropped.
-    Ready,
-    /// This generation serves.
-    Applied { generation: u64 },
-    /// It does not, and the one before still does.
-    Refused { generation: u64, reason: String },
-    /// Nothing is left to serve.
-    Drained,
-    /// An answer to `Status`.
-    Status(String),
+    /// What standard error is from now on (after a start in the background, and when logs are opened again).
+    Stderr,
 }
 
 /// One end.
@@ -75,9 +68,11 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Both ends. Neither survives an exec by itself.
+    /// The keeper's end and the data plane's. Neither survives an exec by itself, and nothing can be sent back: not even
+    /// descriptors, which the keeper would have to close (closing a socket can take as long as its owner likes).
     pub(crate) fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        shutdown(&a, Shutdown::Read)?;
         Ok((Self { fd: a }, Self { fd: b }))
     }
 
@@ -91,28 +86,16 @@ impl Channel {
         self.fd
     }
 
-    /// Sends fail if the other side does not take them for this long.
-    pub(crate) fn set_send_timeout(&self, timeout: Duration) -> io::Result<()> {
-        use rustix::net::sockopt::{Timeout, set_socket_timeout};
-        Ok(set_socket_timeout(&self.fd, Timeout::Send, Some(timeout))?)
-    }
-
-    /// Sends one message.
-    pub(crate) fn send<M: Serialize>(&self, message: &M, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let bytes = serde_json::to_vec(message)?;
-        if bytes.len() > MAX_PACKET || fds.len() > MAX_FDS {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the message is too large for one packet",
-            ));
-        }
+    /// Sends one packet; `WouldBlock` if the other side has too many unread.
+    fn try_send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
             return Err(io::Error::other("no room for descriptors"));
         }
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         loop {
-            match sendmsg(&self.fd, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+            match sendmsg(&self.fd, &[IoSlice::new(bytes)], &mut ancillary, flags) {
                 Err(rustix::io::Errno::INTR) => {}
                 other => return Ok(other.map(drop)?),
             }
@@ -155,14 +138,88 @@ impl AsFd for Channel {
     }
 }
 
+/// The keeper's end, and what the data plane has not taken yet, in order.
+pub(crate) struct Outbox {
+    channel: Channel,
+    waiting: VecDeque<Packet>,
+    /// Since when nothing has been taken.
+    stuck: Option<Instant>,
+}
+
+struct Packet {
+    bytes: Vec<u8>,
+    fds: Vec<OwnedFd>,
+}
+
+impl Outbox {
+    pub(crate) fn new(channel: Channel) -> Self {
+        Self { channel, waiting: VecDeque::new(), stuck: None }
+    }
+
+    /// Sends one message, or keeps it (and copies of its descriptors) until the data plane reads.
+    pub(crate) fn send<M: Serialize>(&mut self, message: &M, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let bytes = serde_json::to_vec(message)?;
+        if bytes.len() > MAX_PACKET || fds.len() > MAX_FDS {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the message is too large for one packet",
+            ));
+        }
+        if self.waiting.is_empty() {
+            match self.channel.try_send(&bytes, fds) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return sent,
+            }
+        }
+        if self.waiting.len() == MAX_WAITING {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "too many messages wait for it"));
+        }
+        let fds = fds.iter().map(|fd| fd.try_clone_to_owned()).collect::<io::Result<_>>()?;
+        self.stuck.get_or_insert_with(Instant::now);
+        self.waiting.push_back(Packet { bytes, fds });
+        Ok(())
+    }
+
+    /// Sends what waits, as far as it is taken.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while let Some(packet) = self.waiting.front() {
+            let fds: Vec<_> = packet.fds.iter().map(AsFd::as_fd).collect();
+            match self.channel.try_send(&packet.bytes, &fds) {
+                Ok(()) => self.stuck = Some(Instant::now()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            self.waiting.pop_front();
+        }
+        self.stuck = None;
+        Ok(())
+    }
+
+    /// When the data plane last took a message, if others wait.
+    pub(crate) fn stuck_since(&self) -> Option<Instant> {
+        self.stuck
+    }
+}
+
+impl AsFd for Outbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{Read, Write};
 
+    fn pair() -> (Outbox, Channel) {
+        let (keeper, plane) = Channel::pair().unwrap();
+        (Outbox::new(keeper), plane)
+    }
+
     #[test]
     fn messages_and_descriptors_arrive_together() {
-        let (a, b) = Channel::pair().unwrap();
+        let (mut a, b) = pair();
         let (mut read, write) = io::pipe().unwrap();
         a.send(&ToPlane::Descriptors(vec![Named::Parcel]), &[write.as_fd()]).unwrap();
         a.send(&ToPlane::Stop, &[]).unwrap();
@@ -180,12 +237,38 @@ mod tests {
     }
 
     #[test]
+    fn nothing_can_be_sent_back() {
+        let (_a, b) = pair();
+        let error = b.try_send(b"{}", &[std::io::stdin().as_fd()]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
     fn nonsense_is_an_error_and_no_panic() {
-        let (a, b) = Channel::pair().unwrap();
+        let (mut a, b) = pair();
         a.send(&"rubbish", &[]).unwrap();
-        assert!(b.try_receive::<FromPlane>().is_err());
-        assert!(b.try_receive::<FromPlane>().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock));
+        assert!(b.try_receive::<ToPlane>().is_err());
+        assert!(b.try_receive::<ToPlane>().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock));
         let long = "x".repeat(MAX_PACKET);
         assert!(a.send(&long, &[]).is_err());
+    }
+
+    #[test]
+    fn what_is_not_read_waits_in_order_and_within_a_bound() {
+        let (mut a, b) = pair();
+        let (_read, write) = io::pipe().unwrap();
+        // Far more than a socket holds; no call waits, or this test would.
+        let mut sent = 0;
+        while a.send(&ToPlane::Apply { generation: sent }, &[write.as_fd()]).is_ok() {
+            sent += 1;
+        }
+        assert!(sent > MAX_WAITING as u64 && a.stuck_since().is_some());
+        for expected in 0..sent {
+            let (message, fds) = b.try_receive::<ToPlane>().unwrap().unwrap();
+            assert!(matches!(message, ToPlane::Apply { generation } if generation == expected));
+            assert_eq!(fds.len(), 1);
+            a.flush().unwrap();
+        }
+        assert!(a.stuck_since().is_none());
     }
 }

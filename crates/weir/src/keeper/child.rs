@@ -1,7 +1,7 @@
 //! The keeper's side of a data plane: starting it, telling it, and starting it again.
 //!
 //! Owns: the child process, what it holds by now, and the last configuration that served.
-//! Never: waits for the child without a deadline.
+//! Never: waits for the child; takes more from it in a turn than [`TURN`] replies; logs what it was not asked for.
 //! Driven by: `life::master`.
 //!
 //! ```text
@@ -11,14 +11,19 @@
 //! ```
 
 use std::collections::{HashSet, VecDeque};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::channel::{Channel, FromPlane, Named, ToPlane};
+use rustix::event::{PollFd, PollFlags};
+
+use super::channel::{Channel, Named, Outbox, ToPlane};
 use super::parcel::Parcel;
+use super::replies::{self, FromPlane, Heard, Replies};
 use super::zone;
 use crate::launch::{Launch, Manner};
 use crate::life::backend::{Backend, Candidate, Event};
@@ -40,6 +45,9 @@ const STEADY: Duration = Duration::from_secs(60);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(10);
 
+/// Replies taken in one turn, so that signals are looked at in between.
+const TURN: usize = 16;
+
 /// Descriptors in one packet: their names have to fit, too.
 const BATCH: usize = 12;
 
@@ -60,13 +68,18 @@ pub(crate) struct Keeper {
 
 struct Running {
     process: Child,
-    channel: Channel,
+    outbox: Outbox,
+    replies: Replies,
     holds: HashSet<SocketId>,
     since: Instant,
     /// Its first configuration is one that served before it was started.
     revived: bool,
     /// It has applied something.
     serves: bool,
+    /// It has closed its side.
+    silent: bool,
+    /// It was killed.
+    dead: bool,
 }
 
 /// All that a data plane needs for one generation.
@@ -75,6 +88,8 @@ struct Stock {
     parcel: OwnedFd,
     sockets: Vec<OpenSocket>,
     logs: LogFiles,
+    /// Where standard error goes, unless it stays what it is.
+    stderr: Option<Arc<File>>,
 }
 
 impl Keeper {
@@ -96,29 +111,37 @@ impl Keeper {
 
     fn start_child(&mut self, revived: bool) -> io::Result<()> {
         let (ours, theirs) = Channel::pair()?;
-        ours.set_send_timeout(SEND_LIMIT)?;
+        let (replies, mouth) = replies::pipe()?;
         let mut command = Role::Plane.command(title(self.launch.manner));
         command.env_remove(notify::VARIABLE).stdin(Stdio::from(theirs.into_fd()));
+        if Role::of_this_process() == Role::Daemon {
+            // Whoever started us may be waiting for the end of our output.
+            command.stdout(Stdio::null());
+        }
         if self.identity.chroot.is_some()
             && let Some(zone) = zone::rule_for_environment()
         {
             command.env(zone::VARIABLE, zone);
         }
         let process = command.spawn()?;
-        let running = Running {
+        let mut running = Running {
             process,
-            channel: ours,
+            outbox: Outbox::new(ours),
+            replies,
             holds: HashSet::new(),
             since: Instant::now(),
             revived,
             serves: false,
+            silent: false,
+            dead: false,
         };
         let begin = ToPlane::Begin {
             identity: Box::new(self.identity.clone()),
             launch: Box::new(self.launch.clone()),
             open_files: self.open_files,
         };
-        running.channel.send(&begin, &[])?;
+        running.replies.due.ready();
+        running.outbox.send(&begin, &[mouth.as_fd()])?;
         self.child = Some(running);
         Ok(())
     }
@@ -155,44 +178,67 @@ impl Keeper {
     }
 
     fn tell(&mut self, message: &ToPlane) {
-        let sent = self.child.as_ref().map(|child| child.channel.send(message, &[]));
-        if let Some(Err(error)) = sent {
-            self.events
-                .push_back(Event::Alert(format!("the data plane does not listen and is ended: {error}")));
-            self.kill();
+        let sent = self.alive().map(|child| child.outbox.send(message, &[]));
+        self.listens(sent.unwrap_or(Ok(())));
+    }
+
+    /// The child, unless it was killed.
+    fn alive(&mut self) -> Option<&mut Running> {
+        self.child.as_mut().filter(|child| !child.dead)
+    }
+
+    /// Ends a child that does not take what it is sent.
+    fn listens(&mut self, sent: io::Result<()>) {
+        if let Err(error) = sent {
+            self.give_up(&format!("the data plane does not listen and is ended: {error}"));
         }
     }
 
-    /// Ends the child; its exit is then seen as any other.
+    fn give_up(&mut self, why: &str) {
+        self.events.push_back(Event::Alert(why.to_owned()));
+        self.kill();
+    }
+
+    /// Ends the child; its exit is then seen as any other. Nothing is heard or sent any more.
     fn kill(&mut self) {
         if let Some(child) = &mut self.child {
+            child.dead = true;
             // It may be gone already.
             let _ = child.process.kill();
         }
     }
 
-    fn take_messages(&mut self) {
-        while let Some(child) = &self.child {
-            match child.channel.try_receive::<FromPlane>() {
-                Ok(Some((message, _))) => self.take_message(message),
-                Ok(None) => {
-                    // It closed the channel: wait for the exit, but not for good.
+    fn send_what_waits(&mut self) {
+        let sent = self.alive().map(|child| child.outbox.flush());
+        self.listens(sent.unwrap_or(Ok(())));
+    }
+
+    fn take_replies(&mut self) {
+        for _ in 0..TURN {
+            let Some(child) = self.alive() else { return };
+            match child.replies.hear() {
+                Heard::Reply(reply) => self.take_reply(reply),
+                Heard::Nothing => return,
+                Heard::Closed => {
+                    child.silent = true;
+                    // Wait for the exit, but not for good.
                     self.kill_at.get_or_insert(Instant::now() + Duration::from_secs(1));
                     return;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    self.events.push_back(Event::Alert(format!("the data plane talks nonsense: {error}")));
-                    self.kill();
-                    return;
+                Heard::Nonsense(reason) => {
+                    return self.give_up(&format!("the data plane talks nonsense and is ended: {reason}"));
                 }
             }
         }
     }
 
-    fn take_message(&mut self, message: FromPlane) {
-        match message {
-            FromPlane::Ready => {}
+    fn take_reply(&mut self, reply: FromPlane) {
+        match reply {
+            FromPlane::Ready { unconfined: None } => {}
+            FromPlane::Ready { unconfined: Some(reason) } => {
+                let text = format!("the data plane runs without a filter of system calls: {reason}");
+                self.events.push_back(Event::Notice(text));
+            }
             FromPlane::Applied { generation } => self.applied(generation),
             FromPlane::Refused { generation, reason } => self.refused(generation, reason),
             FromPlane::Drained => {}
@@ -222,8 +268,7 @@ impl Keeper {
                 self.revive();
             }
         } else {
-            self.events.push_back(Event::Alert(format!("the data plane cannot go on: {reason}")));
-            self.kill();
+            self.give_up(&format!("the data plane cannot go on: {reason}"));
         }
     }
 
@@ -237,12 +282,8 @@ impl Keeper {
     fn reap(&mut self) {
         let Some(child) = &mut self.child else { return };
         let Ok(Some(status)) = child.process.try_wait() else { return };
-        // What it said last is still in the channel.
-        while let Some(child) = &self.child
-            && let Ok(Some((message, _))) = child.channel.try_receive::<FromPlane>()
-        {
-            self.take_message(message);
-        }
+        // What it said last is still in the pipe.
+        self.take_replies();
         let Some(child) = self.child.take() else { return };
         self.kill_at = None;
         if self.ending {
@@ -261,6 +302,10 @@ impl Keeper {
         }
     }
 
+    fn stuck_since(&self) -> Option<Instant> {
+        self.child.as_ref().filter(|child| !child.dead)?.outbox.stuck_since()
+    }
+
     fn meet_deadlines(&mut self) {
         let now = Instant::now();
         if self.kill_at.is_some_and(|at| at <= now) {
@@ -269,6 +314,10 @@ impl Keeper {
         }
         if self.trying.as_ref().is_some_and(|(_, since)| *since + APPLY_LIMIT <= now) {
             self.kill();
+        }
+        let stuck = self.stuck_since();
+        if stuck.is_some_and(|since| since + SEND_LIMIT <= now) {
+            self.listens(Err(io::ErrorKind::TimedOut.into()));
         }
         if self.start_at.is_some_and(|at| at <= now) {
             self.revive();
@@ -281,19 +330,33 @@ impl Running {
     fn hand_over(&mut self, stock: &Stock) -> io::Result<()> {
         let sockets = stock.sockets.iter().filter(|socket| !self.holds.contains(&socket.id));
         let sockets = sockets.map(|socket| (Named::Socket(socket.id), socket.fd.as_fd()));
-        let logs = stock.logs.iter().map(|(path, file)| (Named::Log(path.into()), file.as_fd()));
-        let all: Vec<_> = sockets.chain(logs).chain([(Named::Parcel, stock.parcel.as_fd())]).collect();
+        let parcel = [(Named::Parcel, stock.parcel.as_fd())];
+        let all: Vec<_> = sockets.chain(stock.named_logs()).chain(parcel).collect();
         self.send_descriptors(&all)?;
         self.holds.extend(stock.sockets.iter().map(|socket| socket.id));
-        self.channel.send(&ToPlane::Apply { generation: stock.generation }, &[])
+        self.replies.due.generation(stock.generation);
+        self.outbox.send(&ToPlane::Apply { generation: stock.generation }, &[])
     }
 
-    fn send_descriptors(&self, all: &[(Named, BorrowedFd<'_>)]) -> io::Result<()> {
+    fn send_descriptors(&mut self, all: &[(Named, BorrowedFd<'_>)]) -> io::Result<()> {
         for batch in all.chunks(BATCH) {
             let (names, fds): (Vec<_>, Vec<_>) = batch.iter().cloned().unzip();
-            self.channel.send(&ToPlane::Descriptors(names), &fds)?;
+            self.outbox.send(&ToPlane::Descriptors(names), &fds)?;
         }
         Ok(())
+    }
+
+    fn reopen(&mut self, stock: &Stock) -> io::Result<()> {
+        let all: Vec<_> = stock.named_logs().collect();
+        self.send_descriptors(&all)?;
+        self.outbox.send(&ToPlane::Reopen, &[])
+    }
+}
+
+impl Stock {
+    fn named_logs(&self) -> impl Iterator<Item = (Named, BorrowedFd<'_>)> {
+        let logs = self.logs.iter().map(|(path, file)| (Named::Log(path.into()), file.as_fd()));
+        logs.chain(self.stderr.iter().map(|file| (Named::Stderr, file.as_fd())))
     }
 }
 
@@ -308,7 +371,8 @@ impl Backend for Keeper {
             answers: candidate.answers,
         };
         let sockets = listeners.iter().flat_map(|one| one.sockets.iter().cloned()).collect();
-        let stock = parcel.pack().map(|parcel| Stock { generation, parcel, sockets, logs: candidate.logs });
+        let (logs, stderr) = (candidate.logs, candidate.stderr);
+        let stock = parcel.pack().map(|parcel| Stock { generation, parcel, sockets, logs, stderr });
         let tried = stock.and_then(|stock| self.try_stock(&stock, false).map(|()| stock));
         match tried {
             Ok(stock) => self.trying = Some((stock, Instant::now())),
@@ -320,15 +384,12 @@ impl Backend for Keeper {
         }
     }
 
-    fn reopen(&mut self, logs: &LogFiles) {
-        if let Some(good) = &mut self.good {
-            good.logs = logs.clone();
-        }
-        let Some(child) = &self.child else { return };
-        let all: Vec<_> = logs.iter().map(|(path, file)| (Named::Log(path.into()), file.as_fd())).collect();
-        match child.send_descriptors(&all) {
-            Ok(()) => self.tell(&ToPlane::Reopen),
-            Err(error) => self.events.push_back(Event::Alert(format!("logs cannot be handed over: {error}"))),
+    fn reopen(&mut self, logs: &LogFiles, stderr: Option<Arc<File>>) {
+        let Some(good) = &mut self.good else { return };
+        (good.logs, good.stderr) = (logs.clone(), stderr);
+        if let Some(child) = self.child.as_mut().filter(|child| !child.dead) {
+            let sent = child.reopen(good);
+            self.listens(sent);
         }
     }
 
@@ -340,6 +401,9 @@ impl Backend for Keeper {
         }
         // The next data plane must not find sockets that this one is told to close.
         self.good = None;
+        if let Some(child) = &mut self.child {
+            child.replies.due.drained();
+        }
         self.tell(&ToPlane::Drain { deadline });
         self.kill_at = deadline.map(|deadline| Instant::now() + deadline + GRACE);
     }
@@ -355,23 +419,33 @@ impl Backend for Keeper {
     }
 
     fn status(&mut self) {
-        self.tell(&ToPlane::Status);
+        if self.child.as_mut().is_some_and(|child| child.replies.due.status()) {
+            self.tell(&ToPlane::Status);
+        }
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.child.as_ref().map(|child| child.channel.as_fd())
+    fn fds(&self) -> Vec<PollFd<'_>> {
+        let Some(child) = self.child.as_ref().filter(|child| !child.dead) else { return Vec::new() };
+        let replies = (!child.silent).then(|| PollFd::new(&child.replies, PollFlags::IN));
+        let outbox = child.outbox.stuck_since().map(|_| PollFd::new(&child.outbox, PollFlags::OUT));
+        replies.into_iter().chain(outbox).collect()
     }
 
     fn wake_at(&self) -> Option<Instant> {
         let given_up = self.trying.as_ref().map(|(_, since)| *since + APPLY_LIMIT);
+        let deaf = self.stuck_since().map(|since| since + SEND_LIMIT);
         let told = (!self.events.is_empty()).then(Instant::now);
-        [self.kill_at, self.start_at, given_up, told].into_iter().flatten().min()
+        [self.kill_at, self.start_at, given_up, deaf, told].into_iter().flatten().min()
+    }
+
+    fn turn(&mut self) {
+        self.send_what_waits();
+        self.take_replies();
+        self.reap();
+        self.meet_deadlines();
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        self.take_messages();
-        self.reap();
-        self.meet_deadlines();
         self.events.pop_front()
     }
 }

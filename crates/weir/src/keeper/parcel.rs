@@ -26,16 +26,9 @@ pub(crate) struct Parcel {
 impl Parcel {
     /// Into a memory file that nobody can change any more.
     pub(crate) fn pack(&self) -> io::Result<OwnedFd> {
-        let mut out = Writer::default();
-        out.number(self.workers as u64);
-        out.list(&self.listeners, |out, (name, sockets)| {
-            out.bytes(name.as_bytes());
-            out.list(sockets, |out, id| out.number(id.0));
-        });
-        self.answers.encode(&mut out);
         let fd = memfd_create("weir-parcel", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut file = File::from(fd);
-        file.write_all(&out.into_bytes())?;
+        file.write_all(&self.to_bytes())?;
         let fd = OwnedFd::from(file);
         fcntl_add_seals(&fd, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
         Ok(fd)
@@ -46,8 +39,31 @@ impl Parcel {
         let file = File::from(fd);
         let mut bytes = vec![0; file.metadata()?.len() as usize];
         file.read_exact_at(&mut bytes, 0)?;
-        Self::decode(&mut Reader::new(&bytes))
+        Self::from_bytes(&bytes)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the parcel cannot be read"))
+    }
+
+    /// Encoded.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.number(self.workers as u64);
+        out.list(&self.listeners, |out, (name, sockets)| {
+            out.bytes(name.as_bytes());
+            out.list(sockets, |out, id| out.number(id.0));
+        });
+        self.answers.encode(&mut out);
+        out.into_bytes()
+    }
+
+    /// Decoded; `None` for nonsense.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Self::decode(&mut Reader::new(bytes))
+    }
+
+    /// One for the fuzzer to start from.
+    pub(crate) fn sample() -> Vec<u8> {
+        let listeners = vec![("a".into(), vec![SocketId(1), SocketId(7)]), ("b".into(), vec![])];
+        Self { workers: 3, listeners, answers: Answers::default() }.to_bytes()
     }
 
     fn decode(input: &mut Reader<'_>) -> Option<Self> {

@@ -16,8 +16,10 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::channel::{Channel, FromPlane, Named, ToPlane};
+use super::channel::{Channel, Named, ToPlane};
+use super::confine::{Part, confine};
 use super::parcel::Parcel;
+use super::replies::{FromPlane, Mouth};
 use crate::compile::store::Store;
 use crate::launch::Launch;
 use crate::life::bell::Bell;
@@ -31,15 +33,12 @@ use crate::{compile, role};
 /// What connections get when the keeper is gone.
 const ORPHAN_GRACE: Duration = Duration::from_secs(10);
 
-/// Longest reason sent back, so that it fits into a packet.
-const MAX_REASON: usize = 16 << 10;
-
 /// The whole life of the process.
 pub(crate) fn run(start: Start) -> ExitCode {
     match Worker::begin(start).and_then(|mut worker| worker.serve()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("weir: the data plane ends: {error}");
+            errln!("weir: the data plane ends: {error}");
             ExitCode::FAILURE
         }
     }
@@ -48,6 +47,8 @@ pub(crate) fn run(start: Start) -> ExitCode {
 struct Worker {
     start: Start,
     channel: Channel,
+    /// For replies; it comes with the first message.
+    mouth: Option<Mouth>,
     signals: Signals,
     parent: Option<rustix::process::Pid>,
     launch: Option<Launch>,
@@ -69,6 +70,7 @@ impl Worker {
             start,
             signals: Signals::take()?,
             channel: Channel::from_fd(role::take_stdin()?),
+            mouth: None,
             parent: rustix::process::getppid(),
             launch: None,
             options: Options { io: crate::launch::Io::Auto, open_files: 0 },
@@ -92,7 +94,7 @@ impl Worker {
             }
             self.bell.reset();
             if self.drained.1.try_recv().is_ok() {
-                return self.channel.send(&FromPlane::Drained, &[]);
+                return self.say(FromPlane::Drained);
             }
             match self.channel.try_receive::<ToPlane>() {
                 Ok(Some((message, fds))) => {
@@ -119,6 +121,13 @@ impl Worker {
         }
     }
 
+    fn say(&mut self, reply: FromPlane) -> io::Result<()> {
+        match &mut self.mouth {
+            Some(mouth) => mouth.say(reply),
+            None => Err(io::Error::other("the keeper sent no pipe for replies")),
+        }
+    }
+
     /// False when the process is to end.
     fn obey(&mut self, message: ToPlane, fds: Vec<OwnedFd>) -> io::Result<bool> {
         match message {
@@ -126,11 +135,13 @@ impl Worker {
                 role::name_process(crate::cli::program_name(launch.manner));
                 become_identity(&identity).map_err(io::Error::other)?;
                 tie_to_parent();
+                let unconfined = confine(Part::Plane(launch.io), launch.sandbox).err();
                 self.options = Options { io: launch.io, open_files };
                 self.launch = Some(*launch);
-                self.channel.send(&FromPlane::Ready, &[])?;
+                self.mouth = fds.into_iter().next().map(Mouth::new);
+                self.say(FromPlane::Ready { unconfined: unconfined.map(|error| error.to_string()) })?;
             }
-            ToPlane::Descriptors(names) => self.keep(names, fds),
+            ToPlane::Descriptors(names) => self.keep(names, fds)?,
             ToPlane::Apply { generation } => self.apply(generation)?,
             ToPlane::Reopen => {
                 let logs = std::mem::take(&mut self.logs);
@@ -148,20 +159,22 @@ impl Worker {
             ToPlane::Status => {
                 let text =
                     self.plane.as_ref().map_or_else(|| "not serving yet".into(), |plane| plane.status());
-                self.channel.send(&FromPlane::Status(text), &[])?;
+                self.say(FromPlane::Status(text))?;
             }
         }
         Ok(true)
     }
 
-    fn keep(&mut self, names: Vec<Named>, fds: Vec<OwnedFd>) {
+    fn keep(&mut self, names: Vec<Named>, fds: Vec<OwnedFd>) -> io::Result<()> {
         for (name, fd) in names.into_iter().zip(fds) {
             match name {
                 Named::Socket(id) => drop(self.sockets.insert(id, Arc::new(fd))),
                 Named::Log(path) => self.logs.insert(path, Arc::new(File::from(fd))),
                 Named::Parcel => self.parcel = Some(fd),
+                Named::Stderr => rustix::stdio::dup2_stderr(fd)?,
             }
         }
+        Ok(())
     }
 
     fn apply(&mut self, generation: u64) -> io::Result<()> {
@@ -169,12 +182,9 @@ impl Worker {
         self.keep_only_current();
         let answer = match tried {
             Ok(()) => FromPlane::Applied { generation },
-            Err(mut reason) => {
-                reason.truncate(reason.floor_char_boundary(MAX_REASON));
-                FromPlane::Refused { generation, reason }
-            }
+            Err(reason) => FromPlane::Refused { generation, reason },
         };
-        self.channel.send(&answer, &[])
+        self.say(answer)
     }
 
     fn try_apply(&mut self, generation: u64) -> Result<(), String> {

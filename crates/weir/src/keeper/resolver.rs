@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::compile::resolve::{BUDGET, parse_answers};
+use super::confine::{Part, confine};
+use crate::compile::resolve::{self, BUDGET, parse_answers};
+use crate::launch::Sandbox;
 use crate::life::notify;
 use crate::role::Role;
 
@@ -21,15 +23,21 @@ use crate::role::Role;
 const MAX_ANSWER: usize = 16 << 20;
 
 /// Looks up all names as `uid` and `gid`; names without an answer have no addresses.
-pub(crate) fn resolve_as(uid: u32, gid: u32, names: &[String]) -> BTreeMap<String, Vec<IpAddr>> {
-    let answer = run(uid, gid, names).unwrap_or_default();
+pub(crate) fn resolve_as(
+    uid: u32,
+    gid: u32,
+    sandbox: Sandbox,
+    names: &[String],
+) -> BTreeMap<String, Vec<IpAddr>> {
+    let answer = run(uid, gid, sandbox, names).unwrap_or_default();
     parse_answers(names, &answer)
 }
 
-fn run(uid: u32, gid: u32, names: &[String]) -> io::Result<Vec<u8>> {
+fn run(uid: u32, gid: u32, sandbox: Sandbox, names: &[String]) -> io::Result<Vec<u8>> {
     let mut child = Role::Resolver
         .command("weir: resolver")
         .env_remove(notify::VARIABLE)
+        .env(Sandbox::VARIABLE, sandbox.word())
         .uid(uid)
         .gid(gid)
         .stdin(Stdio::piped())
@@ -62,4 +70,12 @@ fn converse(child: &mut Child, names: &[String]) -> io::Result<Vec<u8>> {
         }
     }
     Err(io::ErrorKind::TimedOut.into())
+}
+
+/// The whole life of that process.
+pub(crate) fn helper() -> io::Result<()> {
+    nix::sys::prctl::set_no_new_privs()?;
+    // Without the filter it still has no rights.
+    let _ = confine(Part::Resolver, Sandbox::from_environment());
+    resolve::helper()
 }

@@ -5,10 +5,11 @@
 //! Driven by: `life::master`. Implemented by `life::local` (same process) and `keeper::child` (another one).
 //! Why: one life cycle serves both; an application that takes a while never stops signals from being taken.
 
-use std::os::fd::BorrowedFd;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::PollFd;
 use weir_model::Model;
 use weir_plan::Plan;
 
@@ -25,6 +26,8 @@ pub(crate) struct Candidate {
     pub(crate) answers: Answers,
     pub(crate) sockets: Sockets,
     pub(crate) logs: LogFiles,
+    /// Where another process's standard error goes, unless it stays what it is.
+    pub(crate) stderr: Option<Arc<File>>,
 }
 
 /// What a backend tells.
@@ -47,17 +50,20 @@ pub(crate) trait Backend {
     /// Begins to change over; `Applied` or `Refused` follows.
     fn apply(&mut self, candidate: Candidate);
     /// Writes to other log files from now on.
-    fn reopen(&mut self, logs: &LogFiles);
+    fn reopen(&mut self, logs: &LogFiles, stderr: Option<Arc<File>>);
     /// Ends when all is done, or at the deadline; `Ended` follows.
     fn drain(&mut self, deadline: Option<Duration>);
     /// Ends now; `Ended` follows.
     fn stop(&mut self);
     /// A line about what is going on follows as a `Notice`.
     fn status(&mut self);
-    /// Readable when an event may be there.
-    fn fd(&self) -> Option<BorrowedFd<'_>>;
-    /// When `next_event` wants to be called even if nothing is readable.
+    /// What to wait for: when one of them is ready, a turn is due.
+    fn fds(&self) -> Vec<PollFd<'_>>;
+    /// When a turn is due even if nothing is ready.
     fn wake_at(&self) -> Option<Instant>;
-    /// The next event. Call it until `None` whenever `fd` is readable, `wake_at` has come or a child has ended.
+    /// Looks after what has happened, in bounded time: what is left over makes `fds` ready again. A turn is due, too,
+    /// when a child has ended.
+    fn turn(&mut self);
+    /// The next event. Call it until `None` after each turn.
     fn next_event(&mut self) -> Option<Event>;
 }

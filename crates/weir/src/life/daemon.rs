@@ -6,9 +6,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::{ExitCode, Stdio};
 
+use crate::launch::Manner;
 use crate::role::{Role, take_stdin};
 
 /// Starts the background process, and waits until it serves or ends. It prints why by itself.
@@ -35,22 +36,29 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Takes the pipe from standard input and leaves the terminal's session.
-    pub(crate) fn begin() -> io::Result<Self> {
+    /// Takes the pipe from standard input and leaves the terminal's session. In HAProxy's manner what is logged to
+    /// standard output is lost from here on, as there.
+    pub(crate) fn begin(manner: Manner) -> io::Result<Self> {
+        if manner == Manner::Haproxy {
+            rustix::stdio::dup2_stdout(nowhere()?)?;
+        }
         let pipe = File::from(take_stdin()?);
         // Fails only for a leader of a group, which a fresh child is not.
         let _ = nix::unistd::setsid();
         Ok(Self { pipe })
     }
 
-    /// Tells the parent that we serve, and leaves its outputs: standard error goes on into `log`, if there is one.
-    pub(crate) fn tell(mut self, log: Option<&File>) -> io::Result<()> {
-        let nowhere = File::options().read(true).write(true).open("/dev/null")?;
-        rustix::stdio::dup2_stdout(&nowhere)?;
-        match log {
-            Some(log) => rustix::stdio::dup2_stderr(log.as_fd())?,
-            None => rustix::stdio::dup2_stderr(&nowhere)?,
+    /// Tells the parent that we serve, and leaves its outputs; standard error stays where there is no other for it.
+    pub(crate) fn tell(mut self, stderr: Option<&File>) -> io::Result<()> {
+        rustix::stdio::dup2_stdout(nowhere()?)?;
+        if let Some(stderr) = stderr {
+            rustix::stdio::dup2_stderr(stderr)?;
         }
         self.pipe.write_all(b"0")
     }
+}
+
+/// What keeps nothing.
+pub(crate) fn nowhere() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
 }

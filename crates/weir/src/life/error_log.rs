@@ -14,6 +14,7 @@ use weir_diag::{Diagnostic, Severity, Sources};
 use weir_expr::settings::LogLevel;
 use weir_model::{LogTarget, Model, SyslogServer};
 
+use super::daemon;
 use super::logs::LogFiles;
 use crate::launch::Manner;
 use crate::report;
@@ -93,6 +94,24 @@ impl ErrorLog {
     }
 }
 
+/// What standard error is for a process in the background: the first error log that is a file, as nginx has it; what it
+/// was (`None`) where the configuration logs to standard error itself; else nothing, and in HAProxy's manner always.
+pub(crate) fn stderr_in_background(
+    manner: Manner,
+    model: &Model,
+    files: &LogFiles,
+) -> std::io::Result<Option<Arc<File>>> {
+    let logs = model.process.error_logs.iter().filter(|_| manner != Manner::Haproxy);
+    for log in logs {
+        match &log.target {
+            LogTarget::Stderr => return Ok(None),
+            LogTarget::File(path) if files.file(path).is_some() => return Ok(files.file(path)),
+            _ => {}
+        }
+    }
+    daemon::nowhere().map(|file| Some(Arc::new(file)))
+}
+
 /// RFC 3164, without the host name: the local daemon adds it.
 fn send_syslog(
     server: &SyslogServer,
@@ -106,7 +125,12 @@ fn send_syslog(
     let packet = format!("<{priority}>{now} {tag}[{}]: {text}", std::process::id());
     match server {
         SyslogServer::Udp(to) => send_udp(*to, packet.as_bytes()),
-        SyslogServer::Unix(path) => UnixDatagram::unbound()?.send_to(packet.as_bytes(), path).map(drop),
+        SyslogServer::Unix(path) => {
+            let socket = UnixDatagram::unbound()?;
+            // A daemon that does not read costs the line, never the keeper's attention.
+            socket.set_nonblocking(true)?;
+            socket.send_to(packet.as_bytes(), path).map(drop)
+        }
         // Looked up by the data plane; a keeper does not speak to name servers.
         SyslogServer::Name(..) => Ok(()),
     }

@@ -5,10 +5,13 @@
 //! Driven by: `life::master`.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
 
 use super::backend::{Backend, Candidate, Event};
 use super::bell::Bell;
@@ -63,7 +66,8 @@ impl Backend for Local {
         self.tell(event);
     }
 
-    fn reopen(&mut self, logs: &LogFiles) {
+    /// Standard error is the master's own.
+    fn reopen(&mut self, logs: &LogFiles, _: Option<Arc<File>>) {
         if let Some(plane) = &self.plane {
             plane.reopen_logs(logs.clone());
         }
@@ -95,20 +99,23 @@ impl Backend for Local {
         self.tell(Event::Notice(text));
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bell.as_fd())
+    fn fds(&self) -> Vec<PollFd<'_>> {
+        vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)]
     }
 
     fn wake_at(&self) -> Option<Instant> {
         None
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn turn(&mut self) {
         // Reading resets the bell; what it was rung for is looked at below, whoever rang.
         self.bell.reset();
         if self.drained.1.try_recv().is_ok() {
             self.events.push_back(Event::Ended);
         }
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 }

@@ -1,7 +1,7 @@
 //! The loop that the process lives in.
 //!
 //! Owns: what is in force (sockets, logs, pid file, generation), and what is being tried.
-//! Never: blocks for long: the data plane is told and tells later, so signals are always taken.
+//! Never: blocks for long: the data plane is told and tells later, so signals are always taken, and taken first.
 //! Driven by: signals, `weir reload`, the backend's events.
 //!
 //! ```text
@@ -10,6 +10,8 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ use super::privileges::Identity;
 use super::reload::{self, Prepared};
 use super::signals::{Order, Signals, order_of};
 use super::sockets::{Change, SocketTable};
+use super::start;
 use crate::launch::{Launch, Manner, OldOnes};
 use crate::report;
 
@@ -122,6 +125,7 @@ impl Master {
             while let Some(asker) = self.control.next() {
                 self.reload(Some(asker));
             }
+            self.backend.turn();
             while let Some(event) = self.backend.next_event() {
                 if self.take_event(event) {
                     return ExitCode::from(self.exit);
@@ -134,9 +138,9 @@ impl Master {
     fn wait(&self) {
         let limit = self.backend.wake_at().map(|at| at.saturating_duration_since(Instant::now()));
         let limit = limit.and_then(|limit| limit.try_into().ok());
-        let fds = [Some(self.signals.as_fd()), self.backend.fd(), self.control.fd()];
-        let mut fds: Vec<_> =
-            fds.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let mut fds = self.backend.fds();
+        let own = [Some(self.signals.as_fd()), self.control.fd()];
+        fds.extend(own.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         // An interrupted wait is a wait that ended: everything is looked at anyway.
         let _ = poll(&mut fds, limit.as_ref());
     }
@@ -204,6 +208,7 @@ impl Master {
         if first {
             return self.opened();
         }
+        self.move_stderr();
         let text = match tried.warnings {
             0 => format!("configuration {} is in force", tried.generation),
             n => format!("configuration {} is in force, with {n} warnings", tried.generation),
@@ -227,19 +232,24 @@ impl Master {
         self.error_log.line(LogLevel::Notice, &format!("weir {} serves{shape}", env!("CARGO_PKG_VERSION")));
         self.notify.ready();
         if let Some(ready) = self.ready.take()
-            && let Err(error) = ready.tell(self.error_file().as_deref())
+            && let Err(error) = self.stderr().and_then(|stderr| ready.tell(stderr.as_deref()))
         {
             self.error_log.line(LogLevel::Alert, &format!("the starting process cannot be told: {error}"));
         }
         Ok(())
     }
 
-    /// The file that standard error goes on in once detached.
-    fn error_file(&self) -> Option<Arc<std::fs::File>> {
-        self.model.process.error_logs.iter().find_map(|log| match &log.target {
-            weir_model::LogTarget::File(path) => self.logs.file(path),
-            _ => None,
-        })
+    /// The file that standard error goes on in, if this process runs in the background and has one.
+    fn stderr(&self) -> io::Result<Option<Arc<File>>> {
+        start::background_stderr(self.launch.manner, &self.model, &self.logs)
+    }
+
+    /// Leaves a log that was renamed.
+    fn move_stderr(&self) -> Option<Arc<File>> {
+        let stderr = self.stderr().ok().flatten()?;
+        // Where that fails it stays the old file.
+        let _ = rustix::stdio::dup2_stderr(&*stderr);
+        Some(stderr)
     }
 
     fn write_pid_file(&mut self) -> Result<(), String> {
@@ -339,7 +349,8 @@ impl Master {
         }
         self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
         self.error_log.line(LogLevel::Notice, "logs are open again");
-        self.backend.reopen(&self.logs);
+        let stderr = self.move_stderr();
+        self.backend.reopen(&self.logs, stderr);
     }
 
     fn drain(&mut self, deadline: Option<Duration>) {

@@ -60,7 +60,10 @@ pub(crate) fn prepare(launch: &Launch, table: &SocketTable, old: &Model, generat
         return Outcome { prepared: None, findings, sources };
     }
     let sockets = table.listing(&wanted, &change);
-    let candidate = Candidate { generation, workers, model, plan: plan.into(), answers, sockets, logs };
+    // Where that fails it stays the file before.
+    let stderr = start::background_stderr(launch.manner, &model, &logs).unwrap_or_default();
+    let candidate =
+        Candidate { generation, workers, model, plan: plan.into(), answers, sockets, logs, stderr };
     Outcome { prepared: Some(Prepared { candidate, change }), findings, sources }
 }
 

@@ -4,15 +4,21 @@
 //! Never: prints success before ports are bound.
 //! Driven by: `cli`.
 
+use std::fs::File;
+use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Severity, Sources, has_errors};
 use weir_model::Model;
+use weir_rt::confine::close_inherited;
 
 use super::backend::{Backend, Candidate};
 use super::daemon::{self, Ready};
+use super::error_log;
 use super::folders;
+use super::inherited;
 use super::limits::{OpenFiles, raise_open_files};
 use super::local::Local;
 use super::logs::LogFiles;
@@ -49,11 +55,13 @@ pub(crate) fn start(launch: Launch, parts: Start) -> ExitCode {
 
 fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
     let manner = launch.manner;
+    // Without /proc they stay open, as they would have before.
+    let _ = close_inherited(|number| inherited::is_wanted(&launch, number));
     // Before any thread: names may be looked up in threads soon.
     let signals = Signals::take().map_err(|error| say(manner, &format!("cannot take signals: {error}")))?;
     let detached = Role::of_this_process() == Role::Daemon;
     let ready = match detached {
-        true => Some(Ready::begin().map_err(|error| say(manner, &format!("cannot detach: {error}")))?),
+        true => Some(Ready::begin(manner).map_err(|error| say(manner, &format!("cannot detach: {error}")))?),
         false => None,
     };
     let store = Store::disk();
@@ -62,6 +70,7 @@ fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
         // Lowering is left to the process that will run it.
         return daemon::detach().map_err(|error| say(manner, &format!("cannot detach: {error}")));
     }
+    let look_up = |model: &Model, names: &[String]| look_up(&launch, model, names);
     let compiled = compile::finish(understood, &launch, &store, look_up);
     if detached {
         let shown = std::env::args().next().unwrap_or_default();
@@ -85,6 +94,7 @@ fn serve(
     let open_files = raise_open_files(compiled.model.process.open_files);
     compiled.diagnostics.extend(open_files_warning(&compiled.model, open_files));
     compiled.diagnostics.extend(user_warning(&compiled.model, manner));
+    compiled.diagnostics.extend(root_warning(&compiled.model, manner));
     report::print(manner, &compiled.diagnostics, &compiled.sources, launch.quiet);
     let sources = compiled.sources.clone();
     let fail = |findings: Vec<Diagnostic>| {
@@ -109,7 +119,9 @@ fn serve(
     }
     report::print(manner, &failures, &sources, launch.quiet);
     let sockets = table.listing(&wanted, &change);
-    let candidate = Candidate { generation: 1, workers, model, plan, answers, sockets, logs };
+    let stderr = background_stderr(manner, &model, &logs)
+        .map_err(|error| say(manner, &format!("cannot detach: {error}")))?;
+    let candidate = Candidate { generation: 1, workers, model, plan, answers, sockets, logs, stderr };
     let backend = backend(&launch, parts, identity.as_ref(), open_files, &candidate.model)
         .map_err(|error| say(manner, &error))?;
     let mut master = Master::new(launch, signals, backend, identity, table);
@@ -117,17 +129,33 @@ fn serve(
     Ok(master.run())
 }
 
+/// Where standard error goes if this process runs in the background, and does not keep the one it was started with.
+pub(crate) fn background_stderr(
+    manner: Manner,
+    model: &Model,
+    logs: &LogFiles,
+) -> io::Result<Option<Arc<File>>> {
+    match Role::of_this_process() {
+        Role::Daemon => error_log::stderr_in_background(manner, model, logs),
+        _ => Ok(None),
+    }
+}
+
 /// Reads the configuration as the process that was started: names are looked up here, too, unless this is root with
 /// somebody else to be.
 pub(crate) fn read(launch: &Launch) -> (Compiled, Answers) {
     let store = Store::disk();
-    let compiled = compile::compile_resolved(launch, &store, look_up);
+    let compiled = compile::compile_resolved(launch, &store, |model, names| look_up(launch, model, names));
     (compiled, store.into_answers())
 }
 
-fn look_up(model: &Model, names: &[String]) -> std::collections::BTreeMap<String, Vec<std::net::IpAddr>> {
+fn look_up(
+    launch: &Launch,
+    model: &Model,
+    names: &[String],
+) -> std::collections::BTreeMap<String, Vec<std::net::IpAddr>> {
     match privileges::wanted(&model.process) {
-        Ok(Some(Identity { uid, gid, .. })) => resolve_as(uid, gid, names),
+        Ok(Some(Identity { uid, gid, .. })) => resolve_as(uid, gid, launch.sandbox, names),
         _ => resolve_all(names, BUDGET),
     }
 }
@@ -167,9 +195,7 @@ pub(crate) fn haproxy_has_nothing_to_do(compiled: &Compiled) -> bool {
 
 pub(crate) fn say_nothing_to_do(launch: &Launch) -> Failed {
     if !launch.quiet {
-        println!(
-            "Configuration file has no error but will not start (no listener) => exit({NOTHING_TO_DO})."
-        );
+        outln!("Configuration file has no error but will not start (no listener) => exit({NOTHING_TO_DO}).");
     }
     Failed(NOTHING_TO_DO)
 }
@@ -211,4 +237,16 @@ fn user_warning(model: &Model, manner: Manner) -> Option<Diagnostic> {
         Diagnostic::warning("process::user-ignored", "only root can become another user; `user` is ignored")
             .at(span),
     )
+}
+
+/// nginx and HAProxy take a user where their file names none, or leave it to their packages; `weir run` stays who it is.
+fn root_warning(model: &Model, manner: Manner) -> Option<Diagnostic> {
+    let (process, us) = (&model.process, nix::unistd::Uid::effective());
+    if manner != Manner::Weir || !us.is_root() || process.user.is_some() {
+        return None;
+    }
+    let title = "this runs as root, and the file names no user: whoever breaks in is root";
+    let help =
+        "name one, at the top of an nginx.conf `user www-data;`, in `global` of a haproxy.cfg `user haproxy`";
+    Some(Diagnostic::warning("process::runs-as-root", title).help(help))
 }

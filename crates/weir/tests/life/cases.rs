@@ -286,7 +286,7 @@ fn haproxy_becomes_whom_its_file_names() {
 }
 
 /// These cases need another user to become. As root of nothing but a namespace there is none, and that is said.
-fn other_user(name: &str) -> bool {
+pub(crate) fn other_user(name: &str) -> bool {
     let possible = is_root();
     if !possible {
         eprintln!("{name}: only the machine's root can become another user; not tested here");

@@ -1,0 +1,144 @@
+//! The data plane under a keeper, with everything given up that it has no use for, does all its work.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+
+use weir_testkit::dns::{NameAnswer, NameServer};
+use weir_testkit::process::UnixSignal as Signal;
+use weir_testkit::{Certificate, Client, Io, Proxy, Request, Running, both_drivers, eventually};
+
+const CONF: &str = "user nobody nogroup; worker_processes {workers};
+    error_log {dir}/error.log info; events {} http {
+    access_log {dir}/access.log; gzip on; gzip_types *; resolver {dns} ipv6=off;
+    client_body_temp_path {dir}/body 1; client_body_buffer_size 16k; client_max_body_size 10m;
+    proxy_temp_path {dir}/proxy; proxy_buffers 4 4k; proxy_buffer_size 4k; proxy_busy_buffers_size 8k;
+    upstream u { server unix:{dir}/up.sock; keepalive 4; }
+    server { listen 127.0.0.1:{port}; root {dir}/html;
+        listen 127.0.0.1:{port_tls} ssl; ssl_certificate {dir}/c.crt; ssl_certificate_key {dir}/c.key;
+        location /list/ { autoindex on; }
+        location /up { proxy_pass http://u; }
+        location /by-name { set $to origin.test:{tcp}; proxy_pass http://$to; }
+        location /own { access_log {dir}/logs/$arg_name.log; return 200 own; }
+    } }";
+
+/// Answers each request with the length of its body, in as many bytes as the path's number says.
+fn origin(mut stream: impl Read + Write) {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 64 << 10];
+    loop {
+        let head = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        let text = head.map(|at| String::from_utf8_lossy(&bytes[..at]).to_lowercase());
+        let length = text.as_ref().map(|text| {
+            let line = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+            line.map_or(0, |n| n.parse::<usize>().unwrap())
+        });
+        if let (Some(head), Some(text), Some(length)) = (head, text, length)
+            && bytes.len() >= head + 4 + length
+        {
+            let wanted = text.split(['?', ' ']).nth(2).and_then(|n| n.parse().ok()).unwrap_or(0);
+            let body = format!("{length}{}", "x".repeat(wanted));
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+            bytes.drain(..head + 4 + length);
+            continue;
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+        }
+    }
+}
+
+struct Scene {
+    proxy: Running,
+    certificate: Certificate,
+    text: String,
+    _names: NameServer,
+}
+
+fn start(io: Io) -> Scene {
+    let certificate = Certificate::p256(&["localhost"]);
+    let names = NameServer::start();
+    names.tell("origin.test", NameAnswer::Addresses(vec![std::net::Ipv4Addr::LOCALHOST], 60));
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = CONF.replace("{dns}", &names.address().to_string());
+    let text = text.replace("{tcp}", &tcp.local_addr().unwrap().port().to_string());
+    std::thread::spawn(move || {
+        tcp.incoming().flatten().for_each(|stream| drop(std::thread::spawn(|| origin(stream))));
+    });
+    let big: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let proxy = Proxy::nginx(&text.replace("{workers}", "2"))
+        .io(io)
+        .certificate("c", &certificate)
+        .file("html/small", "small")
+        .file("html/big", big)
+        .file("html/list/entry", "x")
+        .file("logs/keep", "")
+        .start();
+    let everyone = PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(proxy.dir().join("logs"), everyone).unwrap();
+    let socket = proxy.dir().join("up.sock");
+    let unix = UnixListener::bind(&socket).unwrap();
+    std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o777)).unwrap();
+    std::thread::spawn(move || {
+        unix.incoming().flatten().for_each(|stream| drop(std::thread::spawn(|| origin(stream))));
+    });
+    Scene { proxy, certificate, text, _names: names }
+}
+
+fn does_all_its_work(scene: &Scene) {
+    let proxy = &scene.proxy;
+    let mut client = Client::connect(proxy);
+    client.get("/small").expect_status(200).expect_body("small");
+    assert_eq!(client.get("/big").expect_status(200).body.len(), 1_000_000);
+    assert!(client.get("/list/").expect_status(200).text().contains("entry"));
+    let zipped = client.request(&Request::get("/big").header("Accept-Encoding", "gzip"));
+    zipped.expect_status(200).expect_header("Content-Encoding", "gzip");
+    // Bodies that go to disk, in both directions.
+    client.request(&Request::post("/up", vec![b'a'; 2 << 20])).expect_status(200).expect_body("2097152");
+    assert_eq!(client.get("/up?3000000").expect_status(200).body.len(), 3_000_001);
+    client.get("/by-name").expect_status(200).expect_body("0");
+    let mut tls = Client::tls_trusting(proxy.port_of("port_tls"), &scene.certificate);
+    tls.get("/small").expect_status(200).expect_body("small");
+    assert_eq!(tls.get("/big").expect_status(200).body.len(), 1_000_000);
+    client.get("/own?name=one").expect_status(200);
+    proxy.wait_for_file("logs/one.log", "GET /own?name=one");
+    proxy.wait_for_file("access.log", "GET /by-name");
+}
+
+/// The states of the data plane, a child of the process.
+fn status_of_the_data_plane(proxy: &Running) -> Option<String> {
+    let pid = proxy.pid();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let child = children.split_whitespace().next()?;
+    std::fs::read_to_string(format!("/proc/{child}/status")).ok()
+}
+
+both_drivers! {
+    fn a_confined_data_plane_does_all_its_work(io: Io) {
+        let mut scene = start(io);
+        does_all_its_work(&scene);
+        if let Some(status) = status_of_the_data_plane(&scene.proxy) {
+            assert!(status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1"), "{status}");
+        } else {
+            assert!(!rustix::process::geteuid().is_root(), "root has a keeper");
+        }
+        // Further workers, a log that was rotated, and paths that were not there before.
+        scene.proxy.write("html/list/later/new", "new");
+        let text = scene.text.replace("{workers}", "4").replace("location /list/ ", "location /list/later { root {dir}/html; } location /list/ ");
+        scene.proxy.reload(&text);
+        std::fs::rename(scene.proxy.dir().join("access.log"), scene.proxy.dir().join("access.log.1")).unwrap();
+        scene.proxy.process().signal(Signal::USR1);
+        eventually("the new log", || scene.proxy.dir().join("access.log").exists().then_some(()));
+        does_all_its_work(&scene);
+        Client::connect(&scene.proxy).get("/list/later/new").expect_status(200).expect_body("new");
+        let errors = std::fs::read_to_string(scene.proxy.dir().join("error.log")).unwrap();
+        let refused = ["not implemented", "os error 38", "not permitted", "emerg", "crit", "alert"];
+        assert!(!refused.iter().any(|word| errors.contains(word)), "{errors}");
+    }
+}
