@@ -1,7 +1,9 @@
-# The commands of the README. Each installs what it needs, asks nothing, and hands over to `cargo xtask`.
+# The commands of the README. Each installs what it needs, asks nothing, and hands over to the program `xtask`.
 
 CARGO ?= cargo
 XTASK := $(CARGO) run --quiet --package xtask --
+# Where cargo puts what it builds: as `cargo run` chooses features anew, it would build half of it again.
+BUILT = $(shell $(CARGO) metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug
 
 .PHONY: all demo test dist bench lint tidy fuzz clean
 
@@ -10,12 +12,14 @@ all:
 
 # Three web servers and a load balancer; ONCE=1 ends after the table and fails if a request did. DEMO="--seconds 10" passes options on.
 demo:
-	$(XTASK) demo $(if $(ONCE),--once) $(DEMO)
+	@echo "Building Weir and its demo: about 250 crates, a few minutes the first time."
+	$(CARGO) build --package weir --package xtask
+	$(BUILT)/xtask demo --weir $(BUILT)/weir $(if $(ONCE),--once) $(DEMO)
 
 # All tests. The binary first: tests of other crates start it too.
 test:
-	$(XTASK) deps
 	$(CARGO) build --workspace --all-targets
+	$(BUILT)/xtask deps
 	$(CARGO) test --workspace --all-targets --no-fail-fast
 	$(CARGO) test --workspace --doc
 

@@ -29,7 +29,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("lab", &["loadgen"]),
     ("weir", &["*"]),
     ("testkit", &[]),
-    ("xtask", &["testkit", "lab", "http", "wire", "nginx", "haproxy"]),
+    ("xtask", &["*"]),
 ];
 
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.

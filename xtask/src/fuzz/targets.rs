@@ -19,7 +19,9 @@ pub(super) fn all() -> Vec<Target> {
         weir_http::fuzzing::TARGETS.iter().map(|&(name, run)| Target { name, corpus: http(name), run });
     let h2 = weir_wire::h2::fuzzing::TARGETS.iter();
     let h2 = h2.map(|&(name, run)| Target { name, corpus: weir_wire::h2::fuzzing::corpus(name), run });
-    let mut all: Vec<Target> = http.chain(h2).collect();
+    let own = weir::fuzzing::TARGETS.iter();
+    let own = own.map(|&(name, run)| Target { name, corpus: weir::fuzzing::corpus(name), run });
+    let mut all: Vec<Target> = http.chain(h2).chain(own).collect();
     all.push(Target { name: "nginx_conf", corpus: texts(NGINX, ".conf"), run: weir_nginx::fuzzing::config });
     all.push(Target { name: "nginx_ciphers", corpus: texts(CIPHERS, ".none"), run: ciphers });
     all.push(Target {
