@@ -25,7 +25,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("telemetry", &["control"]),
     ("engine", &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr"]),
     ("admin", &["model", "control", "telemetry"]),
-    ("loadgen", &["wire", "rt", "http"]),
+    ("loadgen", &["wire", "rt", "http", "expr"]),
     ("lab", &["loadgen"]),
     ("weir", &["*"]),
     ("testkit", &[]),

@@ -45,6 +45,7 @@ use worker::{count, memory, shared, snapshot};
 pub use eval::vars::NGINX_LANGUAGE;
 pub use logging::{LogFile, LogFiles};
 pub use worker::options::{EngineOptions, Page, PageRequest, Pages};
+pub use worker::tls::{client_tls_faults, server_tls_faults};
 
 /// A listening socket, named so that it is known again.
 pub struct Socket {

@@ -1,6 +1,6 @@
 //! The alphabet that `model` and `plan` share: variables, templates, and settings that hold no names.
 //!
-//! Owns: [`Var`], [`Template`], the plain setting groups of [`settings`].
+//! Owns: [`Var`], [`Template`], the plain setting groups of [`settings`], OpenSSL's words about TLS ([`ciphers`]).
 //! Never: computes a value, resolves a name, knows a configuration language.
 //! Driven by: front ends write these with names ([`Named`]), `lower` turns names into [`Slot`]s, the engine reads them.
 //! Why: a variable's meaning is stated once. What differs between "as meant" and "as run" is only how a
@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ciphers;
 mod convert;
 pub mod settings;
 mod template;

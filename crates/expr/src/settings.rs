@@ -289,6 +289,8 @@ pub enum ClientVerify {
     Optional,
     /// Must be given and verify (`on`).
     Required,
+    /// Asked; authorities may be unknown, and what else is wrong is not forgiven (`optional_no_ca`).
+    OptionalNoCa,
 }
 
 /// PROXY protocol versions (haproxy.org, proxy-protocol.txt).

@@ -9,9 +9,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use weir_rt::{
-    ClientTls, ClientTlsConfig, IoChoice, TlsVersion, resolve_groups, resolve_suites, resolve_suites13,
-};
+use weir_expr::ciphers;
+use weir_rt::{ClientTls, ClientTlsConfig, IoChoice, TlsVersion};
 
 use weir_wire::h2::ALPN;
 
@@ -355,7 +354,7 @@ fn resolve(target: &Target, options: &Options) -> Result<Vec<SocketAddr>, String
 fn tls(options: &Options) -> Result<ClientTls, String> {
     let (mut suites12, mut suites13) = (None, None);
     if let Some(list) = &options.suites {
-        let (old, new) = (resolve_suites(list).usable, resolve_suites13(list).usable);
+        let ciphers::Selection { suites: old, suites13: new, .. } = ciphers::select(list);
         if old.is_empty() && new.is_empty() {
             return Err(format!("`{list}` names no suite that can be used here"));
         }
@@ -366,13 +365,13 @@ fn tls(options: &Options) -> Result<ClientTls, String> {
     let groups = match &options.curves {
         None => None,
         Some(list) => {
-            let resolved = resolve_groups(list);
-            if let Some(refused) = resolved.refused.first() {
-                return Err(format!(
-                    "`{refused}` is no curve that can be used here: X25519, P-256, P-384 are"
-                ));
-            }
-            Some(resolved.usable)
+            let known = |name: &str| {
+                ciphers::group(name).map(str::to_owned).ok_or_else(|| {
+                    format!("`{name}` is no curve that can be used here: X25519, P-256, P-384 are")
+                })
+            };
+            let names = list.split([':', ',', ' ']).filter(|name| !name.is_empty());
+            Some(names.map(known).collect::<Result<Vec<_>, _>>()?)
         }
     };
     ClientTls::new(ClientTlsConfig {

@@ -204,24 +204,26 @@ impl<'m> Cx<'m> {
         }
     }
 
-    pub(crate) fn tls_ix(&mut self, identity: TlsIdentity) -> TlsIx {
+    /// The index of an identity, and whether it is a new one.
+    pub(crate) fn tls_ix(&mut self, identity: TlsIdentity) -> (TlsIx, bool) {
         if let Some(&ix) = self.identities.get(&identity) {
-            return ix;
+            return (ix, false);
         }
         let ix = TlsIx(self.plan.tls.len() as u32);
         self.identities.insert(identity.clone(), ix);
         self.plan.tls.push(identity);
-        ix
+        (ix, true)
     }
 
-    pub(crate) fn upstream_tls_ix(&mut self, config: UpstreamTls) -> UpstreamTlsIx {
+    /// As [`Cx::tls_ix`].
+    pub(crate) fn upstream_tls_ix(&mut self, config: UpstreamTls) -> (UpstreamTlsIx, bool) {
         if let Some(&ix) = self.upstreams.get(&config) {
-            return ix;
+            return (ix, false);
         }
         let ix = UpstreamTlsIx(self.plan.upstream_tls.len() as u32);
         self.upstreams.insert(config.clone(), ix);
         self.plan.upstream_tls.push(config);
-        ix
+        (ix, true)
     }
 }
 

@@ -220,8 +220,8 @@ impl<'m> Cx<'m> {
             verify: tls.verify,
             send_name: tls.send_name,
             any_name: tls.any_name,
-            ca: tls.ca.as_deref().and_then(|path| self.certificates("the CA file", path)),
-            crl: tls.crl.as_deref().and_then(|path| self.pem("the revocation list", path)),
+            ca: tls.ca.as_ref().and_then(|file| self.authorities("the CA file", file)),
+            crl: tls.crl.as_ref().and_then(|file| self.list(file)),
             depth: tls.depth,
             certificate: tls.certificate.as_ref().and_then(|certificate| self.certificate(certificate)),
             versions: tls.versions.clone(),
@@ -229,10 +229,19 @@ impl<'m> Cx<'m> {
             session_reuse: tls.session_reuse,
             alpn: tls.alpn.clone(),
         };
-        UpstreamTlsUse {
-            config: self.upstream_tls_ix(config),
-            name: self.optional_template(tls.name.as_ref()),
+        let (config, new) = self.upstream_tls_ix(config);
+        if new {
+            let faults = self.resources.client_tls_faults(self.plan.upstream_tls(config));
+            self.report_faults(
+                faults,
+                &crate::tls::Files {
+                    certificates: tls.certificate.as_slice(),
+                    ca: tls.ca.as_slice(),
+                    list: tls.crl.as_ref(),
+                },
+            );
         }
+        UpstreamTlsUse { config, name: self.optional_template(tls.name.as_ref()) }
     }
 
     pub(crate) fn resolver(&mut self, resolver: &'m model::Resolver) -> Arc<plan::Resolver> {

@@ -1,6 +1,6 @@
 //! What a configuration refers to outside of itself: files and host names.
 //!
-//! Owns: the trait through which both are given, and the plain implementation for the local machine.
+//! Owns: the trait through which both are given, and TLS is tried, and the plain implementation for the local machine.
 //! Never: looks a name up; the caller did, with its own time limit.
 //! Driven by: `weir` (through the keeper, once privileges were dropped), tests.
 
@@ -10,14 +10,25 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use weir_model::{EndpointAddress, LogTarget, Model, SyslogServer};
+use weir_plan::{TlsFault, TlsIdentity, UpstreamTls};
 
-/// Files and addresses.
+/// Files and addresses, and the making of TLS.
 pub trait Resources {
     /// The content of a file: a certificate, a key, a CA, an error page.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// The addresses of a host name, in the resolver's order; empty if it did not resolve.
     fn addresses(&self, host: &str) -> Vec<IpAddr>;
+
+    /// What is wrong with TLS towards clients, found by building what would run. Whoever can build none finds nothing.
+    fn server_tls_faults(&self, _identity: &TlsIdentity) -> Vec<TlsFault> {
+        Vec::new()
+    }
+
+    /// As [`Resources::server_tls_faults`], towards endpoints.
+    fn client_tls_faults(&self, _tls: &UpstreamTls) -> Vec<TlsFault> {
+        Vec::new()
+    }
 }
 
 /// Files of this machine, and addresses that were looked up before.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use weir_diag::Origin;
 use weir_expr::settings::{ClientVerify, TlsVersion};
 
@@ -38,14 +38,17 @@ pub struct TlsIdentity {
     pub suites: Vec<String>,
     /// TLS 1.3 suites in order; empty: all.
     pub suites13: Vec<String>,
+    /// The order of `suites` decides, not the client's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub prefer_server_order: bool,
     /// Key-exchange groups in order, OpenSSL spelling; empty: default.
     pub curves: Vec<String>,
     /// Client certificates.
     pub verify: ClientVerify,
-    /// Trusted CAs for them (PEM).
-    pub client_ca: Vec<PathBuf>,
-    /// Revocation list (PEM).
-    pub client_crl: Option<PathBuf>,
+    /// Trusted CAs for them.
+    pub client_ca: Vec<PemFile>,
+    /// Revocation list.
+    pub client_crl: Option<PemFile>,
     /// The most issuers between a client's certificate and its authority, where limited (`ssl_verify_depth`).
     pub client_depth: Option<usize>,
     /// Refuse every handshake for these names (`ssl_reject_handshake`).
@@ -56,6 +59,21 @@ pub struct TlsIdentity {
     pub record_size: Option<u64>,
 }
 
+/// A file of certificates or revocation lists, PEM.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PemFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Serialize for PemFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.path.serialize(serializer)
+    }
+}
+
 /// A chain and its key in PEM files; one file may hold both.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Certificate {
@@ -63,9 +81,15 @@ pub struct Certificate {
     pub chain: PathBuf,
     /// Private key; PKCS#8, SEC1 or PKCS#1.
     pub key: PathBuf,
-    /// Where it was written.
+    /// Pass phrases to try, one a line, if the key is encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passwords: Option<PemFile>,
+    /// Where the chain was written.
     #[serde(skip)]
     pub origin: Origin,
+    /// Where the key was, if elsewhere.
+    #[serde(skip)]
+    pub key_origin: Origin,
 }
 
 /// TLS towards an endpoint.
@@ -75,10 +99,10 @@ pub struct UpstreamTls {
     pub verify: bool,
     /// The certificate may be for any name (HAProxy without `sni` and `verifyhost`).
     pub any_name: bool,
-    /// Trusted CAs (PEM).
-    pub ca: Option<PathBuf>,
-    /// Revocation list (PEM).
-    pub crl: Option<PathBuf>,
+    /// Trusted CAs.
+    pub ca: Option<PemFile>,
+    /// Revocation list.
+    pub crl: Option<PemFile>,
     /// The most issuers between the certificate and its authority, where limited (`proxy_ssl_verify_depth`).
     pub depth: Option<usize>,
     /// Send SNI.

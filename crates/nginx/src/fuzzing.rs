@@ -16,8 +16,3 @@ pub fn config(bytes: &[u8]) {
     let _ = crate::dump(&loaded);
     looks_like(&String::from_utf8_lossy(bytes));
 }
-
-/// Resolves an arbitrary cipher string.
-pub fn cipher_string(text: &str) {
-    let _ = crate::ciphers::select(text);
-}

@@ -15,7 +15,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod ciphers;
 mod decode;
 mod files;
 #[doc(hidden)]

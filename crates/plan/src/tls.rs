@@ -41,6 +41,9 @@ pub struct TlsIdentity {
     pub suites: Vec<String>,
     /// TLS 1.3 suites in order; empty: all.
     pub suites13: Vec<String>,
+    /// The order of `suites` decides, not the client's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub prefer_server_order: bool,
     /// Key-exchange groups in order, OpenSSL spelling; empty: default.
     pub curves: Vec<String>,
     /// Client certificates.
@@ -66,6 +69,35 @@ pub struct Certificate {
     pub chain: Pem,
     /// Private key.
     pub key: PrivateKey,
+    /// Pass phrases to try, one a line, if the key is encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passwords: Option<PrivateKey>,
+}
+
+/// What is wrong with TLS settings, found by building what would run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFault {
+    /// Where.
+    pub part: TlsPart,
+    /// The file it is in, if it is in one.
+    pub path: PathBuf,
+    /// What, in the words of whoever builds it.
+    pub why: String,
+}
+
+/// A part of [`TlsIdentity`] or [`UpstreamTls`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsPart {
+    /// The chain of a certificate.
+    Chain,
+    /// A key.
+    Key,
+    /// A file of authorities.
+    Authority,
+    /// The revocation list.
+    List,
+    /// Suites, groups and versions, or how all of it fits together.
+    Settings,
 }
 
 /// Content of a PEM file that holds no secret, or whose secret is not printed.
@@ -89,7 +121,7 @@ impl Serialize for Pem {
     }
 }
 
-/// Content of a key file. Neither `Debug` nor a printed plan shows it.
+/// Content of a key file, or of one of pass phrases. Neither `Debug` nor a printed plan shows it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PrivateKey {
     /// Where it was read, for messages.

@@ -63,6 +63,7 @@ fn tls(cert: &str, key: &str) -> ServerTls {
     let pair = CertKey {
         chain_pem: std::fs::read(cert).expect("a certificate"),
         key_pem: std::fs::read(key).expect("a key"),
+        passwords: Vec::new(),
         names: Vec::new(),
         default: true,
     };

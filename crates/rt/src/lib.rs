@@ -94,12 +94,12 @@ pub use runtime::{
 pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, sleep, sleep_until, timeout};
+pub use tls::fuzzing as tls_fuzzing;
 pub use tls::tls_library;
 pub use tls::{
     AcceptError, CertFailure, CertInfo, CertKey, ClientAuth, ClientAuthMode, ClientCert, ClientHello,
-    ClientTls, ClientTlsConfig, Digest, Resolved, ServerTls, ServerTlsConfig, ServerVerify, SessionCache,
-    Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated, openssl_name,
-    resolve_groups, resolve_suites, resolve_suites13, usable_suites,
+    ClientTls, ClientTlsConfig, Digest, ServerTls, ServerTlsConfig, ServerVerify, SessionCache, Tickets,
+    TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated,
 };
 pub use weigh::{Weighed, sendfile_pays, weigh_sendfile, weighed};
 

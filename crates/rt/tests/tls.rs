@@ -39,6 +39,7 @@ impl Authority {
         CertKey {
             chain_pem: cert.pem().into_bytes(),
             key_pem: key.serialize_pem().into_bytes(),
+            passwords: vec![],
             names,
             default: false,
         }
@@ -368,7 +369,8 @@ fn a_self_signed_client_certificate_can_be_trusted_itself() {
         let mut params = CertificateParams::new(vec!["me".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let chain_pem = params.self_signed(&key).unwrap().pem().into_bytes();
-        CertKey { chain_pem, key_pem: key.serialize_pem().into_bytes(), names: vec![], default: false }
+        let key_pem = key.serialize_pem().into_bytes();
+        CertKey { chain_pem, key_pem, passwords: vec![], names: vec![], default: false }
     };
     let (mine, foreign) = (own(), own());
     let auth = ClientAuth {
@@ -528,10 +530,9 @@ fn clients_of_old_versions_are_told_which_it_is() {
 #[test]
 fn alpn_suites_and_rejection() {
     let authority = Authority::new();
-    let suites = resolve_suites("ECDHE-ECDSA-CHACHA20-POLY1305");
     let tls = ServerTls::new(ServerTlsConfig {
         alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-        suites12: Some(suites.usable),
+        suites12: Some(vec!["ECDHE-ECDSA-CHACHA20-POLY1305".to_owned()]),
         max_version: TlsVersion::Tls12,
         ..server(vec![authority.pair(&["localhost"])])
     })

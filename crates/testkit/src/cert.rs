@@ -10,7 +10,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RevokedCertParams, RsaKeySize,
     SerialNumber, date_time_ymd,
 };
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, pem::PemObject};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,6 +73,12 @@ impl Certificate {
     #[must_use]
     pub fn key_pem(&self) -> &str {
         &self.key
+    }
+
+    /// This chain with the key of another certificate: what a thief who has no key can show.
+    #[must_use]
+    pub fn with_key_of(&self, other: &Self) -> Self {
+        Self { key: other.key.clone(), ..self.clone() }
     }
 
     /// What a client has to trust to accept the chain.
@@ -237,6 +243,14 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, name);
         (params, key)
     }
+}
+
+/// The first certificate or revocation list of a PEM text, DER.
+#[must_use]
+pub fn der_of(pem: &str) -> Option<Vec<u8>> {
+    let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).map(|der| der.to_vec());
+    let list = || CertificateRevocationListDer::from_pem_slice(pem.as_bytes()).map(|der| der.to_vec());
+    certificate.or_else(|_| list()).ok()
 }
 
 fn serial_of(params: &CertificateParams) -> u64 {

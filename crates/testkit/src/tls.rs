@@ -110,7 +110,11 @@ impl TlsOptions {
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some(id) => {
-                builder.with_client_auth_cert(id.chain_der(), id.key_der()).expect("the kit's keys fit")
+                // Not `with_client_auth_cert`: whether the key fits is what a test may be about.
+                let key =
+                    provider().key_provider.load_private_key(id.key_der()).expect("the kit's keys are keys");
+                let pair = rustls::sign::CertifiedKey::new(id.chain_der(), key);
+                builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(pair)))
             }
         };
         config.alpn_protocols.clone_from(&self.alpn);

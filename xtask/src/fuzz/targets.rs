@@ -23,7 +23,14 @@ pub(super) fn all() -> Vec<Target> {
     let own = own.map(|&(name, run)| Target { name, corpus: weir::fuzzing::corpus(name), run });
     let mut all: Vec<Target> = http.chain(h2).chain(own).collect();
     all.push(Target { name: "nginx_conf", corpus: texts(NGINX, ".conf"), run: weir_nginx::fuzzing::config });
-    all.push(Target { name: "nginx_ciphers", corpus: texts(CIPHERS, ".none"), run: ciphers });
+    all.push(Target { name: "ciphers", corpus: texts(CIPHERS, ".none"), run: ciphers });
+    all.push(Target { name: "certificate", corpus: certificates(), run: weir_rt::tls_fuzzing::certificate });
+    all.push(Target { name: "private_key", corpus: texts(KEYS, ".none"), run: weir_rt::tls_fuzzing::key });
+    all.push(Target {
+        name: "client_hello",
+        corpus: vec![CLIENT_HELLO.to_vec()],
+        run: weir_rt::tls_fuzzing::hello,
+    });
     all.push(Target {
         name: "haproxy_cfg",
         corpus: texts(HAPROXY, ".cfg"),
@@ -33,7 +40,7 @@ pub(super) fn all() -> Vec<Target> {
 }
 
 fn ciphers(bytes: &[u8]) {
-    weir_nginx::fuzzing::cipher_string(&String::from_utf8_lossy(bytes));
+    let _ = weir_expr::ciphers::select(&String::from_utf8_lossy(bytes));
 }
 
 /// The words given, and this repository's own examples whose names end so.
@@ -59,6 +66,27 @@ const NGINX: &[&str] = &[
     "http { types { text/html html htm; } limit_req_zone $binary_remote_addr zone=r:10m rate=5r/s; server { limit_req zone=r burst=10 nodelay; auth_basic 'x'; allow 10.0.0.0/8; deny all; satisfy any; gzip on; gzip_types *; set $a \"${b}c\"; resolver 127.0.0.1 valid=30s; fastcgi_pass unix:/p.sock; fastcgi_param A $b if_not_empty; } }",
     "stream { map $ssl_preread_server_name $n { a b; } upstream s { hash $remote_addr consistent; server 1.2.3.4:5; } server { listen 53 udp; proxy_pass $n; proxy_timeout 3s; } server { listen 1 proxy_protocol; proxy_pass s; proxy_protocol on; } }",
 ];
+
+/// Certificates and a list of revoked ones, DER.
+fn certificates() -> Vec<Vec<u8>> {
+    let root = weir_testkit::Authority::root("root");
+    let one = root.certificate(&["one.test"]);
+    let texts = [VERSION1.to_owned(), one.chain_pem().to_owned(), root.revocations(&[one.serial()], true)];
+    texts.iter().filter_map(|pem| weir_testkit::cert::der_of(pem)).collect()
+}
+
+/// Of version 1, as `openssl x509 -req` makes it.
+const VERSION1: &str = "-----BEGIN CERTIFICATE-----\nMIIBEzCBuQIUQKqsBd6z2wbTAlHtWoLITaROV+gwCgYIKoZIzj0EAwIwDDEKMAgG\nA1UEAwwBYTAeFw0yNjExMjIxNTE1NDBaFw0zNjExMTkxNTE1NDBaMAwxCjAIBgNV\nBAMMAWEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATFaiScfrAxxLwh6VKYdlE8\ny1JOT8C6slsjD2JBYCIyCT8/+5BMk7GtNDq7l6Vsbce5HwVireRH8Zli3hDk5ox4\nMAoGCCqGSM49BAMCA0kAMEYCIQCJvQqRtGMGJ2jd7r/m1fQy2RJqs5K7Z25BHv6G\nDn/czwIhALOMCW2rIoJhflfcIUeU+2ZxIyTyaNNx4mPEK7VitTWv\n-----END CERTIFICATE-----\n";
+
+/// Forms of encrypted keys. Nothing is in them.
+const KEYS: &[&str] = &[
+    "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMGowVgYJKoZIhvcNAQUNMEkwKAYJKoZIhvcNAQUMMBsECAAAAAAAAAAAAgEBMAwGCCqGSIb3DQIJBQAwHQYJYIZIAWUDBAEqBBAAAAAAAAAAAAAAAAAAAAAABBAAAAAAAAAAAAAAAAAAAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\nAAAAAAAAAAAAAAAAAAAAAA==\n-----END RSA PRIVATE KEY-----\n",
+    "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: DES-EDE3-CBC,0011223344556677\n\nAAAAAAAAAAAAAAAAAAAAAA==\n-----END EC PRIVATE KEY-----\n",
+];
+
+/// With a name, TLS 1.3 and the signal of a fallback.
+const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x00\x47\x01\x00\x00\x43\x03\x03\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x00\x00\x04\x13\x01\x56\x00\x01\x00\x00\x16\x00\x00\x00\x0b\x00\x09\x00\x00\x06\x61\x2e\x74\x65\x73\x74\x00\x2b\x00\x03\x02\x03\x04";
 
 const CIPHERS: &[&str] = &[
     "HIGH:!aNULL:!MD5",

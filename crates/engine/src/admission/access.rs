@@ -107,11 +107,14 @@ pub(crate) fn certificate(exchange: &Exchange, ix: ListenerIx, tls: &ListenerTls
     }
     if !holds(wanted) {
         // Nothing was shown to the very site, and nothing need be: no authority makes a difference to that.
-        let nothing = matches!(facts.verified, Verified::None) && verify == ClientVerify::Optional;
+        let nothing = matches!(facts.verified, Verified::None) && verify != ClientVerify::Required;
         return (!nothing || facts.verified_by.is_none() || met() != wanted).then_some(421);
     }
     match (facts.verified, verify) {
-        (Verified::Success, _) | (Verified::None, ClientVerify::Optional) => None,
+        (Verified::Success, _) | (Verified::None, ClientVerify::Optional | ClientVerify::OptionalNoCa) => {
+            None
+        }
+        (Verified::Failed(failure), ClientVerify::OptionalNoCa) if failure.is_of_authority() => None,
         (Verified::None, _) => Some(496),
         (Verified::Failed(_), _) => Some(495),
     }

@@ -54,6 +54,14 @@ pub(crate) async fn settle(
     let accepted = timer.run(weir_rt::ServerTls::accept_after(stream, ahead.take(), select)).await;
     match accepted {
         Ok(Ok(stream)) => {
+            let cert = stream.client_cert().and_then(|cert| cert.failure);
+            if matches!(listener.service, Service::Tcp(_))
+                && cert.is_some_and(|failure| !failure.is_of_authority())
+            {
+                // HTTP would say so; here the connection is all there is to refuse.
+                worker.counters.handshake_failed(client.listener);
+                return None;
+            }
             client.end_handshakes();
             client.tls = Some(Box::new(facts(&stream)));
             worker.counters.handshake(client.listener, stream.resumed());

@@ -14,6 +14,7 @@ pub(crate) mod prepared;
 pub(crate) mod race;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
+pub(crate) mod tls;
 pub(crate) mod watch;
 
 use std::any::Any;

@@ -289,9 +289,10 @@ impl Binder<'_> {
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
             curves: curves.map_or_else(Vec::new, |word| word.text.split(':').map(str::to_owned).collect()),
             verify: self.verify(own, ca.as_ref()),
-            client_ca: ca.iter().map(|word| tls::path(word.as_str(), base.as_ref())).collect(),
+            client_ca: ca.iter().map(|word| tls::pem_file(word, base.as_ref())).collect(),
             client_depth: None,
-            client_crl: own.value("crl-file").map(|word| tls::path(word.as_str(), base.as_ref())),
+            client_crl: own.value("crl-file").map(|word| tls::pem_file(word, base.as_ref())),
+            prefer_server_order: ![own, defaults].iter().any(|words| words.has("prefer-client-ciphers")),
             alpn: alpn.unwrap_or_default(),
             ..TlsIdentity::default()
         }

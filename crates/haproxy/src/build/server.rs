@@ -221,9 +221,9 @@ impl Servers<'_> {
             verify,
             // As there: the name is looked at where one is sent or asked for.
             any_name: sni.is_none() && verify_host.is_none(),
-            ca: ca.map(|word| tls::path(word.as_str(), base.as_ref())),
+            ca: ca.map(|word| tls::pem_file(word, base.as_ref())),
             depth: None,
-            crl: parameters.value("crl-file").map(|word| tls::path(word.as_str(), base.as_ref())),
+            crl: parameters.value("crl-file").map(|word| tls::pem_file(word, base.as_ref())),
             send_name: sni.is_some(),
             name: verify_host.filter(|_| sni.is_none()).or(sni).or(host),
             certificate,

@@ -1,6 +1,6 @@
 //! TLS words: versions, suites, certificates.
 //!
-//! Owns: OpenSSL's cipher strings as lists of the suites Weir speaks, version bounds, where certificates lie.
+//! Owns: what a cipher string that leaves little is told, version bounds, where certificates lie.
 //! Never: reads a key.
 //! Why: rustls speaks TLS 1.2 with ECDHE and AEAD only. A list of which something usable remains is a warning where
 //! something was named and lost; one of which nothing remains is an error.
@@ -8,146 +8,45 @@
 use std::path::{Path, PathBuf};
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::ciphers;
 use weir_expr::settings::TlsVersion;
-use weir_model::Certificate;
+use weir_model::{Certificate, PemFile};
 
 use super::parameters::Parameters;
 use crate::Files;
 use crate::findings::Findings;
 use crate::read::Word;
 
-/// TLS 1.2 suites that Weir speaks, by OpenSSL's names, with the words of cipher strings that mean them.
-const SUITES: &[(&str, &str, &[&str])] = &[
-    (
-        "ECDHE-ECDSA-AES256-GCM-SHA384",
-        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-        &["ECDSA", "aECDSA", "AES", "AES256", "AESGCM", "SHA384"],
-    ),
-    (
-        "ECDHE-RSA-AES256-GCM-SHA384",
-        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-        &["aRSA", "RSA-AUTH", "AES", "AES256", "AESGCM", "SHA384"],
-    ),
-    (
-        "ECDHE-ECDSA-CHACHA20-POLY1305",
-        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-        &["ECDSA", "aECDSA", "CHACHA20"],
-    ),
-    (
-        "ECDHE-RSA-CHACHA20-POLY1305",
-        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-        &["aRSA", "RSA-AUTH", "CHACHA20"],
-    ),
-    (
-        "ECDHE-ECDSA-AES128-GCM-SHA256",
-        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-        &["ECDSA", "aECDSA", "AES", "AES128", "AESGCM", "SHA256"],
-    ),
-    (
-        "ECDHE-RSA-AES128-GCM-SHA256",
-        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-        &["aRSA", "RSA-AUTH", "AES", "AES128", "AESGCM", "SHA256"],
-    ),
-];
-
-/// Words that every one of these suites is.
-const ALL_OF: &[&str] = &[
-    "ALL",
-    "HIGH",
-    "DEFAULT",
-    "COMPLEMENTOFDEFAULT",
-    "ECDHE",
-    "EECDH",
-    "kECDHE",
-    "kEECDH",
-    "TLSv1.2",
-    "SECURE",
-    "FIPS",
-];
-
-const SUITES13: &[&str] =
-    &["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
-
-fn means(word: &str) -> Vec<usize> {
-    let one = |part: &str| -> Vec<usize> {
-        (0..SUITES.len())
-            .filter(|&at| {
-                let (name, iana, words) = SUITES[at];
-                name == part || iana == part || ALL_OF.contains(&part) || words.contains(&part)
-            })
-            .collect()
-    };
-    let mut parts = word.split('+').map(one);
-    let first = parts.next().unwrap_or_default();
-    parts.fold(first, |both, part| both.into_iter().filter(|at| part.contains(at)).collect())
-}
-
 /// Suites of a cipher string, in order. Empty only if nothing usable was named (reported).
 pub(crate) fn suites(word: &Word, findings: &mut Findings) -> Vec<String> {
-    let mut chosen: Vec<usize> = Vec::new();
-    let mut banned: Vec<usize> = Vec::new();
-    let mut lost: Vec<&str> = Vec::new();
-    for item in word.text.split([':', ',', ' ']).filter(|item| !item.is_empty()) {
-        let (mark, name) = match item.as_bytes()[0] {
-            mark @ (b'!' | b'-' | b'+') => (mark, &item[1..]),
-            b'@' => continue,
-            _ => (b' ', item),
-        };
-        let named = means(name);
-        match mark {
-            b'!' => {
-                chosen.retain(|at| !named.contains(at));
-                banned.extend(named);
-            }
-            b'-' => chosen.retain(|at| !named.contains(at)),
-            b'+' => {
-                let (back, front): (Vec<usize>, Vec<usize>) =
-                    chosen.iter().partition(|at| named.contains(at));
-                chosen = front.into_iter().chain(back).collect();
-            }
-            _ => {
-                if named.is_empty() && !SUITES13.contains(&name) {
-                    lost.push(name);
-                }
-                let new: Vec<usize> =
-                    named.into_iter().filter(|at| !chosen.contains(at) && !banned.contains(at)).collect();
-                chosen.extend(new);
-            }
-        }
-    }
-    let names: Vec<&str> = SUITES.iter().map(|&(name, ..)| name).collect();
-    if chosen.is_empty() {
+    let chosen = ciphers::select(word.as_str());
+    if chosen.suites.is_empty() {
+        let names: Vec<&str> = ciphers::usable().collect();
         findings.push(
             Diagnostic::error("haproxy::no-suite-left", "none of these TLS 1.2 suites is spoken here")
                 .at(word.span)
                 .help("suites without forward secrecy or without AEAD (static RSA, CBC, such as AES256-SHA) are never spoken")
                 .help(format!("those that are: {}", names.join(", "))),
         );
-    } else if !lost.is_empty() {
-        let (few, more) =
-            (lost.iter().take(4).copied().collect::<Vec<_>>().join(", "), lost.len().saturating_sub(4));
+    } else if !chosen.lost.is_empty() {
+        let few: Vec<&str> = chosen.lost.iter().take(4).map(String::as_str).collect();
+        let more = chosen.lost.len() - few.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        findings.push(
-            Diagnostic::warning(
-                "haproxy::suites-left-out",
-                format!("TLS 1.2 suites that are not spoken are left out: {few}{more}"),
-            )
-            .at(word.span),
-        );
+        let title = format!("TLS 1.2 suites that are not spoken are left out: {}{more}", few.join(", "));
+        findings.push(Diagnostic::warning("haproxy::suites-left-out", title).at(word.span));
     }
-    chosen.into_iter().map(|at| SUITES[at].0.to_owned()).collect()
+    chosen.suites
 }
 
 /// TLS 1.3 suites of a list, in order.
 pub(crate) fn suites13(word: &Word, findings: &mut Findings) -> Vec<String> {
-    let named: Vec<&str> = word.text.split(':').filter(|name| !name.is_empty()).collect();
-    let chosen: Vec<String> =
-        named.iter().filter(|name| SUITES13.contains(name)).map(|name| (*name).to_owned()).collect();
+    let chosen = ciphers::select(word.as_str()).suites13;
     if chosen.is_empty() {
+        let names: Vec<&str> = ciphers::usable13().collect();
         findings.push(
             Diagnostic::error("haproxy::no-suite-left", "none of these TLS 1.3 suites is spoken here")
                 .at(word.span)
-                .help(format!("those that are: {}", SUITES13.join(", "))),
+                .help(format!("those that are: {}", names.join(", "))),
         );
     }
     chosen
@@ -219,6 +118,11 @@ pub(crate) fn path(text: &str, base: Option<&PathBuf>) -> PathBuf {
     }
 }
 
+/// A file of authorities or lists.
+pub(crate) fn pem_file(word: &Word, base: Option<&PathBuf>) -> PemFile {
+    PemFile { path: path(word.as_str(), base), origin: Some(word.span) }
+}
+
 /// The certificates of `crt`: a file, or every one of a folder.
 pub(crate) fn certificates(
     word: &Word,
@@ -261,7 +165,7 @@ pub(crate) fn certificate(chain: PathBuf, span: Span, files: &dyn Files) -> Cert
         Ok(false) if files.read(&beside).is_ok() => beside,
         _ => chain.clone(),
     };
-    Certificate { chain, key, origin: Some(span) }
+    Certificate { chain, key, passwords: None, origin: Some(span), key_origin: None }
 }
 
 #[cfg(test)]

@@ -105,12 +105,7 @@ pub(crate) const BIND: &[Parameter] = &[
         Tuning("ticket keys are made by Weir and survive reloads"),
     ),
     parameter("allow-0rtt", 0, "Takes early data.", Tuning("early data is not taken; clients send it again")),
-    parameter(
-        "prefer-client-ciphers",
-        0,
-        "Clients choose the suite.",
-        Tuning("the server's order of suites holds"),
-    ),
+    parameter("prefer-client-ciphers", 0, "Clients choose the suite.", Built),
     parameter(
         "ech",
         1,

@@ -191,7 +191,13 @@ fn the_rate_limit_is_no_user_variable() {
 }
 
 fn tls(chain: &str, key: &str) -> ListenerTls {
-    let certificate = Certificate { chain: chain.into(), key: key.into(), origin: span(5, 9) };
+    let certificate = Certificate {
+        chain: chain.into(),
+        key: key.into(),
+        passwords: None,
+        origin: span(5, 9),
+        key_origin: None,
+    };
     ListenerTls {
         default: TlsIdentity {
             certificates: vec![certificate],

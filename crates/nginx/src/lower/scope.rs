@@ -15,7 +15,7 @@ use weir_model::settings::{
 };
 use weir_model::{
     Access, AccessLog, AccessRule, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam, HeaderEdit,
-    LimitConn, LimitReq, Listing, ListingFormat, RealIp, RealIpSource, RedirectRewrite, Resolver,
+    LimitConn, LimitReq, Listing, ListingFormat, PemFile, RealIp, RealIpSource, RedirectRewrite, Resolver,
     StaticFiles, Template, UpstreamTls, Who,
 };
 
@@ -116,7 +116,8 @@ pub(crate) enum RedirectSpec {
 pub(crate) struct UpstreamTlsScope {
     pub tls: UpstreamTls,
     pub certificate: Option<(String, Span)>,
-    pub key: Option<String>,
+    pub key: Option<(String, Span)>,
+    pub passwords: Option<PemFile>,
 }
 
 /// Settings that every gateway has (`proxy_*`, `fastcgi_*`).
@@ -225,9 +226,11 @@ pub(crate) struct TlsScope {
     pub verify_span: Option<Span>,
     /// A certificate or key was written that cannot be used, which was told.
     pub broken: bool,
-    pub client_ca: Option<String>,
-    pub trusted_ca: Option<String>,
-    pub client_crl: Option<String>,
+    pub client_ca: Option<PemFile>,
+    pub trusted_ca: Option<PemFile>,
+    pub client_crl: Option<PemFile>,
+    pub passwords: Option<PemFile>,
+    pub prefer_server_order: bool,
     pub verify_depth: usize,
     pub reject: bool,
     pub tickets: bool,
@@ -251,6 +254,8 @@ impl Default for TlsScope {
             client_ca: None,
             trusted_ca: None,
             client_crl: None,
+            passwords: None,
+            prefer_server_order: false,
             verify_depth: super::tls::VERIFY_DEPTH,
             reject: false,
             tickets: true,
@@ -268,10 +273,12 @@ impl TlsScope {
             .items()
             .iter()
             .zip(self.keys.items().iter())
-            .map(|((chain, span), (key, _))| Certificate {
+            .map(|((chain, span), (key, key_span))| Certificate {
                 chain: path(chain),
                 key: path(key),
+                passwords: self.passwords.clone(),
                 origin: Some(*span),
+                key_origin: Some(*key_span),
             })
             .collect()
     }

@@ -1,16 +1,15 @@
 //! Words about TLS with clients.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
-use weir_model::TlsIdentity;
+use weir_expr::ciphers::{Protocol, group, protocol, select};
 use weir_model::settings::{ClientVerify, TlsVersion};
+use weir_model::{PemFile, TlsIdentity};
 
 use super::args::on;
 use super::scope::{Level, TlsScope};
 use super::{Lowering, Scope};
-use crate::ciphers::{Protocol, group, protocol, select};
 use crate::tree::Directive;
 use crate::value;
 
@@ -92,6 +91,11 @@ pub(crate) fn add_certificate(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: 
     if usable {
         tls.certificates.push(level, (d.arg(0).to_owned(), d.span));
     }
+}
+
+/// A file of certificates, lists or pass phrases that a directive names.
+pub(crate) fn pem_file(lo: &Lowering<'_>, d: &Directive) -> Option<PemFile> {
+    Some(PemFile { path: lo.conf_path(d.arg(0)), origin: Some(d.span) })
 }
 
 pub(crate) fn add_key(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
@@ -191,16 +195,13 @@ pub(crate) fn set_curves(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directiv
     tls.curves = curves;
 }
 
-pub(crate) fn set_verify(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+pub(crate) fn set_verify(_: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
     tls.verify_span = Some(d.span);
     tls.verify = match d.arg(0) {
         "on" => ClientVerify::Required,
         "optional" => ClientVerify::Optional,
-        "off" => ClientVerify::Off,
-        _ => {
-            let text = "client certificates of unknown CAs (`optional_no_ca`) are not supported yet";
-            return lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
-        }
+        "optional_no_ca" => ClientVerify::OptionalNoCa,
+        _ => ClientVerify::Off,
     };
 }
 
@@ -265,10 +266,11 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>) -> Option<Tls
         versions: tls.versions.clone().unwrap_or_else(|| vec![TlsVersion::V1_2, TlsVersion::V1_3]),
         suites: tls.suites.clone(),
         suites13: tls.suites13.clone(),
+        prefer_server_order: tls.prefer_server_order,
         curves: tls.curves.clone(),
         verify: tls.verify,
         client_ca: client_ca(lo, tls),
-        client_crl: tls.client_crl.as_ref().map(|path| lo.conf_path(path)),
+        client_crl: tls.client_crl.clone(),
         client_depth: Some(tls.verify_depth),
         reject: tls.reject,
         alpn: Vec::new(),
@@ -281,7 +283,7 @@ pub(crate) fn asking(lo: &mut Lowering<'_>, of: &TlsIdentity, tls: &TlsScope) ->
     (tls.verify != ClientVerify::Off).then(|| TlsIdentity {
         verify: tls.verify,
         client_ca: client_ca(lo, tls),
-        client_crl: tls.client_crl.as_ref().map(|path| lo.conf_path(path)),
+        client_crl: tls.client_crl.clone(),
         client_depth: Some(tls.verify_depth),
         ..of.clone()
     })
@@ -295,12 +297,12 @@ fn no_key(lo: &mut Lowering<'_>, name: &str, span: Span) {
 }
 
 /// CAs of client certificates: those named to clients, and those only trusted.
-fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Vec<PathBuf> {
+fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Vec<PemFile> {
     if tls.verify == ClientVerify::Off {
         return Vec::new();
     }
-    let files: Vec<_> = tls.client_ca.iter().chain(&tls.trusted_ca).map(|path| lo.conf_path(path)).collect();
-    if files.is_empty() {
+    let files: Vec<_> = tls.client_ca.iter().chain(&tls.trusted_ca).cloned().collect();
+    if files.is_empty() && tls.verify != ClientVerify::OptionalNoCa {
         let text = "`ssl_verify_client` needs `ssl_client_certificate`, the CAs of client certificates";
         if lo.diagnostics.iter().all(|d| d.title != text) {
             let found = Diagnostic::error("nginx::no-client-ca", text);

@@ -1,11 +1,11 @@
 //! TLS towards upstreams.
 
 use weir_diag::Diagnostic;
+use weir_expr::ciphers::select;
 use weir_model::{Certificate, UpstreamTls};
 
 use super::scope::UpstreamTlsScope;
 use super::{Lowering, Scope};
-use crate::ciphers::select;
 use crate::tree::Directive;
 
 pub(crate) fn protocols(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
@@ -35,13 +35,19 @@ pub(crate) fn set_ciphers(lo: &mut Lowering<'_>, tls: &mut UpstreamTlsScope, d: 
 pub(crate) fn finish(lo: &mut Lowering<'_>, scope: &UpstreamTlsScope) -> UpstreamTls {
     let mut tls = scope.tls.clone();
     match (&scope.certificate, &scope.key) {
-        (Some((chain, span)), Some(key)) if !chain.is_empty() => {
+        (Some((chain, span)), Some((key, key_span))) if !chain.is_empty() => {
             if chain.contains('$') || key.contains('$') {
                 let text = "certificates named by variables are not supported yet";
                 lo.report(Diagnostic::error("nginx::not-built", text).at(*span));
             }
             let (chain, key) = (lo.conf_path(chain), lo.conf_path(key));
-            tls.certificate = Some(Certificate { chain, key, origin: Some(*span) });
+            tls.certificate = Some(Certificate {
+                chain,
+                key,
+                passwords: scope.passwords.clone(),
+                origin: Some(*span),
+                key_origin: Some(*key_span),
+            });
         }
         (Some((chain, span)), None) if !chain.is_empty() => {
             let text = "`proxy_ssl_certificate` needs `proxy_ssl_certificate_key`";

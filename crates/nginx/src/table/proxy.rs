@@ -6,6 +6,7 @@ use super::entry::Kind::{Flag, Number, OneOf, Size, Text};
 use super::entry::places::{HSL, LIX};
 use super::entry::{Entry, MANY};
 use crate::lower::args::{count, on};
+use crate::lower::tls::pem_file;
 use crate::lower::{proxy, upstream_tls};
 
 const CACHE: &str = "caching is not built yet; every request goes to the upstream";
@@ -53,9 +54,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_ssl_verify", HSL, Flag, "off", "Verifies upstreams' certificates.")
         .scope(|_, s, d| s.proxy_tls().tls.verify = on(d)),
     Entry::one("proxy_ssl_trusted_certificate", HSL, Text, "", "Trusted CAs.")
-        .scope(|lo, s, d| s.proxy_tls().tls.ca = Some(lo.conf_path(d.arg(0)))),
+        .scope(|lo, s, d| s.proxy_tls().tls.ca = pem_file(lo, d)),
     Entry::one("proxy_ssl_crl", HSL, Text, "", "Revoked certificates.")
-        .scope(|lo, s, d| s.proxy_tls().tls.crl = Some(lo.conf_path(d.arg(0)))),
+        .scope(|lo, s, d| s.proxy_tls().tls.crl = pem_file(lo, d)),
     Entry::one("proxy_ssl_server_name", HSL, Flag, "off", "Sends SNI.")
         .scope(|_, s, d| s.proxy_tls().tls.send_name = on(d)),
     Entry::one("proxy_ssl_name", HSL, Text, "$proxy_host", "Name for SNI and verification.")
@@ -63,7 +64,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_ssl_certificate", HSL, Text, "", "Certificate shown to upstreams.")
         .scope(|_, s, d| s.proxy_tls().certificate = Some((d.arg(0).to_owned(), d.span))),
     Entry::one("proxy_ssl_certificate_key", HSL, Text, "", "Its key.")
-        .scope(|_, s, d| s.proxy_tls().key = Some(d.arg(0).to_owned())),
+        .scope(|_, s, d| s.proxy_tls().key = Some((d.arg(0).to_owned(), d.span))),
     Entry::one("proxy_ssl_session_reuse", HSL, Flag, "on", "Resumes sessions.")
         .scope(|_, s, d| s.proxy_tls().tls.session_reuse = on(d)),
     Entry::new("proxy_ssl_protocols", HSL, (1, MANY), "TLSv1.2 TLSv1.3", "Versions offered.")
@@ -72,7 +73,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_ssl_verify_depth", HSL, Number, "1", "Most issuers in a chain.")
         .scope(|_, s, d| s.proxy_tls().tls.depth = Some(count(d) as usize)),
     Entry::one("proxy_ssl_password_file", HSL, Text, "", "Pass phrases of keys.")
-        .not_yet("encrypted keys are not built; decrypt the key with `openssl pkey`"),
+        .scope(|lo, s, d| s.proxy_tls().passwords = pem_file(lo, d)),
     Entry::new("proxy_ssl_conf_command", HSL, (2, 2), "", "OpenSSL settings.")
         .repeats()
         .not_yet("Weir uses no OpenSSL"),

@@ -4,6 +4,7 @@ use super::entry::Kind::{Flag, Number, OneOf, Seconds, Size, Text, Time};
 use super::entry::places::{T, TS, TSRV};
 use super::entry::{Entry, MANY};
 use crate::lower::args::{bytes, count, limit, on, time};
+use crate::lower::tls::pem_file;
 use crate::lower::{listen, maps, stream, stream_proxy as proxy, stream_tls};
 
 const TABLES: &str = "Weir sizes its tables by itself";
@@ -102,9 +103,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_ssl_verify", TS, Flag, "off", "Verifies upstreams' certificates.")
         .stream(|_, s, d| s.upstream_tls().tls.verify = on(d)),
     Entry::one("proxy_ssl_trusted_certificate", TS, Text, "", "Trusted CAs.")
-        .stream(|lo, s, d| s.upstream_tls().tls.ca = Some(lo.conf_path(d.arg(0)))),
+        .stream(|lo, s, d| s.upstream_tls().tls.ca = pem_file(lo, d)),
     Entry::one("proxy_ssl_crl", TS, Text, "", "Revoked certificates.")
-        .stream(|lo, s, d| s.upstream_tls().tls.crl = Some(lo.conf_path(d.arg(0)))),
+        .stream(|lo, s, d| s.upstream_tls().tls.crl = pem_file(lo, d)),
     Entry::one("proxy_ssl_server_name", TS, Flag, "off", "Sends SNI.")
         .stream(|_, s, d| s.upstream_tls().tls.send_name = on(d)),
     Entry::one("proxy_ssl_name", TS, Text, "", "Name for SNI and verification.")
@@ -112,7 +113,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_ssl_certificate", TS, Text, "", "Certificate shown to upstreams.")
         .stream(|_, s, d| s.upstream_tls().certificate = Some((d.arg(0).to_owned(), d.span))),
     Entry::one("proxy_ssl_certificate_key", TS, Text, "", "Its key.")
-        .stream(|_, s, d| s.upstream_tls().key = Some(d.arg(0).to_owned())),
+        .stream(|_, s, d| s.upstream_tls().key = Some((d.arg(0).to_owned(), d.span))),
     Entry::one("proxy_ssl_session_reuse", TS, Flag, "on", "Resumes sessions.")
         .stream(|_, s, d| s.upstream_tls().tls.session_reuse = on(d)),
     Entry::new("proxy_ssl_protocols", TS, (1, MANY), "TLSv1.2 TLSv1.3", "Versions offered.")
@@ -144,11 +145,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     )
     .stream(stream_tls::verify_client),
     Entry::one("ssl_client_certificate", TS, Text, "", "CAs of client certificates.")
-        .stream(|_, s, d| s.tls_mut().client_ca = Some(d.arg(0).to_owned())),
+        .stream(|lo, s, d| s.tls_mut().client_ca = pem_file(lo, d)),
     Entry::one("ssl_trusted_certificate", TS, Text, "", "Further CAs.")
-        .stream(|_, s, d| s.tls_mut().trusted_ca = Some(d.arg(0).to_owned())),
+        .stream(|lo, s, d| s.tls_mut().trusted_ca = pem_file(lo, d)),
     Entry::one("ssl_crl", TS, Text, "", "Revoked certificates.")
-        .stream(|_, s, d| s.tls_mut().client_crl = Some(d.arg(0).to_owned())),
+        .stream(|lo, s, d| s.tls_mut().client_crl = pem_file(lo, d)),
     Entry::new("ssl_session_cache", TS, (1, 2), "none", "Keeps sessions.").stream(stream_tls::session_cache),
     Entry::one("ssl_session_tickets", TS, Flag, "on", "Gives session tickets.")
         .stream(|_, s, d| s.tls_mut().tickets = on(d)),
@@ -162,7 +163,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .repeats()
         .stream(stream_tls::conf_command),
     Entry::one("ssl_prefer_server_ciphers", TS, Flag, "off", "The server's order counts.")
-        .tuning("the server's order of suites always counts"),
+        .stream(|_, s, d| s.tls_mut().prefer_server_order = on(d)),
     Entry::one("ssl_dhparam", TS, Text, "", "Parameters of DHE suites.")
         .tuning("Weir has no DHE suites; ECDHE is used"),
     Entry::one("ssl_session_ticket_key", TS, Text, "", "Keys of tickets.")
@@ -171,7 +172,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_verify_depth", TS, Number, "1", "Most issuers in a chain.")
         .stream(|_, s, d| s.tls_mut().verify_depth = count(d) as usize),
     Entry::one("ssl_password_file", TS, Text, "", "Pass phrases of keys.")
-        .not_yet("encrypted keys are not built; decrypt the key with `openssl pkey`"),
+        .stream(|lo, s, d| s.tls_mut().passwords = pem_file(lo, d)),
     Entry::new("ssl_stapling", TS, (1, 1), "off", "Staples OCSP answers.")
         .tuning("OCSP answers are not stapled"),
     Entry::one("ssl_ocsp", TS, Text, "off", "Checks client certificates by OCSP.")

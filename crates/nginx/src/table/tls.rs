@@ -28,11 +28,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     )
     .scope(tls::verify_client),
     Entry::one("ssl_client_certificate", HS, Text, "", "CAs of client certificates.")
-        .scope(|_, s, d| s.tls_mut().client_ca = Some(d.arg(0).to_owned())),
+        .scope(|lo, s, d| s.tls_mut().client_ca = tls::pem_file(lo, d)),
     Entry::one("ssl_trusted_certificate", HS, Text, "", "Further CAs.")
-        .scope(|_, s, d| s.tls_mut().trusted_ca = Some(d.arg(0).to_owned())),
+        .scope(|lo, s, d| s.tls_mut().trusted_ca = tls::pem_file(lo, d)),
     Entry::one("ssl_crl", HS, Text, "", "Revoked certificates.")
-        .scope(|_, s, d| s.tls_mut().client_crl = Some(d.arg(0).to_owned())),
+        .scope(|lo, s, d| s.tls_mut().client_crl = tls::pem_file(lo, d)),
     Entry::one("ssl_reject_handshake", HS, Flag, "off", "Refuses handshakes for these names.")
         .scope(|_, s, d| s.tls_mut().reject = on(d)),
     Entry::new("ssl_session_cache", HS, (1, 2), "none", "Keeps sessions.").scope(tls::session_cache),
@@ -44,7 +44,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| s.tls_mut().record_size = Some(bytes(d))),
     Entry::new("ssl_conf_command", HS, (2, 2), "", "OpenSSL settings.").repeats().scope(tls::conf_command),
     Entry::one("ssl_prefer_server_ciphers", HS, Flag, "off", "The server's order counts.")
-        .tuning("the server's order of suites always counts"),
+        .scope(|_, s, d| s.tls_mut().prefer_server_order = on(d)),
     Entry::one("ssl_dhparam", HS, Text, "", "Parameters of DHE suites.")
         .tuning("Weir has no DHE suites; ECDHE is used"),
     Entry::one("ssl_session_ticket_key", HS, Text, "", "Keys of tickets.")
@@ -59,7 +59,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_early_data", HS, Flag, "off", "Takes requests in TLS 1.3 early data.")
         .tuning("early data is never accepted; clients send it again after the handshake"),
     Entry::one("ssl_password_file", HS, Text, "", "Pass phrases of keys.")
-        .not_yet("encrypted keys are not built; decrypt the key with `openssl pkey`"),
+        .scope(|lo, s, d| s.tls_mut().passwords = tls::pem_file(lo, d)),
     Entry::one("ssl_ocsp", HS, OneOf(&["on", "off", "leaf"]), "off", "Checks client certificates by OCSP.")
         .not_yet("OCSP checks of client certificates are not built"),
     Entry::one("ssl_ocsp_cache", HS, Text, "off", "Keeps OCSP answers.")

@@ -12,11 +12,14 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
+use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
 
+use super::der::{Der, public_key_bits, public_key_of};
 use super::error::TlsConfigError;
+use super::key;
+use super::server::CertKey;
 use super::trust::CertFailure;
 
 /// All certificates of a PEM text, in order. Other blocks are skipped.
@@ -27,39 +30,26 @@ pub(crate) fn read_certs(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Tls
     if certs.is_empty() { Err(TlsConfigError::NoCertificate) } else { Ok(certs) }
 }
 
-fn read_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
-    use rustls_pki_types::pem::Error;
-    match PrivateKeyDer::from_pem_slice(pem) {
-        Ok(key) => Ok(key),
-        Err(Error::NoItemsFound) => {
-            let encrypted = pem.windows(9).any(|window| window == b"ENCRYPTED");
-            Err(if encrypted { TlsConfigError::EncryptedKey } else { TlsConfigError::NoKey })
-        }
-        Err(error) => Err(TlsConfigError::BadPem(format!("{error:?}"))),
+/// Chain and key from PEM, checked to belong together. Own certificates are sent, not judged: they may be of version 1,
+/// or carry extensions that the library does not know, and it is the other side that has to like them.
+pub(crate) fn read_pair(provider: &CryptoProvider, pair: &CertKey) -> Result<CertifiedKey, TlsConfigError> {
+    let certs = read_certs(&pair.chain_pem)?;
+    let Some(certified) = public_key_of(&certs[0]) else {
+        return Err(TlsConfigError::BadCertificate("its public key is not to be found".into()));
+    };
+    let key = key::load(provider.key_provider, &pair.key_pem, &pair.passwords)?;
+    let own = key.public_key();
+    let own = own.as_ref().and_then(|own| public_key_bits(Der::new(own)));
+    if own.is_some_and(|own| own != certified) {
+        return Err(TlsConfigError::KeyMismatch);
     }
+    Ok(CertifiedKey::new(certs, key))
 }
 
-/// Chain and key from PEM, checked to belong together.
-pub(crate) fn read_pair(
-    provider: &CryptoProvider,
-    chain: &[u8],
-    key: &[u8],
-) -> Result<CertifiedKey, TlsConfigError> {
-    let certs = read_certs(chain)?;
-    if let Err(error) = X509Certificate::from_der(&certs[0]) {
-        return Err(TlsConfigError::BadCertificate(error.to_string()));
-    }
-    let key = provider
-        .key_provider
-        .load_private_key(read_key(key)?)
-        .map_err(|error| TlsConfigError::BadKey(error.to_string()))?;
-    let pair = CertifiedKey::new(certs, key);
-    match pair.keys_match() {
-        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(pair),
-        Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) => {
-            Err(TlsConfigError::KeyMismatch)
-        }
-        Err(error) => Err(TlsConfigError::BadCertificate(error.to_string())),
+impl CertKey {
+    /// Reads chain and key, and whether they belong together; keeps nothing.
+    pub fn check(&self) -> Result<(), TlsConfigError> {
+        read_pair(&rustls::crypto::aws_lc_rs::default_provider(), self).map(drop)
     }
 }
 

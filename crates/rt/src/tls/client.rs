@@ -60,7 +60,7 @@ pub struct ClientTlsConfig {
     pub suites12: Option<Vec<String>>,
     /// Names of the TLS 1.3 suites; `None`: all.
     pub suites13: Option<Vec<String>>,
-    /// Key exchange groups, the preferred one first (see `resolve_groups`); `None`: X25519, P-256, P-384.
+    /// Key exchange groups, the preferred one first; `None`: X25519, P-256, P-384.
     pub groups: Option<Vec<String>>,
 }
 
@@ -108,6 +108,7 @@ impl ClientTlsConfig {
         digest.number(u64::from(*send_name));
         digest.optional(certificate.as_ref().map(|pair| &*pair.chain_pem));
         digest.optional(certificate.as_ref().map(|pair| &*pair.key_pem));
+        digest.list(certificate.as_ref().map_or(&[][..], |pair| &pair.passwords));
         digest.list(alpn);
         digest.bytes(min_version.name().as_bytes());
         digest.bytes(max_version.name().as_bytes());
@@ -155,7 +156,7 @@ impl ClientTls {
         let mut built = match &config.certificate {
             None => builder.with_no_client_auth(),
             Some(pair) => {
-                let loaded = read_pair(&provider, &pair.chain_pem, &pair.key_pem)?;
+                let loaded = read_pair(&provider, pair)?;
                 let only = rustls::sign::SingleCertAndKey::from(loaded);
                 builder.with_client_cert_resolver(Arc::new(only))
             }

@@ -17,7 +17,7 @@ pub enum TlsConfigError {
     NoCertificate,
     /// The PEM text holds no private key.
     NoKey,
-    /// The private key is encrypted, and no passphrase can be asked for.
+    /// The private key is encrypted, and there is no pass phrase.
     EncryptedKey,
     /// The text is not valid PEM.
     BadPem(String),
@@ -27,8 +27,12 @@ pub enum TlsConfigError {
     BadKey(String),
     /// The private key does not belong to the first certificate of the chain.
     KeyMismatch,
-    /// A certificate authority's certificate or a revocation list cannot be used.
+    /// The pass phrases that were given do not open the private key.
+    WrongPassword,
+    /// A certificate authority's certificate cannot be used.
     BadAuthority(String),
+    /// A revocation list cannot be used.
+    BadList(String),
     /// No cipher suite is left that is supported here.
     NoUsableSuite,
     /// No key exchange group is left that is supported here.
@@ -52,8 +56,11 @@ impl fmt::Display for TlsConfigError {
             Self::BadPem(why) => write!(f, "not valid PEM: {why}"),
             Self::BadCertificate(why) => write!(f, "unreadable certificate: {why}"),
             Self::BadKey(why) => write!(f, "unusable private key: {why}"),
-            Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
+            // OpenSSL's words, which scripts look for.
+            Self::KeyMismatch => f.write_str("it does not belong to the certificate (key values mismatch)"),
+            Self::WrongPassword => f.write_str("no pass phrase opens it"),
             Self::BadAuthority(why) => write!(f, "unusable certificate authority: {why}"),
+            Self::BadList(why) => write!(f, "unusable revocation list: {why}"),
             Self::NoUsableSuite => f.write_str("none of the cipher suites is supported"),
             Self::NoUsableGroup => f.write_str("none of the key exchange groups is supported"),
             Self::NoUsableVersion => f.write_str("no protocol version is left with these cipher suites"),
@@ -61,6 +68,16 @@ impl fmt::Display for TlsConfigError {
             Self::BadTicketKey(len) => write!(f, "a ticket key of {len} bytes (48 or 80 are needed)"),
             Self::Other(why) => f.write_str(why),
         }
+    }
+}
+
+impl TlsConfigError {
+    /// Whether the fault is the private key's, not the certificate's.
+    pub fn is_of_key(&self) -> bool {
+        matches!(
+            self,
+            Self::NoKey | Self::EncryptedKey | Self::BadKey(_) | Self::KeyMismatch | Self::WrongPassword
+        )
     }
 }
 

@@ -8,9 +8,12 @@
 
 mod cert;
 mod client;
+mod der;
 mod digest;
 mod error;
+pub mod fuzzing;
 mod hello;
+mod key;
 mod server;
 mod session;
 mod stream;
@@ -18,6 +21,7 @@ mod suites;
 mod tickets;
 mod trust;
 mod verify;
+mod version1;
 
 pub use cert::{CertInfo, ClientCert, cert_names};
 pub use client::{ClientTls, ClientTlsConfig, ServerVerify};
@@ -26,9 +30,7 @@ pub use error::{AcceptError, TlsConfigError, is_truncated};
 pub use hello::ClientHello;
 pub use server::{CertKey, ClientAuth, ClientAuthMode, ServerTls, ServerTlsConfig};
 pub use stream::TlsStream;
-pub use suites::{
-    Resolved, TlsVersion, openssl_name, resolve_groups, resolve_suites, resolve_suites13, usable_suites,
-};
+pub use suites::TlsVersion;
 pub use tickets::{SessionCache, Tickets};
 pub use trust::{CertFailure, Trust};
 

@@ -35,8 +35,10 @@ const HEADER: usize = 5;
 pub struct CertKey {
     /// The chain, PEM, own certificate first.
     pub chain_pem: Vec<u8>,
-    /// The private key, PEM (PKCS#8, PKCS#1 or SEC1).
+    /// The private key, PEM (PKCS#8, PKCS#1 or SEC1), plain or encrypted.
     pub key_pem: Vec<u8>,
+    /// Pass phrases to try in order, if the key is encrypted.
+    pub passwords: Vec<Vec<u8>>,
     /// Server names: exact, `*.example.org`, or `.example.org` (the name and all below).
     pub names: Vec<String>,
     /// Serves clients that ask for no name, or for one that is nobody's. Several defaults of different key types may
@@ -76,11 +78,11 @@ pub struct ServerTlsConfig {
     pub min_version: TlsVersion,
     /// Highest version.
     pub max_version: TlsVersion,
-    /// OpenSSL names of the TLS 1.2 suites, in order of preference (see `resolve_suites`); `None`: all.
+    /// OpenSSL names of the TLS 1.2 suites, in order of preference; `None`: all.
     pub suites12: Option<Vec<String>>,
     /// Names of the TLS 1.3 suites; `None`: all.
     pub suites13: Option<Vec<String>>,
-    /// Key exchange groups (see `resolve_groups`); `None`: X25519, P-256, P-384.
+    /// Key exchange groups; `None`: X25519, P-256, P-384.
     pub groups: Option<Vec<String>>,
     /// The order of the server's suites decides, not the client's. Without `suites13`, the cheaper one of the AES suites
     /// of TLS 1.3 is taken in either case, for clients that want AES first.
@@ -226,7 +228,7 @@ impl ServerTls {
             }
             let any_default = config.certificates.iter().any(|pair| pair.default);
             for (i, pair) in config.certificates.iter().enumerate() {
-                let loaded = Arc::new(read_pair(&provider, &pair.chain_pem, &pair.key_pem)?);
+                let loaded = Arc::new(read_pair(&provider, pair)?);
                 let is_default = pair.default || (!any_default && i == 0) || pair.names.is_empty();
                 store.add(loaded, &pair.names, is_default);
             }

@@ -17,11 +17,12 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::cert::read_certs;
 use super::digest::Digesting;
 use super::error::TlsConfigError;
+use super::verify::TrustedClient;
 
 /// What the other side's certificate is verified by.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Trust {
-    /// Authorities, issuers that the other side need not send, or trusted certificates themselves, PEM. Where none is
+    /// Nothing (nobody verifies), or authorities, issuers that the other side need not send, or trusted certificates themselves, PEM. Where none is
     /// self-signed, all of them are authorities.
     pub ca_pem: Vec<u8>,
     /// Revocation lists, PEM: every issuer of a chain needs one that has not expired.
@@ -31,6 +32,12 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// Reads it all, and keeps nothing.
+    pub fn check(&self) -> Result<(), TlsConfigError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        TrustedClient::new(&provider, self, false).map(drop)
+    }
+
     pub(crate) fn write_into(&self, digest: &mut Digesting) {
         let Self { ca_pem, crl_pem, depth } = self;
         digest.bytes(ca_pem);
@@ -48,12 +55,21 @@ pub struct CertFailure {
     pub text: &'static str,
 }
 
+impl CertFailure {
+    /// Whether all that is wrong is that nobody knows the authority (what nginx's `optional_no_ca` lets pass).
+    pub fn is_of_authority(&self) -> bool {
+        matches!(self.code, 18..=21)
+    }
+}
+
 /// A [`Trust`] that was read.
 pub(crate) struct Authorities {
     pub(crate) roots: Arc<RootCertStore>,
     pub(crate) crls: Vec<CertificateRevocationListDer<'static>>,
     /// The same for `near_enough`, where there is a depth.
     lists: Vec<webpki::CertRevocationList<'static>>,
+    /// What chains end at.
+    pub(crate) anchors: Vec<CertificateDer<'static>>,
     issuers: Vec<CertificateDer<'static>>,
     all: Vec<CertificateDer<'static>>,
     depth: Option<usize>,
@@ -61,27 +77,30 @@ pub(crate) struct Authorities {
 
 impl Authorities {
     pub(crate) fn read(trust: &Trust) -> Result<Self, TlsConfigError> {
-        let all = read_certs(&trust.ca_pem)?;
+        let all = if trust.ca_pem.trim_ascii().is_empty() { Vec::new() } else { read_certs(&trust.ca_pem)? };
         let (mut anchors, mut issuers): (Vec<_>, Vec<_>) =
             all.iter().cloned().partition(|cert| names(cert).is_some_and(|names| names.is_root()));
         if anchors.is_empty() {
             anchors = std::mem::take(&mut issuers);
         }
         let mut roots = RootCertStore::empty();
-        for cert in anchors {
-            roots.add(cert).map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
+        for cert in &anchors {
+            roots.add(cert.clone()).map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
         }
         let crls = CertificateRevocationListDer::pem_slice_iter(trust.crl_pem.as_deref().unwrap_or_default())
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| TlsConfigError::BadAuthority(format!("revocation list: {error:?}")))?;
+            .map_err(|error| TlsConfigError::BadList(format!("{error:?}")))?;
+        if trust.crl_pem.is_some() && crls.is_empty() {
+            return Err(TlsConfigError::BadList("no revocation list in the PEM text".into()));
+        }
         let read = |list| webpki::OwnedCertRevocationList::from_der(list).map(Into::into);
         let lists = crls
             .iter()
             .filter(|_| trust.depth.is_some())
             .map(|list| read(list))
             .collect::<Result<Vec<_>, webpki::Error>>()
-            .map_err(|error| TlsConfigError::BadAuthority(format!("revocation list: {error:?}")))?;
-        Ok(Self { roots: Arc::new(roots), crls, lists, issuers, all, depth: trust.depth })
+            .map_err(|error| TlsConfigError::BadList(format!("{error:?}")))?;
+        Ok(Self { roots: Arc::new(roots), crls, lists, anchors, issuers, all, depth: trust.depth })
     }
 
     /// What was sent, with the issuers that need not be.

@@ -1,7 +1,7 @@
 //! Verification of the other side's certificate.
 //!
 //! Owns: the verifiers given to rustls.
-//! Never: skips the check that the peer holds the key of the certificate it shows.
+//! Never: skips the check that the peer holds the key of the certificate it shows, whatever else is forgiven.
 //! Driven by: `server` (client certificates), `client` (server certificates).
 //! Why two of our own: nginx answers a request with 400 when a client certificate fails, so the handshake must go on;
 //! and operators trust self-signed server certificates directly, which webpki alone refuses.
@@ -13,12 +13,13 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::error::TlsConfigError;
 use super::trust::{Authorities, CertFailure, Trust};
+use super::version1;
 
 macro_rules! signatures_by_provider {
     () => {
@@ -29,7 +30,10 @@ macro_rules! signatures_by_provider {
             dss: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
             let algorithms = &self.provider.signature_verification_algorithms;
-            rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+            match version1::is(cert) {
+                true => version1::verify_tls12(message, cert, dss, algorithms),
+                false => rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms),
+            }
         }
 
         fn verify_tls13_signature(
@@ -39,13 +43,23 @@ macro_rules! signatures_by_provider {
             dss: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
             let algorithms = &self.provider.signature_verification_algorithms;
-            rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+            match version1::is(cert) {
+                true => version1::verify_tls13(message, cert, dss, algorithms),
+                false => rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms),
+            }
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
             self.provider.signature_verification_algorithms.supported_schemes()
         }
     };
+}
+
+fn unbuilt(error: VerifierBuilderError) -> TlsConfigError {
+    match error {
+        VerifierBuilderError::InvalidCrl(error) => TlsConfigError::BadList(format!("{error:?}")),
+        other => TlsConfigError::BadAuthority(other.to_string()),
+    }
 }
 
 /// Lets any certificate through, so that the request can be answered; `strict` says what is wrong with it.
@@ -84,7 +98,8 @@ impl ClientCertVerifier for LenientClient {
 /// Verifies as a [`Trust`] says.
 pub(crate) struct TrustedClient {
     pub(crate) provider: Arc<CryptoProvider>,
-    pub(crate) inner: Arc<dyn ClientCertVerifier>,
+    /// `None`: there is no authority.
+    inner: Option<Arc<dyn ClientCertVerifier>>,
     pub(crate) authorities: Authorities,
 }
 
@@ -95,6 +110,9 @@ impl TrustedClient {
         required: bool,
     ) -> Result<Self, TlsConfigError> {
         let authorities = Authorities::read(trust)?;
+        if authorities.anchors.is_empty() {
+            return Ok(Self { provider: provider.clone(), inner: None, authorities });
+        }
         let mut builder =
             WebPkiClientVerifier::builder_with_provider(authorities.roots.clone(), provider.clone());
         if !authorities.crls.is_empty() {
@@ -103,8 +121,8 @@ impl TrustedClient {
         if !required {
             builder = builder.allow_unauthenticated();
         }
-        let inner = builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
-        Ok(Self { provider: provider.clone(), inner, authorities })
+        let inner = builder.build().map_err(unbuilt)?;
+        Ok(Self { provider: provider.clone(), inner: Some(inner), authorities })
     }
 
     /// Why a client's chain (certificate first) does not verify.
@@ -124,15 +142,15 @@ impl fmt::Debug for TrustedClient {
 
 impl ClientCertVerifier for TrustedClient {
     fn offer_client_auth(&self) -> bool {
-        self.inner.offer_client_auth()
+        self.inner.as_ref().is_none_or(|inner| inner.offer_client_auth())
     }
 
     fn client_auth_mandatory(&self) -> bool {
-        self.inner.client_auth_mandatory()
+        self.inner.as_ref().is_some_and(|inner| inner.client_auth_mandatory())
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.inner.root_hint_subjects()
+        self.inner.as_ref().map_or(&[], |inner| inner.root_hint_subjects())
     }
 
     fn verify_client_cert(
@@ -141,8 +159,16 @@ impl ClientCertVerifier for TrustedClient {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        if version1::is(cert) {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            let Authorities { anchors, crls, .. } = &self.authorities;
+            return version1::verify(cert, anchors, crls, algorithms, now)
+                .map(|()| ClientCertVerified::assertion())
+                .map_err(Error::from);
+        }
+        let Some(inner) = &self.inner else { return Err(CertificateError::UnknownIssuer.into()) };
         let issuers = self.authorities.with_issuers(chain);
-        match self.inner.verify_client_cert(cert, &issuers, now) {
+        match inner.verify_client_cert(cert, &issuers, now) {
             Ok(verified) => {
                 let usage = webpki::KeyUsage::client_auth();
                 self.authorities.near_enough(&self.provider, cert, &issuers, now, usage).map(|()| verified)
@@ -205,7 +231,7 @@ impl TrustedServer {
         if !authorities.crls.is_empty() {
             builder = builder.with_crls(authorities.crls.clone()).enforce_revocation_expiration();
         }
-        let inner = builder.build().map_err(|error| TlsConfigError::BadAuthority(error.to_string()))?;
+        let inner = builder.build().map_err(unbuilt)?;
         Ok(Self { provider: provider.clone(), inner, authorities, check_name })
     }
 

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use weir_diag::Diagnostic;
+use weir_plan::{TlsFault, TlsIdentity, UpstreamTls};
 
 use super::Compiled;
 use super::store::Store;
@@ -45,6 +46,15 @@ impl weir_lower::Resources for Store {
 
     fn addresses(&self, host: &str) -> Vec<IpAddr> {
         Store::resolve(self, host)
+    }
+
+    // What is replayed was tried where it was read.
+    fn server_tls_faults(&self, identity: &TlsIdentity) -> Vec<TlsFault> {
+        if self.is_replay() { Vec::new() } else { weir_engine::server_tls_faults(identity) }
+    }
+
+    fn client_tls_faults(&self, tls: &UpstreamTls) -> Vec<TlsFault> {
+        if self.is_replay() { Vec::new() } else { weir_engine::client_tls_faults(tls) }
     }
 }
 

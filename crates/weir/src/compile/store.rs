@@ -55,6 +55,11 @@ impl Store {
         Self { replay: true, state: Mutex::new(State { answers, unresolved: BTreeSet::new() }) }
     }
 
+    /// Whether it is a recording.
+    pub(crate) fn is_replay(&self) -> bool {
+        self.replay
+    }
+
     /// Everything answered so far.
     pub(crate) fn into_answers(self) -> Answers {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).answers

@@ -2,11 +2,11 @@
 //!
 //! Owns: cipher strings (openssl-ciphers(1)), protocol names, names of key-exchange groups.
 //! Never: reports; the caller decides what is an error.
-//! Driven by: `ssl_ciphers`, `ssl_protocols` and their kin.
+//! Driven by: nginx's `ssl_ciphers` and `ssl_protocols`, HAProxy's `ciphers` and `ciphersuites`, `weir load`.
 //! Why: what a string leaves of the suites Weir has is computed by OpenSSL's own rules, so that `HIGH:!aNULL:!MD5`
 //! keeps its meaning and `AES256-SHA` alone is refused instead of silently widened.
 
-use weir_model::settings::TlsVersion;
+use crate::settings::TlsVersion;
 
 /// One suite of TLS 1.2 and before, with the properties that cipher strings ask for.
 struct Suite {
@@ -93,10 +93,27 @@ const SUITES13: [(&str, &str); 3] = [
     ("TLS_AES_128_GCM_SHA256", "TLS13-AES-128-GCM-SHA256"),
 ];
 
+/// OpenSSL names of the suites of TLS 1.2 that Weir speaks, in OpenSSL's default order.
+pub fn usable() -> impl Iterator<Item = &'static str> {
+    SUITES.iter().filter(|suite| suite.usable).map(|suite| suite.name)
+}
+
+/// Names of the suites of TLS 1.3.
+pub fn usable13() -> impl Iterator<Item = &'static str> {
+    SUITES13.iter().map(|(name, _)| *name)
+}
+
 impl Suite {
+    /// The name that IANA registered, of a suite that Weir speaks.
+    fn iana(&self) -> String {
+        let name = self.name.replace("AES", "AES_").replace("POLY1305", "POLY1305-SHA256").replace('-', "_");
+        let name = name.replacen("ECDSA_", "ECDSA_WITH_", 1).replacen("RSA_", "RSA_WITH_", 1);
+        format!("TLS_{name}")
+    }
+
     /// True if a word of a cipher string selects it; `None` if the word is unknown.
     fn is(&self, word: &str) -> Option<bool> {
-        if word == self.name {
+        if word == self.name || (self.usable && self.iana() == word) {
             return Some(true);
         }
         let bits = |n: &str| self.cipher.ends_with(n);
@@ -165,6 +182,8 @@ pub struct Selection {
     pub dropped: Vec<&'static str>,
     /// Words that mean nothing.
     pub unknown: Vec<String>,
+    /// Words that ask for suites, of which Weir has none.
+    pub lost: Vec<String>,
 }
 
 /// Resolves a cipher string.
@@ -190,6 +209,10 @@ pub fn select(text: &str) -> Selection {
             b'-' => active.retain(|at| !matching.contains(at)),
             b'+' => active.sort_by_key(|at| matching.contains(at)),
             _ => {
+                if !matching.iter().any(|&at| SUITES[at].usable) && !out.lost.iter().any(|lost| lost == word)
+                {
+                    out.lost.push(word.to_owned());
+                }
                 let new: Vec<usize> =
                     matching.into_iter().filter(|at| !killed[*at] && !active.contains(at)).collect();
                 active.extend(new);
@@ -251,6 +274,9 @@ pub fn group(name: &str) -> Option<&'static str> {
         "prime256v1" | "secp256r1" | "P-256" => "prime256v1",
         "secp384r1" | "P-384" => "secp384r1",
         "X25519MLKEM768" => "X25519MLKEM768",
+        "SecP256r1MLKEM768" => "SecP256r1MLKEM768",
+        "MLKEM768" => "MLKEM768",
+        "MLKEM1024" => "MLKEM1024",
         _ => return None,
     })
 }
@@ -292,6 +318,9 @@ mod tests {
             ["RSA-AES256-GCM-SHA384", "ECDSA-AES256-GCM-SHA384"]
         );
         assert_eq!(select("HIHG").unknown, ["HIHG"]);
+        assert_eq!(short("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256").0, ["RSA-CHACHA20"]);
+        assert_eq!(short("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256").0, ["ECDSA-AES128-GCM-SHA256"]);
+        assert_eq!(select("DHE-RSA-AES128-SHA RC4,EDH:HIGH:!RC4").lost, ["DHE-RSA-AES128-SHA", "RC4", "EDH"]);
         assert_eq!(select("TLS13-AES-128-GCM-SHA256:HIGH").suites13, ["TLS_AES_128_GCM_SHA256"]);
     }
 

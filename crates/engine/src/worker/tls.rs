@@ -1,0 +1,224 @@
+//! TLS as `rt` has it, of TLS as a plan has it.
+//!
+//! Owns: the translation, in both roles, and trying it before anything runs ([`server_tls_faults`], [`client_tls_faults`]).
+//! Never: keeps what it makes; `prepared` does.
+//! Driven by: `prepared`; whoever checks a configuration.
+//! Why in one place: what `weir check` tries is what runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weir_expr::settings::{ClientVerify, TlsVersion};
+use weir_plan::{Certificate, ListenerTls, Pem, TlsFault, TlsIdentity, TlsPart, UpstreamTls};
+use weir_rt::{
+    CertKey, ClientAuth, ClientAuthMode, ClientTls, ClientTlsConfig, ServerTls, ServerTlsConfig,
+    ServerVerify, SessionCache, Tickets, TlsConfigError, Trust,
+};
+
+/// Debian's bundle of the authorities that the system trusts.
+const SYSTEM_CAS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+fn pair(certificate: &Certificate) -> CertKey {
+    CertKey {
+        chain_pem: certificate.chain.bytes.to_vec(),
+        key_pem: certificate.key.reveal().to_vec(),
+        passwords: passwords(certificate),
+        names: Vec::new(),
+        default: false,
+    }
+}
+
+/// The lines of a file of pass phrases.
+fn passwords(certificate: &Certificate) -> Vec<Vec<u8>> {
+    let text = certificate.passwords.as_ref().map_or(&b""[..], |file| file.reveal());
+    let lines = text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+fn version(version: TlsVersion) -> weir_rt::TlsVersion {
+    match version {
+        TlsVersion::V1_2 => weir_rt::TlsVersion::Tls12,
+        TlsVersion::V1_3 => weir_rt::TlsVersion::Tls13,
+    }
+}
+
+fn bounds(versions: &[TlsVersion]) -> (weir_rt::TlsVersion, weir_rt::TlsVersion) {
+    let least = versions.iter().min().copied().unwrap_or(TlsVersion::V1_2);
+    let most = versions.iter().max().copied().unwrap_or(TlsVersion::V1_3);
+    (version(least), version(most))
+}
+
+fn listed(names: &[String]) -> Option<Vec<String>> {
+    (!names.is_empty()).then(|| names.to_vec())
+}
+
+/// TLS of an identity with the clients of a listener. `answered`: a client certificate that will not do is answered by HTTP.
+pub(crate) fn server(
+    listener: &ListenerTls,
+    identity: &TlsIdentity,
+    tickets: Option<Tickets>,
+    session_cache: Option<SessionCache>,
+    answered: bool,
+) -> Result<ServerTls, String> {
+    let config = ServerTlsConfig {
+        certificates: certificates(identity),
+        tickets,
+        session_cache,
+        session_lifetime: Duration::from_secs(listener.session_timeout),
+        strict_names: listener.strict_sni && identity.select_by_certificate_names,
+        ..settings(identity, answered)
+    };
+    ServerTls::new(config).map_err(|error| {
+        let path = identity.certificates.first().map(|first| first.chain.path.display().to_string());
+        format!("cannot use the certificate {}: {error}", path.unwrap_or_else(|| "(none)".into()))
+    })
+}
+
+/// What of an identity needs no certificate of its own.
+fn settings(identity: &TlsIdentity, answered: bool) -> ServerTlsConfig {
+    let (min_version, max_version) = bounds(&identity.versions);
+    ServerTlsConfig {
+        min_version,
+        max_version,
+        suites12: listed(&identity.suites),
+        suites13: listed(&identity.suites13),
+        groups: listed(&identity.curves),
+        alpn: identity.alpn.iter().map(|protocol| protocol.clone().into_bytes()).collect(),
+        prefer_server_order: identity.prefer_server_order,
+        record_size: identity.record_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
+        client_auth: ClientAuth {
+            mode: match identity.verify {
+                ClientVerify::Off => ClientAuthMode::Off,
+                // What is wrong is judged once it is known.
+                ClientVerify::OptionalNoCa => ClientAuthMode::Report,
+                ClientVerify::Optional | ClientVerify::Required if answered => ClientAuthMode::Report,
+                ClientVerify::Optional => ClientAuthMode::Optional,
+                ClientVerify::Required => ClientAuthMode::Required,
+            },
+            trust: Trust {
+                ca_pem: joined(&identity.client_ca),
+                crl_pem: identity.client_crl.as_ref().map(|pem| pem.bytes.to_vec()),
+                depth: identity.client_depth,
+            },
+        },
+        reject_handshake: identity.reject,
+        ..ServerTlsConfig::default()
+    }
+}
+
+/// What is wrong with TLS towards clients: what would run is built, and dropped. Each part is tried by itself, so that all faults show at once.
+pub fn server_tls_faults(identity: &TlsIdentity) -> Vec<TlsFault> {
+    let mut faults: Vec<TlsFault> = identity.certificates.iter().filter_map(pair_fault).collect();
+    if identity.verify != ClientVerify::Off {
+        faults.extend(trust_faults(&identity.client_ca, identity.client_crl.as_ref()));
+    }
+    // Own certificates were tried; what is missing is for others to tell.
+    let config = ServerTlsConfig { reject_handshake: true, ..settings(identity, false) };
+    let asks = matches!(identity.verify, ClientVerify::Optional | ClientVerify::Required);
+    let known = !faults.is_empty() || (identity.client_ca.is_empty() && asks);
+    if !known && let Err(error) = ServerTls::new(config) {
+        faults.push(of_settings(&error));
+    }
+    faults
+}
+
+/// As [`server_tls_faults`], of settings towards endpoints.
+pub fn client_tls_faults(tls: &UpstreamTls) -> Vec<TlsFault> {
+    let mut faults: Vec<TlsFault> = tls.certificate.iter().filter_map(pair_fault).collect();
+    if tls.verify {
+        faults.extend(trust_faults(tls.ca.as_slice(), tls.crl.as_ref()));
+    }
+    if faults.is_empty()
+        && let Err(why) = client(tls)
+    {
+        faults.push(TlsFault { part: TlsPart::Settings, path: PathBuf::new(), why });
+    }
+    faults
+}
+
+fn of_settings(error: &TlsConfigError) -> TlsFault {
+    TlsFault { part: TlsPart::Settings, path: PathBuf::new(), why: error.to_string() }
+}
+
+fn pair_fault(certificate: &Certificate) -> Option<TlsFault> {
+    let error = pair(certificate).check().err()?;
+    let (part, path) = match error.is_of_key() {
+        true => (TlsPart::Key, certificate.key.path.clone()),
+        false => (TlsPart::Chain, certificate.chain.path.clone()),
+    };
+    Some(TlsFault { part, path, why: error.to_string() })
+}
+
+fn trust_faults(files: &[Pem], list: Option<&Pem>) -> Vec<TlsFault> {
+    let trust = |file: &Pem, list: Option<&Pem>| Trust {
+        ca_pem: file.bytes.to_vec(),
+        crl_pem: list.map(|list| list.bytes.to_vec()),
+        depth: Some(0),
+    };
+    let fault = |part, file: &Pem, error: TlsConfigError| {
+        Some(TlsFault { part, path: file.path.clone(), why: error.to_string() })
+    };
+    let of_files = files.iter().filter_map(|file| {
+        trust(file, None).check().err().and_then(|error| fault(TlsPart::Authority, file, error))
+    });
+    let mut faults: Vec<TlsFault> = of_files.collect();
+    if faults.is_empty()
+        && let (Some(first), Some(list)) = (files.first(), list)
+        && let Err(error) = trust(first, Some(list)).check()
+    {
+        faults.extend(fault(TlsPart::List, list, error));
+    }
+    faults
+}
+
+/// PEM files as one; each ends its last line.
+fn joined(files: &[Pem]) -> Vec<u8> {
+    let lines = files.iter().flat_map(|pem| [&*pem.bytes, b"\n"]);
+    lines.collect::<Vec<_>>().concat()
+}
+
+fn certificates(identity: &TlsIdentity) -> Vec<CertKey> {
+    let pairs = identity.certificates.iter().map(pair);
+    if !identity.select_by_certificate_names {
+        return pairs.collect();
+    }
+    pairs
+        .enumerate()
+        .map(|(at, pair)| CertKey {
+            names: weir_rt::cert_names(&pair.chain_pem).unwrap_or_default(),
+            default: at == 0,
+            ..pair
+        })
+        .collect()
+}
+
+/// TLS towards endpoints.
+pub(crate) fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
+    let (min_version, max_version) = bounds(&tls.versions);
+    let verify = if tls.verify {
+        let ca_pem = match &tls.ca {
+            Some(ca) => ca.bytes.to_vec(),
+            None => {
+                std::fs::read(SYSTEM_CAS).map_err(|error| format!("cannot read {SYSTEM_CAS}: {error}"))?
+            }
+        };
+        let crl_pem = tls.crl.as_ref().map(|pem| pem.bytes.to_vec());
+        let trust = Trust { ca_pem, crl_pem, depth: tls.depth };
+        ServerVerify::Ca { trust, check_name: !tls.any_name }
+    } else {
+        ServerVerify::Off
+    };
+    let config = ClientTlsConfig {
+        verify,
+        certificate: tls.certificate.as_ref().map(pair),
+        send_name: tls.send_name,
+        alpn: tls.alpn.iter().map(|protocol| protocol.clone().into_bytes()).collect(),
+        sessions: if tls.session_reuse { 256 } else { 0 },
+        min_version,
+        max_version,
+        suites12: listed(&tls.suites),
+        ..ClientTlsConfig::default()
+    };
+    ClientTls::new(config)
+        .map_err(|error| format!("cannot use the TLS settings towards an endpoint: {error}"))
+}
