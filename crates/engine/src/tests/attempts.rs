@@ -1,25 +1,17 @@
 //! The loop of attempts, with a scripted protocol towards endpoints that only accept.
 
 use std::collections::VecDeque;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
-use weir_control::{EndpointKey, ListenerId, PoolId};
 use weir_expr::settings::{Redispatch, RetrySettings};
 use weir_http::Method;
-use weir_plan::{Address, BalanceKey, Endpoint, Plan, Pool, PoolIx, Reuse, UpstreamKeepalive};
-use weir_policy::pool::{Balance, EndpointConfig, PoolConfig, PoolOptions};
+use weir_plan::PoolIx;
 use weir_policy::retry::Failure;
-use weir_rt::{PeerAddr, Timer};
+use weir_rt::Timer;
 use weir_wire::{ClientConnection, Conn};
 
-use super::on_a_worker;
-use crate::exchange::{Client, Ending, Exchange, Phase};
-use crate::upstream::{Answered, Attempts, Destination, Failed, Opened, Protocol, Reach, Stop, Unanswered};
-use crate::worker::Worker;
+use super::{exchange, on_a_worker, plan, reach, sockets};
+use crate::exchange::{Ending, Exchange, Phase};
+use crate::upstream::{Answered, Attempts, Destination, Failed, Opened, Protocol, Stop, Unanswered};
 use crate::worker::idle::Kept;
 use crate::worker::watch::{Ends, Watch};
 
@@ -79,60 +71,6 @@ impl Protocol for Script {
     }
 }
 
-/// A plan with one pool of these sockets, each named after its file.
-fn plan(sockets: &[&Path]) -> Plan {
-    let id = PoolId::from_name("pool");
-    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-    let endpoint = |path: &&Path| Endpoint {
-        key: EndpointKey::of(id, &name(path)),
-        name: name(path).into(),
-        address: Some(Address::Unix(path.to_path_buf().into())),
-        host: None,
-        max_queue: None,
-        tls: None,
-        send_proxy: None,
-        check: None,
-        cookie: None,
-        resolve: false,
-    };
-    let configured = |path: &&Path| EndpointConfig::new(EndpointKey::of(id, &name(path)), &name(path));
-    let configured = sockets.iter().map(configured).collect();
-    let pool = Pool {
-        id,
-        name: "pool".into(),
-        config: Arc::new(PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configured)),
-        key: BalanceKey::None,
-        endpoints: sockets.iter().map(endpoint).collect(),
-        keepalive: UpstreamKeepalive {
-            idle: 4,
-            requests: None,
-            time: None,
-            timeout: Duration::from_secs(60),
-            reuse: Reuse::Always,
-        },
-        queue: None,
-        sticky: None,
-        resolver: None,
-    };
-    Plan { pools: vec![pool], ..Plan::default() }
-}
-
-/// Sockets that accept into their queues, and their folder.
-fn sockets<const N: usize>() -> (tempfile::TempDir, [std::path::PathBuf; N], [UnixListener; N]) {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = std::array::from_fn(|at| folder.path().join(["a", "b", "c"][at]));
-    let listeners = std::array::from_fn(|at| UnixListener::bind(&paths[at]).unwrap());
-    (folder, paths, listeners)
-}
-
-fn exchange(worker: &Rc<Worker>, method: Method) -> Box<Exchange> {
-    let address = PeerAddr::Unix(None);
-    let client = Client::new(worker, address.clone(), Rc::new(address), ListenerId::from_name("none"));
-    let mut exchange = Exchange::take(worker, worker.installed(), Rc::new(client));
-    exchange.request.method = method;
-    exchange
-}
-
 /// Runs the attempts of one exchange under a watch over `client`.
 async fn run(
     exchange: &mut Exchange,
@@ -142,22 +80,7 @@ async fn run(
 ) -> Result<Answered<Box<ClientConnection>>, Unanswered> {
     let installed = exchange.installed.clone();
     let (timer, watch) = (Timer::new(), Watch::new(client, Ends::Closed));
-    let attempts = Attempts {
-        installed: &installed,
-        retry,
-        reach: Reach {
-            timeout: Duration::from_secs(30),
-            keepalive: false,
-            bind: None,
-            tls: None,
-            secure: None,
-            host: None,
-            send_proxy: None,
-            reuse: true,
-        },
-        timer: &timer,
-        watch: &watch,
-    };
+    let attempts = Attempts { installed: &installed, retry, reach: reach(), timer: &timer, watch: &watch };
     attempts.run(exchange, script, Destination::Pool(PoolIx(0))).await
 }
 

@@ -1,15 +1,25 @@
 //! The engine's logic at its seams, on a worker without a listener.
 
 mod attempts;
+mod half;
+mod http1;
 
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_control::snapshot::Snapshot;
-use weir_plan::{Plan, StatsPage};
-use weir_rt::{IoChoice, Runtime};
+use weir_control::{EndpointKey, ListenerId, PoolId};
+use weir_http::Method;
+use weir_plan::{Address, BalanceKey, Endpoint, Plan, Pool, Reuse, StatsPage, UpstreamKeepalive};
+use weir_policy::pool::{Balance, EndpointConfig, PoolConfig, PoolOptions};
+use weir_rt::{IoChoice, PeerAddr, Runtime};
 
+use crate::exchange::{Client, Exchange};
 use crate::logging::LogFiles;
+use crate::upstream::Reach;
 use crate::worker::Worker;
 use crate::worker::options::{EngineOptions, Page, PageRequest, Pages};
 use crate::worker::prepared::Prepared;
@@ -40,5 +50,74 @@ fn on_a_worker(plan: Plan, test: impl AsyncFn(Rc<Worker>)) {
             test(worker.clone()).await;
             worker.let_go();
         });
+    }
+}
+
+/// A plan with one pool of these sockets, each named after its file.
+fn plan(sockets: &[&Path]) -> Plan {
+    let id = PoolId::from_name("pool");
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let endpoint = |path: &&Path| Endpoint {
+        key: EndpointKey::of(id, &name(path)),
+        name: name(path).into(),
+        address: Some(Address::Unix(path.to_path_buf().into())),
+        host: None,
+        max_queue: None,
+        tls: None,
+        send_proxy: None,
+        check: None,
+        cookie: None,
+        resolve: false,
+    };
+    let configured = |path: &&Path| EndpointConfig::new(EndpointKey::of(id, &name(path)), &name(path));
+    let configured = sockets.iter().map(configured).collect();
+    let pool = Pool {
+        id,
+        name: "pool".into(),
+        config: Arc::new(PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configured)),
+        key: BalanceKey::None,
+        endpoints: sockets.iter().map(endpoint).collect(),
+        keepalive: UpstreamKeepalive {
+            idle: 4,
+            requests: None,
+            time: None,
+            timeout: Duration::from_secs(60),
+            reuse: Reuse::Always,
+        },
+        queue: None,
+        sticky: None,
+        resolver: None,
+    };
+    Plan { pools: vec![pool], ..Plan::default() }
+}
+
+/// Sockets that accept into their queues, and their folder.
+fn sockets<const N: usize>() -> (tempfile::TempDir, [std::path::PathBuf; N], [UnixListener; N]) {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = std::array::from_fn(|at| folder.path().join(["a", "b", "c"][at]));
+    let listeners = std::array::from_fn(|at| UnixListener::bind(&paths[at]).unwrap());
+    (folder, paths, listeners)
+}
+
+fn exchange(worker: &Rc<Worker>, method: Method) -> Box<Exchange> {
+    let address = PeerAddr::Unix(None);
+    let client = Client::new(worker, address.clone(), Rc::new(address), ListenerId::from_name("none"));
+    let mut exchange = Exchange::take(worker, worker.installed(), Rc::new(client));
+    exchange.request.method = method;
+    exchange.request.method_text.extend_from_slice(method.name().as_bytes());
+    exchange
+}
+
+/// Endpoints are reached plainly, by kept connections too.
+fn reach() -> Reach<'static> {
+    Reach {
+        timeout: Duration::from_secs(30),
+        keepalive: false,
+        bind: None,
+        tls: None,
+        secure: None,
+        host: None,
+        send_proxy: None,
+        reuse: true,
     }
 }

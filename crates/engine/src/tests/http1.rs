@@ -1,0 +1,115 @@
+//! HTTP/1 towards endpoints that misbehave, with a client's half that notes what it is told.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use weir_expr::settings::{RetrySettings, UpstreamSettings};
+use weir_plan::{PoolIx, Proxy, ProxyTarget, UpstreamUri};
+use weir_rt::Timer;
+
+use super::half::Told;
+use super::{exchange, on_a_worker, plan, reach, sockets};
+use crate::exchange::{Ending, Phase};
+use crate::upstream::http1::Http1;
+use crate::upstream::request::{Asked, UpstreamBody};
+use crate::upstream::{Attempts, Destination, Unanswered};
+use crate::worker::watch::{Ends, Watch};
+
+fn proxy() -> Proxy {
+    Proxy {
+        target: ProxyTarget::Pool(PoolIx(0)),
+        tls: None,
+        host: "a".into(),
+        uri: UpstreamUri::Pass,
+        method: None,
+        http_1_1: true,
+        announce_close: false,
+        head: Arc::default(),
+        pass_request_headers: true,
+        pass_request_body: true,
+        body: None,
+        settings: Arc::new(UpstreamSettings::default()),
+        hide_headers: Arc::default(),
+        redirects: Arc::new([]),
+        cookie_rewrites: Arc::new([]),
+        ignore_headers: Arc::default(),
+        accel: false,
+        bind: None,
+    }
+}
+
+/// Answers each of `connections` with these bytes once a whole head was read.
+fn origin(listener: &UnixListener, connections: usize, answer: &'static [u8]) {
+    let listener = listener.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for _ in 0..connections {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") {
+                stream.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            let _ = stream.write_all(answer);
+        }
+    });
+}
+
+/// What one GET through the proxy comes to: the status if there is a head, what the client's half was told.
+fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, Ending)) {
+    let (_folder, [a], [listener]) = sockets::<1>();
+    // Once for each driver.
+    origin(&listener, 2, answer);
+    on_a_worker(plan(&[&a]), async |worker| {
+        let mut exchange = exchange(&worker, weir_http::Method::Get);
+        let installed = exchange.installed.clone();
+        let (proxy, mut told) = (proxy(), Told::default());
+        let (timer, watch) = (Timer::new(), Watch::new(None, Ends::Closed));
+        let retry = RetrySettings::default();
+        let attempts =
+            Attempts { installed: &installed, retry: &retry, reach: reach(), timer: &timer, watch: &watch };
+        let mut http1 = Http1 {
+            down: &mut told,
+            proxy: &proxy,
+            target: b"/",
+            body: UpstreamBody::None,
+            asked: Asked::default(),
+            streaming: false,
+            timer: &timer,
+            watch: &watch,
+            reused: false,
+            interims: 0,
+        };
+        let came = attempts.run(&mut exchange, &mut http1, Destination::Pool(PoolIx(0))).await;
+        check(came.map(|answered| answered.link.response().status()), &told, exchange.ending);
+    });
+}
+
+#[test]
+fn interim_answers_are_passed_on_up_to_a_bound() {
+    get(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", |came, told, _| {
+        assert_eq!(came, Ok(204));
+        assert_eq!(told.interims, [103]);
+    });
+    const FLOOD: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
+    let flood: &'static [u8] = FLOOD.repeat(100).leak();
+    get(flood, |came, told, ending| {
+        assert_eq!(came, Err(Unanswered::Status(502)));
+        assert_eq!(ending, Ending::Proxy(Phase::Headers));
+        assert_eq!(told.interims.len(), 16);
+    });
+}
+
+#[test]
+fn a_head_that_is_cut_or_changes_protocols_unasked_is_no_answer() {
+    for answer in [
+        &b"HTTP/1.1 200 OK\r\nContent-Le"[..],
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"",
+    ] {
+        get(answer, |came, told, _| {
+            assert_eq!(came, Err(Unanswered::Status(502)));
+            assert!(told.interims.is_empty());
+        });
+    }
+}
