@@ -49,6 +49,7 @@ const NEEDS: &[Need] = &[
     need("unshare", "util-linux", false),
     need("nsenter", "util-linux", false),
     need("/usr/sbin/php-fpm*", "php-fpm", false),
+    need("fail2ban-regex", "fail2ban", false),
     need("chromium", "chromium", false),
 ];
 

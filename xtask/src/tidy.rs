@@ -18,12 +18,13 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("control", &[]),
     ("policy", &["control"]),
+    ("password", &[]),
     ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http"]),
     ("rt", &[]),
     ("wire", &["http", "rt"]),
     ("telemetry", &["control"]),
-    ("engine", &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr"]),
+    ("engine", &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr", "password"]),
     ("admin", &["model", "control", "telemetry"]),
     ("loadgen", &["wire", "rt", "http", "expr"]),
     ("lab", &["loadgen"]),
@@ -34,7 +35,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.
 const PURE: &[&str] =
-    &["diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower"];
+    &["diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower", "password"];
 const IMPURE: &[&str] = &["compio", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
 
 /// The crates that may name these; everybody else goes through `rt`. The kit's peers are no part of the product.

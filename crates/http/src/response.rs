@@ -32,6 +32,16 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
+    /// Whether a bound was exceeded, as opposed to the grammar broken.
+    #[must_use]
+    pub fn is_size(self) -> bool {
+        match self {
+            Self::LineTooLong => true,
+            Self::Line(error) => error.is_size(),
+            Self::StatusLine | Self::Framing(_) => false,
+        }
+    }
+
     /// A few words for the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {

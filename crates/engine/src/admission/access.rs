@@ -1,8 +1,12 @@
 //! Who may pass: addresses, users, and whom to believe about addresses.
 //!
-//! Owns: the order of rules.
-//! Never: answers; it gives a status. Never: asks another route; the walk does, and says what came of it.
-//! Driven by: the walk, before the action.
+//! Owns: the order of rules, what a refusal is called in the error log.
+//! Never: answers; it gives a status. Never: asks another route; the walk does, and says what came of it. Reads no password
+//! (`eval::users`), verifies none (`worker::passwords`).
+//! Driven by: the walk, before the action; rules of programs.
+
+use std::borrow::Cow;
+use std::path::Path;
 
 use weir_expr::settings::ClientVerify;
 use weir_http::HeaderId;
@@ -10,9 +14,10 @@ use weir_plan::{Access, BasicAuth, Client, ListenerIx, ListenerTls, RealIp, Real
 use weir_rt::ServerTls;
 
 use crate::eval::text;
-use crate::eval::users::user_matches;
+use crate::eval::users::{self, Look};
 use crate::exchange::fields::FieldName;
-use crate::exchange::{Exchange, Verified};
+use crate::exchange::{Exchange, Verified, errors};
+use crate::worker::passwords;
 
 /// The client as rules see it.
 fn client(exchange: &Exchange) -> Client {
@@ -57,29 +62,31 @@ pub(crate) fn real_ip(exchange: &mut Exchange, rules: &RealIp) {
     }
 }
 
-/// The status to refuse with, if the client may not pass.
-pub(crate) fn check(exchange: &mut Exchange, access: &Access) -> Option<u16> {
+/// The status to refuse with, if the client may not pass by its address alone.
+pub(crate) fn by_address(exchange: &Exchange, access: &Access) -> Option<u16> {
+    (access.rules.verdict(client(exchange)) == Some(false)).then(|| forbidden(exchange))
+}
+
+/// Says that a rule keeps the client out, in nginx's words.
+fn forbidden(exchange: &Exchange) -> u16 {
+    errors::error(exchange, "access forbidden by rule");
+    403
+}
+
+/// The status to refuse with, if the client may not pass, where it may have to say who it is.
+pub(crate) async fn check(exchange: &mut Exchange, access: &Access) -> Option<u16> {
     let by_address = access.rules.verdict(client(exchange));
-    match (&access.basic, access.any) {
-        (None, _) => (by_address == Some(false)).then_some(403),
-        (Some(auth), true) => {
-            // With `any`, a rule that allows suffices; no rule at all leaves it to the password.
-            if by_address == Some(true) || user_matches(exchange, auth) {
-                return None;
-            }
-            challenge(exchange, auth);
-            Some(401)
-        }
-        (Some(auth), false) => {
-            if by_address == Some(false) {
-                return Some(403);
-            }
-            if user_matches(exchange, auth) {
-                return None;
-            }
-            challenge(exchange, auth);
-            Some(401)
-        }
+    let Some(auth) = &access.basic else { return self::by_address(exchange, access) };
+    // With `any`, a rule that allows suffices; no rule at all leaves it to the password.
+    if access.any && by_address == Some(true) {
+        return None;
+    }
+    if !access.any && by_address == Some(false) {
+        return Some(forbidden(exchange));
+    }
+    match by_user(exchange, auth).await {
+        Err(403) if access.any => Some(forbidden(exchange)),
+        other => other.err(),
     }
 }
 
@@ -131,13 +138,19 @@ pub(crate) enum Known {
 }
 
 /// As [`check`], where another route is asked as well.
-pub(crate) fn before_asking(exchange: &mut Exchange, access: &Access) -> Known {
+pub(crate) async fn before_asking(exchange: &mut Exchange, access: &Access) -> Known {
     if !access.any {
-        return check(exchange, access).map_or(Known::Ask, Known::Refused);
+        return check(exchange, access).await.map_or(Known::Ask, Known::Refused);
     }
-    let by_address = access.rules.verdict(client(exchange));
-    let by_user = access.basic.as_ref().map(|auth| user_matches(exchange, auth));
-    if by_address == Some(true) || by_user == Some(true) { Known::Passes } else { Known::Ask }
+    if access.rules.verdict(client(exchange)) == Some(true) {
+        return Known::Passes;
+    }
+    let Some(auth) = &access.basic else { return Known::Ask };
+    match by_user(exchange, auth).await {
+        Ok(()) => Known::Passes,
+        Err(401 | 403) => Known::Ask,
+        Err(status) => Known::Refused(status),
+    }
 }
 
 /// The status to refuse with, once the other route refused with this one.
@@ -148,6 +161,7 @@ pub(crate) fn after_asking(exchange: &mut Exchange, access: &Access, refused: Op
             access.basic.iter().for_each(|auth| challenge(exchange, auth));
             Some(401)
         }
+        Some(403) if access.any => Some(forbidden(exchange)),
         other => other,
     }
 }
@@ -158,4 +172,56 @@ pub(crate) fn challenge(exchange: &mut Exchange, auth: &BasicAuth) {
     exchange.response.fields.remove(HeaderId::WwwAuthenticate);
     let value = format!("Basic realm=\"{realm}\"");
     exchange.response.fields.push_id(HeaderId::WwwAuthenticate, value.as_bytes());
+}
+
+/// Whether the request's credentials are those of a user, with nginx's line in the error log if they are not. A realm that
+/// comes to `off` lets everyone pass. `Err`: the status to refuse with.
+async fn by_user(exchange: &mut Exchange, auth: &BasicAuth) -> Result<(), u16> {
+    // Looked at again once what has to be verified was.
+    for _ in 0..2 {
+        match users::look(exchange, auth) {
+            Look::Open | Look::Match => return Ok(()),
+            Look::Ask(question) => {
+                let worker = exchange.worker.clone();
+                if passwords::verify(&worker.shared.passwords, &worker.passwords, *question).await.is_none() {
+                    break;
+                }
+                continue;
+            }
+            Look::Missing => {
+                errors::client_error(exchange, "no user/password was provided for basic authentication");
+            }
+            Look::Mismatch => {
+                errors::error(exchange, &format!("user \"{}\": password mismatch", user(exchange)))
+            }
+            Look::Unknown(file) => {
+                let file = file.as_deref().unwrap_or(Path::new("")).display();
+                errors::error(exchange, &format!("user \"{}\" was not found in \"{file}\"", user(exchange)));
+            }
+            Look::Unreadable(file, error) => {
+                let told = format!("open() \"{}\" failed ({})", file.display(), errors::system(&error));
+                // As in nginx: a file that is not there has nobody in it.
+                if error.kind() == std::io::ErrorKind::NotFound {
+                    errors::error(exchange, &told);
+                    return Err(403);
+                }
+                errors::server_error(exchange, &told);
+                return Err(500);
+            }
+        }
+        challenge(exchange, auth);
+        return Err(401);
+    }
+    Err(overloaded(exchange))
+}
+
+/// Says that too many passwords wait to be verified, and gives the status that tells the client to come back.
+pub(crate) fn overloaded(exchange: &Exchange) -> u16 {
+    errors::error(exchange, "too many passwords are waiting to be verified");
+    503
+}
+
+/// The user that was named.
+fn user(exchange: &Exchange) -> Cow<'_, str> {
+    String::from_utf8_lossy(exchange.user.as_deref().unwrap_or_default())
 }

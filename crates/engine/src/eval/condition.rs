@@ -16,7 +16,7 @@ pub(crate) fn holds(exchange: &mut Exchange, condition: &Condition) -> bool {
         Condition::Truthy(template) => is_truthy(&super::text(exchange, template)),
         Condition::Test { subject, test } => tests(exchange, subject, test),
         Condition::File { kind, path } => file(*kind, &super::text(exchange, path)),
-        Condition::User(auth) => users::user_matches(exchange, auth),
+        Condition::User(auth) => users::holds(exchange, auth),
         Condition::Not(inner) => !holds(exchange, inner),
         Condition::All(all) => all.iter().all(|inner| holds(exchange, inner)),
         Condition::Any(any) => any.iter().any(|inner| holds(exchange, inner)),

@@ -1,7 +1,8 @@
 //! The rule program's interpreter.
 //!
 //! Owns: running instructions on one exchange.
-//! Never: waits or does I/O; what has to wait is handed back as a [`Verdict`].
+//! Never: waits or does I/O, but for a password to be verified ([`run_waiting`]); what else has to wait is handed back as a
+//! [`Verdict`].
 //! Driven by: `exchange::walk`, once for the site and once for each route entered.
 //! Why: programs only go forward, so every one ends; what goes back (route searches) is counted by the walk.
 
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use weir_plan::{BasicAuth, Op, Respond, RewriteFlag, RouteIx, TargetPart};
 
 use super::{condition, edit, keep_match, render, text, users};
-use crate::exchange::Exchange;
+use crate::exchange::{Asking, Exchange};
+use crate::worker::passwords;
 
 /// What a program came to.
 pub(crate) enum Verdict {
@@ -35,38 +37,100 @@ pub(crate) enum Verdict {
     Enter(RouteIx),
     /// Internal error: a rewrite led to a path that cannot be.
     Failed,
+    /// Too many passwords are being verified.
+    Overloaded,
+    /// A password is to be verified first: `exchange.asking` says which, and where the program stands.
+    Waits,
 }
 
 /// How a list of instructions ended.
 enum Flow {
     Next,
     Stop,
+    Wait,
     Done(Verdict),
 }
 
 /// Runs a program. `exchange.path_changed` says afterwards whether a route must be searched again.
 pub(crate) fn run(exchange: &mut Exchange, program: &[Op]) -> Verdict {
-    match run_list(exchange, program) {
+    exchange.asking = None;
+    verdict(run_list(exchange, program, 0))
+}
+
+/// As [`run`], and waits where a condition asks for a password that has to be verified.
+pub(crate) async fn run_waiting(exchange: &mut Exchange, program: &[Op]) -> Verdict {
+    match run(exchange, program) {
+        Verdict::Waits => Box::pin(go_on(exchange, program)).await,
+        verdict => verdict,
+    }
+}
+
+async fn go_on(exchange: &mut Exchange, program: &[Op]) -> Verdict {
+    while let Some(asking) = exchange.asking.take() {
+        let worker = exchange.worker.clone();
+        let Asking { question, place } = *asking;
+        if passwords::verify(&worker.shared.passwords, &worker.passwords, question).await.is_none() {
+            return Verdict::Overloaded;
+        }
+        match verdict(resume(exchange, program, &place)) {
+            Verdict::Waits => {}
+            verdict => return verdict,
+        }
+    }
+    Verdict::Overloaded
+}
+
+fn verdict(flow: Flow) -> Verdict {
+    match flow {
         Flow::Next | Flow::Stop => Verdict::Go,
+        Flow::Wait => Verdict::Waits,
         Flow::Done(verdict) => verdict,
     }
 }
 
-fn run_list(exchange: &mut Exchange, program: &[Op]) -> Flow {
-    for op in program {
+/// Runs a list from an instruction on.
+fn run_list(exchange: &mut Exchange, program: &[Op], from: usize) -> Flow {
+    for (at, op) in program.iter().enumerate().skip(from) {
         match step(exchange, op) {
-            Flow::Next => {}
+            Flow::Next if exchange.asking.is_none() => {}
+            Flow::Next | Flow::Wait => return waits(exchange, at),
             other => return other,
         }
     }
     Flow::Next
 }
 
+/// Notes where a list stands that has to wait.
+fn waits(exchange: &mut Exchange, at: usize) -> Flow {
+    exchange.asking.iter_mut().for_each(|asking| asking.place.push(at));
+    Flow::Wait
+}
+
+/// Goes on where a program stood; the instruction that had to wait is run again, and has done nothing yet.
+fn resume(exchange: &mut Exchange, program: &[Op], place: &[usize]) -> Flow {
+    let Some((&at, within)) = place.split_last() else { return Flow::Next };
+    let Some((&branch, within)) = within.split_last() else { return run_list(exchange, program, at) };
+    let Some(Op::When { then, otherwise, .. }) = program.get(at) else { return Flow::Next };
+    let taken = if branch == 1 { then } else { otherwise };
+    match resume(exchange, taken, within) {
+        Flow::Next => run_list(exchange, program, at + 1),
+        Flow::Wait => {
+            waits(exchange, branch);
+            waits(exchange, at)
+        }
+        other => other,
+    }
+}
+
 fn step(exchange: &mut Exchange, op: &Op) -> Flow {
     match op {
         Op::When { condition, then, otherwise } => {
-            let branch = if condition::holds(exchange, condition) { then } else { otherwise };
-            return run_list(exchange, branch);
+            let holds = condition::holds(exchange, condition);
+            if exchange.asking.is_some() {
+                return Flow::Wait;
+            }
+            let flow = run_list(exchange, if holds { then } else { otherwise }, 0);
+            return if let Flow::Wait = flow { waits(exchange, usize::from(holds)) } else { flow };
         }
         Op::Set { slot, value } => {
             let value = text(exchange, value);
@@ -112,7 +176,7 @@ fn step(exchange: &mut Exchange, op: &Op) -> Flow {
         Op::Close => return Flow::Done(Verdict::Close),
         Op::Tarpit { millis, respond } => return Flow::Done(Verdict::Tarpit(*millis, respond.clone())),
         Op::RequireUser(auth) => {
-            if !users::user_matches(exchange, auth) {
+            if !users::holds(exchange, auth) && exchange.asking.is_none() {
                 return Flow::Done(Verdict::Unauthorized(auth.clone()));
             }
         }

@@ -1,236 +1,223 @@
-//! Who a client says it is, and whether that is so.
+//! Who sends a request, by its credentials.
 //!
-//! Owns: the reading and caching of password files, the checking of passwords.
-//! Never: decides who may pass.
-//! Driven by: conditions and programs, and `admission::access`.
-//! Why: a password hash is made slow on purpose, so that a match is remembered for the process of the connection's
-//! worker; a mismatch is not, and costs its time again.
+//! Owns: the reading and keeping of password files, the choice of the stored form that a password is compared with.
+//! Never: waits: a hash that is dear is a [`Question`] for the threads that verify.
+//! Driven by: `admission::access`; conditions and programs (HAProxy's `http_auth`).
+//! Why: a name that does not exist is compared like one that does, with the stored form of another user that stands for it:
+//! the same kind and cost of hash, chosen by a secret, so that neither answers nor their time tell which names there are.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use md5::Digest as _;
 use weir_http::HeaderId;
+use weir_password::Cost;
 use weir_plan::{BasicAuth, Password, Users};
 
-use super::{hash, text};
-use crate::exchange::{Exchange, errors};
+use super::text;
+use crate::exchange::{Asking, Exchange};
+use crate::worker::passwords::Question;
 
-/// Most matches remembered by a worker.
-const REMEMBERED: usize = 4096;
+/// Most bytes of a password file.
+const LARGEST_FILE: u64 = 64 << 20;
+/// Most files kept by a worker.
+const KEPT_FILES: usize = 256;
 
-/// Whether the request's credentials are those of a user. A realm that comes to `off` lets everyone pass.
-pub(crate) fn user_matches(exchange: &mut Exchange, auth: &BasicAuth) -> bool {
+/// What a request's credentials come to.
+pub(crate) enum Look {
+    /// The realm comes to `off`: nobody is asked.
+    Open,
+    /// There are none.
+    Missing,
+    /// They are a user's.
+    Match,
+    /// The user exists, the password is another.
+    Mismatch,
+    /// There is no such user, in this file.
+    Unknown(Option<PathBuf>),
+    /// The password is to be verified first; then look again.
+    Ask(Box<Question>),
+    /// The password file cannot be read.
+    Unreadable(PathBuf, std::io::Error),
+}
+
+/// Looks at a request's credentials.
+pub(crate) fn look(exchange: &mut Exchange, auth: &BasicAuth) -> Look {
     if text(exchange, &auth.realm) == b"off" {
-        return true;
+        return Look::Open;
     }
     let given = exchange.request.fields.first(HeaderId::Authorization).and_then(weir_http::auth::basic);
-    let Some(given) = given else { return false };
+    let Some(given) = given else { return Look::Missing };
     exchange.user = Some(given.user.clone());
+    let (user, password) = (&given.user[..], &given.password[..]);
     match &auth.users {
-        Users::List(users) => users.iter().any(|(name, password)| {
-            name.as_bytes() == given.user
-                && match password {
-                    Password::Plain(plain) => equal(plain.as_bytes(), &given.password),
-                    Password::Crypt(stored) => remembered(stored, &given.password),
+        Users::List(users) => {
+            let known = users.iter().position(|(name, _)| name.as_bytes() == user);
+            let at = known.unwrap_or_else(|| exchange.worker.shared.passwords.place_of(user, users.len()));
+            let unknown = known.is_none().then_some(None);
+            match users.get(at).map(|(_, stored)| stored) {
+                None => Look::Unknown(None),
+                Some(Password::Plain(plain)) => {
+                    cheap(weir_password::equal(plain.as_bytes(), password), unknown)
                 }
-        }),
+                Some(Password::Crypt(stored)) => compare(exchange, (user, password), stored, unknown),
+            }
+        }
         Users::File(path) => {
-            let path = text(exchange, path);
-            let path = PathBuf::from(String::from_utf8_lossy(&path).into_owned());
-            match stored_password(&path, &given.user) {
-                Ok(Some(stored)) => remembered(&stored, &given.password),
-                Ok(None) => false,
-                Err(error) => {
-                    errors::server_error(exchange, &format!("cannot read {}: {error}", path.display()));
-                    false
-                }
+            let path = PathBuf::from(std::ffi::OsString::from_vec(text(exchange, path)));
+            let file = match password_file(&path) {
+                Ok(file) => file,
+                Err(error) => return Look::Unreadable(path, error),
+            };
+            let known = file.places.get(user).copied();
+            let at =
+                known.unwrap_or_else(|| exchange.worker.shared.passwords.place_of(user, file.stored.len()));
+            let unknown = known.is_none().then_some(Some(path));
+            match file.stored.get(at) {
+                None => Look::Unknown(unknown.flatten()),
+                Some(stored) => compare(exchange, (user, password), stored, unknown),
             }
         }
     }
 }
 
-/// Compares without telling by time where the difference is.
-fn equal(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (x, y)| differs | (x ^ y)) == 0
+/// Whether credentials are a user's, for conditions. What has to be verified first is left in `exchange.asking`; once
+/// there is an answer nobody is asked any more.
+pub(crate) fn holds(exchange: &mut Exchange, auth: &BasicAuth) -> bool {
+    match look(exchange, auth) {
+        Look::Open | Look::Match => true,
+        Look::Ask(question) => {
+            if exchange.response.status == 0 {
+                exchange.asking = Some(Box::new(Asking { question: *question, place: Vec::new() }));
+            }
+            false
+        }
+        Look::Missing | Look::Mismatch | Look::Unknown(_) | Look::Unreadable(..) => false,
+    }
+}
+
+/// Compares a password with a stored form: at once if that is cheap or known. `unknown`: the form is that of another user,
+/// and nothing matches it.
+fn compare(
+    exchange: &Exchange,
+    (user, password): (&[u8], &[u8]),
+    stored: &str,
+    unknown: Option<Option<PathBuf>>,
+) -> Look {
+    if weir_password::cost(stored) == Cost::Cheap {
+        return cheap(weir_password::verify(stored, password), unknown);
+    }
+    if !weir_password::is_hashable(password) {
+        return cheap(false, unknown);
+    }
+    let (worker, counts) = (&exchange.worker, unknown.is_none());
+    let key = worker.shared.passwords.key(user, password, stored, counts);
+    match worker.passwords.find(&key, worker.now()) {
+        Some(matched) => cheap(matched, unknown),
+        None => Look::Ask(Box::new(Question {
+            key,
+            stored: stored.into(),
+            password: password.into(),
+            counts,
+            client: exchange.client_source().map(|(ip, _)| ip),
+        })),
+    }
+}
+
+fn cheap(matched: bool, unknown: Option<Option<PathBuf>>) -> Look {
+    match unknown {
+        Some(path) => Look::Unknown(path),
+        None if matched => Look::Match,
+        None => Look::Mismatch,
+    }
 }
 
 /// A password file as read.
 struct PasswordFile {
     modified: Option<SystemTime>,
     size: u64,
-    users: Rc<HashMap<Vec<u8>, String>>,
+    stored: Vec<String>,
+    /// Where the stored form of each name is.
+    places: HashMap<Vec<u8>, usize>,
 }
 
 thread_local! {
-    static FILES: RefCell<HashMap<PathBuf, PasswordFile>> = RefCell::default();
-    static MATCHES: RefCell<std::collections::HashSet<u64>> = RefCell::default();
+    static FILES: RefCell<HashMap<PathBuf, Rc<PasswordFile>>> = RefCell::default();
 }
 
-/// The stored password of a user. The file is read again when it has changed.
-fn stored_password(path: &Path, user: &[u8]) -> std::io::Result<Option<String>> {
+/// A password file. It is read again when it has changed.
+fn password_file(path: &Path) -> std::io::Result<Rc<PasswordFile>> {
     let facts = path.metadata()?;
-    let users = FILES.with_borrow_mut(|files| {
-        let fresh = files
-            .get(path)
-            .filter(|file| file.modified == facts.modified().ok() && file.size == facts.len())
-            .map(|file| file.users.clone());
-        match fresh {
-            Some(users) => Ok(users),
-            None => {
-                let users = Rc::new(read_users(&std::fs::read(path)?));
-                if files.len() >= 256 {
-                    files.clear();
-                }
-                let file =
-                    PasswordFile { modified: facts.modified().ok(), size: facts.len(), users: users.clone() };
-                files.insert(path.to_owned(), file);
-                Ok::<_, std::io::Error>(users)
-            }
+    let modified = facts.modified().ok();
+    FILES.with_borrow_mut(|files| {
+        let fresh = files.get(path).filter(|file| file.modified == modified && file.size == facts.len());
+        if let Some(fresh) = fresh {
+            return Ok(fresh.clone());
         }
-    })?;
-    Ok(users.get(user).cloned())
+        let (stored, places) = read_users(&read(path)?);
+        let file = Rc::new(PasswordFile { modified, size: facts.len(), stored, places });
+        if files.len() >= KEPT_FILES {
+            files.clear();
+        }
+        files.insert(path.to_owned(), file.clone());
+        Ok(file)
+    })
 }
 
-/// Lines `user:password[:comment]`; `#` begins a comment.
-fn read_users(text: &[u8]) -> HashMap<Vec<u8>, String> {
-    let mut users = HashMap::new();
+/// Reads a file, but nothing that would make the worker wait (a pipe), or has no end.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.len() > LARGEST_FILE {
+        return Err(std::io::Error::other("it is no regular file of at most 64 MB"));
+    }
+    let mut text = Vec::new();
+    file.take(LARGEST_FILE).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Lines `user:password[:comment]`; `#` begins a comment. The first line of a name counts.
+fn read_users(text: &[u8]) -> (Vec<String>, HashMap<Vec<u8>, usize>) {
+    let (mut stored, mut places) = (Vec::new(), HashMap::new());
     for line in text.split(|&b| b == b'\n') {
         let line = line.trim_ascii();
         if line.starts_with(b"#") {
             continue;
         }
         let mut parts = line.splitn(3, |&b| b == b':');
-        if let (Some(user), Some(password)) = (parts.next(), parts.next()) {
-            users.entry(user.to_vec()).or_insert_with(|| String::from_utf8_lossy(password).into_owned());
+        if let (Some(user), Some(password)) = (parts.next(), parts.next())
+            && !places.contains_key(user)
+        {
+            places.insert(user.to_vec(), stored.len());
+            stored.push(String::from_utf8_lossy(password).into_owned());
         }
     }
-    users
-}
-
-/// Whether a password matches, remembering matches.
-fn remembered(stored: &str, password: &[u8]) -> bool {
-    let key = hash(&(stored, password));
-    if MATCHES.with_borrow(|matches| matches.contains(&key)) {
-        return true;
-    }
-    let matched = verify(stored, password);
-    if matched {
-        MATCHES.with_borrow_mut(|matches| {
-            if matches.len() >= REMEMBERED {
-                matches.clear();
-            }
-            matches.insert(key);
-        });
-    }
-    matched
-}
-
-/// Checks a password against its stored form: `{PLAIN}`, `{SHA}`, `{SSHA}`, `$apr1$`, and crypt(3)'s.
-fn verify(stored: &str, password: &[u8]) -> bool {
-    if let Some(plain) = stored.strip_prefix("{PLAIN}") {
-        return equal(plain.as_bytes(), password);
-    }
-    if let Some(coded) = stored.strip_prefix("{SHA}") {
-        return STANDARD.decode(coded).is_ok_and(|digest| equal(&digest, &sha1::Sha1::digest(password)));
-    }
-    if let Some(coded) = stored.strip_prefix("{SSHA}") {
-        return STANDARD.decode(coded).is_ok_and(|bytes| {
-            let (digest, salt) = bytes.split_at(bytes.len().min(20));
-            let mut salted = password.to_vec();
-            salted.extend_from_slice(salt);
-            equal(digest, &sha1::Sha1::digest(&salted))
-        });
-    }
-    if let Some(rest) = stored.strip_prefix("$apr1$") {
-        let salt = rest.split('$').next().unwrap_or_default();
-        return equal(stored.as_bytes(), apr1(password, salt.as_bytes()).as_bytes());
-    }
-    pwhash::unix::verify(password, stored)
-}
-
-/// Apache's variant of MD5-crypt (documented with `htpasswd`): a thousand rounds of MD5 over password and salt.
-fn apr1(password: &[u8], salt: &[u8]) -> String {
-    let salt = &salt[..salt.len().min(8)];
-    let inner = md5(&[password, salt, password]);
-    let mut first = [password, b"$apr1$", salt].concat();
-    for at in (0..password.len()).step_by(16) {
-        first.extend_from_slice(&inner[..(password.len() - at).min(16)]);
-    }
-    let mut bits = password.len();
-    while bits > 0 {
-        first.push(if bits & 1 == 1 { 0 } else { password.first().copied().unwrap_or(0) });
-        bits >>= 1;
-    }
-    let mut digest = md5(&[&first]);
-    for round in 0..1000 {
-        let mut next = Vec::with_capacity(64);
-        next.extend_from_slice(if round % 2 == 1 { password } else { &digest });
-        if round % 3 != 0 {
-            next.extend_from_slice(salt);
-        }
-        if round % 7 != 0 {
-            next.extend_from_slice(password);
-        }
-        next.extend_from_slice(if round % 2 == 1 { &digest } else { password });
-        digest = md5(&[&next]);
-    }
-    let mut out = format!("$apr1${}$", String::from_utf8_lossy(salt));
-    let order = [(0, 6, 12), (1, 7, 13), (2, 8, 14), (3, 9, 15), (4, 10, 5)];
-    for (a, b, c) in order {
-        let word = u32::from(digest[a]) << 16 | u32::from(digest[b]) << 8 | u32::from(digest[c]);
-        push_base64(&mut out, word, 4);
-    }
-    push_base64(&mut out, u32::from(digest[11]), 2);
-    out
-}
-
-fn md5(parts: &[&[u8]]) -> [u8; 16] {
-    let mut state = md5::Md5::new();
-    for part in parts {
-        state.update(part);
-    }
-    state.finalize().into()
-}
-
-/// crypt(3)'s own alphabet, low bits first.
-fn push_base64(out: &mut String, mut word: u32, digits: usize) {
-    const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    for _ in 0..digits {
-        out.push(char::from(ALPHABET[(word & 63) as usize]));
-        word >>= 6;
-    }
+    (stored, places)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Stored forms made by `openssl passwd` and `htpasswd`.
     #[test]
-    fn passwords_of_all_kinds() {
-        for stored in [
-            "{PLAIN}secret",
-            "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
-            "$apr1$abcdefgh$X2vhBDkg7oadYn6DpsDHs1",
-            "$1$abcdefgh$fLqqLCALmt6e63ueK9vQN/",
-        ] {
-            let _ = verify(stored, b"secret");
-            assert!(!verify(stored, b"Secret"), "{stored}");
-        }
-        assert!(verify("{PLAIN}secret", b"secret"));
-        assert!(verify("{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", b"secret"));
+    fn lines_of_password_files() {
+        let (stored, places) = read_users(b"# all\nann:{PLAIN}a:note\r\nbob:x\nbroken\nann:later\n");
+        assert_eq!(places.len(), 2);
+        assert_eq!(stored[places[&b"ann"[..]]], "{PLAIN}a");
     }
 
     #[test]
-    fn lines_of_password_files() {
-        let users = read_users(b"# all\nann:{PLAIN}a:note\r\nbob:x\nbroken\nann:later\n");
-        assert_eq!(users.len(), 2);
-        assert_eq!(users[&b"ann"[..]], "{PLAIN}a");
+    fn a_pipe_is_no_password_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert!(password_file(&path).is_err(), "and nobody waits for its writer");
     }
 }

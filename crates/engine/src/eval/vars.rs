@@ -498,9 +498,11 @@ fn time_of(exchange: &Exchange, timer: Timer) -> Option<Duration> {
             .attempts
             .last()
             .and_then(|attempt| Some(attempt.header?.saturating_sub(attempt.connect.unwrap_or_default()))),
-        Timer::Data => {
-            exchange.response.attempts.last().and_then(|attempt| Some(attempt.response? - attempt.header?))
-        }
+        Timer::Data => exchange
+            .response
+            .attempts
+            .last()
+            .and_then(|attempt| Some(attempt.response?.saturating_sub(attempt.header?))),
         Timer::Active => Some(exchange.elapsed()),
         Timer::Total => Some(exchange.elapsed() + times.idle),
         Timer::User => Some(exchange.elapsed()),

@@ -35,6 +35,10 @@ pub(crate) fn system(error: &std::io::Error) -> String {
     }
 }
 
+/// A head of an answer is longer than the settings allow, in nginx's words.
+pub(crate) const TOO_BIG_HEADER: &str =
+    "upstream sent too big header while reading response header from upstream";
+
 /// An endpoint failed: nginx's `error`.
 pub(crate) fn upstream_error(exchange: &Exchange, message: &str) {
     at(exchange, LogLevel::Error, message);
@@ -107,10 +111,13 @@ fn describe(exchange: &Exchange, line: &mut String) {
         let _ = write!(line, ", request: \"{}\"", String::from_utf8_lossy(&request.line));
     }
     if let Some(attempt) = exchange.response.attempts.last() {
-        let scheme = upstream_scheme(exchange);
+        let (scheme, place) = (upstream_scheme(exchange), upstream_place(attempt));
         // An application server has no targets, as nginx sees it.
-        let target = if scheme == FASTCGI { "".into() } else { String::from_utf8_lossy(&request.target) };
-        let _ = write!(line, ", upstream: \"{scheme}{}{target}\"", upstream_place(attempt));
+        let target: &[u8] = if scheme == FASTCGI { b"" } else { &exchange.response.upstream_target };
+        // So nginx ends the path of a socket.
+        let end = if place.starts_with("unix:") && !target.is_empty() { ":" } else { "" };
+        let target = String::from_utf8_lossy(target);
+        let _ = write!(line, ", upstream: \"{scheme}{place}{end}{target}\"");
     }
     let mut field = |label: &str, id: weir_http::HeaderId| {
         if let Some(value) = request.fields.first(id) {

@@ -3,14 +3,26 @@
 //! Owns: the size limit, memory and file for buffered bodies.
 //! Driven by: proxy and FastCGI actions.
 
+use weir_http::body::BodyError;
 use weir_wire::ReceiveError;
 
 use super::{Downstream, Ending, Exchange, Phase};
 
-/// Whether the declared length exceeds what the route allows.
+/// Whether the declared length exceeds what the route allows; the error log says so.
 pub(crate) fn declared_too_large(exchange: &Exchange) -> bool {
     let most = exchange.route().settings.body.max_size;
-    most.zip(exchange.request.content_length).is_some_and(|(most, length)| length > most)
+    let Some((_, length)) = most.zip(exchange.request.content_length).filter(|(most, length)| length > most)
+    else {
+        return false;
+    };
+    super::errors::error(exchange, &format!("client intended to send too large body: {length} bytes"));
+    true
+}
+
+/// Says that a body without a declared length came to more than the route allows: so many bytes, and the next so many.
+pub(crate) fn log_too_large(exchange: &Exchange, received: u64, next: u64) {
+    let message = format!("client intended to send too large chunked body: {received}+{next} bytes");
+    super::errors::error(exchange, &message);
 }
 
 /// Reads the whole body into memory, or a file. `Err`: the status to answer with.
@@ -27,7 +39,9 @@ pub(crate) async fn buffer<D: Downstream>(exchange: &mut Exchange, down: &mut D)
         match down.body_piece(exchange).await {
             Ok(None) => break Ok(()),
             Ok(Some(piece)) => {
-                if settings.max_size.is_some_and(|most| body.received() + piece.len() as u64 > most) {
+                let next = piece.len() as u64;
+                if settings.max_size.is_some_and(|most| body.received() + next > most) {
+                    log_too_large(exchange, body.received(), next);
                     break Err(413);
                 }
                 if let Err(error) = body.keep(piece, settings.memory as usize, &settings.temp_path) {
@@ -61,10 +75,11 @@ pub(crate) fn failed(exchange: &mut Exchange, error: &ReceiveError) -> u16 {
         }
         ReceiveError::Malformed(error) => {
             exchange.ending = Ending::Proxy(Phase::Request);
-            crate::exchange::errors::client_error(
-                exchange,
-                &format!("client sent invalid chunked body ({error})"),
-            );
+            // What is too large was told with its size.
+            if !matches!(error, BodyError::TooLarge) {
+                let message = format!("client sent invalid chunked body ({error})");
+                super::errors::client_error(exchange, &message);
+            }
             error.status()
         }
         ReceiveError::Closed | ReceiveError::Io(_) => {

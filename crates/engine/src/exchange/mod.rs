@@ -50,6 +50,7 @@ use weir_plan::{
 };
 
 use crate::exchange::fields::Fields;
+use crate::worker::passwords::Question;
 use crate::worker::{Installed, Worker};
 
 /// One request and its response.
@@ -99,6 +100,8 @@ pub(crate) struct Exchange {
     pub(crate) captured: CapturedFields,
     /// The client's handshake does not do for this site: the status to refuse with.
     pub(crate) handshake_refusal: Option<u16>,
+    /// A condition asks whose credentials these are, and has to wait for a password to be verified.
+    pub(crate) asking: Option<Box<Asking>>,
     /// User that authenticated.
     pub(crate) user: Option<Vec<u8>>,
     /// First byte of the request, by both clocks.
@@ -148,6 +151,15 @@ pub(crate) struct CapturedFields {
     pub(crate) response: Vec<Option<Box<[u8]>>>,
     /// What to take from the response: name, most bytes, slot.
     pub(crate) wanted: Vec<(Box<[u8]>, usize, u16)>,
+}
+
+/// What a program waits for.
+pub(crate) struct Asking {
+    /// The password to be verified.
+    pub(crate) question: Question,
+    /// Where the program stands: the instruction of the innermost list first, then from list to list the branch taken and
+    /// its instruction.
+    pub(crate) place: Vec<usize>,
 }
 
 /// What a session's first bytes say.
@@ -211,6 +223,7 @@ impl Exchange {
             body_began: None,
             captured: CapturedFields::default(),
             handshake_refusal: None,
+            asking: None,
             user: None,
             times: Times::default(),
             ending: Ending::Normal,
@@ -278,6 +291,7 @@ impl Exchange {
             body_began,
             captured: CapturedFields { request: captured_request, response: captured_response, wanted },
             handshake_refusal,
+            asking,
             user,
             started,
             started_unix,
@@ -318,6 +332,7 @@ impl Exchange {
         captured_response.clear();
         wanted.clear();
         *handshake_refusal = None;
+        *asking = None;
         *user = None;
         *started = worker.now();
         *started_unix = weir_rt::unix_now();

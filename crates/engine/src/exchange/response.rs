@@ -34,6 +34,10 @@ pub(crate) struct Response {
     pub(crate) upstream_fields: Fields,
     /// Trailers of the last upstream answer.
     pub(crate) upstream_trailers: Fields,
+    /// It is passed on as it comes, because the configuration or the endpoint says so: its pace is the endpoint's.
+    pub(crate) unbuffered: bool,
+    /// The target of the last request to an endpoint, as sent.
+    pub(crate) upstream_target: Vec<u8>,
     /// One record an attempt, in order.
     pub(crate) attempts: Vec<Attempt>,
 }
@@ -96,6 +100,8 @@ impl Response {
             uncompressed,
             upstream_fields,
             upstream_trailers,
+            unbuffered,
+            upstream_target,
             attempts,
         } = self;
         *status = 0;
@@ -106,6 +112,8 @@ impl Response {
         *uncompressed = None;
         upstream_fields.clear();
         upstream_trailers.clear();
+        *unbuffered = false;
+        upstream_target.clear();
         attempts.clear();
     }
 }

@@ -174,6 +174,7 @@ fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result
     let service = installed.plan.tcp_service(tcp);
     let client = session.client_source().map_or(Who::Unix, |(ip, _)| Who::Ip(ip));
     if service.access.rules.verdict(client) == Some(false) {
+        errors::error(session, "access forbidden by rule");
         session.ending = Ending::Proxy(Phase::Request);
         return Err(403);
     }
@@ -236,6 +237,7 @@ async fn connect(
             host: resolved.host.as_deref(),
             send_proxy: proxy.send_proxy,
             reuse: false,
+            spoken: 0,
         },
         timer,
         watch: &watch,

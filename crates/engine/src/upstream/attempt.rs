@@ -115,6 +115,8 @@ pub(crate) struct Reach<'a> {
     pub(crate) send_proxy: Option<ProxyProtocol>,
     /// Whether the protocol can go on with a connection that carried a request before.
     pub(crate) reuse: bool,
+    /// Sets kept connections of one protocol apart from those of another: even, 0 is HTTP/1's.
+    pub(crate) spoken: u64,
 }
 
 /// All that attempts need beside the exchange.
@@ -327,7 +329,7 @@ impl Attempts<'_> {
         let key = IdleKey {
             endpoint: picked.key,
             tls: tls.map(|tls| TlsKey::new(tls.digest(), &tls_name)),
-            local: local.as_ref().map_or(0, |local| crate::eval::hash(local) | 1),
+            local: local.as_ref().map_or(reach.spoken, |local| crate::eval::hash(local) | 1),
         };
         let send_proxy = endpoint.and_then(|endpoint| endpoint.send_proxy).or(reach.send_proxy);
         if reach.reuse
@@ -335,8 +337,9 @@ impl Attempts<'_> {
             && send_proxy.is_none()
             && may_reuse(exchange, picker.keepalive(self.installed).reuse)
         {
-            // A request that must not be sent twice gets a connection that was looked at first.
-            let careful = !exchange.request.method.is_idempotent();
+            // A request that must not be sent twice, or of which the body cannot be, gets a connection that was looked at first.
+            let streams = exchange.request.has_body() && !exchange.body.complete;
+            let careful = streams || !exchange.request.method.is_idempotent();
             while let Some(Kept { mut conn, history }) =
                 exchange.worker.idle.take(exchange.worker.millis(), picked.pool, &key)
             {
@@ -423,7 +426,6 @@ fn refused(exchange: &mut Exchange, &Refusal { status, why }: &Refusal) -> Unans
     if exchange.ending == Ending::Normal {
         exchange.ending = Ending::ServerAborted(Phase::Connect);
     }
-    errors::upstream_error(exchange, why);
     if exchange.manner() == Manner::Nginx
         && let Some(pool) = exchange.pool_name()
     {
@@ -434,6 +436,7 @@ fn refused(exchange: &mut Exchange, &Refusal { status, why }: &Refusal) -> Unans
         attempt.response = Some(Duration::ZERO);
         exchange.response.attempts.push(attempt);
     }
+    errors::upstream_error(exchange, why);
     Unanswered::Status(status)
 }
 

@@ -172,6 +172,8 @@ impl<D: Downstream> Http1<'_, D> {
                     sent.map_err(|error| self.not_sent(&error))?;
                     exchange.body.count_streamed(length);
                     if most.is_some_and(|most| exchange.body.received() > most) {
+                        let next = length as u64;
+                        intake::log_too_large(exchange, exchange.body.received().saturating_sub(next), next);
                         return Err(Stop::Client(413));
                     }
                     conn.outgoing.flush(timer, timeout).await.map_err(|error| self.not_sent(&error))?;
@@ -270,6 +272,9 @@ fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {
             let why =
                 "upstream timed out (110: Connection timed out) while reading response header from upstream";
             (Failure::Timeout, why.to_owned())
+        }
+        ResponseFailure::Malformed(error) if error.is_size() => {
+            (Failure::InvalidHeader, errors::TOO_BIG_HEADER.to_owned())
         }
         ResponseFailure::Malformed(error) => (
             Failure::InvalidHeader,

@@ -66,7 +66,7 @@ async fn go_on<D: Downstream>(
             }
             Next::Internal(target) => internal_redirect(exchange, down, installed, &target).await,
             Next::InternalPath(path) => {
-                if spent(exchange) {
+                if spent(exchange, "internally redirecting to", &path) {
                     Next::Status(500)
                 } else {
                     exchange.request.path = path;
@@ -76,7 +76,8 @@ async fn go_on<D: Downstream>(
                 }
             }
             Next::Named(route) => {
-                if spent(exchange) {
+                let name = &installed.plan.route(route).name;
+                if spent(exchange, "redirect to named location", name.as_bytes()) {
                     Next::Status(500)
                 } else {
                     exchange.internal = true;
@@ -89,10 +90,28 @@ async fn go_on<D: Downstream>(
     }
 }
 
-/// Counts a step back; true if there were too many.
-fn spent(exchange: &mut Exchange) -> bool {
+/// Counts a step back; true if there were too many, which the error log says in nginx's words.
+fn spent(exchange: &mut Exchange, doing: &str, to: &[u8]) -> bool {
+    let spent = is_spent(exchange);
+    if spent {
+        let to = String::from_utf8_lossy(to);
+        errors::error(exchange, &format!("rewrite or internal redirection cycle while {doing} \"{to}\""));
+    }
+    spent
+}
+
+/// As [`spent`], without a word.
+fn is_spent(exchange: &mut Exchange) -> bool {
     exchange.redirects += 1;
     exchange.redirects > MAX_REDIRECTS
+}
+
+/// As [`spent`], for a path that a program changed.
+fn spent_on_path(exchange: &mut Exchange) -> bool {
+    let path = std::mem::take(&mut exchange.request.path);
+    let spent = spent(exchange, "processing", &path);
+    exchange.request.path = path;
+    spent
 }
 
 async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
@@ -111,7 +130,7 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
         return Next::Done;
     }
     if let Some(program) = &site.program {
-        match program::run(exchange, program) {
+        match program::run_waiting(exchange, program).await {
             Verdict::Go => {}
             other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }
@@ -211,12 +230,12 @@ async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, insta
     }
     let route = installed.plan.route(exchange.route);
     if let Some(program) = &route.program {
-        match program::run(exchange, program) {
+        match program::run_waiting(exchange, program).await {
             Verdict::Go => {}
             other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }
         if exchange.path_changed {
-            if spent(exchange) {
+            if spent_on_path(exchange) {
                 return Next::Status(500);
             }
             return search(exchange, down, installed).await;
@@ -246,7 +265,8 @@ async fn verdict<D: Downstream>(
         }
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
         Verdict::Close => Next::Close,
-        Verdict::Failed => Next::Status(500),
+        Verdict::Failed | Verdict::Waits => Next::Status(500),
+        Verdict::Overloaded => Next::Status(access::overloaded(exchange)),
         Verdict::Tarpit(millis, respond) => {
             let wait = std::time::Duration::from_millis(millis);
             let _ = Watch::new(down.watched(), Ends::Reset).over(weir_rt::sleep(wait)).await;
@@ -258,7 +278,7 @@ async fn verdict<D: Downstream>(
             Next::Status(401)
         }
         Verdict::Enter(route) => {
-            if spent(exchange) {
+            if spent_on_path(exchange) {
                 return Next::Status(500);
             }
             exchange.route = route;
@@ -287,8 +307,12 @@ async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option
         if let Some(status) = Box::pin(check_and_ask(exchange, &settings.access, ask)).await {
             return Some(Next::Status(status));
         }
-    } else if route.features.intersects(RouteFeatures::ACCESS_RULES | RouteFeatures::BASIC_AUTH)
-        && let Some(status) = access::check(exchange, &settings.access)
+    } else if route.features.contains(RouteFeatures::BASIC_AUTH) {
+        if let Some(status) = Box::pin(access::check(exchange, &settings.access)).await {
+            return Some(Next::Status(status));
+        }
+    } else if route.features.contains(RouteFeatures::ACCESS_RULES)
+        && let Some(status) = access::by_address(exchange, &settings.access)
     {
         return Some(Next::Status(status));
     }
@@ -307,7 +331,7 @@ async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option
 
 /// The status to refuse with, where another route is asked as well. It is walked here, access judges what came of it.
 async fn check_and_ask(exchange: &mut Exchange, access: &Access, ask: &AuthRequest) -> Option<u16> {
-    match access::before_asking(exchange, access) {
+    match access::before_asking(exchange, access).await {
         access::Known::Passes => None,
         access::Known::Refused(status) => Some(status),
         access::Known::Ask => {
@@ -376,7 +400,7 @@ fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Op
         return None;
     }
     let page = settings.error_pages.find(status)?;
-    if spent(exchange) {
+    if is_spent(exchange) {
         return None;
     }
     exchange.in_error_page = true;
@@ -411,7 +435,7 @@ async fn internal_redirect<D: Downstream>(
     installed: &Installed,
     target: &[u8],
 ) -> Next {
-    if spent(exchange) {
+    if spent(exchange, "internally redirecting to", target.split(|&b| b == b'?').next().unwrap_or_default()) {
         return Next::Status(500);
     }
     if let Some(last) = exchange.response.attempts.last_mut() {
@@ -436,7 +460,7 @@ async fn enter_again<D: Downstream>(exchange: &mut Exchange, down: &mut D, insta
     let site = installed.plan.site(exchange.site);
     if let Some(program) = site.program.as_ref().filter(|_| site.manner == Manner::Nginx) {
         exchange.route = site.fallback;
-        match program::run(exchange, program) {
+        match program::run_waiting(exchange, program).await {
             Verdict::Go => {}
             other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }

@@ -10,6 +10,7 @@ pub(crate) mod door;
 pub(crate) mod idle;
 pub(crate) mod memory;
 pub(crate) mod options;
+pub(crate) mod passwords;
 pub(crate) mod prepared;
 pub(crate) mod race;
 pub(crate) mod shared;
@@ -136,6 +137,8 @@ pub(crate) struct Worker {
     pub(crate) idle: IdleConnections,
     /// Files held in memory.
     pub(crate) files: Rc<FileCache>,
+    /// Passwords that were verified lately.
+    pub(crate) passwords: passwords::Known,
     /// Log lines on their way.
     pub(crate) logs: WorkerLogs,
     /// Counters of this worker.
@@ -173,6 +176,7 @@ impl Worker {
             ended: Signal::default(),
             idle: IdleConnections::default(),
             files: Rc::default(),
+            passwords: passwords::Known::default(),
             logs: WorkerLogs::default(),
             counters: crate::worker::count::Counters::new(&shared, id),
             installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),

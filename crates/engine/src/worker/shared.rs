@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) panics: AtomicU64,
     /// Panics that cost a worker its connections.
     pub(crate) worker_deaths: AtomicU64,
+    /// The threads that verify passwords.
+    pub(crate) passwords: crate::worker::passwords::Passwords,
     /// Whether memory is short.
     pub(crate) memory: crate::worker::memory::Pressure,
     io: IoChoice,
@@ -120,6 +122,7 @@ impl Shared {
             driver: OnceLock::new(),
             panics: AtomicU64::new(0),
             worker_deaths: AtomicU64::new(0),
+            passwords: crate::worker::passwords::Passwords::default(),
             memory: crate::worker::memory::Pressure::default(),
             io: options.io,
             // Zero means "never" in policies.

@@ -218,6 +218,9 @@ fn conditional(pid: u32) -> Vec<(libc::c_long, u8, Vec<u64>)> {
     vec![
         (libc::SYS_socket, 0, families),
         (libc::SYS_socketpair, 0, vec![as_argument(libc::AF_UNIX)]),
+        // Threads that verify passwords give way to the workers: the priority of the calling thread.
+        (libc::SYS_getpriority, 1, vec![0]),
+        (libc::SYS_setpriority, 1, vec![0]),
         (libc::SYS_ioctl, 1, requests.to_vec()),
         (libc::SYS_prctl, 0, options.into_iter().map(as_argument).collect()),
         // Limits and signals of oneself: an abort is a signal, too.

@@ -77,8 +77,9 @@ pub(super) async fn forward<D: Downstream>(
         Framing::None => BodySize::Known(0),
         Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
     };
-    respond::start(exchange, down, size);
     let buffering = rewrite::buffering(exchange, proxy);
+    exchange.response.unbuffered = !buffering;
+    respond::start(exchange, down, size);
     let keeping = reusable.then(|| Keeping {
         pool: picked.pool,
         bounds: destination.keepalive(installed),

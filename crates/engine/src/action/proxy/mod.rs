@@ -50,6 +50,8 @@ pub(crate) async fn serve<D: Downstream>(
     };
     let mut target = Vec::with_capacity(exchange.request.raw_path.len() + exchange.request.query.len() + 16);
     request::target(exchange, proxy, resolved.path.as_deref(), &mut target);
+    exchange.response.upstream_target.clear();
+    exchange.response.upstream_target.extend_from_slice(&target);
     let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
     let timer = Timer::new();
     let watch = Watch::new(down.watched(), Ends::unanswered(proxy.settings.client_abort));
@@ -66,6 +68,7 @@ pub(crate) async fn serve<D: Downstream>(
             host: Some(resolved.host.as_deref().unwrap_or(&proxy.host)),
             send_proxy: None,
             reuse: !asked.upgrade,
+            spoken: 0,
         },
         timer: &timer,
         watch: &watch,
