@@ -18,6 +18,10 @@ impl<'m> Cx<'m> {
             access: self.access(&service.access),
             limit_conn: self.limit_conn(&service.limit_conn),
             real_ip: service.real_ip.as_ref().map(|rules| self.real_ip(rules)),
+            resolver: match &service.resolver {
+                Some(resolver) => Some(self.resolver(resolver)),
+                None => self.plan.resolver.clone(),
+            },
             access_logs: self.access_logs(&service.access_logs),
             error_logs: match &service.error_logs {
                 Some(logs) => self.error_logs(logs),

@@ -29,6 +29,8 @@ pub struct TcpService {
     pub limit_conn: Arc<Vec<LimitConn>>,
     /// Client addresses from the PROXY header of trusted peers.
     pub real_ip: Option<Arc<RealIp>>,
+    /// Name servers, if other than all services'.
+    pub resolver: Option<Arc<crate::Resolver>>,
     /// Access logs.
     pub access_logs: Arc<Vec<AccessLog>>,
     /// Error logs, if other than the process's.

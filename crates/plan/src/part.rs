@@ -125,6 +125,7 @@ impl Cut<'_> {
             access: Arc::new(Access::default()),
             limit_conn: Arc::default(),
             real_ip: None,
+            resolver: None,
             access_logs: self.access_logs(&service.access_logs),
             error_logs: self.error_logs(&service.error_logs),
             ..service.clone()

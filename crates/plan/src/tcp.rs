@@ -31,6 +31,9 @@ pub struct TcpService {
     pub limit_conn: Arc<[LimitConn]>,
     /// Client addresses from the PROXY header of trusted peers.
     pub real_ip: Option<Arc<RealIp>>,
+    /// Name servers for targets that are computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolver: Option<Arc<crate::Resolver>>,
     /// Access logs.
     pub access_logs: Arc<[AccessLog]>,
     /// Error logs; the process's if the service names none.

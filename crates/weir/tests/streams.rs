@@ -1,5 +1,7 @@
 //! TCP: balanced, half-closed, terminated, and with PROXY headers.
 
+use std::net::Ipv4Addr;
+use weir_testkit::dns::{NameAnswer, NameServer};
 use weir_testkit::{
     Certificate, Client, Io, Origin, Port, Proxy, Request, Running, TlsOptions, both_drivers, tcp,
 };
@@ -111,5 +113,55 @@ fn stream_and_http_may_name_the_same_server_in_any_order() {
     }
     for port in ["port_a", "port_b"] {
         Client::connect(proxy.port_of(port)).get("/").expect_body("one");
+    }
+}
+
+/// Every variable of `stream`, as the log of a file that has no `http` at all.
+const STREAM_VARIABLES: &str = "$binary_remote_addr|$bytes_received|$bytes_sent|$connection|$hostname|$msec|$nginx_version|$pid|\
+    $protocol|$remote_addr|$remote_port|$server_addr|$server_port|$session_time|$status|$time_iso8601|$time_local|$upstream_addr|\
+    $upstream_bytes_received|$upstream_bytes_sent|$upstream_connect_time|$upstream_first_byte_time|$upstream_session_time|\
+    $proxy_protocol_addr|$proxy_protocol_port|$proxy_protocol_server_addr|$proxy_protocol_server_port|$realip_remote_addr|\
+    $realip_remote_port|$limit_conn_status|$ssl_alpn_protocol|$ssl_cipher|$ssl_client_cert|$ssl_client_fingerprint|\
+    $ssl_client_i_dn|$ssl_client_raw_cert|$ssl_client_s_dn|$ssl_client_serial|$ssl_client_verify|$ssl_curve|$ssl_protocol|\
+    $ssl_server_name|$ssl_session_id|$ssl_session_reused|$target";
+
+both_drivers! {
+    fn a_file_of_services_alone_needs_nothing_of_http(io: Io) {
+        let echo = tcp::named_echo("echo");
+        let names = NameServer::start();
+        names.tell("echo.test", NameAnswer::Addresses(vec![Ipv4Addr::LOCALHOST], 60));
+        let text = format!(
+            "log_format all '{STREAM_VARIABLES}'; log_format short '$status $protocol $bytes_sent $bytes_received $target $upstream_addr';
+             map $server_port $target {{ {{port2}} nowhere.test; default echo.test; }} access_log {{dir}}/all all;
+             access_log {{dir}}/short short; error_log {{dir}}/error.log info; resolver {} ipv6=off; resolver_timeout 2s; limit_conn_zone $remote_addr zone=z:1m;
+             server {{ listen 127.0.0.1:{{port}}; limit_conn z 10; proxy_pass $target:{}; }}
+             server {{ listen 127.0.0.1:{{port2}}; proxy_pass $target:1; }}
+             server {{ listen 127.0.0.1:{{port3}}; deny all; proxy_pass $target:1; }}
+             server {{ listen 127.0.0.1:{{port4}}; return $remote_addr; }}",
+            names.address(), echo.port(),
+        );
+        let proxy = start(io, &text);
+        let mut client = Client::connect(&proxy);
+        assert_eq!(client.read_exactly(5), b"echo\n");
+        client.send("ping");
+        assert_eq!(client.read_exactly(4), b"ping");
+        client.half_close();
+        client.expect_closed();
+        for word in ["port2", "port3"] {
+            Client::connect(&proxy.port_of(word)).expect_closed();
+        }
+        assert_eq!(Client::connect(&proxy.port_of("port4")).read_to_end().0, b"127.0.0.1");
+        let end = "|echo.test\n";
+        let all = proxy.wait_for_file("all", end);
+        let line = all.lines().find(|line| line.ends_with("|echo.test") && line.contains("|200|")).unwrap();
+        assert_eq!(line.matches('|').count(), STREAM_VARIABLES.matches('|').count(), "{line}");
+        let short = proxy.wait_for_file("short", "200 TCP 9 4 echo.test");
+        let of = format!("200 TCP 9 4 echo.test 127.0.0.1:{}", echo.port());
+        assert!(short.contains(&of), "{short}");
+        for refused in ["500 TCP 0 0 nowhere.test", "403 TCP 0 0 echo.test", "200 TCP 9 0 echo.test"] {
+            proxy.wait_for_file("short", refused);
+        }
+        proxy.wait_for_file("error.log", "access forbidden by rule, client: 127.0.0.1, server: 127.0.0.1:");
+        proxy.wait_for_file("error.log", "nowhere.test could not be resolved (3: Host not found)");
     }
 }

@@ -139,8 +139,11 @@ async fn computed(
     let addresses = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(ip) => vec![Address::Tcp(SocketAddr::new(ip, port))],
         Err(_) => {
-            let of_route = exchange.route_if_any().and_then(|route| route.settings.resolver.as_deref());
-            let resolver = of_route.or(installed.plan.resolver.as_deref());
+            let own = match exchange.service() {
+                Some(service) => service.resolver.as_deref(),
+                None => exchange.route_if_any().and_then(|route| route.settings.resolver.as_deref()),
+            };
+            let resolver = own.or(installed.plan.resolver.as_deref());
             let found = crate::upstream::dns::lookup(&exchange.worker, resolver, name).await;
             let mut ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
             // As in nginx each request begins at one of them by chance: they share the load.

@@ -41,6 +41,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         access: Arc::new(Access::default()),
         limit_conn: Arc::default(),
         real_ip: None,
+        resolver: None,
         access_logs: Arc::new(logs),
         error_logs: None,
         manner: Manner::Haproxy,

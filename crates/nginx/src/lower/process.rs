@@ -66,6 +66,7 @@ pub(crate) fn user(lo: &mut Lowering<'_>, d: &Directive) {
 }
 
 pub(crate) fn load_module(lo: &mut Lowering<'_>, d: &Directive) {
-    let text = format!("`{}` is not loaded: what Weir has of nginx's modules it has built in", d.arg(0));
+    let text =
+        format!("`{}` is not loaded: Weir has no modules to load, what it supports is part of it", d.arg(0));
     lo.report(Diagnostic::note("nginx::load-module", text).at(d.span));
 }

@@ -126,10 +126,6 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
             f(lo, &mut scope, word.directive);
         }
     }
-    if lo.model.resolver.is_none() {
-        lo.model.resolver =
-            scope.resolver.clone().map(|resolver| Resolver { timeout: scope.resolver_timeout, ..resolver });
-    }
     for word in words.iter().filter(|word| word.entry.name == "upstream") {
         pool::lower(lo, word.directive);
     }
@@ -195,6 +191,10 @@ fn service(
         access: Arc::new(Access { rules: s.access_rules.items().to_vec(), ..Access::default() }),
         limit_conn: Arc::new(limits.collect()),
         real_ip,
+        resolver: s
+            .resolver
+            .clone()
+            .map(|resolver| Arc::new(Resolver { timeout: s.resolver_timeout, ..resolver })),
         access_logs: s.access_logs.items().clone(),
         error_logs: (!s.error_logs.items().is_empty()).then(|| s.error_logs.items().clone()),
         manner: Manner::Nginx,
