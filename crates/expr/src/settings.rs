@@ -29,6 +29,9 @@ pub struct ClientSettings {
     pub keepalive_time: Option<Duration>,
     /// Time between two successful writes to the client (`send_timeout`, HAProxy `timeout client`).
     pub send_timeout: Duration,
+    /// Least bytes a second that the client takes of an answer, averaged over `send_timeout`, while there are some that it
+    /// has not taken; 0: none. Answers that are not buffered, event streams and tunnels have none.
+    pub min_send_rate: u64,
     /// Drop fields whose name holds `_` (nginx `underscores_in_headers off`).
     pub drop_underscores: bool,
     /// Drop fields with invalid names instead of answering 400 (nginx `ignore_invalid_headers on`). Names that could
@@ -62,6 +65,7 @@ impl Default for ClientSettings {
             keepalive_requests: Some(1000),
             keepalive_time: Some(Duration::from_secs(3600)),
             send_timeout: Duration::from_secs(60),
+            min_send_rate: 500,
             drop_underscores: true,
             ignore_invalid_headers: true,
             merge_slashes: true,

@@ -188,6 +188,8 @@ pub(crate) struct Settings {
     /// By the word after `timeout`.
     pub(crate) timeouts: BTreeMap<&'static str, At<Duration>>,
     pub(crate) maxconn: Option<u64>,
+    pub(crate) min_send_rate: Option<u64>,
+    pub(crate) min_body_rate: Option<u64>,
     pub(crate) fullconn: Option<u64>,
     pub(crate) backlog: Option<u32>,
     /// `tcp-request inspect-delay`.

@@ -73,7 +73,8 @@ impl Conn {
     /// kernel: what came since the last round of the loop is heard in the next one. The first call makes the driver
     /// listen. Not while somebody else waits to read.
     pub fn heard(&self) -> bool {
-        self.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready()
+        let cx = &mut Context::from_waker(Waker::noop());
+        forward!(self, stream => stream.poll_heard(cx)).is_ready()
     }
 
     /// See [`Stream::read`]; for TLS see [`TlsStream::read`].

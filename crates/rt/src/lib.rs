@@ -75,6 +75,7 @@ mod source;
 mod stream;
 mod timer;
 mod tls;
+mod turn;
 mod uring;
 mod weigh;
 mod worker;
@@ -101,6 +102,7 @@ pub use tls::{
     ClientTls, ClientTlsConfig, Digest, ServerTls, ServerTlsConfig, ServerVerify, SessionCache, Tickets,
     TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated,
 };
+pub use turn::fair;
 pub use weigh::{Weighed, sendfile_pays, weigh_sendfile, weighed};
 
 #[cfg(test)]

@@ -149,6 +149,7 @@ impl Runtime {
         let mut context = Context::from_waker(&waker);
         let mut future = pin!(future);
         loop {
+            crate::turn::begin();
             if main.take()
                 && let Poll::Ready(output) = future.as_mut().poll(&mut context)
             {
@@ -235,6 +236,7 @@ impl<F: Future<Output = ()>> Future for Guarded<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: the future is pinned with `self`: it is only polled through a pin and dropped in place.
         let this = unsafe { self.get_unchecked_mut() };
+        crate::turn::begin();
         let result = catch_unwind(AssertUnwindSafe(|| {
             let Some(future) = this.future.as_mut() else {
                 return Poll::Ready(());

@@ -23,6 +23,7 @@ use crate::buf::{Buf, LARGE, MEDIUM};
 use crate::fd::SharedFd;
 use crate::shared::Shared;
 use crate::source::{HANGUP, READABLE, Token, WRITABLE};
+use crate::turn;
 use crate::worker::{Drive, Worker};
 
 /// Up to so many bytes are sent through the ring.
@@ -145,8 +146,14 @@ impl Stream {
         poll_fn(|cx| self.poll_readable(cx))
     }
 
-    /// Ready when a read would not block.
+    /// Ready when a read would not block, and the task's share of the turn is not used up (see `turn`).
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.poll_heard(cx));
+        turn::poll(cx)
+    }
+
+    /// Ready when a read would not block, whoever else waits.
+    pub(crate) fn poll_heard(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_flags(READABLE, cx).map(drop)
     }
 
@@ -233,6 +240,7 @@ impl Stream {
             Err(_) => would_block(Err(rustix::io::Errno::from_io_error(&io::Error::last_os_error())
                 .unwrap_or(rustix::io::Errno::IO)))?,
         };
+        turn::spend();
         match dropped {
             None => self.clear_readable(),
             Some(count) if count < limit && count > 0 => self.clear_readable(),
@@ -248,6 +256,7 @@ impl Stream {
         let read = would_block(result.map(|(n, _)| n))?;
         if let Some(n) = read {
             buf.commit(n);
+            turn::spend();
         }
         Ok(read)
     }
@@ -351,7 +360,19 @@ impl Stream {
         self.note_write(sent)
     }
 
+    /// As [`Stream::try_write`], for bytes that more will follow at once: the kernel may hold the last packet back until it
+    /// is full (MSG_MORE, send(2)).
+    pub fn try_write_before_more(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        if self.is_sending()? {
+            return Ok(None);
+        }
+        let bytes = &bytes[..bytes.len().min(LARGE)];
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::MORE;
+        self.note_write(would_block(rustix::net::send(&self.inner.fd, bytes, flags))?)
+    }
+
     fn note_write(&self, sent: Option<usize>) -> io::Result<Option<usize>> {
+        turn::spend();
         if sent.is_none() {
             let token = self.inner.token()?;
             match &self.inner.worker.drive {
@@ -377,6 +398,7 @@ impl Stream {
         if let Drive::Uring(ring) = &self.inner.worker.drive {
             ready!(self.poll_flushed(cx))?;
             if buf.len() <= RING_SEND && !buf.is_empty() {
+                turn::spend();
                 ring.send(self.inner.token()?, buf, None);
             }
         }
@@ -406,6 +428,7 @@ impl Stream {
         if let Drive::Uring(ring) = &self.inner.worker.drive {
             ready!(self.poll_flushed(cx))?;
             if head.len() + tail.len() <= RING_SEND {
+                turn::spend();
                 ring.send(self.inner.token()?, head, Some(tail));
             }
         }
@@ -426,6 +449,7 @@ impl Stream {
     pub fn write_slice(&self, mut bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
         poll_fn(move |cx| {
             while !bytes.is_empty() {
+                ready!(turn::poll(cx));
                 match self.try_write(bytes)? {
                     Some(sent) => bytes = &bytes[sent..],
                     None => ready!(self.poll_writable(cx))?,
@@ -439,6 +463,7 @@ impl Stream {
     pub async fn write_vectored(&self, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
+            turn::fair().await;
             match self.try_writev(pieces)? {
                 Some(sent) => IoSlice::advance_slices(&mut pieces, sent),
                 None => self.writable().await?,
@@ -452,6 +477,7 @@ impl Stream {
     pub async fn send_file(&self, file: &std::fs::File, mut offset: u64, len: u64) -> io::Result<u64> {
         let (start, end) = (offset, offset.saturating_add(len));
         while offset < end {
+            turn::fair().await;
             match self.try_send_file(file, &mut offset, end)? {
                 Some(0) => break,
                 Some(_) => {}

@@ -318,6 +318,61 @@ fn many_waiting_reads_starve_nobody() {
     }
 }
 
+/// Counts how often others had their turn while `task` ran.
+async fn turns_of_others(task: impl Future<Output = ()> + 'static) -> usize {
+    let (turns, done) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+    let ended = done.clone();
+    spawn(async move {
+        task.await;
+        ended.set(true);
+    });
+    while !done.get() {
+        turns.set(turns.get() + 1);
+        yield_now().await;
+    }
+    turns.get()
+}
+
+#[test]
+fn what_is_there_already_keeps_nobody_waiting() {
+    const BYTES: usize = 20_000;
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            let (client, server) = common::pair().await;
+            client.write_slice(&pattern(BYTES)).await.unwrap();
+            let turns = turns_of_others(async move {
+                let mut buf = Buf::new();
+                // All of it has arrived: none of these reads has to wait.
+                while buf.len() < BYTES {
+                    assert!(server.read_up_to(&mut buf, 1).await.unwrap() > 0);
+                }
+                assert!(buf[..] == pattern(BYTES));
+            });
+            let turns = turns.await;
+            assert!(turns > 100, "others had {turns} turns during {BYTES} reads");
+        }));
+    });
+}
+
+#[test]
+fn a_peer_that_takes_all_at_once_keeps_nobody_waiting() {
+    const BYTES: usize = 20_000;
+    both(|runtime, _| {
+        runtime.block_on(deadline(async {
+            let (client, server) = common::pair().await;
+            let turns = turns_of_others(async move {
+                for _ in 0..BYTES {
+                    // The peer's buffer takes them all, without a wait.
+                    client.write_slice(b"x").await.unwrap();
+                }
+            });
+            let turns = turns.await;
+            assert!(turns > 100, "others had {turns} turns during {BYTES} writes");
+            drop(server);
+        }));
+    });
+}
+
 #[test]
 fn unix_sockets_work() {
     both(|runtime, _| {

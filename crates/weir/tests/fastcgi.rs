@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use weir_testkit::{Client, Io, Process, Proxy, Request, both_drivers, eventually, programs};
 
 const SCRIPT: &str = "<?php header('X-Script: ' . $_SERVER['SCRIPT_NAME']); if (isset($_GET['status'])) http_response_code((int)$_GET['status']);
@@ -40,6 +43,62 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
+/// What an application saw: for each connection, whether each of its requests asked to keep it.
+type Seen = Arc<Mutex<Vec<Vec<bool>>>>;
+
+/// An application that answers each request with `head`, and closes a connection where it was not asked to keep it.
+fn application(head: &'static str) -> (SocketAddr, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, seen) = (listener.local_addr().unwrap(), Seen::default());
+    let told = seen.clone();
+    std::thread::spawn(move || {
+        for (at, conn) in listener.incoming().enumerate() {
+            told.lock().unwrap().push(Vec::new());
+            let told = told.clone();
+            std::thread::spawn(move || {
+                let mut conn = conn.unwrap();
+                while let Some(keep) = request(&mut conn) {
+                    told.lock().unwrap()[at].push(keep);
+                    let length = u16::try_from(head.len()).unwrap().to_be_bytes();
+                    let stdout = [&[1, 6, 0, 1, length[0], length[1], 0, 0], head.as_bytes()].concat();
+                    conn.write_all(&[&stdout[..], &[1, 3, 0, 1, 0, 8, 0, 0], &[0; 8]].concat()).unwrap();
+                    if !keep {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, seen)
+}
+
+/// Reads a request up to the end of its body: whether it asks to keep the connection.
+fn request(conn: &mut std::net::TcpStream) -> Option<bool> {
+    let mut keep = false;
+    loop {
+        let mut head = [0; 8];
+        conn.read_exact(&mut head).ok()?;
+        let length = usize::from(u16::from_be_bytes([head[4], head[5]]));
+        let mut content = vec![0; length + usize::from(head[6])];
+        conn.read_exact(&mut content).ok()?;
+        match head[1] {
+            1 => keep = content[2] & 1 == 1,
+            5 if length == 0 => return Some(keep),
+            _ => {}
+        }
+    }
+}
+
+fn before(io: Io, application: SocketAddr, settings: &str) -> weir_testkit::Running {
+    Proxy::nginx(&format!(
+        "worker_processes 1; events {{}} http {{ access_log off; upstream u {{ server {application}; keepalive 4; }}
+         server {{ listen 127.0.0.1:{{port}}; location / {{ fastcgi_pass u; fastcgi_param REQUEST_METHOD $request_method;
+         {settings} }} }} }}"
+    ))
+    .io(io)
+    .start()
+}
+
 const CONF: &str =
     "worker_processes 1; events {} http { access_log off; server { listen 127.0.0.1:{port}; root {dir}/html;
     location ~ ^(.+\\.php)(/.*)?$ {
@@ -67,5 +126,28 @@ both_drivers! {
         posted.expect_body("POST   chunks");
         assert_eq!(client.get("/a.php?big").body.len(), "GET big  ".len() + 300_000);
         client.request(&Request::head("/a.php")).expect_status(200).expect_body("");
+    }
+
+    fn connections_are_kept_where_that_is_asked_for(io: Io) {
+        for (settings, expected) in [
+            ("fastcgi_keep_conn on;", vec![vec![true, true, true]]),
+            ("", vec![vec![false], vec![false], vec![false]]),
+        ] {
+            let (application, seen) = application("Content-Length: 2\r\n\r\nok");
+            let proxy = before(io, application, settings);
+            let mut client = Client::connect(&proxy);
+            client.get("/").expect_status(200).expect_body("ok");
+            client.request(&Request::post("/", "body")).expect_status(200).expect_body("ok");
+            client.get("/").expect_status(200).expect_body("ok");
+            assert_eq!(*seen.lock().unwrap(), expected, "{settings}");
+        }
+    }
+
+    fn the_words_of_a_status_are_the_application_s(io: Io) {
+        let (application, _) = application("Status: 404 Nobody Here\r\nContent-Length: 0\r\n\r\n");
+        let proxy = before(io, application, "");
+        let mut client = Client::connect(&proxy);
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.read_exactly(25), b"HTTP/1.1 404 Nobody Here\r");
     }
 }

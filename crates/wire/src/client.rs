@@ -70,7 +70,8 @@ impl ClientConnection {
         &self.incoming.io
     }
 
-    /// Receives a response head; [`ClientConnection::response`] then shows it. `timeout` is between two reads.
+    /// Receives a response head; [`ClientConnection::response`] then shows it. `timeout` is for the whole
+    /// head, as nginx has it: one that trickles in does not last for ever.
     ///
     /// # Errors
     /// See [`ResponseFailure`].
@@ -82,6 +83,7 @@ impl ClientConnection {
     ) -> Result<(), ResponseFailure> {
         self.incoming.release();
         self.head.reset();
+        timer.arm(timeout);
         loop {
             if !self.incoming.input.is_empty() {
                 match self.head.parse(&self.incoming.input, rules) {
@@ -94,7 +96,6 @@ impl ClientConnection {
                     Err(error) => return Err(ResponseFailure::Malformed(error)),
                 }
             }
-            timer.arm(timeout);
             // A large first read takes a small answer whole, and the start of a large one.
             let limit = if self.incoming.input.is_empty() { PIECE } else { MEDIUM };
             match timer.run(self.incoming.io.read_up_to(&mut self.incoming.input, limit)).await {

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{IoSlice, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_rt::{Buf, LARGE, PIECE, Shared, Timer};
 
@@ -32,6 +32,25 @@ pub enum SendFraming {
     UntilClose,
 }
 
+/// How fast a peer has to take what is sent to it, at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeastRate {
+    /// Bytes a second; 0: there is no least rate.
+    pub bytes_per_second: u64,
+    /// Averaged over so much waiting.
+    pub window: Duration,
+}
+
+/// How a peer takes what is sent to it. Only the time counts for which there was something that it did not take.
+#[derive(Clone, Copy)]
+struct Pace {
+    least: LeastRate,
+    /// Waited in this window.
+    waited: Duration,
+    /// `sent` when the window began.
+    from: u64,
+}
+
 /// The sending direction of a connection.
 pub struct Outgoing {
     pub(crate) io: Conn,
@@ -41,16 +60,27 @@ pub struct Outgoing {
     payload: u64,
     /// `sent` when the last message began: as long as it stands there, nothing of the message has left.
     begun_at: u64,
+    pace: Option<Pace>,
+    full_packets: bool,
 }
 
 impl Outgoing {
     pub(crate) fn new(io: Conn) -> Self {
-        Self { io, output: Buf::new(), framing: SendFraming::None, sent: 0, payload: 0, begun_at: 0 }
+        Self {
+            io,
+            output: Buf::new(),
+            framing: SendFraming::None,
+            sent: 0,
+            payload: 0,
+            begun_at: 0,
+            pace: None,
+            full_packets: false,
+        }
     }
 
     /// Bytes sent or queued since the last [`Outgoing::reset_counts`], heads and framing included.
     pub fn sent(&self) -> u64 {
-        self.sent + self.output.len() as u64
+        self.sent.wrapping_add(self.output.len() as u64)
     }
 
     /// Payload bytes sent or queued.
@@ -74,6 +104,43 @@ impl Outgoing {
     pub fn begin(&mut self, framing: SendFraming) {
         self.framing = framing;
         self.begun_at = self.sent;
+    }
+
+    /// Sets how fast the peer has to take this message, at least: a slower one has a [`SendError::Timeout`].
+    pub fn set_least_rate(&mut self, least: Option<LeastRate>) {
+        let least = least.filter(|least| least.bytes_per_second > 0);
+        self.pace = least.map(|least| Pace { least, waited: Duration::ZERO, from: self.sent });
+    }
+
+    /// Says whether a head waits for the file behind it, so that both leave in full packets (nginx's `tcp_nopush`).
+    pub fn set_full_packets(&mut self, full: bool) {
+        self.full_packets = full;
+    }
+
+    /// Counts bytes as sent. After [`Outgoing::reset_counts`] the count may stand below zero until what was queued is out.
+    fn took(&mut self, bytes: u64) {
+        self.sent = self.sent.wrapping_add(bytes);
+    }
+
+    /// Counts a wait that began then, for the peer to take what was there.
+    fn count_wait(&mut self, began: Instant) -> Result<(), SendError> {
+        let Some(pace) = &mut self.pace else { return Ok(()) };
+        pace.waited += weir_rt::now().saturating_duration_since(began);
+        if pace.waited < pace.least.window {
+            return Ok(());
+        }
+        let due = u128::from(pace.least.bytes_per_second) * pace.waited.as_millis() / 1000;
+        let taken = self.sent.wrapping_sub(pace.from);
+        (pace.waited, pace.from) = (Duration::ZERO, self.sent);
+        if u128::from(taken) < due { Err(SendError::Timeout) } else { Ok(()) }
+    }
+
+    /// Waits until the peer takes more.
+    async fn writable(&mut self, timer: &Timer, timeout: Duration) -> Result<(), SendError> {
+        let began = weir_rt::now();
+        timer.arm(timeout);
+        timer.run(self.io.writable()).await??;
+        self.count_wait(began)
     }
 
     /// Takes back a message of which nothing has been sent yet, head and payload. False if something has.
@@ -128,7 +195,6 @@ impl Outgoing {
         for piece in data.chunks(PIECE) {
             let head = self.output.take();
             self.write_pieces(&head, piece, timer, timeout).await?;
-            self.sent += (head.len() + piece.len()) as u64;
             self.output = head;
             self.output.clear();
         }
@@ -156,19 +222,21 @@ impl Outgoing {
     ) -> Result<(), SendError> {
         let whole = self.output.len() + data.len();
         self.count(data.len() as u64)?;
+        let began = weir_rt::now();
         timer.arm(timeout);
         let head = self.output.take();
         let (result, head) = timer.run(self.io.socket().write_with(head, data)).await?;
         result?;
-        self.sent += whole as u64;
+        self.took(whole as u64);
+        self.count_wait(began)?;
         self.output = head;
         self.output.clear();
         Ok(())
     }
 
-    /// Writes two pieces directly, re-arming the timer with each success.
+    /// Writes two pieces directly, re-arming the timer with each success, and counts them as sent.
     async fn write_pieces(
-        &self,
+        &mut self,
         head: &[u8],
         body: &[u8],
         timer: &Timer,
@@ -176,23 +244,26 @@ impl Outgoing {
     ) -> Result<(), SendError> {
         let mut done = 0;
         while done < head.len() + body.len() {
+            weir_rt::fair().await;
             let wrote = if done < head.len() {
                 self.io.try_writev(&[IoSlice::new(&head[done..]), IoSlice::new(body)])?
             } else {
                 self.io.try_write(&body[done - head.len()..])?
             };
             match wrote {
-                Some(n) => done += n,
-                None => {
-                    timer.arm(timeout);
-                    timer.run(self.io.writable()).await??;
+                Some(n) => {
+                    done += n;
+                    self.took(n as u64);
                 }
+                None => self.writable(timer, timeout).await?,
             }
         }
         if let Conn::Tls(tls) = &self.io {
             // What is encrypted counts as written, and may still be here.
+            let began = weir_rt::now();
             timer.arm(timeout);
             timer.run(tls.flush()).await??;
+            self.count_wait(began)?;
         }
         Ok(())
     }
@@ -212,32 +283,38 @@ impl Outgoing {
         self.count(length)?;
         // Directly: what follows at once would have to wait for the ring.
         let head = self.output.take();
-        self.write_pieces(&head, &[], timer, timeout).await?;
-        self.sent += head.len() as u64;
+        if let (Conn::Plain(stream), true) = (&self.io, self.full_packets && length > 0)
+            && let Some(sent) = stream.try_write_before_more(&head)?
+        {
+            self.took(sent as u64);
+            self.write_pieces(&head[sent..], &[], timer, timeout).await?;
+        } else {
+            self.write_pieces(&head, &[], timer, timeout).await?;
+        }
         self.output = head;
         self.output.clear();
         let end = offset + length;
         while offset < end {
+            weir_rt::fair().await;
             let before = offset;
             let Conn::Plain(stream) = &self.io else {
                 // Encrypted bytes have to pass through user space: by pieces, so that each has its time.
                 let piece = (end - offset).min(LARGE as u64);
+                let began = weir_rt::now();
                 timer.arm(timeout);
                 let sent = timer.run(self.io.send_file(file, offset, piece)).await??;
                 if sent < piece {
                     return Err(SendError::Length);
                 }
                 offset += sent;
-                self.sent += sent;
+                self.took(sent);
+                self.count_wait(began)?;
                 continue;
             };
             match stream.try_send_file(file, &mut offset, end)? {
                 Some(0) => return Err(SendError::Length),
-                Some(_) => self.sent += offset - before,
-                None => {
-                    timer.arm(timeout);
-                    timer.run(self.io.writable()).await??;
-                }
+                Some(_) => self.took(offset - before),
+                None => self.writable(timer, timeout).await?,
             }
         }
         Ok(())
@@ -281,15 +358,16 @@ impl Outgoing {
             self.write_pieces(&output, &[], timer, timeout).await?;
             self.output = output;
             self.output.clear();
-        } else {
-            timer.arm(timeout);
-            let (result, output) = timer.run(self.io.write_all(output)).await?;
-            result?;
-            self.output = output;
-            self.output.clear();
+            return Ok(());
         }
-        self.sent += length;
-        Ok(())
+        let began = weir_rt::now();
+        timer.arm(timeout);
+        let (result, output) = timer.run(self.io.write_all(output)).await?;
+        result?;
+        self.output = output;
+        self.output.clear();
+        self.took(length);
+        self.count_wait(began)
     }
 
     /// Whether the last body was ended and everything is sent.

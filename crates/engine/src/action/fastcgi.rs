@@ -4,6 +4,7 @@
 //! Never: tries (`upstream::attempt`), speaks (`upstream::fastcgi`), or parses records (`weir_http::fastcgi`).
 //! Driven by: the walk.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,11 +21,14 @@ use super::{lasting, rewrite};
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase, errors, intake};
-use crate::upstream::fastcgi::{Answer, Application};
+use crate::upstream::fastcgi::{Answer, Application, Keeping};
 use crate::upstream::{Answered, Attempts, Failed, LeaseEnd, Reach, resolve};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
+
+/// Sets kept connections apart from those of HTTP.
+const OF_FASTCGI: u64 = 2;
 
 /// Serves a request from an application server.
 pub(crate) async fn serve<D: Downstream>(
@@ -64,12 +68,13 @@ pub(crate) async fn serve<D: Downstream>(
             secure: None,
             host: resolved.host.as_deref(),
             send_proxy: None,
-            reuse: false,
+            reuse: fastcgi.keep_connection,
+            spoken: OF_FASTCGI,
         },
         timer: &timer,
         watch: &watch,
     };
-    let mut application = Application { fastcgi, timer: &timer };
+    let mut application = Application { fastcgi, timer: &timer, reused: false };
     match attempts.run(exchange, &mut application, resolved.destination).await {
         Ok(answered) => {
             watch.change(Ends::answering(settings.client_abort));
@@ -87,7 +92,11 @@ async fn forward<D: Downstream>(
     fastcgi: &FastCgi,
     answered: Answered<Answer>,
 ) -> Next<Box<Rest>> {
-    let Answered { link: mut answer, lease, mut counted, .. } = answered;
+    let Answered { link: mut answer, lease, mut counted, key, history, picked, destination } = answered;
+    if fastcgi.keep_connection {
+        let bounds = Cow::Owned(destination.keepalive(attempts.installed).into_owned());
+        answer.keeping = Some(Box::new(Keeping { pool: picked.pool, bounds, key, history }));
+    }
     let status = answer.head.status();
     exchange.response.status = status;
     exchange.response.upstream_fields.clear();
@@ -95,6 +104,11 @@ async fn forward<D: Downstream>(
         exchange.response.upstream_fields.push_known(id, name, value);
     }
     rewrite::pass_fields(exchange, &fastcgi.hide_headers);
+    if let Some(reason) = answer.head.reason(&answer.text)
+        && reason != weir_http::Phrases::default().reason(status).as_bytes()
+    {
+        exchange.response.reason = Some(reason.into());
+    }
     let length = answer.head.content_length();
     answer.text.drain(..answer.head_len);
     let redirected = rewrite::obey(exchange, attempts.installed, &fastcgi.ignore_headers);
@@ -104,6 +118,7 @@ async fn forward<D: Downstream>(
         && exchange.route().settings.error_pages.find(status).is_some();
     if redirected.is_some() || intercepted {
         exchange.response.fields.clear();
+        answer.park(exchange, &counted);
         counted.end(AttemptEnd::Answer(status), exchange);
         return redirected.unwrap_or(Next::Status(status));
     }
@@ -114,6 +129,7 @@ async fn forward<D: Downstream>(
         None if answer.ended => BodySize::Known(answer.text.len() as u64),
         None => BodySize::Unknown,
     };
+    exchange.response.unbuffered = !settings.buffering;
     respond::start(exchange, down, size);
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
     let relayed = relay(exchange, down, &mut answer, settings.read_timeout, waits).await;
@@ -151,8 +167,9 @@ impl Rest {
         down: &mut D,
         relayed: Result<(), Relay>,
     ) -> Next<L> {
-        let Self { answer, mut counted, lease, status, .. } = self;
+        let Self { mut answer, mut counted, lease, status, .. } = self;
         drop(lease);
+        answer.park(exchange, &counted);
         let elapsed = exchange.elapsed();
         if let Some(record) = exchange.response.attempts.last_mut() {
             record.response = Some(elapsed);
@@ -233,7 +250,7 @@ async fn relay<D: Downstream>(
         }
         let (patience, wait) = lasting::wait(patience, &mut answer.silent, due);
         let gone = |_| Relay::Client(SendError::Io(std::io::ErrorKind::ConnectionReset.into()));
-        match watch.over(answer.next(exchange, timer, wait)).await.map_err(gone)? {
+        match watch.over(answer.next(exchange, timer, Some(wait))).await.map_err(gone)? {
             Err(failed) if failed.failure == Failure::Timeout && wait < patience => answer.silent = wait,
             read => read.map_err(Relay::Endpoint)?,
         }

@@ -103,6 +103,8 @@ async fn requests(
             break served;
         }
         idle = Duration::ZERO;
+        // Requests that came together are answered one by one, and without a wait.
+        weir_rt::fair().await;
     };
     worker.give_head(h1.conn.into_head());
     served
@@ -248,11 +250,22 @@ async fn rest(worker: &Rc<Worker>, h1: &mut H1<'_>, mut exchange: Box<Exchange>,
     keep.map_or(Served::Close, Served::Keep)
 }
 
+/// Whether a connection ends by RST, which frees what is queued on it at once: nginx's `reset_timedout_connection`.
+fn is_reset(exchange: &Exchange) -> bool {
+    let closed = exchange.response.status == 444 && !exchange.response.head_sent;
+    let timed_out = closed || matches!(exchange.ending, Ending::ClientTimeout(_));
+    timed_out && exchange.route().settings.client.reset_timed_out
+}
+
 /// Whether and how the connection goes on after an answer.
 async fn after(exchange: &mut Exchange, h1: &mut H1<'_>) -> Option<Duration> {
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
     let installed = exchange.installed.clone();
     let settings = &installed.plan.route(exchange.route).settings.client;
+    if is_reset(exchange) {
+        h1.conn.io().clone().abort();
+        return None;
+    }
     if h1.is_cut() {
         return None;
     }
@@ -454,7 +467,9 @@ async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) 
     let settings: Rc<Installed> = exchange.installed.clone();
     let client = settings.plan.site(exchange.site).client.clone();
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
-    if !h1.is_cut() {
+    if is_reset(exchange) {
+        h1.conn.io().clone().abort();
+    } else if !h1.is_cut() {
         h1.conn
             .linger(h1.timer, client.lingering_time.min(Duration::from_secs(2)), client.lingering_timeout)
             .await;

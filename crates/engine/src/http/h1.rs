@@ -11,10 +11,10 @@ use weir_expr::settings::KeepAliveMode;
 use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_policy::limit::{BodyRate, BodyRateConfig};
 use weir_rt::{Buf, Shared, Timer};
-use weir_wire::{Conn, ReceiveError, SendError, SendFraming, ServerConnection};
+use weir_wire::{Conn, LeastRate, ReceiveError, SendError, SendFraming, ServerConnection};
 
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Exchange};
+use crate::exchange::{BodySize, Downstream, Exchange, intake};
 
 /// The client's half over HTTP/1.
 pub(crate) struct H1<'a> {
@@ -143,6 +143,8 @@ impl<'a> H1<'a> {
         self.conn.outgoing.buffer().extend(&text);
         exchange.worker.give_text(text);
         self.conn.outgoing.begin(framing);
+        self.conn.outgoing.set_least_rate(least_rate(exchange, size));
+        self.conn.outgoing.set_full_packets(exchange.route().settings.client.tcp_nopush);
         exchange.response.head_sent = true;
     }
 
@@ -172,6 +174,20 @@ impl<'a> H1<'a> {
             other => other.map(|()| true),
         }
     }
+}
+
+/// How fast the client has to take an answer: none where the answer itself comes slowly. Never stricter than the time for
+/// one write alone: a client that takes nothing for so long is given up in any case.
+fn least_rate(exchange: &Exchange, size: BodySize) -> Option<LeastRate> {
+    let client = &exchange.route().settings.client;
+    let is_stream = || {
+        let kind = exchange.response.fields.first(HeaderId::ContentType);
+        kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
+    };
+    if client.min_send_rate == 0 || exchange.response.unbuffered || size == BodySize::Unknown && is_stream() {
+        return None;
+    }
+    Some(LeastRate { bytes_per_second: client.min_send_rate, window: client.send_timeout })
 }
 
 /// Appends the first lines of a response head over HTTP/1: status line, fields, framing. True if Date is among them.
@@ -251,7 +267,10 @@ impl Downstream for H1<'_> {
                 weir_wire::Step::Wait => {
                     // A chunk that will be too much need not arrive first.
                     let most = exchange.route().settings.body.max_size;
-                    if most.is_some_and(|most| self.conn.incoming.announced() > most) {
+                    let announced = self.conn.incoming.announced();
+                    if most.is_some_and(|most| announced > most) {
+                        let received = self.conn.incoming.received();
+                        intake::log_too_large(exchange, received, announced - received);
                         return Err(ReceiveError::Malformed(BodyError::TooLarge));
                     }
                     self.read_piece(timeout, exchange).await?;

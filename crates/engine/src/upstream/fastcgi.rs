@@ -4,17 +4,23 @@
 //! Never: parses records (`weir_http::fastcgi`), judges what a failure means (`attempt`), or carries the answer's body.
 //! Driven by: [`Attempts`](super::Attempts); the action, which reads on where the head ended.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::time::Duration;
 
-use weir_http::fastcgi::{self, CgiHead, Decoder, FastCgiEvent};
+use weir_control::PoolId;
+use weir_http::fastcgi::{self, CgiError, CgiHead, Decoder, FastCgiEvent};
 use weir_http::{HeadRules, HeaderId, Parsed, UnusualNames};
-use weir_plan::FastCgi;
+use weir_plan::{FastCgi, UpstreamKeepalive};
+use weir_policy::idle::History;
 use weir_policy::retry::Failure;
 use weir_rt::{Buf, LARGE, Timer};
-use weir_wire::Conn;
+use weir_wire::{ClientConnection, Conn};
 
 use super::attempt::{Failed, Opened, Protocol, Stop};
 use crate::exchange::{BodyPiece, Exchange, errors};
+use crate::worker::count::Attempting;
+use crate::worker::idle::{IdleKey, Kept};
 
 /// One request to application servers.
 pub(crate) struct Application<'a> {
@@ -22,6 +28,23 @@ pub(crate) struct Application<'a> {
     pub(crate) fastcgi: &'a FastCgi,
     /// Over the server.
     pub(crate) timer: &'a Timer,
+    /// The connection carried a request before.
+    pub(crate) reused: bool,
+}
+
+/// Most bytes of an application's stderr that are logged for one request.
+const MOST_STDERR: usize = 32 << 10;
+
+/// What a connection is kept under when its answer is whole.
+pub(crate) struct Keeping {
+    /// Its pool.
+    pub(crate) pool: PoolId,
+    /// How many are kept, and for how long.
+    pub(crate) bounds: Cow<'static, UpstreamKeepalive>,
+    /// What another request must have the same.
+    pub(crate) key: IdleKey,
+    /// What it did so far.
+    pub(crate) history: History,
 }
 
 /// The answer as far as it was read: the connection, the decoder, the head, and what follows it.
@@ -44,13 +67,19 @@ pub(crate) struct Answer {
     pub(crate) passed: u64,
     /// Bytes received.
     pub(crate) received: u64,
+    /// What the connection is kept under, if it is.
+    pub(crate) keeping: Option<Box<Keeping>>,
     sent: u64,
+    /// What the application may still say to the log.
+    stderr_left: usize,
+    reused: bool,
 }
 
 impl Protocol for Application<'_> {
     type Link = Answer;
 
     fn take_up(&mut self, opened: Opened) -> Answer {
+        self.reused = matches!(opened, Opened::Kept(_));
         let conn = match opened {
             Opened::New(conn) => conn,
             Opened::Kept(kept) => kept.io().clone(),
@@ -66,13 +95,16 @@ impl Protocol for Application<'_> {
             silent: Duration::ZERO,
             passed: 0,
             received: 0,
+            keeping: None,
             sent: 0,
+            stderr_left: MOST_STDERR,
+            reused: self.reused,
         }
     }
 
     async fn send(&mut self, exchange: &mut Exchange, answer: &mut Answer) -> Result<(), Stop> {
         let mut out = Vec::with_capacity(2048);
-        fastcgi::begin_request(&mut out, false);
+        fastcgi::begin_request(&mut out, self.fastcgi.keep_connection);
         fastcgi::params(&mut out, &parameters(exchange, self.fastcgi));
         let mut offset = 0;
         loop {
@@ -93,7 +125,7 @@ impl Protocol for Application<'_> {
         self.write(answer, &out).await
     }
 
-    /// Reads records until the CGI head is whole.
+    /// Reads records until the CGI head is whole. As in nginx the time is for all of it, whatever else is said meanwhile.
     async fn head(&mut self, exchange: &mut Exchange, answer: &mut Answer) -> Result<Option<u16>, Stop> {
         let settings = &self.fastcgi.settings;
         let most = settings.max_response_head as usize;
@@ -104,9 +136,10 @@ impl Protocol for Application<'_> {
             fields: 1000,
             unusual_names: UnusualNames::Keep,
         };
+        self.timer.arm(settings.read_timeout);
         loop {
             let before = answer.text.len();
-            answer.next(exchange, self.timer, settings.read_timeout).await?;
+            answer.next(exchange, self.timer, None).await?;
             if answer.text.len() > before || answer.ended {
                 let malformed = |why: &str| {
                     Stop::from(Failed::malformed(format!("upstream sent an invalid answer: {why}")))
@@ -120,6 +153,9 @@ impl Protocol for Application<'_> {
                         return Err(malformed("it ended before its head did"));
                     }
                     Ok(Parsed::NeedMore) => {}
+                    Err(CgiError::Line(error)) if error.is_size() => {
+                        return Err(Failed::malformed(errors::TOO_BIG_HEADER).into());
+                    }
                     Err(error) => return Err(malformed(error.as_str())),
                 }
             }
@@ -141,7 +177,7 @@ impl Application<'_> {
                     continue;
                 }
                 Ok(Err(error)) => (
-                    Failure::Io,
+                    if self.reused { Failure::StaleConnection } else { Failure::Io },
                     format!("send() failed ({}) while sending request to upstream", errors::system(&error)),
                 ),
                 Err(_) => (Failure::Timeout, "upstream timed out while sending a request".to_owned()),
@@ -191,13 +227,54 @@ fn parameters(exchange: &Exchange, fastcgi: &FastCgi) -> Vec<u8> {
 }
 
 impl Answer {
-    /// The next event: stdout is appended to `text`, stderr is logged.
+    /// Keeps the connection if the answer is whole and nothing followed it.
+    pub(crate) fn park(&mut self, exchange: &Exchange, counted: &Attempting) {
+        let whole = self.ended && self.input.is_empty();
+        if let Some(keeping) = self.keeping.take().filter(|_| whole) {
+            let Keeping { pool, bounds, key, history } = *keeping;
+            let conn = Box::new(ClientConnection::new(self.conn.clone()));
+            exchange.worker.park(pool, &bounds, key, (Kept { conn, history }, counted.keeps()));
+        }
+    }
+
+    /// What it is if the connection ends: on one that was kept it may have been closed before the request came.
+    fn broken(&self) -> Failure {
+        if self.reused && self.received == 0 { Failure::StaleConnection } else { Failure::Io }
+    }
+
+    fn doing(&self) -> &'static str {
+        if self.head_len == 0 { "reading response header from upstream" } else { "reading upstream" }
+    }
+
+    /// Logs what the application said of its errors, as long as it does not say too much.
+    fn log_stderr(&mut self, exchange: &Exchange, said: Range<usize>) {
+        if self.stderr_left == 0 {
+            return;
+        }
+        let doing = self.doing();
+        let kept = said.len().min(self.stderr_left);
+        self.stderr_left -= kept;
+        let text = String::from_utf8_lossy(&self.input[said.start..said.start + kept]);
+        let line = format!("FastCGI sent in stderr: \"{}\" while {doing}", text.trim_end());
+        errors::upstream_error(exchange, &line);
+        if self.stderr_left == 0 {
+            let line = format!(
+                "FastCGI sent more than {MOST_STDERR} bytes in stderr, the rest is not logged while {doing}"
+            );
+            errors::upstream_error(exchange, &line);
+        }
+    }
+
+    /// The next event: stdout is appended to `text`, stderr is logged. `timeout` begins anew with whatever the application
+    /// says, but not with padding and empty records; without one the timer runs as it is.
     pub(crate) async fn next(
         &mut self,
         exchange: &Exchange,
         timer: &Timer,
-        timeout: Duration,
+        timeout: Option<Duration>,
     ) -> Result<(), Failed> {
+        let restart = || timeout.into_iter().for_each(|timeout| timer.arm(timeout));
+        restart();
         loop {
             let event = self.decoder.next(&self.input).map_err(|error| Failed {
                 failure: Failure::InvalidHeader,
@@ -211,14 +288,9 @@ impl Answer {
                     return Ok(());
                 }
                 FastCgiEvent::Stderr(range) => {
-                    let said = String::from_utf8_lossy(&self.input[range.clone()]).trim_end().to_owned();
+                    self.log_stderr(exchange, range.clone());
                     self.input.consume(range.end);
-                    errors::upstream_error(
-                        exchange,
-                        &format!(
-                            "FastCGI sent in stderr: \"{said}\" while reading response header from upstream"
-                        ),
-                    );
+                    restart();
                 }
                 FastCgiEvent::End { consumed, .. } => {
                     self.input.consume(consumed);
@@ -227,25 +299,22 @@ impl Answer {
                 }
                 FastCgiEvent::NeedMore(consumed) => {
                     self.input.consume(consumed);
-                    timer.arm(timeout);
                     let (failure, why) = match timer.run(self.conn.read_up_to(&mut self.input, LARGE)).await {
                         Ok(Ok(read)) if read > 0 => {
                             self.received += read as u64;
                             continue;
                         }
                         Ok(Ok(_)) => (
-                            Failure::Io,
-                            "upstream prematurely closed FastCGI connection while reading upstream"
-                                .to_owned(),
+                            self.broken(),
+                            format!("upstream prematurely closed FastCGI connection while {}", self.doing()),
                         ),
                         Ok(Err(error)) => (
-                            Failure::Io,
-                            format!("recv() failed ({}) while reading upstream", errors::system(&error)),
+                            self.broken(),
+                            format!("recv() failed ({}) while {}", errors::system(&error), self.doing()),
                         ),
                         Err(_) => (
                             Failure::Timeout,
-                            "upstream timed out (110: Connection timed out) while reading upstream"
-                                .to_owned(),
+                            format!("upstream timed out (110: Connection timed out) while {}", self.doing()),
                         ),
                     };
                     return Err(Failed { failure, sent: true, why });

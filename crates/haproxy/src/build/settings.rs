@@ -33,6 +33,7 @@ pub(super) fn client_settings(proxy: &Proxy) -> ClientSettings {
         keepalive_requests: None,
         keepalive_time: None,
         send_timeout: client,
+        min_send_rate: settings.min_send_rate.unwrap_or(ClientSettings::default().min_send_rate),
         drop_underscores: settings.flag("drop-odd-names"),
         ignore_invalid_headers: false,
         merge_slashes: false,
@@ -45,6 +46,7 @@ pub(super) fn body_settings(proxy: &Proxy) -> BodySettings {
         max_size: None,
         timeout: proxy.settings.timeout("client").unwrap_or(UNSET),
         temp_path: "/var/lib/haproxy/body".into(),
+        min_rate: proxy.settings.min_body_rate.unwrap_or(BodySettings::default().min_rate),
         ..BodySettings::default()
     }
 }

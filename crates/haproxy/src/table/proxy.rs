@@ -22,6 +22,22 @@ pub(super) const WORDS: &[Keyword] = &[
     word("bind", F, (1, MANY), "", "An address to listen on.", Proxy(take::bind)),
     word("maxconn", DF, (1, 1), "global maxconn", "Connections at once.", Proxy(take::maxconn)),
     word(
+        "weir-min-send-rate",
+        DF,
+        (1, 1),
+        "500",
+        "Least bytes a second that a client takes; 0: none. Weir's own.",
+        Proxy(take::min_send_rate),
+    ),
+    word(
+        "weir-min-body-rate",
+        DF,
+        (1, 1),
+        "500",
+        "Least bytes a second of a request body; 0: none. Weir's own.",
+        Proxy(take::min_body_rate),
+    ),
+    word(
         "fullconn",
         DB,
         (1, 1),

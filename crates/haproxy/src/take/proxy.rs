@@ -44,6 +44,18 @@ pub(crate) fn maxconn(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Finding
     proxy.settings.maxconn = number.filter(|n| *n > 0);
 }
 
+/// `weir-min-send-rate`.
+pub(crate) fn min_send_rate(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    proxy.settings.min_send_rate =
+        findings.value(&call.arguments[0], |text| size::count(text, 0..=u32::MAX.into()));
+}
+
+/// `weir-min-body-rate`.
+pub(crate) fn min_body_rate(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    proxy.settings.min_body_rate =
+        findings.value(&call.arguments[0], |text| size::count(text, 0..=u32::MAX.into()));
+}
+
 /// `fullconn`: statistics show it; `minconn`, which it is for, is not built.
 pub(crate) fn fullconn(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
     let number = findings.value(&call.arguments[0], |text| size::count(text, 0..=i32::MAX as u64));

@@ -64,6 +64,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .tuning("browsers that old are not treated apart"),
     Entry::one("send_timeout", HSL, Time, "60s", "Time between two writes to the client.")
         .scope(|_, s, d| Arc::make_mut(&mut s.client).send_timeout = time(d)),
+    Entry::one("weir_min_send_rate", HSL, Size, "500", "Least bytes a second that a client takes; 0: none.")
+        .scope(|_, s, d| Arc::make_mut(&mut s.client).min_send_rate = bytes(d)),
     Entry::one("tcp_nodelay", HSL, Flag, "on", "Sends small packets at once.")
         .scope(|_, s, d| Arc::make_mut(&mut s.client).tcp_nodelay = on(d)),
     Entry::one("tcp_nopush", HSL, Flag, "off", "Sends full packets.")
@@ -90,6 +92,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| Arc::make_mut(&mut s.body).max_size = Some(bytes(d)).filter(|&n| n > 0)),
     Entry::one("client_body_timeout", HSL, Time, "60s", "Time between two reads of the body.")
         .scope(|_, s, d| Arc::make_mut(&mut s.body).timeout = time(d)),
+    Entry::one("weir_min_body_rate", HSL, Size, "500", "Least bytes a second of a body; 0: none.")
+        .scope(|_, s, d| Arc::make_mut(&mut s.body).min_rate = bytes(d)),
     Entry::one("client_body_buffer_size", HSL, Size, "16k", "Bytes of a body held in memory.")
         .scope(|_, s, d| Arc::make_mut(&mut s.body).memory = bytes(d)),
     Entry::new("client_body_temp_path", HSL, (1, 4), "client_body_temp", "Folder for larger bodies.")

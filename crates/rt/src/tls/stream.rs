@@ -32,6 +32,9 @@ use crate::stream::Stream;
 /// Plaintext bytes encrypted and sent at a time.
 const GROUP: usize = 48 * 1024;
 
+/// Receives for one read: whoever sends tickets, key updates or empty records only is heard out in the next turn.
+const RECEIVES: usize = 16;
+
 /// An encrypted connection. Clones are handles on the same connection.
 #[derive(Clone)]
 pub struct TlsStream {
@@ -247,8 +250,14 @@ impl TlsStream {
 
     // ---- reading ----
 
-    /// Ready when a read may yield something without waiting for the socket.
+    /// Ready when a read may yield something without waiting for the socket; see [`Stream::poll_readable`].
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.poll_heard(cx));
+        crate::turn::poll(cx)
+    }
+
+    /// The same, whoever else waits.
+    pub(crate) fn poll_heard(&self, cx: &mut Context<'_>) -> Poll<()> {
         {
             let mut state = self.inner.state.borrow_mut();
             if !state.plain.is_empty() || state.end.is_some() || state.session.peer_closed() {
@@ -258,7 +267,7 @@ impl TlsStream {
                 self.flush_now(&mut state);
             }
         }
-        self.inner.stream.poll_readable(cx)
+        self.inner.stream.poll_heard(cx)
     }
 
     /// Waits until a read may yield something. Holds no buffer, unless a record has arrived in part.
@@ -292,10 +301,10 @@ impl TlsStream {
         self.try_read_up_to(buf, limit)
     }
 
-    /// As [`Stream::try_read_up_to`].
+    /// As [`Stream::try_read_up_to`]. Records without data may end it with `None` though more has arrived.
     pub fn try_read_up_to(&self, buf: &mut Buf, limit: usize) -> io::Result<Option<usize>> {
         let mut state = self.inner.state.borrow_mut();
-        loop {
+        for _ in 0..RECEIVES {
             if !state.plain.is_empty() {
                 return Ok(Some(deliver(&mut state.plain, buf, limit)));
             }
@@ -308,10 +317,11 @@ impl TlsStream {
                 None => {}
             }
             if !self.receive(&mut state)? {
-                state.shrink();
-                return Ok(None);
+                break;
             }
         }
+        state.shrink();
+        Ok(None)
     }
 
     /// Takes what the socket has and decrypts it; false when the socket has nothing.
@@ -410,6 +420,7 @@ impl TlsStream {
         poll_fn(move |cx| {
             loop {
                 ready!(self.poll_flush(cx))?;
+                ready!(crate::turn::poll(cx));
                 if bytes.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
@@ -489,6 +500,7 @@ impl TlsStream {
     pub async fn send_file(&self, file: &std::fs::File, mut offset: u64, len: u64) -> io::Result<u64> {
         let (start, end) = (offset, offset.saturating_add(len));
         while offset < end {
+            crate::turn::fair().await;
             let read = self.encrypt_file(file, offset, end)?;
             if read == 0 {
                 break;
