@@ -103,7 +103,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "nginx",
         &[
-            &["ciphers", "decode", "files", "lexer", "value", "variables"],
+            &["decode", "files", "lexer", "value", "variables"],
             &["tree"],
             // As in haproxy: entries of the table name what lowers them. Options are the root's.
             &["include", "lib", "lower", "table"],
