@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers, programs};
 
-/// bcrypt of cost 10: the better part of a tenth of a second.
-const DEAR: &str = "$2y$10$abcdefghijklmnopqrstuu";
+/// bcrypt of cost 9: some hundredths of a second, and many more on a machine with other things to do.
+const DEAR: &str = "$2y$09$abcdefghijklmnopqrstuu";
 
 /// What crypt(3) makes of a password.
 fn crypt(password: &str, setting: &str) -> String {
@@ -101,7 +101,7 @@ both_drivers! {
         let users = format!("ann:{}\n", crypt("secret", DEAR));
         let proxy = nginx(io, &users).start();
         // Each guess has a hash of its own.
-        let mut guessing: Vec<Client> = (0..12)
+        let mut guessing: Vec<Client> = (0..8)
             .map(|at| {
                 let mut client = Client::connect(&proxy);
                 client.send(request("/private/", "ann", format!("guess {at}").as_bytes()).bytes());
@@ -113,7 +113,7 @@ both_drivers! {
             other.get("/").expect_status(200).expect_body("here");
         }
         // All of them were served before the last hash was done.
-        guessing[11].expect_silence(Duration::from_millis(1));
+        guessing[7].expect_silence(Duration::from_millis(1));
         for client in &mut guessing {
             client.read().expect_status(401);
         }

@@ -161,7 +161,7 @@ both_drivers! {
         for refused in ["500 TCP 0 0 nowhere.test", "403 TCP 0 0 echo.test", "200 TCP 9 0 echo.test"] {
             proxy.wait_for_file("short", refused);
         }
-        proxy.wait_for_file("error.log", "access forbidden by rule, client: 127.0.0.1, server: 127.0.0.1:");
+        proxy.wait_for_file("error.log", "access forbidden by rule while initializing session, client: 127.0.0.1, server: 127.0.0.1:");
         proxy.wait_for_file("error.log", "nowhere.test could not be resolved (3: Host not found)");
     }
 }

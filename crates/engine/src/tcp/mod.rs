@@ -174,7 +174,7 @@ fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result
     let service = installed.plan.tcp_service(tcp);
     let client = session.client_source().map_or(Who::Unix, |(ip, _)| Who::Ip(ip));
     if service.access.rules.verdict(client) == Some(false) {
-        errors::error(session, "access forbidden by rule");
+        errors::error(session, "access forbidden by rule while initializing session");
         session.ending = Ending::Proxy(Phase::Request);
         return Err(403);
     }
@@ -220,7 +220,8 @@ async fn connect(
         Err((_, why)) => {
             errors::upstream_error(session, &why);
             session.ending = Ending::Resource(Phase::Connect);
-            return Err(502);
+            // A name that nobody knows is nginx's own fault here, not an endpoint's.
+            return Err(500);
         }
     };
     // A client that ended its half only may still want to hear.
