@@ -132,6 +132,9 @@ const LARGER_CIRCLES: &[(&str, usize)] = &[
     ("weir", 6),
 ];
 
+/// Where claims name their tests.
+const SECURITY: &str = "docs/security.md";
+
 const MAX_LINES: usize = 900;
 
 /// Fails with every finding.
@@ -166,6 +169,7 @@ fn check(root: &Path) -> Vec<String> {
         let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         links(root, &shown, &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
     }
+    tests_named(root, SECURITY, &mut findings);
     findings
 }
 
@@ -210,6 +214,25 @@ fn links(root: &Path, shown: &str, text: &str, findings: &mut Vec<String>) {
             let path = path.split("::").next().unwrap_or(path);
             if !root.join(path).exists() {
                 findings.push(format!("{shown}:{}: names {path}, which is not there", at + 1));
+            }
+        }
+    }
+}
+
+/// A claim about security names the test that proves it, as `crates/…/file.rs::name`: each must exist.
+fn tests_named(root: &Path, document: &str, findings: &mut Vec<String>) {
+    let Ok(text) = std::fs::read_to_string(root.join(document)) else {
+        findings.push(format!("{document}: missing"));
+        return;
+    };
+    for (at, line) in text.lines().enumerate() {
+        // What stands between backticks, one and the next.
+        for quoted in line.split('`').skip(1).step_by(2) {
+            let Some((file, name)) = quoted.split_once(".rs::") else { continue };
+            let source = std::fs::read_to_string(root.join(format!("{file}.rs"))).unwrap_or_default();
+            let name = name.rsplit("::").next().unwrap_or(name);
+            if !source.contains(&format!("fn {name}(")) {
+                findings.push(format!("{document}:{}: there is no test {quoted}", at + 1));
             }
         }
     }
@@ -352,6 +375,19 @@ mod tests {
             "[map](../ARCHITECTURE.md) [gone](gone.md) [out](https://x.y/z) `crates/gone/src` `crates/rt`\n";
         links(build::root(), "docs/x.md", page, &mut findings);
         assert_eq!(findings.len(), 2, "{findings:?}");
+    }
+
+    #[test]
+    fn tests_that_do_not_exist_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("docs")).unwrap();
+        std::fs::write(root.path().join("docs/a.rs"), "mod t { fn there(io: Io) {} }").unwrap();
+        let text = "- sound: `docs/a.rs::there`.\n- `x` not: `docs/a.rs::elsewhere`, `docs/b.rs::there`\n";
+        std::fs::write(root.path().join(SECURITY), text).unwrap();
+        let mut findings = Vec::new();
+        tests_named(root.path(), SECURITY, &mut findings);
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert!(findings.iter().all(|finding| finding.starts_with("docs/security.md:2: ")));
     }
 
     #[test]
