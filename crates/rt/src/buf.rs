@@ -56,9 +56,14 @@ pub fn release_pool() {
     POOL.with_borrow_mut(|pool| pool.free = [Vec::new(), Vec::new(), Vec::new()]);
 }
 
-/// Has glibc's allocator give what is free back to the kernel, which others do by themselves. Takes
-/// milliseconds and other threads' allocator locks: for side threads, and rarely.
+/// Has the allocators give what is free back to the kernel: mimalloc, which the binary allocates by, what the calling
+/// thread freed; glibc's, which C libraries use, everything. Takes milliseconds, and other threads' locks: rarely.
 pub fn trim_heap() {
+    // SAFETY: mi_collect takes no pointer and may be called at any time; where another allocator is the global one, it
+    // finds nothing.
+    unsafe {
+        libmimalloc_sys::mi_collect(true);
+    }
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim(3) may be called at any time, from any thread; it takes no pointer.
     unsafe {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use weir_control::snapshot::Snapshot;
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFiles, Page, PageRequest, Pages, Socket};
 use weir_plan::{Plan, StatsPage};
-use weir_testkit::{Client, Io, Port, Request, both_drivers, eventually};
+use weir_testkit::{Address as _, Client, Io, Port, Proxy, Request, both_drivers, eventually};
 
 /// Pages that no test here asks for.
 struct NoPages;
@@ -61,6 +63,10 @@ struct Running {
 
 impl Running {
     fn start(io: Io, text: &str) -> (Self, Port) {
+        Self::with(io, text, plan)
+    }
+
+    fn with(io: Io, text: &str, plan: impl Fn(&str) -> Arc<Plan>) -> (Self, Port) {
         let port = Port::lease();
         let plan = plan(&text.replace("{port}", &port.number().to_string()));
         let address = format!("127.0.0.1:{}", port.number()).parse().unwrap();
@@ -151,6 +157,36 @@ both_drivers! {
         running.with_budget(&ANSWERING.replace("ok", "new"), &port);
         Client::connect(&port).get("/").expect_body("new");
         assert!(running.engine.drain(Some(std::time::Duration::from_secs(10))), "nothing is left after a drain");
+    }
+
+    fn memory_that_was_short_suffices_again_once_it_is_free(io: Io) {
+        let proxy = Proxy::nginx(
+            "weir_memory_budget 48m; worker_processes 1; events { worker_connections 2000; } http { access_log off;
+             client_body_buffer_size 1m; client_max_body_size 2m; server { listen 127.0.0.1:{port};
+             location / { return 200 ok; } location /kept { proxy_pass http://127.0.0.1:1; } } }",
+        )
+        .io(io)
+        .start();
+        let mut watcher = Client::connect(&proxy);
+        let (mut flood, body) = (Vec::new(), vec![b'x'; 990_000]);
+        eventually("memory to be short", || {
+            // Each holds almost a megabyte of a body that does not end.
+            for _ in 0..8 {
+                let mut client = TcpStream::connect(proxy.address()).ok()?;
+                client.write_all(b"POST /kept HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n").ok()?;
+                client.set_nonblocking(true).ok()?;
+                flood.push((client, 990_000));
+            }
+            for (client, left) in &mut flood {
+                while let Ok(sent @ 1..) = client.write(&body[..*left]) {
+                    *left -= sent;
+                }
+            }
+            let answer = watcher.try_request(&Request::get("/"));
+            (!answer.is_ok_and(|answer| answer.status == 200)).then_some(())
+        });
+        drop(flood);
+        Client::connect(&proxy).get("/").expect_body("ok");
     }
 
     fn short_of_memory_nothing_new_is_begun(io: Io) {

@@ -39,6 +39,9 @@ use crate::worker::prepared::Prepared;
 use crate::worker::race::Signal;
 use crate::worker::shared::Shared;
 
+/// Between two times that a worker gives free memory back while memory is short.
+const TRIM_EVERY: Duration = Duration::from_secs(1);
+
 /// Requests' memory that is kept for the next ones, of each kind.
 const KEPT_SPARES: usize = 256;
 
@@ -161,6 +164,8 @@ pub(crate) struct Worker {
     /// The time of a wake-up, and the same for policies.
     millis: Cell<(Instant, weir_policy::Millis)>,
     clock: RefCell<crate::logging::Clock>,
+    /// When this thread's free memory was last given back.
+    trimmed: Cell<Instant>,
     panic_next: Cell<bool>,
     panic_next_accept: Cell<bool>,
     text: RefCell<Vec<u8>>,
@@ -189,6 +194,7 @@ impl Worker {
             random: Cell::new(seed),
             millis: Cell::new((shared.instant(weir_policy::Millis(0)), weir_policy::Millis(0))),
             clock: RefCell::default(),
+            trimmed: Cell::new(shared.instant(weir_policy::Millis(0))),
             panic_next: Cell::new(false),
             panic_next_accept: Cell::new(false),
             text: RefCell::default(),
@@ -236,6 +242,13 @@ impl Worker {
         self.files.clear();
         self.idle.clear();
         weir_rt::release_pool();
+        // The allocator keeps what a thread freed until that thread asks for memory again, which one that accepts
+        // nothing does not: without this, memory would stay short for good.
+        let now = self.now();
+        if now.saturating_duration_since(self.trimmed.get()) >= TRIM_EVERY {
+            self.trimmed.set(now);
+            weir_rt::trim_heap();
+        }
     }
 
     /// A random number (xorshift64*): for choices and names, not for secrets.
