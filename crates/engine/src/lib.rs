@@ -207,6 +207,11 @@ impl Engine {
         }
     }
 
+    /// Panics in the next health check: for tests of checks that go on.
+    pub fn inject_check_panic(&self) {
+        self.shared.panic_next_check.store(true, Ordering::Relaxed);
+    }
+
     /// Makes it `count` active workers. Workers beyond that rest until their connections have ended.
     fn resize(&mut self, count: usize) -> Result<(), String> {
         while self.active.len() > count {

@@ -242,6 +242,26 @@ fn error_lines_as_nginx_writes_them() {
 }
 
 #[test]
+fn a_writer_goes_on_when_it_panicked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.log");
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&notices);
+    let notify = Arc::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));
+    let opener = Arc::new(|path: &Path| {
+        assert!(!path.ends_with("panic"), "a test asked for this panic");
+        fs::File::create(path)
+    });
+    let hub = LogHub::start(HubOptions { notify, opener, ..HubOptions::default() }).unwrap();
+    let mut buffer = LogBuffer::new(hub.target(file(&path)).unwrap(), BufferOptions::default());
+    assert!(hub.target(file(&dir.path().join("panic"))).is_err());
+    put(&mut buffer, "after");
+    assert!(hub.flush(SOON));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
+    assert_eq!(notices.lock().unwrap().len(), 1, "it is told");
+}
+
+#[test]
 fn a_dropped_target_is_closed_and_can_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.log");

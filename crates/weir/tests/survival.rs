@@ -8,10 +8,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_control::snapshot::Snapshot;
+use weir_control::snapshot::{EndpointState, Snapshot};
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFiles, Page, PageRequest, Pages, Socket};
 use weir_plan::{Plan, StatsPage};
-use weir_testkit::{Address as _, Client, Io, Port, Proxy, Request, both_drivers, eventually};
+use weir_testkit::{Address as _, Client, Io, Origin, Port, Proxy, Request, both_drivers, eventually};
 
 /// Pages that no test here asks for.
 struct NoPages;
@@ -54,6 +54,14 @@ fn plan(text: &str) -> Arc<Plan> {
     Arc::new(plan.unwrap_or_else(|| panic!("{findings:?}")))
 }
 
+fn haproxy_plan(text: &str) -> Arc<Plan> {
+    let files = weir_haproxy::Memory::default().with("a.cfg", text);
+    let loaded = weir_haproxy::load(&files, &["a.cfg".into()], &weir_haproxy::Options::default());
+    let resources = weir_lower::LocalResources::default();
+    let (plan, findings) = weir_lower::lower(&loaded.model, &resources, &weir_lower::Options::default());
+    Arc::new(plan.unwrap_or_else(|| panic!("{:?} {findings:?}", loaded.diagnostics)))
+}
+
 /// An engine in this process, whose workers can be told to panic.
 struct Running {
     engine: Engine,
@@ -93,6 +101,8 @@ fn sockets(plan: &Plan, fd: &Arc<OwnedFd>) -> Vec<Socket> {
 }
 
 const ANSWERING: &str = "events {} http { access_log off; error_log /dev/null; server { listen 127.0.0.1:{port}; return 200 ok; } }";
+
+const CHECKED: &str = "defaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 5s\nlisten a\n bind 127.0.0.1:{port}\n server s {origin} check inter 20ms fall 1\n";
 
 both_drivers! {
     fn a_panic_costs_its_connection_only(io: Io) {
@@ -157,6 +167,20 @@ both_drivers! {
         running.with_budget(&ANSWERING.replace("ok", "new"), &port);
         Client::connect(&port).get("/").expect_body("new");
         assert!(running.engine.drain(Some(std::time::Duration::from_secs(10))), "nothing is left after a drain");
+    }
+
+    fn checks_of_endpoints_go_on_when_one_panicked(io: Io) {
+        let origin = Origin::named("one", "ok");
+        let (running, port) = Running::with(io, &CHECKED.replace("{origin}", &origin.to_string()), haproxy_plan);
+        Client::connect(&port).get("/").expect_body("ok");
+        running.engine.inject_check_panic();
+        eventually("the panic", || (running.engine.snapshot().process.panics == 1).then_some(()));
+        drop(origin);
+        eventually("the endpoint to be seen down", || {
+            let pools = running.engine.snapshot().pools;
+            pools.iter().flat_map(|pool| &pool.endpoints).any(|e| e.state == EndpointState::Down).then_some(())
+        });
+        assert_eq!(running.engine.snapshot().process.worker_deaths, 0);
     }
 
     fn memory_that_was_short_suffices_again_once_it_is_free(io: Io) {

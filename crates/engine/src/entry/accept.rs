@@ -8,12 +8,8 @@
 //! here will ask for need some, too.
 
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use weir_control::ListenerId;
@@ -22,6 +18,7 @@ use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
 use crate::exchange::Client;
 use crate::worker::door::Held;
+use crate::worker::lasting;
 use crate::worker::race::{Either, Signal, race};
 use crate::worker::{Installed, Worker};
 
@@ -102,17 +99,7 @@ impl AcceptLoop {
     /// Accepts until it is told to end, whatever panics on the way: a listener that fell silent would look alive to
     /// everybody but its clients.
     async fn keep_on(self: Rc<Self>, worker: Rc<Worker>) {
-        loop {
-            let mut run = pin!(self.run(&worker));
-            let poll = |cx: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
-                Ok(ended) => ended.map(Ok),
-                Err(payload) => Poll::Ready(Err(payload)),
-            };
-            let Err(payload) = poll_fn(poll).await else { break };
-            worker.shared.note_panic("accepting", &*payload);
-            // One that panics each time costs little.
-            let _ = race(self.stop.wait(), weir_rt::sleep(PAUSE)).await;
-        }
+        lasting::task(|payload| worker.shared.note_panic("accepting", payload), || self.run(&worker)).await;
         self.running.set(false);
         self.idle.set();
     }

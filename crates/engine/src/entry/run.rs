@@ -18,6 +18,7 @@ use weir_rt::{Receiver, Sender};
 
 use super::accept::{AcceptLoop, SocketKey};
 use crate::worker::Worker;
+use crate::worker::lasting;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::{Either, race};
 use crate::worker::shared::{Shared, panic_message};
@@ -176,7 +177,11 @@ impl Runner {
 async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Receiver<Order>) {
     let worker = Rc::new(Worker::new(id, shared, given.prepared.clone()));
     let runner = Runner { worker: worker.clone(), loops: RefCell::default() };
-    weir_rt::spawn(keep_flushing(worker.clone()));
+    let flushes = worker.clone();
+    weir_rt::spawn(async move {
+        let note = |payload: &_| flushes.shared.note_panic("handing over log lines", payload);
+        lasting::task(note, || keep_flushing(&flushes)).await;
+    });
     let held: Vec<SocketKey> = given.sockets.keys().copied().collect();
     runner.change_sockets(given.sockets_again(), &held, &[]).await;
     worker.resting.set(given.resting);
@@ -227,7 +232,7 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Rece
 }
 
 /// Hands over log lines when they are due.
-async fn keep_flushing(worker: Rc<Worker>) {
+async fn keep_flushing(worker: &Worker) {
     loop {
         let sooner = worker.logs.sooner();
         match worker.logs.due() {

@@ -318,6 +318,7 @@ impl Entries {
 
 /// Lets go of what is not used any more, as long as there is something: a deleted file would keep its space.
 async fn tidy(files: Weak<FileCache>) {
+    let _ends = Tidying(files.clone());
     loop {
         weir_rt::sleep(UNUSED).await;
         let Some(files) = files.upgrade() else { return };
@@ -325,8 +326,18 @@ async fn tidy(files: Weak<FileCache>) {
         entries.pass_all();
         if entries.is_empty() {
             *entries = Entries::default();
-            files.tidying.set(false);
             return;
+        }
+    }
+}
+
+/// Says at the end of [`tidy`], by whatever way it comes, that the next file has to begin it again.
+struct Tidying(Weak<FileCache>);
+
+impl Drop for Tidying {
+    fn drop(&mut self) {
+        if let Some(files) = self.0.upgrade() {
+            files.tidying.set(false);
         }
     }
 }

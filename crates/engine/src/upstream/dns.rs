@@ -21,11 +21,16 @@ use tokio::sync::{mpsc, oneshot};
 use weir_plan::Resolver;
 
 use crate::worker::Worker;
+use crate::worker::lasting;
 
 /// Most names remembered.
 const REMEMBERED: usize = 10_000;
 /// How long addresses may serve after their time while name servers fail.
 const STALE: Duration = Duration::from_secs(600);
+/// Most addresses of a name that are used: an answer over TCP has room for thousands, and each name may have as many.
+const MOST_ADDRESSES: usize = 64;
+/// Longest time that an answer is believed, whatever its TTL (RFC 8767 §4 says a week at most).
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// How long a failure is remembered, so that dead name servers are not asked for each request.
 const FAILURE: Duration = Duration::from_secs(1);
 
@@ -89,7 +94,7 @@ pub(crate) async fn lookup(
     let valid = resolver.and_then(|resolver| resolver.valid);
     let timeout = resolver.map_or(Duration::from_secs(30), |resolver| resolver.timeout);
     let (answer, answered) = oneshot::channel();
-    let asked = thread()?.try_send(Question { name, resolver: key, answer }).is_ok();
+    let asked = thread(worker)?.try_send(Question { name, resolver: key, answer }).is_ok();
     let result = if asked {
         match weir_rt::timeout(now + timeout, answered).await {
             Ok(Ok(result)) => result,
@@ -130,7 +135,7 @@ fn remember(
     let before = known.get(&key).and_then(|entry| entry.last_good.clone());
     match result {
         Ok((addresses, ttl)) => {
-            let until = now + ttl.max(Duration::from_secs(1));
+            let until = now + ttl.clamp(Duration::from_secs(1), LONGEST);
             let last_good = Some((addresses.clone(), until + STALE));
             known.insert(key, Known { addresses: Ok(addresses.clone()), until, last_good });
             Ok(addresses)
@@ -157,19 +162,23 @@ fn remember(
     }
 }
 
-fn thread() -> Result<&'static mpsc::Sender<Question>, String> {
+fn thread(worker: &Worker) -> Result<&'static mpsc::Sender<Question>, String> {
     if let Some(sender) = THREAD.get() {
         return Ok(sender);
     }
-    let (sender, receiver) = mpsc::channel(1024);
-    std::thread::Builder::new()
-        .name("weir-dns".into())
-        .spawn(move || serve(receiver))
+    let (sender, mut receiver) = mpsc::channel(1024);
+    let shared = Arc::downgrade(&worker.shared);
+    let note = move |payload: &(dyn std::any::Any + Send)| {
+        if let Some(shared) = shared.upgrade() {
+            shared.note_panic("looking names up", payload);
+        }
+    };
+    lasting::thread("weir-dns", note, move || serve(&mut receiver))
         .map_err(|error| format!("no thread for look-ups: {error}"))?;
     Ok(THREAD.get_or_init(|| sender))
 }
 
-fn serve(mut questions: mpsc::Receiver<Question>) {
+fn serve(questions: &mut mpsc::Receiver<Question>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
@@ -235,8 +244,11 @@ async fn ask(
     name: &str,
 ) -> Result<(Vec<IpAddr>, Duration), String> {
     let found = client.lookup_ip(format!("{name}.")).await.map_err(|error| words(&error))?;
-    let addresses: Vec<IpAddr> =
-        found.iter().filter(|ip| if ip.is_ipv4() { key.ipv4 } else { key.ipv6 }).collect();
+    let addresses: Vec<IpAddr> = found
+        .iter()
+        .filter(|ip| if ip.is_ipv4() { key.ipv4 } else { key.ipv6 })
+        .take(MOST_ADDRESSES)
+        .collect();
     if addresses.is_empty() {
         return Err("no address".into());
     }
@@ -272,6 +284,7 @@ async fn ask_system(name: String) -> Result<(Vec<IpAddr>, Duration), String> {
     let found = tokio::net::lookup_host((name, 0)).await.map_err(|error| error.to_string())?;
     let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     addresses.dedup();
+    addresses.truncate(MOST_ADDRESSES);
     if addresses.is_empty() {
         return Err("no address".into());
     }

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_control::EndpointKey;
@@ -19,17 +20,21 @@ use weir_plan::{Address, Endpoint, Expect, HealthCheck, Pool, Probe, TcpStep};
 use weir_policy::Millis;
 use weir_policy::health::{Health, HealthConfig, Transition};
 use weir_policy::pool::{PoolShared, Standing};
-use weir_rt::{Buf, Runtime, Sender, Timer};
+use weir_rt::{Buf, Receiver, Runtime, Sender, Timer};
 use weir_telemetry::Level;
 use weir_wire::{ClientConnection, Conn, SendFraming, Step};
 
 use crate::upstream::{ConnectFailure, ConnectSettings, open};
+use crate::worker::lasting;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::{Signal, race};
 use crate::worker::shared::{Checked, Shared};
 
 /// Most bytes of an answer that are looked at.
 const MAX_BODY: usize = 64 << 10;
+
+/// What is known of each endpoint that is checked.
+type States = Rc<RefCell<HashMap<EndpointKey, Health>>>;
 
 /// What one check came to: HAProxy's word for it, the status of an HTTP answer.
 struct Passed {
@@ -102,28 +107,38 @@ fn start_thread(shared: Arc<Shared>) -> Result<Sender<Arc<Prepared>>, String> {
     std::thread::Builder::new()
         .name("weir-health".into())
         .spawn(move || {
-            let Ok(runtime) = Runtime::new(shared.runtime_config()) else {
-                return shared.log_process_error("health checks cannot run: no I/O driver");
-            };
-            runtime.block_on(async move {
-                let states: Rc<RefCell<HashMap<EndpointKey, Health>>> = Rc::default();
-                let mut running: Vec<Rc<Signal>> = Vec::new();
-                while let Some(prepared) = receiver.recv().await {
-                    running.drain(..).for_each(|stop| stop.set());
-                    running = begin(&shared, &prepared, &states);
-                }
-                running.drain(..).for_each(|stop| stop.set());
+            // Both outlive a panic: an endpoint that was down must be known to be, or it would never come up again.
+            let states: States = Rc::default();
+            let mut current = None;
+            let note = |payload: &_| shared.note_panic("checking endpoints", payload);
+            lasting::work(note, || {
+                let Ok(runtime) = Runtime::new(shared.runtime_config()) else {
+                    return shared.log_process_error("health checks cannot run: no I/O driver");
+                };
+                runtime.block_on(follow(&shared, &mut receiver, &states, &mut current));
             });
         })
         .map_err(|error| format!("cannot start the thread of health checks: {error}"))?;
     Ok(orders)
 }
 
-fn begin(
+/// Checks the endpoints of the newest plan, until no newer one can come.
+async fn follow(
     shared: &Arc<Shared>,
-    prepared: &Arc<Prepared>,
-    states: &Rc<RefCell<HashMap<EndpointKey, Health>>>,
-) -> Vec<Rc<Signal>> {
+    orders: &mut Receiver<Arc<Prepared>>,
+    states: &States,
+    current: &mut Option<Arc<Prepared>>,
+) {
+    let mut running = current.as_ref().map_or_else(Vec::new, |prepared| begin(shared, prepared, states));
+    while let Some(prepared) = orders.recv().await {
+        running.drain(..).for_each(|stop| stop.set());
+        *current = Some(prepared.clone());
+        running = begin(shared, &prepared, states);
+    }
+    running.drain(..).for_each(|stop| stop.set());
+}
+
+fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Vec<Rc<Signal>> {
     let mut running = Vec::new();
     let endpoints = prepared.plan.pools.iter().flat_map(|pool| &pool.endpoints);
     let checked: HashSet<EndpointKey> =
@@ -150,19 +165,22 @@ fn begin(
             states.borrow_mut().insert(endpoint.key, health);
             let stop = Rc::new(Signal::default());
             running.push(stop.clone());
-            weir_rt::spawn(watch(shared.clone(), prepared.clone(), states.clone(), pool_at, at, stop));
+            let (shared, prepared, states) = (shared.clone(), prepared.clone(), states.clone());
+            weir_rt::spawn(async move {
+                let note = |payload: &_| shared.note_panic("checking an endpoint", payload);
+                lasting::task(note, || watch(&shared, &prepared, &states, (pool_at, at), &stop)).await;
+            });
         }
     }
     running
 }
 
 async fn watch(
-    shared: Arc<Shared>,
-    prepared: Arc<Prepared>,
-    states: Rc<RefCell<HashMap<EndpointKey, Health>>>,
-    pool_at: usize,
-    at: usize,
-    stop: Rc<Signal>,
+    shared: &Arc<Shared>,
+    prepared: &Prepared,
+    states: &States,
+    (pool_at, at): (usize, usize),
+    stop: &Signal,
 ) {
     let pool = &prepared.plan.pools[pool_at];
     let endpoint = &pool.endpoints[at];
@@ -175,7 +193,8 @@ async fn watch(
             return;
         }
         let began = weir_rt::now();
-        let result = probe(&prepared, endpoint, check).await;
+        assert!(!shared.panic_next_check.swap(false, Ordering::Relaxed), "a test asked for this panic");
+        let result = probe(prepared, endpoint, check).await;
         if stop.is_set() {
             return;
         }

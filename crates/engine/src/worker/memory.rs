@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::worker::lasting;
 use crate::worker::shared::Shared;
 
 /// Between two looks at the memory in use, while more than half of the budget is.
@@ -65,8 +66,13 @@ impl Pressure {
 /// Starts the thread that measures. It ends with the process's engine.
 pub(crate) fn watch(shared: &Arc<Shared>) -> std::io::Result<()> {
     let shared = Arc::downgrade(shared);
-    std::thread::Builder::new().name("weir-memory".into()).spawn(move || look_again(&shared))?;
-    Ok(())
+    let told = shared.clone();
+    let note = move |payload: &(dyn std::any::Any + Send)| {
+        if let Some(shared) = told.upgrade() {
+            shared.note_panic("measuring memory", payload);
+        }
+    };
+    lasting::thread("weir-memory", note, move || look_again(&shared))
 }
 
 fn look_again(shared: &Weak<Shared>) {

@@ -8,6 +8,7 @@
 pub(crate) mod count;
 pub(crate) mod door;
 pub(crate) mod idle;
+pub(crate) mod lasting;
 pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod passwords;
@@ -289,7 +290,11 @@ impl Worker {
         }
         self.idle.park(self.millis(), pool, bounds, key, kept);
         if self.idle.wants_sweep() {
-            weir_rt::spawn(sweep(self.clone()));
+            let worker = self.clone();
+            weir_rt::spawn(async move {
+                let note = |payload: &_| worker.shared.note_panic("closing idle connections", payload);
+                lasting::task(note, || sweep(&worker)).await;
+            });
         }
     }
 
@@ -441,7 +446,7 @@ impl Worker {
 }
 
 /// Closes kept connections that are too old or were closed by their endpoint, once a second while there are any.
-async fn sweep(worker: Rc<Worker>) {
+async fn sweep(worker: &Worker) {
     while worker.idle.len() > 0 {
         weir_rt::sleep(Duration::from_secs(1)).await;
         worker.idle.expire(worker.millis());

@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) worker_deaths: AtomicU64,
     /// The threads that verify passwords.
     pub(crate) passwords: crate::worker::passwords::Passwords,
+    /// The next health check panics: a test's order.
+    pub(crate) panic_next_check: AtomicBool,
     /// Whether memory is short.
     pub(crate) memory: crate::worker::memory::Pressure,
     io: IoChoice,
@@ -123,6 +125,7 @@ impl Shared {
             panics: AtomicU64::new(0),
             worker_deaths: AtomicU64::new(0),
             passwords: crate::worker::passwords::Passwords::default(),
+            panic_next_check: AtomicBool::new(false),
             memory: crate::worker::memory::Pressure::default(),
             io: options.io,
             // Zero means "never" in policies.

@@ -9,6 +9,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -165,17 +166,24 @@ struct Writer {
 impl Writer {
     fn run(mut self, queue: &Receiver<Message>) {
         while let Ok(message) = queue.recv() {
-            match message {
-                Message::Write(target, batch) => self.write(&target, &batch),
-                Message::Open(spec, answer) => {
-                    let _ = answer.send(self.open(spec));
-                }
-                Message::Reopen => self.reopen(),
-                Message::Flush(done) => {
-                    let _ = done.send(());
-                }
-                Message::Close(spec) => self.close(&spec),
+            // A thread that ended here would leave a process that looks alive and writes no logs.
+            if catch_unwind(AssertUnwindSafe(|| self.take(message))).is_err() {
+                (self.options.notify)("writing a log panicked, and goes on: what was to be written is lost");
             }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Write(target, batch) => self.write(&target, &batch),
+            Message::Open(spec, answer) => {
+                let _ = answer.send(self.open(spec));
+            }
+            Message::Reopen => self.reopen(),
+            Message::Flush(done) => {
+                let _ = done.send(());
+            }
+            Message::Close(spec) => self.close(&spec),
         }
     }
 
