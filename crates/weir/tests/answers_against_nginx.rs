@@ -67,6 +67,8 @@ const CONF: &str = r#"worker_processes 1; events {} http { access_log off; error
         location /raw { error_page 401 /none; proxy_pass http://up; }
         location /any { satisfy any; allow 127.0.0.1; deny all; proxy_pass http://up; }
         location /denied { satisfy any; deny all; proxy_pass http://up; }
+        location /realm { satisfy any; deny all; auth_request off; auth_basic $arg_realm; auth_basic_user_file /none; proxy_pass http://up; }
+        location /realms { satisfy any; deny all; auth_request /fixed-no; auth_basic $arg_realm; auth_basic_user_file /none; proxy_pass http://up; }
         location /both { allow 127.0.0.1; deny all; proxy_pass http://up; }
         location /never { deny all; proxy_pass http://up; }
         location /fixed { auth_request /fixed-no; proxy_pass http://up; }
@@ -144,6 +146,9 @@ fn requests() -> Vec<Request> {
         for token in ["good", "known", "odd", "none"] {
             all.push(get(path).host("asks").header("X-Token", token));
         }
+    }
+    for path in ["/realm?realm=off", "/realm?realm=x", "/realms?realm=off", "/realms?realm=x"] {
+        all.push(get(path).host("asks"));
     }
     all.push(Request::post("/p", "body").host("asks").header("X-Token", "good"));
     all.push(Request::post("/p", "body").host("asks").header("X-Token", "none"));

@@ -84,6 +84,21 @@ both_drivers! {
         });
     }
 
+    fn a_name_gives_so_many_addresses_at_most(io: Io) {
+        let names = NameServer::start();
+        let many: Vec<Ipv4Addr> = (1..=70).map(|n| Ipv4Addr::new(127, 0, 1, n)).collect();
+        names.tell("many.test", addresses(&many, 60));
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; error_log /dev/null; events {{}} http {{ access_log off; resolver {} ipv6=off; \
+             server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass http://$arg_h:1; add_header X-Tried $upstream_addr always; }} }} }}",
+            names.address()
+        ))
+        .io(io)
+        .start();
+        let answer = Client::connect(&proxy).get("/?h=many.test").expect_status(502);
+        assert_eq!(answer.header("X-Tried").unwrap_or_default().split(", ").count(), 64);
+    }
+
     fn what_cannot_be_resolved_is_a_502_and_the_log_says_why(io: Io) {
         let names = NameServer::start();
         names.tell("failing.test", NameAnswer::Code(2));

@@ -81,6 +81,9 @@ pub(crate) async fn check(exchange: &mut Exchange, access: &Access) -> Option<u1
     if access.any && by_address == Some(true) {
         return None;
     }
+    if access.any && !is_asked(exchange, auth) {
+        return self::by_address(exchange, access);
+    }
     if !access.any && by_address == Some(false) {
         return Some(forbidden(exchange));
     }
@@ -145,7 +148,8 @@ pub(crate) async fn before_asking(exchange: &mut Exchange, access: &Access) -> K
     if access.rules.verdict(client(exchange)) == Some(true) {
         return Known::Passes;
     }
-    let Some(auth) = &access.basic else { return Known::Ask };
+    let asked = access.basic.as_ref().filter(|auth| is_asked(exchange, auth));
+    let Some(auth) = asked else { return Known::Ask };
     match by_user(exchange, auth).await {
         Ok(()) => Known::Passes,
         Err(401 | 403) => Known::Ask,
@@ -157,7 +161,7 @@ pub(crate) async fn before_asking(exchange: &mut Exchange, access: &Access) -> K
 pub(crate) fn after_asking(exchange: &mut Exchange, access: &Access, refused: Option<u16>) -> Option<u16> {
     match refused {
         // A challenge is worth more to the client than a refusal.
-        Some(403) if access.any && access.basic.is_some() => {
+        Some(403) if access.any && access.basic.as_ref().is_some_and(|auth| is_asked(exchange, auth)) => {
             access.basic.iter().for_each(|auth| challenge(exchange, auth));
             Some(401)
         }
@@ -172,6 +176,11 @@ pub(crate) fn challenge(exchange: &mut Exchange, auth: &BasicAuth) {
     exchange.response.fields.remove(HeaderId::WwwAuthenticate);
     let value = format!("Basic realm=\"{realm}\"");
     exchange.response.fields.push_id(HeaderId::WwwAuthenticate, value.as_bytes());
+}
+
+/// Whether a password is asked for at all: a realm that comes to `off` lets nobody in whom another rule keeps out.
+fn is_asked(exchange: &Exchange, auth: &BasicAuth) -> bool {
+    crate::eval::text(exchange, &auth.realm) != b"off"
 }
 
 /// Whether the request's credentials are those of a user, with nginx's line in the error log if they are not. A realm that
