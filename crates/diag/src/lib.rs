@@ -85,7 +85,7 @@ impl Diagnostic {
         Self {
             code,
             severity,
-            title: title.into(),
+            title: readable(title.into()),
             primary: None,
             secondary: Vec::new(),
             help: Vec::new(),
@@ -137,6 +137,21 @@ impl Diagnostic {
     }
 }
 
+/// Most bytes of a title: it may hold a word of the text, and a word may be megabytes.
+const LONGEST_TITLE: usize = 2000;
+
+/// A title that fits, without what would move a terminal's cursor.
+fn readable(mut title: String) -> String {
+    if title.len() > LONGEST_TITLE {
+        title.truncate(title.floor_char_boundary(LONGEST_TITLE));
+        title.push('…');
+    }
+    if title.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        return title.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}");
+    }
+    title
+}
+
 /// True if any finding is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
@@ -159,6 +174,12 @@ pub type Origin = Option<Span>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn titles_are_readable() {
+        assert_eq!(Diagnostic::error("a::b", "x\x1b[2Jy\nz").title, "x\u{fffd}[2Jy\nz");
+        assert!(Diagnostic::error("a::b", "ä".repeat(1_000_000)).title.len() < 2010);
+    }
 
     #[test]
     fn a_slip_is_suggested_and_a_stranger_is_not() {

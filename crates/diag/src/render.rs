@@ -36,20 +36,35 @@ pub fn render_terminal(diagnostic: &Diagnostic, sources: &Sources, color: bool) 
     out
 }
 
+/// Most characters of a line that are shown.
+const WIDEST: usize = 400;
+
 fn draw_label(out: &mut String, label: &Label, mark: char, sources: &Sources) {
     let Label { span, text } = label;
     let from = sources.position(span.source, span.start);
     let to = sources.position(span.source, span.end.max(span.start));
-    let line = sources.line(span.source, from.line);
+    let whole = sources.line(span.source, from.line);
+    // Of a line that is very long, the part around the mark: a file may be one line of megabytes.
+    let skipped = if from.column > WIDEST { from.column - WIDEST / 2 } else { 0 };
+    let mut part = whole.chars().skip(skipped);
+    // What a file holds must not move the cursor of whoever reads about it.
+    let shown = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+    let mut line: String = part.by_ref().take(WIDEST).map(shown).collect();
+    let is_cut = part.next().is_some();
+    let (before, after) = (if skipped > 0 { "…" } else { "" }, if is_cut { "…" } else { "" });
     let gutter = from.line.to_string().len();
     let width = if to.line == from.line {
         to.column.saturating_sub(from.column)
     } else {
-        (line.chars().count() + 1).saturating_sub(from.column)
+        (skipped + line.chars().count() + 1).saturating_sub(from.column)
     };
+    let width = width.min((skipped + WIDEST + 1).saturating_sub(from.column));
     // Tabs are kept in the indent, so that the mark stands below its text whatever the terminal's tab width.
     let indent: String =
-        line.chars().take(from.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        line.chars().take(from.column - 1 - skipped).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let indent = if skipped > 0 { format!(" {indent}") } else { indent };
+    line.insert_str(0, before);
+    line.push_str(after);
     let marks: String = std::iter::repeat_n(mark, width.max(1)).collect();
     let space = if text.is_empty() { "" } else { " " };
     let _ = writeln!(
@@ -161,6 +176,24 @@ mod tests {
         let (sources, found) = sample();
         let expected = "error[nginx::unknown-directive]: unknown directive `lisen`\n  ┌ nginx.conf:2:2\n2 │ \tlisen 80;\n  │ \t^^^^^ here\nhelp: did you mean `listen`?\n";
         assert_eq!(render_terminal(&found, &sources, false), expected);
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_control_characters_are_not_shown() {
+        let mut sources = Sources::default();
+        let source = sources.add("a", format!("{}\x1b[2J{}", "x".repeat(1000), "y".repeat(1_000_000)));
+        let at = |start, end| Diagnostic::error("a::b", "c").at(Span { source, start, end });
+        for (start, end) in
+            [(0, 3), (1000, 1001), (500_000, 1_000_000), (0, 1_000_000), (1_000_003, 1_000_004)]
+        {
+            let drawn = render_terminal(&at(start, end), &sources, false);
+            assert!(drawn.len() < 3000, "{} bytes", drawn.len());
+            assert!(!drawn.contains('\x1b'), "{drawn}");
+        }
+        let drawn = render_terminal(&at(1000, 1001), &sources, false);
+        let lines: Vec<&str> = drawn.lines().collect();
+        let under = lines[3].chars().position(|c| c == '^').and_then(|at| lines[2].chars().nth(at));
+        assert_eq!(under, Some('\u{fffd}'), "{drawn}");
     }
 
     #[test]

@@ -16,8 +16,9 @@ use crate::tree::{Directive, MAX_DEPTH as MAX_BLOCKS, parse};
 const MAX_DEPTH: usize = 32;
 /// Most files of one configuration.
 const MAX_FILES: usize = 100_000;
-/// Largest file in bytes; spans count in 32 bits, and a Latin-1 file doubles at most.
-const MAX_BYTES: usize = 1 << 30;
+/// Most bytes of all files, one that is included twice counted twice; spans count in 32 bits, and a Latin-1 file
+/// doubles at most.
+const MAX_BYTES: usize = 256 << 20;
 
 /// Reads a configuration with everything it includes.
 pub(crate) struct Reader<'a> {
@@ -28,6 +29,7 @@ pub(crate) struct Reader<'a> {
     /// Every text read.
     pub sources: Sources,
     count: usize,
+    bytes: usize,
     /// What was found.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -35,7 +37,7 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(crate) fn new(files: &'a dyn Files, folder: PathBuf) -> Self {
         let (open, sources, diagnostics) = (Vec::new(), Sources::default(), Vec::new());
-        Self { files, folder, open, sources, count: 0, diagnostics }
+        Self { files, folder, open, sources, count: 0, bytes: 0, diagnostics }
     }
 
     /// Parses a text that is no file (`-g`).
@@ -59,9 +61,12 @@ impl<'a> Reader<'a> {
             }
         };
         self.count += 1;
-        if bytes.len() > MAX_BYTES || self.count > MAX_FILES {
-            let text =
-                format!("`{}` goes beyond what can be read: {MAX_FILES} files, 1 GiB each", path.display());
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > MAX_BYTES || self.count > MAX_FILES {
+            let text = format!(
+                "`{}` goes beyond what can be read: {MAX_FILES} files, 256 MB in all",
+                path.display()
+            );
             self.report(Diagnostic::error("nginx::too-large", text), asked);
             return Vec::new();
         }

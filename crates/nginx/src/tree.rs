@@ -11,6 +11,9 @@ use crate::lexer::{Lexer, Token, Word};
 /// Blocks inside blocks beyond this are refused. nginx itself stops at its stack.
 pub(crate) const MAX_DEPTH: usize = 64;
 
+/// A text with so many faults is no configuration: the rest is not looked at.
+const MAX_FAULTS: usize = 10_000;
+
 /// One directive with its words and its block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Directive {
@@ -69,6 +72,11 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn run(mut self, found: &mut Vec<Diagnostic>) -> Vec<Directive> {
         loop {
+            if found.len() >= MAX_FAULTS || self.stack.len() >= MAX_FAULTS {
+                let why = "this text has too many faults: the rest of it is not looked at";
+                found.push(Diagnostic::error("nginx::too-many-faults", why));
+                return self.top;
+            }
             match self.lexer.next(found) {
                 Token::Word(word) => self.words.push(word),
                 Token::End(span) => self.end(span, found),
@@ -241,5 +249,9 @@ mod tests {
         let mut found = Vec::new();
         parse(&deep, SourceId(0), &mut found);
         assert!(found.iter().any(|d| d.code == "nginx::too-deep"));
+        assert!(found.len() < 20_000, "{} findings", found.len());
+        let mut found = Vec::new();
+        parse(&"};".repeat(1_000_000), SourceId(0), &mut found);
+        assert_eq!(found.len(), MAX_FAULTS + 1);
     }
 }

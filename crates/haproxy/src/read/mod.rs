@@ -66,6 +66,12 @@ impl Line {
     }
 }
 
+/// Conditional blocks inside one another; HAProxy takes 20.
+const MAX_BLOCKS: usize = 64;
+
+/// A text with so many faults is no configuration: the rest is not looked at.
+const MAX_FAULTS: usize = 10_000;
+
 /// One section.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
@@ -88,6 +94,11 @@ pub(crate) fn read(
     let mut reader =
         Reader { source, env, sections, diagnostics, blocks: Vec::new(), opened: false, at: Some((0, text)) };
     while let Some((line, offset)) = reader.next_line() {
+        if reader.diagnostics.len() >= MAX_FAULTS {
+            let why = "this text has too many faults: the rest of it is not looked at";
+            reader.diagnostics.push(Diagnostic::error("haproxy::too-many-faults", why));
+            break;
+        }
         reader.line(line, offset);
     }
     for block in std::mem::take(&mut reader.blocks) {
@@ -213,6 +224,10 @@ impl<'a> Reader<'a> {
         let word = &words[0];
         let rest = || words[1..].iter().map(Word::as_str).collect::<Vec<_>>().join(" ");
         match word.as_str() {
+            ".if" if self.blocks.len() >= MAX_BLOCKS => {
+                let title = format!("more than {MAX_BLOCKS} `.if` inside one another");
+                self.diagnostics.push(Diagnostic::error("haproxy::too-deep", title).at(word.span));
+            }
             ".if" => {
                 let state = match (self.active(), self.active() && self.test(words)) {
                     (false, _) => Branch::Over,
@@ -330,6 +345,8 @@ mod tests {
         assert_eq!(check(text), ("[global]setenv|A|1;maxconn|1;y|1;z;".into(), vec![]));
         assert_eq!(check("global\n.if 1\n").1, ["haproxy::open-if"]);
         assert_eq!(check(".else\n.endif\n").1, ["haproxy::stray-branch", "haproxy::stray-branch"]);
+        let deep = check(&".if 1\n".repeat(100_000)).1;
+        assert_eq!((deep[0], deep.len()), ("haproxy::too-deep", MAX_FAULTS + 1 + MAX_BLOCKS));
         assert_eq!(check("global\n.if what\n.endif\n").1, ["haproxy::bad-condition"]);
         assert_eq!(check("global\n.warning \"old file\"\n").1, ["haproxy::message"]);
     }

@@ -10,6 +10,9 @@ use weir_diag::{Diagnostic, SourceId, Span};
 
 use super::env::Env;
 
+/// Most bytes of a word with what variables bring into it: `setenv A "$A$A"` doubles it with each line.
+const MAX_WORD: usize = 1 << 20;
+
 /// One word, unescaped, and where it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
@@ -241,6 +244,12 @@ impl Lexer<'_> {
         }
         let value = self.env.value(name).map_or_else(|| default.to_vec(), |value| value.as_bytes().to_vec());
         self.at = rest;
+        if self.current.len() + value.len() > MAX_WORD {
+            let title = format!("this word grows beyond {} KB", MAX_WORD >> 10);
+            let span = self.span(from, rest);
+            self.diagnostics.push(Diagnostic::error("haproxy::too-long", title).at(span));
+            return;
+        }
         if spread { self.push_spread(&value) } else { self.current.extend_from_slice(&value) }
     }
 
@@ -313,6 +322,15 @@ mod tests {
         assert_eq!(check("\"x$\" y"), (vec!["x$".into(), "y".into()], vec!["haproxy::bad-variable"]));
         assert_eq!(check("\"$1\"").1, ["haproxy::bad-variable"]);
         assert_eq!(check(r"\xff").1, ["haproxy::not-utf8"]);
+    }
+
+    #[test]
+    fn words_that_variables_make_too_long_are_refused() {
+        let env = Env::new([("A".to_owned(), "a".repeat(MAX_WORD / 2))]);
+        let mut found = Vec::new();
+        let words = split("\"$A$A\" \"$A$A$A\"", SourceId(0), 0, &env, &mut found).words;
+        assert_eq!(found.iter().map(|d| d.code).collect::<Vec<_>>(), ["haproxy::too-long"]);
+        assert!(words.iter().all(|word| word.text.len() <= MAX_WORD));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use weir_diag::Diagnostic;
 use weir_plan::{TlsFault, TlsIdentity, UpstreamTls};
 
-use super::Compiled;
 use super::store::Store;
+use super::{Compiled, bounded};
 use crate::launch::{Dialect, Launch, Manner};
 
 impl weir_nginx::Files for Store {
@@ -96,7 +96,12 @@ fn load_nginx(launch: &Launch, store: &Store) -> Compiled {
     };
     let mut loaded = weir_nginx::load(store, &path, &options);
     loaded.diagnostics.extend(unlogged(launch, &loaded.model));
-    Compiled { model: loaded.model, plan: None, diagnostics: loaded.diagnostics, sources: loaded.sources }
+    Compiled {
+        model: loaded.model,
+        plan: None,
+        diagnostics: bounded(loaded.diagnostics),
+        sources: loaded.sources,
+    }
 }
 
 /// Says that requests are not logged where the file leaves it to the default, and the default cannot be written.
@@ -126,7 +131,12 @@ fn load_haproxy(launch: &Launch, store: &Store) -> Compiled {
         std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
     let options = weir_haproxy::Options { env: texts.collect() };
     let loaded = weir_haproxy::load(store, &launch.sourcing.paths, &options);
-    Compiled { model: loaded.model, plan: None, diagnostics: loaded.diagnostics, sources: loaded.sources }
+    Compiled {
+        model: loaded.model,
+        plan: None,
+        diagnostics: bounded(loaded.diagnostics),
+        sources: loaded.sources,
+    }
 }
 
 /// Lowers a model that has no errors.
@@ -134,5 +144,5 @@ pub(crate) fn lower(compiled: &mut Compiled, launch: &Launch, store: &Store) {
     let options = weir_lower::Options { tolerate_unreadable_files: launch.tolerate_unreadable_files };
     let (plan, findings) = weir_lower::lower(&compiled.model, store, &options);
     compiled.plan = plan;
-    compiled.diagnostics.extend(findings);
+    compiled.diagnostics.extend(bounded(findings));
 }

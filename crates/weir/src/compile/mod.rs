@@ -52,6 +52,23 @@ impl Compiled {
     }
 }
 
+/// Most findings that are kept of one step: nobody reads more, and each is drawn with its line.
+const MOST_FINDINGS: usize = 1000;
+
+/// The findings, errors before all others where they are too many, in their order.
+fn bounded(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let Some(left_out) = found.len().checked_sub(MOST_FINDINGS).filter(|&n| n > 0) else { return found };
+    let is_error = |found: &Diagnostic| found.severity == weir_diag::Severity::Error;
+    let errors = found.iter().filter(|found| is_error(found)).count().min(MOST_FINDINGS);
+    let (mut errors, mut others) = (errors, MOST_FINDINGS - errors);
+    found.retain(|found| {
+        let left = if is_error(found) { &mut errors } else { &mut others };
+        std::mem::replace(left, left.saturating_sub(1)) > 0
+    });
+    found.push(Diagnostic::note("too-many-findings", format!("{left_out} more findings are not shown")));
+    found
+}
+
 /// Reads and understands; no plan is made.
 pub(crate) fn understand(launch: &Launch, store: &Store) -> Compiled {
     let dialect = launch.sourcing.dialect.unwrap_or_else(|| front::tell_apart(&launch.main_path(), store));
