@@ -180,7 +180,7 @@ pub(crate) fn challenge(exchange: &mut Exchange, auth: &BasicAuth) {
 
 /// Whether a password is asked for at all: a realm that comes to `off` lets nobody in whom another rule keeps out.
 fn is_asked(exchange: &Exchange, auth: &BasicAuth) -> bool {
-    crate::eval::text(exchange, &auth.realm) != b"off"
+    text(exchange, &auth.realm) != b"off"
 }
 
 /// Whether the request's credentials are those of a user, with nginx's line in the error log if they are not. A realm that
