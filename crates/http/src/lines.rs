@@ -6,6 +6,10 @@
 //! Why: each line is parsed in one pass when it is whole. A line that is cut is looked at once more when its LF has
 //! come, and the LF is searched only in bytes not searched yet, so that a head fed byte by byte costs linear time.
 //!
+//! Lines end in CRLF, or all of a head in LF alone (RFC 9112 §2.2), as its first line says: the choice is made once a
+//! head, and either parser knows one end only. A head that mixes them is refused, since two readings of one message are
+//! what smuggling lives on.
+//!
 //! ```text
 //!   |GET / HTTP/1.1\r\n|Host: a\r\n|Accept: te|xt/h
 //!   ^ 0                             ^ line     ^ seen: no LF between line and here
@@ -21,9 +25,10 @@ use crate::scan;
 pub enum LineError {
     /// A CR that no LF follows.
     BareCr,
-    /// An LF without its CR. RFC 9112 §2.2 lets a recipient take it; two readings of one message are what smuggling
-    /// lives on, and no client in use sends it.
+    /// An LF without its CR, in a head whose other lines end in CRLF.
     BareLf,
+    /// A CRLF in a head whose other lines end in LF alone.
+    MixedEnds,
     /// NUL, DEL or another control character.
     Control,
     /// An empty field name, or a character in it that no token has.
@@ -53,6 +58,7 @@ impl LineError {
         match self {
             Self::BareCr => "CR without LF",
             Self::BareLf => "LF without CR",
+            Self::MixedEnds => "CRLF among lines that end in LF",
             Self::Control => "control character in a field",
             Self::FieldName => "invalid field name",
             Self::SpaceBeforeColon => "space before the colon of a field",
@@ -60,6 +66,33 @@ impl LineError {
             Self::FieldTooLong => "field line too long",
             Self::TooManyFields => "too many fields",
             Self::HeadTooLong => "head too long",
+        }
+    }
+}
+
+/// How the lines of a head end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    /// CRLF.
+    #[default]
+    CrLf,
+    /// LF alone.
+    Lf,
+}
+
+impl LineEnd {
+    /// How the line ends whose terminator begins with `byte`.
+    #[inline]
+    pub(crate) fn of(byte: u8) -> Self {
+        if byte == b'\n' { Self::Lf } else { Self::CrLf }
+    }
+
+    /// Checks for this end at `at`, and gives the position behind it; `None` where the buffer ends before.
+    #[inline]
+    pub(crate) fn behind(self, buf: &[u8], at: usize) -> Result<Option<usize>, LineError> {
+        match self {
+            Self::CrLf => behind_end::<false>(buf, at),
+            Self::Lf => behind_end::<true>(buf, at),
         }
     }
 }
@@ -112,6 +145,33 @@ impl Progress {
 /// `progress.line` is the first byte behind it.
 #[inline]
 pub(crate) fn parse_fields(
+    ends: LineEnd,
+    progress: &mut Progress,
+    table: &mut FieldTable,
+    dropped: &mut usize,
+    buf: &[u8],
+    rules: &HeadRules,
+) -> Result<bool, LineError> {
+    if ends == LineEnd::Lf {
+        return parse_lf_lines(progress, table, dropped, buf, rules);
+    }
+    parse_lines::<false>(progress, table, dropped, buf, rules)
+}
+
+#[cold]
+#[inline(never)]
+fn parse_lf_lines(
+    progress: &mut Progress,
+    table: &mut FieldTable,
+    dropped: &mut usize,
+    buf: &[u8],
+    rules: &HeadRules,
+) -> Result<bool, LineError> {
+    parse_lines::<true>(progress, table, dropped, buf, rules)
+}
+
+#[inline(never)]
+fn parse_lines<const LF: bool>(
     progress: &mut Progress,
     table: &mut FieldTable,
     dropped: &mut usize,
@@ -120,7 +180,7 @@ pub(crate) fn parse_fields(
 ) -> Result<bool, LineError> {
     while progress.wants(buf) {
         let start = progress.line;
-        match parse_line(buf, start)? {
+        match parse_line::<LF>(buf, start)? {
             Line::Field { field, next } => {
                 if next - start > rules.field_limit() + 2 {
                     return Err(LineError::FieldTooLong);
@@ -169,7 +229,7 @@ fn check_cut_line(start: usize, end: usize, rules: &HeadRules) -> Result<(), Lin
 /// Parses the line that starts at `start`. Names longer than 16 bits are refused by the caller's line bound before
 /// anybody reads the field.
 #[inline]
-pub(crate) fn parse_line(buf: &[u8], start: usize) -> Result<Line, LineError> {
+fn parse_line<const LF: bool>(buf: &[u8], start: usize) -> Result<Line, LineError> {
     // What is up to the colon is most often a known name, and then it is a token.
     let near = scan::near_colon(buf, start).map(|colon| (colon, HeaderId::of(&buf[start..colon])));
     let (colon, id) = match near {
@@ -180,7 +240,7 @@ pub(crate) fn parse_line(buf: &[u8], start: usize) -> Result<Line, LineError> {
                 return Ok(Line::Cut);
             }
             if buf[colon] != b':' || colon == start {
-                return other_line(buf, start, colon);
+                return other_line::<LF>(buf, start, colon);
             }
             // A known name is longer than the near look, or there is no room behind it to look in words.
             (colon, if near.is_some() { HeaderId::Unknown } else { HeaderId::of(&buf[start..colon]) })
@@ -191,7 +251,7 @@ pub(crate) fn parse_line(buf: &[u8], start: usize) -> Result<Line, LineError> {
         value += 1;
     }
     let end = scan::value_end(buf, value);
-    let Some(next) = line_end(buf, end)? else { return Ok(Line::Cut) };
+    let Some(next) = behind_end::<LF>(buf, end)? else { return Ok(Line::Cut) };
     let mut value_end = end;
     while value_end > value && scan::is_ows(buf[value_end - 1]) {
         value_end -= 1;
@@ -199,10 +259,12 @@ pub(crate) fn parse_line(buf: &[u8], start: usize) -> Result<Line, LineError> {
     Ok(Line::Field { field: Field::new(start..colon, value..value_end, id), next })
 }
 
-/// Checks for CRLF at `at`, and gives the position behind it; `None` where the buffer ends before.
+/// See [`LineEnd::behind`].
 #[inline]
-pub(crate) fn line_end(buf: &[u8], at: usize) -> Result<Option<usize>, LineError> {
+fn behind_end<const LF: bool>(buf: &[u8], at: usize) -> Result<Option<usize>, LineError> {
     match buf.get(at..).unwrap_or_default() {
+        [b'\n', ..] if LF => Ok(Some(at + 1)),
+        [b'\r', b'\n', ..] if LF => Err(LineError::MixedEnds),
         [b'\r', b'\n', ..] => Ok(Some(at + 2)),
         [] | [b'\r'] => Ok(None),
         [b'\r', ..] => Err(LineError::BareCr),
@@ -223,12 +285,12 @@ fn bad_name(byte: u8) -> LineError {
 }
 
 #[inline]
-fn other_line(buf: &[u8], start: usize, stop: usize) -> Result<Line, LineError> {
+fn other_line<const LF: bool>(buf: &[u8], start: usize, stop: usize) -> Result<Line, LineError> {
     if stop != start {
         return Err(bad_name(buf[stop]));
     }
     match buf[start] {
-        b'\r' | b'\n' => Ok(line_end(buf, start)?.map_or(Line::Cut, |next| Line::End { next })),
+        b'\r' | b'\n' => Ok(behind_end::<LF>(buf, start)?.map_or(Line::Cut, |next| Line::End { next })),
         b' ' | b'\t' => Err(LineError::Folding),
         byte => Err(bad_name(byte)),
     }

@@ -12,7 +12,7 @@ use crate::connection::{self, ConnectionOptions};
 use crate::field::{FieldTable, Headers};
 use crate::framing::{self, Declared, Framing, FramingError};
 use crate::limits::HeadRules;
-use crate::lines::{self, LineError, Progress};
+use crate::lines::{self, LineEnd, LineError, Progress};
 use crate::method::{self, Method, Version};
 use crate::name::HeaderId;
 use crate::request::Parsed;
@@ -80,6 +80,8 @@ enum Stage {
 #[derive(Clone, Debug, Default)]
 pub struct ResponseHead {
     stage: Stage,
+    /// How the lines end: what the status line says.
+    ends: LineEnd,
     progress: Progress,
     table: FieldTable,
     dropped: usize,
@@ -124,8 +126,8 @@ impl ResponseHead {
             return Ok(Parsed::NeedMore);
         }
         if self.stage == Stage::Fields {
-            let whole =
-                lines::parse_fields(&mut self.progress, &mut self.table, &mut self.dropped, buf, rules)?;
+            let Self { ends, progress, table, dropped, .. } = self;
+            let whole = lines::parse_fields(*ends, progress, table, dropped, buf, rules)?;
             if !whole {
                 return Ok(Parsed::NeedMore);
             }
@@ -149,7 +151,6 @@ impl ResponseHead {
                     return Err(ResponseError::LineTooLong);
                 }
                 self.progress.advance(next);
-                self.line_end = next - 2;
                 self.stage = Stage::Fields;
                 return Ok(true);
             }
@@ -175,10 +176,17 @@ impl ResponseHead {
         match buf.get(PREFIX) {
             None => return Ok(None),
             // Some servers leave out the space before an empty reason; nothing else can be meant.
-            Some(b' ' | b'\r') => {}
+            Some(b' ' | b'\r' | b'\n') => {}
             Some(_) => return Err(ResponseError::StatusLine),
         }
-        Ok(lines::line_end(buf, scan::value_end(buf, PREFIX))?)
+        let end = scan::value_end(buf, PREFIX);
+        self.line_end = end;
+        if let [b'\r', b'\n', ..] = buf.get(end..).unwrap_or_default() {
+            self.ends = LineEnd::CrLf;
+            return Ok(Some(end + 2));
+        }
+        self.ends = LineEnd::of(buf.get(end).copied().unwrap_or_default());
+        Ok(self.ends.behind(buf, end)?)
     }
 
     fn finish(&mut self, buf: &[u8]) -> Result<(), ResponseError> {

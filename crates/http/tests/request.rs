@@ -77,6 +77,7 @@ fn request_lines_refused() {
         ("GET / HTTP/1.1 ", E::Version, 400),
         (" GET / HTTP/1.1", E::Method, 400),
         ("G(T / HTTP/1.1", E::Method, 400),
+        ("ABCDEFGHIJKLMNOPQRSTUVWXYZ-ABCDEF / HTTP/1.1", E::Method, 400),
         ("GET\t/ HTTP/1.1", E::Method, 400),
         ("GET /\tHTTP/1.1", E::Target, 400),
         ("GET / HTTP/1.1x", E::Version, 400),
@@ -105,11 +106,44 @@ fn request_lines_refused() {
         refused(format!("{line}\r\nHost: a\r\n\r\n").as_bytes(), error, status);
     }
     refused(b"\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\n\r\n", E::Method, 400);
-    refused(b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", E::Method, 400);
+    refused(b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", E::Line(LineError::MixedEnds), 400);
+    refused(b"\r\nGET / HTTP/1.1\nHost: a\n\n", E::Line(LineError::BareLf), 400);
+    refused(b"\n\n\n\n\n\n\n\n\nGET / HTTP/1.1\nHost: a\n\n", E::Method, 400);
     refused(b"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n", E::Line(LineError::BareCr), 400);
-    refused(b"GET / HTTP/1.1\nHost: a\r\n\r\n", E::Line(LineError::BareLf), 400);
+    refused(b"GET / HTTP/1.1\nHost: a\r\n\r\n", E::Line(LineError::MixedEnds), 400);
+    refused(b"GET / HTTP/1.1\nHost: a\n\r\n", E::Line(LineError::MixedEnds), 400);
+    refused(b"GET / HTTP/1.1\r\nHost: a\n\n", E::Line(LineError::BareLf), 400);
+    refused(b"GET / HTTP/1.1\n\rHost: a\n\r\n\r", E::Line(LineError::BareCr), 400);
+    refused(b"GET / HTTP/1.1\nHost: a\rX: b\n\n", E::Line(LineError::BareCr), 400);
+    refused(b"GET / HTTP/1.1\nHost: a\nX: b\n c\n\n", E::Line(LineError::Folding), 400);
     refused(b"GET / HTTP/1.1\rHost: a\r\n\r\n", E::Line(LineError::BareCr), 400);
     refused(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", E::Method, 400);
+}
+
+#[test]
+fn lines_may_all_end_in_lf() {
+    let text = b"\nGET /a HTTP/1.1\nHost: b\nContent-Length: 3\nX-A:  c \n\nabc";
+    let mut head = RequestHead::new();
+    for end in 0..text.len() - 4 {
+        assert_eq!(head.parse(&text[..end], &HeadRules::default()), Ok(Parsed::NeedMore), "{end}");
+    }
+    assert_eq!(head.parse(text, &HeadRules::default()), Ok(Parsed::Whole(text.len() - 3)));
+    let request = head.view(text);
+    assert_eq!((request.line(), request.path()), (&b"GET /a HTTP/1.1"[..], &b"/a"[..]));
+    assert_eq!(request.framing(), Framing::Length(3));
+    let fields: Vec<_> = request.headers().iter().map(|(_, name, value)| (name, value)).collect();
+    assert_eq!(fields[2], (&b"X-A"[..], &b"c"[..]));
+    // What one head chose binds no other.
+    head.reset();
+    let next = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_eq!(head.parse(next, &HeadRules::default()), Ok(Parsed::Whole(next.len())));
+}
+
+#[test]
+fn methods_have_32_characters_at_most() {
+    let text = "ABCDEFGHIJKLMNOPQRSTUVWXYZ-ABCDE / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (head, buf) = ok(text);
+    assert_eq!(head.view(&buf).method_text().len(), 32);
 }
 
 #[test]

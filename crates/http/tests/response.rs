@@ -70,8 +70,28 @@ fn status_lines() {
         assert_eq!(parse(text.as_bytes()).err(), Some(ResponseError::StatusLine), "{line}");
     }
     assert_eq!(parse(b"HTTP/1.1 200 a\0b\r\n\r\n").err(), Some(ResponseError::Line(LineError::Control)));
-    assert_eq!(parse(b"HTTP/1.1 200 OK\n\r\n").err(), Some(ResponseError::Line(LineError::BareLf)));
+    assert_eq!(parse(b"HTTP/1.1 200 OK\n\r\n").err(), Some(ResponseError::Line(LineError::MixedEnds)));
+    assert_eq!(parse(b"HTTP/1.1 200 OK\r\n\n").err(), Some(ResponseError::Line(LineError::BareLf)));
+    assert_eq!(parse(b"HTTP/1.1 200 OK\nA: b\r\n\n").err(), Some(ResponseError::Line(LineError::MixedEnds)));
+    assert_eq!(parse(b"HTTP/1.1 200 OK\n\rA: b\n\r\n").err(), Some(ResponseError::Line(LineError::BareCr)));
     assert_eq!(parse(b"\r\nHTTP/1.1 200 OK\r\n\r\n").err(), Some(ResponseError::StatusLine));
+}
+
+#[test]
+fn lines_may_all_end_in_lf() {
+    for (text, reason) in [
+        (&b"HTTP/1.1 200 All right\nContent-Length: 2\n\n"[..], &b"All right"[..]),
+        (b"HTTP/1.1 200 \nContent-Length: 2\n\n", b""),
+        (b"HTTP/1.1 200\nContent-Length: 2\n\n", b""),
+    ] {
+        let mut head = ResponseHead::new();
+        for end in 0..text.len() {
+            assert_eq!(head.parse(&text[..end], &HeadRules::default()), Ok(Parsed::NeedMore), "{end}");
+        }
+        assert_eq!(head.parse(text, &HeadRules::default()), Ok(Parsed::Whole(text.len())));
+        assert_eq!(head.view(text).reason(), reason);
+        assert_eq!(head.view(text).framing(Method::Get), Framing::Length(2));
+    }
 }
 
 #[test]

@@ -67,6 +67,32 @@ pub const MALFORMED_ANSWERS: &[HostileAnswer] = &[
         bytes: b"HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 2\r\n\r\nok",
     },
     HostileAnswer {
+        name: "LF after the status line only",
+        bytes: b"HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok",
+    },
+    HostileAnswer {
+        name: "LF among fields that end in CRLF",
+        bytes: b"HTTP/1.1 200 OK\r\nX-A: a\nContent-Length: 2\r\n\r\nok",
+    },
+    HostileAnswer {
+        name: "CRLF among fields that end in LF",
+        bytes: b"HTTP/1.1 200 OK\nX-A: a\r\nContent-Length: 2\n\nok",
+    },
+    HostileAnswer {
+        name: "CRLF as the end of a head of LF",
+        bytes: b"HTTP/1.1 200 OK\nContent-Length: 2\n\r\nok",
+    },
+    HostileAnswer {
+        name: "LF as the end of a head of CRLF",
+        bytes: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\nok",
+    },
+    HostileAnswer { name: "LF CR", bytes: b"HTTP/1.1 200 OK\n\rContent-Length: 2\n\r\n\rok" },
+    HostileAnswer { name: "CR alone", bytes: b"HTTP/1.1 200 OK\rContent-Length: 2\r\rok" },
+    HostileAnswer {
+        name: "folded field in a head of LF",
+        bytes: b"HTTP/1.1 200 OK\nX-A: a\n b\nContent-Length: 2\n\nok",
+    },
+    HostileAnswer {
         name: "switch that nobody asked for",
         bytes: b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
     },
@@ -160,6 +186,27 @@ pub const BAD_REQUESTS: &[HostileRequest] = &[
     bad("space in the target", b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"),
     bad("method that is none", b"G{T / HTTP/1.1\r\nHost: a\r\n\r\n"),
     bad("target that is none", b"GET a HTTP/1.1\r\nHost: a\r\n\r\n"),
+    bad("LF after the request line only", b"GET / HTTP/1.1\nHost: a\r\n\r\n"),
+    bad("LF among fields that end in CRLF", b"GET / HTTP/1.1\r\nHost: a\nX-A: b\r\n\r\n"),
+    bad("LF as the end of a head of CRLF", b"GET / HTTP/1.1\r\nHost: a\r\n\n"),
+    bad("CRLF as the end of a head of LF", b"GET / HTTP/1.1\nHost: a\n\r\n"),
+    bad("CRLF among fields that end in LF", b"GET / HTTP/1.1\nHost: a\r\nX-A: b\n\n"),
+    bad("CRLF after the request line only", b"GET / HTTP/1.1\r\nHost: a\n\n"),
+    bad("empty LF line before a head of CRLF", b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    bad("empty CRLF line before a head of LF", b"\r\nGET / HTTP/1.1\nHost: a\n\n"),
+    bad("LF CR", b"GET / HTTP/1.1\n\rHost: a\n\r\n\r"),
+    bad("CR alone", b"GET / HTTP/1.1\rHost: a\r\r"),
+    bad("CR alone in a head of LF", b"GET / HTTP/1.1\nHost: a\rX-A: b\n\n"),
+    bad("folded field in a head of LF", b"GET / HTTP/1.1\nHost: a\nX-A: b\n c\n\n"),
+    bad(
+        "both lengths in a head of LF",
+        b"POST / HTTP/1.1\nHost: a\nContent-Length: 5\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
+    ),
+    bad(
+        "request behind an empty LF line",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-A: b\n\nGET /hidden HTTP/1.1\r\nHost: a\r\n\r\n",
+    ),
+    bad("method of 33 characters", b"ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG / HTTP/1.1\r\nHost: a\r\n\r\n"),
 ];
 
 /// Bodies whose chunks are broken: the head may reach an origin, a whole body may not.
@@ -170,4 +217,9 @@ pub const BAD_CHUNKS: &[HostileRequest] = &[
     bad("overflowing size", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nhello\r\n0\r\n\r\n"),
     bad("no CRLF after the data", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloXX0\r\n\r\n"),
     bad("bare LF after the size", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n"),
+    bad("bare LF after the data", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\n0\r\n\r\n"),
+    bad("bare LF behind the last chunk", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\n\r\n"),
+    bad("bare LF as the end", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\n"),
+    bad("bare LF in the trailers", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-A: b\n\r\n"),
+    bad("chunks of LF behind a head of LF", b"POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n"),
 ];

@@ -103,6 +103,41 @@ both_drivers! {
         assert!(origin.requests().is_empty());
     }
 
+    fn heads_whose_lines_all_end_in_lf_are_taken_and_forwarded_in_canonical_form(io: Io) {
+        let origin = Origin::sequence([
+            Script::new().expect("GET /one").send("HTTP/1.1 200 OK\nContent-Length: 3\nX-A:  b \n\none"),
+            Script::new().expect("GET /two").send("HTTP/1.1 200\n\nuntil the end").close(),
+            Script::new().expect("POST /three")
+                .send("HTTP/1.1 103 Early Hints\nLink: </a>\n\n")
+                .send("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\r\nthree\r\n0\r\n\r\n"),
+            Script::new().expect("GET /four").respond(200, "four"),
+        ]);
+        let proxy = to(io, &origin);
+        let mut client = Client::connect(&proxy);
+        client.send("GET /one HTTP/1.1\nHost: a\nX-C:\td\n\n");
+        let answer = client.read().expect_body("one");
+        assert_eq!(answer.header("x-a"), Some("b"));
+        client.send("\nGET /two HTTP/1.1\nHost: a\n\n");
+        client.read().expect_body("until the end");
+        // Each head says for itself how its lines end, also where several stand in one segment.
+        client.send(
+            "POST /three HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n2\r\nhi\r\n0\r\n\r\n\
+             GET /four HTTP/1.1\r\nHost: a\r\n\r\n",
+        );
+        let three = client.read().expect_body("three");
+        assert_eq!(three.interim[0].header("link"), Some("</a>"));
+        client.read().expect_body("four");
+        let heads: Vec<String> = origin.wait_for_requests(4).into_iter().map(|request| request.head).collect();
+        assert!(heads[0].contains("\r\nX-C: d"), "{:?}", heads[0]);
+        for head in heads {
+            assert_eq!(head.matches('\n').count(), head.matches("\r\n").count(), "{head:?}");
+        }
+        // As slowly as can be.
+        let mut slow = Client::connect(&proxy);
+        slow.send_slowly("GET /none HTTP/1.1\nHost: a\nX\n\n", 1, Duration::ZERO).expect("it is read");
+        slow.read().expect_status(400);
+    }
+
     fn slow_heads_time_out(io: Io) {
         let proxy = Proxy::nginx(
             "worker_processes 1; events {} http { access_log off; client_header_timeout 1s; keepalive_timeout 1s;

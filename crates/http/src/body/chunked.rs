@@ -18,7 +18,7 @@ use super::{BodyError, BodyEvent};
 use crate::field::{FieldTable, Headers};
 use crate::host::hex;
 use crate::limits::{HeadRules, UnusualNames};
-use crate::lines::{self, Progress};
+use crate::lines::{self, LineEnd, Progress};
 use crate::name::HeaderId;
 
 /// Bounds of the parts of a chunked body that are no payload.
@@ -224,7 +224,8 @@ impl ChunkedDecoder {
         let added = &buf[at..][..room.min(buf.len() - at)];
         trailers.bytes.extend_from_slice(added);
         let Trailers { bytes, progress, dropped, table } = &mut **trailers;
-        if !lines::parse_fields(progress, table, dropped, bytes, &rules).map_err(BodyError::Trailer)? {
+        let whole = lines::parse_fields(LineEnd::CrLf, progress, table, dropped, bytes, &rules);
+        if !whole.map_err(BodyError::Trailer)? {
             return Ok(BodyEvent::NeedMore(at + added.len()));
         }
         if table.view(bytes).has_any(FORBIDDEN) {
