@@ -127,6 +127,7 @@ impl<'m> Cx<'m> {
             client: self.client_settings(&site.client),
             program: self.program(&site.program),
             paths: self.path_index(&site.routes),
+            named: self.named_routes(&site.routes),
             fallback: RouteIx(self.route_ix(site.fallback).0),
             keepalive_mode: site.keepalive_mode,
             manner: manner(site.manner),

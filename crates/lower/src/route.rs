@@ -65,6 +65,20 @@ impl<'m> Cx<'m> {
         PathIndex::new(exact, prefixes, patterns)
     }
 
+    /// The routes of a site that are entered by name.
+    pub(crate) fn named_routes(&mut self, routes: &'m [model::RouteId]) -> Box<[(Box<str>, RouteIx)]> {
+        let mut named = Vec::new();
+        for &id in routes {
+            let ix = self.route_ix(id);
+            if let Some(model::Route { matching: model::RouteMatch::Named(name), .. }) =
+                self.model.routes.get(ix.at())
+            {
+                named.push((name.as_str().into(), ix));
+            }
+        }
+        named.into()
+    }
+
     fn settings(&mut self, route: &'m model::Route) -> Arc<plan::RouteSettings> {
         let settings = plan::RouteSettings {
             limit_req: self.limit_req(&route.limit_req),

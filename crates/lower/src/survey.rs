@@ -60,7 +60,7 @@ fn looping_path(model: &Model, plan: &Plan, route: RouteIx, site: &weir_plan::Si
     };
     let path = replacement.as_literal()?.split('?').next()?;
     let back = path.starts_with('/')
-        && pattern.is_match(path.as_bytes())
-        && plan.find(site, path.as_bytes()).route == route;
+        && pattern.is_match(path.as_bytes()) == Ok(true)
+        && plan.find(site, path.as_bytes()).is_ok_and(|found| found.route == route);
     back.then(|| path.to_owned())
 }

@@ -120,9 +120,9 @@ fn look_ups(plan: &weir_plan::Plan) {
     let hosts: Vec<String> = (0..SITES).map(|at| format!("site{}.example.org", at * 7919 % SITES)).collect();
     let start = Instant::now();
     for host in &hosts {
-        let site = plan.site(index.lookup(host.as_bytes()).value);
+        let site = plan.site(index.lookup(host.as_bytes()).unwrap().value);
         assert_eq!(*site.name, **host);
-        let found = plan.find(site, b"/location7/x");
+        let found = plan.find(site, b"/location7/x").unwrap();
         assert_eq!(&*plan.route(found.route).name, "/location7/");
     }
     println!("host and path look-up: {:?} each", start.elapsed() / hosts.len() as u32);

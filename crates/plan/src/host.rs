@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{Captures, Pattern, SiteIx};
+use crate::{Captures, MatchFailed, Pattern, SiteIx};
 
 /// A map of byte strings.
 pub type ByteMap<T> = HashMap<Box<[u8]>, T, ahash::RandomState>;
@@ -106,25 +106,29 @@ impl<T: Copy> NameIndex<T> {
     }
 
     /// Finds a name: lower case, without port. One final dot is ignored.
+    ///
+    /// # Errors
+    /// A pattern gave up before any matched: whose name it is is not known.
     #[inline]
-    pub fn lookup(&self, name: &[u8]) -> NameFound<'_, T> {
+    pub fn lookup(&self, name: &[u8]) -> Result<NameFound<'_, T>, MatchFailed> {
         let name = name.strip_suffix(b".").unwrap_or(name);
         if let Some(&value) = self.exact.get(name) {
-            return NameFound { value, is_default: false, matched: None };
+            return Ok(NameFound { value, is_default: false, matched: None });
         }
         self.lookup_inexact(name)
     }
 
-    fn lookup_inexact(&self, name: &[u8]) -> NameFound<'_, T> {
+    fn lookup_inexact(&self, name: &[u8]) -> Result<NameFound<'_, T>, MatchFailed> {
         if let Some(value) = self.by_suffix(name).or_else(|| self.by_prefix(name)) {
-            return NameFound { value, is_default: false, matched: None };
+            return Ok(NameFound { value, is_default: false, matched: None });
         }
         for (pattern, value) in &self.patterns {
-            if let Some(captures) = pattern.matches(name) {
-                return NameFound { value: *value, is_default: false, matched: Some((pattern, captures)) };
+            if let Some(captures) = pattern.matches(name)? {
+                let matched = Some((pattern, captures));
+                return Ok(NameFound { value: *value, is_default: false, matched });
             }
         }
-        NameFound { value: self.default, is_default: true, matched: None }
+        Ok(NameFound { value: self.default, is_default: true, matched: None })
     }
 
     /// The longest suffix begins after the first dot.

@@ -192,8 +192,11 @@ look_up! {
 
 impl Plan {
     /// The route for a path of a site: decoded, dots resolved, slashes merged as the site asks.
+    ///
+    /// # Errors
+    /// A pattern gave up before the route was certain.
     #[inline]
-    pub fn find<'p>(&'p self, site: &'p Site, path: &[u8]) -> Found<'p> {
+    pub fn find<'p>(&'p self, site: &'p Site, path: &[u8]) -> Result<Found<'p>, MatchFailed> {
         site.paths.lookup(path, &self.routes, site.fallback)
     }
 

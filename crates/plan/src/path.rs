@@ -19,7 +19,7 @@ use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::host::show_names;
-use crate::{ByteMap, Captures, Pattern, Route, RouteIx};
+use crate::{ByteMap, Captures, MatchFailed, Pattern, Route, RouteIx};
 
 /// Routes of one level.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -136,33 +136,46 @@ impl PathIndex {
     }
 
     /// Finds the route of a path; `fallback` if nothing matches. Children are those of `routes`.
+    ///
+    /// # Errors
+    /// A pattern gave up before the route was certain.
     #[inline]
-    pub fn lookup<'p>(&'p self, path: &[u8], routes: &'p [Route], fallback: RouteIx) -> Found<'p> {
+    pub fn lookup<'p>(
+        &'p self,
+        path: &[u8],
+        routes: &'p [Route],
+        fallback: RouteIx,
+    ) -> Result<Found<'p>, MatchFailed> {
         let mut found =
             Found { route: fallback, matched_len: 0, matches: SmallVec::new(), redirect_slash: false };
-        found.redirect_slash = self.search(path, routes, &mut found) == Step::Redirect;
-        found
+        found.redirect_slash = self.search(path, routes, &mut found)? == Step::Redirect;
+        Ok(found)
     }
 
-    fn search<'p>(&'p self, path: &[u8], routes: &'p [Route], found: &mut Found<'p>) -> Step {
+    fn search<'p>(
+        &'p self,
+        path: &[u8],
+        routes: &'p [Route],
+        found: &mut Found<'p>,
+    ) -> Result<Step, MatchFailed> {
         let mut step = self.fixed(path, found);
         let mut stop = false;
         if let Step::Prefix { stop: stops } = step {
             stop = stops;
-            step = inner(path, routes, found).unwrap_or(step);
+            step = inner(path, routes, found)?.unwrap_or(step);
         }
         if matches!(step, Step::Final | Step::Redirect) || stop {
-            return step;
+            return Ok(step);
         }
         for (pattern, route) in &self.patterns {
-            if let Some(captures) = pattern.matches(path) {
+            if let Some(captures) = pattern.matches(path)? {
                 found.matches.push((pattern, captures));
                 (found.route, found.matched_len) = (*route, path.len());
-                inner(path, routes, found);
-                return Step::Final;
+                inner(path, routes, found)?;
+                return Ok(Step::Final);
             }
         }
-        step
+        Ok(step)
     }
 
     /// Exact text, else the longest prefix.
@@ -207,12 +220,12 @@ impl PathIndex {
 }
 
 /// Searches the children of the route found so far; `None` if it has none or none matches.
-fn inner<'p>(path: &[u8], routes: &'p [Route], found: &mut Found<'p>) -> Option<Step> {
-    let children = routes.get(found.route.at())?.children.as_deref()?;
-    match children.search(path, routes, found) {
-        Step::Declined => None,
-        step => Some(step),
-    }
+fn inner<'p>(path: &[u8], routes: &'p [Route], found: &mut Found<'p>) -> Result<Option<Step>, MatchFailed> {
+    let Some(children) = routes.get(found.route.at()).and_then(|route| route.children.as_deref()) else {
+        return Ok(None);
+    };
+    let step = children.search(path, routes, found)?;
+    Ok((step != Step::Declined).then_some(step))
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! Regular expressions, compiled.
 //!
 //! Owns: [`Pattern`], the engine it runs on, its captures.
-//! Never: reads Unicode: patterns and subjects are bytes, as PCRE without UTF treats them.
+//! Never: reads Unicode, unless a pattern begins with `(*UTF8)`: patterns and subjects are bytes, as PCRE without UTF
+//! treats them. No subject is an error, be it no text in any encoding.
 //! Driven by: site and route indices, the rule program, maps.
 //! Why: the `regex` engine runs in time linear in the subject, so no request can stall a worker. What only PCRE has
-//! (look-around, backreferences, possessive quantifiers, some escapes) goes to PCRE2 with a match limit.
+//! (look-around, backreferences, possessive quantifiers, some escapes) goes to PCRE2 with a match limit. A search that
+//! was given up is neither a match nor none: [`MatchFailed`] is part of every result, so that no caller can take it for
+//! either. In both engines `$` is the end of the subject, not the place before a final newline.
+
+mod backtracking;
 
 use std::fmt;
 use std::ops::Range;
@@ -16,9 +21,8 @@ use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 use weir_expr::Slot;
 
-/// Backtracking steps after which PCRE2 gives up on one subject. PCRE2's own default is 10,000,000, which is about a
-/// tenth of a second of a core for one hostile request; patterns in use need some hundreds.
-pub const PCRE_MATCH_LIMIT: u32 = 200_000;
+use backtracking::Backtracking;
+pub use backtracking::PCRE_MATCH_LIMIT;
 
 /// Groups that captures hold without allocation: `$0` to `$9`.
 const INLINE_GROUPS: usize = 10;
@@ -34,7 +38,7 @@ pub struct Pattern {
 
 enum Engine {
     Linear(meta::Regex),
-    Backtracking(Box<pcre2::bytes::Regex>),
+    Backtracking(Box<Backtracking>),
 }
 
 /// Why a pattern does not compile.
@@ -45,6 +49,22 @@ pub struct PatternError {
     /// In the words of the engine.
     pub message: String,
 }
+
+/// A search that was given up: whether the pattern matches is not known.
+///
+/// Fail-safe: who asks whether a request may pass refuses it, with 500 as nginx does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchFailed {
+    why: Box<str>,
+}
+
+impl fmt::Display for MatchFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for MatchFailed {}
 
 /// What a match captured: ranges of the subject by group; group 0 is the whole match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,27 +141,42 @@ impl Pattern {
     }
 
     /// True if it matches somewhere in `subject`.
+    ///
+    /// # Errors
+    /// The search was given up.
     #[inline]
-    pub fn is_match(&self, subject: &[u8]) -> bool {
+    pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchFailed> {
         match &self.engine {
-            Engine::Linear(regex) => regex.is_match(subject),
-            // A match limit that was reached counts as no match; nginx answers 500 there, HAProxy no match.
-            Engine::Backtracking(regex) => regex.is_match(subject).unwrap_or(false),
+            Engine::Linear(regex) => Ok(regex.is_match(subject)),
+            Engine::Backtracking(regex) => regex.is_match(subject).map_err(|why| self.gave_up(&why)),
         }
     }
 
     /// The first match in `subject`, which is below 4 GiB.
+    ///
+    /// # Errors
+    /// The search was given up.
     #[inline]
-    pub fn matches(&self, subject: &[u8]) -> Option<Captures> {
+    pub fn matches(&self, subject: &[u8]) -> Result<Option<Captures>, MatchFailed> {
         self.matches_from(subject, 0)
     }
 
     /// The first match at or after byte `from`, for replacing all.
-    pub fn matches_from(&self, subject: &[u8], from: usize) -> Option<Captures> {
+    ///
+    /// # Errors
+    /// The search was given up.
+    pub fn matches_from(&self, subject: &[u8], from: usize) -> Result<Option<Captures>, MatchFailed> {
         match &self.engine {
-            Engine::Linear(regex) => linear_match(regex, subject, from, self.groups),
-            Engine::Backtracking(regex) => backtracking_match(regex, subject, from),
+            Engine::Linear(regex) => Ok(linear_match(regex, subject, from, self.groups)),
+            Engine::Backtracking(regex) => {
+                regex.matches_from(subject, from).map_err(|why| self.gave_up(&why))
+            }
         }
+    }
+
+    #[cold]
+    fn gave_up(&self, why: &str) -> MatchFailed {
+        MatchFailed { why: format!("pattern \"{}\" gave up: {why}", self.source).into() }
     }
 }
 
@@ -156,14 +191,6 @@ fn linear_match(regex: &meta::Regex, subject: &[u8], from: usize, groups: usize)
     Some(Captures { ranges: ranges.collect() })
 }
 
-fn backtracking_match(regex: &pcre2::bytes::Regex, subject: &[u8], from: usize) -> Option<Captures> {
-    let mut found = regex.capture_locations();
-    regex.captures_read_at(&mut found, subject, from.min(subject.len())).ok()??;
-    let ranges = (0..found.len())
-        .map(|group| found.get(group).map_or(ABSENT, |(start, end)| (start as u32, end as u32)));
-    Some(Captures { ranges: ranges.collect() })
-}
-
 impl Engine {
     fn compile(source: &str, ignore_case: bool) -> Result<Self, PatternError> {
         if !reads_differently(source)
@@ -171,7 +198,7 @@ impl Engine {
         {
             return Ok(Self::Linear(regex));
         }
-        backtracking(source, ignore_case).map(|regex| Self::Backtracking(Box::new(regex)))
+        Backtracking::compile(source, ignore_case).map(|regex| Self::Backtracking(Box::new(regex)))
     }
 
     /// Names by group; the first is the whole match.
@@ -182,7 +209,7 @@ impl Engine {
                 let names = info.pattern_names(regex_automata::PatternID::ZERO);
                 names.map(|name| name.map(str::to_owned)).collect()
             }
-            Self::Backtracking(regex) => regex.capture_names().to_vec(),
+            Self::Backtracking(regex) => regex.names(),
         }
     }
 }
@@ -193,26 +220,6 @@ fn linear(source: &str, ignore_case: bool) -> Option<meta::Regex> {
     let limits =
         meta::Config::new().utf8_empty(false).nfa_size_limit(Some(4 << 20)).hybrid_cache_capacity(256 << 10);
     meta::Builder::new().configure(limits).syntax(syntax).build(source).ok()
-}
-
-fn backtracking(source: &str, ignore_case: bool) -> Result<pcre2::bytes::Regex, PatternError> {
-    let limits = format!("(*LIMIT_MATCH={PCRE_MATCH_LIMIT})(*LIMIT_DEPTH=20000)");
-    // PCRE2's name for what PCRE 8 called `(*UTF8)`.
-    let limited = match source.strip_prefix("(*UTF8)") {
-        Some(rest) => format!("{limits}(*UTF){rest}"),
-        None => format!("{limits}{source}"),
-    };
-    let built =
-        pcre2::bytes::RegexBuilder::new().caseless(ignore_case).jit_if_available(true).build(&limited);
-    built.map_err(|error| PatternError {
-        offset: error.offset().map(|at| at.saturating_sub(limits.len()).min(source.len())),
-        message: pcre_message(&error.to_string()),
-    })
-}
-
-/// PCRE2's words without the position in front of them, which counts the limits that were put before the pattern.
-fn pcre_message(text: &str) -> String {
-    text.rsplit_once(": ").map_or(text, |(_, message)| message).to_owned()
 }
 
 /// True if both engines accept such a text but may read it differently: possessive and doubled quantifiers, set

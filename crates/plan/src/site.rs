@@ -22,6 +22,9 @@ pub struct Site {
     pub program: Option<Arc<Program>>,
     /// Routes at the top level; ask [`crate::Plan::find`].
     pub paths: PathIndex,
+    /// Routes that are entered by name (`@name`). A name belongs to its site, wherever it is looked up.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub named: Box<[(Box<str>, RouteIx)]>,
     /// Answers when no route matches, and holds the settings used before and without a route.
     pub fallback: RouteIx,
     /// What is kept alive after an answer.
@@ -42,6 +45,13 @@ pub struct Site {
     pub log_empty_connections: bool,
     /// A connection on which nothing ever came gets a 408 (HAProxy without `http-ignore-probes`).
     pub answer_silence: bool,
+}
+
+impl Site {
+    /// The route of this name, `@` included.
+    pub fn named_route(&self, name: &[u8]) -> Option<RouteIx> {
+        self.named.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, route)| route)
+    }
 }
 
 /// Whose manner a site keeps where a standard leaves it open.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{ByteMap, Captures, NetMap, Pattern, Template};
+use crate::{ByteMap, Captures, MatchFailed, NetMap, Pattern, Template};
 
 /// A variable defined by the configuration; its place in the plan's list is its slot.
 #[derive(Clone, Debug, Serialize)]
@@ -96,6 +96,9 @@ pub struct MapTable {
     pub volatile: bool,
 }
 
+/// A value, and the captures of the pattern that gave it.
+pub type MapFound<'t> = (&'t Template, Option<(&'t Arc<Pattern>, Captures)>);
+
 /// The parts of a table, to build one from.
 #[derive(Debug)]
 pub struct MapParts {
@@ -133,18 +136,21 @@ impl MapTable {
     }
 
     /// The value for a subject, with the captures of the pattern that gave it (their subject is `subject` itself).
-    pub fn find(&self, subject: &[u8]) -> (&Template, Option<(&Arc<Pattern>, Captures)>) {
+    ///
+    /// # Errors
+    /// A pattern gave up before any matched. nginx takes the default then, which may be what lets a request pass.
+    pub fn find(&self, subject: &[u8]) -> Result<MapFound<'_>, MatchFailed> {
         let folded: smallvec::SmallVec<[u8; 128]> = subject.iter().map(u8::to_ascii_lowercase).collect();
         let key = if self.hostnames { folded.strip_suffix(b".").unwrap_or(&folded) } else { &folded[..] };
         if let Some(value) = self.exact.get(key).or_else(|| self.by_label(key)) {
-            return (value, None);
+            return Ok((value, None));
         }
         for (pattern, value) in &self.patterns {
-            if let Some(captures) = pattern.matches(subject) {
-                return (value, Some((pattern, captures)));
+            if let Some(captures) = pattern.matches(subject)? {
+                return Ok((value, Some((pattern, captures))));
             }
         }
-        (&self.default, None)
+        Ok((&self.default, None))
     }
 
     /// Every template in it: the source and the values.
@@ -192,7 +198,8 @@ mod tests {
             hostnames: true,
             volatile: false,
         });
-        let check = |subject: &str| table.find(subject.as_bytes()).0.as_literal().unwrap().to_owned();
+        let check =
+            |subject: &str| table.find(subject.as_bytes()).unwrap().0.as_literal().unwrap().to_owned();
         assert_eq!(check("a.EXAMPLE."), "exact");
         assert_eq!(check("c.b.example"), "long");
         assert_eq!(check("c.example"), "short");

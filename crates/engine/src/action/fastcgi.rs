@@ -40,6 +40,11 @@ pub(crate) async fn serve<D: Downstream>(
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
+    // What a rewrite made of the path goes into the name of a script.
+    if !exchange.request.path_is_raw && weir_http::uri::is_unsafe(&exchange.request.path) {
+        errors::unsafe_uri(exchange, &exchange.request.path);
+        return Next::Status(404);
+    }
     let resolved = match resolve(exchange, installed, &fastcgi.target).await {
         Ok(resolved) => resolved,
         Err((status, why)) => {

@@ -9,7 +9,7 @@ use weir_plan::{CookieAttribute, CookieRewrite, HeaderSet, Proxy, RedirectRewrit
 
 use crate::eval::{render, render_with_groups, text};
 use crate::exchange::fields::Fields;
-use crate::exchange::{Exchange, Next};
+use crate::exchange::{Exchange, Next, errors};
 use crate::worker::Installed;
 
 /// Fills the answer's fields from the endpoint's, without those that are hidden or end at this hop.
@@ -73,7 +73,10 @@ fn replace_head(
             out.extend_from_slice(rest);
         }
         TextMatch::Regex(pattern) => {
-            let captures = pattern.matches(value)?;
+            let captures = pattern.matches(value).unwrap_or_else(|why| {
+                exchange.slots.doubt(why);
+                None
+            })?;
             render_with_groups(exchange, to, &captures, value, &mut out);
         }
     }
@@ -185,21 +188,21 @@ fn obey_fields<L>(
     }
     let target = value(HeaderId::XAccelRedirect)?;
     exchange.edit_kept_fields(upstream);
-    crate::eval::edit::as_get(exchange);
-    if let Some(name) = target.strip_prefix(b"@") {
-        let name = String::from_utf8_lossy(name);
-        let wanted = format!("@{name}");
-        let found = installed.plan.routes.iter().position(|route| *route.name == *wanted);
-        return Some(found.map_or(Next::Status(500), |at| Next::Named(weir_plan::RouteIx(at as u32))));
+    if target.starts_with(b"@") {
+        let Some(route) = installed.plan.site(exchange.site).named_route(target) else {
+            let shown = target.escape_ascii();
+            errors::error(exchange, &format!("could not find named location \"{shown}\""));
+            return Some(Next::Status(500));
+        };
+        return Some(Next::Named(route));
     }
-    let mut path = Vec::new();
-    let (raw, query) = match memchr::memchr(b'?', target) {
-        Some(at) => (&target[..at], Some(&target[at..])),
-        None => (target, None),
+    let Some((path, query)) = weir_http::uri::internal_target(target) else {
+        errors::unsafe_uri(exchange, target);
+        return Some(Next::Status(404));
     };
-    weir_http::uri::unescape(raw, &mut path);
-    path.extend_from_slice(query.unwrap_or_default());
-    Some(Next::Internal(path))
+    // A named route takes the method as it is; so nginx.
+    crate::eval::edit::as_get(exchange);
+    Some(Next::Internal { path, query })
 }
 
 impl Exchange {

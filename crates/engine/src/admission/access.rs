@@ -100,17 +100,19 @@ pub(crate) async fn check(exchange: &mut Exchange, access: &Access) -> Option<u1
 pub(crate) fn certificate(exchange: &Exchange, ix: ListenerIx, tls: &ListenerTls) -> Option<u16> {
     let facts = exchange.client.tls.as_ref()?;
     let (plan, prepared) = (&exchange.installed.plan, &exchange.installed.prepared);
-    let identity = |name: &[u8]| tls.by_name.lookup(name).value;
+    // Where a pattern gives up the rules are not known, and no handshake meets them.
+    let identity = |name: &[u8]| tls.by_name.lookup(name).ok().map(|found| found.value);
     let met = || identity(facts.server_name.as_deref().unwrap_or_default().as_bytes());
     let holds = |identity| {
         let rules = prepared.server_tls(ix, identity).and_then(ServerTls::client_auth);
         facts.verified_by.is_some() && facts.verified_by.as_ref() == rules
     };
     // Whatever reads of the certificate (variables, rules) reads it as verified by the site that asked for it.
-    if !matches!(facts.verified, Verified::None) && !holds(met()) {
+    let Some(met) = met() else { return Some(421) };
+    if !matches!(facts.verified, Verified::None) && !holds(met) {
         return Some(421);
     }
-    let wanted = identity(&exchange.request.host);
+    let Some(wanted) = identity(&exchange.request.host) else { return Some(421) };
     let verify = plan.tls_identity(wanted).verify;
     if verify == ClientVerify::Off {
         return None;
@@ -118,7 +120,7 @@ pub(crate) fn certificate(exchange: &Exchange, ix: ListenerIx, tls: &ListenerTls
     if !holds(wanted) {
         // Nothing was shown to the very site, and nothing need be: no authority makes a difference to that.
         let nothing = matches!(facts.verified, Verified::None) && verify != ClientVerify::Required;
-        return (!nothing || facts.verified_by.is_none() || met() != wanted).then_some(421);
+        return (!nothing || facts.verified_by.is_none() || met != wanted).then_some(421);
     }
     match (facts.verified, verify) {
         (Verified::Success, _) | (Verified::None, ClientVerify::Optional | ClientVerify::OptionalNoCa) => {

@@ -134,7 +134,8 @@ pub(crate) fn wanted(exchange: &Exchange, gzip: &weir_plan::Gzip) -> bool {
         return false;
     }
     let agent = request.fields.first(HeaderId::UserAgent).unwrap_or_default();
-    !gzip.disable.iter().any(|pattern| pattern.is_match(agent))
+    // A client that a pattern gives up on gets what every client can read.
+    !gzip.disable.iter().any(|pattern| pattern.is_match(agent).unwrap_or(true))
 }
 
 /// Whether the request names gzip with a weight above zero (RFC 9110 §12.5.3). `*` alone does not choose it.

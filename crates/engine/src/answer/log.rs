@@ -122,7 +122,8 @@ fn file_name(exchange: &Exchange, path: &Template) -> Vec<u8> {
 fn wanted(exchange: &mut Exchange, log: &AccessLog) -> bool {
     let truthy =
         log.condition.as_ref().is_none_or(|template| condition::is_truthy(&text(exchange, template)));
-    truthy && log.only.as_ref().is_none_or(|only| condition::holds(exchange, only))
+    // Where that is not known a line too many does less harm than one that is missing.
+    truthy && log.only.as_ref().is_none_or(|only| condition::holds(exchange, only).unwrap_or(true))
 }
 
 /// How values are written into a line.

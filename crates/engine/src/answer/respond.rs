@@ -52,14 +52,31 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
     };
     put_server(exchange);
     let features = exchange.route().features;
-    let size = if features.intersects(filters::ANY) { filters::begin(exchange, size) } else { size };
+    let coded = if features.intersects(filters::ANY) { filters::begin(exchange, size) } else { size };
     if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS)
         || !exchange.response_edits.is_empty()
     {
         edit::response(exchange);
     }
     edit::capture_response(exchange);
+    let size = match exchange.slots.take_doubt() {
+        None => coded,
+        Some(why) => fail(exchange, &why),
+    };
     down.begin(exchange, size);
+}
+
+/// Makes the answer a bare 500: a value in it, or the way to it, is not known. No body follows, whatever was meant.
+#[cold]
+fn fail(exchange: &mut Exchange, why: &weir_plan::MatchFailed) -> BodySize {
+    crate::exchange::errors::undecided(exchange, why);
+    exchange.filters.clear();
+    let response = &mut exchange.response;
+    (response.status, response.reason, response.failed) = (500, None, true);
+    response.fields.clear();
+    response.fields.push_id(HeaderId::ContentLength, b"0");
+    put_server(exchange);
+    BodySize::Bodiless
 }
 
 /// Says whose answer it is, where the site wants that said.
@@ -74,7 +91,9 @@ pub(crate) fn put_server(exchange: &mut Exchange) {
 
 /// Whether the rules of method and status leave no room for a body.
 pub(crate) fn is_bodiless(exchange: &Exchange) -> bool {
-    exchange.request.method == Method::Head || matches!(exchange.response.status, 100..200 | 204 | 304)
+    exchange.request.method == Method::Head
+        || matches!(exchange.response.status, 100..200 | 204 | 304)
+        || exchange.response.failed
 }
 
 /// Sends a piece of the body.

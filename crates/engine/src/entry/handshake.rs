@@ -42,7 +42,9 @@ pub(crate) async fn settle(
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
     let select = |hello: &weir_rt::ClientHello| {
-        let found = tls.by_name.lookup(hello.server_name.as_deref().unwrap_or_default().as_bytes());
+        // A pattern that gives up says nothing about whose certificate this client is to have: it gets none.
+        let name = hello.server_name.as_deref().unwrap_or_default();
+        let found = tls.by_name.lookup(name.as_bytes()).ok()?;
         if found.is_default
             && tls.strict_sni
             && !installed.plan.tls_identity(found.value).select_by_certificate_names

@@ -36,6 +36,9 @@ pub(crate) fn append_path_info(exchange: &Exchange, out: &mut Vec<u8>) {
 /// Script and path info, where the path is split.
 fn split<'e>(exchange: &'e Exchange, fastcgi: &FastCgi) -> Option<(&'e [u8], &'e [u8])> {
     let path = &exchange.request.path[..];
-    let captures = fastcgi.split_path_info.as_ref()?.matches(path)?;
+    let captures = fastcgi.split_path_info.as_ref()?.matches(path).unwrap_or_else(|why| {
+        exchange.slots.doubt(why);
+        None
+    })?;
     Some((captures.text(1, path), captures.text(2, path)))
 }

@@ -4,23 +4,41 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use weir_plan::{Condition, FileKind, Piece, Subject, Template, Test};
+use weir_plan::{Condition, FileKind, MatchFailed, Piece, Subject, Template, Test};
 
 use super::users;
 use crate::exchange::Exchange;
 
 /// Whether a condition holds. A pattern that matches leaves its groups in the exchange.
-pub(crate) fn holds(exchange: &mut Exchange, condition: &Condition) -> bool {
-    match condition {
-        Condition::Always(value) => *value,
+///
+/// # Errors
+/// It is not known: negated or not, nothing may follow from it but a refusal.
+pub(crate) fn holds(exchange: &mut Exchange, condition: &Condition) -> Result<bool, MatchFailed> {
+    let found = match condition {
+        Condition::Always(value) => return Ok(*value),
         Condition::Truthy(template) => is_truthy(&super::text(exchange, template)),
-        Condition::Test { subject, test } => tests(exchange, subject, test),
+        Condition::Test { subject, test } => tests(exchange, subject, test)?,
         Condition::File { kind, path } => file(*kind, &super::text(exchange, path)),
         Condition::User(auth) => users::holds(exchange, auth),
-        Condition::Not(inner) => !holds(exchange, inner),
-        Condition::All(all) => all.iter().all(|inner| holds(exchange, inner)),
-        Condition::Any(any) => any.iter().any(|inner| holds(exchange, inner)),
+        Condition::Not(inner) => return Ok(!holds(exchange, inner)?),
+        Condition::All(all) => return Ok(!any(all, |inner| Ok(!holds(exchange, inner)?))?),
+        Condition::Any(some) => return any(some, |inner| holds(exchange, inner)),
+    };
+    // A value that it looked at.
+    exchange.slots.take_doubt().map_or(Ok(found), Err)
+}
+
+/// Whether `holds` for one of them; those behind the first are not looked at.
+fn any<T>(
+    items: impl IntoIterator<Item = T>,
+    mut holds: impl FnMut(T) -> Result<bool, MatchFailed>,
+) -> Result<bool, MatchFailed> {
+    for item in items {
+        if holds(item)? {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }
 
 /// Neither empty nor `0`.
@@ -28,9 +46,11 @@ pub(crate) fn is_truthy(value: &[u8]) -> bool {
     !value.is_empty() && value != b"0"
 }
 
-fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> bool {
+fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> Result<bool, MatchFailed> {
     let (fields, name, split) = match subject {
-        Subject::Value(template) if matches!(test, Test::Present) => return is_present(exchange, template),
+        Subject::Value(template) if matches!(test, Test::Present) => {
+            return Ok(is_present(exchange, template));
+        }
         Subject::Value(template) => {
             let value = super::text(exchange, template);
             return passes(exchange, &value, test);
@@ -45,11 +65,11 @@ fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> bool {
         .map(|field| field.value.to_vec())
         .collect();
     if matches!(test, Test::Present) {
-        return !lines.is_empty();
+        return Ok(!lines.is_empty());
     }
-    lines.iter().any(|line| {
+    any(&lines, |line| {
         if split {
-            line.split(|&b| b == b',').any(|value| passes(exchange, value.trim_ascii(), test))
+            any(line.split(|&b| b == b','), |value| passes(exchange, value.trim_ascii(), test))
         } else {
             passes(exchange, line, test)
         }
@@ -68,24 +88,24 @@ fn is_present(exchange: &Exchange, template: &Template) -> bool {
     }
 }
 
-fn passes(exchange: &mut Exchange, value: &[u8], test: &Test) -> bool {
-    match test {
+fn passes(exchange: &mut Exchange, value: &[u8], test: &Test) -> Result<bool, MatchFailed> {
+    Ok(match test {
         Test::Present => !value.is_empty(),
         Test::Text(words) => {
             words.fixed_holds(value)
                 || words.computed().iter().any(|word| words.holds(value, &super::text(exchange, word)))
         }
-        Test::Matches(patterns) => patterns.iter().any(|pattern| match pattern.matches(value) {
-            Some(captures) => {
-                super::keep_match(exchange, pattern, &captures, value);
-                true
+        Test::Matches(patterns) => any(patterns, |pattern| {
+            let found = pattern.matches(value)?;
+            if let Some(captures) = &found {
+                super::keep_match(exchange, pattern, captures, value);
             }
-            None => false,
-        }),
+            Ok(found.is_some())
+        })?,
         Test::In(networks) => address(value).is_some_and(|ip| networks.contains(ip)),
         Test::Number(ranges) => number(value).is_some_and(|n| in_ranges(ranges, n)),
         Test::Length(ranges) => in_ranges(ranges, value.len() as i64),
-    }
+    })
 }
 
 fn in_ranges(ranges: &[(i64, i64)], n: i64) -> bool {

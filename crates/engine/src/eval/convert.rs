@@ -77,7 +77,14 @@ fn replaced(exchange: &Exchange, pattern: &Pattern, with: &Template, all: bool, 
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value.as_slice();
     for _ in 0..if all { MOST } else { 1 } {
-        let Some(captures) = pattern.matches(rest) else { break };
+        let captures = match pattern.matches(rest) {
+            Ok(Some(captures)) => captures,
+            Ok(None) => break,
+            Err(why) => {
+                exchange.slots.doubt(why);
+                break;
+            }
+        };
         let Some(whole) = captures.range(0) else { break };
         out.extend_from_slice(&rest[..whole.start]);
         render_with_groups(exchange, with, &captures, rest, &mut out);

@@ -6,16 +6,21 @@
 use std::time::Duration;
 
 use weir_http::{HeaderId, HttpDate, Method};
-use weir_plan::{EditKind, Expires, HeaderEdit, Pattern};
+use weir_plan::{EditKind, Expires, HeaderEdit, MatchFailed, Pattern};
 
 use crate::eval::{condition, text};
 use crate::exchange::Exchange;
 use crate::exchange::fields::{FieldName, Fields};
 
 /// Edits the request.
-pub(crate) fn request(exchange: &mut Exchange, edit: &HeaderEdit) {
-    if edit.condition.as_ref().is_some_and(|condition| !condition::holds(exchange, condition)) {
-        return;
+///
+/// # Errors
+/// Whether to edit is not known.
+pub(crate) fn request(exchange: &mut Exchange, edit: &HeaderEdit) -> Result<(), MatchFailed> {
+    if let Some(condition) = &edit.condition
+        && !condition::holds(exchange, condition)?
+    {
+        return Ok(());
     }
     let value = text(exchange, &edit.value);
     let mut fields = std::mem::take(&mut exchange.request.fields);
@@ -28,6 +33,7 @@ pub(crate) fn request(exchange: &mut Exchange, edit: &HeaderEdit) {
         exchange.request.host = authority.host.to_ascii_lowercase();
         exchange.request.port = authority.port;
     }
+    Ok(())
 }
 
 /// Edits the response: `Expires`, the route's edits, then those that the program asked for.
@@ -54,8 +60,12 @@ fn one_response_edit(exchange: &mut Exchange, edit: &HeaderEdit) {
     if !edit.holds_for(exchange.response.status) {
         return;
     }
-    if edit.condition.as_ref().is_some_and(|condition| !condition::holds(exchange, condition)) {
-        return;
+    if let Some(condition) = &edit.condition {
+        match condition::holds(exchange, condition) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(why) => return exchange.slots.doubt(why),
+        }
     }
     let value = text(exchange, &edit.value);
     if edit.skip_empty && value.is_empty() {
@@ -111,7 +121,10 @@ fn replace(
     with: &weir_plan::Template,
     subject: &[u8],
 ) -> Option<Vec<u8>> {
-    let captures = pattern.matches(subject)?;
+    let captures = pattern.matches(subject).unwrap_or_else(|why| {
+        exchange.slots.doubt(why);
+        None
+    })?;
     let whole = captures.range(0)?;
     let mut out = subject[..whole.start].to_vec();
     crate::eval::render_with_groups(exchange, with, &captures, subject, &mut out);

@@ -2,6 +2,10 @@
 //!
 //! Owns: evaluation. Never: I/O, but for the file tests that the language has.
 //! Driven by: the exchange's walk, actions, logs.
+//! Why: a pattern may give up (`weir_plan::MatchFailed`). Conditions hand that on as a result. A value is appended by
+//! some sixty callers that have no way to fail: there it is a doubt, which is kept beside the values and met at the
+//! few doors that everything passes: after each instruction of a program, before an action, before a head to an
+//! endpoint, before the head of an answer. Each door refuses with 500. Only a log line is written all the same.
 
 pub(crate) mod cgi;
 pub(crate) mod condition;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use weir_plan::{BasicAuth, Op, Respond, RewriteFlag, RouteIx, TargetPart};
+use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RewriteFlag, RouteIx, TargetPart};
 
 use super::{condition, edit, keep_match, render, text, users};
 use crate::exchange::{Asking, Exchange};
@@ -41,6 +41,8 @@ pub(crate) enum Verdict {
     Overloaded,
     /// A password is to be verified first: `exchange.asking` says which, and where the program stands.
     Waits,
+    /// A pattern gave up, so that what the rules want is not known: refuse.
+    Undecided(MatchFailed),
 }
 
 /// How a list of instructions ended.
@@ -91,7 +93,11 @@ fn verdict(flow: Flow) -> Verdict {
 /// Runs a list from an instruction on.
 fn run_list(exchange: &mut Exchange, program: &[Op], from: usize) -> Flow {
     for (at, op) in program.iter().enumerate().skip(from) {
-        match step(exchange, op) {
+        let flow = step(exchange, op).unwrap_or_else(undecided);
+        if let Some(why) = exchange.slots.take_doubt() {
+            return undecided(why);
+        }
+        match flow {
             Flow::Next if exchange.asking.is_none() => {}
             Flow::Next | Flow::Wait => return waits(exchange, at),
             other => return other,
@@ -122,15 +128,20 @@ fn resume(exchange: &mut Exchange, program: &[Op], place: &[usize]) -> Flow {
     }
 }
 
-fn step(exchange: &mut Exchange, op: &Op) -> Flow {
+#[cold]
+fn undecided(why: MatchFailed) -> Flow {
+    Flow::Done(Verdict::Undecided(why))
+}
+
+fn step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     match op {
         Op::When { condition, then, otherwise } => {
-            let holds = condition::holds(exchange, condition);
+            let holds = condition::holds(exchange, condition)?;
             if exchange.asking.is_some() {
-                return Flow::Wait;
+                return Ok(Flow::Wait);
             }
             let flow = run_list(exchange, if holds { then } else { otherwise }, 0);
-            return if let Flow::Wait = flow { waits(exchange, usize::from(holds)) } else { flow };
+            return Ok(if let Flow::Wait = flow { waits(exchange, usize::from(holds)) } else { flow });
         }
         Op::Set { slot, value } => {
             let value = text(exchange, value);
@@ -140,17 +151,17 @@ fn step(exchange: &mut Exchange, op: &Op) -> Flow {
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
             let subject = std::mem::take(&mut exchange.request.path);
             let matched = pattern.matches(&subject);
-            if let Some(captures) = &matched {
+            if let Ok(Some(captures)) = &matched {
                 keep_match(exchange, pattern, captures, &subject);
             }
             exchange.request.path = subject;
-            if matched.is_some() {
-                return rewrite(exchange, replacement, *keep_query, *flag);
+            if matched?.is_some() {
+                return Ok(rewrite(exchange, replacement, *keep_query, *flag));
             }
         }
         Op::SetPath(value) => {
             let value = text(exchange, value);
-            return set_target(exchange, value, None);
+            return Ok(set_target(exchange, value, None));
         }
         Op::SetQuery(value) => {
             let value = text(exchange, value);
@@ -160,7 +171,7 @@ fn step(exchange: &mut Exchange, op: &Op) -> Flow {
             let value = text(exchange, value);
             let (path, query) = split_query(&value);
             let (path, query) = (path.to_vec(), query.map(<[u8]>::to_vec));
-            return set_target(exchange, path, Some(query.unwrap_or_default()));
+            return Ok(set_target(exchange, path, Some(query.unwrap_or_default())));
         }
         Op::SetMethod(value) => {
             let value = text(exchange, value);
@@ -170,19 +181,19 @@ fn step(exchange: &mut Exchange, op: &Op) -> Flow {
             }
         }
         Op::ReplaceTarget { part, pattern, with } => return replace_target(exchange, *part, pattern, with),
-        Op::EditRequest(edit) => edit::request(exchange, edit),
+        Op::EditRequest(edit) => edit::request(exchange, edit)?,
         Op::EditResponse(edit) => exchange.response_edits.push(edit.clone()),
-        Op::Respond(respond) => return Flow::Done(Verdict::Respond(respond.clone())),
-        Op::Close => return Flow::Done(Verdict::Close),
-        Op::Tarpit { millis, respond } => return Flow::Done(Verdict::Tarpit(*millis, respond.clone())),
+        Op::Respond(respond) => return Ok(Flow::Done(Verdict::Respond(respond.clone()))),
+        Op::Close => return Ok(Flow::Done(Verdict::Close)),
+        Op::Tarpit { millis, respond } => return Ok(Flow::Done(Verdict::Tarpit(*millis, respond.clone()))),
         Op::RequireUser(auth) => {
             if !users::holds(exchange, auth) && exchange.asking.is_none() {
-                return Flow::Done(Verdict::Unauthorized(auth.clone()));
+                return Ok(Flow::Done(Verdict::Unauthorized(auth.clone())));
             }
         }
         Op::Adopt(route) => exchange.route = *route,
-        Op::Enter(route) => return Flow::Done(Verdict::Enter(*route)),
-        Op::Stop => return Flow::Stop,
+        Op::Enter(route) => return Ok(Flow::Done(Verdict::Enter(*route))),
+        Op::Stop => return Ok(Flow::Stop),
         Op::CaptureRequestHeader { name, length, slot } => {
             let value = exchange.request.fields.iter().rfind(|field| name.is(field.id, field.name));
             let value = value.map(|field| field.value[..field.value.len().min(*length)].into());
@@ -205,7 +216,7 @@ fn step(exchange: &mut Exchange, op: &Op) -> Flow {
             exchange.captured.wanted.push((name.lower.as_bytes().into(), *length, *slot));
         }
     }
-    Flow::Next
+    Ok(Flow::Next)
 }
 
 fn put(list: &mut Vec<Option<Box<[u8]>>>, at: usize, value: Option<Box<[u8]>>) {
@@ -308,14 +319,14 @@ fn replace_target(
     part: TargetPart,
     pattern: &weir_plan::Pattern,
     with: &weir_plan::Template,
-) -> Flow {
+) -> Result<Flow, MatchFailed> {
     let request = &exchange.request;
     let mut subject = request.raw_path.clone();
     if part != TargetPart::Path && !request.query.is_empty() {
         subject.push(b'?');
         subject.extend_from_slice(&request.query);
     }
-    let Some(captures) = pattern.matches(&subject) else { return Flow::Next };
+    let Some(captures) = pattern.matches(&subject)? else { return Ok(Flow::Next) };
     keep_match(exchange, pattern, &captures, &subject);
     let whole = captures.range(0).unwrap_or(0..subject.len());
     let mut replaced = subject[..whole.start].to_vec();
@@ -323,7 +334,7 @@ fn replace_target(
     replaced.extend_from_slice(&subject[whole.end..]);
     let (path, query) = split_query(&replaced);
     let query = if part == TargetPart::Path { None } else { Some(query.unwrap_or_default().to_vec()) };
-    set_target(exchange, path.to_vec(), query)
+    Ok(set_target(exchange, path.to_vec(), query))
 }
 
 /// A size with an optional unit (`512`, `10k`, `1m`); what is none counts as no limit.

@@ -32,7 +32,13 @@ fn compute(exchange: &Exchange, definition: &Definition, out: &mut Vec<u8>) -> b
         Definition::Assigned => false,
         Definition::Map(table) => {
             let subject = super::text(exchange, &table.source);
-            let (value, matched) = table.find(&subject);
+            let (value, matched) = match table.find(&subject) {
+                Ok(found) => found,
+                Err(why) => {
+                    exchange.slots.doubt(why);
+                    return false;
+                }
+            };
             if let Some((pattern, captures)) = matched {
                 // Named groups become variables; numbered ones hold for this value only, so they are put in place of
                 // the pieces here rather than kept in the exchange.

@@ -49,6 +49,17 @@ pub(crate) fn server_error(exchange: &Exchange, message: &str) {
     at(exchange, LogLevel::Crit, message);
 }
 
+/// A path that may not become a file's name: nginx's words.
+pub(crate) fn unsafe_uri(exchange: &Exchange, path: &[u8]) {
+    error(exchange, &format!("unsafe URI \"{}\" was detected", path.escape_ascii()));
+}
+
+/// A pattern gave up, and the exchange is refused because of it: nginx's `alert`.
+#[cold]
+pub(crate) fn undecided(exchange: &Exchange, why: &weir_plan::MatchFailed) {
+    at(exchange, LogLevel::Alert, &why.to_string());
+}
+
 /// Failures have taken an endpoint out for a while.
 pub(crate) fn endpoint_disabled(exchange: &Exchange) {
     at(exchange, LogLevel::Warn, "upstream server temporarily disabled");

@@ -25,7 +25,12 @@ pub(crate) enum Next<Later> {
         location: Vec<u8>,
     },
     /// Go on as if this target had been asked for.
-    Internal(Vec<u8>),
+    Internal {
+        /// Its path, decoded.
+        path: Vec<u8>,
+        /// Its query.
+        query: Vec<u8>,
+    },
     /// Go on with this path, as it is, and the query that there is.
     InternalPath(Vec<u8>),
     /// Go on with a named route; path and method stay.
@@ -37,6 +42,15 @@ pub(crate) enum Next<Later> {
 }
 
 impl<L> Next<L> {
+    /// Goes on with a target as the configuration writes it: nothing in it is encoded.
+    pub(crate) fn internal(target: &[u8]) -> Self {
+        let (path, query) = match memchr::memchr(b'?', target) {
+            Some(at) => (&target[..at], &target[at + 1..]),
+            None => (target, &b""[..]),
+        };
+        Self::Internal { path: path.to_vec(), query: query.to_vec() }
+    }
+
     /// The same, with what is left put into something wider.
     pub(crate) fn wrap<M>(self, wrap: impl FnOnce(L) -> M) -> Next<M> {
         match self {
@@ -45,7 +59,7 @@ impl<L> Next<L> {
             Self::Status(status) => Next::Status(status),
             Self::Respond(respond) => Next::Respond(respond),
             Self::Redirect { status, location } => Next::Redirect { status, location },
-            Self::Internal(target) => Next::Internal(target),
+            Self::Internal { path, query } => Next::Internal { path, query },
             Self::InternalPath(path) => Next::InternalPath(path),
             Self::Named(route) => Next::Named(route),
             Self::Close => Next::Close,

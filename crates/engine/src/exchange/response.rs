@@ -28,6 +28,8 @@ pub(crate) struct Response {
     pub(crate) head_sent: bool,
     /// The whole answer was sent.
     pub(crate) complete: bool,
+    /// Its making failed: a head alone goes out.
+    pub(crate) failed: bool,
     /// Bytes before compression, where the body was compressed.
     pub(crate) uncompressed: Option<u64>,
     /// Fields of the last upstream answer, as received.
@@ -97,6 +99,7 @@ impl Response {
             tunnelled,
             head_sent,
             complete,
+            failed,
             uncompressed,
             upstream_fields,
             upstream_trailers,
@@ -108,7 +111,7 @@ impl Response {
         *reason = None;
         fields.clear();
         (*bytes_sent, *body_bytes_sent, *tunnelled) = (0, 0, 0);
-        (*head_sent, *complete) = (false, false);
+        (*head_sent, *complete, *failed) = (false, false, false);
         *uncompressed = None;
         upstream_fields.clear();
         upstream_trailers.clear();

@@ -6,12 +6,14 @@
 
 use std::cell::RefCell;
 
-use weir_plan::Slot;
+use weir_plan::{MatchFailed, Slot};
 
 /// Values of user variables, kept for the request.
 #[derive(Default, Clone)]
 pub(crate) struct Slots {
     values: RefCell<Vec<Value>>,
+    /// A value that was asked for could not be computed.
+    doubt: RefCell<Option<MatchFailed>>,
 }
 
 /// How far the value of a variable is.
@@ -30,6 +32,25 @@ impl Slots {
     /// Forgets all values.
     pub(crate) fn clear(&mut self) {
         self.values.get_mut().clear();
+        *self.doubt.get_mut() = None;
+    }
+
+    /// Notes that a value that is being asked for is not known.
+    #[cold]
+    pub(crate) fn doubt(&self, why: MatchFailed) {
+        self.doubt.borrow_mut().get_or_insert(why);
+    }
+
+    /// Whether a value was not known.
+    #[inline]
+    pub(crate) fn in_doubt(&self) -> bool {
+        self.doubt.borrow().is_some()
+    }
+
+    /// The doubt, for a door that refuses because of it.
+    #[inline]
+    pub(crate) fn take_doubt(&self) -> Option<MatchFailed> {
+        if self.in_doubt() { self.doubt.take() } else { None }
     }
 
     /// Assigns a value.

@@ -351,7 +351,7 @@ fn take_request(
     h1.client_keeps_alive(view_keeps_alive(&h1.conn));
     let (method, unknown_expectation) = (exchange.request.method, h1.conn.request().expects_unknown());
     let default = exchange.site;
-    find_site(exchange, hosts);
+    find_site(exchange, hosts)?;
     if heads_differ {
         apply_head_rules(exchange, default)?;
     }
@@ -369,9 +369,7 @@ fn take_request(
     let raw = h1.conn.request().path().to_vec();
     // Paths are read before the site is known: as in nginx the default site says how.
     let merge_slashes = exchange.installed.plan.site(default).client.merge_slashes;
-    if exchange.set_raw_path(&raw, merge_slashes).is_err() {
-        return Err(400);
-    }
+    exchange.set_raw_path(&raw, merge_slashes).map_err(|error| error.status())?;
     h1.conn.begin_body();
     Ok(())
 }
@@ -415,19 +413,24 @@ fn view_keeps_alive(conn: &ServerConnection) -> bool {
     conn.request().keep_alive()
 }
 
-fn find_site(exchange: &mut Exchange, hosts: &weir_plan::HostIndex) {
+/// Finds the site by the host. `Err`: the status to refuse with, where a pattern gave up.
+fn find_site(exchange: &mut Exchange, hosts: &weir_plan::HostIndex) -> Result<(), u16> {
     if hosts.is_trivial() {
-        return;
+        return Ok(());
     }
     let host = std::mem::take(&mut exchange.request.host);
     let found = hosts.lookup(&host);
-    let site: SiteIx = found.value;
-    if let Some((pattern, captures)) = &found.matched {
+    if let Ok(weir_plan::NameFound { matched: Some((pattern, captures)), .. }) = &found {
         crate::eval::keep_match(exchange, pattern, captures, &host);
     }
     exchange.request.host = host;
+    let site: SiteIx = found.map(|found| found.value).map_err(|why| {
+        errors::undecided(exchange, &why);
+        500_u16
+    })?;
     exchange.site = site;
     exchange.route = exchange.installed.plan.site(site).fallback;
+    Ok(())
 }
 
 /// Answers what is no request, where an answer is due.

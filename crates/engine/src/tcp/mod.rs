@@ -91,6 +91,11 @@ async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer, a
     match action {
         TcpAction::Respond(template) => {
             let text = crate::eval::text(session, template);
+            if let Some(why) = session.slots.take_doubt() {
+                errors::undecided(session, &why);
+                session.ending = Ending::Proxy(Phase::Request);
+                return Begun::Ended(500);
+            }
             session.response.bytes_sent = text.len() as u64;
             timer.arm(std::time::Duration::from_secs(60));
             let _ = timer.run(conn.write_slice(&text)).await;
@@ -133,21 +138,42 @@ async fn inspect(
 
 /// Whether a program closes the session.
 fn is_refused(session: &mut Exchange, program: Option<&weir_plan::Program>) -> bool {
-    let closes = program.is_some_and(|program| matches!(program::run(session, program), Verdict::Close));
+    let closes = program.is_some_and(|program| closes(session, program));
     if closes {
         session.ending = Ending::Proxy(Phase::Request);
     }
     closes
 }
 
-/// The action of the first case that holds. `None`: it closes the session.
+/// Whether a program closes the session, or cannot tell.
+fn closes(session: &mut Exchange, program: &weir_plan::Program) -> bool {
+    match program::run(session, program) {
+        Verdict::Close => true,
+        Verdict::Undecided(why) => {
+            errors::undecided(session, &why);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The action of the first case that holds. `None`: it closes the session, or which one holds is not known.
 fn chosen<'p>(session: &mut Exchange, action: &'p TcpAction) -> Option<&'p TcpAction> {
     let TcpAction::Choose(cases) = action else { return Some(action) };
-    let holds = |session: &mut Exchange, case: &weir_plan::TcpCase| {
-        case.condition.as_ref().is_none_or(|condition| condition::holds(session, condition))
-    };
-    let Some(case) = cases.iter().find(|case| holds(session, case)) else { return Some(&TcpAction::Nobody) };
-    (!is_refused(session, case.program.as_deref())).then_some(&case.action)
+    for case in cases {
+        let holds =
+            case.condition.as_ref().map_or(Ok(true), |condition| condition::holds(session, condition));
+        match holds {
+            Ok(true) => return (!is_refused(session, case.program.as_deref())).then_some(&case.action),
+            Ok(false) => {}
+            Err(why) => {
+                errors::undecided(session, &why);
+                session.ending = Ending::Proxy(Phase::Request);
+                return None;
+            }
+        }
+    }
+    Some(&TcpAction::Nobody)
 }
 
 /// Whether the rules of a listener turn a connection away as it is accepted.
@@ -166,7 +192,7 @@ pub(crate) fn is_turned_away(
             session.route = installed.plan.site(session.site).fallback;
         }
     }
-    matches!(program::run(&mut session, gate), Verdict::Close)
+    closes(&mut session, gate)
 }
 
 /// Access and limits. `Err`: nginx's session status.

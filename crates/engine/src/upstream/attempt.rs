@@ -326,6 +326,9 @@ impl Attempts<'_> {
         };
         let tls = tls_use.map(|tls| self.installed.prepared.client_tls(tls.config));
         let local = reach.bind.map(|template| crate::eval::text(exchange, template));
+        if let Some(why) = exchange.slots.take_doubt() {
+            return Err(Stop::Own(why.to_string()));
+        }
         let key = IdleKey {
             endpoint: picked.key,
             tls: tls.map(|tls| TlsKey::new(tls.digest(), &tls_name)),

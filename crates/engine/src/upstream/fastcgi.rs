@@ -106,6 +106,9 @@ impl Protocol for Application<'_> {
         let mut out = Vec::with_capacity(2048);
         fastcgi::begin_request(&mut out, self.fastcgi.keep_connection);
         fastcgi::params(&mut out, &parameters(exchange, self.fastcgi));
+        if let Some(why) = exchange.slots.take_doubt() {
+            return Err(Stop::Own(why.to_string()));
+        }
         let mut offset = 0;
         loop {
             match exchange.body.piece(offset) {

@@ -401,7 +401,11 @@ async fn http(
     let fine = if expect.is_empty() {
         (200..400).contains(&status)
     } else {
-        expect.iter().all(|expect| meets(expect, status, &text))
+        let mut fine = true;
+        for expect in expect {
+            fine &= meets(expect, status, &text).map_err(|why| why.to_string())?;
+        }
+        fine
     };
     if fine {
         return Ok(Passed { word: "L7OK", code: Some(status) });
@@ -418,14 +422,14 @@ fn looks_at_body(expect: &Expect) -> bool {
     }
 }
 
-fn meets(expect: &Expect, status: u16, body: &[u8]) -> bool {
-    match expect {
+fn meets(expect: &Expect, status: u16, body: &[u8]) -> Result<bool, weir_plan::MatchFailed> {
+    Ok(match expect {
         Expect::Status(low, high) => (*low..=*high).contains(&status),
-        Expect::StatusMatches(pattern) => pattern.is_match(status.to_string().as_bytes()),
+        Expect::StatusMatches(pattern) => pattern.is_match(status.to_string().as_bytes())?,
         Expect::Body(text) => memchr::memmem::find(body, text.as_bytes()).is_some(),
-        Expect::BodyMatches(pattern) => pattern.is_match(body),
-        Expect::Not(inner) => !meets(inner, status, body),
-    }
+        Expect::BodyMatches(pattern) => pattern.is_match(body)?,
+        Expect::Not(inner) => !meets(inner, status, body)?,
+    })
 }
 
 async fn tcp(
@@ -453,18 +457,23 @@ async fn tcp(
             TcpStep::Connect(_) => {}
             TcpStep::Send(bytes) => conn.write_slice(bytes).await.map_err(|error| error.to_string())?,
             TcpStep::Expect(bytes) => {
-                wait_for(conn, &mut received, |seen| memchr::memmem::find(seen, bytes).is_some()).await?;
+                wait_for(conn, &mut received, |seen| Ok(memchr::memmem::find(seen, bytes).is_some())).await?;
             }
             TcpStep::ExpectMatches(pattern) => {
-                wait_for(conn, &mut received, |seen| pattern.is_match(seen)).await?
+                wait_for(conn, &mut received, |seen| pattern.is_match(seen).map_err(|why| why.to_string()))
+                    .await?
             }
         }
     }
     Ok(())
 }
 
-async fn wait_for(conn: &Conn, received: &mut Buf, found: impl Fn(&[u8]) -> bool) -> Result<(), String> {
-    while !found(received) {
+async fn wait_for(
+    conn: &Conn,
+    received: &mut Buf,
+    found: impl Fn(&[u8]) -> Result<bool, String>,
+) -> Result<(), String> {
+    while !found(received)? {
         if received.len() > MAX_BODY {
             return Err("the expected bytes did not come".into());
         }

@@ -64,7 +64,7 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
         conn.outgoing.reset_counts();
         conn.outgoing.buffer().extend(&head);
         exchange.worker.give_text(head);
-        written.map_err(|why| Stop::Own(why.to_owned()))?;
+        written.map_err(|why| Stop::Own(why.into_owned()))?;
         conn.outgoing.begin(match self.body {
             UpstreamBody::None => SendFraming::None,
             UpstreamBody::Length(length) => SendFraming::Length(length),

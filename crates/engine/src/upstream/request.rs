@@ -4,6 +4,8 @@
 //! Never: passes bytes on as received: everything is written anew in canonical form.
 //! Driven by: the proxy action, which asks; `http1`, once per attempt.
 
+use std::borrow::Cow;
+
 use weir_http::connection::passable_upgrades;
 use weir_http::{HeadWriter, HeaderId, Method, Version, uri};
 use weir_plan::{HeadPiece, Proxy, UpstreamUri};
@@ -104,7 +106,7 @@ pub(crate) fn write(
     body: UpstreamBody,
     asked: Asked,
     out: &mut Vec<u8>,
-) -> Result<(), &'static str> {
+) -> Result<(), Cow<'static, str>> {
     let request = &exchange.request;
     let method = proxy.method.as_ref().map(|template| text(exchange, template));
     let method = method.as_deref().unwrap_or(&request.method_text);
@@ -119,7 +121,7 @@ pub(crate) fn write(
                 vars::append(exchange, var, out);
                 apply(filters, out, from);
                 if !weir_http::scan::is_field_value(&out[from..]) {
-                    return Err("a computed header value holds control characters");
+                    return Err("a computed header value holds control characters".into());
                 }
             }
             HeadPiece::Line(name, value) => {
@@ -131,7 +133,7 @@ pub(crate) fn write(
                 } else if weir_http::scan::is_field_value(&out[from..]) {
                     out.extend_from_slice(b"\r\n");
                 } else {
-                    return Err("a computed header value holds control characters");
+                    return Err("a computed header value holds control characters".into());
                 }
             }
         }
@@ -173,7 +175,8 @@ pub(crate) fn write(
         let _ = head.known(HeaderId::Connection, b"close");
     }
     head.end();
-    Ok(())
+    // Of anything that was computed for it, the target included.
+    exchange.slots.take_doubt().map_or(Ok(()), |why| Err(why.to_string().into()))
 }
 
 /// The protocols that the endpoint may change to, as a list: what the client or the configuration names, without the

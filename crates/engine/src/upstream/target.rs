@@ -93,6 +93,9 @@ async fn computed(
     template: &Template,
 ) -> Result<Resolved, (u16, String)> {
     let value = text(exchange, template);
+    if let Some(why) = exchange.slots.take_doubt() {
+        return Err((500, why.to_string()));
+    }
     let value = String::from_utf8(value).map_err(|_| (500, "the proxy target is not text".to_owned()))?;
     let (secure, rest) = if let Some(rest) = value.strip_prefix("https://") {
         (Some(true), rest)

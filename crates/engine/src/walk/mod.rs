@@ -64,7 +64,7 @@ async fn go_on<D: Downstream>(
                 Box::pin(respond::redirect(exchange, down, status, &location)).await;
                 Next::Done
             }
-            Next::Internal(target) => internal_redirect(exchange, down, installed, &target).await,
+            Next::Internal { path, query } => internal_redirect(exchange, down, installed, path, query).await,
             Next::InternalPath(path) => {
                 if spent(exchange, "internally redirecting to", &path) {
                     Next::Status(500)
@@ -197,7 +197,10 @@ fn page_answered_as(exchange: &mut Exchange, installed: &Installed, status: u16,
 async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
     (exchange.path_changed, exchange.rewritten) = (false, false);
     let site = installed.plan.site(exchange.site);
-    let found = installed.plan.find(site, &exchange.request.path);
+    let found = match installed.plan.find(site, &exchange.request.path) {
+        Ok(found) => found,
+        Err(why) => return undecided(exchange, &why),
+    };
     exchange.route = found.route;
     exchange.matched = found.matched_len;
     if found.redirect_slash {
@@ -266,6 +269,7 @@ async fn verdict<D: Downstream>(
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
         Verdict::Close => Next::Close,
         Verdict::Failed | Verdict::Waits => Next::Status(500),
+        Verdict::Undecided(why) => undecided(exchange, &why),
         Verdict::Overloaded => Next::Status(access::overloaded(exchange)),
         Verdict::Tarpit(millis, respond) => {
             let wait = std::time::Duration::from_millis(millis);
@@ -325,7 +329,7 @@ async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option
     Some(match &tries.last {
         TryLast::Status(status) => Next::Status(*status),
         TryLast::Named(route) => Next::Named(*route),
-        TryLast::Uri(target) => Next::Internal(text(exchange, target)),
+        TryLast::Uri(target) => Next::internal(&text(exchange, target)),
     })
 }
 
@@ -342,6 +346,9 @@ async fn check_and_ask(exchange: &mut Exchange, access: &Access, ask: &AuthReque
 }
 
 async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    if let Some(why) = exchange.slots.take_doubt() {
+        return undecided(exchange, &why);
+    }
     let route = installed.plan.route(exchange.route);
     match &route.action {
         Action::Static => action::files::serve(exchange, down, installed).await.wrap(Later::file),
@@ -413,7 +420,7 @@ fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Op
         ErrorTarget::Uri(target) => {
             let target = text(exchange, target);
             edit::as_get(exchange);
-            Next::Internal(target)
+            Next::internal(&target)
         }
         ErrorTarget::Named(route) => Next::Named(*route),
         ErrorTarget::Redirect(location) => {
@@ -429,27 +436,36 @@ fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Op
     })
 }
 
+/// A pattern gave up: the exchange is refused.
+#[cold]
+fn undecided(exchange: &mut Exchange, why: &weir_plan::MatchFailed) -> Next {
+    errors::undecided(exchange, why);
+    Next::Status(500)
+}
+
 async fn internal_redirect<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     installed: &Installed,
-    target: &[u8],
+    path: Vec<u8>,
+    query: Vec<u8>,
 ) -> Next {
-    if spent(exchange, "internally redirecting to", target.split(|&b| b == b'?').next().unwrap_or_default()) {
+    if spent(exchange, "internally redirecting to", &path) {
         return Next::Status(500);
     }
     if let Some(last) = exchange.response.attempts.last_mut() {
         last.new_group = false;
     }
-    let (path, query) = match memchr::memchr(b'?', target) {
-        Some(at) => (&target[..at], Some(&target[at + 1..])),
-        None => (target, None),
-    };
     if !path.starts_with(b"/") {
         return Next::Status(500);
     }
-    exchange.request.path = path.to_vec();
-    exchange.request.query = query.unwrap_or_default().to_vec();
+    // Of error pages and last candidates with variables; what an application names was looked at before.
+    if weir_http::uri::is_unsafe(&path) {
+        errors::unsafe_uri(exchange, &path);
+        return Next::Status(404);
+    }
+    exchange.request.path = path;
+    exchange.request.query = query;
     exchange.request.path_is_raw = false;
     exchange.internal = true;
     enter_again(exchange, down, installed).await

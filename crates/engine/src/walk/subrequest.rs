@@ -33,6 +33,9 @@ pub(crate) fn ask<'a>(
         for (slot, value) in &ask.set {
             exchange.slots.set(*slot, &crate::eval::text(&asked, value));
         }
+        if let Some(why) = asked.slots.take_doubt() {
+            exchange.slots.doubt(why);
+        }
         let status = asked.response.status;
         let verdict = match status {
             200..300 => None,

@@ -8,4 +8,4 @@ pub mod normalize;
 pub mod query;
 
 pub use escape::{Escape, escape, unescape};
-pub use normalize::{UriError, normalize};
+pub use normalize::{UriError, internal_target, is_unsafe, normalize};

@@ -4,9 +4,11 @@
 //! Driven by: `engine`, once a request, before the route is chosen.
 //! Why: most paths are plain already and are not copied. Decoded bytes count as if they had been written openly
 //! (`%2e%2e%2f` climbs, `%2f` separates), as in nginx; only `%`, `#` and `?` lose their meaning by being escaped.
-//! Compared with nginx 1.22 over 2,600 generated paths.
+//! Compared with nginx 1.22 over 2,600 generated paths. A path that ends in a line feed is refused: programs differ on
+//! whether `/a.sql%0a` ends in `.sql` (PCRE's `$` says so, `\\z` does not, shells cut it off), and so would guards and
+//! what they guard.
 
-/// Why a path is refused, with 400.
+/// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UriError {
     /// `%` without two hexadecimal digits behind it.
@@ -17,6 +19,8 @@ pub enum UriError {
     AboveRoot,
     /// The path does not begin with a slash.
     NoSlash,
+    /// `%0a` at the end.
+    LineFeed,
 }
 
 impl UriError {
@@ -28,7 +32,15 @@ impl UriError {
             Self::Nul => "NUL in the path",
             Self::AboveRoot => "path above the root",
             Self::NoSlash => "path without a slash",
+            Self::LineFeed => "line feed at the end of the path",
         }
+    }
+
+    /// The status to refuse with: 403 where the path is sound and only not to be had, as the guards of nginx would
+    /// say, else 400.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        if self == Self::LineFeed { 403 } else { 400 }
     }
 }
 
@@ -55,7 +67,33 @@ pub fn normalize<'a>(path: &'a [u8], merge: bool, scratch: &'a mut Vec<u8>) -> R
     scratch.clear();
     decode(path, scratch)?;
     resolve(scratch, merge)?;
+    if scratch.last() == Some(&b'\n') {
+        return Err(UriError::LineFeed);
+    }
     Ok(scratch)
+}
+
+/// Whether a decoded path may not become a file's name: it climbs, or holds NUL. [`normalize`] gives none such.
+#[must_use]
+pub fn is_unsafe(path: &[u8]) -> bool {
+    memchr::memchr(0, path).is_some() || path.split(|&b| b == b'/').any(|segment| segment == b"..")
+}
+
+/// Path and query of a target that an application names for a redirect inside (`X-Accel-Redirect`): the path is
+/// decoded, and its `.` segments are resolved. `None` where it is unsafe, as nginx's `ngx_http_parse_unsafe_uri` has it.
+#[must_use]
+pub fn internal_target(target: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (raw, query) = match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], &target[at + 1..]),
+        None => (target, &b""[..]),
+    };
+    let mut path = Vec::with_capacity(raw.len());
+    super::unescape(raw, &mut path);
+    if !path.starts_with(b"/") || is_unsafe(&path) {
+        return None;
+    }
+    resolve(&mut path, false).ok()?;
+    Some((path, query.to_vec()))
 }
 
 /// Whether normalising would change nothing.
@@ -185,9 +223,49 @@ mod tests {
         check("/%zz", Err(UriError::Escape));
         check("/%+1", Err(UriError::Escape));
         check("/%00", Err(UriError::Nul));
+        check("/a.sql%0a", Err(UriError::LineFeed));
+        check("/a.sql%0A%0a", Err(UriError::LineFeed));
+        check("/a%0ab", Ok("/a\nb"));
         check("", Err(UriError::NoSlash));
         check("a", Err(UriError::NoSlash));
         check("*", Err(UriError::NoSlash));
+    }
+
+    #[test]
+    fn dots_that_climb() {
+        for (path, expected) in [
+            ("/a/../b", true),
+            ("..", true),
+            ("/a/..", true),
+            ("../x", true),
+            ("/a\0b", true),
+            ("/a..b/...", false),
+            ("/", false),
+        ] {
+            assert_eq!(is_unsafe(path.as_bytes()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn targets_of_applications() {
+        for (target, expected) in [
+            ("/a/b?c=/../d", Some(("/a/b", "c=/../d"))),
+            ("/a%3fb?", Some(("/a?b", ""))),
+            ("/a//./b/.", Some(("/a//b/", ""))),
+            ("/..a/b..", Some(("/..a/b..", ""))),
+            ("/a/../b", None),
+            ("/a/%2e%2e/b", None),
+            ("/a%2f..%2fb", None),
+            ("/..", None),
+            ("..", None),
+            ("/a%00b", None),
+            ("", None),
+            ("?a", None),
+            ("a", None),
+        ] {
+            let expected = expected.map(|(path, query): (&str, &str)| (path.into(), query.into()));
+            assert_eq!(internal_target(target.as_bytes()), expected, "{target}");
+        }
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn listeners_and_sites() {
     model.listeners[0].service = Service::Http { sites: vec![SiteId(0), second], default: SiteId(0) };
     let index = plan(&model);
     let weir_plan::Service::Http(index) = &index.listeners[0].service else { panic!("HTTP") };
-    assert_eq!(index.lookup(b"example.org").value, weir_plan::SiteIx(0), "the first stands");
+    assert_eq!(index.lookup(b"example.org").unwrap().value, weir_plan::SiteIx(0), "the first stands");
 
     let mut model = single(vec![root(Action::Static)]);
     model.listeners[0].service = Service::Http { sites: vec![SiteId(7)], default: SiteId(0) };

@@ -130,7 +130,7 @@ fn bare(scope: &Scope) -> Scope {
     Scope { error_pages: super::scope::List::default(), ..scope.clone() }
 }
 
-/// Lowers the locations among the words of a block; those chosen by path, in order.
+/// Lowers the locations among the words of a block, in order.
 pub(crate) fn lower_all(
     lo: &mut Lowering<'_>,
     words: &[Admitted<'_>],
@@ -153,10 +153,7 @@ pub(crate) fn lower_all(
             lo.report(found);
             continue;
         }
-        let id = lower_one(lo, word.directive, scope, kind, matching);
-        if !word.directive.arg(0).starts_with('@') {
-            out.push(id);
-        }
+        out.push(lower_one(lo, word.directive, scope, kind, matching));
     }
     out
 }

@@ -216,7 +216,7 @@ proptest! {
         for path in paths {
             let mut numbers = |location: &Location| order[&(std::ptr::from_ref(location) as usize)];
             let (route, _, slash) = naive(&locations, &mut numbers, &path);
-            let found = built.top.lookup(path.as_bytes(), &built.routes, RouteIx(FALLBACK));
+            let found = built.top.lookup(path.as_bytes(), &built.routes, RouteIx(FALLBACK)).unwrap();
             prop_assert_eq!((found.route.0, found.redirect_slash), (route, slash), "{}", path);
         }
     }
@@ -248,7 +248,7 @@ fn the_example_of_the_documentation() {
         leaf(Match::Prefix { path: "/images/".into(), stop: true, auto_redirect: false }),
         leaf(Match::Regex(r"\.(gif|jpg|jpeg)$".into())),
     ]);
-    let check = |path: &str| built.top.lookup(path.as_bytes(), &built.routes, RouteIx(FALLBACK));
+    let check = |path: &str| built.top.lookup(path.as_bytes(), &built.routes, RouteIx(FALLBACK)).unwrap();
     assert_eq!(check("/").route, RouteIx(0));
     assert_eq!(check("/index.html").route, RouteIx(1));
     assert_eq!(check("/documents/document.html").route, RouteIx(2));
@@ -265,18 +265,18 @@ fn the_example_of_the_documentation() {
 fn nested_patterns_come_before_outer_ones() {
     let nested = Location { matching: prefix("/a/"), children: vec![leaf(Match::Regex(r"(\d)\.x$".into()))] };
     let built = build(&[leaf(Match::Regex(r"\.x$".into())), nested, leaf(prefix("/"))]);
-    let found = built.top.lookup(b"/a/1.x", &built.routes, RouteIx(FALLBACK));
+    let found = built.top.lookup(b"/a/1.x", &built.routes, RouteIx(FALLBACK)).unwrap();
     assert_eq!(found.route, RouteIx(2));
     assert_eq!(found.matches[0].1.text(1, b"/a/1.x"), b"1");
-    assert_eq!(built.top.lookup(b"/a/b.x", &built.routes, RouteIx(FALLBACK)).route, RouteIx(0));
-    assert_eq!(built.top.lookup(b"/a/b.y", &built.routes, RouteIx(FALLBACK)).route, RouteIx(1));
+    assert_eq!(built.top.lookup(b"/a/b.x", &built.routes, RouteIx(FALLBACK)).unwrap().route, RouteIx(0));
+    assert_eq!(built.top.lookup(b"/a/b.y", &built.routes, RouteIx(FALLBACK)).unwrap().route, RouteIx(1));
 }
 
 #[test]
 fn all_patterns_on_the_way_are_kept() {
     let inner = vec![leaf(Match::Regex("b(.)".into()))];
     let built = build(&[Location { matching: Match::Regex("^/a(.)".into()), children: inner }]);
-    let found = built.top.lookup(b"/axby", &built.routes, RouteIx(FALLBACK));
+    let found = built.top.lookup(b"/axby", &built.routes, RouteIx(FALLBACK)).unwrap();
     assert_eq!(found.route, RouteIx(1));
     let groups: Vec<&[u8]> = found.matches.iter().map(|(_, captures)| captures.text(1, b"/axby")).collect();
     assert_eq!(groups, [b"x", b"y"]);
@@ -288,7 +288,7 @@ fn a_missing_slash_is_seen_past_other_entries() {
     let built =
         build(&[leaf(prefix("/")), redirected, leaf(prefix("/dir!")), leaf(Match::Regex("dir".into()))]);
     let check = |path: &str| {
-        let found = built.top.lookup(path.as_bytes(), &built.routes, RouteIx(FALLBACK));
+        let found = built.top.lookup(path.as_bytes(), &built.routes, RouteIx(FALLBACK)).unwrap();
         (found.route.0, found.redirect_slash)
     };
     assert_eq!(check("/dir"), (1, true));

@@ -6,7 +6,7 @@ fn compile(source: &str) -> Pattern {
 }
 
 fn groups(source: &str, subject: &str) -> Option<Vec<String>> {
-    let captures = compile(source).matches(subject.as_bytes())?;
+    let captures = compile(source).matches(subject.as_bytes()).unwrap()?;
     let text = |group| String::from_utf8(captures.text(group, subject.as_bytes()).to_vec()).unwrap();
     Some((0..captures.len()).map(text).collect())
 }
@@ -18,7 +18,7 @@ fn captures_are_ranges_of_the_subject() {
         Some(vec!["/a/b/c/".into(), "b/c".into(), String::new()])
     );
     assert_eq!(groups("^/a", "/b"), None);
-    let captures = compile("b(x)?").matches(b"abc").unwrap();
+    let captures = compile("b(x)?").matches(b"abc").unwrap().unwrap();
     assert_eq!(captures.range(0), Some(1..2));
     assert_eq!(captures.range(1), None, "a group that took no part");
     assert_eq!(captures.range(9), None, "a group that is not there");
@@ -81,27 +81,57 @@ fn pcre_captures_and_looks_around() {
 
 #[test]
 fn bytes_not_characters() {
-    assert!(compile("^.$").is_match(b"\xff"));
-    assert!(!compile("^.$").is_match("ä".as_bytes()), "two bytes");
-    assert!(compile("ä").is_match("ä".as_bytes()));
-    assert!(compile("[ä]x").is_match(b"\xa4x"), "a set of the two bytes of ä");
-    assert!(!compile(r"^\w+$").is_match("ä".as_bytes()));
+    assert!(compile("^.$").is_match(b"\xff").unwrap());
+    assert!(!compile("^.$").is_match("ä".as_bytes()).unwrap(), "two bytes");
+    assert!(compile("ä").is_match("ä".as_bytes()).unwrap());
+    assert!(compile("[ä]x").is_match(b"\xa4x").unwrap(), "a set of the two bytes of ä");
+    assert!(!compile(r"^\w+$").is_match("ä".as_bytes()).unwrap());
 }
 
 #[test]
 fn utf_is_read_where_a_pattern_asks_for_it() {
     let pattern = compile("(*UTF8)^.$");
-    assert!(pattern.is_match("ä".as_bytes()));
-    assert!(!pattern.is_match(b"\xff\xfe"), "not UTF-8 at all: no match, no error");
+    assert!(pattern.is_match("ä".as_bytes()).unwrap());
+    assert!(!pattern.is_match("äö".as_bytes()).unwrap());
+    assert!(!compile(r"(*UTF8)^\w$").is_match("ä".as_bytes()).unwrap(), "only (*UCP) makes it a letter");
+    assert!(compile(r"(*UCP)(*UTF8)^\w$").is_match("ä".as_bytes()).unwrap());
+}
+
+#[test]
+fn what_is_no_utf_8_is_matched_as_bytes() {
+    // A stray byte leads past no pattern.
+    for source in ["(*UTF8)^/admin/.+$", "(*UTF8)^/admin/", "^/admin/", "^/admin/(?!x)", "^/admin/.*(?<!x)$"]
+    {
+        assert!(compile(source).is_match(b"/admin/\xff").unwrap(), "{source}");
+        assert!(compile(source).matches(b"/admin/\xff\xc3").unwrap().is_some(), "{source}");
+        assert!(!compile(source).is_match(b"/other/\xff").unwrap(), "{source}");
+    }
+    // A pattern of characters that no byte is has no other form: neither yes nor no.
+    let wide = compile(r"(*UTF8)^/\x{4e2d}");
+    assert!(wide.is_match("/中".as_bytes()).unwrap());
+    assert!(wide.is_match(b"/\xff").is_err());
+}
+
+#[test]
+fn the_end_is_not_before_a_newline() {
+    for source in [r"\.sql$", r"(?<!x)\.sql$", r"(*UTF8)\.sql$", r"\.(sql$|bak$)(?!x)"] {
+        let pattern = compile(source);
+        assert!(pattern.is_match(b"/a.sql").unwrap(), "{source}");
+        // As guards would want it: `/a.sql%0a` is another file than `/a.sql`, and is not said to end in `.sql`.
+        assert!(!pattern.is_match(b"/a.sql\n").unwrap(), "{source}");
+    }
+    for source in ["(?m)a$", "(?m)(?<!x)a$"] {
+        assert!(compile(source).is_match(b"a\nb").unwrap(), "{source}: lines were asked for");
+    }
 }
 
 #[test]
 fn case_is_ignored_where_asked_for() {
     let pattern = Pattern::new(r"\.PHP$", true, |_| None).unwrap();
-    assert!(pattern.is_match(b"/index.php"));
-    assert!(!compile(r"\.PHP$").is_match(b"/index.php"));
+    assert!(pattern.is_match(b"/index.php").unwrap());
+    assert!(!compile(r"\.PHP$").is_match(b"/index.php").unwrap());
     let pcre = Pattern::new(r"(?<!x)\.PHP$", true, |_| None).unwrap();
-    assert!(pcre.is_match(b"/page.php") && !pcre.is_match(b"/x.php"));
+    assert!(pcre.is_match(b"/page.php").unwrap() && !pcre.is_match(b"/x.php").unwrap());
 }
 
 #[test]
@@ -115,11 +145,13 @@ fn errors_tell_place_and_cause() {
 }
 
 #[test]
-fn a_hostile_subject_does_not_stall_pcre() {
+fn a_hostile_subject_neither_stalls_pcre_nor_counts_as_no_match() {
     let pattern = compile(r"^(a+)+(?!b)c$");
     let subject = vec![b'a'; 5000];
     let start = std::time::Instant::now();
-    assert!(!pattern.is_match(&subject));
+    let failed = pattern.is_match(&subject).unwrap_err();
+    assert_eq!(failed.to_string(), "pattern \"^(a+)+(?!b)c$\" gave up: match limit exceeded");
+    assert_eq!(pattern.matches(&subject), Err(failed));
     assert!(start.elapsed() < std::time::Duration::from_secs(2));
 }
 
@@ -127,7 +159,7 @@ fn a_hostile_subject_does_not_stall_pcre() {
 fn later_matches_are_found_from_a_byte() {
     for source in ["a.", "a.(?!x)"] {
         let pattern = compile(source);
-        assert_eq!(pattern.matches_from(b"abac", 1).unwrap().range(0), Some(2..4), "{source}");
-        assert_eq!(pattern.matches_from(b"abac", 9), None, "{source}");
+        assert_eq!(pattern.matches_from(b"abac", 1).unwrap().unwrap().range(0), Some(2..4), "{source}");
+        assert_eq!(pattern.matches_from(b"abac", 9), Ok(None), "{source}");
     }
 }

@@ -3,9 +3,9 @@
 //! Owns: names of candidates, with roots and aliases.
 //! Driven by: the walk, before the action.
 
+use weir_http::uri::is_unsafe;
 use weir_plan::TryFiles;
 
-use super::names::climbs;
 use crate::eval::render;
 use crate::exchange::Exchange;
 use crate::files::open;
@@ -27,7 +27,7 @@ pub(crate) fn first_candidate(exchange: &mut Exchange, tries: &TryFiles) -> Opti
         if *is_folder && candidate.last() == Some(&b'/') {
             candidate.pop();
         }
-        if climbs(&candidate) {
+        if is_unsafe(&candidate) {
             continue;
         }
         let cut = cut_by_alias(exchange, &candidate);
@@ -36,7 +36,7 @@ pub(crate) fn first_candidate(exchange: &mut Exchange, tries: &TryFiles) -> Opti
             name.push(b'/');
         }
         name.extend_from_slice(&candidate[cut..]);
-        if climbs(&candidate[cut..]) || !is_there(exchange, &name, *is_folder) {
+        if is_unsafe(&candidate[cut..]) || !is_there(exchange, &name, *is_folder) {
             continue;
         }
         found = Some(path_of(exchange, &candidate, cut, *is_folder));

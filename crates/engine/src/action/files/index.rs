@@ -92,8 +92,13 @@ fn enter(exchange: &mut Exchange, installed: &Installed, index: &[u8]) -> Index 
     path.extend_from_slice(index);
     let route = installed.plan.route(exchange.route);
     if exchange.redirects < IN_PLACE && !route.features.intersects(RouteFeatures::BEFORE_ACTION) {
+        // Where a pattern gives up, the search that follows meets the same.
         let found = installed.plan.find(installed.plan.site(exchange.site), &path);
-        if found.route == exchange.route && found.matches.is_empty() && !found.redirect_slash {
+        if let Ok(found) = found
+            && found.route == exchange.route
+            && found.matches.is_empty()
+            && !found.redirect_slash
+        {
             exchange.redirects += 1;
             exchange.matched = found.matched_len;
             exchange.request.path = path;

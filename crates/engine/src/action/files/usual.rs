@@ -33,6 +33,7 @@ pub(super) fn applies(exchange: &Exchange) -> bool {
         && exchange.redirect_fields.is_empty()
         && exchange.captured.wanted.is_empty()
         && exchange.limit_rate.is_none()
+        && !exchange.slots.in_doubt()
 }
 
 /// Begins the answer with the lines of an earlier one, or keeps its own for later ones.

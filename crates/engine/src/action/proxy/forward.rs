@@ -110,6 +110,10 @@ fn run_rules(exchange: &mut Exchange, program: &weir_plan::Program) -> Option<Ne
             Some(Next::Respond(respond))
         }
         Verdict::Close => Some(Next::Close),
+        Verdict::Undecided(why) => {
+            crate::exchange::errors::undecided(exchange, &why);
+            Some(Next::Status(500))
+        }
         _ => None,
     }
 }
