@@ -37,8 +37,18 @@ pub struct ClientSettings {
     /// Drop fields with invalid names instead of answering 400 (nginx `ignore_invalid_headers on`). Names that could
     /// make a message read two ways are refused all the same.
     pub ignore_invalid_headers: bool,
+    /// Of names with odd characters, which are kept otherwise, drop those that are the name of a field that decides
+    /// but for `_` in place of `-`: behind a gateway the two are one.
+    pub drop_lookalikes: bool,
+    /// How rules see paths, and how they are passed on.
+    pub paths: PathReading,
     /// Merge adjacent slashes in paths (`merge_slashes`).
     pub merge_slashes: bool,
+    /// Forward TRACE, whose answer shows what scripts are not to see, instead of refusing it with 405.
+    pub forward_trace: bool,
+    /// Where nothing says which protocols a client may change to, pass on any that it offers, not only those in use
+    /// through proxies.
+    pub forward_any_upgrade: bool,
     /// Disable Nagle's algorithm.
     pub tcp_nodelay: bool,
     /// Send heads and file bodies in full packets (TCP_CORK).
@@ -68,7 +78,11 @@ impl Default for ClientSettings {
             min_send_rate: 500,
             drop_underscores: true,
             ignore_invalid_headers: true,
+            drop_lookalikes: false,
+            paths: PathReading::Decoded,
             merge_slashes: true,
+            forward_trace: false,
+            forward_any_upgrade: false,
             tcp_nodelay: true,
             tcp_nopush: false,
             reset_timed_out: false,
@@ -76,6 +90,31 @@ impl Default for ClientSettings {
             lingering_timeout: Duration::from_secs(5),
         }
     }
+}
+
+/// What rules see of a path, and what is passed on of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathReading {
+    /// nginx's: everything is decoded and resolved; what cannot be is refused. Passed on as it was sent.
+    #[default]
+    Decoded,
+    /// Rules see dot segments resolved and unreserved characters decoded (RFC 3986 §6.2.2); passed on with dot segments
+    /// resolved, in the encoding that it was sent in.
+    Resolved,
+    /// Seen and passed on as it was sent. Danger: `/public/../admin` passes by a rule for `/admin`.
+    Raw,
+}
+
+/// Whose names Prometheus metrics have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exposition {
+    /// Weir's.
+    #[default]
+    Own,
+    /// Those of HAProxy's exporter, with its parameters, and Weir's beside them.
+    Haproxy,
 }
 
 /// How a request body is taken in.

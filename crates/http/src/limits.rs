@@ -3,6 +3,8 @@
 //! Owns: [`HeadRules`].
 //! Why: one value per listener (and per pool, for answers), built when the plan is compiled.
 
+use crate::name::HeaderId;
+
 /// What a head may measure, and which unusual names are kept.
 ///
 /// Memory cost: a connection that is sending its head may hold `head` bytes, so this times the connections that a
@@ -25,10 +27,12 @@ pub struct HeadRules {
 /// are refused whatever stands here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusualNames {
-    /// Kept and forwarded. HAProxy's way; nginx with `ignore_invalid_headers off`.
+    /// Kept and forwarded. nginx with `ignore_invalid_headers off`.
     ///
     /// Danger: CGI-like gateways read `X_User` and `X-User` as the same variable.
     Keep,
+    /// As [`UnusualNames::Keep`], without those that differ from the name of a field that decides by `_` for `-` alone.
+    DropLookalikes,
     /// Left out as if it had not been sent. nginx's default.
     #[default]
     Drop,
@@ -51,13 +55,49 @@ impl HeadRules {
     }
 
     /// Whether a field of this name, which is a token, is kept.
-    pub(crate) fn keeps(&self, name: &[u8]) -> bool {
+    #[must_use]
+    pub fn keeps(&self, name: &[u8]) -> bool {
         match self.unusual_names {
             UnusualNames::Keep => true,
+            UnusualNames::DropLookalikes => !is_lookalike(name),
             UnusualNames::Drop => crate::scan::is_plain_name(name),
             UnusualNames::DropExceptUnderscores => name.split(|&b| b == b'_').all(crate::scan::is_plain_name),
         }
     }
+}
+
+/// Names beside those in [`HeaderId`] by which proxies tell what they know of a client, and applications decide.
+const DECIDING: [&[u8]; 9] = [
+    b"true-client-ip",
+    b"x-client-ip",
+    b"x-cluster-client-ip",
+    b"cf-connecting-ip",
+    b"client-ip",
+    b"remote-addr",
+    b"x-original-url",
+    b"x-rewrite-url",
+    b"x-http-method-override",
+];
+
+/// How names of such fields begin.
+const DECIDING_PREFIXES: [&[u8]; 4] = [b"x-forwarded-", b"x-ssl-", b"ssl-client-", b"x-remote-"];
+
+/// Longest name that is looked at: no field that decides has a longer one.
+const LONGEST: usize = 64;
+
+/// Whether a name is that of a field that decides, but for underscores in place of hyphens.
+fn is_lookalike(name: &[u8]) -> bool {
+    if memchr::memchr(b'_', name).is_none() || name.len() > LONGEST {
+        return false;
+    }
+    let mut plain = [0; LONGEST];
+    for (to, &from) in plain.iter_mut().zip(name) {
+        *to = if from == b'_' { b'-' } else { from.to_ascii_lowercase() };
+    }
+    let plain = &plain[..name.len()];
+    HeaderId::of(plain) != HeaderId::Unknown
+        || DECIDING.contains(&plain)
+        || DECIDING_PREFIXES.iter().any(|prefix| plain.starts_with(prefix))
 }
 
 impl Default for HeadRules {
@@ -69,6 +109,24 @@ impl Default for HeadRules {
             head: 32 << 10,
             fields: 128,
             unusual_names: UnusualNames::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_like_others() {
+        for name in
+            ["Content_Length", "transfer_encoding", "X_Forwarded-For", "x_real_ip", "X_SSL_Client_Verify"]
+        {
+            assert!(is_lookalike(name.as_bytes()), "{name}");
+        }
+        let long = format!("X_{}", "a".repeat(LONGEST));
+        for name in ["Content-Length", "X-Forwarded-For", "api_key", "X_Forwarded", "_", &long] {
+            assert!(!is_lookalike(name.as_bytes()), "{name}");
         }
     }
 }

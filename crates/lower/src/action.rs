@@ -17,7 +17,7 @@ impl<'m> Cx<'m> {
             model::Action::Respond(respond) => plan::Action::Respond(self.respond(respond)),
             model::Action::StubStatus => plan::Action::StubStatus,
             model::Action::Stats(page) => plan::Action::Stats(Arc::new(stats_page(page))),
-            model::Action::Metrics => plan::Action::Metrics,
+            model::Action::Metrics(form) => plan::Action::Metrics(*form),
         }
     }
 

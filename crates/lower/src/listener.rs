@@ -48,6 +48,7 @@ impl<'m> Cx<'m> {
             widest.max_header_count = widest.max_header_count.max(client.max_header_count);
             widest.drop_underscores &= client.drop_underscores;
             widest.ignore_invalid_headers &= client.ignore_invalid_headers;
+            widest.drop_lookalikes &= client.drop_lookalikes;
         }
         let differs = sites.iter().filter_map(site).any(|client| !same_heads(client, first));
         differs.then(|| Arc::new(widest))
@@ -145,7 +146,7 @@ impl<'m> Cx<'m> {
 fn same_heads(a: &ClientSettings, b: &ClientSettings) -> bool {
     let rules = |client: &ClientSettings| {
         let limits = (client.max_header_line, client.max_headers, client.max_header_count);
-        (limits, client.drop_underscores, client.ignore_invalid_headers)
+        (limits, client.drop_underscores, client.ignore_invalid_headers, client.drop_lookalikes)
     };
     rules(a) == rules(b)
 }

@@ -25,7 +25,7 @@ pub enum Action {
     /// HAProxy's statistics page.
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
-    Metrics,
+    Metrics(weir_expr::settings::Exposition),
 }
 
 /// HTTP to a pool or to a computed address.

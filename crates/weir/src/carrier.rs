@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use weir_control::snapshot::Snapshot;
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
+use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 
 use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
@@ -144,7 +145,7 @@ impl Pages for AdminPages {
         crate::pages::stats(page, request, snapshot)
     }
 
-    fn metrics(&self, snapshot: &Snapshot) -> Page {
-        crate::pages::metrics(snapshot)
+    fn metrics(&self, form: Exposition, target: &[u8], snapshot: &Snapshot) -> Page {
+        crate::pages::metrics(form, target, snapshot)
     }
 }

@@ -7,11 +7,15 @@
 use weir_admin::{Request, metrics as prometheus, stats as haproxy};
 use weir_control::snapshot::Snapshot;
 use weir_engine::{Page, PageRequest};
+use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 
 /// Prometheus exposition.
-pub(crate) fn metrics(snapshot: &Snapshot) -> Page {
-    page(prometheus::page(snapshot))
+pub(crate) fn metrics(form: Exposition, target: &[u8], snapshot: &Snapshot) -> Page {
+    page(match form {
+        Exposition::Own => prometheus::page(snapshot),
+        Exposition::Haproxy => haproxy::exposition::page(snapshot, target),
+    })
 }
 
 /// HAProxy's statistics page: HTML, or CSV and JSON behind `;csv` and `;json`.

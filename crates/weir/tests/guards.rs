@@ -101,6 +101,85 @@ both_drivers! {
         let _ = origin.take_failures();
     }
 
+    fn haproxys_rules_see_one_spelling_and_servers_get_the_clients(io: Io) {
+        let origin = Origin::script(|c| c.keep_answering(200, &[], "reached"));
+        let start = |option: &str| {
+            Proxy::haproxy(&format!(
+                "defaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+                 frontend f\n bind 127.0.0.1:{{port}}\n {option}\n http-request deny if {{ path_beg /admin }}\n\
+                 http-request deny if {{ url_beg /hidden }} or {{ base_sub /inner/ }}\n\
+                 http-request replace-path ^/old/(.*) /new/\\1\n\
+                 default_backend b\nbackend b\n server s {origin}\n"
+            ))
+            .io(io)
+            .start()
+        };
+        let proxy = start("");
+        for target in ["/admin", "/pub/../admin", "/%61dmin", "/pub/%2e%2e/admin", "/pub/.%2E/%61%64min", "/./admin",
+            "/../../admin", "/pub/./../admin?x", "/%68idden", "/x/../hidden?y", "/a/inner/b", "/a/%69nner/b"] {
+            assert_eq!(status(&proxy, target), 403, "{target}");
+        }
+        assert!(origin.requests().is_empty(), "{:?}", origin.requests());
+        let mut client = Client::connect(&proxy);
+        let forwarded = [
+            // What is signed stays as it was signed.
+            ("/a%2fb/%7euser/x%20y/%C3%a4?sig=%2F%61/../b", "/a%2fb/%7euser/x%20y/%C3%a4?sig=%2F%61/../b"),
+            ("/a/../b%2fc/./%64?x", "/b%2fc/%64?x"),
+            ("/100%/a%zz%", "/100%/a%zz%"),
+            ("//a//b", "//a//b"),
+            ("/pub/..%2fadmin", "/pub/..%2fadmin"),
+            ("/%6fld/a%2fb", "/new/a%2fb"),
+        ];
+        for (target, expected) in forwarded {
+            client.get(target).expect_status(200);
+            let line = origin.requests().last().map(|request| request.line().to_owned()).unwrap_or_default();
+            assert_eq!(line, format!("GET {expected}"), "{target}");
+        }
+        for option in ["option accept-invalid-http-request", "option accept-unsafe-violations-in-http-request"] {
+            let raw = start(option);
+            assert_eq!((status(&raw, "/admin"), status(&raw, "/pub/../admin")), (403, 200), "{option}");
+            let line = origin.requests().last().map(|request| request.line().to_owned()).unwrap_or_default();
+            assert_eq!(line, "GET /pub/../admin");
+        }
+    }
+
+    fn haproxys_servers_are_not_shown_what_nobody_asked_for(io: Io) {
+        let origin = Origin::script(|c| c.keep_answering(200, &[], "reached"));
+        let start = |option: &str| {
+            Proxy::haproxy(&format!(
+                "defaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+                 frontend f\n bind 127.0.0.1:{{port}}\n {option}\n\
+                 default_backend b\nbackend b\n server s {origin}\n"
+            ))
+            .io(io)
+            .start()
+        };
+        let hostile = "Host: a\r\nX_Forwarded_For: 1.2.3.4\r\nContent_Length: 5\r\nx_real-ip: 1\r\nTransfer_Encoding: \
+                       chunked\r\nX_SSL_Client_Verify: SUCCESS\r\napi_key: k\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n";
+        let seen = |proxy: &Running, method: &str| {
+            let mut client = Client::connect(proxy);
+            client.send(format!("{method} / HTTP/1.1\r\n{hostile}"));
+            let status = client.read().status;
+            (status, origin.requests().last().map(|request| request.head.to_ascii_lowercase()).unwrap_or_default())
+        };
+        let (status, head) = seen(&start(""), "GET");
+        assert_eq!(status, 200);
+        assert!(head.contains("api_key: k"), "{head}");
+        for name in ["forwarded", "content", "real", "transfer", "ssl", "upgrade"] {
+            assert!(!head.contains(name), "{name}: {head}");
+        }
+        let before = origin.requests().len();
+        assert_eq!(seen(&start(""), "TRACE").0, 405);
+        assert_eq!(origin.requests().len(), before);
+        // Who needs them says so.
+        let (_, head) = seen(&start("option http-restrict-req-hdr-names preserve"), "GET");
+        assert!(head.contains("x_forwarded_for: 1.2.3.4") && !head.contains("upgrade"), "{head}");
+        let (status, head) = seen(&start("option accept-invalid-http-request"), "TRACE");
+        assert_eq!(status, 200);
+        assert!(head.contains("content_length: 5") && head.contains("upgrade: other"), "{head}");
+        let _ = origin.take_failures();
+    }
+
     fn bytes_that_are_no_utf_8_lead_past_no_pattern(io: Io) {
         let proxy = Proxy::nginx(
             r#"worker_processes 1; events {} http { access_log off; server { listen 127.0.0.1:{port};

@@ -228,6 +228,46 @@ both_drivers! {
         }
     }
 
+    fn metrics_have_the_names_and_labels_of_its_exporter(io: Io) {
+        let origin = Origin::named("a", "x");
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n http-request use-service prometheus-exporter if {{ path /metrics }}\n \
+             default_backend b\nbackend b\n server up {origin}\n server out {origin} disabled\n"
+        );
+        let [ours, theirs] = both(io, &text);
+        let series = |proxy: &Running, query: &str| -> std::collections::BTreeSet<String> {
+            Client::connect(proxy).get("/").expect_status(200);
+            let text = Client::connect(proxy).get(&format!("/metrics{query}")).expect_status(200).text();
+            let lines = text.lines().filter(|line| line.starts_with("haproxy_"));
+            lines.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned())).collect()
+        };
+        for query in ["", "?scope=frontend&scope=server", "?scope=server&no-maint", "?scope=global", "?scope="] {
+            let (mine, known) = (series(&ours, query), series(&theirs, query));
+            let invented: Vec<&String> =
+                mine.difference(&known).filter(|name| !name.starts_with("haproxy_process_build_info")).collect();
+            assert!(invented.is_empty(), "{query}: {invented:?}");
+            // Of the process those that Weir has nothing like are left out; of all else nothing is.
+            let missing: Vec<&String> =
+                known.difference(&mine).filter(|name| !name.starts_with("haproxy_process_")).collect();
+            assert!(missing.is_empty(), "{query}: {missing:?}");
+        }
+        let value = |proxy: &Running, name: &str| {
+            let text = Client::connect(proxy).get("/metrics").text();
+            text.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned())).unwrap_or_default()
+        };
+        for name in [
+            "haproxy_server_status{proxy=\"b\",server=\"out\",state=\"MAINT\"}",
+            "haproxy_server_status{proxy=\"b\",server=\"up\",state=\"UP\"}",
+            "haproxy_backend_status{proxy=\"b\",state=\"UP\"}",
+            "haproxy_backend_active_servers{proxy=\"b\"}",
+            "haproxy_backend_http_responses_total{proxy=\"b\",code=\"2xx\"}",
+        ] {
+            assert_eq!(value(&ours, name), value(&theirs, name), "{name}");
+        }
+        assert_eq!(Client::connect(&ours).get("/metrics?scope=nonsense").status, 400);
+        assert!(Client::connect(&ours).get("/metrics").text().contains("weir_"));
+    }
+
     fn tcp_rules_turn_clients_away(io: Io) {
         let origin = Origin::named("a", "x");
         let text = format!(

@@ -9,6 +9,7 @@
 
 mod columns;
 mod csv;
+pub mod exposition;
 #[cfg(test)]
 mod fixtures;
 mod html;

@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 
 use weir_control::snapshot::{Connections, Snapshot};
+use weir_expr::settings::Exposition;
 use weir_http::{HeaderId, Method};
 use weir_plan::StatsPage;
 
@@ -45,9 +46,13 @@ pub(crate) async fn stats<D: Downstream>(
 }
 
 /// Prometheus' text.
-pub(crate) async fn metrics<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next<Infallible> {
+pub(crate) async fn metrics<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    form: Exposition,
+) -> Next<Infallible> {
     let snapshot = taken(exchange);
-    let page = exchange.worker.shared.pages.metrics(&snapshot);
+    let page = exchange.worker.shared.pages.metrics(form, &exchange.request.target, &snapshot);
     answer(exchange, down, page).await
 }
 

@@ -304,8 +304,10 @@ fn set_target(exchange: &mut Exchange, raw_path: Vec<u8>, query: Option<Vec<u8>>
     if !raw_path.starts_with(b"/") && raw_path != b"*" {
         return Flow::Done(Verdict::Failed);
     }
-    let merge = exchange.site_if_any().is_some_and(|site| site.client.merge_slashes);
-    if exchange.set_raw_path(&raw_path, merge).is_err() {
+    let client = exchange.site_if_any().map(|site| &site.client);
+    let (reading, merge) =
+        client.map_or_else(Default::default, |client| (client.paths, client.merge_slashes));
+    if exchange.set_raw_path(&raw_path, reading, merge).is_err() {
         return Flow::Done(Verdict::Failed);
     }
     if let Some(query) = query {
@@ -321,7 +323,8 @@ fn replace_target(
     with: &weir_plan::Template,
 ) -> Result<Flow, MatchFailed> {
     let request = &exchange.request;
-    let mut subject = request.raw_path.clone();
+    // As rules see it, or another spelling would pass by this one.
+    let mut subject = request.path.clone();
     if part != TargetPart::Path && !request.query.is_empty() {
         subject.push(b'?');
         subject.extend_from_slice(&request.query);

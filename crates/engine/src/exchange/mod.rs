@@ -38,12 +38,14 @@ pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};
 pub(crate) use slots::{Slots, Value};
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use weir_expr::settings::PathReading;
 use weir_http::uri::{self, UriError};
 use weir_plan::{
     Action, Cause, HeaderEdit, Manner, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx, TcpIx, TcpService,
@@ -451,22 +453,32 @@ impl Exchange {
         })
     }
 
-    /// Sets the path as received: normalises it into `path`, with adjacent slashes merged if so asked, and remembers
-    /// that upstream can have it unchanged.
+    /// Sets the path as received: what rules see of it into `path`, what upstream can have into `raw_path`, both as
+    /// the settings say.
     ///
     /// # Errors
     /// The path cannot be decoded or climbs above the root.
-    pub(crate) fn set_raw_path(&mut self, raw: &[u8], merge: bool) -> Result<(), UriError> {
+    pub(crate) fn set_raw_path(
+        &mut self,
+        raw: &[u8],
+        reading: PathReading,
+        merge_slashes: bool,
+    ) -> Result<(), UriError> {
         let request = &mut self.request;
+        let resolved = match reading {
+            PathReading::Resolved => uri::resolve_dots(raw),
+            PathReading::Decoded | PathReading::Raw => Cow::Borrowed(raw),
+        };
+        let raw = &*resolved;
         let mut path = std::mem::take(&mut request.path);
-        if raw == b"*" {
-            path.clear();
-            path.push(b'*');
-        } else {
-            let mut scratch = Vec::new();
-            let normal = uri::normalize(raw, merge, &mut scratch)?;
-            path.clear();
-            path.extend_from_slice(normal);
+        path.clear();
+        match reading {
+            PathReading::Decoded if raw != b"*" => {
+                let mut scratch = Vec::new();
+                path.extend_from_slice(uri::normalize(raw, merge_slashes, &mut scratch)?);
+            }
+            PathReading::Resolved => path.extend_from_slice(&uri::decode_unreserved(raw)),
+            PathReading::Decoded | PathReading::Raw => path.extend_from_slice(raw),
         }
         request.path = path;
         if request.raw_path != raw {

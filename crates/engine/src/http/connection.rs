@@ -299,6 +299,7 @@ pub(crate) fn head_rules(settings: &ClientSettings) -> HeadRules {
         head: (settings.max_headers + settings.max_request_line) as usize,
         fields: settings.max_header_count as usize,
         unusual_names: match (settings.ignore_invalid_headers, settings.drop_underscores) {
+            (false, false) if settings.drop_lookalikes => UnusualNames::DropLookalikes,
             (false, false) => UnusualNames::Keep,
             (_, false) => UnusualNames::DropExceptUnderscores,
             (_, true) => UnusualNames::Drop,
@@ -355,8 +356,8 @@ fn take_request(
     if heads_differ {
         apply_head_rules(exchange, default)?;
     }
-    // nginx refuses TRACE everywhere: what it would show (cookies, credentials) is nothing for scripts. HAProxy forwards it.
-    let traced = method == weir_http::Method::Trace && exchange.site().manner == weir_plan::Manner::Nginx;
+    // What TRACE would show (cookies, credentials, fields that this proxy adds) is nothing for scripts.
+    let traced = method == weir_http::Method::Trace && !exchange.site().client.forward_trace;
     if method == weir_http::Method::Connect || traced {
         return Err(405);
     }
@@ -368,8 +369,9 @@ fn take_request(
     }
     let raw = h1.conn.request().path().to_vec();
     // Paths are read before the site is known: as in nginx the default site says how.
-    let merge_slashes = exchange.installed.plan.site(default).client.merge_slashes;
-    exchange.set_raw_path(&raw, merge_slashes).map_err(|error| error.status())?;
+    let client = &exchange.installed.plan.site(default).client;
+    let (reading, merge_slashes) = (client.paths, client.merge_slashes);
+    exchange.set_raw_path(&raw, reading, merge_slashes).map_err(|error| error.status())?;
     h1.conn.begin_body();
     Ok(())
 }
@@ -394,13 +396,7 @@ fn apply_head_rules(exchange: &mut Exchange, default: SiteIx) -> Result<(), u16>
     }
     let mut rules = before;
     fields.retain(|field| {
-        let keep = match head_rules(rules).unusual_names {
-            UnusualNames::Keep => true,
-            UnusualNames::Drop => weir_http::scan::is_plain_name(field.name),
-            UnusualNames::DropExceptUnderscores => {
-                field.name.split(|&b| b == b'_').all(weir_http::scan::is_plain_name)
-            }
-        };
+        let keep = head_rules(rules).keeps(field.name);
         if field.id == weir_http::HeaderId::Host {
             rules = after;
         }

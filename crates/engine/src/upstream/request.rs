@@ -48,6 +48,9 @@ pub(crate) fn asks(exchange: &Exchange, proxy: &Proxy) -> Asked {
         }
     }
     upgrade &= proxy.http_1_1;
+    if upgrade && proxy.head.upgrade.is_none() {
+        upgrade = !offered(exchange, proxy).is_empty();
+    }
     Asked { upgrade, close: (close || !proxy.http_1_1) && !upgrade }
 }
 
@@ -179,15 +182,25 @@ pub(crate) fn write(
     exchange.slots.take_doubt().map_or(Ok(()), |why| Err(why.to_string().into()))
 }
 
+/// Protocols that are in use through proxies: WebSocket, Docker's `attach` and `exec`, Kubernetes' `exec` and
+/// `port-forward`, and proxying over HTTP (RFC 9298, RFC 9484).
+const IN_USE: [&[u8]; 5] = [b"websocket", b"tcp", b"spdy", b"connect-udp", b"connect-ip"];
+
 /// The protocols that the endpoint may change to, as a list: what the client or the configuration names, without the
-/// versions of HTTP itself, which nobody between would check.
+/// versions of HTTP itself, which nobody between would check. Of what the client alone names, what is in use, unless the
+/// site passes on any.
 fn offered(exchange: &Exchange, proxy: &Proxy) -> Vec<u8> {
     let mut value = Vec::new();
     match &proxy.head.upgrade {
         Some(template) => render(exchange, template, &mut value),
         None => drop(exchange.request.fields.join(HeaderId::Upgrade, b", ", &mut value)),
     }
-    passable_upgrades(&value).collect::<Vec<_>>().join(b", ".as_slice())
+    let any = proxy.head.upgrade.is_some() || exchange.site().client.forward_any_upgrade;
+    let known = |protocol: &&[u8]| {
+        let name = protocol.split(|&b| b == b'/').next().unwrap_or_default();
+        any || IN_USE.iter().any(|other| name.eq_ignore_ascii_case(other))
+    };
+    passable_upgrades(&value).filter(known).collect::<Vec<_>>().join(b", ".as_slice())
 }
 
 /// Whether a 101 changes to a protocol that was offered (RFC 9110 §7.8).

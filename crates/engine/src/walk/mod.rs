@@ -362,7 +362,9 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
         }
         Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await.wrap(Later::never),
         Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await.wrap(Later::never),
-        Action::Metrics => Box::pin(action::status::metrics(exchange, down)).await.wrap(Later::never),
+        Action::Metrics(form) => {
+            Box::pin(action::status::metrics(exchange, down, *form)).await.wrap(Later::never)
+        }
     }
 }
 

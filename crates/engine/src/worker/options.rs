@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use weir_control::snapshot::Snapshot;
+use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 use weir_rt::IoChoice;
 
@@ -15,8 +16,8 @@ pub trait Pages: Send + Sync {
     /// Answers a request for HAProxy's statistics page.
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
 
-    /// Prometheus exposition.
-    fn metrics(&self, snapshot: &Snapshot) -> Page;
+    /// Prometheus exposition, for a path with query as received.
+    fn metrics(&self, form: Exposition, target: &[u8], snapshot: &Snapshot) -> Page;
 }
 
 /// A request for a page.

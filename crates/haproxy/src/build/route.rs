@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_expr::settings::{BodySettings, Cause, ClientSettings, KeepAliveMode};
+use weir_expr::settings::{BodySettings, Cause, ClientSettings, Exposition, KeepAliveMode};
 use weir_model::{
     Access, AccessLog, Action, Condition, EditKind, HeaderEdit, Manner, Op, Proxy as ProxyAction,
     ProxyTarget, Respond, RespondBody, Route, RouteId, RouteMatch, Site, SiteId, StatsPage, Subject,
@@ -131,7 +131,11 @@ impl<'a> Front<'a> {
 
     fn program(&mut self, context: &mut Context<'a>, proxy: &'a Proxy, read: Vec<Read>) -> Vec<Op> {
         if read.iter().any(|rule| matches!(rule.deed, Deed::Metrics)) && self.metrics.is_none() {
-            let route = self.route(format!("{}: metrics", self.proxy.name.text), self.proxy, Action::Metrics);
+            let route = self.route(
+                format!("{}: metrics", self.proxy.name.text),
+                self.proxy,
+                Action::Metrics(Exposition::Haproxy),
+            );
             self.metrics = Some(context.model.add_route(route));
         }
         let metrics = self.metrics;

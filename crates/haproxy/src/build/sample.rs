@@ -180,12 +180,13 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
     };
     let literal = |text: &str| Ok(Template::literal(text));
     let var = match name {
-        "path" => Var::RawPath,
-        "pathq" => return joined(&[Var::RawPath, Var::IsArgs, Var::Query]),
+        // The path as the site reads it, not as it was sent: another spelling passes by no rule.
+        "path" => Var::Path,
+        "pathq" | "url" => return joined(&[Var::Path, Var::IsArgs, Var::Query]),
         "query" => Var::Query,
-        "url" | "capture.req.uri" => Var::Target,
-        "base" => return joined(&[Var::Header("host".into()), Var::RawPath]),
-        "baseq" => return joined(&[Var::Header("host".into()), Var::RawPath, Var::IsArgs, Var::Query]),
+        "capture.req.uri" => Var::Target,
+        "base" => return joined(&[Var::Header("host".into()), Var::Path]),
+        "baseq" => return joined(&[Var::Header("host".into()), Var::Path, Var::IsArgs, Var::Query]),
         "method" | "capture.req.method" => Var::Method,
         "capture.req.ver" => Var::Protocol,
         "src" | "fc_src" => Var::ClientAddr,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_expr::settings::{
-    BodySettings, ClientAbort, ClientSettings, GzipProxied, GzipSettings, Redispatch, RetrySettings,
-    UpstreamSettings,
+    BodySettings, ClientAbort, ClientSettings, GzipProxied, GzipSettings, PathReading, Redispatch,
+    RetrySettings, UpstreamSettings,
 };
 use weir_model::{ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
 
@@ -21,6 +21,11 @@ pub(super) fn client_settings(proxy: &Proxy) -> ClientSettings {
     let settings = &proxy.settings;
     let client = settings.timeout("client").unwrap_or(UNSET);
     let header = settings.timeout("http-request").unwrap_or(client);
+    let lax = ["accept-invalid-http-request", "accept-unsafe-violations-in-http-request"]
+        .iter()
+        .any(|option| settings.flag(option));
+    // `preserve`, written out, keeps what looks like other fields, too.
+    let preserves = settings.flags.get("drop-odd-names") == Some(&false);
     ClientSettings {
         header_timeout: header,
         // tune.bufsize less tune.maxrewrite bounds a head in HAProxy.
@@ -36,7 +41,11 @@ pub(super) fn client_settings(proxy: &Proxy) -> ClientSettings {
         min_send_rate: settings.min_send_rate.unwrap_or(ClientSettings::default().min_send_rate),
         drop_underscores: settings.flag("drop-odd-names"),
         ignore_invalid_headers: false,
+        drop_lookalikes: !preserves && !lax,
+        paths: if lax { PathReading::Raw } else { PathReading::Resolved },
         merge_slashes: false,
+        forward_trace: lax,
+        forward_any_upgrade: lax,
         ..ClientSettings::default()
     }
 }

@@ -274,8 +274,8 @@ pub(super) const WORDS: &[Keyword] = &[
         DF,
         (0, 0),
         "off",
-        "Lets malformed requests pass.",
-        Tuning("malformed requests are always refused"),
+        "Passes paths, TRACE and upgrades on as they came; malformed requests are refused all the same.",
+        Proxy(take::flag),
     ),
     word(
         "option accept-invalid-http-response",
@@ -290,8 +290,8 @@ pub(super) const WORDS: &[Keyword] = &[
         DF,
         (0, 0),
         "off",
-        "Lets dangerous requests pass.",
-        Tuning("malformed requests are always refused"),
+        "Passes paths, TRACE and upgrades on as they came; malformed requests are refused all the same.",
+        Proxy(take::flag),
     ),
     word(
         "option accept-unsafe-violations-in-http-response",

@@ -6,6 +6,8 @@
 pub mod escape;
 pub mod normalize;
 pub mod query;
+pub mod resolve;
 
 pub use escape::{Escape, escape, unescape};
 pub use normalize::{UriError, internal_target, is_unsafe, normalize};
+pub use resolve::{decode_unreserved, resolve_dots};

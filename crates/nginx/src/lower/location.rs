@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::Exposition;
 use weir_model::{
     Action, ErrorPage, ErrorTarget, ProxyTarget, Route, RouteId, RouteMatch, StaticFiles, Template, TryFiles,
     TryLast,
@@ -309,7 +310,7 @@ pub(crate) fn route(
     let action = match &place.action {
         None => Action::Static,
         Some(ActionSpec::StubStatus) => Action::StubStatus,
-        Some(ActionSpec::Metrics) => Action::Metrics,
+        Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, s, place, spec),
         Some(ActionSpec::FastCgi(target)) => fastcgi::action(lo, s, target),
     };
