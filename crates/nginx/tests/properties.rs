@@ -110,7 +110,8 @@ proptest! {
 
     #[test]
     fn cipher_strings_never_panic(text in ".{0,60}") {
-        weir_nginx::fuzzing::cipher_string(&text);
+        let text = text.replace(|c: char| !c.is_alphanumeric() && !":!+-@=".contains(c), "");
+        weir_nginx::fuzzing::config(format!("http {{ server {{ ssl_ciphers \"{text}\"; }} }}").as_bytes());
     }
 }
 

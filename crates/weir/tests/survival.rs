@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use weir_control::snapshot::{EndpointState, Snapshot};
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFiles, Page, PageRequest, Pages, Socket};
+use weir_expr::settings::Exposition;
 use weir_plan::{Plan, StatsPage};
 use weir_testkit::{Address as _, Client, Io, Origin, Port, Proxy, Request, both_drivers, eventually};
 
@@ -21,7 +22,7 @@ impl Pages for NoPages {
         unreachable!("no route here has this page")
     }
 
-    fn metrics(&self, _: &Snapshot) -> Page {
+    fn metrics(&self, _: Exposition, _: &[u8], _: &Snapshot) -> Page {
         unreachable!("no route here has this page")
     }
 }
