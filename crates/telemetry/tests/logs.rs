@@ -256,6 +256,7 @@ fn a_writer_goes_on_when_it_panicked() {
     let mut buffer = LogBuffer::new(hub.target(file(&path)).unwrap(), BufferOptions::default());
     assert!(hub.target(file(&dir.path().join("panic"))).is_err());
     put(&mut buffer, "after");
+    buffer.flush();
     assert!(hub.flush(SOON));
     assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
     assert_eq!(notices.lock().unwrap().len(), 1, "it is told");
