@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use weir_control::snapshot::Snapshot;
 use weir_control::{EndpointKey, ListenerId, PoolId};
+use weir_expr::settings::Exposition;
 use weir_http::Method;
 use weir_plan::{Address, BalanceKey, Endpoint, Plan, Pool, Reuse, StatsPage, UpstreamKeepalive};
 use weir_policy::pool::{Balance, EndpointConfig, PoolConfig, PoolOptions};
@@ -32,7 +33,7 @@ impl Pages for NoPages {
         Page { status: 404, headers: Vec::new(), body: Vec::new() }
     }
 
-    fn metrics(&self, _: &Snapshot) -> Page {
+    fn metrics(&self, _: Exposition, _: &[u8], _: &Snapshot) -> Page {
         Page { status: 404, headers: Vec::new(), body: Vec::new() }
     }
 }
@@ -119,5 +120,6 @@ fn reach() -> Reach<'static> {
         host: None,
         send_proxy: None,
         reuse: true,
+        spoken: 0,
     }
 }

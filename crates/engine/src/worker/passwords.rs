@@ -316,7 +316,8 @@ mod tests {
 
     #[test]
     fn the_queue_is_bounded_for_all_and_for_each() {
-        let passwords = Passwords { most_threads: 0, ..Passwords::default() };
+        let mut passwords = Passwords::default();
+        passwords.most_threads = 0;
         let full = |user: &str| asked(&passwords, user, "x", true).is_none();
         assert!(full("ann"), "without a thread nobody waits for one");
         // As if there were one that is busy.
