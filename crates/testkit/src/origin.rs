@@ -188,13 +188,15 @@ fn accept_all(
         shared.note(|log| log.connections += 1);
         let (plan, tls, shared) = (Arc::clone(plan), tls.cloned(), Arc::clone(shared));
         std::thread::spawn(move || {
-            let (outcome, _open_until_noted) = match plan.of(nth) {
+            let (outcome, wire) = match plan.of(nth) {
                 Some(script) => serve(script, tcp, tls, &shared),
                 None => {
                     let why = format!("connection {} was not expected", nth + 1);
                     (Outcome::Failed(why), Wire::plain(tcp).ok())
                 }
             };
+            // Who waits for the end of a script finds its connection closed; a failure is noted before its peer can see the end.
+            let _open_until_noted = wire.filter(|_| !matches!(outcome, Outcome::Done));
             shared.note(|log| match outcome {
                 Outcome::Done => log.completed += 1,
                 Outcome::Idle => {}

@@ -228,6 +228,9 @@ fn parse_head(head: &str) -> Result<Response, ReadError> {
         return Err(bad("not a version"));
     }
     let (code, reason) = rest.split_once(' ').ok_or_else(|| bad("no space after the status"))?;
+    if reason.contains('\n') {
+        return Err(bad("a line feed in the status line"));
+    }
     if code.len() != 3 || !code.bytes().all(|b| b.is_ascii_digit()) {
         return Err(bad("not a status"));
     }
