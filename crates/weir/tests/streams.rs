@@ -148,12 +148,12 @@ both_drivers! {
         client.half_close();
         client.expect_closed();
         for word in ["port2", "port3"] {
-            Client::connect(&proxy.port_of(word)).expect_closed();
+            Client::connect(proxy.port_of(word)).expect_closed();
         }
-        assert_eq!(Client::connect(&proxy.port_of("port4")).read_to_end().0, b"127.0.0.1");
+        assert_eq!(Client::connect(proxy.port_of("port4")).read_to_end().0, b"127.0.0.1");
         let end = "|echo.test\n";
         let all = proxy.wait_for_file("all", end);
-        let line = all.lines().find(|line| line.ends_with("|echo.test") && line.contains("|200|")).unwrap();
+        let line = all.lines().find(|line| line.ends_with("|echo.test") && line.contains("|200|")).expect("a line of the test page");
         assert_eq!(line.matches('|').count(), STREAM_VARIABLES.matches('|').count(), "{line}");
         let short = proxy.wait_for_file("short", "200 TCP 9 4 echo.test");
         let of = format!("200 TCP 9 4 echo.test 127.0.0.1:{}", echo.port());

@@ -299,7 +299,7 @@ fn process(text: &mut Text<'_>, snapshot: &Snapshot) {
     let compressed =
         |part: usize| snapshot.sites.iter().map(|site| site.front.compression[part]).sum::<u64>();
     let handshakes = tls.full + tls.resumed;
-    let reused = if handshakes == 0 { 0 } else { tls.resumed * 100 / handshakes };
+    let reused = (tls.resumed * 100).checked_div(handshakes).unwrap_or(0);
     let listeners = snapshot.listeners.len() as u64;
     let gauges: &[(&str, &str, u64)] = &[
         ("nbthread", "Workers", u64::from(process.workers)),

@@ -61,7 +61,7 @@ fn plan(sockets: &[&Path]) -> Plan {
     let endpoint = |path: &&Path| Endpoint {
         key: EndpointKey::of(id, &name(path)),
         name: name(path).into(),
-        address: Some(Address::Unix(path.to_path_buf().into())),
+        address: Some(Address::Unix(path.to_path_buf())),
         host: None,
         max_queue: None,
         tls: None,
