@@ -89,9 +89,8 @@ fn lower(mut compiled: Compiled, launch: &Launch, store: &Store) -> Compiled {
     compiled
 }
 
-/// Compiles; if names were asked for, looks them all up at once with `look_up` and compiles again.
-///
-/// The two passes cost milliseconds, and make the time of name look-ups one bound for all of them.
+/// Compiles. Names that the configuration needs addresses of are looked up all at once with `look_up`, between reading
+/// and lowering: their time is one bound for all of them.
 pub(crate) fn compile_resolved(
     launch: &Launch,
     store: &Store,
@@ -107,13 +106,19 @@ pub(crate) fn finish(
     store: &Store,
     look_up: impl FnOnce(&Model, &[String]) -> BTreeMap<String, Vec<IpAddr>>,
 ) -> Compiled {
-    let compiled = lower(understood, launch, store);
-    let names = store.unresolved();
-    if names.is_empty() {
-        return compiled;
+    // A few directives mean one thing or another by what a name resolves to (`listen`, `set_real_ip_from`).
+    let read_with_gaps = !store.unresolved().is_empty();
+    for name in weir_lower::host_names(&understood.model) {
+        store.resolve(&name);
     }
-    store.learn(look_up(&compiled.model, &names));
-    compile(launch, store)
+    let names = store.unresolved();
+    if !names.is_empty() {
+        store.learn(look_up(&understood.model, &names));
+    }
+    let understood = if read_with_gaps { understand(launch, store) } else { understood };
+    let compiled = lower(understood, launch, store);
+    debug_assert!(store.unresolved().is_empty(), "`host_names` leaves out {:?}", store.unresolved());
+    compiled
 }
 
 /// What the command line says about the process stands above the text.
@@ -147,5 +152,51 @@ pub(crate) fn worker_count(model: &Model) -> usize {
         Workers::Count(count) => usize::from(count.max(1)),
         // Respects the affinity mask and the CPU bandwidth of the control group.
         Workers::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Sourcing;
+
+    /// A launch of the file.
+    fn launch(path: &std::path::Path) -> Launch {
+        Launch::new(Manner::Weir, Sourcing { paths: vec![path.into()], ..Sourcing::default() })
+    }
+
+    #[test]
+    fn what_was_read_is_lowered_once_its_names_are_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("haproxy.cfg");
+        let text = "defaults\n timeout client 1s\n timeout connect 1s\n timeout server 1s\n mode http\n\
+                    frontend f\n bind 127.0.0.1:18080\n default_backend b\n\
+                    backend b\n server s origin.example:80\n";
+        std::fs::write(&path, text).unwrap();
+        let compiled = compile_resolved(&launch(&path), &Store::disk(), |_, names| {
+            assert_eq!(names, ["origin.example"]);
+            // A second reading would find this.
+            std::fs::write(&path, "nonsense").unwrap();
+            [("origin.example".to_owned(), vec!["192.0.2.7".parse().unwrap()])].into()
+        });
+        assert!(compiled.is_ok(), "{:?}", compiled.diagnostics);
+        let plan = compiled.plan.unwrap();
+        let address = plan.pools[0].endpoints[0].address.as_ref().unwrap();
+        assert_eq!(address.to_string(), "192.0.2.7:80");
+    }
+
+    #[test]
+    fn names_that_decide_how_a_file_is_read_are_known_before_it_is_lowered() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nginx.conf");
+        let text = "events {}\nhttp { access_log off; server { listen 127.0.0.1:18081; \
+                    set_real_ip_from trusted.example; location / { proxy_pass http://origin.example; } } }\n";
+        std::fs::write(&path, text).unwrap();
+        let compiled = compile_resolved(&launch(&path), &Store::disk(), |_, names| {
+            assert_eq!(names, ["origin.example", "trusted.example"]);
+            names.iter().map(|name| (name.clone(), vec!["192.0.2.8".parse().unwrap()])).collect()
+        });
+        assert!(compiled.is_ok(), "{:?}", compiled.diagnostics);
+        assert!(compiled.model.routes.iter().any(|route| route.real_ip.is_some()));
     }
 }

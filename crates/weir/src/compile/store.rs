@@ -1,8 +1,8 @@
 //! What a configuration is made of outside itself: files, folders, addresses of names.
 //!
 //! Owns: [`Store`], which answers the front ends and `lower`, remembers every answer, and can replay them.
-//! Never: asks a name server by itself. Names are gathered in a first pass, looked up all at once by whoever may,
-//! and answered from that table in the second.
+//! Never: asks a name server by itself. Names are gathered, looked up all at once by whoever may, and answered from that
+//! table.
 //! Driven by: `compile`; the keeper sends a recording to the data plane, which replays it.
 //! Why: the data plane compiles the same texts to the same plan with no rights at all, and asks for nothing.
 
