@@ -7,6 +7,7 @@
 
 mod bench;
 mod build;
+mod claims;
 mod demo;
 mod deny;
 mod deps;

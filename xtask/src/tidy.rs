@@ -4,7 +4,7 @@
 //! Never: judges taste. Each rule names the file, the line and the remedy.
 //! Driven by: `cargo xtask tidy`, and by `cargo test` as an ordinary test.
 
-use crate::{build, floors};
+use crate::{build, claims, floors};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("haproxy", &["model", "expr", "diag"]),
     ("http", &[]),
     ("control", &[]),
-    ("policy", &["control"]),
+    ("policy", &["control", "expr"]),
     ("password", &[]),
     ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http"]),
@@ -155,22 +155,25 @@ fn check(root: &Path) -> Vec<String> {
         layout(&name, &dir.join("src"), &mut findings);
         for file in rust_files(&dir) {
             let text = std::fs::read_to_string(&file).unwrap_or_default();
-            let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-            source(&shown, &text, &mut findings);
+            source(&shown(root, &file), &text, &mut findings);
         }
     }
     for dir in ["examples", "docs", "scripts", ".ci"] {
         for file in files(&root.join(dir)) {
-            let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-            paths(&shown, &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
+            paths(&shown(root, &file), &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
         }
     }
     for file in documents(root) {
-        let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-        links(root, &shown, &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
+        links(root, &shown(root, &file), &std::fs::read_to_string(&file).unwrap_or_default(), &mut findings);
     }
     tests_named(root, SECURITY, &mut findings);
+    claims::check(root, &mut findings);
     findings
+}
+
+/// A file as findings name it.
+pub(crate) fn shown(root: &Path, file: &Path) -> String {
+    file.strip_prefix(root).unwrap_or(file).display().to_string()
 }
 
 /// The floors of a crate, and its circles.
@@ -332,7 +335,7 @@ fn paths(shown: &str, text: &str, findings: &mut Vec<String>) {
     }
 }
 
-fn rust_files(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn rust_files(dir: &Path) -> Vec<PathBuf> {
     files(dir).into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs")).collect()
 }
 

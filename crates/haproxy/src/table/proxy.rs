@@ -249,7 +249,14 @@ pub(super) const WORDS: &[Keyword] = &[
         "Steps at which lines are written.",
         Tuning("a line is written when an exchange ends"),
     ),
-    word("unique-id-format", DF, (1, 1), "", "Format of request identifiers.", Proxy(take::unique_id_format)),
+    word(
+        "unique-id-format",
+        DF,
+        (1, 1),
+        "",
+        "Format of request identifiers.",
+        Tuning("identifiers are 32 random hexadecimal digits"),
+    ),
     word(
         "unique-id-header",
         DF,

@@ -72,7 +72,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (2, super::MANY),
         "",
         "Lets the page change servers' states.",
-        Tuning("the page only shows; servers are changed through the admin API"),
+        Tuning("the page only shows"),
     ),
     word(
         "stats http-request",

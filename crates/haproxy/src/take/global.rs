@@ -123,15 +123,6 @@ pub(crate) fn log_send_hostname(global: &mut Global, call: &Call<'_>, findings: 
     }
 }
 
-/// `stats socket`: HAProxy's run-time commands are not built.
-pub(crate) fn stats_socket(_: &mut Global, call: &Call<'_>, findings: &mut Findings) {
-    findings.tuning(
-        call.line.span(),
-        "stats socket",
-        "HAProxy's run-time commands are not built; use Weir's admin API",
-    );
-}
-
 /// `description`.
 pub(crate) fn description(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
     global.description = Some(call.joined());

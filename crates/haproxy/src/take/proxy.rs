@@ -254,11 +254,6 @@ pub(crate) fn log_tag(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.settings.log_tag = Some(call.text(0).to_owned());
 }
 
-/// `unique-id-format`: identifiers are Weir's own, whatever the format.
-pub(crate) fn unique_id_format(_: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
-    findings.tuning(call.line.span(), "unique-id-format", "identifiers are 32 random hexadecimal digits");
-}
-
 /// `unique-id-header`.
 pub(crate) fn unique_id_header(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.settings.unique_id_header = Some(call.arguments[0].clone());

@@ -10,8 +10,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("daemon", M, Flag, "on", "Detaches from the terminal.").process(|lo, d| {
         lo.model.process.daemon = on(d);
     }),
-    Entry::one("master_process", M, Flag, "on", "Weir has one data-plane process either way; `off` also stays in the foreground's terminal session.")
-        .process(|_, _| {}),
+    Entry::one("master_process", M, Flag, "on", "Runs worker processes.")
+        .tuning("Weir has one data-plane process either way"),
     Entry::one("pid", M, Text, "/run/nginx.pid", "File that holds the process id.").process(process::pid),
     Entry::one("worker_processes", M, Text, "1", "Worker threads: a number, or `auto` for one a CPU.").process(process::workers),
     Entry::new("user", M, (1, 2), "nobody", "User and group of the data plane when started as root.").process(process::user),

@@ -1,0 +1,252 @@
+//! Claims that a configuration makes: what is accepted has somebody who reads it.
+//!
+//! Owns: the search for fields of the plan and of the shared settings that nobody reads, and for directives and keywords
+//! that are called built and lower to nothing.
+//! Never: understands Rust. A field is read where its name stands behind a dot, or where its struct is taken apart; two
+//! fields of one name stand for each other. What it finds is wrong; what it does not find may be wrong all the same.
+//! Driven by: `tidy`.
+//! Why: a setting that is parsed, carried, printed and documented, and then read by nobody, looks built to everybody
+//! but the user.
+
+use std::path::Path;
+
+use crate::tidy::{rust_files, shown};
+
+/// Fields that nobody reads, why, and what will.
+const UNREAD: &[(&str, &str)] = &[
+    // A name is looked up again while running, and endpoints are replaced: with endpoints as data.
+    ("Endpoint.resolve", "`server … resolve`: endpoints as data"),
+    ("FastCgi.keep_connection", "`fastcgi_keep_conn`: kept FastCGI connections"),
+    ("ClientSettings.tcp_nopush", "`tcp_nopush`: full packets"),
+    ("ClientSettings.reset_timed_out", "`reset_timedout_connection`: resets"),
+    ("ListenerTls.session_timeout", "`ssl_session_timeout`: lifetime of sessions"),
+    ("TlsIdentity.record_size", "`ssl_buffer_size`: size of records"),
+    ("UpstreamTlsUse.send_name", "`proxy_ssl_server_name`: SNI towards endpoints"),
+    ("PatternError.offset", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
+    ("PatternError.message", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
+];
+
+/// Words that are called built and lower to nothing, and why.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("http2", "it warns by itself until HTTP/2 is built"),
+    ("no-sslv3", "Weir never speaks it"),
+    ("no-tlsv10", "Weir never speaks it"),
+    ("no-tlsv11", "Weir never speaks it"),
+    ("init-addr", "names are looked up when a configuration is loaded: `resolvers`"),
+];
+
+/// Who reads a plan: the data plane, and the plan's own look-ups.
+const PLAN_READERS: &[&str] = &["engine", "admin", "plan"];
+/// Settings are also read by whoever compiles them, or gives a verdict by them.
+const SETTINGS_READERS: &[&str] = &["engine", "admin", "plan", "policy", "lower"];
+
+/// Files that copy, print or check what they do not act by.
+const COPIES: &[&str] =
+    &["plan/src/part.rs", "plan/src/show.rs", "plan/src/features.rs", "lower/src/check.rs"];
+
+pub(crate) fn check(root: &Path, findings: &mut Vec<String>) {
+    let plan = fields(&sources(root, "plan"));
+    let settings: Vec<Source> =
+        sources(root, "expr").into_iter().filter(|file| file.shown.contains("settings")).collect();
+    unread(&plan, &readers(root, PLAN_READERS), findings);
+    unread(&fields(&settings), &readers(root, SETTINGS_READERS), findings);
+    nginx(root, findings);
+    haproxy(root, findings);
+}
+
+/// A file without its comments and unit tests.
+struct Source {
+    shown: String,
+    text: String,
+}
+
+fn sources(root: &Path, name: &str) -> Vec<Source> {
+    let files = rust_files(&root.join("crates").join(name).join("src"));
+    files
+        .into_iter()
+        .map(|file| Source { shown: shown(root, &file), text: bare(&file) })
+        .filter(|file| !file.shown.contains("/tests"))
+        .collect()
+}
+
+fn bare(file: &Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+fn readers(root: &Path, crates: &[&str]) -> String {
+    let all = crates.iter().flat_map(|name| sources(root, name));
+    let acting = all.filter(|file| !COPIES.iter().any(|copy| file.shown.ends_with(copy)));
+    acting.map(|file| file.text).collect::<Vec<_>>().join("\n")
+}
+
+/// `(struct, field)` of every public field.
+fn fields(files: &[Source]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for file in files {
+        let mut owner = None;
+        for line in file.text.lines() {
+            let line = line.trim();
+            if let Some(rest) = line.strip_prefix("pub struct ").filter(|_| line.ends_with('{')) {
+                owner = Some(word(rest).to_owned());
+            } else if line == "}" {
+                owner = None;
+            } else if let (Some(owner), Some(rest)) = (&owner, line.strip_prefix("pub ")) {
+                let name = word(rest);
+                if rest[name.len()..].starts_with(':') {
+                    found.push((owner.clone(), name.to_owned()));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn unread(fields: &[(String, String)], readers: &str, findings: &mut Vec<String>) {
+    for (owner, field) in fields {
+        let name = format!("{owner}.{field}");
+        let excepted = UNREAD.iter().any(|(known, _)| *known == name);
+        match (is_read(owner, field, readers), excepted) {
+            (false, false) => findings.push(format!(
+                "{name}: nobody reads it; build what it promises, or remove it with what writes it"
+            )),
+            (true, true) => findings.push(format!("{name} has a reader: strike it from xtask's list")),
+            _ => {}
+        }
+    }
+}
+
+fn is_read(owner: &str, field: &str, readers: &str) -> bool {
+    behind_a_dot(field, readers) || taken_apart(owner, field, readers)
+}
+
+/// `.field` that is neither called nor assigned.
+fn behind_a_dot(field: &str, text: &str) -> bool {
+    let dotted = format!(".{field}");
+    text.match_indices(&dotted).any(|(at, _)| {
+        let rest = &text[at + dotted.len()..];
+        let ends = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let next = rest.trim_start();
+        let assigned = next.starts_with('=') && !next.starts_with("==") && !next.starts_with("=>");
+        ends && !next.starts_with('(') && !assigned
+    })
+}
+
+/// `let Owner { …, field, … } =`.
+fn taken_apart(owner: &str, field: &str, text: &str) -> bool {
+    text.split(&format!("{owner} {{")).skip(1).any(|rest| {
+        let (inside, after) = rest.split_once('}').unwrap_or_default();
+        after.trim_start().starts_with('=') && inside.split(',').any(|part| part.trim() == field)
+    })
+}
+
+fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
+
+fn nginx(root: &Path, findings: &mut Vec<String>) {
+    let tables = sources(root, "nginx").into_iter().filter(|file| file.shown.contains("/table/"));
+    let lower: String =
+        sources(root, "nginx").into_iter().filter(|f| !f.shown.contains("/table/")).map(|f| f.text).collect();
+    for table in tables {
+        for entry in table.text.split("Entry::").skip(1) {
+            let starts = ["one(", "new("].iter().any(|start| entry.starts_with(start));
+            let Some(name) = name_of(entry).filter(|_| starts) else { continue };
+            let other = [".tuning(", ".not_yet(", ".removed("].iter().any(|status| entry.contains(status));
+            if !other && !has_effect(entry, &name, &lower) {
+                without_effect("nginx", &name, findings);
+            }
+        }
+    }
+}
+
+/// The name of an entry: its first text, or the second of `concat!($prefix, "name")`.
+fn name_of(entry: &str) -> Option<String> {
+    entry.split('"').nth(1).filter(|name| !name.is_empty() && !name.contains(' ')).map(Into::into)
+}
+
+fn has_effect(entry: &str, name: &str, lower: &str) -> bool {
+    let how = [".scope(", ".place(", ".server(", ".pool(", ".stream(", ".process(", ".shared("];
+    let Some((kind, taker)) = how.iter().find_map(|how| Some((*how, entry.split_once(how)?.1))) else {
+        // Its block reads it by name.
+        return lower.contains(&format!("\"{name}\""));
+    };
+    // What is written is the first parameter for the process and for tables, the second for all others.
+    let written = usize::from(!matches!(kind, ".process(" | ".shared("));
+    let is_used = |parameters: &str| {
+        let parameter = parameters.split(',').nth(written).unwrap_or_default().trim();
+        !parameter.is_empty() && parameter != "_" && !parameter.starts_with("_:")
+    };
+    match taker.trim_start().strip_prefix('|') {
+        Some(closure) => is_used(closure.split('|').next().unwrap_or_default()),
+        None => {
+            let path = taker.split([')', ',']).next().unwrap_or_default();
+            let function = format!("fn {}(", path.trim().rsplit("::").next().unwrap_or_default());
+            // Modules may have functions of one name: one that writes suffices.
+            lower.split(&function).skip(1).any(|rest| is_used(rest.split(')').next().unwrap_or_default()))
+        }
+    }
+}
+
+fn haproxy(root: &Path, findings: &mut Vec<String>) {
+    let all = sources(root, "haproxy");
+    let text = |part: &str| -> String {
+        all.iter().filter(|file| file.shown.contains(part)).map(|file| file.text.as_str()).collect()
+    };
+    let (tables, takers, builders) = (text("/table/"), text("/take/"), text("/build/"));
+    for entry in tables.split("word(").skip(1) {
+        let Some(name) = entry.split('"').nth(1) else { continue };
+        let taker = ["Global(", "Proxy("].iter().find_map(|kind| Some(entry.split_once(kind)?.1));
+        let Some(path) = taker.and_then(|rest| rest.split(')').next()) else { continue };
+        let function = format!("fn {}(_:", path.rsplit("::").next().unwrap_or_default());
+        if takers.contains(&function) {
+            without_effect("haproxy", name, findings);
+        }
+    }
+    for entry in tables.split("parameter(").skip(1) {
+        let Some(name) = entry.split('"').nth(1) else { continue };
+        let built = entry.split(')').next().unwrap_or_default().trim_end_matches([',', '\n', ' ']);
+        let read = [&takers, &builders].iter().any(|text| text.contains(&format!("\"{name}\"")));
+        let base = name.strip_prefix("no-").unwrap_or(name);
+        if built.ends_with("Built") && !read && !builders.contains(&format!("\"{base}\"")) {
+            without_effect("haproxy", name, findings);
+        }
+    }
+}
+
+fn without_effect(language: &str, name: &str, findings: &mut Vec<String>) {
+    if !WITHOUT_EFFECT.iter().any(|(known, _)| *known == name) {
+        findings.push(format!("{language}: `{name}` is called built, and lowers to nothing"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_without_a_reader_are_found() {
+        let source = Source {
+            shown: "a.rs".into(),
+            text: "pub struct A {\n    pub read: u8,\n    pub called: u8,\n    pub set: u8,\n    pub apart: u8,\n}\n".into(),
+        };
+        let readers = "if a.read == 1 { a.called(); a.set = 2; }\nlet A { apart, .. } = a;\na.reads";
+        let mut findings = Vec::new();
+        unread(&fields(&[source]), readers, &mut findings);
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert!(findings[0].starts_with("A.called") && findings[1].starts_with("A.set"), "{findings:?}");
+    }
+
+    #[test]
+    fn words_that_lower_to_nothing_are_found() {
+        let lower =
+            "fn warns(lo: &mut Lowering<'_>, _: &mut Scope, d: &Directive) {}\nmatch name { \"read\" => {} }";
+        assert!(!has_effect("one(\"a\", H).scope(client::warns),", "a", lower));
+        assert!(!has_effect("one(\"a\", H).process(|_, _| {}),", "a", lower));
+        assert!(!has_effect("one(\"a\", H),", "a", lower));
+        assert!(has_effect("one(\"read\", H),", "read", lower));
+        assert!(has_effect("one(\"a\", H).place(|_, place, _| place.internal = true),", "a", lower));
+    }
+}
