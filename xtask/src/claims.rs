@@ -16,12 +16,6 @@ use crate::tidy::{rust_files, shown};
 const UNREAD: &[(&str, &str)] = &[
     // A name is looked up again while running, and endpoints are replaced: with endpoints as data.
     ("Endpoint.resolve", "`server … resolve`: endpoints as data"),
-    ("FastCgi.keep_connection", "`fastcgi_keep_conn`: kept FastCGI connections"),
-    ("ClientSettings.tcp_nopush", "`tcp_nopush`: full packets"),
-    ("ClientSettings.reset_timed_out", "`reset_timedout_connection`: resets"),
-    ("ListenerTls.session_timeout", "`ssl_session_timeout`: lifetime of sessions"),
-    ("TlsIdentity.record_size", "`ssl_buffer_size`: size of records"),
-    ("UpstreamTlsUse.send_name", "`proxy_ssl_server_name`: SNI towards endpoints"),
     ("PatternError.offset", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
     ("PatternError.message", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
 ];

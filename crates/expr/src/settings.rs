@@ -2,6 +2,18 @@
 //!
 //! Times are [`Duration`]s, sizes are bytes in `u64`. `None` means "no limit" unless a field says otherwise.
 
+mod conduct;
+mod files;
+mod pool;
+mod rewrite;
+mod socket;
+
+pub use conduct::*;
+pub use files::*;
+pub use pool::*;
+pub use rewrite::*;
+pub use socket::*;
+
 use std::time::Duration;
 
 use serde::Serialize;
@@ -206,10 +218,12 @@ impl Default for UpstreamSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAbort {
-    /// It ends, in the queue and on the endpoint, also where the client only said that it will send no more: what
-    /// nginx does, and HAProxy with `option abortonclose`.
+    /// It ends, in the queue and on the endpoint, also where the client only said that it will send no more (nginx).
     #[default]
     Cancel,
+    /// The same, but a client that only said so while an endpoint was at work is answered 400 (HAProxy with `option
+    /// abortonclose`).
+    Refuse,
     /// It is done to its end unless sending to the client fails (`proxy_ignore_client_abort on`).
     Ignore,
     /// It is done until there is an answer, and one under way ends with a connection that failed: HAProxy by itself.
@@ -356,6 +370,9 @@ pub enum LogEscape {
     Json,
     /// Not at all.
     None,
+    /// Bytes that would break the line, or end the place where a value stands, as `#XX` (HAProxy). Formats name their
+    /// own empty values.
+    Hash,
 }
 
 /// Severity words of error logs, in nginx's spelling and order.

@@ -187,8 +187,10 @@ variables! {
     /// Name of the endpoint chosen (HAProxy `%s`).
     EndpointName => "endpoint";
     // The response.
-    /// Status code sent (`$status`).
+    /// Status of the response in three digits; `000` while there is none (`$status`).
     Status => "status";
+    /// The same as a number; `-1` while there is none (HAProxy `%ST`, `status`).
+    StatusCode => "status_code";
     /// Bytes sent to the client (`$bytes_sent`).
     BytesSent => "bytes_sent";
     /// Bytes of body sent (`$body_bytes_sent`).

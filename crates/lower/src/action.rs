@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use weir_http::{HeadRules, UnusualNames};
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{HeadTemplate, HeaderName, HeaderSet, Secret};
 
 use crate::context::Cx;
+
+/// Most field lines of a response: many more than anybody sends.
+const RESPONSE_FIELDS: usize = 1000;
 
 impl<'m> Cx<'m> {
     pub(crate) fn action(&mut self, action: &'m model::Action) -> plan::Action {
@@ -42,6 +46,8 @@ impl<'m> Cx<'m> {
             pass_request_headers: proxy.pass_request_headers,
             pass_request_body: proxy.pass_request_body,
             body: self.optional_template(proxy.body.as_ref()),
+            retry: self.retry_policy(&proxy.settings.retry),
+            heads: response_heads(&proxy.settings),
             settings: self.upstream_settings(&proxy.settings),
             hide_headers: self.header_set(&proxy.hide_headers),
             redirects: self.redirects(&proxy.redirects),
@@ -71,6 +77,7 @@ impl<'m> Cx<'m> {
             pass_request_headers: fastcgi.pass_request_headers,
             pass_request_body: fastcgi.pass_request_body,
             keep_connection: fastcgi.keep_connection,
+            retry: self.retry_policy(&fastcgi.settings.retry),
             settings: self.upstream_settings(&fastcgi.settings),
             hide_headers: self.header_set(&fastcgi.hide_headers),
             ignore_headers: self.header_set(&fastcgi.ignore_headers),
@@ -132,10 +139,7 @@ impl<'m> Cx<'m> {
             return known;
         }
         let compiled = rewrites.iter().map(|rewrite| plan::CookieRewrite {
-            attribute: match rewrite.attribute {
-                model::CookieAttribute::Domain => plan::CookieAttribute::Domain,
-                model::CookieAttribute::Path => plan::CookieAttribute::Path,
-            },
+            attribute: rewrite.attribute,
             from: self.text_match(&rewrite.from),
             to: self.template(&rewrite.to),
         });
@@ -148,6 +152,18 @@ impl<'m> Cx<'m> {
             model::TextMatch::Prefix(prefix) => plan::TextMatch::Prefix(self.template(prefix)),
             model::TextMatch::Regex(pattern) => plan::TextMatch::Regex(self.pattern(pattern)),
         }
+    }
+}
+
+/// What the head of an endpoint's response may measure.
+fn response_heads(settings: &weir_expr::settings::UpstreamSettings) -> HeadRules {
+    let most = usize::try_from(settings.max_response_head).unwrap_or(usize::MAX);
+    HeadRules {
+        first_line: most,
+        field_line: most,
+        head: most,
+        fields: RESPONSE_FIELDS,
+        unusual_names: UnusualNames::Keep,
     }
 }
 

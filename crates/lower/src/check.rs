@@ -96,10 +96,10 @@ fn pools(cx: &mut Cx<'_>) {
 fn check_pool(cx: &mut Cx<'_>, pool: &Pool) {
     let name = &pool.name;
     if pool.endpoints.is_empty() {
-        // A HAProxy backend may be empty and then answers 503; nginx refuses such a file.
         let title = format!("pool `{name}` has no endpoint");
-        let finding = if cx.names.haproxy {
-            Diagnostic::warning("pool::empty", title).help("its requests are answered 503")
+        let finding = if pool.may_be_empty {
+            let help = format!("its requests are answered {}", pool.unavailable.none_live);
+            Diagnostic::warning("pool::empty", title).help(help)
         } else {
             Diagnostic::error("pool::empty", title).help("name at least one server")
         };
@@ -325,7 +325,7 @@ fn program(cx: &mut Cx<'_>, ops: &[Op]) {
             Op::Tarpit { respond: answer, .. } => respond(cx, answer),
             _ => {}
         }
-        let ends = matches!(op, Op::Respond(_) | Op::Close | Op::Tarpit { .. } | Op::Enter(_) | Op::Stop);
+        let ends = matches!(op, Op::Respond(_) | Op::Close(_) | Op::Tarpit { .. } | Op::Enter(_) | Op::Stop);
         if ends && at + 1 < ops.len() {
             let title = format!("{} more rules stand behind one that always ends", ops.len() - at - 1);
             cx.report(Diagnostic::warning("program::unreachable", title).help("they never run"));

@@ -16,22 +16,14 @@ impl<'m> Cx<'m> {
             root: self.template(&files.root),
             alias: files.alias,
             index: files.index.iter().map(|name| self.template(name)).collect(),
-            listing: files.listing.map(listing),
+            listing: files.listing,
             types: self.mime_table(files),
             etag: files.etag,
-            if_modified_since: match files.if_modified_since {
-                model::IfModifiedSince::Off => plan::IfModifiedSince::Off,
-                model::IfModifiedSince::Exact => plan::IfModifiedSince::Exact,
-                model::IfModifiedSince::Before => plan::IfModifiedSince::Before,
-            },
+            if_modified_since: files.if_modified_since,
             max_ranges: files.max_ranges,
             precompressed: files.precompressed,
             sendfile: files.sendfile,
-            symlinks: match files.symlinks {
-                model::Symlinks::Follow => plan::Symlinks::Follow,
-                model::Symlinks::Refuse => plan::Symlinks::Refuse,
-                model::Symlinks::IfNotOwner => plan::Symlinks::IfNotOwner,
-            },
+            symlinks: files.symlinks,
         };
         self.shared.files.keep(files, Arc::new(compiled))
     }
@@ -65,18 +57,5 @@ impl<'m> Cx<'m> {
             model::TryLast::Status(status) => plan::TryLast::Status(*status),
         };
         self.shared.try_files.keep(try_files, Arc::new(plan::TryFiles { candidates, last }))
-    }
-}
-
-fn listing(listing: model::Listing) -> plan::Listing {
-    plan::Listing {
-        format: match listing.format {
-            model::ListingFormat::Html => plan::ListingFormat::Html,
-            model::ListingFormat::Json => plan::ListingFormat::Json,
-            model::ListingFormat::Jsonp => plan::ListingFormat::Jsonp,
-            model::ListingFormat::Xml => plan::ListingFormat::Xml,
-        },
-        exact_size: listing.exact_size,
-        local_time: listing.local_time,
     }
 }

@@ -31,6 +31,7 @@ mod process;
 mod program;
 mod resolve;
 mod resources;
+mod retry;
 mod route;
 mod share;
 mod survey;

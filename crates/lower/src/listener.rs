@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_diag::Diagnostic;
 use weir_expr::settings::ClientSettings;
+use weir_http::{HeadRules, UnusualNames};
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{HostIndex, ListenerId, NameIndex, RouteIx, Service, SiteId, SiteIx, TcpIx};
@@ -20,27 +21,30 @@ impl<'m> Cx<'m> {
         listener: &'m model::Listener,
         indices: &mut HostIndices<'m>,
     ) -> plan::Listener {
+        let (heads, heads_differ) = self.heads_before_site(&listener.service);
         let http = matches!(listener.service, model::Service::Http { .. });
-        let address = address(&listener.address);
+        let address = listener.address.clone();
         plan::Listener {
             id: ListenerId::from_name(&canonical(&address)),
             name: listener.name.as_str().into(),
             address,
-            socket: socket_options(&listener.socket),
             proxy_protocol: listener.proxy_protocol,
+            proxy_header_names_client: listener.proxy_header_names_client,
             tls: listener.tls.as_ref().map(|tls| self.listener_tls(tls, http)),
             max_connections: listener.max_connections,
             gate: self.program(&listener.gate),
             service: self.service(&listener.service, indices),
-            widest_heads: self.widest_heads(&listener.service),
+            heads,
+            heads_differ,
         }
     }
 
-    /// Rules for heads that let pass whatever one of the sites does; `None` if all have the same.
-    fn widest_heads(&self, service: &model::Service) -> Option<Arc<ClientSettings>> {
-        let model::Service::Http { sites, default } = service else { return None };
+    /// Rules for heads before the site is known, which let pass whatever one of the sites does; and whether sites differ
+    /// in theirs. First lines are the default site's business.
+    fn heads_before_site(&self, service: &model::Service) -> (HeadRules, bool) {
+        let model::Service::Http { sites, default } = service else { return (HeadRules::default(), false) };
         let site = |id: &model::SiteId| self.model.sites.get(id.0 as usize).map(|site| &*site.client);
-        let first = site(default)?;
+        let Some(first) = site(default) else { return (HeadRules::default(), false) };
         let mut widest = first.clone();
         for client in sites.iter().filter_map(site) {
             widest.max_header_line = widest.max_header_line.max(client.max_header_line);
@@ -51,7 +55,7 @@ impl<'m> Cx<'m> {
             widest.drop_lookalikes &= client.drop_lookalikes;
         }
         let differs = sites.iter().filter_map(site).any(|client| !same_heads(client, first));
-        differs.then(|| Arc::new(widest))
+        (request_heads(&widest), differs)
     }
 
     fn service(&mut self, service: &'m model::Service, indices: &mut HostIndices<'m>) -> Service {
@@ -126,12 +130,13 @@ impl<'m> Cx<'m> {
             id,
             name: site.name.as_str().into(),
             client: self.client_settings(&site.client),
+            heads: request_heads(&site.client),
             program: self.program(&site.program),
             paths: self.path_index(&site.routes),
             named: self.named_routes(&site.routes),
             fallback: RouteIx(self.route_ix(site.fallback).0),
             keepalive_mode: site.keepalive_mode,
-            manner: manner(site.manner),
+            conduct: site.conduct,
             server_header: site.server_header.as_deref().map(Box::from),
             max_connections: site.max_connections,
             server_name_in_redirect: site.server_name_in_redirect,
@@ -140,6 +145,23 @@ impl<'m> Cx<'m> {
             log_empty_connections: site.log_empty_connections,
             answer_silence: site.answer_silence,
         }
+    }
+}
+
+/// What a request's head may measure under these settings.
+fn request_heads(settings: &ClientSettings) -> HeadRules {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    HeadRules {
+        first_line: bytes(settings.max_request_line),
+        field_line: bytes(settings.max_header_line),
+        head: bytes(settings.max_headers.saturating_add(settings.max_request_line)),
+        fields: bytes(u64::from(settings.max_header_count)),
+        unusual_names: match (settings.ignore_invalid_headers, settings.drop_underscores) {
+            (false, false) if settings.drop_lookalikes => UnusualNames::DropLookalikes,
+            (false, false) => UnusualNames::Keep,
+            (_, false) => UnusualNames::DropExceptUnderscores,
+            (_, true) => UnusualNames::Drop,
+        },
     }
 }
 
@@ -163,7 +185,7 @@ pub(crate) fn site_ids(model: &model::Model) -> Vec<SiteId> {
             for id in sites {
                 if let Some(list) = addresses.get_mut(id.0 as usize) {
                     list.push('@');
-                    list.push_str(&canonical(&address(&listener.address)));
+                    list.push_str(&canonical(&listener.address));
                 }
             }
         }
@@ -191,44 +213,9 @@ pub(crate) fn unique_site_id(name: &str, taken: &mut HashSet<SiteId>) -> SiteId 
     id
 }
 
-pub(crate) fn address(address: &model::Address) -> plan::Address {
-    match address {
-        model::Address::Tcp(address) => plan::Address::Tcp(*address),
-        model::Address::Unix(path) => plan::Address::Unix(path.clone()),
-    }
-}
-
 fn canonical(address: &plan::Address) -> String {
     match address {
         plan::Address::Tcp(address) => format!("tcp:{address}"),
         plan::Address::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
-
-pub(crate) fn manner(manner: model::Manner) -> plan::Manner {
-    match manner {
-        model::Manner::Nginx => plan::Manner::Nginx,
-        model::Manner::Haproxy => plan::Manner::Haproxy,
-    }
-}
-
-fn socket_options(options: &model::SocketOptions) -> plan::SocketOptions {
-    plan::SocketOptions {
-        backlog: options.backlog,
-        ipv6_only: options.ipv6_only,
-        fast_open: options.fast_open,
-        deferred: options.deferred,
-        receive_buffer: options.receive_buffer,
-        send_buffer: options.send_buffer,
-        keepalive: options.keepalive.map(|probes| plan::TcpKeepalive {
-            idle: probes.idle,
-            interval: probes.interval,
-            count: probes.count,
-        }),
-        free_bind: options.free_bind,
-        device: options.device.clone(),
-        mode: options.mode,
-        owner: options.owner.clone(),
-        group: options.group.clone(),
     }
 }

@@ -71,6 +71,8 @@ impl<'m> Cx<'m> {
                 no_hostname,
                 max_length,
                 min_severity,
+                pid,
+                newline,
             } => plan::LogTarget::Syslog(plan::Syslog {
                 server: self.syslog_server(server),
                 facility: facility.clone(),
@@ -79,6 +81,8 @@ impl<'m> Cx<'m> {
                 no_hostname: *no_hostname,
                 max_length: *max_length,
                 min_severity: *min_severity,
+                pid: *pid,
+                newline: *newline,
             }),
         })
     }

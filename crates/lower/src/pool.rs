@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
+use weir_expr::settings::Ties;
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{BalanceKey, EndpointKey, HeaderName, HostPort, PoolId, UpstreamTlsUse};
 use weir_policy::hash::HashFunction;
-use weir_policy::pool::{BackupUse, Balance, EndpointConfig, KeyHash, Placement, PoolConfig, PoolOptions};
+use weir_policy::pool::{Balance, EndpointConfig, KeyHash, Placement, PoolConfig, PoolOptions};
 
 use crate::context::Cx;
 
@@ -36,24 +37,20 @@ impl<'m> Cx<'m> {
         plan::Pool {
             id,
             name: pool.name.as_str().into(),
-            config: Arc::new(PoolConfig::new(balance, self.pool_options(pool), configs)),
+            config: Arc::new(PoolConfig::new(balance, Self::pool_options(pool), configs)),
             key,
             endpoints,
-            keepalive: keepalive(&pool.keepalive),
-            queue: pool.queue.map(|queue| plan::Queue { max: queue.max, timeout: queue.timeout }),
+            keepalive: pool.keepalive.clone(),
+            queue: pool.queue,
             sticky: pool.sticky.as_ref().map(sticky),
+            unavailable: pool.unavailable,
             resolver: pool.resolver.as_ref().map(|resolver| self.resolver(resolver)),
         }
     }
 
-    fn pool_options(&self, pool: &model::Pool) -> PoolOptions {
+    fn pool_options(pool: &model::Pool) -> PoolOptions {
         let placement = if pool.shared { Placement::Process } else { Placement::Worker };
-        let backups = match (self.names.haproxy, pool.all_backups) {
-            (true, false) => BackupUse::FirstWhenDown,
-            (true, true) => BackupUse::AllWhenDown,
-            (false, _) => BackupUse::WhenNoneChosen,
-        };
-        PoolOptions { backups, counts: placement, rotation: placement }
+        PoolOptions { backups: pool.backups, counts: placement, rotation: placement }
     }
 
     fn balance(&mut self, balance: &model::Balance) -> (Balance, BalanceKey) {
@@ -61,10 +58,10 @@ impl<'m> Cx<'m> {
             model::Balance::RoundRobin => (Balance::RoundRobin, BalanceKey::None),
             model::Balance::StaticRoundRobin => (Balance::StaticRoundRobin, BalanceKey::None),
             model::Balance::First => (Balance::First, BalanceKey::None),
-            model::Balance::LeastConnections if self.names.haproxy => {
+            model::Balance::LeastConnections(Ties::LongestUnused) => {
                 (Balance::LeastConnOldest, BalanceKey::None)
             }
-            model::Balance::LeastConnections => (Balance::LeastConn, BalanceKey::None),
+            model::Balance::LeastConnections(Ties::Turns) => (Balance::LeastConn, BalanceKey::None),
             model::Balance::Random { two } => (Balance::Random(if *two { 2 } else { 1 }), BalanceKey::None),
             model::Balance::IpHash => (Balance::IpHash, BalanceKey::Client),
             model::Balance::Hash { key, consistent } => {
@@ -86,7 +83,7 @@ impl<'m> Cx<'m> {
             [Piece::Var(Var::ClientAddr | Var::ClientAddrBinary, filters)] if filters.is_empty() => {
                 BalanceKey::Client
             }
-            _ => BalanceKey::Text(self.template(key)),
+            _ => BalanceKey::TextOrTurns(self.template(key)),
         }
     }
 
@@ -299,21 +296,6 @@ fn endpoint_config(
     }
 }
 
-fn keepalive(keepalive: &model::UpstreamKeepalive) -> plan::UpstreamKeepalive {
-    plan::UpstreamKeepalive {
-        idle: keepalive.idle,
-        requests: keepalive.requests,
-        time: keepalive.time,
-        timeout: keepalive.timeout,
-        reuse: match keepalive.reuse {
-            model::Reuse::Never => plan::Reuse::Never,
-            model::Reuse::Safe => plan::Reuse::Safe,
-            model::Reuse::Aggressive => plan::Reuse::Aggressive,
-            model::Reuse::Always => plan::Reuse::Always,
-        },
-    }
-}
-
 fn sticky(sticky: &model::Sticky) -> plan::Sticky {
     let mut attributes = String::from("; path=/");
     for domain in &sticky.domains {
@@ -332,15 +314,10 @@ fn sticky(sticky: &model::Sticky) -> plan::Sticky {
     }
     plan::Sticky {
         cookie: sticky.cookie.as_str().into(),
-        mode: match sticky.mode {
-            model::StickyMode::Insert => plan::StickyMode::Insert,
-            model::StickyMode::Rewrite => plan::StickyMode::Rewrite,
-            model::StickyMode::Prefix => plan::StickyMode::Prefix,
-        },
+        mode: sticky.mode,
         indirect: sticky.indirect,
         no_cache: sticky.no_cache,
         post_only: sticky.post_only,
         attributes: attributes.into(),
-        redispatch: sticky.redispatch,
     }
 }

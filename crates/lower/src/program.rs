@@ -30,21 +30,21 @@ impl<'m> Cx<'m> {
                 pattern: self.pattern(pattern),
                 replacement: self.template(replacement),
                 keep_query: *keep_query,
-                flag: rewrite_flag(*flag),
+                flag: *flag,
             },
             model::Op::SetPath(value) => plan::Op::SetPath(self.template(value)),
             model::Op::SetQuery(value) => plan::Op::SetQuery(self.template(value)),
             model::Op::SetTarget(value) => plan::Op::SetTarget(self.template(value)),
             model::Op::SetMethod(value) => plan::Op::SetMethod(self.template(value)),
             model::Op::ReplaceTarget { part, pattern, with } => plan::Op::ReplaceTarget {
-                part: target_part(*part),
+                part: *part,
                 pattern: self.pattern(pattern),
                 with: self.template(with),
             },
             model::Op::EditRequest(edit) => plan::Op::EditRequest(Box::new(self.header_edit(edit))),
             model::Op::EditResponse(edit) => plan::Op::EditResponse(Arc::new(self.header_edit(edit))),
             model::Op::Respond(respond) => plan::Op::Respond(self.respond(respond)),
-            model::Op::Close => plan::Op::Close,
+            model::Op::Close(status) => plan::Op::Close(*status),
             model::Op::Tarpit { millis, respond } => {
                 plan::Op::Tarpit { millis: *millis, respond: self.respond(respond) }
             }
@@ -119,7 +119,7 @@ impl<'m> Cx<'m> {
                 plan::Condition::Test { subject: self.subject(subject), test: self.test(test) }
             }
             model::Condition::File { kind, path } => {
-                plan::Condition::File { kind: file_kind(*kind), path: self.template(path) }
+                plan::Condition::File { kind: *kind, path: self.template(path) }
             }
             model::Condition::User(auth) => plan::Condition::User(self.basic_auth(auth)),
             model::Condition::Not(inner) => plan::Condition::Not(Box::new(self.condition(inner))),
@@ -184,32 +184,5 @@ impl<'m> Cx<'m> {
             statuses: statuses.into(),
             condition: edit.condition.as_ref().map(|condition| self.condition(condition)),
         }
-    }
-}
-
-fn rewrite_flag(flag: model::RewriteFlag) -> plan::RewriteFlag {
-    match flag {
-        model::RewriteFlag::Continue => plan::RewriteFlag::Continue,
-        model::RewriteFlag::Last => plan::RewriteFlag::Last,
-        model::RewriteFlag::Break => plan::RewriteFlag::Break,
-        model::RewriteFlag::Redirect => plan::RewriteFlag::Redirect,
-        model::RewriteFlag::Permanent => plan::RewriteFlag::Permanent,
-    }
-}
-
-fn target_part(part: model::TargetPart) -> plan::TargetPart {
-    match part {
-        model::TargetPart::Path => plan::TargetPart::Path,
-        model::TargetPart::PathAndQuery => plan::TargetPart::PathAndQuery,
-        model::TargetPart::Target => plan::TargetPart::Target,
-    }
-}
-
-fn file_kind(kind: model::FileKind) -> plan::FileKind {
-    match kind {
-        model::FileKind::File => plan::FileKind::File,
-        model::FileKind::Directory => plan::FileKind::Directory,
-        model::FileKind::Any => plan::FileKind::Any,
-        model::FileKind::Executable => plan::FileKind::Executable,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use weir_diag::{Diagnostic, Origin};
 use weir_expr::Slot;
-use weir_model::{Manner, Model, Op, Route, RouteId, RouteMatch};
+use weir_model::{Model, Op, Route, RouteId, RouteMatch};
 use weir_plan::{ConnZoneIx, PoolIx, ReqZoneIx};
 
 use crate::context::Cx;
@@ -22,17 +22,11 @@ pub(crate) struct Names<'m> {
     pools: HashMap<&'m str, PoolIx>,
     req_zones: HashMap<&'m str, ReqZoneIx>,
     conn_zones: HashMap<&'m str, ConnZoneIx>,
-    /// The file is HAProxy's: rules of pools follow it.
-    pub(crate) haproxy: bool,
 }
 
 impl<'m> Names<'m> {
     pub(crate) fn collect(model: &'m Model, findings: &mut Vec<Diagnostic>) -> Self {
-        let sites = model.sites.iter().map(|site| site.manner);
-        let haproxy = sites
-            .chain(model.tcp.iter().map(|service| service.manner))
-            .any(|manner| manner == Manner::Haproxy);
-        let mut names = Self { haproxy, ..Self::default() };
+        let mut names = Self::default();
         let mut first: HashMap<(&str, &str), Origin> = HashMap::new();
         let mut unique = |kind: &'static str, name: &'m str, origin: Origin, code: &'static str| {
             let Some(&before) = first.get(&(kind, name)) else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{PathIndex, Prefix, RouteFeatures, RouteIx};
+use weir_policy::limit::{RateDelay, RateRule};
 
 use crate::context::Cx;
 use crate::resolve::fixed_text;
@@ -25,7 +26,7 @@ impl<'m> Cx<'m> {
             action: self.action(&route.action),
             settings: self.settings(route),
         };
-        compiled.features = features(&compiled);
+        compiled.features = RouteFeatures::of(&compiled);
         compiled
     }
 
@@ -109,8 +110,7 @@ impl<'m> Cx<'m> {
                 None => self.plan.resolver.clone(),
             },
         };
-        let key = settings_key(&settings);
-        self.shared.settings.entry(key).or_insert_with(|| Arc::new(settings)).clone()
+        self.shared.settings(settings)
     }
 
     pub(crate) fn client_settings(
@@ -129,8 +129,7 @@ impl<'m> Cx<'m> {
         }
         let compiled = limits.iter().map(|limit| plan::LimitReq {
             zone: self.req_zone_ix(&limit.zone),
-            burst: limit.burst,
-            delay: limit.delay,
+            rule: RateRule { burst: limit.burst, delay: rate_delay(limit.delay) },
             status: limit.status,
             log_level: limit.log_level,
             dry_run: limit.dry_run,
@@ -206,76 +205,13 @@ impl<'m> Cx<'m> {
     }
 }
 
-fn settings_key(settings: &plan::RouteSettings) -> crate::share::SettingsKey {
-    fn place<T: ?Sized>(value: &Arc<T>) -> usize {
-        Arc::as_ptr(value).cast::<()>() as usize
+/// Requests of a burst that pass without delay, as those that wait.
+fn rate_delay(passing: Option<u32>) -> RateDelay {
+    match passing {
+        None => RateDelay::None,
+        Some(0) => RateDelay::All,
+        Some(beyond) => RateDelay::Beyond(beyond),
     }
-    fn maybe<T: ?Sized>(value: Option<&Arc<T>>) -> usize {
-        value.map_or(0, place)
-    }
-    let places = [
-        place(&settings.limit_req),
-        place(&settings.limit_conn),
-        place(&settings.access),
-        maybe(settings.real_ip.as_ref()),
-        place(&settings.error_pages),
-        place(&settings.response_edits),
-        maybe(settings.expires.as_ref()),
-        maybe(settings.gzip.as_ref()),
-        place(&settings.access_logs),
-        place(&settings.error_logs),
-        place(&settings.body),
-        place(&settings.client),
-        maybe(settings.resolver.as_ref()),
-    ];
-    let rates = [settings.limit_rate.unwrap_or(u64::MAX), settings.limit_rate_after];
-    (places, rates, [settings.recursive_error_pages, settings.log_not_found, settings.chunked])
-}
-
-fn features(route: &plan::Route) -> RouteFeatures {
-    let settings = &route.settings;
-    let wanted = [
-        (RouteFeatures::PROGRAM, route.program.is_some()),
-        (RouteFeatures::ACCESS_RULES, !settings.access.rules.is_empty()),
-        (RouteFeatures::BASIC_AUTH, settings.access.basic.is_some()),
-        (RouteFeatures::ASK, settings.access.ask.is_some()),
-        (RouteFeatures::LIMIT_REQ, !settings.limit_req.is_empty()),
-        (RouteFeatures::LIMIT_CONN, !settings.limit_conn.is_empty()),
-        (RouteFeatures::REAL_IP, settings.real_ip.is_some()),
-        (RouteFeatures::TRY_FILES, route.try_files.is_some()),
-        (RouteFeatures::RESPONSE_EDITS, !settings.response_edits.is_empty()),
-        (RouteFeatures::EXPIRES, settings.expires.is_some()),
-        (RouteFeatures::GZIP, settings.gzip.is_some()),
-        (RouteFeatures::ACCESS_LOG, !settings.access_logs.is_empty()),
-        (RouteFeatures::ERROR_PAGES, !settings.error_pages.is_empty()),
-        (RouteFeatures::INTERNAL, route.internal),
-        (RouteFeatures::LIMIT_RATE, settings.limit_rate.is_some()),
-        (RouteFeatures::CHILDREN, route.children.is_some()),
-        (RouteFeatures::PLAIN_STATIC, is_plain_static(route)),
-        (RouteFeatures::PLAIN_PROXY, is_plain_proxy(&route.action)),
-    ];
-    wanted.into_iter().filter(|feature| feature.1).map(|feature| feature.0).collect()
-}
-
-fn is_plain_static(route: &plan::Route) -> bool {
-    let files = &route.files;
-    matches!(route.action, plan::Action::Static)
-        && files.root.as_literal().is_some()
-        && !files.alias
-        && files.listing.is_none()
-        && files.precompressed.is_none()
-        && files.symlinks == plan::Symlinks::Follow
-}
-
-fn is_plain_proxy(action: &plan::Action) -> bool {
-    let plan::Action::Proxy(proxy) = action else { return false };
-    matches!(proxy.target, plan::ProxyTarget::Pool(_))
-        && matches!(proxy.uri, plan::UpstreamUri::Pass)
-        && proxy.method.is_none()
-        && proxy.body.is_none()
-        && proxy.bind.is_none()
-        && proxy.pass_request_headers
-        && proxy.pass_request_body
 }
 
 /// The routes below these, themselves included.

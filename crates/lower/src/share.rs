@@ -4,7 +4,7 @@
 //! Why: a group that inheritance shared has one place in memory, so most look-ups compare an address; groups that
 //! were written alike in many sites are equal by value, and one compiled form serves them all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -94,18 +94,25 @@ pub(crate) struct Shared<'m> {
     pub(crate) fastcgi: PlaceMemo<Arc<plan::FastCgi>>,
     pub(crate) texts: HashMap<&'m str, Arc<str>>,
     pub(crate) prefixes: HashMap<&'m str, Arc<[u8]>>,
-    pub(crate) settings: HashMap<SettingsKey, Arc<plan::RouteSettings>>,
+    settings: HashSet<Arc<plan::RouteSettings>>,
 }
 
 /// Places of types and charset types, default type, charset.
 pub(crate) type MimeKey<'m> = (usize, usize, &'m str, Option<&'m str>);
 
-/// Places of a route's compiled groups, and its plain settings.
-pub(crate) type SettingsKey = ([usize; 13], [u64; 2], [bool; 3]);
-
 impl<'m> Shared<'m> {
     pub(crate) fn text(&mut self, text: &'m str) -> Arc<str> {
         self.texts.entry(text).or_insert_with(|| text.into()).clone()
+    }
+
+    /// The settings, or those of an earlier route that are the same.
+    pub(crate) fn settings(&mut self, settings: plan::RouteSettings) -> Arc<plan::RouteSettings> {
+        if let Some(known) = self.settings.get(&settings) {
+            return known.clone();
+        }
+        let settings = Arc::new(settings);
+        self.settings.insert(settings.clone());
+        settings
     }
 
     pub(crate) fn prefix(&mut self, text: &'m str) -> Arc<[u8]> {

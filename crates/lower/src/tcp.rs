@@ -5,7 +5,6 @@ use weir_plan as plan;
 use weir_plan::SiteId;
 
 use crate::context::Cx;
-use crate::listener::manner;
 
 impl<'m> Cx<'m> {
     pub(crate) fn tcp_service(&mut self, service: &'m model::TcpService) -> plan::TcpService {
@@ -27,7 +26,7 @@ impl<'m> Cx<'m> {
                 Some(logs) => self.error_logs(logs),
                 None => self.plan.process.error_logs.clone(),
             },
-            manner: manner(service.manner),
+            error_lines: service.error_lines,
             handshake_timeout: service.handshake_timeout,
             tcp_nodelay: service.tcp_nodelay,
             max_connections: service.max_connections,
@@ -64,7 +63,7 @@ impl<'m> Cx<'m> {
             tunnel_timeout: proxy.tunnel_timeout,
             half_closed_timeout: proxy.half_closed_timeout,
             buffer: proxy.buffer,
-            retry: proxy.retry.clone(),
+            retry: self.retry_policy(&proxy.retry),
             send_proxy: proxy.send_proxy,
             tls: proxy.tls.as_ref().map(|tls| self.upstream_tls(tls)),
             bind: self.optional_template(proxy.bind.as_ref()),

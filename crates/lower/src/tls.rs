@@ -31,6 +31,7 @@ impl<'m> Cx<'m> {
             tickets: tls.tickets,
             session_cache: tls.session_cache,
             session_timeout: tls.session_timeout,
+            answer_bad_certificates: tls.answer_bad_certificates,
         })
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::settings::UpstreamSettings;
 
-use crate::{Pattern, Respond, Template, UpstreamTls};
+use crate::{CookieAttribute, IfModifiedSince, Listing, Pattern, Respond, Symlinks, Template, UpstreamTls};
 
 /// What a route does with a request that reached it.
 #[derive(Clone, Debug, Serialize)]
@@ -59,57 +59,6 @@ pub struct StaticFiles {
     pub sendfile: bool,
     /// Symbolic links: refused altogether, or if their owner differs (`disable_symlinks`).
     pub symlinks: Symlinks,
-}
-
-/// Handling of symbolic links.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Symlinks {
-    /// Followed.
-    #[default]
-    Follow,
-    /// Refused.
-    Refuse,
-    /// Refused if link and target belong to different owners.
-    IfNotOwner,
-}
-
-/// Listing of folders (`autoindex`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Listing {
-    /// Format.
-    pub format: ListingFormat,
-    /// Exact sizes.
-    pub exact_size: bool,
-    /// Times in local time.
-    pub local_time: bool,
-}
-
-/// Formats of listings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ListingFormat {
-    /// HTML page.
-    Html,
-    /// JSON array.
-    Json,
-    /// JSON with a callback.
-    Jsonp,
-    /// XML.
-    Xml,
-}
-
-/// Comparison of If-Modified-Since.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IfModifiedSince {
-    /// Not looked at.
-    Off,
-    /// Equal times only (nginx's default).
-    #[default]
-    Exact,
-    /// Not newer.
-    Before,
 }
 
 /// Media types by extension, lower case, without the dot.
@@ -211,16 +160,6 @@ pub struct CookieRewrite {
     pub from: TextMatch,
     /// What it becomes.
     pub to: Template,
-}
-
-/// Cookie attributes that are rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CookieAttribute {
-    /// `Domain`.
-    Domain,
-    /// `Path`.
-    Path,
 }
 
 /// FastCGI to a pool.

@@ -43,6 +43,10 @@ pub use variable::*;
 
 pub use weir_diag::Origin;
 pub use weir_expr::settings;
+pub use weir_expr::settings::{
+    Address, CookieAttribute, FileKind, IfModifiedSince, Listing, ListingFormat, Queue, Reuse, RewriteFlag,
+    StickyMode, Symlinks, TargetPart, TcpKeepalive, UpstreamKeepalive,
+};
 
 use serde::Serialize;
 

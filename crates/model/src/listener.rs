@@ -1,12 +1,9 @@
 //! Where connections arrive.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
 use serde::Serialize;
 use weir_diag::Origin;
 
-use crate::{ListenerTls, Op, SiteId, TcpId};
+use crate::{Address, ListenerTls, Op, SiteId, TcpId, TcpKeepalive};
 
 /// One bound address.
 #[derive(Clone, Debug, Serialize)]
@@ -22,6 +19,8 @@ pub struct Listener {
     pub socket: SocketOptions,
     /// A PROXY header is expected first on each connection (RFC-less; proxy-protocol.txt). Without one the connection is closed.
     pub proxy_protocol: bool,
+    /// Who it names is the client. Otherwise that is only known, and real-IP rules say whether it holds.
+    pub proxy_header_names_client: bool,
     /// TLS, if it is spoken here.
     pub tls: Option<ListenerTls>,
     /// Client connections accepted at once; `None`: only the process's limit.
@@ -31,16 +30,6 @@ pub struct Listener {
     pub gate: Vec<Op>,
     /// What is served.
     pub service: Service,
-}
-
-/// An address to bind or connect to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Address {
-    /// TCP.
-    Tcp(SocketAddr),
-    /// Unix stream socket. A leading `@` names an abstract socket.
-    Unix(PathBuf),
 }
 
 /// What a listener's connections are for.
@@ -87,15 +76,4 @@ pub struct SocketOptions {
     pub owner: Option<String>,
     /// Group of a unix socket's file.
     pub group: Option<String>,
-}
-
-/// Parameters of TCP keep-alive probes, in seconds; `None` leaves the system's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
-pub struct TcpKeepalive {
-    /// TCP_KEEPIDLE.
-    pub idle: Option<u32>,
-    /// TCP_KEEPINTVL.
-    pub interval: Option<u32>,
-    /// TCP_KEEPCNT.
-    pub count: Option<u32>,
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::ProxyProtocol;
+use weir_expr::settings::{BackupUse, ProxyProtocol, Ties, Unavailable};
 
-use crate::{Template, UpstreamTls};
+use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
 
 /// Endpoints that serve the same thing.
 #[derive(Clone, Debug, Serialize)]
@@ -32,8 +32,13 @@ pub struct Pool {
     pub sticky: Option<Sticky>,
     /// Name servers for endpoints with `resolve`.
     pub resolver: Option<Resolver>,
-    /// All backups share once every primary is down, not the first alone (HAProxy `option allbackups`).
-    pub all_backups: bool,
+    /// When backups take over.
+    pub backups: BackupUse,
+    /// What is answered where no endpoint serves.
+    #[serde(skip_serializing_if = "Unavailable::is_default")]
+    pub unavailable: Unavailable,
+    /// It may have no endpoints at all.
+    pub may_be_empty: bool,
 }
 
 /// Algorithms.
@@ -43,7 +48,7 @@ pub enum Balance {
     /// Smooth weighted round robin.
     RoundRobin,
     /// Fewest exchanges in flight relative to weight.
-    LeastConnections,
+    LeastConnections(Ties),
     /// nginx's `ip_hash`.
     IpHash,
     /// nginx's `hash key`.
@@ -60,7 +65,7 @@ pub enum Balance {
     },
     /// HAProxy `source`, `uri`, `hdr()`, `url_param`: hash of a key.
     KeyHash {
-        /// Key. An empty one falls back to round robin.
+        /// Key. Where it is empty, endpoints take turns.
         key: Template,
         /// Ring instead of modulo.
         consistent: bool,
@@ -152,57 +157,6 @@ pub enum EndpointAddress {
     Unix(PathBuf),
 }
 
-/// Idle connections kept to a pool's endpoints, per worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UpstreamKeepalive {
-    /// Idle connections kept; 0: each is closed after its answer.
-    pub idle: u32,
-    /// Requests on one connection.
-    pub requests: Option<u64>,
-    /// Longest life of one.
-    pub time: Option<Duration>,
-    /// Longest idle time.
-    pub timeout: Duration,
-    /// Which requests may use a kept connection (HAProxy `http-reuse`).
-    pub reuse: Reuse,
-}
-
-impl Default for UpstreamKeepalive {
-    /// nginx since 1.29.7: 32 idle connections, 1000 requests, one hour, 60 s idle.
-    fn default() -> Self {
-        Self {
-            idle: 32,
-            requests: Some(1000),
-            time: Some(Duration::from_secs(3600)),
-            timeout: Duration::from_secs(60),
-            reuse: Reuse::Always,
-        }
-    }
-}
-
-/// Sharing of kept connections among clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reuse {
-    /// Never.
-    Never,
-    /// Not for the first request of a client's connection.
-    Safe,
-    /// As `Safe`, but also for first ones on connections proven to be reusable.
-    Aggressive,
-    /// Always.
-    Always,
-}
-
-/// A queue for requests that no endpoint can take yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Queue {
-    /// Most waiting; `None`: the site's connections bound it.
-    pub max: Option<u32>,
-    /// Longest wait; then 503 (HAProxy) or 502 (nginx).
-    pub timeout: Duration,
-}
-
 /// Keeping clients at their endpoint by a cookie.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sticky {
@@ -224,20 +178,6 @@ pub struct Sticky {
     pub domains: Vec<String>,
     /// Further attributes.
     pub attributes: Vec<String>,
-    /// A client whose endpoint is down goes elsewhere (`option redispatch`), else it fails.
-    pub redispatch: bool,
-}
-
-/// Making of sticky cookies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StickyMode {
-    /// Weir sets it.
-    Insert,
-    /// The endpoint's own is replaced.
-    Rewrite,
-    /// The endpoint's own is prefixed.
-    Prefix,
 }
 
 /// Active checks of an endpoint.

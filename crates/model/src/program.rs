@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
 
-use crate::{BasicAuth, RouteId, Template};
+use crate::{BasicAuth, FileKind, RewriteFlag, RouteId, TargetPart, Template};
 
 /// A regular expression as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -73,7 +73,10 @@ pub enum Op {
     /// Answers now.
     Respond(Respond),
     /// Closes the connection without an answer (nginx 444, HAProxy `silent-drop`/`reject`).
-    Close,
+    Close(
+        /// Status in logs, where there is one.
+        Option<u16>,
+    ),
     /// Waits, then answers (HAProxy `tarpit`, with the site's tarpit timeout in milliseconds).
     Tarpit {
         /// Milliseconds.
@@ -129,34 +132,6 @@ pub enum Op {
         /// Index for [`weir_expr::Var::CapturedResponseHeader`].
         slot: u16,
     },
-}
-
-/// What follows a rewrite that matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RewriteFlag {
-    /// The next instruction; afterwards a route is searched for the new path.
-    Continue,
-    /// End; a route is searched for the new path.
-    Last,
-    /// End; the route stays.
-    Break,
-    /// 302 to the replacement.
-    Redirect,
-    /// 301 to the replacement.
-    Permanent,
-}
-
-/// A part of the request target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TargetPart {
-    /// Path without query.
-    Path,
-    /// Path with query.
-    PathAndQuery,
-    /// The whole target.
-    Target,
 }
 
 /// An answer made here.
@@ -279,20 +254,6 @@ pub struct Words {
     pub any_of: Vec<Template>,
     /// Letters match without regard to case.
     pub ignore_case: bool,
-}
-
-/// Kinds of files a condition asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    /// `-f`.
-    File,
-    /// `-d`.
-    Directory,
-    /// `-e`.
-    Any,
-    /// `-x`.
-    Executable,
 }
 
 /// An edit of header fields.

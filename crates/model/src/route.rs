@@ -75,6 +75,42 @@ pub struct Route {
     pub resolver: Option<Arc<crate::Resolver>>,
 }
 
+impl Route {
+    /// A route with nothing but these. What a language has no word for stays as it is here.
+    pub fn new(name: String, matching: RouteMatch, files: Arc<StaticFiles>, action: Action) -> Self {
+        Self {
+            name,
+            origin: None,
+            matching,
+            children: Vec::new(),
+            internal: false,
+            program: Vec::new(),
+            limit_req: Arc::default(),
+            limit_conn: Arc::default(),
+            access: Arc::default(),
+            real_ip: None,
+            try_files: None,
+            files,
+            action,
+            error_pages: Arc::default(),
+            recursive_error_pages: false,
+            response_edits: Arc::default(),
+            response_program: Vec::new(),
+            expires: None,
+            gzip: None,
+            access_logs: Arc::default(),
+            error_logs: None,
+            log_not_found: true,
+            body: Arc::default(),
+            client: Arc::default(),
+            limit_rate: None,
+            limit_rate_after: 0,
+            chunked: true,
+            resolver: None,
+        }
+    }
+}
+
 /// When a route is chosen among its siblings: an exact match at once; else the longest prefix is kept; if it does not
 /// stop patterns, the first pattern that matches wins over it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -305,10 +341,14 @@ pub enum LogTarget {
         tag: String,
         /// Leave out the host name.
         no_hostname: bool,
-        /// Most bytes of a line.
-        max_length: usize,
+        /// Most bytes of a message, header and all; what a line has beyond is cut. `None`: nothing is cut.
+        max_length: Option<usize>,
         /// Most severe level sent (HAProxy's `minlevel`); lines above it are sent as this.
         min_severity: LogLevel,
+        /// The process id stands behind the tag.
+        pid: bool,
+        /// A message ends with a newline.
+        newline: bool,
     },
     /// Nowhere (`off`).
     Off,

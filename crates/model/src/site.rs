@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{ClientSettings, KeepAliveMode};
+use weir_expr::settings::{ClientSettings, Conduct, KeepAliveMode};
 
 use crate::{Op, Pattern, RouteId};
 
@@ -28,8 +28,9 @@ pub struct Site {
     pub fallback: RouteId,
     /// What `KeepAliveMode` says of both sides.
     pub keepalive_mode: KeepAliveMode,
-    /// Whose manner error pages, log words and edge cases follow.
-    pub manner: Manner,
+    /// What it does where standards leave it open.
+    #[serde(skip_serializing_if = "Conduct::is_default")]
+    pub conduct: Conduct,
     /// `Server:` field on answers that Weir makes and (nginx) on proxied ones; `None`: left as the upstream sent it.
     pub server_header: Option<String>,
     /// Connections (HAProxy frontend `maxconn`) beyond which new ones wait in the accept queue.
@@ -44,17 +45,6 @@ pub struct Site {
     pub log_empty_connections: bool,
     /// A connection on which nothing ever came gets a 408 (HAProxy without `http-ignore-probes`).
     pub answer_silence: bool,
-}
-
-/// Whose manner a site keeps where a standard leaves it open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Manner {
-    /// nginx: one log line per request; its page layout for errors; Server and Date always present.
-    #[default]
-    Nginx,
-    /// HAProxy: terse error bodies; `Cache-Control: no-cache` on them; answers pass unchanged.
-    Haproxy,
 }
 
 /// A host name or pattern.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{ProxyProtocol, RetrySettings};
+use weir_expr::settings::{LogLevel, ProxyProtocol, RetrySettings};
 
-use crate::{Access, AccessLog, Condition, LimitConn, Manner, Op, RealIp, Template, UpstreamTls};
+use crate::{Access, AccessLog, Condition, LimitConn, Op, RealIp, Template, UpstreamTls};
 
 /// A TCP service: connections are carried, not read.
 #[derive(Clone, Debug, Serialize)]
@@ -35,8 +35,8 @@ pub struct TcpService {
     pub access_logs: Arc<Vec<AccessLog>>,
     /// Error logs, if other than the process's.
     pub error_logs: Option<Arc<Vec<crate::ErrorLog>>>,
-    /// Whose manner it keeps.
-    pub manner: Manner,
+    /// Least severity of what error logs say about sessions.
+    pub error_lines: LogLevel,
     /// Time for a PROXY header and a TLS handshake with the client.
     pub handshake_timeout: Duration,
     /// Disable Nagle's algorithm.

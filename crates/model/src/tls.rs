@@ -23,6 +23,8 @@ pub struct ListenerTls {
     pub session_cache: usize,
     /// How long a session can be resumed, in seconds.
     pub session_timeout: u64,
+    /// Clients whose certificate will not do are answered by HTTP (400). Otherwise the handshake is broken off.
+    pub answer_bad_certificates: bool,
 }
 
 /// Certificates and rules for a set of names.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use weir_expr::settings::UpstreamSettings;
+use weir_http::HeadRules;
+use weir_policy::retry::RetryPolicy;
 
-use crate::{HeadTemplate, HeaderSet, Pattern, PoolIx, Respond, Template, UpstreamTlsUse};
+use crate::{CookieAttribute, HeadTemplate, HeaderSet, Pattern, PoolIx, Respond, Template, UpstreamTlsUse};
 
 /// What a route does with a request that reached it.
 #[derive(Clone, Debug, Serialize)]
@@ -53,8 +55,14 @@ pub struct Proxy {
     pub pass_request_body: bool,
     /// Body sent instead of the client's.
     pub body: Option<Template>,
-    /// Times, buffers, retries.
+    /// Times and buffers.
     pub settings: Arc<UpstreamSettings>,
+    /// When another endpoint is tried.
+    #[serde(serialize_with = "crate::show::debug")]
+    pub retry: RetryPolicy,
+    /// What the head of a response may measure.
+    #[serde(serialize_with = "crate::show::debug")]
+    pub heads: HeadRules,
     /// Response fields not passed, beyond those a gateway must drop.
     pub hide_headers: Arc<HeaderSet>,
     /// `Location` and `Refresh` rewrites, the first that matches.
@@ -67,6 +75,19 @@ pub struct Proxy {
     pub accel: bool,
     /// Local address of upstream connections.
     pub bind: Option<Template>,
+}
+
+impl Proxy {
+    /// Path, method, fields and body go to a pool as received, but for the fields of `head`.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.target, ProxyTarget::Pool(_))
+            && matches!(self.uri, UpstreamUri::Pass)
+            && self.method.is_none()
+            && self.body.is_none()
+            && self.bind.is_none()
+            && self.pass_request_headers
+            && self.pass_request_body
+    }
 }
 
 /// To whom an action speaks.
@@ -122,16 +143,6 @@ pub struct CookieRewrite {
     pub to: Template,
 }
 
-/// Cookie attributes that are rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CookieAttribute {
-    /// `Domain`.
-    Domain,
-    /// `Path`.
-    Path,
-}
-
 /// FastCGI to a pool.
 #[derive(Clone, Debug, Serialize)]
 pub struct FastCgi {
@@ -149,8 +160,11 @@ pub struct FastCgi {
     pub pass_request_body: bool,
     /// Connections are kept.
     pub keep_connection: bool,
-    /// Times, buffers, retries.
+    /// Times and buffers.
     pub settings: Arc<UpstreamSettings>,
+    /// When another endpoint is tried.
+    #[serde(serialize_with = "crate::show::debug")]
+    pub retry: RetryPolicy,
     /// Response fields not passed.
     pub hide_headers: Arc<HeaderSet>,
     /// `X-Accel-*` fields not obeyed.

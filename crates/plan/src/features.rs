@@ -1,5 +1,7 @@
 //! What a route asks for, in one word.
 
+use crate::{Action, Route, RouteSettings};
+
 bitflags::bitflags! {
     /// Each bit names a step that is needed; a step without its bit may be skipped without looking.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,4 +58,73 @@ impl RouteFeatures {
         .union(Self::REAL_IP)
         .union(Self::TRY_FILES)
         .union(Self::INTERNAL);
+
+    /// What a route asks for. Every field of a route and of its settings stands here: one that is new does not compile
+    /// until it was decided whether there is anything to do for it.
+    pub fn of(route: &Route) -> Self {
+        let Route {
+            name: _,
+            counts_for: _,
+            features: _,
+            internal,
+            prefix: _,
+            children,
+            program,
+            try_files,
+            files,
+            response_program: _,
+            action,
+            settings,
+        } = route;
+        let wanted = [
+            (Self::PROGRAM, program.is_some()),
+            (Self::TRY_FILES, try_files.is_some()),
+            (Self::INTERNAL, *internal),
+            (Self::CHILDREN, children.is_some()),
+            (Self::PLAIN_STATIC, matches!(action, Action::Static) && files.is_plain()),
+            (Self::PLAIN_PROXY, matches!(action, Action::Proxy(proxy) if proxy.is_plain())),
+        ];
+        Self::of_settings(settings).union(gathered(wanted))
+    }
+
+    fn of_settings(settings: &RouteSettings) -> Self {
+        let RouteSettings {
+            limit_req,
+            limit_conn,
+            access,
+            real_ip,
+            error_pages,
+            recursive_error_pages: _,
+            response_edits,
+            expires,
+            gzip,
+            access_logs,
+            error_logs: _,
+            log_not_found: _,
+            body: _,
+            client: _,
+            limit_rate,
+            limit_rate_after: _,
+            chunked: _,
+            resolver: _,
+        } = settings;
+        gathered([
+            (Self::LIMIT_REQ, !limit_req.is_empty()),
+            (Self::LIMIT_CONN, !limit_conn.is_empty()),
+            (Self::ACCESS_RULES, !access.rules.is_empty()),
+            (Self::BASIC_AUTH, access.basic.is_some()),
+            (Self::ASK, access.ask.is_some()),
+            (Self::REAL_IP, real_ip.is_some()),
+            (Self::ERROR_PAGES, !error_pages.is_empty()),
+            (Self::RESPONSE_EDITS, !response_edits.is_empty()),
+            (Self::EXPIRES, expires.is_some()),
+            (Self::GZIP, gzip.is_some()),
+            (Self::ACCESS_LOG, !access_logs.is_empty()),
+            (Self::LIMIT_RATE, limit_rate.is_some()),
+        ])
+    }
+}
+
+fn gathered<const N: usize>(wanted: [(RouteFeatures, bool); N]) -> RouteFeatures {
+    wanted.into_iter().filter(|feature| feature.1).map(|feature| feature.0).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{ByteMap, Template};
+use crate::{ByteMap, IfModifiedSince, Listing, Symlinks, Template};
 
 /// Files served from folders.
 #[derive(Clone, Debug, Serialize)]
@@ -33,55 +33,15 @@ pub struct StaticFiles {
     pub symlinks: Symlinks,
 }
 
-/// Handling of symbolic links.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Symlinks {
-    /// Followed.
-    #[default]
-    Follow,
-    /// Refused.
-    Refuse,
-    /// Refused if link and target belong to different owners.
-    IfNotOwner,
-}
-
-/// Listing of folders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Listing {
-    /// Format.
-    pub format: ListingFormat,
-    /// Exact sizes.
-    pub exact_size: bool,
-    /// Times in local time.
-    pub local_time: bool,
-}
-
-/// Formats of listings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ListingFormat {
-    /// HTML page.
-    Html,
-    /// JSON array.
-    Json,
-    /// JSON with a callback.
-    Jsonp,
-    /// XML.
-    Xml,
-}
-
-/// Comparison of If-Modified-Since.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IfModifiedSince {
-    /// Not looked at.
-    Off,
-    /// Equal times only.
-    #[default]
-    Exact,
-    /// Not newer.
-    Before,
+impl StaticFiles {
+    /// A root of literal text; no alias, listing, rule about symbolic links or look for precompressed files.
+    pub fn is_plain(&self) -> bool {
+        self.root.as_literal().is_some()
+            && !self.alias
+            && self.listing.is_none()
+            && self.precompressed.is_none()
+            && self.symlinks == Symlinks::Follow
+    }
 }
 
 /// Content-Type values by extension, charset included.

@@ -26,6 +26,7 @@ mod files;
 mod head;
 mod header;
 mod host;
+mod identity;
 mod limit;
 mod listener;
 mod log;
@@ -70,7 +71,10 @@ pub use words::*;
 
 pub use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
 pub use weir_expr::settings;
-pub use weir_expr::settings::Cause;
+pub use weir_expr::settings::{
+    Address, Cause, CookieAttribute, FileKind, IfModifiedSince, Listing, ListingFormat, Queue, Reuse,
+    RewriteFlag, StickyMode, Symlinks, TargetPart, UpstreamKeepalive,
+};
 pub use weir_expr::{Filter, Piece, Slot};
 
 use serde::Serialize;

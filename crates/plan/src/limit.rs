@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use weir_expr::settings::LogLevel;
+use weir_policy::limit::RateRule;
 
 use crate::{ConnZoneIx, ReqZoneIx, Template};
 
@@ -10,10 +11,9 @@ use crate::{ConnZoneIx, ReqZoneIx, Template};
 pub struct LimitReq {
     /// Zone.
     pub zone: ReqZoneIx,
-    /// Requests beyond the rate that may wait or pass.
-    pub burst: u32,
-    /// Requests of the burst that pass without delay; `None`: all.
-    pub delay: Option<u32>,
+    /// Requests beyond the rate that may wait or pass, and which of them wait.
+    #[serde(serialize_with = "crate::show::debug")]
+    pub rule: RateRule,
     /// Status of refusals.
     pub status: u16,
     /// Level of log lines about refusals; delays are one lower.

@@ -52,10 +52,14 @@ pub struct Syslog {
     pub tag: String,
     /// Leave out the host name.
     pub no_hostname: bool,
-    /// Most bytes of a line.
-    pub max_length: usize,
+    /// Most bytes of a message, header and all; `None`: nothing is cut.
+    pub max_length: Option<usize>,
     /// Most severe level sent; lines above it are sent as this.
     pub min_severity: LogLevel,
+    /// The process id stands behind the tag.
+    pub pid: bool,
+    /// A message ends with a newline.
+    pub newline: bool,
 }
 
 /// Address of a syslog server.

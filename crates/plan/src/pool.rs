@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_control::{EndpointKey, PoolId};
-use weir_expr::settings::ProxyProtocol;
+use weir_expr::settings::{ProxyProtocol, Unavailable};
 use weir_policy::pool::PoolConfig;
 
-use crate::{Address, HeaderName, Pattern, Template, UpstreamTlsUse};
+use crate::{Address, HeaderName, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
 
 /// Endpoints that serve the same thing.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +31,9 @@ pub struct Pool {
     pub queue: Option<Queue>,
     /// A cookie keeps clients at their endpoint.
     pub sticky: Option<Sticky>,
+    /// What is answered where no endpoint serves.
+    #[serde(skip_serializing_if = "Unavailable::is_default")]
+    pub unavailable: Unavailable,
     /// Name servers for endpoints with `resolve`; the plan's if the pool names none.
     pub resolver: Option<Arc<Resolver>>,
 }
@@ -43,8 +46,10 @@ pub enum BalanceKey {
     None,
     /// The client's address.
     Client,
-    /// A computed text.
+    /// A computed text, be it empty.
     Text(Template),
+    /// A computed text; where it is empty endpoints take turns.
+    TextOrTurns(Template),
 }
 
 /// One endpoint.
@@ -81,44 +86,6 @@ pub struct HostPort {
     pub port: u16,
 }
 
-/// Idle connections kept to a pool's endpoints, per worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UpstreamKeepalive {
-    /// Idle connections kept; 0: each is closed after its answer.
-    pub idle: u32,
-    /// Requests on one connection.
-    pub requests: Option<u64>,
-    /// Longest life of one.
-    pub time: Option<Duration>,
-    /// Longest idle time.
-    pub timeout: Duration,
-    /// Which requests may use a kept connection.
-    pub reuse: Reuse,
-}
-
-/// Sharing of kept connections among clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reuse {
-    /// Never.
-    Never,
-    /// Not for the first request of a client's connection.
-    Safe,
-    /// As `Safe`, but also for first ones on connections proven to be reusable.
-    Aggressive,
-    /// Always.
-    Always,
-}
-
-/// A queue for requests that no endpoint can take yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Queue {
-    /// Most waiting; `None`: the site's connections bound it.
-    pub max: Option<u32>,
-    /// Longest wait.
-    pub timeout: Duration,
-}
-
 /// Keeping clients at their endpoint by a cookie.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sticky {
@@ -134,20 +101,6 @@ pub struct Sticky {
     pub post_only: bool,
     /// What follows the value in `Set-Cookie`: `; path=/; HttpOnly …`.
     pub attributes: Box<str>,
-    /// A client whose endpoint is down goes elsewhere, else it fails.
-    pub redispatch: bool,
-}
-
-/// Making of sticky cookies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StickyMode {
-    /// Weir sets it.
-    Insert,
-    /// The endpoint's own is replaced.
-    Rewrite,
-    /// The endpoint's own is prefixed.
-    Prefix,
 }
 
 /// Active checks of an endpoint.

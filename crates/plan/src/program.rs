@@ -10,7 +10,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_expr::Slot;
 
-use crate::{BasicAuth, HeaderName, NetMap, Pattern, RouteIx, Template, Words};
+use crate::{
+    BasicAuth, FileKind, HeaderName, NetMap, Pattern, RewriteFlag, RouteIx, TargetPart, Template, Words,
+};
 
 /// A program; empty ones are `None` where they are referred to.
 pub type Program = Box<[Op]>;
@@ -72,7 +74,10 @@ pub enum Op {
     /// Answers now.
     Respond(Arc<Respond>),
     /// Closes the connection without an answer.
-    Close,
+    Close(
+        /// Status in logs, where there is one.
+        Option<u16>,
+    ),
     /// Waits, then answers.
     Tarpit {
         /// Milliseconds.
@@ -128,34 +133,6 @@ pub enum Op {
         /// Index for [`weir_expr::Var::CapturedResponseHeader`].
         slot: u16,
     },
-}
-
-/// What follows a rewrite that matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RewriteFlag {
-    /// The next instruction; afterwards a route is searched for the new path.
-    Continue,
-    /// End; a route is searched for the new path.
-    Last,
-    /// End; the route stays.
-    Break,
-    /// 302 to the replacement.
-    Redirect,
-    /// 301 to the replacement.
-    Permanent,
-}
-
-/// A part of the request target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TargetPart {
-    /// Path without query.
-    Path,
-    /// Path with query.
-    PathAndQuery,
-    /// The whole target.
-    Target,
 }
 
 /// An answer made here.
@@ -261,20 +238,6 @@ pub enum Test {
     Number(Box<[(i64, i64)]>),
     /// Its length in bytes is in one of the inclusive ranges.
     Length(Box<[(i64, i64)]>),
-}
-
-/// Kinds of files a condition asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    /// `-f`.
-    File,
-    /// `-d`.
-    Directory,
-    /// `-e`.
-    Any,
-    /// `-x`.
-    Executable,
 }
 
 /// An edit of header fields.

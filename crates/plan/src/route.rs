@@ -45,45 +45,47 @@ pub struct Route {
     pub settings: Arc<RouteSettings>,
 }
 
-/// Settings that routes inherit and share.
-#[derive(Clone, Debug, Serialize)]
-pub struct RouteSettings {
-    /// Request-rate limits, checked in order before access.
-    pub limit_req: Arc<[LimitReq]>,
-    /// Concurrency limits.
-    pub limit_conn: Arc<[LimitConn]>,
-    /// Who may pass.
-    pub access: Arc<Access>,
-    /// Client addresses taken from trusted proxies.
-    pub real_ip: Option<Arc<RealIp>>,
-    /// Pages for statuses.
-    pub error_pages: Arc<ErrorPages>,
-    /// Nested error pages are followed.
-    pub recursive_error_pages: bool,
-    /// Edits of every response of this route, in order.
-    pub response_edits: Arc<[HeaderEdit]>,
-    /// `Expires` and `Cache-Control: max-age`.
-    pub expires: Option<Arc<Expires>>,
-    /// Compression.
-    pub gzip: Option<Arc<Gzip>>,
-    /// Access logs.
-    pub access_logs: Arc<[AccessLog]>,
-    /// Error logs; the process's if the route names none.
-    pub error_logs: Arc<[ErrorLog]>,
-    /// Write "file not found" to the error log.
-    pub log_not_found: bool,
-    /// How request bodies are taken.
-    pub body: Arc<BodySettings>,
-    /// Client settings that hold once the route is known.
-    pub client: Arc<ClientSettings>,
-    /// Bytes a second to the client; `None`: no limit.
-    pub limit_rate: Option<u64>,
-    /// Bytes sent before the rate limit holds.
-    pub limit_rate_after: u64,
-    /// Answers of unknown length may be chunked.
-    pub chunked: bool,
-    /// Name servers; the plan's if the route names none.
-    pub resolver: Option<Arc<Resolver>>,
+crate::identity::identified! {
+    /// Settings that routes inherit and share.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct RouteSettings {
+        /// Request-rate limits, checked in order before access.
+        pub limit_req: Arc<[LimitReq]>,
+        /// Concurrency limits.
+        pub limit_conn: Arc<[LimitConn]>,
+        /// Who may pass.
+        pub access: Arc<Access>,
+        /// Client addresses taken from trusted proxies.
+        pub real_ip: Option<Arc<RealIp>>,
+        /// Pages for statuses.
+        pub error_pages: Arc<ErrorPages>,
+        /// Nested error pages are followed.
+        pub recursive_error_pages: bool,
+        /// Edits of every response of this route, in order.
+        pub response_edits: Arc<[HeaderEdit]>,
+        /// `Expires` and `Cache-Control: max-age`.
+        pub expires: Option<Arc<Expires>>,
+        /// Compression.
+        pub gzip: Option<Arc<Gzip>>,
+        /// Access logs.
+        pub access_logs: Arc<[AccessLog]>,
+        /// Error logs; the process's if the route names none.
+        pub error_logs: Arc<[ErrorLog]>,
+        /// Write "file not found" to the error log.
+        pub log_not_found: bool,
+        /// How request bodies are taken.
+        pub body: Arc<BodySettings>,
+        /// Client settings that hold once the route is known.
+        pub client: Arc<ClientSettings>,
+        /// Bytes a second to the client; `None`: no limit.
+        pub limit_rate: Option<u64>,
+        /// Bytes sent before the rate limit holds.
+        pub limit_rate_after: u64,
+        /// Answers of unknown length may be chunked.
+        pub chunked: bool,
+        /// Name servers; the plan's if the route names none.
+        pub resolver: Option<Arc<Resolver>>,
+    }
 }
 
 /// Candidates tried in order; the first that exists is served by the action, else the last is done.

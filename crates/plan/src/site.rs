@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use weir_control::SiteId;
-use weir_expr::settings::{ClientSettings, KeepAliveMode};
+use weir_expr::settings::{ClientSettings, Conduct, KeepAliveMode};
+use weir_http::HeadRules;
 
 use crate::{PathIndex, Program, RouteIx};
 
@@ -17,6 +18,9 @@ pub struct Site {
     pub name: Box<str>,
     /// Limits and times of client connections. Until the host is known the default site's hold.
     pub client: Arc<ClientSettings>,
+    /// What a request's head may measure, by `client`.
+    #[serde(serialize_with = "crate::show::debug")]
+    pub heads: HeadRules,
     /// Runs before a route is chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Arc<Program>>,
@@ -29,8 +33,9 @@ pub struct Site {
     pub fallback: RouteIx,
     /// What is kept alive after an answer.
     pub keepalive_mode: KeepAliveMode,
-    /// Whose manner error pages, log words and edge cases follow.
-    pub manner: Manner,
+    /// What it does where standards leave it open.
+    #[serde(skip_serializing_if = "Conduct::is_default")]
+    pub conduct: Conduct,
     /// `Server:` field on answers; `None`: left as the upstream sent it.
     pub server_header: Option<Box<str>>,
     /// Connections beyond which new ones wait in the accept queue.
@@ -52,15 +57,4 @@ impl Site {
     pub fn named_route(&self, name: &[u8]) -> Option<RouteIx> {
         self.named.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, route)| route)
     }
-}
-
-/// Whose manner a site keeps where a standard leaves it open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Manner {
-    /// nginx's.
-    #[default]
-    Nginx,
-    /// HAProxy's.
-    Haproxy,
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_control::SiteId;
-use weir_expr::settings::{ProxyProtocol, RetrySettings};
+use weir_expr::settings::{LogLevel, ProxyProtocol};
+use weir_policy::retry::RetryPolicy;
 
 use crate::{
-    Access, AccessLog, Condition, ErrorLog, LimitConn, Manner, Program, ProxyTarget, RealIp, Template,
-    UpstreamTlsUse,
+    Access, AccessLog, Condition, ErrorLog, LimitConn, Program, ProxyTarget, RealIp, Template, UpstreamTlsUse,
 };
 
 /// A TCP service: connections are carried, not read.
@@ -38,8 +38,8 @@ pub struct TcpService {
     pub access_logs: Arc<[AccessLog]>,
     /// Error logs; the process's if the service names none.
     pub error_logs: Arc<[ErrorLog]>,
-    /// Whose manner it keeps.
-    pub manner: Manner,
+    /// Least severity of what error logs say about sessions.
+    pub error_lines: LogLevel,
     /// Time for a PROXY header and a TLS handshake with the client.
     pub handshake_timeout: Duration,
     /// Disable Nagle's algorithm.
@@ -98,7 +98,8 @@ pub struct TcpProxy {
     /// Bytes of buffer each way.
     pub buffer: u64,
     /// When another endpoint is tried.
-    pub retry: RetrySettings,
+    #[serde(serialize_with = "crate::show::debug")]
+    pub retry: RetryPolicy,
     /// PROXY header sent.
     pub send_proxy: Option<ProxyProtocol>,
     /// TLS to endpoints.

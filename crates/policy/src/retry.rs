@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use bitflags::bitflags;
+pub use weir_expr::settings::Redispatch;
 
 use crate::time::{Millis, millis};
 
@@ -126,19 +127,6 @@ impl Failure {
     }
 }
 
-/// Where the next attempt goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Redispatch {
-    /// To another endpoint every time: nginx, and HAProxy's `option redispatch 1`.
-    Always,
-    /// To the same one: HAProxy without `option redispatch`.
-    Never,
-    /// To another at every so many retries: HAProxy's `option redispatch N`.
-    Every(u32),
-    /// To another at the last retry only: HAProxy's plain `option redispatch`.
-    Last,
-}
-
 /// The rules for one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -201,6 +189,17 @@ impl RetryPolicy {
             && matches!(self.decide(Failure::Status(status), now, facts), Retry::Next | Retry::Same)
     }
 
+    /// The same rules for a request that a cookie binds to its endpoint: it is not moved before the last retry.
+    #[must_use]
+    pub fn bound(self) -> Self {
+        match self.redispatch {
+            Redispatch::Last { turns: true } => {
+                Self { redispatch: Redispatch::Last { turns: false }, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The verdict on a failed attempt.
     pub fn decide(&self, failure: Failure, now: Millis, facts: &Facts) -> Retry {
         if facts.answering || (facts.sent && !facts.replayable) {
@@ -226,18 +225,18 @@ impl RetryPolicy {
     fn most(&self, facts: &Facts) -> u32 {
         match (self.attempts, self.redispatch) {
             // nginx never visits an endpoint twice; its `tries` only lowers the number.
-            (0, Redispatch::Always) => facts.endpoints,
-            (most, Redispatch::Always) => most.min(facts.endpoints.max(1)),
+            (0, Redispatch::Always | Redispatch::Last { turns: true }) => facts.endpoints,
+            (most, Redispatch::Always | Redispatch::Last { turns: true }) => most.min(facts.endpoints.max(1)),
             (most, _) => most.max(1),
         }
     }
 
     fn moves_on(&self, facts: &Facts) -> bool {
         match self.redispatch {
-            Redispatch::Always => true,
+            Redispatch::Always | Redispatch::Last { turns: true } => true,
             Redispatch::Never => false,
             Redispatch::Every(every) => facts.attempts.is_multiple_of(every.max(1)),
-            Redispatch::Last => facts.attempts + 1 == self.most(facts),
+            Redispatch::Last { turns: false } => facts.attempts + 1 == self.most(facts),
         }
     }
 }
@@ -324,7 +323,7 @@ mod tests {
             on: RetryOn::CONNECT,
             attempts: 4,
             timeout: Duration::ZERO,
-            redispatch: Redispatch::Last,
+            redispatch: Redispatch::Last { turns: false },
         };
         let verdicts = |policy: RetryPolicy| -> Vec<Retry> {
             let facts = |attempts| Facts { attempts, sent: false, idempotent: false, ..FACTS };

@@ -64,7 +64,7 @@ pub(crate) async fn serve<D: Downstream>(
     let watch = Watch::new(down.watched(), Ends::unanswered(settings.client_abort));
     let attempts = Attempts {
         installed,
-        retry: &settings.retry,
+        retry: fastcgi.retry,
         reach: Reach {
             timeout: settings.connect_timeout,
             keepalive: settings.socket_keepalive,

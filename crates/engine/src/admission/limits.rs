@@ -5,7 +5,7 @@
 
 use weir_expr::settings::LogLevel;
 use weir_plan::{LimitConn, LimitReq};
-use weir_policy::limit::{RateDelay, RateLimit, RateRule, RateVerdict};
+use weir_policy::limit::{RateLimit, RateVerdict};
 
 use crate::eval::text;
 use crate::exchange::errors;
@@ -28,20 +28,15 @@ pub(crate) async fn check(exchange: &mut Exchange, installed: &Installed) -> Res
 async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitReq]) -> Result<(), u16> {
     let keys: Vec<Vec<u8>> =
         limits.iter().map(|limit| text(exchange, &installed.plan.req_zone(limit.zone).key)).collect();
-    let rules: Vec<RateRule> = limits
+    let asked: Vec<RateLimit<'_>> = limits
         .iter()
-        .map(|limit| RateRule {
-            zone: installed.prepared.rates[limit.zone.at()].clone(),
-            burst: limit.burst,
-            delay: match limit.delay {
-                None => RateDelay::None,
-                Some(0) => RateDelay::All,
-                Some(beyond) => RateDelay::Beyond(beyond),
-            },
+        .zip(&keys)
+        .map(|(limit, key)| RateLimit {
+            zone: &installed.prepared.rates[limit.zone.at()],
+            rule: limit.rule,
+            key,
         })
         .collect();
-    let asked: Vec<RateLimit<'_>> =
-        rules.iter().zip(&keys).map(|(rule, key)| RateLimit { rule, key }).collect();
     match RateVerdict::of(&asked, exchange.worker.millis()) {
         RateVerdict::Pass => exchange.limit_req_status = Some("PASSED"),
         RateVerdict::Delay { wait, limit, excess } => {

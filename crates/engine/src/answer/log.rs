@@ -8,27 +8,21 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use weir_expr::settings::LogEscape;
-use weir_plan::{AccessLog, Manner, Piece, TcpIx, Template, Var};
+use weir_plan::{AccessLog, Piece, TcpIx, Template, Var};
 use weir_telemetry::log::{escape_default, escape_json};
 
 use crate::eval::{apply, condition, text, vars};
 use crate::exchange::{Ending, Exchange, Phase, errors};
 use crate::worker::count::Session;
 
-/// The client closed before there was an answer: nginx's status for it.
-const CLIENT_CLOSED: u16 = 499;
-
 /// Counts and logs an exchange that is over.
 pub(crate) fn exchange_ended(exchange: &mut Exchange) {
-    let manner = exchange.site().manner;
-    settle_status(exchange, manner);
+    settle_status(exchange);
     if exchange.response.status == 0 && exchange.ending == Ending::Normal {
         // A connection that ended between requests is no request; one that never had any may be worth a line.
         if exchange.site().log_empty_connections && exchange.client.requests.get() == 0 {
-            if manner == Manner::Haproxy {
-                (exchange.response.status, exchange.ending) = (400, Ending::ClientAborted(Phase::Request));
-            }
-            access(exchange, manner);
+            (exchange.response.status, exchange.ending) = (400, Ending::ClientAborted(Phase::Request));
+            access(exchange);
         }
         return;
     }
@@ -38,7 +32,7 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
         exchange.worker.counters.request();
     }
     exchange.worker.counters.exchange(exchange);
-    access(exchange, manner);
+    access(exchange);
 }
 
 /// Counts and logs a session of a TCP service that is over. The exchange stands for it: it holds the client, the
@@ -55,37 +49,34 @@ pub(crate) fn session_ended(exchange: &mut Exchange, service: TcpIx) {
     };
     exchange.worker.counters.session(service.id, &session);
     if session.received > 0 || service.log_empty_connections {
-        write_all(exchange, &service.access_logs, service.manner);
+        write_all(exchange, &service.access_logs);
     }
 }
 
-/// nginx logs 499 where a client left before the answer; HAProxy logs no status at all.
-fn settle_status(exchange: &mut Exchange, manner: Manner) {
+/// A client that left before the answer leaves the status that the site names.
+fn settle_status(exchange: &mut Exchange) {
     let left = matches!(exchange.ending, Ending::ClientAborted(phase) if phase != Phase::Request);
     if !left || exchange.response.head_sent {
         return;
     }
-    exchange.response.status = match manner {
-        Manner::Nginx => CLIENT_CLOSED,
-        Manner::Haproxy => 0,
-    };
+    exchange.response.status = exchange.site().conduct.left_status;
 }
 
-fn access(exchange: &mut Exchange, manner: Manner) {
+fn access(exchange: &mut Exchange) {
     if exchange.unlogged || exchange.route().settings.access_logs.is_empty() {
         return;
     }
     let logs = exchange.route().settings.access_logs.clone();
-    write_all(exchange, &logs, manner);
+    write_all(exchange, &logs);
 }
 
-fn write_all(exchange: &mut Exchange, logs: &[AccessLog], manner: Manner) {
+fn write_all(exchange: &mut Exchange, logs: &[AccessLog]) {
     for log in logs {
         if !wanted(exchange, log) {
             continue;
         }
         let mut line = exchange.worker.take_text();
-        write_line(exchange, &log.format, Values::of(log.escape, manner), &mut line);
+        write_line(exchange, &log.format, log.escape, &mut line);
         let worker = exchange.worker.clone();
         let installed = exchange.installed.clone();
         worker.logs.line(
@@ -126,47 +117,23 @@ fn wanted(exchange: &mut Exchange, log: &AccessLog) -> bool {
     truthy && log.only.as_ref().is_none_or(|only| condition::holds(exchange, only).unwrap_or(true))
 }
 
-/// How values are written into a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Values {
-    /// nginx `escape=default`.
-    Default,
-    /// nginx `escape=json`.
-    Json,
-    /// nginx `escape=none`.
-    Raw,
-    /// HAProxy's, where formats name their own empty values.
-    Haproxy,
-}
-
-impl Values {
-    fn of(escape: LogEscape, manner: Manner) -> Self {
-        match (escape, manner) {
-            (LogEscape::Json, _) => Self::Json,
-            (LogEscape::Default, Manner::Nginx) => Self::Default,
-            (LogEscape::None, Manner::Nginx) => Self::Raw,
-            (_, Manner::Haproxy) => Self::Haproxy,
-        }
-    }
-}
-
 /// Appends a line, without its end.
-fn write_line(exchange: &Exchange, format: &Template, values: Values, out: &mut Vec<u8>) {
+fn write_line(exchange: &Exchange, format: &Template, escape: LogEscape, out: &mut Vec<u8>) {
     for piece in &format.pieces {
         match piece {
             Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
             Piece::Var(var, filters) => {
                 let start = out.len();
                 let unread =
-                    values == Values::Haproxy && *var == Var::RequestLine && exchange.times.head.is_none();
+                    escape == LogEscape::Hash && *var == Var::RequestLine && exchange.times.head.is_none();
                 if unread {
                     out.extend_from_slice(b"<BADREQ>");
                     apply(filters, out, start);
                     continue;
                 }
                 let has_value = vars::append(exchange, var, out) || is_found_empty(var);
-                escape(values, var, out, start);
-                if values == Values::Default && !has_value {
+                escape_value(escape, var, out, start);
+                if escape == LogEscape::Default && !has_value {
                     out.push(b'-');
                 }
                 apply(filters, out, start);
@@ -190,27 +157,27 @@ fn is_found_empty(var: &Var) -> bool {
 }
 
 /// Escapes what stands behind `start`. Most values need nothing, and are only looked at.
-fn escape(values: Values, var: &Var, out: &mut Vec<u8>, start: usize) {
-    let needs: fn(u8) -> bool = match values {
-        Values::Raw => return,
-        Values::Default => |byte| !(0x20..0x7f).contains(&byte) || byte == b'"' || byte == b'\\',
-        Values::Json => |byte| byte < 0x20 || byte == b'"' || byte == b'\\',
-        Values::Haproxy => haproxy_escapes(var),
+fn escape_value(escape: LogEscape, var: &Var, out: &mut Vec<u8>, start: usize) {
+    let needs: fn(u8) -> bool = match escape {
+        LogEscape::None => return,
+        LogEscape::Default => |byte| !(0x20..0x7f).contains(&byte) || byte == b'"' || byte == b'\\',
+        LogEscape::Json => |byte| byte < 0x20 || byte == b'"' || byte == b'\\',
+        LogEscape::Hash => hashed(var),
     };
     if !out[start..].iter().any(|&byte| needs(byte)) {
         return;
     }
     let plain = out.split_off(start);
-    match values {
-        Values::Raw => {}
-        Values::Default => escape_default(out, &plain),
-        Values::Json => escape_json(out, &plain),
-        Values::Haproxy => escape_hash(out, &plain, needs),
+    match escape {
+        LogEscape::None => {}
+        LogEscape::Default => escape_default(out, &plain),
+        LogEscape::Json => escape_json(out, &plain),
+        LogEscape::Hash => escape_hash(out, &plain, needs),
     }
 }
 
 /// Bytes that HAProxy writes as `#XX`: controls and high bytes, and what would end the place where the value stands.
-fn haproxy_escapes(var: &Var) -> fn(u8) -> bool {
+fn hashed(var: &Var) -> fn(u8) -> bool {
     match var {
         Var::CapturedRequestHeader(_) | Var::CapturedResponseHeader(_) => {
             |byte| !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#' | b'{' | b'|' | b'}')
@@ -237,24 +204,24 @@ fn escape_hash(out: &mut Vec<u8>, text: &[u8], needs: fn(u8) -> bool) {
 mod tests {
     use super::*;
 
-    fn escaped(values: Values, var: &Var, text: &[u8]) -> String {
+    fn escaped(how: LogEscape, var: &Var, text: &[u8]) -> String {
         let mut out = b"before ".to_vec();
         out.extend_from_slice(text);
-        escape(values, var, &mut out, 7);
+        escape_value(how, var, &mut out, 7);
         String::from_utf8(out.split_off(7)).unwrap()
     }
 
     #[test]
     fn values_cannot_break_a_line_of_nginx() {
-        assert_eq!(escaped(Values::Default, &Var::RequestLine, b"a\"b\\c\x7f"), "a\\x22b\\x5Cc\\x7F");
-        assert_eq!(escaped(Values::Json, &Var::RequestLine, b"a\"b\n"), "a\\\"b\\n");
-        assert_eq!(escaped(Values::Default, &Var::RequestLine, b"GET / HTTP/1.1"), "GET / HTTP/1.1");
+        assert_eq!(escaped(LogEscape::Default, &Var::RequestLine, b"a\"b\\c\x7f"), "a\\x22b\\x5Cc\\x7F");
+        assert_eq!(escaped(LogEscape::Json, &Var::RequestLine, b"a\"b\n"), "a\\\"b\\n");
+        assert_eq!(escaped(LogEscape::Default, &Var::RequestLine, b"GET / HTTP/1.1"), "GET / HTTP/1.1");
     }
 
     #[test]
     fn values_cannot_break_a_line_of_haproxy() {
-        assert_eq!(escaped(Values::Haproxy, &Var::RequestLine, b"GET /\"{#\xe9 X"), "GET /#22{#23#E9 X");
-        assert_eq!(escaped(Values::Haproxy, &Var::CapturedRequestHeader(0), b"a|{b}\x01"), "a#7C#7Bb#7D#01");
-        assert_eq!(escaped(Values::Haproxy, &Var::Host, b"a#b\n"), "a#b#0A");
+        assert_eq!(escaped(LogEscape::Hash, &Var::RequestLine, b"GET /\"{#\xe9 X"), "GET /#22{#23#E9 X");
+        assert_eq!(escaped(LogEscape::Hash, &Var::CapturedRequestHeader(0), b"a|{b}\x01"), "a#7C#7Bb#7D#01");
+        assert_eq!(escaped(LogEscape::Hash, &Var::Host, b"a#b\n"), "a#b#0A");
     }
 }

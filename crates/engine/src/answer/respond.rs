@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_http::{HeaderId, Method};
-use weir_plan::{Manner, Respond, RespondBody, RouteFeatures};
+use weir_plan::settings::PageLayout;
+use weir_plan::{Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
 use crate::answer::filters;
@@ -229,7 +230,7 @@ pub(crate) async fn explained<D: Downstream>(
     // Edits that are kept across error answers: the challenge of 401, the location of redirects.
     let page = standard_page(exchange, shown, why);
     exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
-    if exchange.site().manner == Manner::Haproxy {
+    if exchange.site().conduct.pages.no_cache {
         exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
     }
     close_after(exchange, down, status);
@@ -283,16 +284,17 @@ fn begin_answer(exchange: &mut Exchange, status: u16) {
     }
 }
 
-/// nginx has pages for the statuses that it knows; others are answered with a head alone.
+/// A titled page needs a phrase; statuses without one are answered with a head alone.
 fn has_no_page(exchange: &Exchange, status: u16) -> bool {
-    exchange.site().manner == Manner::Nginx && weir_http::Phrases::default().reason(status).is_empty()
+    exchange.site().conduct.pages.layout == PageLayout::Titled
+        && weir_http::Phrases::default().reason(status).is_empty()
 }
 
-/// The page of a status in the manner of the site.
+/// The page of a status.
 fn standard_page(exchange: &Exchange, status: u16, why: &str) -> Vec<u8> {
     let reason = weir_http::Phrases::default().reason(status);
-    let page = match exchange.site().manner {
-        Manner::Nginx => {
+    let page = match exchange.site().conduct.pages.layout {
+        PageLayout::Titled => {
             let name = exchange.site().server_header.as_deref().unwrap_or("weir");
             let (title, more) = match why {
                 "" => (reason, String::new()),
@@ -303,7 +305,7 @@ fn standard_page(exchange: &Exchange, status: u16, why: &str) -> Vec<u8> {
                  </center>\r\n{more}<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
             )
         }
-        Manner::Haproxy => {
+        PageLayout::Explained => {
             let words = explanation(status);
             format!("<html><body><h1>{status} {reason}</h1>\n{words}\n</body></html>\n")
         }
@@ -339,8 +341,10 @@ pub(crate) async fn redirect<D: Downstream>(
     begin_answer(exchange, status);
     let location = absolute(exchange, location);
     exchange.response.fields.push_id(HeaderId::Location, &location);
-    if exchange.site().manner == Manner::Haproxy {
+    if exchange.site().conduct.pages.no_cache {
         forbid_caching(exchange, status);
+    }
+    if exchange.site().conduct.pages.bare_redirects {
         return whole(exchange, down, b"").await;
     }
     let page = standard_page(exchange, status, "");
@@ -351,7 +355,7 @@ pub(crate) async fn redirect<D: Downstream>(
 /// The location as it is sent: absolute if the site asks for it.
 pub(crate) fn absolute<'l>(exchange: &Exchange, location: &'l [u8]) -> Cow<'l, [u8]> {
     let site = exchange.site();
-    if !location.starts_with(b"/") || !site.absolute_redirect || site.manner == Manner::Haproxy {
+    if !location.starts_with(b"/") || !site.absolute_redirect {
         return Cow::Borrowed(location);
     }
     let secure = exchange.client.tls.is_some();
@@ -390,7 +394,7 @@ pub(crate) async fn fixed<D: Downstream>(exchange: &mut Exchange, down: &mut D, 
             add_fields(exchange, respond);
             let page = standard_page(exchange, respond.status, "");
             exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
-            if exchange.site().manner == Manner::Haproxy {
+            if exchange.site().conduct.pages.no_cache {
                 exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
             }
             return whole(exchange, down, &page).await;
@@ -423,18 +427,18 @@ async fn redirect_with<D: Downstream>(exchange: &mut Exchange, down: &mut D, sta
     }
     let location = absolute(exchange, location).into_owned();
     exchange.response.fields.push_id(HeaderId::Location, &location);
-    let haproxy = exchange.site().manner == Manner::Haproxy;
-    if haproxy {
+    let pages = exchange.site().conduct.pages;
+    if pages.no_cache {
         forbid_caching(exchange, status);
     }
-    let page = if haproxy { Vec::new() } else { standard_page(exchange, status, "") };
+    let page = if pages.bare_redirects { Vec::new() } else { standard_page(exchange, status, "") };
     if !page.is_empty() {
         exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
     }
     whole(exchange, down, &page).await;
 }
 
-/// HAProxy's redirects that are not for good say that they are not to be kept.
+/// Redirects that are not for good say that they are not to be kept.
 fn forbid_caching(exchange: &mut Exchange, status: u16) {
     if matches!(status, 302 | 303 | 307) {
         exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");

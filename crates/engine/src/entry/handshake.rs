@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use weir_http::proxy_protocol::{self, Proxied};
-use weir_plan::{ListenerIx, Manner, Service};
+use weir_plan::{ListenerIx, Service};
 use weir_rt::{AcceptError, Buf, SMALL, Stream, Timer, TlsStream};
 use weir_wire::Conn;
 
@@ -26,19 +26,14 @@ pub(crate) async fn settle(
     ahead: &mut Buf,
 ) -> Option<Conn> {
     let listener = installed.plan.listener(ix);
-    let (time, manner) = match &listener.service {
-        Service::Http(hosts) => {
-            let site = installed.plan.site(hosts.default_value());
-            (site.client.header_timeout, site.manner)
-        }
-        Service::Tcp(tcp) => {
-            let service = installed.plan.tcp_service(*tcp);
-            (service.handshake_timeout, service.manner)
-        }
+    let time = match &listener.service {
+        Service::Http(hosts) => installed.plan.site(hosts.default_value()).client.header_timeout,
+        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).handshake_timeout,
     };
     timer.arm(time);
     if listener.proxy_protocol {
-        timer.run(proxy_header(&stream, client, manner, ahead)).await.ok()??;
+        let believed = listener.proxy_header_names_client;
+        timer.run(proxy_header(&stream, client, believed, ahead)).await.ok()??;
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
     let select = |hello: &weir_rt::ClientHello| {
@@ -86,13 +81,12 @@ pub(crate) async fn settle(
 }
 
 /// Reads a PROXY header; `None` if there is none, or a broken one.
-async fn proxy_header(stream: &Stream, client: &mut Client, manner: Manner, ahead: &mut Buf) -> Option<()> {
+async fn proxy_header(stream: &Stream, client: &mut Client, believed: bool, ahead: &mut Buf) -> Option<()> {
     loop {
         match proxy_protocol::parse(ahead) {
             Ok(Some(header)) => {
                 ahead.consume(header.len);
                 if let Proxied::Inet { source, destination, .. } = header.proxied {
-                    let believed = manner == Manner::Haproxy;
                     client.proxied = Some(Box::new(ToldAddresses { source, destination, believed }));
                 }
                 return Some(());

@@ -27,8 +27,8 @@ pub(crate) enum Verdict {
         /// Where to.
         location: Vec<u8>,
     },
-    /// Close without an answer.
-    Close,
+    /// Close without an answer; logs show this status, if any.
+    Close(Option<u16>),
     /// Wait, then answer.
     Tarpit(u64, Arc<Respond>),
     /// Ask for credentials.
@@ -184,7 +184,7 @@ fn step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         Op::EditRequest(edit) => edit::request(exchange, edit)?,
         Op::EditResponse(edit) => exchange.response_edits.push(edit.clone()),
         Op::Respond(respond) => return Ok(Flow::Done(Verdict::Respond(respond.clone()))),
-        Op::Close => return Ok(Flow::Done(Verdict::Close)),
+        Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
         Op::Tarpit { millis, respond } => return Ok(Flow::Done(Verdict::Tarpit(*millis, respond.clone()))),
         Op::RequireUser(auth) => {
             if !users::holds(exchange, auth) && exchange.asking.is_none() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use weir_expr::{Count, Counted, Peeked, Slot, Timer, Var};
 use weir_http::HeaderId;
-use weir_plan::{Action, Filter, Manner, Piece, Template};
+use weir_plan::{Action, Filter, Piece, Template};
 
 use crate::exchange::fields::FieldName;
 use crate::exchange::{Attempt, Ending, Exchange};
@@ -206,15 +206,14 @@ pub(crate) fn append(exchange: &Exchange, var: &Var<Slot>, out: &mut Vec<u8>) ->
             return extend(out, exchange.response.attempts.last().map(|attempt| attempt.endpoint.as_bytes()));
         }
 
-        Var::Status => {
+        Var::Status | Var::StatusCode => {
             // In an error page it is the status that led there.
             let status = match exchange.response.status {
                 0 => exchange.status_override.unwrap_or(0),
                 status => status,
             };
             if status == 0 {
-                let none: &[u8] = if exchange.manner() == Manner::Haproxy { b"-1" } else { b"000" };
-                out.extend_from_slice(none);
+                out.extend_from_slice(if *var == Var::Status { b"000" } else { b"-1" });
             } else {
                 let _ = write!(out, "{status:03}");
             }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use weir_control::ConnectionId;
 use weir_expr::settings::LogLevel;
-use weir_plan::Manner;
 use weir_telemetry::Level;
 
 use super::{Attempt, Exchange};
@@ -67,10 +66,14 @@ pub(crate) fn endpoint_disabled(exchange: &Exchange) {
 
 /// Writes a line about an exchange to the error logs that want its level.
 ///
-/// HAProxy writes none about requests: its traffic lines tell all, and what reads them would stumble over others.
+/// A site may say that its traffic lines tell all, and that what reads them would stumble over others.
 pub(crate) fn at(exchange: &Exchange, severity: LogLevel, message: &str) {
     let service = exchange.service();
-    if exchange.manner() == Manner::Haproxy && severity < LogLevel::Crit {
+    let least = match service {
+        Some(service) => service.error_lines,
+        None => exchange.site_if_any().map_or(LogLevel::Debug, |site| site.conduct.error_lines),
+    };
+    if severity < least {
         return;
     }
     let logs = match service {

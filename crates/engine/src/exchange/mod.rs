@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 use weir_expr::settings::PathReading;
 use weir_http::uri::{self, UriError};
 use weir_plan::{
-    Action, Cause, HeaderEdit, Manner, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx, TcpIx, TcpService,
+    Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx, TcpIx, TcpService,
 };
 
 use crate::exchange::fields::Fields;
@@ -398,14 +398,6 @@ impl Exchange {
     /// The route whose settings hold now, where it has one.
     pub(crate) fn route_if_any(&self) -> Option<&Route> {
         if self.tcp.is_some() { None } else { self.installed.plan.routes.get(self.route.at()) }
-    }
-
-    /// Whose manner holds: its service's, or its site's.
-    pub(crate) fn manner(&self) -> Manner {
-        match self.service() {
-            Some(service) => service.manner,
-            None => self.site_if_any().map(|site| site.manner).unwrap_or_default(),
-        }
     }
 
     /// Name of its site, or of its TCP service.

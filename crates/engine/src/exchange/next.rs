@@ -35,8 +35,8 @@ pub(crate) enum Next<Later> {
     InternalPath(Vec<u8>),
     /// Go on with a named route; path and method stay.
     Named(RouteIx),
-    /// Close the connection without an answer.
-    Close,
+    /// Close the connection without an answer; logs show this status, if any.
+    Close(Option<u16>),
     /// It is being answered, and the rest is carried without the plan.
     Later(Later),
 }
@@ -62,7 +62,7 @@ impl<L> Next<L> {
             Self::Internal { path, query } => Next::Internal { path, query },
             Self::InternalPath(path) => Next::InternalPath(path),
             Self::Named(route) => Next::Named(route),
-            Self::Close => Next::Close,
+            Self::Close(status) => Next::Close(status),
         }
     }
 }

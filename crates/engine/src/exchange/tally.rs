@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use weir_plan::Manner;
 use weir_telemetry::count::status_class;
 use weir_telemetry::{AttemptEnd, BackKey, FrontCells};
 
@@ -119,6 +118,6 @@ fn gave_up(ending: Ending) -> bool {
 
 /// Whether a rule turned down a request that was well-formed.
 fn is_denied(exchange: &Exchange) -> bool {
-    let of_haproxy = exchange.site().manner == Manner::Haproxy && exchange.times.head.is_some();
-    of_haproxy && exchange.response.status != 408 || matches!(exchange.response.status, 403 | 429)
+    let any = exchange.site().conduct.rules_refuse && exchange.times.head.is_some();
+    any && exchange.response.status != 408 || matches!(exchange.response.status, 403 | 429)
 }

@@ -9,8 +9,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_expr::settings::ClientSettings;
-use weir_http::{HeadRules, RequestError, TargetForm, UnusualNames};
+use weir_http::{RequestError, TargetForm};
 use weir_plan::{Service, SiteIx};
 use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, HeadFailure, ServerConnection};
@@ -162,14 +161,8 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
     let reading = worker.counters.reading();
     let listener = installed.plan.listener(ix);
     let received = {
-        let rules = match &listener.widest_heads {
-            None => head_rules(settings),
-            // Which site's rules hold is known once Host is; until then what any of them lets pass does.
-            Some(widest) => {
-                HeadRules { first_line: settings.max_request_line as usize, ..head_rules(widest) }
-            }
-        };
-        h1.conn.receive_head(&rules, h1.timer, settings.header_timeout).await
+        // Which site's rules hold is known once Host is; until then what any of them lets pass does.
+        h1.conn.receive_head(&listener.heads, h1.timer, settings.header_timeout).await
     };
     drop(reading);
     if let Err(failure) = received {
@@ -181,7 +174,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
     client.requests.set(client.requests.get() + 1);
     exchange.close_after |= last || worker.is_leaving();
     let writing = worker.counters.writing();
-    match take_request(&mut exchange, h1, hosts, listener.widest_heads.is_some()) {
+    match take_request(&mut exchange, h1, hosts, listener.heads_differ) {
         Ok(()) => {
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
@@ -291,22 +284,6 @@ fn end(mut exchange: Box<Exchange>) {
     exchange.give();
 }
 
-/// What a head may measure under these settings.
-pub(crate) fn head_rules(settings: &ClientSettings) -> HeadRules {
-    HeadRules {
-        first_line: settings.max_request_line as usize,
-        field_line: settings.max_header_line as usize,
-        head: (settings.max_headers + settings.max_request_line) as usize,
-        fields: settings.max_header_count as usize,
-        unusual_names: match (settings.ignore_invalid_headers, settings.drop_underscores) {
-            (false, false) if settings.drop_lookalikes => UnusualNames::DropLookalikes,
-            (false, false) => UnusualNames::Keep,
-            (_, false) => UnusualNames::DropExceptUnderscores,
-            (_, true) => UnusualNames::Drop,
-        },
-    }
-}
-
 /// Turns the head into the exchange's request, and finds the site. `Err`: the status to refuse it with.
 fn take_request(
     exchange: &mut Exchange,
@@ -380,23 +357,20 @@ fn take_request(
 /// default site, to the others those of the request's own, as in nginx. `Err`: the status to refuse with.
 fn apply_head_rules(exchange: &mut Exchange, default: SiteIx) -> Result<(), u16> {
     let installed = exchange.installed.clone();
-    let before = &*installed.plan.site(default).client;
-    let after = &*installed.plan.site(exchange.site).client;
+    let before = &installed.plan.site(default).heads;
+    let after = &installed.plan.site(exchange.site).heads;
     let line = exchange.request.line.len() as u64;
-    let together = exchange.request.bytes.saturating_sub(line);
+    let together = usize::try_from(exchange.request.bytes.saturating_sub(line)).unwrap_or(usize::MAX);
     let fields = &mut exchange.request.fields;
     let too_long = |field: crate::exchange::fields::Field<'_>| {
-        (field.name.len() + field.value.len() + 4) as u64 > after.max_header_line
+        field.name.len() + field.value.len() + 4 > after.field_line
     };
-    if together > after.max_headers + after.max_request_line
-        || fields.iter().count() > after.max_header_count as usize
-        || fields.iter().any(too_long)
-    {
+    if together > after.head || fields.iter().count() > after.fields || fields.iter().any(too_long) {
         return Err(431);
     }
     let mut rules = before;
     fields.retain(|field| {
-        let keep = head_rules(rules).keeps(field.name);
+        let keep = rules.keeps(field.name);
         if field.id == weir_http::HeaderId::Host {
             rules = after;
         }
@@ -445,10 +419,8 @@ async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) 
         }
         HeadFailure::Timeout => {
             exchange.ending = Ending::ClientTimeout(Phase::Request);
-            if exchange.site().manner == weir_plan::Manner::Nginx {
-                keep_line(exchange, h1);
-                errors::client_error(exchange, "client timed out while reading client request headers");
-            }
+            keep_line(exchange, h1);
+            errors::client_error(exchange, "client timed out while reading client request headers");
             408
         }
         HeadFailure::Refused(error) => {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use weir_plan::{Log, LogIx, LogTarget, Manner, Plan, Syslog, SyslogServer, Template};
+use weir_plan::{Log, LogIx, LogTarget, Plan, Syslog, SyslogServer, Template};
 use weir_telemetry::log::{Facility, SyslogAddress, SyslogHeader};
 use weir_telemetry::{BufferOptions, ErrorLog, LogBuffer, TargetSpec};
 
@@ -70,14 +70,13 @@ impl Lines {
 
 impl Targets {
     pub(super) fn open(logs: &Logs, plan: &Plan) -> Result<Self, String> {
-        let haproxy = is_haproxy(plan);
-        let by_log = plan.logs.iter().map(|log| target(logs, log, haproxy)).collect::<Result<Vec<_>, _>>()?;
+        let by_log = plan.logs.iter().map(|log| target(logs, log)).collect::<Result<Vec<_>, _>>()?;
         let mut errors = HashMap::new();
         let routes = plan.routes.iter().flat_map(|route| route.settings.error_logs.iter());
         let services = plan.tcp.iter().flat_map(|tcp| tcp.error_logs.iter());
         for log in plan.process.error_logs.iter().chain(routes).chain(services) {
             if !errors.contains_key(log)
-                && let Some(open) = error_log(logs, plan, *log, haproxy)?
+                && let Some(open) = error_log(logs, plan, *log)?
             {
                 errors.insert(*log, open);
             }
@@ -112,20 +111,13 @@ impl Targets {
 impl Logs {
     /// The error logs of the process alone, before anything else of a plan is opened.
     pub(super) fn process_logs(&self, plan: &Plan) -> Result<Arc<[ErrorLog]>, String> {
-        let haproxy = is_haproxy(plan);
         let logs = plan.process.error_logs.iter();
-        let open: Result<Vec<_>, String> = logs.map(|log| error_log(self, plan, *log, haproxy)).collect();
+        let open: Result<Vec<_>, String> = logs.map(|log| error_log(self, plan, *log)).collect();
         Ok(open?.into_iter().flatten().collect())
     }
 }
 
-/// A plan comes from one front end; HAProxy's messages to syslog differ from nginx's.
-fn is_haproxy(plan: &Plan) -> bool {
-    let mut manners = plan.sites.iter().map(|site| site.manner).chain(plan.tcp.iter().map(|tcp| tcp.manner));
-    manners.any(|manner| manner == Manner::Haproxy)
-}
-
-fn target(logs: &Logs, log: &Log, haproxy: bool) -> Result<Target, String> {
+fn target(logs: &Logs, log: &Log) -> Result<Target, String> {
     let standard = BufferOptions::default();
     let options = BufferOptions {
         bytes: log.buffer.map_or(standard.bytes, |bytes| bytes as usize),
@@ -141,25 +133,19 @@ fn target(logs: &Logs, log: &Log, haproxy: bool) -> Result<Target, String> {
     };
     let (mut syslog, mut longest) = (None, None);
     if let LogTarget::Syslog(syslog_settings) = &log.target {
-        let header = header(logs, syslog_settings, haproxy);
-        // HAProxy's length counts the whole message; nginx cuts no access line.
-        longest = haproxy.then(|| syslog_settings.max_length.saturating_sub(length_of(&header)));
+        let header = header(logs, syslog_settings);
+        longest = syslog_settings.max_length.map(|most| most.saturating_sub(length_of(&header)));
         let severity = syslog_settings.severity.min(syslog_settings.min_severity);
         syslog = Some((header, level(severity).severity()));
     }
     Ok(Target::Lines(Lines { target: open(logs, spec)?, options, syslog, gzip: log.gzip, longest }))
 }
 
-fn error_log(
-    logs: &Logs,
-    plan: &Plan,
-    log: weir_plan::ErrorLog,
-    haproxy: bool,
-) -> Result<Option<ErrorLog>, String> {
+fn error_log(logs: &Logs, plan: &Plan, log: weir_plan::ErrorLog) -> Result<Option<ErrorLog>, String> {
     let target = &plan.log(log.log).target;
     let Some(spec) = spec(target) else { return Ok(None) };
     let header = match target {
-        LogTarget::Syslog(syslog) => Some(header(logs, syslog, haproxy)),
+        LogTarget::Syslog(syslog) => Some(header(logs, syslog)),
         _ => None,
     };
     Ok(Some(ErrorLog::new(open(logs, spec)?, level(log.level), header, logs.clock.another())))
@@ -185,13 +171,13 @@ fn spec(target: &LogTarget) -> Option<TargetSpec> {
     })
 }
 
-fn header(logs: &Logs, syslog: &Syslog, haproxy: bool) -> SyslogHeader {
+fn header(logs: &Logs, syslog: &Syslog) -> SyslogHeader {
     SyslogHeader {
         facility: facility(&syslog.facility),
         host: (!syslog.no_hostname).then(|| logs.hostname.clone()),
         tag: syslog.tag.clone(),
-        pid: haproxy.then(std::process::id),
-        newline: haproxy,
+        pid: syslog.pid.then(std::process::id),
+        newline: syslog.newline,
     }
 }
 

@@ -148,7 +148,7 @@ fn is_refused(session: &mut Exchange, program: Option<&weir_plan::Program>) -> b
 /// Whether a program closes the session, or cannot tell.
 fn closes(session: &mut Exchange, program: &weir_plan::Program) -> bool {
     match program::run(session, program) {
-        Verdict::Close => true,
+        Verdict::Close(_) => true,
         Verdict::Undecided(why) => {
             errors::undecided(session, &why);
             true
@@ -254,7 +254,7 @@ async fn connect(
     let watch = Watch::new(Some(client.clone()), Ends::Reset);
     let attempts = Attempts {
         installed,
-        retry: &proxy.retry,
+        retry: proxy.retry,
         reach: Reach {
             timeout: proxy.connect_timeout,
             keepalive: proxy.socket_keepalive,

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use weir_expr::settings::{Redispatch, RetrySettings};
 use weir_http::Method;
 use weir_plan::PoolIx;
-use weir_policy::retry::Failure;
+use weir_policy::retry::{Failure, Redispatch, RetryOn, RetryPolicy};
 use weir_rt::Timer;
 use weir_wire::{ClientConnection, Conn};
 
@@ -74,13 +73,14 @@ impl Protocol for Script {
 /// Runs the attempts of one exchange under a watch over `client`.
 async fn run(
     exchange: &mut Exchange,
-    retry: &RetrySettings,
+    retry: &RetryPolicy,
     client: Option<Conn>,
     script: &mut Script,
 ) -> Result<Answered<Box<ClientConnection>>, Unanswered> {
     let installed = exchange.installed.clone();
     let (timer, watch) = (Timer::new(), Watch::new(client, Ends::Closed));
-    let attempts = Attempts { installed: &installed, retry, reach: reach(), timer: &timer, watch: &watch };
+    let attempts =
+        Attempts { installed: &installed, retry: *retry, reach: reach(), timer: &timer, watch: &watch };
     attempts.run(exchange, script, Destination::Pool(PoolIx(0))).await
 }
 
@@ -92,7 +92,7 @@ fn tried(exchange: &Exchange) -> Vec<(&str, u16)> {
 fn each_endpoint_is_tried_once_in_turn_and_the_last_answer_counts_whatever_it_is() {
     let (_folder, [a, b], _listeners) = sockets::<2>();
     on_a_worker(plan(&[&a, &b]), async |worker| {
-        let retry = RetrySettings { on_status: vec![503], ..RetrySettings::default() };
+        let retry = RetryPolicy { on: RetryOn::default() | RetryOn::HTTP_503, ..RetryPolicy::default() };
         let mut exchange = exchange(&worker, Method::Get);
         let mut script = Script::new([Does::Answers(503), Does::Answers(503)]);
         let answered = run(&mut exchange, &retry, None, &mut script).await.ok().unwrap();
@@ -110,7 +110,7 @@ fn what_may_not_be_sent_twice_is_not() {
     on_a_worker(plan(&[&a, &b]), async |worker| {
         let mut exchange = exchange(&worker, Method::Post);
         let mut script = Script::new([Does::Fails(Failure::Io)]);
-        let given_up = run(&mut exchange, &RetrySettings::default(), None, &mut script).await;
+        let given_up = run(&mut exchange, &RetryPolicy::default(), None, &mut script).await;
         assert_eq!(given_up.err(), Some(Unanswered::Status(502)));
         assert_eq!(tried(&exchange), [("a", 502)]);
         assert_eq!(exchange.ending, Ending::ServerAborted(Phase::Headers));
@@ -121,7 +121,7 @@ fn what_may_not_be_sent_twice_is_not() {
 fn a_stale_connection_is_no_attempt_and_the_next_is_new() {
     let (_folder, [a], _listeners) = sockets::<1>();
     on_a_worker(plan(&[&a]), async |worker| {
-        let retry = RetrySettings::default();
+        let retry = RetryPolicy::default();
         let mut first = exchange(&worker, Method::Get);
         let mut script =
             Script::new([Does::Answers(200), Does::Fails(Failure::StaleConnection), Does::Answers(204)]);
@@ -141,7 +141,7 @@ fn a_stale_connection_is_no_attempt_and_the_next_is_new() {
 fn the_same_endpoint_is_tried_again_where_the_settings_say_so() {
     let (_folder, [a, b], _listeners) = sockets::<2>();
     on_a_worker(plan(&[&a, &b]), async |worker| {
-        let retry = RetrySettings { tries: 3, redispatch: Redispatch::Never, ..RetrySettings::default() };
+        let retry = RetryPolicy { attempts: 3, redispatch: Redispatch::Never, ..RetryPolicy::default() };
         let mut exchange = exchange(&worker, Method::Get);
         let mut script =
             Script::new([Does::Fails(Failure::Timeout), Does::Fails(Failure::Io), Does::Answers(200)]);
@@ -158,7 +158,7 @@ fn a_client_that_leaves_ends_the_work_for_it() {
         drop(client.accept().unwrap());
         let mut exchange = exchange(&worker, Method::Get);
         let mut script = Script::new([Does::Hangs]);
-        let gone = run(&mut exchange, &RetrySettings::default(), Some(ours), &mut script).await;
+        let gone = run(&mut exchange, &RetryPolicy::default(), Some(ours), &mut script).await;
         assert_eq!(gone.err(), Some(Unanswered::Gone));
         assert_eq!(exchange.ending, Ending::ClientAborted(Phase::Headers));
     });
@@ -168,7 +168,7 @@ fn a_client_that_leaves_ends_the_work_for_it() {
 fn own_faults_and_clients_nonsense_are_no_failures_of_endpoints() {
     let (_folder, [a, b], _listeners) = sockets::<2>();
     on_a_worker(plan(&[&a, &b]), async |worker| {
-        let retry = RetrySettings::default();
+        let retry = RetryPolicy::default();
         let mut own = exchange(&worker, Method::Get);
         let mut script = Script::new([Does::Stops(|| Stop::Own("no memory".into()))]);
         assert_eq!(run(&mut own, &retry, None, &mut script).await.err(), Some(Unanswered::Own));
@@ -186,7 +186,7 @@ fn endpoints_that_cannot_be_reached_are_told_from_those_that_answer_badly() {
     let (folder, [a], _listeners) = sockets::<1>();
     let nowhere = folder.path().join("nowhere");
     on_a_worker(plan(&[&nowhere, &a]), async |worker| {
-        let retry = RetrySettings { tries: 1, ..RetrySettings::default() };
+        let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
         let mut exchange = exchange(&worker, Method::Post);
         let mut script = Script::new([]);
         let given_up = run(&mut exchange, &retry, None, &mut script).await;

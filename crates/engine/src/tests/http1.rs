@@ -4,8 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use weir_expr::settings::{RetrySettings, UpstreamSettings};
+use weir_expr::settings::UpstreamSettings;
+use weir_http::HeadRules;
 use weir_plan::{PoolIx, Proxy, ProxyTarget, UpstreamUri};
+use weir_policy::retry::RetryPolicy;
 use weir_rt::Timer;
 
 use super::half::Told;
@@ -30,6 +32,8 @@ fn proxy() -> Proxy {
         pass_request_body: true,
         body: None,
         settings: Arc::new(UpstreamSettings::default()),
+        retry: RetryPolicy::default(),
+        heads: HeadRules::default(),
         hide_headers: Arc::default(),
         redirects: Arc::new([]),
         cookie_rewrites: Arc::new([]),
@@ -65,9 +69,9 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
         let installed = exchange.installed.clone();
         let (proxy, mut told) = (proxy(), Told::default());
         let (timer, watch) = (Timer::new(), Watch::new(None, Ends::Closed));
-        let retry = RetrySettings::default();
+        let retry = RetryPolicy::default();
         let attempts =
-            Attempts { installed: &installed, retry: &retry, reach: reach(), timer: &timer, watch: &watch };
+            Attempts { installed: &installed, retry, reach: reach(), timer: &timer, watch: &watch };
         let mut http1 = Http1 {
             down: &mut told,
             proxy: &proxy,

@@ -85,6 +85,7 @@ fn plan(sockets: &[&Path]) -> Plan {
             timeout: Duration::from_secs(60),
             reuse: Reuse::Always,
         },
+        unavailable: weir_plan::settings::Unavailable::default(),
         queue: None,
         sticky: None,
         resolver: None,

@@ -14,11 +14,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_expr::settings::{ProxyProtocol, RetrySettings};
-use weir_plan::{Endpoint, Manner, Reuse, Template, UpstreamTlsUse};
+use weir_expr::settings::{ClientAbort, ProxyProtocol, Unavailable};
+use weir_plan::{Endpoint, Reuse, Template, UpstreamTlsUse};
 use weir_policy::idle::History;
 use weir_policy::pool::Lease;
-use weir_policy::retry::{Failure, Retry};
+use weir_policy::retry::{Failure, Retry, RetryPolicy};
 use weir_rt::{PeerClosed, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
@@ -124,7 +124,7 @@ pub(crate) struct Attempts<'a> {
     /// The plan.
     pub(crate) installed: &'a Installed,
     /// What is tried again.
-    pub(crate) retry: &'a RetrySettings,
+    pub(crate) retry: RetryPolicy,
     /// How endpoints are reached.
     pub(crate) reach: Reach<'a>,
     /// Over whatever is waited for.
@@ -429,10 +429,9 @@ fn refused(exchange: &mut Exchange, &Refusal { status, why }: &Refusal) -> Unans
     if exchange.ending == Ending::Normal {
         exchange.ending = Ending::ServerAborted(Phase::Connect);
     }
-    if exchange.manner() == Manner::Nginx
+    if unavailable(exchange).noted
         && let Some(pool) = exchange.pool_name()
     {
-        // nginx logs the upstream's name where none of its servers could be tried.
         let name: Rc<str> = pool.into();
         let mut attempt = exchange::Attempt::new(name.clone(), name);
         attempt.status = status;
@@ -443,6 +442,20 @@ fn refused(exchange: &mut Exchange, &Refusal { status, why }: &Refusal) -> Unans
     Unanswered::Status(status)
 }
 
+/// What the pool in use has answered where no endpoint of it serves.
+fn unavailable(exchange: &Exchange) -> Unavailable {
+    exchange.pool.map(|pool| exchange.installed.plan.pool(pool).unavailable).unwrap_or_default()
+}
+
+/// What becomes of the work for a client that goes away, by the route's action.
+fn client_abort(exchange: &Exchange) -> ClientAbort {
+    match exchange.route_if_any().map(|route| &route.action) {
+        Some(weir_plan::Action::Proxy(proxy)) => proxy.settings.client_abort,
+        Some(weir_plan::Action::FastCgi(fastcgi)) => fastcgi.settings.client_abort,
+        _ => ClientAbort::default(),
+    }
+}
+
 /// How far the last attempt had come before there was an answer.
 fn phase_reached(exchange: &Exchange) -> Phase {
     let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
@@ -451,10 +464,9 @@ fn phase_reached(exchange: &Exchange) -> Phase {
 
 /// The client went away before there was an answer: what was done for it has ended, and is noted.
 fn left(exchange: &mut Exchange, phase: Phase, how: &PeerClosed) -> Unanswered {
-    let haproxy = exchange.manner() == Manner::Haproxy;
     let reset = matches!(how, PeerClosed::Failed(_));
-    // So HAProxy tells the two apart.
-    let told = if haproxy && reset && phase == Phase::Headers { Phase::Data } else { phase };
+    // So logs tell the two apart.
+    let told = if reset && phase == Phase::Headers { Phase::Data } else { phase };
     exchange.ending = Ending::ClientAborted(told);
     let doing = match phase {
         Phase::Queue => "waiting for an upstream",
@@ -475,7 +487,7 @@ fn left(exchange: &mut Exchange, phase: Phase, how: &PeerClosed) -> Unanswered {
     if let Some(attempt) = exchange.response.attempts.last_mut() {
         attempt.response.get_or_insert(elapsed);
     }
-    if haproxy && !reset && phase == Phase::Headers {
+    if !reset && phase == Phase::Headers && client_abort(exchange) == ClientAbort::Refuse {
         // It may have ended its half only, and is told.
         exchange.close_after = true;
         return Unanswered::Status(400);
@@ -522,8 +534,7 @@ fn gave_up(exchange: &mut Exchange, failure: Failure) -> Unanswered {
         Failure::InvalidHeader => Ending::Proxy(Phase::Headers),
         _ => Ending::ServerAborted(Phase::Headers),
     };
-    let unreachable = matches!(failure, Failure::Connect | Failure::ConnectTimeout);
-    let haproxy = exchange.manner() == Manner::Haproxy;
-    // HAProxy's 503 is for servers that cannot be reached, its 502 for those that answer badly.
-    Unanswered::Status(if haproxy && unreachable { 503 } else { failure.status() })
+    let unreached = matches!(failure, Failure::Connect | Failure::ConnectTimeout);
+    let status = unavailable(exchange).unreachable.filter(|_| unreached);
+    Unanswered::Status(status.unwrap_or_else(|| failure.status()))
 }

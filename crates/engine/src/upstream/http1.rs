@@ -4,7 +4,6 @@
 //! Never: frames (`wire`), judges what a failure means (`attempt`), or carries the answer's body (the action does).
 //! Driven by: [`Attempts`](super::Attempts).
 
-use weir_http::{HeadRules, UnusualNames};
 use weir_plan::Proxy;
 use weir_policy::retry::Failure;
 use weir_rt::{LARGE, Timer};
@@ -75,14 +74,14 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
         }
         let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
         if self.body != UpstreamBody::None {
-            let rules = response_rules(self.proxy);
+            let rules = &self.proxy.heads;
             let mut offset = 0;
             loop {
                 match exchange.body.piece(offset) {
                     Ok(BodyPiece::End) => break,
                     Ok(BodyPiece::Data(piece)) => {
                         offset += piece.len() as u64;
-                        match conn.send_unless_refused(&piece, &rules, timer, timeout).await {
+                        match conn.send_unless_refused(&piece, rules, timer, timeout).await {
                             Ok(true) => {}
                             Ok(false) => return Ok(()),
                             // An endpoint that refuses a body early answers and closes: its answer counts.
@@ -107,10 +106,10 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
         conn: &mut Box<ClientConnection>,
     ) -> Result<Option<u16>, Stop> {
         self.watch.reading(false);
-        let rules = response_rules(self.proxy);
+        let rules = &self.proxy.heads;
         let timeout = self.proxy.settings.read_timeout;
         loop {
-            if let Err(failure) = conn.receive_head(&rules, self.timer, timeout).await {
+            if let Err(failure) = conn.receive_head(rules, self.timer, timeout).await {
                 return Err(head_failed(failure, self.reused && self.interims == 0).into());
             }
             let response = conn.response();
@@ -143,20 +142,20 @@ impl<D: Downstream> Http1<'_, D> {
     ) -> Result<(), Stop> {
         let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
         let most = exchange.route().settings.body.max_size;
-        let rules = response_rules(self.proxy);
+        let rules = &self.proxy.heads;
         conn.outgoing.flush(timer, timeout).await.map_err(|error| self.not_sent(&error))?;
         loop {
             let io = conn.io().clone();
             let piece = match race(self.down.body_piece(exchange), io.readable()).await {
                 Either::Left(piece) => piece,
                 Either::Right(()) => {
-                    let mut heard = conn.hear(&rules);
+                    let mut heard = conn.hear(rules);
                     while heard == Heard::Interim {
                         // Whole already: this does not wait.
-                        let received = conn.receive_head(&rules, timer, timeout).await;
+                        let received = conn.receive_head(rules, timer, timeout).await;
                         received.map_err(|failure| head_failed(failure, false))?;
                         self.forward_interim(exchange, conn).await?;
-                        heard = conn.hear(&rules);
+                        heard = conn.hear(rules);
                     }
                     if heard == Heard::Nothing {
                         continue;
@@ -245,18 +244,6 @@ fn trailer_lines(trailers: &Fields) -> Vec<u8> {
         }
     }
     lines
-}
-
-/// What an upstream head may measure.
-fn response_rules(proxy: &Proxy) -> HeadRules {
-    let most = proxy.settings.max_response_head as usize;
-    HeadRules {
-        first_line: most,
-        field_line: most,
-        head: most,
-        fields: 1000,
-        unusual_names: UnusualNames::Keep,
-    }
 }
 
 fn head_failed(failure: ResponseFailure, reused: bool) -> Failed {

@@ -8,11 +8,10 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use weir_control::{EndpointKey, PoolId};
-use weir_expr::settings::{self, RetrySettings};
-use weir_plan::{Address, BalanceKey, Endpoint, Manner, Pool, PoolIx, UpstreamKeepalive};
+use weir_plan::{Address, BalanceKey, Endpoint, Pool, PoolIx, UpstreamKeepalive};
 use weir_policy::Millis;
 use weir_policy::pool::{Choice, EndpointIndex, Key, Lease, Selection, Turnover};
-use weir_policy::retry::{Facts, Failure, Redispatch, Retry, RetryOn, RetryPolicy};
+use weir_policy::retry::{Facts, Failure, Retry, RetryPolicy};
 
 use super::target::{Destination, Named};
 use crate::exchange::{Attempt, Ending, Exchange, Phase};
@@ -55,12 +54,12 @@ pub(crate) struct Refusal {
 
 impl Picker {
     /// Attempts that have not begun.
-    pub(crate) fn new(exchange: &Exchange, destination: Destination, settings: &RetrySettings) -> Self {
+    pub(crate) fn new(exchange: &Exchange, destination: Destination, policy: RetryPolicy) -> Self {
         Self {
             destination,
             selection: Selection::default(),
             lease: None,
-            policy: policy(settings),
+            policy,
             attempts: 0,
             named_at: 0,
             began: exchange.worker.millis(),
@@ -172,38 +171,36 @@ impl Picker {
             );
             exchange.persistence[0] = if taken.is_some() { b'V' } else { b'D' };
             if let Some(lease) = taken {
-                if self.policy.redispatch == Redispatch::Always && exchange.manner() == Manner::Haproxy {
-                    // Whom a cookie binds is not moved before the last retry.
-                    self.policy.redispatch = Redispatch::Last;
-                }
+                self.policy = self.policy.bound();
                 return Ok(lease);
             }
         }
         let key_text = match &pool.key {
-            BalanceKey::Text(template) => crate::eval::text(exchange, template),
+            BalanceKey::Text(template) | BalanceKey::TextOrTurns(template) => {
+                crate::eval::text(exchange, template)
+            }
             _ => Vec::new(),
         };
         let client: Option<IpAddr> = exchange.client_source().map(|(ip, _)| ip);
         let key = match &pool.key {
             BalanceKey::None => Key::None,
             BalanceKey::Client => client.map_or(Key::None, Key::Client),
-            // What HAProxy balances by and does not find leaves the turn to decide.
-            BalanceKey::Text(_) if key_text.is_empty() && exchange.manner() == Manner::Haproxy => Key::None,
-            BalanceKey::Text(_) => Key::Bytes(&key_text),
+            BalanceKey::TextOrTurns(_) if key_text.is_empty() => Key::None,
+            BalanceKey::Text(_) | BalanceKey::TextOrTurns(_) => Key::Bytes(&key_text),
         };
         let choose = |selection: &mut Selection| {
             installed.pools[ix.at()].borrow_mut().choose(exchange.worker.millis(), key, selection)
         };
         match choose(&mut self.selection) {
             Choice::Endpoint(lease) => Ok(lease),
-            Choice::NoneLive => Err(self.none_live(exchange)),
+            Choice::NoneLive => Err(none_live(pool)),
             Choice::AllBusy { wanted } => {
-                let Some(queue) = &pool.queue else { return Err(self.none_live(exchange)) };
+                let Some(queue) = &pool.queue else { return Err(none_live(pool)) };
                 let most = queue.max.map_or(0, |most| most as usize);
                 let shared = installed.prepared.pools[ix.at()].clone();
                 let began = exchange.worker.now();
                 let Some(mut place) = shared.join(wanted, most) else {
-                    return Err(Refusal { status: 503, why: "the queue is full" });
+                    return Err(Refusal { status: pool.unavailable.queue, why: "the queue is full" });
                 };
                 exchange.times.queue_position = place.position() as u32 + 1;
                 exchange.times.queued_for_one = wanted.is_some();
@@ -213,7 +210,10 @@ impl Picker {
                         Either::Right(()) => {
                             exchange.ending = Ending::ServerTimeout(Phase::Queue);
                             exchange.times.queued = Some(weir_rt::now().saturating_duration_since(began));
-                            return Err(Refusal { status: 503, why: "waited too long in the queue" });
+                            return Err(Refusal {
+                                status: pool.unavailable.queue,
+                                why: "waited too long in the queue",
+                            });
                         }
                         Either::Left(_) => {
                             self.selection.queued();
@@ -222,7 +222,7 @@ impl Picker {
                                     place.seated();
                                     break lease;
                                 }
-                                Choice::NoneLive => return Err(self.none_live(exchange)),
+                                Choice::NoneLive => return Err(none_live(pool)),
                                 Choice::AllBusy { .. } => place.again(),
                             }
                         }
@@ -231,13 +231,6 @@ impl Picker {
                 exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(began));
                 Ok(lease)
             }
-        }
-    }
-
-    fn none_live(&self, exchange: &Exchange) -> Refusal {
-        match exchange.manner() {
-            Manner::Nginx => Refusal { status: 502, why: "no live upstreams while connecting to upstream" },
-            Manner::Haproxy => Refusal { status: 503, why: "no server is available" },
         }
     }
 
@@ -320,31 +313,11 @@ impl Picked {
     }
 }
 
+fn none_live(pool: &Pool) -> Refusal {
+    Refusal { status: pool.unavailable.none_live, why: "no live upstreams while connecting to upstream" }
+}
+
 /// Begins the record of an attempt.
 fn note(exchange: &mut Exchange, address: Rc<str>, endpoint: Rc<str>) {
     exchange.response.attempts.push(Attempt::new(address, endpoint));
-}
-
-/// The settings of a route as a policy.
-pub(crate) fn policy(settings: &RetrySettings) -> RetryPolicy {
-    let mut on = RetryOn::empty();
-    on.set(RetryOn::ERROR, settings.on_error);
-    on.set(RetryOn::TIMEOUT, settings.on_timeout);
-    on.set(RetryOn::CONNECT, settings.on_connect);
-    on.set(RetryOn::INVALID_HEADER, settings.on_invalid_response);
-    on.set(RetryOn::NON_IDEMPOTENT, settings.non_idempotent);
-    for status in &settings.on_status {
-        on |= RetryOn::for_status(*status).unwrap_or(RetryOn::empty());
-    }
-    RetryPolicy {
-        on,
-        attempts: settings.tries,
-        timeout: settings.timeout.unwrap_or_default(),
-        redispatch: match settings.redispatch {
-            settings::Redispatch::Always | settings::Redispatch::Last { turns: true } => Redispatch::Always,
-            settings::Redispatch::Never => Redispatch::Never,
-            settings::Redispatch::Every(retries) => Redispatch::Every(retries),
-            settings::Redispatch::Last { turns: false } => Redispatch::Last,
-        },
-    }
 }

@@ -7,7 +7,7 @@
 
 mod subrequest;
 
-use weir_plan::{Access, Action, AuthRequest, ErrorTarget, Manner, Respond, RouteFeatures, TryLast};
+use weir_plan::{Access, Action, AuthRequest, ErrorTarget, Respond, RouteFeatures, TryLast};
 
 use crate::action::{self, Later};
 use crate::admission::access;
@@ -50,10 +50,10 @@ async fn go_on<D: Downstream>(
         next = match next {
             Next::Done => return None,
             Next::Later(later) => return Some(later),
-            Next::Close => {
+            Next::Close(status) => {
                 exchange.ending = Ending::Proxy(Phase::Request);
-                if exchange.response.status == 0 && exchange.site().manner == Manner::Nginx {
-                    exchange.response.status = 444;
+                if exchange.response.status == 0 {
+                    exchange.response.status = status.unwrap_or(0);
                 }
                 down.cut();
                 return None;
@@ -124,7 +124,7 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
     if let Some(status) = exchange.handshake_refusal {
         return handshake_refused(exchange, down, installed, status).await;
     }
-    if exchange.request.path == b"*" && site.manner == Manner::Nginx {
+    if exchange.request.path == b"*" && site.conduct.answer_asterisk {
         // `OPTIONS *` asks about the server, and no location is called so.
         Box::pin(respond::last_hop(exchange, down)).await;
         return Next::Done;
@@ -267,7 +267,7 @@ async fn verdict<D: Downstream>(
             Next::Respond(respond)
         }
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
-        Verdict::Close => Next::Close,
+        Verdict::Close(status) => Next::Close(status),
         Verdict::Failed | Verdict::Waits => Next::Status(500),
         Verdict::Undecided(why) => undecided(exchange, &why),
         Verdict::Overloaded => Next::Status(access::overloaded(exchange)),
@@ -473,10 +473,10 @@ async fn internal_redirect<D: Downstream>(
     enter_again(exchange, down, installed).await
 }
 
-/// The site again, with another path: as in nginx its program runs for that, too.
+/// The site again, with another path: its program runs for that, too, where the site says so.
 async fn enter_again<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
     let site = installed.plan.site(exchange.site);
-    if let Some(program) = site.program.as_ref().filter(|_| site.manner == Manner::Nginx) {
+    if let Some(program) = site.program.as_ref().filter(|_| site.conduct.program_again) {
         exchange.route = site.fallback;
         match program::run_waiting(exchange, program).await {
             Verdict::Go => {}

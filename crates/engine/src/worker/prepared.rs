@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use weir_plan::{Listener, ListenerIx, Manner, Plan, PoolIx, Service, TlsIx, UpstreamTlsIx};
+use weir_plan::{ListenerIx, Plan, PoolIx, TlsIx, UpstreamTlsIx};
 use weir_policy::limit::{ConnZone, RateZone};
 use weir_policy::pool::PoolShared;
 use weir_rt::{ClientTls, ServerTls, SessionCache};
@@ -76,8 +76,7 @@ impl Prepared {
                                 return Ok(None);
                             }
                             let tickets = shared.tickets.clone().filter(|_| tls.tickets);
-                            let answered = answers_bad_certificates(&plan, listener);
-                            server(tls, &plan.tls[at], tickets, cache.clone(), answered).map(Some)
+                            server(tls, &plan.tls[at], tickets, cache.clone()).map(Some)
                         })
                         .collect()
                 }
@@ -94,14 +93,5 @@ impl Prepared {
             logs,
             plan,
         })
-    }
-}
-
-/// Whether a client certificate that will not do is answered by HTTP (400), as nginx does. HAProxy breaks the handshake
-/// off; so do TCP services, which have no other way to say it.
-fn answers_bad_certificates(plan: &Plan, listener: &Listener) -> bool {
-    match &listener.service {
-        Service::Http(hosts) => plan.site(hosts.default_value()).manner == Manner::Nginx,
-        Service::Tcp(_) => false,
     }
 }

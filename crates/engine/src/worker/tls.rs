@@ -52,13 +52,12 @@ fn listed(names: &[String]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.to_vec())
 }
 
-/// TLS of an identity with the clients of a listener. `answered`: a client certificate that will not do is answered by HTTP.
+/// TLS of an identity with the clients of a listener.
 pub(crate) fn server(
     listener: &ListenerTls,
     identity: &TlsIdentity,
     tickets: Option<Tickets>,
     session_cache: Option<SessionCache>,
-    answered: bool,
 ) -> Result<ServerTls, String> {
     let config = ServerTlsConfig {
         certificates: certificates(identity),
@@ -66,7 +65,7 @@ pub(crate) fn server(
         session_cache,
         session_lifetime: Duration::from_secs(listener.session_timeout),
         strict_names: listener.strict_sni && identity.select_by_certificate_names,
-        ..settings(identity, answered)
+        ..settings(identity, listener.answer_bad_certificates)
     };
     ServerTls::new(config).map_err(|error| {
         let path = identity.certificates.first().map(|first| first.chain.path.display().to_string());

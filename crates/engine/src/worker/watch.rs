@@ -36,7 +36,7 @@ impl Ends {
     /// Before there is an answer's head.
     pub(crate) fn unanswered(setting: ClientAbort) -> Self {
         match setting {
-            ClientAbort::Cancel => Self::Closed,
+            ClientAbort::Cancel | ClientAbort::Refuse => Self::Closed,
             ClientAbort::Ignore | ClientAbort::Finish => Self::Never,
         }
     }
@@ -44,7 +44,7 @@ impl Ends {
     /// While an answer is under way.
     pub(crate) fn answering(setting: ClientAbort) -> Self {
         match setting {
-            ClientAbort::Cancel => Self::Closed,
+            ClientAbort::Cancel | ClientAbort::Refuse => Self::Closed,
             ClientAbort::Finish => Self::Reset,
             ClientAbort::Ignore => Self::Never,
         }

@@ -266,6 +266,7 @@ impl Binder<'_> {
             tickets: !parameters.has("no-tls-tickets") && !defaults.has("no-tls-tickets"),
             session_cache: 20_000,
             session_timeout: 300,
+            answer_bad_certificates: false,
         })
     }
 

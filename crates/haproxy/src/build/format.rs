@@ -264,7 +264,7 @@ impl Formatter<'_, '_> {
             "Ta" => Var::Timer(Timer::Active),
             "Tt" => Var::Timer(Timer::Total),
             "Tu" => Var::Timer(Timer::User),
-            "ST" => Var::Status,
+            "ST" => Var::StatusCode,
             "B" => Var::BytesSent,
             "U" => Var::RequestLength,
             "ts" => Var::TerminationState,
@@ -315,9 +315,10 @@ impl Formatter<'_, '_> {
 fn is_text(piece: &Piece<String>) -> bool {
     match piece {
         Piece::Literal(text) => text != "-" && text != "%",
-        Piece::Var(Var::Timer(_) | Var::Count(_) | Var::Status | Var::BytesSent | Var::RequestLength, _) => {
-            false
-        }
+        Piece::Var(
+            Var::Timer(_) | Var::Count(_) | Var::StatusCode | Var::BytesSent | Var::RequestLength,
+            _,
+        ) => false,
         Piece::Var(Var::AcceptDate | Var::RequestDate | Var::TimeLocal | Var::TimeSeconds, _) => false,
         Piece::Var(
             Var::TerminationState | Var::PersistenceState | Var::ClientPort | Var::ServerPort | Var::Pid,
@@ -332,7 +333,7 @@ fn may_be_empty(var: &Var) -> bool {
     match var {
         Var::Timer(_)
         | Var::Count(_)
-        | Var::Status
+        | Var::StatusCode
         | Var::BytesSent
         | Var::RequestLength
         | Var::TerminationState

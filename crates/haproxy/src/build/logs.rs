@@ -78,8 +78,10 @@ fn target(log: &LogTarget, tag: &str, global: &Global, findings: &mut Findings) 
         severity: LogLevel::Info,
         tag: tag.to_owned(),
         no_hostname: !global.send_hostname,
-        max_length: log.max_length,
+        max_length: Some(log.max_length),
         min_severity,
+        pid: true,
+        newline: true,
     })
 }
 
@@ -133,7 +135,7 @@ pub(crate) fn access_logs(scope: &Scope<'_>, log: &LogScope, findings: &mut Find
         let log = AccessLog {
             target,
             format: format.clone(),
-            escape: LogEscape::None,
+            escape: LogEscape::Hash,
             condition: None,
             only: only.clone(),
             buffer: None,
@@ -151,7 +153,7 @@ pub(crate) fn access_logs(scope: &Scope<'_>, log: &LogScope, findings: &mut Find
 fn only(proxy: &Proxy) -> Option<Condition> {
     let mut all = Vec::new();
     if proxy.settings.flag("dontlog-normal") {
-        let subject = Subject::Value(Template::var(Var::Status));
+        let subject = Subject::Value(Template::var(Var::StatusCode));
         all.push(Condition::Test { subject, test: Test::Number(vec![(i64::MIN, 0), (500, i64::MAX)]) });
     }
     if let Some(uri) = proxy.settings.monitor_uri.as_ref().filter(|_| is_http(proxy)) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_diag::Diagnostic;
 use weir_expr::Convert;
+use weir_model::settings::{BackupUse, Ties};
 use weir_model::{
     Balance, HashFunction, Pool, Queue, Resolver, Reuse, Step, Sticky, StickyMode, Template,
     UpstreamKeepalive, Var,
@@ -48,8 +49,7 @@ pub(crate) fn pool(
     }
     let balance = balance(&scope, findings);
     let settings = &proxy.settings;
-    let sticky =
-        settings.cookie.as_ref().and_then(|line| sticky(line, settings.redispatch.is_some(), findings));
+    let sticky = settings.cookie.as_ref().and_then(|line| sticky(line, findings));
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
     let mut built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
     let given: Vec<Option<u32>> = built.iter().map(|one| one.endpoint.id).collect();
@@ -75,7 +75,12 @@ pub(crate) fn pool(
         queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
         sticky,
         resolver: resolver(&scope, &built, findings),
-        all_backups: settings.flag("allbackups"),
+        backups: match settings.flag("allbackups") {
+            true => BackupUse::AllWhenDown,
+            false => BackupUse::FirstWhenDown,
+        },
+        unavailable: super::settings::UNAVAILABLE,
+        may_be_empty: true,
         endpoints: built.into_iter().map(|one| one.endpoint).collect(),
     })
 }
@@ -117,7 +122,7 @@ fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
     let key = match name {
         "roundrobin" => return Balance::RoundRobin,
         "static-rr" => return Balance::StaticRoundRobin,
-        "leastconn" => return Balance::LeastConnections,
+        "leastconn" => return Balance::LeastConnections(Ties::LongestUnused),
         "first" => return Balance::First,
         "random" => return Balance::Random { two: !word.text.ends_with("(1)") },
         "source" => Template::var(Var::ClientAddrBinary),
@@ -261,7 +266,7 @@ fn hash_type(scope: &Scope<'_>, findings: &mut Findings) -> (bool, HashFunction,
 }
 
 /// `cookie NAME rewrite|insert|prefix …`.
-fn sticky(line: &Line, redispatch: bool, findings: &mut Findings) -> Option<Sticky> {
+fn sticky(line: &Line, findings: &mut Findings) -> Option<Sticky> {
     let name = line.word(1)?;
     let mut mode = None;
     let mut sticky = Sticky {
@@ -274,7 +279,6 @@ fn sticky(line: &Line, redispatch: bool, findings: &mut Findings) -> Option<Stic
         secure: false,
         domains: Vec::new(),
         attributes: Vec::new(),
-        redispatch,
     };
     let mut words = line.from(2).iter();
     while let Some(word) = words.next() {

@@ -236,6 +236,7 @@ fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], s
             address: one.address.clone(),
             socket: one.socket.clone(),
             proxy_protocol: one.proxy_protocol,
+            proxy_header_names_client: true,
             tls: one.tls.clone(),
             max_connections: one.max_connections,
             gate: gate.clone(),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use weir_expr::settings::{BodySettings, Cause, ClientSettings, Exposition, KeepAliveMode};
 use weir_model::{
-    Access, AccessLog, Action, Condition, EditKind, HeaderEdit, Manner, Op, Proxy as ProxyAction,
-    ProxyTarget, Respond, RespondBody, Route, RouteId, RouteMatch, Site, SiteId, StatsPage, Subject,
-    Template, Test, UpstreamUri, Var, Words,
+    AccessLog, Action, Condition, EditKind, HeaderEdit, Op, Proxy as ProxyAction, ProxyTarget, Respond,
+    RespondBody, Route, RouteId, RouteMatch, Site, SiteId, StatsPage, Subject, Template, Test, UpstreamUri,
+    Var, Words,
 };
 
 use super::condition::{Acls, network};
@@ -78,7 +78,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
             Some(Connection::ServerClose) => KeepAliveMode::ServerClose,
             Some(Connection::Close) => KeepAliveMode::Close,
         },
-        manner: Manner::Haproxy,
+        conduct: super::settings::CONDUCT,
         server_header: None,
         max_connections: proxy.settings.maxconn,
         server_name_in_redirect: false,
@@ -446,34 +446,14 @@ impl<'a> Front<'a> {
     /// A route with this frontend's client side and a proxy's own side.
     fn route(&self, name: String, proxy: &Proxy, action: Action) -> Route {
         Route {
-            name,
             origin: Some(proxy.name.span),
-            matching: RouteMatch::Referred,
-            children: Vec::new(),
-            internal: false,
-            program: Vec::new(),
-            limit_req: Arc::default(),
-            limit_conn: Arc::default(),
-            access: Arc::new(Access::default()),
-            real_ip: None,
-            try_files: None,
-            files: Arc::new(no_files()),
-            action,
             error_pages: Arc::new(error_pages(self.proxy, proxy)),
-            recursive_error_pages: false,
-            response_edits: Arc::default(),
-            response_program: Vec::new(),
-            expires: None,
             gzip: gzip(self.proxy, proxy),
             access_logs: self.logs.clone(),
-            error_logs: None,
             log_not_found: false,
             body: self.body.clone(),
             client: self.client.clone(),
-            limit_rate: None,
-            limit_rate_after: 0,
-            chunked: true,
-            resolver: None,
+            ..Route::new(name, RouteMatch::Referred, Arc::new(no_files()), action)
         }
     }
 }

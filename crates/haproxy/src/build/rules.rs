@@ -192,7 +192,7 @@ impl<'a> Reader<'a, '_> {
             "set-log-level" => return self.log_level(&arguments[0]).map(Deed::Ops),
             "return" => vec![Op::Respond(self.content(arguments)?)],
             "auth" => vec![Op::Respond(self.challenge(arguments)?)],
-            "reject" | "silent-drop" => vec![Op::Close],
+            "reject" | "silent-drop" => vec![Op::Close(None)],
             "set-header" | "add-header" | "del-header" | "replace-header" | "replace-value" => {
                 vec![self.edit(name, arguments)?]
             }

@@ -208,7 +208,7 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "req.ssl_alpn" if is_tcp(scope) => Var::Peeked(Peeked::Alpn),
         "req.ssl_hello_type" | "req_ssl_hello_type" if is_tcp(scope) => Var::Peeked(Peeked::HelloType),
         "req.len" | "req_len" if is_tcp(scope) => Var::Peeked(Peeked::Length),
-        "status" => Var::Status,
+        "status" => Var::StatusCode,
         "fe_conn" if argument.is_empty() || argument == scope.proxy.name.text => Var::Count(Count::Site),
         "hdr_cnt" | "req.hdr_cnt" => Var::HeaderCount(header_name(argument)?, Counted::Values),
         "req.fhdr_cnt" => Var::HeaderCount(header_name(argument)?, Counted::Lines),

@@ -7,12 +7,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_expr::settings::{
-    BodySettings, ClientAbort, ClientSettings, GzipProxied, GzipSettings, PathReading, Redispatch,
-    RetrySettings, UpstreamSettings,
+    BodySettings, ClientAbort, ClientSettings, Conduct, GzipProxied, GzipSettings, LogLevel, PageLayout,
+    Pages, PathReading, Redispatch, RetrySettings, Unavailable, UpstreamSettings,
 };
 use weir_model::{ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
 
 use crate::draft::{ErrorAnswer, Proxy};
+
+/// What a frontend does where standards leave it open.
+pub(super) const CONDUCT: Conduct = Conduct {
+    pages: Pages { layout: PageLayout::Explained, no_cache: true, bare_redirects: true },
+    answer_asterisk: false,
+    program_again: false,
+    left_status: 0,
+    // Traffic lines tell all, and what reads them would stumble over others.
+    error_lines: LogLevel::Crit,
+    rules_refuse: true,
+};
+
+/// What is answered where no server of a backend serves: 503 where none can be reached, 502 where one answers badly.
+pub(super) const UNAVAILABLE: Unavailable =
+    Unavailable { none_live: 503, queue: 503, unreachable: Some(503), noted: false };
 
 /// Where no time is set, this holds.
 pub(super) const UNSET: Duration = Duration::from_secs(60);
@@ -75,7 +90,7 @@ pub(super) fn upstream_settings(front: &Proxy, backend: &Proxy) -> UpstreamSetti
         buffer_bytes: 32 << 10,
         temp_path: "/var/lib/haproxy/proxy".into(),
         client_abort: match settings.flag("abortonclose") {
-            true => ClientAbort::Cancel,
+            true => ClientAbort::Refuse,
             false => ClientAbort::Finish,
         },
         retry: retry(backend),

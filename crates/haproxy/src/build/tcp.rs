@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use weir_diag::Diagnostic;
 use weir_model::{
-    Access, Condition, Manner, Op, ProxyTarget, Subject, TcpAction, TcpCase, TcpId, TcpProxy, TcpService,
-    Template, Test, Words,
+    Access, Condition, Op, ProxyTarget, Subject, TcpAction, TcpCase, TcpId, TcpProxy, TcpService, Template,
+    Test, Words,
 };
 
 use super::condition::Acls;
@@ -44,7 +44,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         resolver: None,
         access_logs: Arc::new(logs),
         error_logs: None,
-        manner: Manner::Haproxy,
+        error_lines: super::settings::CONDUCT.error_lines,
         handshake_timeout: proxy.settings.timeout("client").unwrap_or(UNSET).min(UNSET),
         tcp_nodelay: true,
         max_connections: proxy.settings.maxconn,
@@ -288,7 +288,7 @@ fn closing<'a>(
         let mut reader = reader(context, scope, acls, &mut captures);
         rules.filter_map(|rule| reader.rule(rule)).collect()
     };
-    let closes = |op: &Op| matches!(op, Op::Close | Op::Set { .. });
+    let closes = |op: &Op| matches!(op, Op::Close(_) | Op::Set { .. });
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,
         Deed::Ops(ops) => ops.iter().all(closes),
@@ -301,5 +301,5 @@ fn closing<'a>(
             "it decides what happens to connections",
         );
     }
-    program(good, &mut || Op::Close, context.findings, proxy.name.span)
+    program(good, &mut || Op::Close(None), context.findings, proxy.name.span)
 }

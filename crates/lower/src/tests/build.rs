@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use weir_diag::{Diagnostic, SourceId, Span};
 use weir_lower::{Options, Resources, lower};
+use weir_model::settings::{BackupUse, Conduct, Unavailable};
 use weir_model::*;
 use weir_plan::Plan;
 
@@ -68,36 +69,7 @@ pub(crate) fn prefix(path: &str) -> RouteMatch {
 }
 
 pub(crate) fn route(name: &str, matching: RouteMatch, action: Action) -> Route {
-    Route {
-        name: name.into(),
-        origin: None,
-        matching,
-        children: Vec::new(),
-        internal: false,
-        program: Vec::new(),
-        limit_req: Arc::default(),
-        limit_conn: Arc::default(),
-        access: Arc::default(),
-        real_ip: None,
-        try_files: None,
-        files: files(),
-        action,
-        error_pages: Arc::default(),
-        recursive_error_pages: false,
-        response_edits: Arc::default(),
-        response_program: Vec::new(),
-        expires: None,
-        gzip: None,
-        access_logs: Arc::default(),
-        error_logs: None,
-        log_not_found: true,
-        body: Arc::default(),
-        client: Arc::default(),
-        limit_rate: None,
-        limit_rate_after: 0,
-        chunked: true,
-        resolver: None,
-    }
+    Route::new(name.into(), matching, files(), action)
 }
 
 pub(crate) fn files() -> Arc<StaticFiles> {
@@ -132,7 +104,7 @@ pub(crate) fn site(name: &str, routes: Vec<RouteId>, fallback: RouteId) -> Site 
         routes,
         fallback,
         keepalive_mode: Default::default(),
-        manner: Manner::Nginx,
+        conduct: Conduct::default(),
         server_header: Some("weir".into()),
         max_connections: None,
         server_name_in_redirect: false,
@@ -150,6 +122,7 @@ pub(crate) fn listener(address: &str, sites: Vec<SiteId>) -> Listener {
         address: Address::Tcp(address.parse().unwrap()),
         socket: SocketOptions::default(),
         proxy_protocol: false,
+        proxy_header_names_client: false,
         tls: None,
         max_connections: None,
         gate: Vec::new(),
@@ -197,7 +170,9 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         queue: None,
         sticky: None,
         resolver: None,
-        all_backups: false,
+        backups: BackupUse::WhenNoneChosen,
+        unavailable: Unavailable::default(),
+        may_be_empty: false,
     }
 }
 

@@ -78,10 +78,10 @@ fn pools() {
 }
 
 #[test]
-fn an_empty_pool_is_no_error_to_haproxy() {
+fn a_pool_that_may_be_empty_is_no_error() {
     let mut model = single(vec![root(Action::Static)]);
-    model.sites[0].manner = Manner::Haproxy;
     model.pools.push(pool("a", &[]));
+    model.pools[0].may_be_empty = true;
     let (plan, findings) = run(&model, &Memory::default());
     assert_eq!(findings[0].severity, Severity::Warning);
     assert!(plan.is_some());
@@ -148,7 +148,7 @@ fn routes() {
     check(&single(vec![dangling]), &["route::unknown"]);
 
     let mut dead = root(Action::Static);
-    dead.program = vec![Op::Close, Op::Stop];
+    dead.program = vec![Op::Close(None), Op::Stop];
     check(&single(vec![dead]), &["program::unreachable"]);
 }
 
@@ -210,6 +210,7 @@ fn tls(chain: &str, key: &str) -> ListenerTls {
         tickets: true,
         session_cache: 0,
         session_timeout: 300,
+        answer_bad_certificates: true,
     }
 }
 

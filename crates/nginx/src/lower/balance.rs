@@ -2,6 +2,7 @@
 
 use weir_diag::Diagnostic;
 use weir_model::Balance;
+use weir_model::settings::Ties;
 
 use super::{Lowering, PoolParts};
 use crate::tree::Directive;
@@ -21,7 +22,7 @@ fn choose(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive, balance: 
 }
 
 pub(crate) fn least_conn(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
-    choose(lo, parts, d, Balance::LeastConnections);
+    choose(lo, parts, d, Balance::LeastConnections(Ties::Turns));
 }
 
 pub(crate) fn ip_hash(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {

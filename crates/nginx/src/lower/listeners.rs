@@ -119,6 +119,7 @@ fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> L
         address: gathered.address,
         socket: gathered.socket,
         proxy_protocol: gathered.proxy_protocol,
+        proxy_header_names_client: false,
         tls,
         max_connections: None,
         gate: Vec::new(),
@@ -198,5 +199,6 @@ fn tls(
         tickets: settings.tickets,
         session_cache: settings.session_cache,
         session_timeout: settings.session_timeout,
+        answer_bad_certificates: true,
     })
 }

@@ -16,9 +16,6 @@ use crate::variables::Dialect;
 /// nginx's predefined format.
 const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
-/// Longest syslog datagram that nginx sends.
-const SYSLOG_BYTES: usize = 2048;
-
 /// Starts the table of formats for `http` or `stream`.
 pub(crate) fn begin_formats(lo: &mut Lowering<'_>) {
     lo.formats.clear();
@@ -226,9 +223,17 @@ fn syslog(lo: &mut Lowering<'_>, d: &Directive, parameters: &str, severity: LogL
         lo.bad_value(d, 0, "a syslog target with `server=`");
         return None;
     };
-    let max_length = SYSLOG_BYTES;
-    let min_severity = LogLevel::Emerg;
-    Some(LogTarget::Syslog { server, facility, severity, tag, no_hostname, max_length, min_severity })
+    Some(LogTarget::Syslog {
+        server,
+        facility,
+        severity,
+        tag,
+        no_hostname,
+        max_length: None,
+        min_severity: LogLevel::Emerg,
+        pid: false,
+        newline: false,
+    })
 }
 
 fn syslog_server(address: &str) -> Option<SyslogServer> {

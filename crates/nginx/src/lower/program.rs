@@ -212,7 +212,7 @@ fn respond(lo: &mut Lowering<'_>, d: &Directive) -> Option<Op> {
         }
     };
     if status == 444 {
-        return Some(Op::Close);
+        return Some(Op::Close(Some(444)));
     }
     if status < 100 {
         lo.bad_value(d, 0, "a status code from 100 to 999");

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Origin};
-use weir_model::settings::KeepAliveMode;
-use weir_model::{Address, Manner, NamePattern, Site, SiteId};
+use weir_model::settings::{Conduct, KeepAliveMode};
+use weir_model::{Address, NamePattern, Site, SiteId};
 
 use super::listen::ListenSpec;
 use super::location::{self, Place, PlaceKind};
@@ -67,7 +67,7 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         routes,
         fallback,
         keepalive_mode: KeepAliveMode::Keep,
-        manner: Manner::Nginx,
+        conduct: Conduct::default(),
         server_header: scope.site.server_header.clone(),
         max_connections: None,
         server_name_in_redirect: scope.site.server_name_in_redirect,

@@ -23,7 +23,6 @@ pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
         secure: false,
         domains: Vec::new(),
         attributes: Vec::new(),
-        redispatch: true,
     };
     for n in 2..d.args.len() {
         if !attribute(lo, d, n, &mut sticky) {

@@ -7,9 +7,8 @@ use std::time::Duration;
 use weir_diag::Diagnostic;
 use weir_model::settings::{LogLevel, ProxyProtocol, RetrySettings};
 use weir_model::{
-    Access, AccessLog, AccessRule, Address, ErrorLog, LimitConn, Listener, ListenerTls, Manner, ProxyTarget,
-    RealIp, RealIpSource, Resolver, Service, TcpAction, TcpId, TcpProxy, TcpService, Template, UpstreamTls,
-    Who,
+    Access, AccessLog, AccessRule, Address, ErrorLog, LimitConn, Listener, ListenerTls, ProxyTarget, RealIp,
+    RealIpSource, Resolver, Service, TcpAction, TcpId, TcpProxy, TcpService, Template, UpstreamTls, Who,
 };
 
 use super::listen::ListenSpec;
@@ -197,7 +196,7 @@ fn service(
             .map(|resolver| Arc::new(Resolver { timeout: s.resolver_timeout, ..resolver })),
         access_logs: s.access_logs.items().clone(),
         error_logs: (!s.error_logs.items().is_empty()).then(|| s.error_logs.items().clone()),
-        manner: Manner::Nginx,
+        error_lines: LogLevel::Debug,
         handshake_timeout: s
             .proxy_protocol_timeout
             .map_or(s.handshake_timeout, |time| time.min(s.handshake_timeout)),
@@ -266,6 +265,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
         address: spec.address,
         socket: spec.socket,
         proxy_protocol: spec.proxy_protocol,
+        proxy_header_names_client: false,
         tls,
         max_connections: None,
         gate: Vec::new(),
@@ -292,6 +292,7 @@ fn tls(lo: &mut Lowering<'_>, s: &StreamScope, spec: &ListenSpec) -> Option<List
         tickets: s.tls.tickets,
         session_cache: s.tls.session_cache,
         session_timeout: s.tls.session_timeout,
+        answer_bad_certificates: false,
     })
 }
 

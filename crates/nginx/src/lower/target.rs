@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
+use weir_model::settings::{BackupUse, Unavailable};
 use weir_model::{Balance, Endpoint, EndpointAddress, Pool, UpstreamKeepalive};
 
 use super::Lowering;
@@ -86,7 +87,9 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         queue: None,
         sticky: None,
         resolver: None,
-        all_backups: false,
+        backups: BackupUse::WhenNoneChosen,
+        unavailable: Unavailable::default(),
+        may_be_empty: false,
     }
 }
 

@@ -1,8 +1,7 @@
 use proptest::prelude::*;
-use weir_expr::settings::{BodySettings, ClientSettings};
 
 use super::*;
-use crate::{Access, Action, ErrorPages, MimeTable, RouteFeatures, RouteSettings, StaticFiles, Template};
+use crate::{Action, MimeTable, RouteFeatures, RouteSettings, StaticFiles, Template};
 
 #[derive(Clone, Debug)]
 enum Match {
@@ -69,26 +68,7 @@ fn route() -> Route {
         sendfile: false,
         symlinks: crate::Symlinks::Follow,
     };
-    let settings = RouteSettings {
-        limit_req: Arc::default(),
-        limit_conn: Arc::default(),
-        access: Arc::new(Access::default()),
-        real_ip: None,
-        error_pages: Arc::new(ErrorPages::default()),
-        recursive_error_pages: false,
-        response_edits: Arc::default(),
-        expires: None,
-        gzip: None,
-        access_logs: Arc::default(),
-        error_logs: Arc::default(),
-        log_not_found: true,
-        body: Arc::new(BodySettings::default()),
-        client: Arc::new(ClientSettings::default()),
-        limit_rate: None,
-        limit_rate_after: 0,
-        chunked: true,
-        resolver: None,
-    };
+    let settings = RouteSettings::default();
     Route {
         name: "".into(),
         counts_for: None,

@@ -69,7 +69,7 @@ fn lock(shard: &Mutex<LruTable<Bucket>>) -> MutexGuard<'_, LruTable<Bucket>> {
 }
 
 /// What becomes of requests within the burst.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RateDelay {
     /// All wait their turn.
     #[default]
@@ -80,22 +80,22 @@ pub enum RateDelay {
     None,
 }
 
-/// One `limit_req` line.
-#[derive(Clone, Debug)]
+/// What one `limit_req` line says beside its zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RateRule {
-    /// Its zone.
-    pub zone: Arc<RateZone>,
     /// Requests tolerated above the rate.
     pub burst: u32,
     /// Which of them wait.
     pub delay: RateDelay,
 }
 
-/// A rule with the key of this request. An empty key is not limited.
+/// A rule with its zone and the key of this request. An empty key is not limited.
 #[derive(Clone, Copy, Debug)]
 pub struct RateLimit<'a> {
+    /// Where requests are counted.
+    pub zone: &'a RateZone,
     /// The rule.
-    pub rule: &'a RateRule,
+    pub rule: RateRule,
     /// The value of the zone's key.
     pub key: &'a [u8],
 }
@@ -135,7 +135,7 @@ impl RateVerdict {
         let limited = |limit: &&RateLimit<'_>| !limit.key.is_empty() && limit.key.len() <= MAX_KEY;
         let last = limits.iter().rposition(|limit| limited(&limit));
         for (at, limit) in limits.iter().enumerate().filter(|(_, l)| limited(l)) {
-            if let Err(excess) = limit.rule.pour(limit.key, now, Some(at) == last, true) {
+            if let Err(excess) = limit.pour(now, Some(at) == last, true) {
                 return Self::Reject(RateRefusal { limit: at, excess });
             }
         }
@@ -145,10 +145,10 @@ impl RateVerdict {
             // The last was counted above: read what it came to. The others count now, whatever came meanwhile.
             let count = Some(at) != last;
             let excess = match count {
-                true => limit.rule.pour(limit.key, now, true, false).unwrap_or_else(|excess| excess),
-                false => limit.rule.level(limit.key),
+                true => limit.pour(now, true, false).unwrap_or_else(|excess| excess),
+                false => limit.level(),
             };
-            let wait = limit.rule.wait(excess);
+            let wait = limit.wait(excess);
             if wait > longest {
                 longest = wait;
                 verdict = Self::Delay { wait: Duration::from_millis(wait), limit: at, excess };
@@ -158,17 +158,18 @@ impl RateVerdict {
     }
 }
 
-impl RateRule {
-    fn shard(&self, key: &[u8]) -> (u64, MutexGuard<'_, LruTable<Bucket>>) {
+impl<'a> RateLimit<'a> {
+    fn shard(&self) -> (u64, MutexGuard<'a, LruTable<Bucket>>) {
         let table = &self.zone.table;
-        let hash = table.hasher.hash(key);
+        let hash = table.hasher.hash(self.key);
         // The upper bits choose the shard; the table within uses the lower.
         (hash, lock(&table.shards[(hash >> 56) as usize % table.shards.len()]))
     }
 
-    /// One request into the bucket of `key`; its excess, or `Err` with it if beyond the burst (and `bounded`).
-    fn pour(&self, key: &[u8], now: Millis, count: bool, bounded: bool) -> Result<u64, u64> {
-        let (hash, mut table) = self.shard(key);
+    /// One request into the bucket of the key; its excess, or `Err` with it if beyond the burst (and `bounded`).
+    fn pour(&self, now: Millis, count: bool, bounded: bool) -> Result<u64, u64> {
+        let key = self.key;
+        let (hash, mut table) = self.shard();
         let Some(slot) = table.find(hash, key) else {
             make_room(&mut table, self.zone.table.budget, self.zone.rate, slab_cost(NODE + key.len()), now);
             // Uncounted, it is empty since ever: the request itself is added when it counts.
@@ -179,7 +180,7 @@ impl RateRule {
         table.touch(slot);
         let Some(bucket) = table.value_mut(slot) else { return Ok(0) };
         let excess = bucket.excess_with_one(self.zone.rate, now);
-        if bounded && excess > u64::from(self.burst) * 1000 {
+        if bounded && excess > u64::from(self.rule.burst) * 1000 {
             return Err(excess);
         }
         if count {
@@ -189,14 +190,14 @@ impl RateRule {
         Ok(excess)
     }
 
-    fn level(&self, key: &[u8]) -> u64 {
-        let (hash, table) = self.shard(key);
-        let bucket = table.find(hash, key).and_then(|slot| table.value(slot));
+    fn level(&self) -> u64 {
+        let (hash, table) = self.shard();
+        let bucket = table.find(hash, self.key).and_then(|slot| table.value(slot));
         bucket.map_or(0, |bucket| bucket.excess)
     }
 
     fn wait(&self, excess: u64) -> u64 {
-        let free = match self.delay {
+        let free = match self.rule.delay {
             RateDelay::All => 0,
             RateDelay::Beyond(requests) => u64::from(requests) * 1000,
             RateDelay::None => return 0,
@@ -236,16 +237,28 @@ mod tests {
 
     const MEGABYTE: usize = 1 << 20;
 
-    fn rule(rate: u64, burst: u32, delay: RateDelay) -> RateRule {
-        let zone = Arc::new(RateZone::new(MEGABYTE, rate, Duration::from_secs(1), 1));
-        RateRule { zone, burst, delay }
+    /// A zone, and one rule about it.
+    struct Ruled {
+        zone: RateZone,
+        rule: RateRule,
     }
 
-    fn ask(rule: &RateRule, key: &[u8], now: u64) -> RateVerdict {
-        RateVerdict::of(&[RateLimit { rule, key }], Millis(now))
+    impl Ruled {
+        fn asked<'a>(&'a self, key: &'a [u8]) -> RateLimit<'a> {
+            RateLimit { zone: &self.zone, rule: self.rule, key }
+        }
     }
 
-    fn waits(rule: &RateRule, times: &[u64]) -> Vec<Option<u64>> {
+    fn rule(rate: u64, burst: u32, delay: RateDelay) -> Ruled {
+        let zone = RateZone::new(MEGABYTE, rate, Duration::from_secs(1), 1);
+        Ruled { zone, rule: RateRule { burst, delay } }
+    }
+
+    fn ask(rule: &Ruled, key: &[u8], now: u64) -> RateVerdict {
+        RateVerdict::of(&[rule.asked(key)], Millis(now))
+    }
+
+    fn waits(rule: &Ruled, times: &[u64]) -> Vec<Option<u64>> {
         let wait = |verdict| match verdict {
             RateVerdict::Pass => Some(0),
             RateVerdict::Delay { wait, .. } => Some(wait.as_millis() as u64),
@@ -295,14 +308,14 @@ mod tests {
     fn several_limits_count_all_or_nothing() {
         let (wide, narrow) = (rule(10, 5, RateDelay::All), rule(1, 1, RateDelay::None));
         let both = |now| {
-            let limits = [RateLimit { rule: &wide, key: b"k" }, RateLimit { rule: &narrow, key: b"k" }];
+            let limits = [wide.asked(b"k"), narrow.asked(b"k")];
             RateVerdict::of(&limits, Millis(now))
         };
         assert_eq!(both(1000), RateVerdict::Pass);
         assert!(matches!(both(1000), RateVerdict::Delay { limit: 0, excess: 1000, .. }));
-        let before = wide.level(b"k");
+        let before = wide.asked(b"k").level();
         assert!(matches!(both(1000), RateVerdict::Reject(RateRefusal { limit: 1, .. })));
-        assert_eq!(wide.level(b"k"), before);
+        assert_eq!(wide.asked(b"k").level(), before);
     }
 
     #[test]
@@ -317,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_full_zone_forgets_the_oldest() {
-        let zone = Arc::new(RateZone::new(128 * 10, 1, Duration::from_secs(1), 1));
-        let rule = RateRule { zone, burst: 0, delay: RateDelay::All };
+        let zone = RateZone::new(128 * 10, 1, Duration::from_secs(1), 1);
+        let rule = Ruled { zone, rule: RateRule::default() };
         for key in 0..100u32 {
             assert_eq!(ask(&rule, &key.to_le_bytes(), 1000), RateVerdict::Pass);
         }
@@ -330,8 +343,8 @@ mod tests {
     #[test]
     fn idle_buckets_go_first() {
         // Small enough for one shard: each clears only itself.
-        let zone = Arc::new(RateZone::new(64 * 1024, 1, Duration::from_secs(1), 1));
-        let rule = RateRule { zone, burst: 0, delay: RateDelay::All };
+        let zone = RateZone::new(64 * 1024, 1, Duration::from_secs(1), 1);
+        let rule = Ruled { zone, rule: RateRule::default() };
         ask(&rule, b"a", 1000);
         ask(&rule, b"b", 1000);
         ask(&rule, b"c", 62_000);
@@ -342,7 +355,7 @@ mod tests {
     fn a_reload_keeps_the_buckets() {
         let old = rule(1, 0, RateDelay::All);
         assert_eq!(ask(&old, b"k", 1000), RateVerdict::Pass);
-        let new = RateRule { zone: Arc::new(old.zone.retuned(10, Duration::from_secs(1))), ..old };
+        let new = Ruled { zone: old.zone.retuned(10, Duration::from_secs(1)), ..old };
         assert!(matches!(ask(&new, b"k", 1050), RateVerdict::Reject(_)));
         assert_eq!(ask(&new, b"k", 1100), RateVerdict::Pass);
     }

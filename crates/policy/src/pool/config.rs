@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use weir_control::EndpointKey;
+pub use weir_expr::settings::BackupUse;
 
 use super::table::{Groups, KetamaRing, Spread};
 use crate::hash::HashFunction;
@@ -96,18 +97,6 @@ pub struct KeyHash {
     pub function: HashFunction,
     /// Mixed once more: implied by `hash-type consistent` without a function.
     pub avalanche: bool,
-}
-
-/// When backups take over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BackupUse {
-    /// nginx: whenever no primary can be chosen, be it down, failed, tried or full; all backups share.
-    #[default]
-    WhenNoneChosen,
-    /// HAProxy: only when every primary is down; the first live backup takes all.
-    FirstWhenDown,
-    /// HAProxy with `option allbackups`: only when every primary is down; all backups share.
-    AllWhenDown,
 }
 
 /// Where a kind of running state lives.

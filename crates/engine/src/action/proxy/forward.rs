@@ -109,7 +109,7 @@ fn run_rules(exchange: &mut Exchange, program: &weir_plan::Program) -> Option<Ne
             exchange.note_cause(respond.cause, Phase::Headers);
             Some(Next::Respond(respond))
         }
-        Verdict::Close => Some(Next::Close),
+        Verdict::Close(status) => Some(Next::Close(status)),
         Verdict::Undecided(why) => {
             crate::exchange::errors::undecided(exchange, &why);
             Some(Next::Status(500))

@@ -58,7 +58,7 @@ pub(crate) async fn serve<D: Downstream>(
     watch.reading(streaming);
     let attempts = Attempts {
         installed,
-        retry: &proxy.settings.retry,
+        retry: proxy.retry,
         reach: Reach {
             timeout: proxy.settings.connect_timeout,
             keepalive: proxy.settings.socket_keepalive,

@@ -1,0 +1,68 @@
+//! Files: how folders are listed, links followed, times compared.
+
+use serde::Serialize;
+
+/// Handling of symbolic links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Symlinks {
+    /// Followed.
+    #[default]
+    Follow,
+    /// Refused.
+    Refuse,
+    /// Refused if link and target belong to different owners.
+    IfNotOwner,
+}
+
+/// Listing of folders (`autoindex`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Listing {
+    /// Format.
+    pub format: ListingFormat,
+    /// Exact sizes.
+    pub exact_size: bool,
+    /// Times in local time.
+    pub local_time: bool,
+}
+
+/// Formats of listings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListingFormat {
+    /// HTML page.
+    Html,
+    /// JSON array.
+    Json,
+    /// JSON with a callback.
+    Jsonp,
+    /// XML.
+    Xml,
+}
+
+/// Comparison of If-Modified-Since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IfModifiedSince {
+    /// Not looked at.
+    Off,
+    /// Equal times only (nginx's default).
+    #[default]
+    Exact,
+    /// Not newer.
+    Before,
+}
+
+/// Kinds of files a condition asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// `-f`.
+    File,
+    /// `-d`.
+    Directory,
+    /// `-e`.
+    Any,
+    /// `-x`.
+    Executable,
+}

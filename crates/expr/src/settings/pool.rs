@@ -1,0 +1,68 @@
+//! Pools: kept connections, queues, cookies.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Idle connections kept to a pool's endpoints, per worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UpstreamKeepalive {
+    /// Idle connections kept; 0: each is closed after its answer.
+    pub idle: u32,
+    /// Requests on one connection.
+    pub requests: Option<u64>,
+    /// Longest life of one.
+    pub time: Option<Duration>,
+    /// Longest idle time.
+    pub timeout: Duration,
+    /// Which requests may use a kept connection (HAProxy `http-reuse`).
+    pub reuse: Reuse,
+}
+
+impl Default for UpstreamKeepalive {
+    /// nginx since 1.29.7: 32 idle connections, 1000 requests, one hour, 60 s idle.
+    fn default() -> Self {
+        Self {
+            idle: 32,
+            requests: Some(1000),
+            time: Some(Duration::from_secs(3600)),
+            timeout: Duration::from_secs(60),
+            reuse: Reuse::Always,
+        }
+    }
+}
+
+/// Sharing of kept connections among clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// Never.
+    Never,
+    /// Not for the first request of a client's connection.
+    Safe,
+    /// As `Safe`, but also for first ones on connections proven to be reusable.
+    Aggressive,
+    /// Always.
+    Always,
+}
+
+/// A queue for requests that no endpoint can take yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Queue {
+    /// Most waiting; `None`: the site's connections bound it.
+    pub max: Option<u32>,
+    /// Longest wait; then 503 (HAProxy) or 502 (nginx).
+    pub timeout: Duration,
+}
+
+/// Making of sticky cookies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StickyMode {
+    /// Weir sets it.
+    Insert,
+    /// The endpoint's own is replaced.
+    Rewrite,
+    /// The endpoint's own is prefixed.
+    Prefix,
+}

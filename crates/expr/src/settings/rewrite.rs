@@ -1,0 +1,41 @@
+//! Changes of targets and cookies.
+
+use serde::Serialize;
+
+/// What follows a rewrite that matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewriteFlag {
+    /// The next instruction; afterwards a route is searched for the new path.
+    Continue,
+    /// End; a route is searched for the new path.
+    Last,
+    /// End; the route stays.
+    Break,
+    /// 302 to the replacement.
+    Redirect,
+    /// 301 to the replacement.
+    Permanent,
+}
+
+/// A part of the request target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetPart {
+    /// Path without query.
+    Path,
+    /// Path with query.
+    PathAndQuery,
+    /// The whole target.
+    Target,
+}
+
+/// Cookie attributes that are rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CookieAttribute {
+    /// `Domain`.
+    Domain,
+    /// `Path`.
+    Path,
+}

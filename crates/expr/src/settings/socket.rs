@@ -1,0 +1,36 @@
+//! Addresses and sockets.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// An address to bind or connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Address {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// Unix stream socket. A leading `@` names an abstract socket.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Parameters of TCP keep-alive probes, in seconds; `None` leaves the system's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+pub struct TcpKeepalive {
+    /// TCP_KEEPIDLE.
+    pub idle: Option<u32>,
+    /// TCP_KEEPINTVL.
+    pub interval: Option<u32>,
+    /// TCP_KEEPCNT.
+    pub count: Option<u32>,
+}
