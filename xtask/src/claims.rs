@@ -18,6 +18,7 @@ const UNREAD: &[(&str, &str)] = &[
     ("Endpoint.resolve", "`server … resolve`: endpoints as data"),
     ("PatternError.offset", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
     ("PatternError.message", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
+    ("TlsFault.part", "it is an error of trying a certificate, for the diagnostics of `lower`"),
 ];
 
 /// Words that are called built and lower to nothing, and why.
