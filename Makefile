@@ -10,7 +10,7 @@ BUILT = $(shell $(CARGO) metadata --no-deps --format-version 1 | sed 's/.*"targe
 all:
 	$(CARGO) build --workspace
 
-# Three web servers and a load balancer; ONCE=1 ends after the table and fails if a request did. DEMO="--seconds 10" passes options on.
+# Three web servers and two load balancers; ONCE=1 ends after the table and fails if a request did. DEMO="--seconds 10" passes options on.
 demo:
 	@echo "Building Weir and its demo: about 250 crates, a few minutes the first time."
 	$(CARGO) build --package weir --package xtask

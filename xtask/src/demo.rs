@@ -1,6 +1,6 @@
-//! Three web servers and a load balancer, all Weir, each from its own nginx.conf.
+//! Three web servers and two load balancers, all Weir: one balancer from an nginx.conf, one from a haproxy.cfg.
 //!
-//! Owns: a directory with the files, the ports, the four processes, the load and the table.
+//! Owns: a directory with the files, the ports, the five processes, the load and the table.
 //! Never: asks a question, needs root, or leaves a process behind.
 //! Driven by: `make demo`, `make demo ONCE=1`.
 //! Why: the configuration files under examples/demo/ are real and run by themselves; the demo only swaps ports that are taken.
@@ -31,14 +31,16 @@ pub(crate) struct Options {
     weir: Option<PathBuf>,
 }
 
-const SERVERS: [&str; 4] = ["web1", "web2", "web3", "lb"];
+const SERVERS: [&str; 5] = ["web1.conf", "web2.conf", "web3.conf", "lb.conf", "lb.cfg"];
 
-/// The ports written in the files: each server's, then the balancer's HTTP, HTTPS, status and TCP.
+/// The ports written in the files: each server's, the first balancer's HTTP, HTTPS, status and TCP, the second one's HTTP and statistics.
 const HTTP: u16 = 8080;
 const HTTPS: u16 = 8443;
 const STATUS: u16 = 8090;
 const TCP: u16 = 9000;
-const WRITTEN: [u16; 7] = [8081, 8082, 8083, HTTP, HTTPS, STATUS, TCP];
+const FROM_CFG: u16 = 8091;
+const STATISTICS: u16 = 8404;
+const WRITTEN: [u16; 9] = [8081, 8082, 8083, HTTP, HTTPS, STATUS, TCP, FROM_CFG, STATISTICS];
 
 /// Runs the demo to its end: the table, or Ctrl-C.
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -91,8 +93,8 @@ impl Demo {
         let ports = WRITTEN.iter().map(|&p| (p, Port::lease_near(p))).collect();
         let mut demo = Self { ports, certificate, dir, _servers: Vec::new() };
         demo.lay_out()?;
-        for name in SERVERS {
-            let server = demo.serve(weir, name)?;
+        for file in SERVERS {
+            let server = demo.serve(weir, file)?;
             demo._servers.push(server);
         }
         Ok(demo)
@@ -103,11 +105,10 @@ impl Demo {
         let from = build::root().join("examples/demo");
         std::fs::create_dir(self.dir.path().join("html"))?;
         std::fs::copy(from.join("html/index.html"), self.dir.path().join("html/index.html"))?;
-        for name in SERVERS {
-            let file = format!("{name}.conf");
+        for file in SERVERS {
             let text =
-                std::fs::read_to_string(from.join(&file)).with_context(|| format!("examples/demo/{file}"))?;
-            std::fs::write(self.dir.path().join(&file), self.with_ports(&text))?;
+                std::fs::read_to_string(from.join(file)).with_context(|| format!("examples/demo/{file}"))?;
+            std::fs::write(self.dir.path().join(file), self.with_ports(&text))?;
         }
         Ok(())
     }
@@ -124,20 +125,26 @@ impl Demo {
         self.ports.iter().find(|(w, _)| *w == written).map(|(_, p)| p).expect("a port of the demo's files")
     }
 
-    fn serve(&self, weir: &Path, name: &str) -> Result<Process> {
+    fn serve(&self, weir: &Path, file: &str) -> Result<Process> {
         let dir = self.dir.path();
         let mut command = Command::new(weir);
-        command.arg("nginx").arg("-p").arg(format!("{}/", dir.display()));
-        command.arg("-c").arg(dir.join(format!("{name}.conf"))).args(["-g", "daemon off;"]);
+        if file.ends_with(".cfg") {
+            command.args(["haproxy", "-db", "-f"]).arg(dir.join(file));
+        } else {
+            command.arg("nginx").arg("-p").arg(format!("{}/", dir.display()));
+            command.arg("-c").arg(dir.join(file)).args(["-g", "daemon off;"]);
+        }
         let mut server = Process::spawn(command).with_context(|| format!("cannot run {}", weir.display()))?;
-        let text = std::fs::read_to_string(dir.join(format!("{name}.conf")))?;
+        let text = std::fs::read_to_string(dir.join(file))?;
         let listens: Vec<u16> = self
             .ports
             .iter()
-            .filter(|(_, p)| text.contains(&format!("listen 127.0.0.1:{p}")))
+            .filter(|(_, p)| {
+                ["listen", "bind"].iter().any(|word| text.contains(&format!("{word} 127.0.0.1:{p}")))
+            })
             .map(|(_, p)| p.number())
             .collect();
-        listening::wait(&mut server, name, &listens, Deadline::standard())?;
+        listening::wait(&mut server, file, &listens, Deadline::standard())?;
         Ok(server)
     }
 
@@ -151,6 +158,7 @@ impl Demo {
             ("HTTPS", to(HTTPS).tls(&tls)),
             ("HTTPS, a handshake each", to(HTTPS).tls(&tls).one_request_a_connection()),
             ("TCP", to(TCP)),
+            ("HTTP, from haproxy.cfg", to(FROM_CFG)),
         ];
         println!("{:.1} s of load from {} connections on each path …", options.seconds, options.connections);
         Ok(paths.into_iter().map(|(name, load)| (name, load.run_for(time))).collect())
@@ -164,7 +172,9 @@ impl Demo {
             self.dir.path().display()
         );
         println!("  http://{}/  (the same web servers, balanced as plain TCP)", self.port(TCP).address());
-        println!("  http://{}/status", self.port(STATUS).address());
+        println!("  http://{}/  (the same, by the load balancer of lb.cfg)", self.port(FROM_CFG).address());
+        println!("  http://{}/status  (nginx's stub_status)", self.port(STATUS).address());
+        println!("  http://{}/  (the statistics page, HAProxy's)", self.port(STATISTICS).address());
     }
 }
 
