@@ -27,7 +27,7 @@ test:
 dist:
 	$(XTASK) dist $(DIST)
 
-# Weir's CPU a request beside its rivals', and whether it meets its targets: the lab's scenario `packed`. BENCH="--quick --rows static"
+# Weir's CPU per request beside its rivals', and whether it meets its targets: the lab's scenario `packed`. BENCH="--quick --rows static"
 # passes options on; docs/performance.md tells them, and how two builds are compared.
 bench:
 	$(XTASK) deps --bench

@@ -1,4 +1,4 @@
-//! Weir's CPU a request beside its rivals': the lab's scenario of this project's targets, with a Weir built for it.
+//! Weir's CPU per request beside its rivals': the lab's scenario of this project's targets, with a Weir built for it.
 //!
 //! Owns: which build is measured, where results go, the table in docs/performance.md.
 //! Never: measures or judges (`weir_lab` does); is a timed test: nothing fails because a machine is slow.

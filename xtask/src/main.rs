@@ -30,7 +30,7 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Measures Weir's CPU a request beside Debian's nginx and haproxy
+    /// Measures Weir's CPU per request beside Debian's nginx and haproxy
     Bench(bench::Options),
     /// Builds the weir that is measured and released: optimised for the whole program, by a profile
     Dist(dist::Options),

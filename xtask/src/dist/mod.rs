@@ -22,7 +22,7 @@ use std::process::Command;
 /// How it is built.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Without a profile: half the time, and some percent more CPU a request
+    /// Without a profile: half the time, and some percent more CPU per request
     #[arg(long)]
     plain: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) fn weir() -> Result<PathBuf> {
     let tool = match tool::find() {
         Ok(tool) => tool,
         Err(why) => {
-            eprintln!("{why:#}; weir is built without a profile, which costs some percent of CPU a request");
+            eprintln!("{why:#}; weir is built without a profile, which costs some percent of CPU per request");
             return build::weir("dist");
         }
     };
