@@ -16,7 +16,10 @@ mod var;
 
 pub use convert::{Arithmetic, Coding, Convert};
 pub use template::{Filter, Piece, Template};
-pub use var::{Count, Counted, Peeked, Timer, Var};
+pub use var::{
+    ClientVar, Count, Counted, CourseVar, Family, Peeked, PlaceVar, ProcessVar, RequestVar, ResponseVar,
+    SessionVar, Timer, TlsVar, UpstreamVar, Var,
+};
 
 /// A user-defined variable by name, as the model refers to it (without `$`).
 pub type Named = String;

@@ -6,21 +6,51 @@
 use std::fmt;
 
 macro_rules! variables {
-    ($($(#[$doc:meta])* $name:ident $(($($field:ident: $kind:ty),+))? => $printed:literal;)*) => {
+    ($(
+        $(#[$about:meta])*
+        $family:ident as $view:ident [$($life:tt)*] {
+            $($(#[$doc:meta])* $name:ident $(($($field:ident: $kind:ty),+))? => $printed:literal;)*
+        }
+    )*) => {
         /// A value that an exchange, its connection or the process can give. `S` refers to user-defined variables.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Var<S> {
-            $($(#[$doc])* $name $(($($kind),+))?,)*
+            $($($(#[$doc])* $name $(($($kind),+))?,)*)*
             /// A variable defined by the configuration: set, mapped, or captured by name.
             User(S),
         }
 
+        $(
+            $(#[$about])*
+            #[derive(Clone, Copy, Debug)]
+            pub enum $view $($life)* {
+                $($(#[$doc])* $name $(($(&'v $kind),+))?,)*
+            }
+        )*
+
+        /// A variable by its family.
+        #[derive(Clone, Copy, Debug)]
+        pub enum Family<'v, S> {
+            $($(#[$about])* $family($view $($life)*),)*
+            /// A variable defined by the configuration.
+            User(&'v S),
+        }
+
         impl<S> Var<S> {
+            /// The variable as one of its family.
+            #[inline]
+            pub fn family<'v>(&'v self) -> Family<'v, S> {
+                match self {
+                    Var::User(name) => Family::User(name),
+                    $($(Var::$name $(($($field),+))? => Family::$family($view::$name $(($($field),+))?),)*)*
+                }
+            }
+
             /// The same variable with another way to refer to user-defined ones.
             pub fn try_map<T, E>(&self, resolve: &mut impl FnMut(&S) -> Result<T, E>) -> Result<Var<T>, E> {
                 Ok(match self {
                     Var::User(name) => Var::User(resolve(name)?),
-                    $(Var::$name $(($($field),+))? => Var::$name $(($(Clone::clone($field)),+))?,)*
+                    $($(Var::$name $(($($field),+))? => Var::$name $(($(Clone::clone($field)),+))?,)*)*
                 })
             }
         }
@@ -29,257 +59,277 @@ macro_rules! variables {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     Var::User(name) => write!(f, "user.{name}"),
-                    $(Var::$name $(($($field),+))? => write!(f, $printed),)*
+                    $($(Var::$name $(($($field),+))? => write!(f, $printed),)*)*
                 }
             }
         }
     };
 }
 
-// One line for each variable: what it is, its name, what it is asked with, its name in print.
+// One line for each variable: what it is, its name, what it is asked with, its name in print. By family: what they are read
+// from, so that whoever computes them does so family by family, and none is forgotten.
 variables! {
-    // The request as received and as rewritten.
-    /// Request method (nginx `$request_method`).
-    Method => "method";
-    /// The request target as received, with its query (`$request_uri`). Never changes.
-    Target => "target";
-    /// The path part of the target as received, not decoded (HAProxy `path`); changes by `SetPath`.
-    RawPath => "raw_path";
-    /// The current path: decoded, dots resolved, slashes merged as the site asks; changes by rewrites (`$uri`, `$document_uri`).
-    Path => "path";
-    /// The current query without `?` (`$args`, `$query_string`); changes by rewrites and assignment.
-    Query => "query";
-    /// `?` if the query is not empty (`$is_args`).
-    IsArgs => "is_args";
-    /// One query argument, not decoded, name compared without case (`$arg_NAME`).
-    Arg(name: String) => "arg.{name}";
-    /// The whole request line as received (`$request`).
-    RequestLine => "request_line";
-    /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0` (`$server_protocol`).
-    Protocol => "protocol";
-    /// `http` or `https` (`$scheme`).
-    Scheme => "scheme";
-    /// `on` over TLS, else empty (`$https`).
-    HttpsOn => "https";
-    /// Host of the target or of the Host field, lower case, no port; else the site's first name (`$host`).
-    Host => "host";
-    /// Port named by the target or the Host field; empty if none (`$request_port`).
-    HostPort => "host_port";
-    /// `:` if a port is named by the request (`$is_request_port`).
-    IsRequestPort => "is_request_port";
-    /// A request field; several lines are joined by `, ` (cookies by `; `). The name is lower case with dashes (`$http_NAME`).
-    Header(name: String) => "header.{name}";
-    /// The n-th comma-separated value of a request field; 1 is the first, -1 the last (HAProxy `req.hdr(name,n)`).
-    HeaderNth(name: String, nth: i16) => "header.{name}[{nth}]";
-    /// A request field whose lower-case name, dashes as `_`, is this (nginx `$http_x_y` matches `X-Y` and `X_Y`).
-    HeaderUnderscored(name: String) => "header_by_variable.{name}";
-    /// One request cookie (`$cookie_NAME`).
-    Cookie(name: String) => "cookie.{name}";
-    /// Content-Length of the request as received (`$content_length`).
-    ContentLength => "content_length";
-    /// Content-Type of the request (`$content_type`).
-    ContentType => "content_type";
-    /// The request body where it is held in memory, else empty (`$request_body`).
-    RequestBody => "request_body";
-    /// The file that holds the request body, else empty (`$request_body_file`).
-    RequestBodyFile => "request_body_file";
-    /// Bytes of the request: line, fields, body (`$request_length`).
-    RequestLength => "request_length";
-    /// Seconds with milliseconds since the first byte of the request (`$request_time`).
-    RequestTime => "request_time";
-    /// 32 hexadecimal digits, random for each request (`$request_id`).
-    RequestId => "request_id";
-    /// `OK` if the exchange completed, else empty (`$request_completion`).
-    RequestCompletion => "request_completion";
-    /// A request trailer field (nginx `$http_trailer_…`, HAProxy none).
-    Trailer(name: String) => "trailer.{name}";
-    // The client's connection.
-    /// The client's address, after real-IP rules (`$remote_addr`, HAProxy `src`).
-    ClientAddr => "client_addr";
-    /// The same in 4 or 16 bytes (`$binary_remote_addr`).
-    ClientAddrBinary => "client_addr_binary";
-    /// The client's port (`$remote_port`).
-    ClientPort => "client_port";
-    /// The peer's address before real-IP rules (`$realip_remote_addr`).
-    PeerAddr => "peer_addr";
-    /// The peer's port before real-IP rules (`$realip_remote_port`).
-    PeerPort => "peer_port";
-    /// Source address of the PROXY header (`$proxy_protocol_addr`).
-    ProxyProtocolAddr => "proxy_protocol_addr";
-    /// Source port of the PROXY header.
-    ProxyProtocolPort => "proxy_protocol_port";
-    /// Destination address of the PROXY header.
-    ProxyProtocolServerAddr => "proxy_protocol_server_addr";
-    /// Destination port of the PROXY header.
-    ProxyProtocolServerPort => "proxy_protocol_server_port";
-    /// Local address of the connection (`$server_addr`, HAProxy `dst`).
-    ServerAddr => "server_addr";
-    /// Local port of the connection (`$server_port`, HAProxy `dst_port`).
-    ServerPort => "server_port";
-    /// First name of the site (`$server_name`).
-    ServerName => "server_name";
-    /// Serial number of the connection (`$connection`).
-    ConnectionSerial => "connection";
-    /// Number of this request on its connection, from 1 (`$connection_requests`).
-    ConnectionRequests => "connection_requests";
-    /// Age of the connection in seconds with milliseconds (`$connection_time`).
-    ConnectionTime => "connection_time";
-    /// `p` if the request was pipelined, else `.` (`$pipe`).
-    Pipelined => "pipelined";
-    // TLS with the client.
-    /// `TLSv1.2`, `TLSv1.3`, or empty (`$ssl_protocol`).
-    TlsProtocol => "tls.protocol";
-    /// Suite in OpenSSL's spelling (`$ssl_cipher`).
-    TlsCipher => "tls.cipher";
-    /// Key-exchange group (`$ssl_curve`).
-    TlsCurve => "tls.curve";
-    /// SNI as sent (`$ssl_server_name`, HAProxy `ssl_fc_sni`).
-    TlsServerName => "tls.server_name";
-    /// Negotiated application protocol (`$ssl_alpn_protocol`).
-    TlsAlpn => "tls.alpn";
-    /// `r` if the session was resumed, else `.` (`$ssl_session_reused`).
-    TlsResumed => "tls.resumed";
-    /// Session id in hexadecimal, where there is one (`$ssl_session_id`).
-    TlsSessionId => "tls.session_id";
-    /// `1` while early data is used (`$ssl_early_data`).
-    TlsEarlyData => "tls.early_data";
-    /// `SUCCESS`, `FAILED:reason`, `NONE` (`$ssl_client_verify`).
-    TlsClientVerify => "tls.client.verify";
-    /// Subject DN of the client's certificate, RFC 2253 (`$ssl_client_s_dn`).
-    TlsClientSubject => "tls.client.subject";
-    /// Issuer DN, RFC 2253 (`$ssl_client_i_dn`).
-    TlsClientIssuer => "tls.client.issuer";
-    /// Serial number in hexadecimal (`$ssl_client_serial`).
-    TlsClientSerial => "tls.client.serial";
-    /// SHA-1 of the certificate in hexadecimal (`$ssl_client_fingerprint`).
-    TlsClientFingerprint => "tls.client.fingerprint";
-    /// The certificate in PEM, lines after the first begin with a tab (`$ssl_client_cert`).
-    TlsClientCert => "tls.client.cert";
-    /// The certificate in PEM, percent-encoded (`$ssl_client_escaped_cert`).
-    TlsClientCertEscaped => "tls.client.cert_escaped";
-    // Where the request went.
-    /// Root or alias of the route (`$document_root`).
-    DocumentRoot => "document_root";
-    /// The same with symbolic links resolved (`$realpath_root`).
-    RealRoot => "real_root";
-    /// File that the path maps to (`$request_filename`).
-    Filename => "filename";
-    /// User name of Basic authentication (`$remote_user`).
-    RemoteUser => "user";
-    /// Host and port named by the proxy action (`$proxy_host`).
-    ProxyHost => "proxy_host";
-    /// Port named by the proxy action, or the scheme's (`$proxy_port`).
-    ProxyPort => "proxy_port";
-    /// X-Forwarded-For as received with the client's address appended (`$proxy_add_x_forwarded_for`).
-    ForwardedFor => "forwarded_for";
-    /// The path, or its script part after a path-info split (`$fastcgi_script_name`).
-    FastcgiScriptName => "fastcgi_script_name";
-    /// The rest after the script part (`$fastcgi_path_info`).
-    FastcgiPathInfo => "fastcgi_path_info";
-    /// `PASSED`, `DELAYED`, `REJECTED` … (`$limit_req_status`).
-    LimitReqStatus => "limit_req_status";
-    /// `PASSED`, `REJECTED` … (`$limit_conn_status`).
-    LimitConnStatus => "limit_conn_status";
-    /// Name of the site or frontend for people (HAProxy `%f`).
-    SiteLabel => "site";
-    /// Name of the pool chosen (HAProxy `%b`; `<NOSRV>` forms are the log format's).
-    PoolName => "pool";
-    /// Name of the endpoint chosen (HAProxy `%s`).
-    EndpointName => "endpoint";
-    // The response.
-    /// Status of the response in three digits; `000` while there is none (`$status`).
-    Status => "status";
-    /// The same as a number; `-1` while there is none (HAProxy `%ST`, `status`).
-    StatusCode => "status_code";
-    /// Bytes sent to the client (`$bytes_sent`).
-    BytesSent => "bytes_sent";
-    /// Bytes of body sent (`$body_bytes_sent`).
-    BodyBytesSent => "body_bytes_sent";
-    /// Bytes received from the client on a TCP service (`$bytes_received`).
-    BytesReceived => "bytes_received";
-    /// A response field as sent (`$sent_http_NAME`).
-    SentHeader(name: String) => "sent_header.{name}";
-    /// A response trailer as sent (`$sent_trailer_NAME`).
-    SentTrailer(name: String) => "sent_trailer.{name}";
-    /// The n-th comma-separated value of a response field (HAProxy `res.hdr(name,n)`).
-    ResponseHeaderNth(name: String, nth: i16) => "response_header.{name}[{nth}]";
-    /// Ratio of compression with two decimals (`$gzip_ratio`).
-    GzipRatio => "gzip_ratio";
-    /// Addresses of the endpoints tried, separated by `, ` (and ` : ` between groups) (`$upstream_addr`).
-    UpstreamAddr => "upstream.addr";
-    /// Their status codes (`$upstream_status`).
-    UpstreamStatus => "upstream.status";
-    /// Their times to connect (`$upstream_connect_time`).
-    UpstreamConnectTime => "upstream.connect_time";
-    /// Their times to the response head (`$upstream_header_time`).
-    UpstreamHeaderTime => "upstream.header_time";
-    /// Their times to the end of the response (`$upstream_response_time`).
-    UpstreamResponseTime => "upstream.response_time";
-    /// Their body lengths (`$upstream_response_length`).
-    UpstreamResponseLength => "upstream.response_length";
-    /// Bytes sent to them (`$upstream_bytes_sent`).
-    UpstreamBytesSent => "upstream.bytes_sent";
-    /// Bytes received from them (`$upstream_bytes_received`).
-    UpstreamBytesReceived => "upstream.bytes_received";
-    /// A field of the last upstream response (`$upstream_http_NAME`).
-    UpstreamHeader(name: String) => "upstream.header.{name}";
-    /// A cookie set by the last upstream response (`$upstream_cookie_NAME`).
-    UpstreamCookie(name: String) => "upstream.cookie.{name}";
-    /// A trailer of the last upstream response (`$upstream_trailer_NAME`).
-    UpstreamTrailer(name: String) => "upstream.trailer.{name}";
-    /// `HIT`, `MISS` … (`$upstream_cache_status`); empty without a cache.
-    UpstreamCacheStatus => "upstream.cache_status";
-    /// TCP service: time to the first upstream byte (`$upstream_first_byte_time`).
-    UpstreamFirstByteTime => "upstream.first_byte_time";
-    /// TCP service: time of the upstream session (`$upstream_session_time`).
-    UpstreamSessionTime => "upstream.session_time";
-    /// What became of a persistence cookie, in two letters: the request's, the response's (HAProxy `%tsc`).
-    PersistenceState => "persistence_state";
-    /// What a session's first bytes say, read ahead (HAProxy `req.ssl_sni` and its kin).
-    Peeked(what: Peeked) => "peeked.{what:?}";
-    /// A line of a request field, whole: 1 is the first, -1 the last (HAProxy `req.fhdr`).
-    HeaderLine(name: String, nth: i16) => "header_line.{name}[{nth}]";
-    /// How many values a request field has; comma-separated ones each, or whole lines.
-    HeaderCount(name: String, counted: Counted) => "header_count.{name}{counted}";
-    /// A count of a pool named here, rather than of the exchange's own (HAProxy `nbsrv(NAME)`).
-    PoolCount(pool: String, count: Count) => "pool.{pool}.{count:?}";
-    /// How the exchange ended, two letters of HAProxy's `%ts` (four for `%tsc`).
-    TerminationState => "termination_state";
-    /// A phase of the exchange in milliseconds, -1 if it was not reached (HAProxy `%Tq` …).
-    Timer(timer: Timer) => "timer.{timer:?}";
-    /// A gauge at the end of the exchange (HAProxy `%ac/%fc/%bc/%sc/%rc`).
-    Count(count: Count) => "count.{count:?}";
-    // TCP services.
-    /// Duration of the session in seconds with milliseconds (`$session_time`).
-    SessionTime => "session_time";
-    /// `TCP` or `UDP` (stream `$protocol`).
-    TransportProtocol => "transport";
-    /// nginx's stream `$status`: 200, 400, 403, 500, 502, 503.
-    SessionStatus => "session_status";
-    // Time and process.
-    /// Common log format (`$time_local`).
-    TimeLocal => "time_local";
-    /// ISO 8601 (`$time_iso8601`).
-    TimeIso8601 => "time_iso8601";
-    /// Unix time with milliseconds (`$msec`).
-    TimeSeconds => "time_msec";
-    /// `21/Nov/2026:02:45:31.123` local time of the accept (HAProxy `%t`).
-    AcceptDate => "accept_date";
-    /// The same for the request's first byte (HAProxy `%tr`).
-    RequestDate => "request_date";
-    /// Name of the machine (`$hostname`).
-    Hostname => "hostname";
-    /// Process id of the data plane (`$pid`).
-    Pid => "pid";
-    /// The nginx version whose language is read (`$nginx_version`).
-    NginxVersion => "nginx_version";
-    // Captures and user variables.
-    /// The n-th group of the last pattern that matched (`$1`…`$9`).
-    Capture(group: u8) => "capture.{group}";
-    /// A request field kept by a capture rule (HAProxy `capture.req.hdr(n)`).
-    CapturedRequestHeader(slot: u16) => "captured_request_header.{slot}";
-    /// A response field kept by a capture rule.
-    CapturedResponseHeader(slot: u16) => "captured_response_header.{slot}";
+    /// The request as received and as rewritten. A session of a TCP service has none.
+    Request as RequestVar [<'v>] {
+        /// Request method (nginx `$request_method`).
+        Method => "method";
+        /// The request target as received, with its query (`$request_uri`). Never changes.
+        Target => "target";
+        /// The path part of the target as received, not decoded (HAProxy `path`); changes by `SetPath`.
+        RawPath => "raw_path";
+        /// The current path: decoded, dots resolved, slashes merged as the site asks; changes by rewrites (`$uri`, `$document_uri`).
+        Path => "path";
+        /// The current query without `?` (`$args`, `$query_string`); changes by rewrites and assignment.
+        Query => "query";
+        /// `?` if the query is not empty (`$is_args`).
+        IsArgs => "is_args";
+        /// One query argument, not decoded, name compared without case (`$arg_NAME`).
+        Arg(name: String) => "arg.{name}";
+        /// The whole request line as received (`$request`).
+        RequestLine => "request_line";
+        /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0` (`$server_protocol`).
+        Protocol => "protocol";
+        /// Host of the target or of the Host field, lower case, no port; else the site's first name (`$host`).
+        Host => "host";
+        /// Port named by the target or the Host field; empty if none (`$request_port`).
+        HostPort => "host_port";
+        /// `:` if a port is named by the request (`$is_request_port`).
+        IsRequestPort => "is_request_port";
+        /// A request field; several lines are joined by `, ` (cookies by `; `). The name is lower case with dashes (`$http_NAME`).
+        Header(name: String) => "header.{name}";
+        /// The n-th comma-separated value of a request field; 1 is the first, -1 the last (HAProxy `req.hdr(name,n)`).
+        HeaderNth(name: String, nth: i16) => "header.{name}[{nth}]";
+        /// A request field whose lower-case name, dashes as `_`, is this (nginx `$http_x_y` matches `X-Y` and `X_Y`).
+        HeaderUnderscored(name: String) => "header_by_variable.{name}";
+        /// One request cookie (`$cookie_NAME`).
+        Cookie(name: String) => "cookie.{name}";
+        /// Content-Length of the request as received (`$content_length`).
+        ContentLength => "content_length";
+        /// Content-Type of the request (`$content_type`).
+        ContentType => "content_type";
+        /// The request body where it is held in memory, else empty (`$request_body`).
+        RequestBody => "request_body";
+        /// The file that holds the request body, else empty (`$request_body_file`).
+        RequestBodyFile => "request_body_file";
+        /// `OK` if the exchange completed, else empty (`$request_completion`).
+        RequestCompletion => "request_completion";
+        /// A request trailer field (nginx `$http_trailer_…`, HAProxy none).
+        Trailer(name: String) => "trailer.{name}";
+        /// `p` if the request was pipelined, else `.` (`$pipe`).
+        Pipelined => "pipelined";
+        /// User name of Basic authentication (`$remote_user`).
+        RemoteUser => "user";
+        /// X-Forwarded-For as received with the client's address appended (`$proxy_add_x_forwarded_for`).
+        ForwardedFor => "forwarded_for";
+        /// `PASSED`, `DELAYED`, `REJECTED` … (`$limit_req_status`).
+        LimitReqStatus => "limit_req_status";
+        /// A line of a request field, whole: 1 is the first, -1 the last (HAProxy `req.fhdr`).
+        HeaderLine(name: String, nth: i16) => "header_line.{name}[{nth}]";
+        /// How many values a request field has; comma-separated ones each, or whole lines.
+        HeaderCount(name: String, counted: Counted) => "header_count.{name}{counted}";
+        /// A request field kept by a capture rule (HAProxy `capture.req.hdr(n)`).
+        CapturedRequestHeader(slot: u16) => "captured_request_header.{slot}";
+    }
+    /// The client's connection.
+    Client as ClientVar [] {
+        /// `http` or `https` (`$scheme`).
+        Scheme => "scheme";
+        /// `on` over TLS, else empty (`$https`).
+        HttpsOn => "https";
+        /// The client's address, after real-IP rules (`$remote_addr`, HAProxy `src`).
+        ClientAddr => "client_addr";
+        /// The same in 4 or 16 bytes (`$binary_remote_addr`).
+        ClientAddrBinary => "client_addr_binary";
+        /// The client's port (`$remote_port`).
+        ClientPort => "client_port";
+        /// The peer's address before real-IP rules (`$realip_remote_addr`).
+        PeerAddr => "peer_addr";
+        /// The peer's port before real-IP rules (`$realip_remote_port`).
+        PeerPort => "peer_port";
+        /// Source address of the PROXY header (`$proxy_protocol_addr`).
+        ProxyProtocolAddr => "proxy_protocol_addr";
+        /// Source port of the PROXY header.
+        ProxyProtocolPort => "proxy_protocol_port";
+        /// Destination address of the PROXY header.
+        ProxyProtocolServerAddr => "proxy_protocol_server_addr";
+        /// Destination port of the PROXY header.
+        ProxyProtocolServerPort => "proxy_protocol_server_port";
+        /// Local address of the connection (`$server_addr`, HAProxy `dst`).
+        ServerAddr => "server_addr";
+        /// Local port of the connection (`$server_port`, HAProxy `dst_port`).
+        ServerPort => "server_port";
+        /// Serial number of the connection (`$connection`).
+        ConnectionSerial => "connection";
+        /// Number of this request on its connection, from 1 (`$connection_requests`).
+        ConnectionRequests => "connection_requests";
+        /// Age of the connection in seconds with milliseconds (`$connection_time`).
+        ConnectionTime => "connection_time";
+        /// `21/Nov/2026:02:45:31.123` local time of the accept (HAProxy `%t`).
+        AcceptDate => "accept_date";
+    }
+    /// TLS with the client.
+    Tls as TlsVar [] {
+        /// `TLSv1.2`, `TLSv1.3`, or empty (`$ssl_protocol`).
+        TlsProtocol => "tls.protocol";
+        /// Suite in OpenSSL's spelling (`$ssl_cipher`).
+        TlsCipher => "tls.cipher";
+        /// Key-exchange group (`$ssl_curve`).
+        TlsCurve => "tls.curve";
+        /// SNI as sent (`$ssl_server_name`, HAProxy `ssl_fc_sni`).
+        TlsServerName => "tls.server_name";
+        /// Negotiated application protocol (`$ssl_alpn_protocol`).
+        TlsAlpn => "tls.alpn";
+        /// `r` if the session was resumed, else `.` (`$ssl_session_reused`).
+        TlsResumed => "tls.resumed";
+        /// Session id in hexadecimal, where there is one (`$ssl_session_id`).
+        TlsSessionId => "tls.session_id";
+        /// `1` while early data is used (`$ssl_early_data`).
+        TlsEarlyData => "tls.early_data";
+        /// `SUCCESS`, `FAILED:reason`, `NONE` (`$ssl_client_verify`).
+        TlsClientVerify => "tls.client.verify";
+        /// Subject DN of the client's certificate, RFC 2253 (`$ssl_client_s_dn`).
+        TlsClientSubject => "tls.client.subject";
+        /// Issuer DN, RFC 2253 (`$ssl_client_i_dn`).
+        TlsClientIssuer => "tls.client.issuer";
+        /// Serial number in hexadecimal (`$ssl_client_serial`).
+        TlsClientSerial => "tls.client.serial";
+        /// SHA-1 of the certificate in hexadecimal (`$ssl_client_fingerprint`).
+        TlsClientFingerprint => "tls.client.fingerprint";
+        /// The certificate in PEM, lines after the first begin with a tab (`$ssl_client_cert`).
+        TlsClientCert => "tls.client.cert";
+        /// The certificate in PEM, percent-encoded (`$ssl_client_escaped_cert`).
+        TlsClientCertEscaped => "tls.client.cert_escaped";
+    }
+    /// Where a request leads.
+    Place as PlaceVar [] {
+        /// First name of the site (`$server_name`).
+        ServerName => "server_name";
+        /// Root or alias of the route (`$document_root`).
+        DocumentRoot => "document_root";
+        /// The same with symbolic links resolved (`$realpath_root`).
+        RealRoot => "real_root";
+        /// File that the path maps to (`$request_filename`).
+        Filename => "filename";
+        /// Host and port named by the proxy action (`$proxy_host`).
+        ProxyHost => "proxy_host";
+        /// Port named by the proxy action, or the scheme's (`$proxy_port`).
+        ProxyPort => "proxy_port";
+        /// The path, or its script part after a path-info split (`$fastcgi_script_name`).
+        FastcgiScriptName => "fastcgi_script_name";
+        /// The rest after the script part (`$fastcgi_path_info`).
+        FastcgiPathInfo => "fastcgi_path_info";
+    }
+    /// The response to a request.
+    Response as ResponseVar [<'v>] {
+        /// Status of the response in three digits; `000` while there is none (`$status`).
+        Status => "status";
+        /// The same as a number; `-1` while there is none (HAProxy `%ST`, `status`).
+        StatusCode => "status_code";
+        /// Bytes of body sent (`$body_bytes_sent`).
+        BodyBytesSent => "body_bytes_sent";
+        /// A response field as sent (`$sent_http_NAME`).
+        SentHeader(name: String) => "sent_header.{name}";
+        /// A response trailer as sent (`$sent_trailer_NAME`).
+        SentTrailer(name: String) => "sent_trailer.{name}";
+        /// The n-th comma-separated value of a response field (HAProxy `res.hdr(name,n)`).
+        ResponseHeaderNth(name: String, nth: i16) => "response_header.{name}[{nth}]";
+        /// Ratio of compression with two decimals (`$gzip_ratio`).
+        GzipRatio => "gzip_ratio";
+        /// A field of the last upstream response (`$upstream_http_NAME`).
+        UpstreamHeader(name: String) => "upstream.header.{name}";
+        /// A cookie set by the last upstream response (`$upstream_cookie_NAME`).
+        UpstreamCookie(name: String) => "upstream.cookie.{name}";
+        /// A trailer of the last upstream response (`$upstream_trailer_NAME`).
+        UpstreamTrailer(name: String) => "upstream.trailer.{name}";
+        /// `HIT`, `MISS` … (`$upstream_cache_status`); empty without a cache.
+        UpstreamCacheStatus => "upstream.cache_status";
+        /// A response field kept by a capture rule.
+        CapturedResponseHeader(slot: u16) => "captured_response_header.{slot}";
+    }
+    /// The pool, and the endpoints that were tried.
+    Upstream as UpstreamVar [<'v>] {
+        /// Name of the pool chosen (HAProxy `%b`; `<NOSRV>` forms are the log format's).
+        PoolName => "pool";
+        /// Name of the endpoint chosen (HAProxy `%s`).
+        EndpointName => "endpoint";
+        /// Addresses of the endpoints tried, separated by `, ` (and ` : ` between groups) (`$upstream_addr`).
+        UpstreamAddr => "upstream.addr";
+        /// Their status codes (`$upstream_status`).
+        UpstreamStatus => "upstream.status";
+        /// Their times to connect (`$upstream_connect_time`).
+        UpstreamConnectTime => "upstream.connect_time";
+        /// Their times to the response head (`$upstream_header_time`).
+        UpstreamHeaderTime => "upstream.header_time";
+        /// Their times to the end of the response (`$upstream_response_time`).
+        UpstreamResponseTime => "upstream.response_time";
+        /// Their body lengths (`$upstream_response_length`).
+        UpstreamResponseLength => "upstream.response_length";
+        /// Bytes sent to them (`$upstream_bytes_sent`).
+        UpstreamBytesSent => "upstream.bytes_sent";
+        /// Bytes received from them (`$upstream_bytes_received`).
+        UpstreamBytesReceived => "upstream.bytes_received";
+        /// TCP service: time to the first upstream byte (`$upstream_first_byte_time`).
+        UpstreamFirstByteTime => "upstream.first_byte_time";
+        /// TCP service: time of the upstream session (`$upstream_session_time`).
+        UpstreamSessionTime => "upstream.session_time";
+        /// A count of a pool named here, rather than of the exchange's own (HAProxy `nbsrv(NAME)`).
+        PoolCount(pool: String, count: Count) => "pool.{pool}.{count:?}";
+    }
+    /// How a request or a session went.
+    Course as CourseVar [<'v>] {
+        /// Seconds with milliseconds since the first byte of the request (`$request_time`).
+        RequestTime => "request_time";
+        /// Bytes of the request: line, fields, body (`$request_length`).
+        RequestLength => "request_length";
+        /// What became of a persistence cookie, in two letters: the request's, the response's (HAProxy `%tsc`).
+        PersistenceState => "persistence_state";
+        /// 32 hexadecimal digits, random for each request (`$request_id`).
+        RequestId => "request_id";
+        /// `PASSED`, `REJECTED` … (`$limit_conn_status`).
+        LimitConnStatus => "limit_conn_status";
+        /// Name of the site or frontend for people (HAProxy `%f`).
+        SiteLabel => "site";
+        /// Bytes sent to the client (`$bytes_sent`).
+        BytesSent => "bytes_sent";
+        /// Bytes received from the client on a TCP service (`$bytes_received`).
+        BytesReceived => "bytes_received";
+        /// How the exchange ended, two letters of HAProxy's `%ts` (four for `%tsc`).
+        TerminationState => "termination_state";
+        /// A phase of the exchange in milliseconds, -1 if it was not reached (HAProxy `%Tq` …).
+        Timer(timer: Timer) => "timer.{timer:?}";
+        /// A gauge at the end of the exchange (HAProxy `%ac/%fc/%bc/%sc/%rc`).
+        Count(count: Count) => "count.{count:?}";
+        /// The same for the request's first byte (HAProxy `%tr`).
+        RequestDate => "request_date";
+        /// The n-th group of the last pattern that matched (`$1`…`$9`).
+        Capture(group: u8) => "capture.{group}";
+    }
+    /// A session of a TCP service alone.
+    Session as SessionVar [<'v>] {
+        /// What a session's first bytes say, read ahead (HAProxy `req.ssl_sni` and its kin).
+        Peeked(what: Peeked) => "peeked.{what:?}";
+        /// Duration of the session in seconds with milliseconds (`$session_time`).
+        SessionTime => "session_time";
+        /// `TCP` or `UDP` (stream `$protocol`).
+        TransportProtocol => "transport";
+        /// nginx's stream `$status`: 200, 400, 403, 500, 502, 503.
+        SessionStatus => "session_status";
+    }
+    /// Time and process.
+    Process as ProcessVar [] {
+        /// Common log format (`$time_local`).
+        TimeLocal => "time_local";
+        /// ISO 8601 (`$time_iso8601`).
+        TimeIso8601 => "time_iso8601";
+        /// Unix time with milliseconds (`$msec`).
+        TimeSeconds => "time_msec";
+        /// Name of the machine (`$hostname`).
+        Hostname => "hostname";
+        /// Process id of the data plane (`$pid`).
+        Pid => "pid";
+        /// The nginx version whose language is read (`$nginx_version`).
+        NginxVersion => "nginx_version";
+    }
 }
 
 /// What [`Var::HeaderCount`] counts.

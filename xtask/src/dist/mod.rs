@@ -39,7 +39,9 @@ pub(crate) fn weir() -> Result<PathBuf> {
     let tool = match tool::find() {
         Ok(tool) => tool,
         Err(why) => {
-            eprintln!("{why:#}; weir is built without a profile, which costs some percent of CPU per request");
+            eprintln!(
+                "{why:#}; weir is built without a profile, which costs some percent of CPU per request"
+            );
             return build::weir("dist");
         }
     };

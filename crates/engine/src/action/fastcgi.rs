@@ -176,7 +176,7 @@ impl Rest {
         drop(lease);
         answer.park(exchange, &counted);
         let elapsed = exchange.elapsed();
-        if let Some(record) = exchange.response.attempts.last_mut() {
+        if let Some(record) = exchange.attempts.last_mut() {
             record.response = Some(elapsed);
             record.length = answer.passed;
             record.received = answer.received;

@@ -267,7 +267,7 @@ pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
         TunnelEnd::EndpointFailed => Ending::ServerAborted(Phase::Data),
     };
     let elapsed = exchange.elapsed();
-    if let Some(record) = exchange.response.attempts.last_mut() {
+    if let Some(record) = exchange.attempts.last_mut() {
         record.response = Some(elapsed);
         record.length = carried.down.get();
     }

@@ -6,17 +6,18 @@
 //! Driven by: the walk, before the action; rules of programs.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::path::Path;
 
 use weir_expr::settings::ClientVerify;
 use weir_http::HeaderId;
-use weir_plan::{Access, BasicAuth, Client, ListenerIx, ListenerTls, RealIp, RealIpSource};
+use weir_plan::{Access, BasicAuth, Client, HeaderName, ListenerIx, ListenerTls, RealIp, RealIpSource};
 use weir_rt::ServerTls;
 
 use crate::eval::text;
 use crate::eval::users::{self, Look};
 use crate::exchange::fields::FieldName;
-use crate::exchange::{Exchange, Verified, errors};
+use crate::exchange::{Exchange, Traffic, Verified, errors};
 use crate::worker::passwords;
 
 /// The client as rules see it.
@@ -25,41 +26,50 @@ fn client(exchange: &Exchange) -> Client {
 }
 
 /// Takes the client's address from a trusted proxy.
-pub(crate) fn real_ip(exchange: &mut Exchange, rules: &RealIp) {
+pub(crate) fn real_ip(traffic: &mut impl Traffic, rules: &RealIp) {
     // With a PROXY header the peer that must be trusted is the one that sent it.
-    let sender =
-        exchange.client.peer.inet().map_or(Client::Unix, |addr| Client::Ip(addr.ip().to_canonical()));
+    let sender = traffic.client.peer.inet().map_or(Client::Unix, |addr| Client::Ip(addr.ip().to_canonical()));
     match &rules.source {
         RealIpSource::ProxyProtocol => {
-            if let Some(source) = exchange.client.proxied.as_ref().map(|told| told.source)
+            if let Some(source) = traffic.client.proxied.as_ref().map(|told| told.source)
                 && rules.trusts(sender)
             {
-                exchange.request.real_client = Some((source.ip().to_canonical(), source.port()));
+                traffic.real_client = Some((source.ip().to_canonical(), source.port()));
             }
         }
         RealIpSource::Header(name) => {
-            let peer = exchange.client.source();
+            let peer = traffic.client.source();
             if !rules.trusts(peer.map_or(Client::Unix, |(ip, _)| Client::Ip(ip))) {
                 return;
             }
-            let mut found = peer;
-            let lines: Vec<&[u8]> =
-                exchange.request.fields.all(FieldName::new(name.lower.as_bytes())).collect();
-            let items =
-                lines.iter().rev().flat_map(|line| line.rsplit(|&b| matches!(b, b',' | b' ' | b'\t')));
-            for item in items.filter(|item| !item.is_empty()) {
-                let Some(address) = weir_http::forwarded::address(item) else { break };
-                let ip = address.ip().to_canonical();
-                found = Some((ip, address.port()));
-                if !rules.recursive || !rules.trusts(Client::Ip(ip)) {
-                    break;
-                }
-            }
+            let Some(exchange) = traffic.exchange() else { return };
+            let found = told_by(exchange, name, peer, rules);
             if found.map(|(ip, _)| ip) != peer.map(|(ip, _)| ip) {
-                exchange.request.real_client = found;
+                traffic.real_client = found;
             }
         }
     }
+}
+
+/// The last address of a field, or of those that it names the last that is not trusted.
+fn told_by(
+    exchange: &Exchange,
+    name: &HeaderName,
+    peer: Option<(IpAddr, u16)>,
+    rules: &RealIp,
+) -> Option<(IpAddr, u16)> {
+    let mut found = peer;
+    let lines: Vec<&[u8]> = exchange.request.fields.all(FieldName::new(name.lower.as_bytes())).collect();
+    let items = lines.iter().rev().flat_map(|line| line.rsplit(|&b| matches!(b, b',' | b' ' | b'\t')));
+    for item in items.filter(|item| !item.is_empty()) {
+        let Some(address) = weir_http::forwarded::address(item) else { break };
+        let ip = address.ip().to_canonical();
+        found = Some((ip, address.port()));
+        if !rules.recursive || !rules.trusts(Client::Ip(ip)) {
+            break;
+        }
+    }
+    found
 }
 
 /// The status to refuse with, if the client may not pass by its address alone.

@@ -9,7 +9,7 @@ use weir_policy::limit::{RateLimit, RateVerdict};
 
 use crate::eval::text;
 use crate::exchange::errors;
-use crate::exchange::{Ending, Exchange, Phase};
+use crate::exchange::{Ending, Exchange, Phase, Session, Traffic};
 use crate::worker::Installed;
 
 /// Checks all limits of the current route; may wait. `Err`: the status to refuse with.
@@ -74,7 +74,7 @@ async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitRe
     Ok(())
 }
 
-fn concurrency(exchange: &mut Exchange, installed: &Installed, limits: &[LimitConn]) -> Result<(), u16> {
+fn concurrency(exchange: &mut impl Traffic, installed: &Installed, limits: &[LimitConn]) -> Result<(), u16> {
     exchange.limit_conn_status = Some("PASSED");
     for limit in limits {
         let zone = installed.plan.conn_zone(limit.zone);
@@ -100,7 +100,7 @@ fn concurrency(exchange: &mut Exchange, installed: &Installed, limits: &[LimitCo
 
 /// Limits of sessions of a TCP service. `Err`: the session's status.
 pub(crate) fn sessions(
-    session: &mut Exchange,
+    session: &mut Session,
     installed: &Installed,
     limits: &[LimitConn],
 ) -> Result<(), u16> {

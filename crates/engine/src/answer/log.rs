@@ -8,12 +8,12 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use weir_expr::settings::LogEscape;
-use weir_plan::{AccessLog, Piece, TcpIx, Template, Var};
+use weir_plan::{AccessLog, Piece, Template, Var};
 use weir_telemetry::log::{escape_default, escape_json};
 
 use crate::eval::{apply, condition, text, vars};
-use crate::exchange::{Ending, Exchange, Phase, errors};
-use crate::worker::count::Session;
+use crate::exchange::{Ending, Exchange, Phase, Session, Traffic, errors};
+use crate::worker::count::SessionTotals;
 
 /// Counts and logs an exchange that is over.
 pub(crate) fn exchange_ended(exchange: &mut Exchange) {
@@ -35,21 +35,20 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
     access(exchange);
 }
 
-/// Counts and logs a session of a TCP service that is over. The exchange stands for it: it holds the client, the
-/// attempts, the bytes (`request.bytes` received, `response.bytes_sent` sent), the ending and nginx's session status.
-pub(crate) fn session_ended(exchange: &mut Exchange, service: TcpIx) {
-    let installed = exchange.installed.clone();
-    let service = installed.plan.tcp_service(service);
-    let session = Session {
-        listener: exchange.client.listener,
-        received: exchange.request.bytes + exchange.body.received(),
-        sent: exchange.response.bytes_sent,
-        status: exchange.response.status,
-        duration: exchange.now().saturating_duration_since(exchange.client.accepted),
+/// Counts and logs a session of a TCP service that is over.
+pub(crate) fn session_ended(session: &mut Session) {
+    let installed = session.installed.clone();
+    let service = installed.plan.tcp_service(session.tcp);
+    let totals = SessionTotals {
+        listener: session.client.listener,
+        received: session.received,
+        sent: session.sent,
+        status: session.status,
+        duration: session.now().saturating_duration_since(session.client.accepted),
     };
-    exchange.worker.counters.session(service.id, &session);
+    session.worker.counters.session(service.id, &totals);
     if session.received > 0 || service.log_empty_connections {
-        write_all(exchange, &service.access_logs);
+        write_all(session, &service.access_logs);
     }
 }
 
@@ -70,7 +69,7 @@ fn access(exchange: &mut Exchange) {
     write_all(exchange, &logs);
 }
 
-fn write_all(exchange: &mut Exchange, logs: &[AccessLog]) {
+fn write_all(exchange: &mut impl Traffic, logs: &[AccessLog]) {
     for log in logs {
         if !wanted(exchange, log) {
             continue;
@@ -93,9 +92,9 @@ fn write_all(exchange: &mut Exchange, logs: &[AccessLog]) {
 
 /// The computed name of a log file. A request whose folder of files does not exist names none: this is how nginx keeps
 /// made-up hosts from making logs. Empty: no log.
-fn file_name(exchange: &Exchange, path: &Template) -> Vec<u8> {
-    let mut root = Vec::new();
-    if exchange.service().is_none() {
+fn file_name(traffic: &impl Traffic, path: &Template) -> Vec<u8> {
+    if let Some(exchange) = traffic.exchange() {
+        let mut root = Vec::new();
         exchange.append_root(&mut root);
         let folder = std::path::Path::new(std::ffi::OsStr::from_bytes(&root));
         if let Err(problem) = std::fs::metadata(folder) {
@@ -107,10 +106,10 @@ fn file_name(exchange: &Exchange, path: &Template) -> Vec<u8> {
             return Vec::new();
         }
     }
-    text(exchange, path)
+    text(traffic, path)
 }
 
-fn wanted(exchange: &mut Exchange, log: &AccessLog) -> bool {
+fn wanted(exchange: &mut impl Traffic, log: &AccessLog) -> bool {
     let truthy =
         log.condition.as_ref().is_none_or(|template| condition::is_truthy(&text(exchange, template)));
     // Where that is not known a line too many does less harm than one that is missing.
@@ -118,7 +117,7 @@ fn wanted(exchange: &mut Exchange, log: &AccessLog) -> bool {
 }
 
 /// Appends a line, without its end.
-fn write_line(exchange: &Exchange, format: &Template, escape: LogEscape, out: &mut Vec<u8>) {
+fn write_line(exchange: &impl Traffic, format: &Template, escape: LogEscape, out: &mut Vec<u8>) {
     for piece in &format.pieces {
         match piece {
             Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),

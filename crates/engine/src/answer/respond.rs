@@ -83,8 +83,8 @@ fn fail(exchange: &mut Exchange, why: &weir_plan::MatchFailed) -> BodySize {
 /// Says whose answer it is, where the site wants that said.
 pub(crate) fn put_server(exchange: &mut Exchange) {
     // Split by hand: the site is borrowed from the plan, the fields are changed.
-    let Exchange { installed, site, response, .. } = exchange;
-    if let Some(server) = &installed.plan.site(*site).server_header {
+    let Exchange { core, site, response, .. } = exchange;
+    if let Some(server) = &core.installed.plan.site(*site).server_header {
         response.fields.remove(HeaderId::Server);
         response.fields.push_id(HeaderId::Server, server.as_bytes());
     }
@@ -279,7 +279,7 @@ fn begin_answer(exchange: &mut Exchange, status: u16) {
     exchange.response.reason = None;
     exchange.response.fields.retain(|field| kept != HeaderId::Unknown && field.id == kept);
     exchange.filters.clear();
-    if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
+    if exchange.ending == Ending::Normal && exchange.attempts.is_empty() {
         exchange.ending = Ending::Local;
     }
 }

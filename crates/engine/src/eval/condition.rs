@@ -7,19 +7,21 @@ use std::path::Path;
 use weir_plan::{Condition, FileKind, MatchFailed, Piece, Subject, Template, Test};
 
 use super::users;
-use crate::exchange::Exchange;
+use crate::exchange::Traffic;
+use crate::exchange::fields::Fields;
 
 /// Whether a condition holds. A pattern that matches leaves its groups in the exchange.
 ///
 /// # Errors
 /// It is not known: negated or not, nothing may follow from it but a refusal.
-pub(crate) fn holds(exchange: &mut Exchange, condition: &Condition) -> Result<bool, MatchFailed> {
+pub(crate) fn holds(exchange: &mut impl Traffic, condition: &Condition) -> Result<bool, MatchFailed> {
     let found = match condition {
         Condition::Always(value) => return Ok(*value),
         Condition::Truthy(template) => is_truthy(&super::text(exchange, template)),
         Condition::Test { subject, test } => tests(exchange, subject, test)?,
         Condition::File { kind, path } => file(*kind, &super::text(exchange, path)),
-        Condition::User(auth) => users::holds(exchange, auth),
+        // Who sends a session is not known.
+        Condition::User(auth) => exchange.exchange_mut().is_some_and(|exchange| users::holds(exchange, auth)),
         Condition::Not(inner) => return Ok(!holds(exchange, inner)?),
         Condition::All(all) => return Ok(!any(all, |inner| Ok(!holds(exchange, inner)?))?),
         Condition::Any(some) => return any(some, |inner| holds(exchange, inner)),
@@ -46,7 +48,7 @@ pub(crate) fn is_truthy(value: &[u8]) -> bool {
     !value.is_empty() && value != b"0"
 }
 
-fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> Result<bool, MatchFailed> {
+fn tests(exchange: &mut impl Traffic, subject: &Subject, test: &Test) -> Result<bool, MatchFailed> {
     let (fields, name, split) = match subject {
         Subject::Value(template) if matches!(test, Test::Present) => {
             return Ok(is_present(exchange, template));
@@ -55,12 +57,17 @@ fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> Result<bool
             let value = super::text(exchange, template);
             return passes(exchange, &value, test);
         }
-        Subject::RequestHeader { name, split } => (&exchange.request.fields, name, *split),
-        Subject::ResponseHeader { name, split } => (&exchange.response.fields, name, *split),
+        Subject::RequestHeader { name, split } => {
+            (exchange.exchange().map(|exchange| &exchange.request.fields), name, *split)
+        }
+        Subject::ResponseHeader { name, split } => {
+            (exchange.exchange().map(|exchange| &exchange.response.fields), name, *split)
+        }
     };
     // Copied out, because a match changes the exchange; fields with tests are short.
     let lines: Vec<Vec<u8>> = fields
-        .iter()
+        .into_iter()
+        .flat_map(Fields::iter)
         .filter(|field| name.is(field.id, field.name))
         .map(|field| field.value.to_vec())
         .collect();
@@ -77,7 +84,7 @@ fn tests(exchange: &mut Exchange, subject: &Subject, test: &Test) -> Result<bool
 }
 
 /// Whether there is a value, be it an empty one.
-fn is_present(exchange: &Exchange, template: &Template) -> bool {
+fn is_present(exchange: &impl Traffic, template: &Template) -> bool {
     let mut value = Vec::new();
     match template.pieces.as_slice() {
         [Piece::Var(var, _)] => super::vars::append(exchange, var, &mut value),
@@ -88,7 +95,7 @@ fn is_present(exchange: &Exchange, template: &Template) -> bool {
     }
 }
 
-fn passes(exchange: &mut Exchange, value: &[u8], test: &Test) -> Result<bool, MatchFailed> {
+fn passes(exchange: &mut impl Traffic, value: &[u8], test: &Test) -> Result<bool, MatchFailed> {
     Ok(match test {
         Test::Present => !value.is_empty(),
         Test::Text(words) => {

@@ -13,13 +13,13 @@ use weir_plan::{Pattern, Piece, Step, Template};
 use weir_policy::hash;
 
 use super::{render, render_with_groups, vars};
-use crate::exchange::Exchange;
+use crate::exchange::Traffic;
 
 /// Most replacements of one value.
 const MOST: usize = 4096;
 
 /// The value of a template after all steps; `None` if there is none.
-pub(super) fn converted(exchange: &Exchange, source: &Template, steps: &[Step]) -> Option<Vec<u8>> {
+pub(super) fn converted(exchange: &impl Traffic, source: &Template, steps: &[Step]) -> Option<Vec<u8>> {
     let mut value = Vec::new();
     match source.pieces.as_slice() {
         // One variable alone may have no value, which is other than an empty one.
@@ -73,7 +73,13 @@ fn coded(coding: Coding, value: Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-fn replaced(exchange: &Exchange, pattern: &Pattern, with: &Template, all: bool, value: Vec<u8>) -> Vec<u8> {
+fn replaced(
+    exchange: &impl Traffic,
+    pattern: &Pattern,
+    with: &Template,
+    all: bool,
+    value: Vec<u8>,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value.as_slice();
     for _ in 0..if all { MOST } else { 1 } {

@@ -24,10 +24,10 @@ pub(crate) use vars::{apply, render, text};
 
 use weir_plan::{Captures, Pattern};
 
-use crate::exchange::Exchange;
+use crate::exchange::Core;
 
 /// Keeps the groups of a match: numbered ones for `$1`, named ones as user variables.
-pub(crate) fn keep_match(exchange: &mut Exchange, pattern: &Pattern, captures: &Captures, subject: &[u8]) {
+pub(crate) fn keep_match(exchange: &mut Core, pattern: &Pattern, captures: &Captures, subject: &[u8]) {
     for &(group, slot) in pattern.named() {
         exchange.slots.set(slot, captures.text(usize::from(group), subject));
     }

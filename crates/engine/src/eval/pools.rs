@@ -7,9 +7,9 @@
 use weir_expr::Count;
 use weir_policy::pool::{BackupUse, EndpointIndex, Pool, Standing};
 
-use crate::exchange::Exchange;
+use crate::exchange::Core;
 
-impl Exchange {
+impl Core {
     /// Exchanges of its pool in flight in this worker, or in the process where counts are shared.
     pub(crate) fn pool_in_flight(&self) -> u64 {
         let Some(pool) = self.pool else { return 0 };
@@ -30,7 +30,7 @@ impl Exchange {
 
     /// Exchanges of its endpoint in flight.
     pub(crate) fn endpoint_in_flight(&self) -> u64 {
-        let (Some(pool), Some(attempt)) = (self.pool, self.response.attempts.last()) else { return 0 };
+        let (Some(pool), Some(attempt)) = (self.pool, self.attempts.last()) else { return 0 };
         let at = self.installed.plan.pool(pool).endpoints.iter().position(|e| *e.name == *attempt.endpoint);
         let chooser = self.installed.pools[pool.at()].borrow();
         at.and_then(|at| chooser.load(EndpointIndex(at as u32))).map_or(0, |load| u64::from(load.in_flight()))

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RewriteFlag, RouteIx, TargetPart};
 
 use super::{condition, edit, keep_match, render, text, users};
-use crate::exchange::{Asking, Exchange};
+use crate::exchange::{Asking, Exchange, Traffic};
 use crate::worker::passwords;
 
 /// What a program came to.
@@ -54,8 +54,10 @@ enum Flow {
 }
 
 /// Runs a program. `exchange.path_changed` says afterwards whether a route must be searched again.
-pub(crate) fn run(exchange: &mut Exchange, program: &[Op]) -> Verdict {
-    exchange.asking = None;
+pub(crate) fn run(exchange: &mut impl Traffic, program: &[Op]) -> Verdict {
+    if let Some(exchange) = exchange.exchange_mut() {
+        exchange.asking = None;
+    }
     verdict(run_list(exchange, program, 0))
 }
 
@@ -91,14 +93,14 @@ fn verdict(flow: Flow) -> Verdict {
 }
 
 /// Runs a list from an instruction on.
-fn run_list(exchange: &mut Exchange, program: &[Op], from: usize) -> Flow {
+fn run_list<T: Traffic>(exchange: &mut T, program: &[Op], from: usize) -> Flow {
     for (at, op) in program.iter().enumerate().skip(from) {
         let flow = step(exchange, op).unwrap_or_else(undecided);
         if let Some(why) = exchange.slots.take_doubt() {
             return undecided(why);
         }
         match flow {
-            Flow::Next if exchange.asking.is_none() => {}
+            Flow::Next if !is_asking(exchange) => {}
             Flow::Next | Flow::Wait => return waits(exchange, at),
             other => return other,
         }
@@ -107,9 +109,16 @@ fn run_list(exchange: &mut Exchange, program: &[Op], from: usize) -> Flow {
 }
 
 /// Notes where a list stands that has to wait.
-fn waits(exchange: &mut Exchange, at: usize) -> Flow {
-    exchange.asking.iter_mut().for_each(|asking| asking.place.push(at));
+fn waits(exchange: &mut impl Traffic, at: usize) -> Flow {
+    if let Some(asking) = exchange.exchange_mut().and_then(|exchange| exchange.asking.as_deref_mut()) {
+        asking.place.push(at);
+    }
     Flow::Wait
+}
+
+/// Whether a condition has to wait for a password to be verified.
+fn is_asking(exchange: &impl Traffic) -> bool {
+    exchange.exchange().is_some_and(|exchange| exchange.asking.is_some())
 }
 
 /// Goes on where a program stood; the instruction that had to wait is run again, and has done nothing yet.
@@ -133,11 +142,12 @@ fn undecided(why: MatchFailed) -> Flow {
     Flow::Done(Verdict::Undecided(why))
 }
 
-fn step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
+/// An instruction that sessions have as well as requests.
+fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
     match op {
         Op::When { condition, then, otherwise } => {
             let holds = condition::holds(exchange, condition)?;
-            if exchange.asking.is_some() {
+            if is_asking(exchange) {
                 return Ok(Flow::Wait);
             }
             let flow = run_list(exchange, if holds { then } else { otherwise }, 0);
@@ -147,6 +157,21 @@ fn step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
             let value = text(exchange, value);
             exchange.slots.set(*slot, &value);
         }
+        Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
+        Op::Stop => return Ok(Flow::Stop),
+        // A session has nothing that these could change: what a rule wants cannot be done, so it is not carried.
+        op => match exchange.exchange_mut() {
+            Some(exchange) => return request_step(exchange, op),
+            None => return Ok(Flow::Done(Verdict::Close(None))),
+        },
+    }
+    Ok(Flow::Next)
+}
+
+/// An instruction about a request.
+fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
+    match op {
+        Op::When { .. } | Op::Set { .. } | Op::Close(_) | Op::Stop => {}
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
             let subject = std::mem::take(&mut exchange.request.path);
@@ -184,7 +209,6 @@ fn step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         Op::EditRequest(edit) => edit::request(exchange, edit)?,
         Op::EditResponse(edit) => exchange.response_edits.push(edit.clone()),
         Op::Respond(respond) => return Ok(Flow::Done(Verdict::Respond(respond.clone()))),
-        Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
         Op::Tarpit { millis, respond } => return Ok(Flow::Done(Verdict::Tarpit(*millis, respond.clone()))),
         Op::RequireUser(auth) => {
             if !users::holds(exchange, auth) && exchange.asking.is_none() {
@@ -193,7 +217,6 @@ fn step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         }
         Op::Adopt(route) => exchange.route = *route,
         Op::Enter(route) => return Ok(Flow::Done(Verdict::Enter(*route))),
-        Op::Stop => return Ok(Flow::Stop),
         Op::CaptureRequestHeader { name, length, slot } => {
             let value = exchange.request.fields.iter().rfind(|field| name.is(field.id, field.name));
             let value = value.map(|field| field.value[..field.value.len().min(*length)].into());

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 
 use weir_plan::{Definition, Slot};
 
-use crate::exchange::{Exchange, Value};
+use crate::exchange::{Traffic, Value};
 
 /// Appends the value of a user variable; false if it has none.
-pub(super) fn append_user(exchange: &Exchange, slot: Slot, out: &mut Vec<u8>) -> bool {
+pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>) -> bool {
     if let Some(known) = exchange.slots.state(slot, out) {
         return known;
     }
@@ -27,7 +27,7 @@ pub(super) fn append_user(exchange: &Exchange, slot: Slot, out: &mut Vec<u8>) ->
 }
 
 /// Appends the value; false if it must not be kept.
-fn compute(exchange: &Exchange, definition: &Definition, out: &mut Vec<u8>) -> bool {
+fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) -> bool {
     match definition {
         Definition::Assigned => false,
         Definition::Map(table) => {
@@ -77,7 +77,7 @@ fn compute(exchange: &Exchange, definition: &Definition, out: &mut Vec<u8>) -> b
 }
 
 pub(crate) fn render_with_groups(
-    exchange: &Exchange,
+    exchange: &impl Traffic,
     template: &weir_plan::Template,
     captures: &weir_plan::Captures,
     subject: &[u8],

@@ -12,16 +12,16 @@ use weir_control::ConnectionId;
 use weir_expr::settings::LogLevel;
 use weir_telemetry::Level;
 
-use super::{Attempt, Exchange};
+use super::{Attempt, Core, Exchange, Kind, Session, Traffic};
 use crate::logging::level;
 
 /// The client did something wrong: nginx's `info`.
-pub(crate) fn client_error(exchange: &Exchange, message: &str) {
+pub(crate) fn client_error(exchange: &impl Traffic, message: &str) {
     at(exchange, LogLevel::Info, message);
 }
 
 /// The request cannot be served as asked: nginx's `error`.
-pub(crate) fn error(exchange: &Exchange, message: &str) {
+pub(crate) fn error(exchange: &impl Traffic, message: &str) {
     at(exchange, LogLevel::Error, message);
 }
 
@@ -39,12 +39,12 @@ pub(crate) const TOO_BIG_HEADER: &str =
     "upstream sent too big header while reading response header from upstream";
 
 /// An endpoint failed: nginx's `error`.
-pub(crate) fn upstream_error(exchange: &Exchange, message: &str) {
+pub(crate) fn upstream_error(exchange: &impl Traffic, message: &str) {
     at(exchange, LogLevel::Error, message);
 }
 
 /// A fault of our own or of our system: nginx's `crit`.
-pub(crate) fn server_error(exchange: &Exchange, message: &str) {
+pub(crate) fn server_error(exchange: &impl Traffic, message: &str) {
     at(exchange, LogLevel::Crit, message);
 }
 
@@ -55,44 +55,35 @@ pub(crate) fn unsafe_uri(exchange: &Exchange, path: &[u8]) {
 
 /// A pattern gave up, and the exchange is refused because of it: nginx's `alert`.
 #[cold]
-pub(crate) fn undecided(exchange: &Exchange, why: &weir_plan::MatchFailed) {
+pub(crate) fn undecided(exchange: &impl Traffic, why: &weir_plan::MatchFailed) {
     at(exchange, LogLevel::Alert, &why.to_string());
 }
 
 /// Failures have taken an endpoint out for a while.
-pub(crate) fn endpoint_disabled(exchange: &Exchange) {
+pub(crate) fn endpoint_disabled(exchange: &impl Traffic) {
     at(exchange, LogLevel::Warn, "upstream server temporarily disabled");
 }
 
-/// Writes a line about an exchange to the error logs that want its level.
+/// Writes a line about an exchange or a session to the error logs that want its level.
 ///
 /// A site may say that its traffic lines tell all, and that what reads them would stumble over others.
-pub(crate) fn at(exchange: &Exchange, severity: LogLevel, message: &str) {
-    let service = exchange.service();
-    let least = match service {
-        Some(service) => service.error_lines,
-        None => exchange.site_if_any().map_or(LogLevel::Debug, |site| site.conduct.error_lines),
-    };
-    if severity < least {
+pub(crate) fn at(traffic: &impl Traffic, severity: LogLevel, message: &str) {
+    if severity < traffic.error_lines() {
         return;
     }
-    let logs = match service {
-        Some(service) => Some(&service.error_logs),
-        None => exchange.route_if_any().map(|route| &route.settings.error_logs),
-    };
-    write_error(exchange, logs, severity, || {
+    write_error(traffic, traffic.error_logs(), severity, || {
         let mut line = String::with_capacity(256);
         line.push_str(message);
-        match service {
-            Some(_) => describe_session(exchange, &mut line),
-            None => describe(exchange, &mut line),
+        match traffic.kind() {
+            Kind::Request(exchange) => describe(exchange, &mut line),
+            Kind::Session(session) => describe_session(session, &mut line),
         }
         line
     });
 }
 
 fn write_error(
-    exchange: &Exchange,
+    exchange: &Core,
     logs: Option<&Arc<[weir_plan::ErrorLog]>>,
     severity: LogLevel,
     compose: impl FnOnce() -> String,
@@ -124,7 +115,7 @@ fn describe(exchange: &Exchange, line: &mut String) {
     if !request.line.is_empty() {
         let _ = write!(line, ", request: \"{}\"", String::from_utf8_lossy(&request.line));
     }
-    if let Some(attempt) = exchange.response.attempts.last() {
+    if let Some(attempt) = exchange.attempts.last() {
         let (scheme, place) = (upstream_scheme(exchange), upstream_place(attempt));
         // An application server has no targets, as nginx sees it.
         let target: &[u8] = if scheme == FASTCGI { b"" } else { &exchange.response.upstream_target };
@@ -142,23 +133,23 @@ fn describe(exchange: &Exchange, line: &mut String) {
     field("referrer", weir_http::HeaderId::Referer);
 }
 
-fn describe_session(exchange: &Exchange, line: &mut String) {
-    describe_client(exchange, line);
-    if let Some((ip, port)) = exchange.client.destination() {
+fn describe_session(session: &Session, line: &mut String) {
+    describe_client(session, line);
+    if let Some((ip, port)) = session.client.destination() {
         let _ = write!(line, ", server: {}", std::net::SocketAddr::new(ip, port));
     }
-    if let Some(attempt) = exchange.response.attempts.last() {
+    let last = session.attempts.last();
+    if let Some(attempt) = last {
         let _ = write!(line, ", upstream: \"{}\"", upstream_place(attempt));
     }
-    let (received, sent) = (exchange.request.bytes, exchange.response.bytes_sent);
+    let (received, sent) = (session.received, session.sent);
     let _ = write!(line, ", bytes from/to client:{received}/{sent}");
-    let (back, on) =
-        exchange.response.attempts.last().map_or((0, 0), |attempt| (attempt.received, attempt.sent));
+    let (back, on) = last.map_or((0, 0), |attempt| (attempt.received, attempt.sent));
     let _ = write!(line, ", bytes from/to upstream:{back}/{on}");
 }
 
-fn describe_client(exchange: &Exchange, line: &mut String) {
-    let _ = match exchange.client_source() {
+fn describe_client(traffic: &Core, line: &mut String) {
+    let _ = match traffic.client_source() {
         Some((ip, _)) => write!(line, ", client: {ip}"),
         None => write!(line, ", client: unix:"),
     };

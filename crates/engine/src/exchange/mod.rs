@@ -14,6 +14,7 @@
 mod body;
 mod captures;
 mod client;
+mod core;
 mod downstream;
 mod ending;
 pub(crate) mod errors;
@@ -24,32 +25,33 @@ mod next;
 mod request;
 pub(crate) mod residue;
 mod response;
+mod session;
 mod slots;
 mod tally;
+mod traffic;
 
 pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
-pub(crate) use captures::Captured;
 pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
+pub(crate) use core::Core;
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
 pub(crate) use filters::{BodyFilter, Filters, Then};
 pub(crate) use next::Next;
 pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};
-pub(crate) use slots::{Slots, Value};
+pub(crate) use session::{Peeked, Session};
+pub(crate) use slots::Value;
+pub(crate) use traffic::{Kind, Traffic};
 
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use weir_expr::settings::PathReading;
 use weir_http::uri::{self, UriError};
-use weir_plan::{
-    Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx, TcpIx, TcpService,
-};
+use weir_plan::{Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
 
 use crate::exchange::fields::Fields;
 use crate::worker::passwords::Question;
@@ -57,15 +59,8 @@ use crate::worker::{Installed, Worker};
 
 /// One request and its response.
 pub(crate) struct Exchange {
-    /// The worker it lives on.
-    pub(crate) worker: Rc<Worker>,
-    /// The plan it began with; it keeps it to its end, or until it becomes a tunnel or its answer
-    /// lasts (see `residue`).
-    pub(crate) installed: Rc<Installed>,
-    /// The client's connection.
-    pub(crate) client: Rc<Client>,
-    /// It stands for a session of this TCP service: it has no request, no site and no route.
-    pub(crate) tcp: Option<TcpIx>,
+    /// What it has in common with a session of a TCP service.
+    pub(crate) core: Core,
     /// The site.
     pub(crate) site: SiteIx,
     /// The route whose settings hold now.
@@ -80,10 +75,6 @@ pub(crate) struct Exchange {
     pub(crate) body: RequestBody,
     /// The answer.
     pub(crate) response: Response,
-    /// Groups of the last pattern that matched.
-    pub(crate) captures: Captured,
-    /// Values of user variables.
-    pub(crate) slots: Slots,
     /// Edits of the response that the program asked for, in order.
     pub(crate) response_edits: Vec<Arc<HeaderEdit>>,
     /// Fields of an endpoint's answer that its redirect inside carries over.
@@ -106,14 +97,6 @@ pub(crate) struct Exchange {
     pub(crate) asking: Option<Box<Asking>>,
     /// User that authenticated.
     pub(crate) user: Option<Vec<u8>>,
-    /// First byte of the request, by both clocks.
-    pub(crate) started: Instant,
-    /// See `started`.
-    pub(crate) started_unix: Duration,
-    /// Durations of phases.
-    pub(crate) times: Times,
-    /// How it ended.
-    pub(crate) ending: Ending,
     /// Internal redirects so far.
     pub(crate) redirects: u8,
     /// It was redirected internally; internal routes are open to it.
@@ -122,26 +105,17 @@ pub(crate) struct Exchange {
     pub(crate) status_override: Option<u16>,
     /// An error page is being made; others are not followed unless the route says so.
     pub(crate) in_error_page: bool,
-    /// The pool of the last attempt.
-    pub(crate) pool: Option<PoolIx>,
-    /// Outcome words of limits.
+    /// Outcome word of limits of rates.
     pub(crate) limit_req_status: Option<&'static str>,
-    /// See `limit_req_status`.
-    pub(crate) limit_conn_status: Option<&'static str>,
-    /// Guards of concurrency limits, held to the end.
-    pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
     /// It is a request of our own for another exchange, whose method this is: nobody but that exchange is answered, and
     /// it is neither limited nor asked who it is, nor logged.
     pub(crate) asked_for: Option<Vec<u8>>,
     /// Close the client's connection after the answer.
     pub(crate) close_after: bool,
-    /// What a session's first bytes say, where rules asked for it.
-    pub(crate) peeked: Option<Box<Peeked>>,
     /// What became of a persistence cookie: in the request, in the response (HAProxy's letters).
     pub(crate) persistence: [u8; 2],
     /// A rule wants no access log of it.
     pub(crate) unlogged: bool,
-    id: Cell<Option<u128>>,
 }
 
 /// Fields kept by capture rules.
@@ -164,49 +138,11 @@ pub(crate) struct Asking {
     pub(crate) place: Vec<usize>,
 }
 
-/// What a session's first bytes say.
-pub(crate) struct Peeked {
-    /// How many there were.
-    pub(crate) length: usize,
-    /// The hello, if they are one.
-    pub(crate) hello: Option<weir_http::hello::Hello>,
-}
-
-/// Durations of phases.
-#[derive(Default, Clone, Copy)]
-pub(crate) struct Times {
-    /// Idle on the connection before the first byte.
-    pub(crate) idle: Duration,
-    /// First byte to end of head.
-    pub(crate) head: Option<Duration>,
-    /// In queues.
-    pub(crate) queued: Option<Duration>,
-    /// Its place in the queue when it came, from 1; 0: it did not have to wait.
-    pub(crate) queue_position: u32,
-    /// It waited for one endpoint, not for any.
-    pub(crate) queued_for_one: bool,
-}
-
 impl Exchange {
-    /// A session of a TCP service that has not begun.
-    pub(crate) fn of_service(
-        worker: Rc<Worker>,
-        installed: Rc<Installed>,
-        client: Rc<Client>,
-        tcp: TcpIx,
-    ) -> Self {
-        Self { tcp: Some(tcp), ..Self::new(worker, installed, client) }
-    }
-
     /// An exchange that has not begun.
     pub(crate) fn new(worker: Rc<Worker>, installed: Rc<Installed>, client: Rc<Client>) -> Self {
         Self {
-            started: worker.now(),
-            started_unix: weir_rt::unix_now(),
-            worker,
-            installed,
-            client,
-            tcp: None,
+            core: Core::new(worker, installed, client),
             site: SiteIx(0),
             route: RouteIx(0),
             matched: 0,
@@ -214,8 +150,6 @@ impl Exchange {
             request_trailers: Fields::default(),
             body: RequestBody::default(),
             response: Response::default(),
-            captures: Captured::default(),
-            slots: Slots::default(),
             response_edits: Vec::new(),
             redirect_fields: Fields::default(),
             path_changed: false,
@@ -227,22 +161,15 @@ impl Exchange {
             handshake_refusal: None,
             asking: None,
             user: None,
-            times: Times::default(),
-            ending: Ending::Normal,
             redirects: 0,
             internal: false,
             status_override: None,
             in_error_page: false,
-            pool: None,
             limit_req_status: None,
-            limit_conn_status: None,
-            guards: Vec::new(),
             asked_for: None,
             close_after: false,
             persistence: *b"--",
-            peeked: None,
             unlogged: false,
-            id: Cell::new(None),
         }
     }
 
@@ -269,12 +196,9 @@ impl Exchange {
 
     /// Begins another request on memory that was used before. Each field is named here, so that none can be forgotten:
     /// what is left of one client's request would be seen by the next.
-    fn restart(&mut self, new_installed: Rc<Installed>, new_client: Rc<Client>) {
+    fn restart(&mut self, installed: Rc<Installed>, client: Rc<Client>) {
         let Self {
-            worker,
-            installed,
-            client,
-            tcp,
+            core,
             site,
             route,
             matched,
@@ -282,8 +206,6 @@ impl Exchange {
             request_trailers,
             body,
             response,
-            captures,
-            slots,
             response_edits,
             redirect_fields,
             path_changed,
@@ -295,35 +217,22 @@ impl Exchange {
             handshake_refusal,
             asking,
             user,
-            started,
-            started_unix,
-            times,
-            ending,
             redirects,
             internal,
             status_override,
             in_error_page,
-            pool,
             limit_req_status,
-            limit_conn_status,
-            guards,
             asked_for,
             close_after,
-            peeked,
             persistence,
             unlogged,
-            id,
         } = self;
-        *installed = new_installed;
-        *client = new_client;
-        *tcp = None;
+        core.restart(installed, client);
         (*site, *route, *matched) = (SiteIx(0), RouteIx(0), 0);
         request.clear();
         request_trailers.clear();
         body.clear();
         response.clear();
-        captures.clear();
-        slots.clear();
         response_edits.clear();
         redirect_fields.clear();
         (*path_changed, *rewritten) = (false, false);
@@ -336,23 +245,15 @@ impl Exchange {
         *handshake_refusal = None;
         *asking = None;
         *user = None;
-        *started = worker.now();
-        *started_unix = weir_rt::unix_now();
-        *times = Times::default();
-        *ending = Ending::Normal;
         *redirects = 0;
         *internal = false;
         *status_override = None;
         *in_error_page = false;
-        *pool = None;
-        (*limit_req_status, *limit_conn_status) = (None, None);
-        guards.clear();
+        *limit_req_status = None;
         *asked_for = None;
         *close_after = false;
-        *peeked = None;
         *persistence = *b"--";
         *unlogged = false;
-        id.set(None);
     }
 
     /// A request of our own for this exchange: GET of a path, with the client's fields and no body.
@@ -366,18 +267,9 @@ impl Exchange {
         asked.internal = true;
         asked.redirects = self.redirects + 1;
         asked.asked_for = Some(self.request.method_text.clone());
-        asked.id.set(Some(self.id()));
+        asked.real_client = self.real_client;
+        asked.share_id(self);
         asked
-    }
-
-    /// The time of this wake-up.
-    pub(crate) fn now(&self) -> Instant {
-        self.worker.now()
-    }
-
-    /// Time since the first byte of the request.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.now().saturating_duration_since(self.started)
     }
 
     /// Its site.
@@ -385,27 +277,14 @@ impl Exchange {
         self.installed.plan.site(self.site)
     }
 
-    /// The TCP service whose session it stands for.
-    pub(crate) fn service(&self) -> Option<&TcpService> {
-        self.tcp.map(|tcp| self.installed.plan.tcp_service(tcp))
-    }
-
-    /// Its site, where it has one: sessions of TCP services do not.
+    /// Its site, once it is known.
     pub(crate) fn site_if_any(&self) -> Option<&Site> {
-        if self.tcp.is_some() { None } else { self.installed.plan.sites.get(self.site.at()) }
+        self.installed.plan.sites.get(self.site.at())
     }
 
-    /// The route whose settings hold now, where it has one.
+    /// The route whose settings hold now, once it is known.
     pub(crate) fn route_if_any(&self) -> Option<&Route> {
-        if self.tcp.is_some() { None } else { self.installed.plan.routes.get(self.route.at()) }
-    }
-
-    /// Name of its site, or of its TCP service.
-    pub(crate) fn label(&self) -> &str {
-        match self.service() {
-            Some(service) => &service.name,
-            None => self.site_if_any().map_or("", |site| &site.name),
-        }
+        self.installed.plan.routes.get(self.route.at())
     }
 
     /// The route whose settings hold now.
@@ -421,11 +300,6 @@ impl Exchange {
         self.site_if_any().map_or(&[], |site| site.name.as_bytes())
     }
 
-    /// The client's address and port, after PROXY header and real-IP rules. `None` on unix sockets.
-    pub(crate) fn client_source(&self) -> Option<(IpAddr, u16)> {
-        self.request.real_client.or_else(|| self.client.source())
-    }
-
     /// Notes why an answer is made here, where that is more than its content.
     pub(crate) fn note_cause(&mut self, cause: Cause, phase: Phase) {
         match cause {
@@ -434,15 +308,6 @@ impl Exchange {
             Cause::Refusal => self.ending = Ending::Proxy(phase),
             Cause::NoPool => self.ending = Ending::ServerAborted(Phase::Connect),
         }
-    }
-
-    /// A random number that names this exchange.
-    pub(crate) fn id(&self) -> u128 {
-        self.id.get().unwrap_or_else(|| {
-            let id = u128::from(self.worker.random()) << 64 | u128::from(self.worker.random());
-            self.id.set(Some(id));
-            id
-        })
     }
 
     /// Sets the path as received: what rules see of it into `path`, what upstream can have into `raw_path`, both as
@@ -481,15 +346,28 @@ impl Exchange {
         Ok(())
     }
 
-    /// Name of the pool chosen, or of the one that the action names.
-    pub(crate) fn pool_name(&self) -> Option<&str> {
-        let named = || match &self.route_if_any()?.action {
-            Action::Proxy(proxy) => match proxy.target {
-                ProxyTarget::Pool(pool) => Some(pool),
-                ProxyTarget::Computed(_) => None,
-            },
-            _ => None,
-        };
-        self.pool.or_else(named).map(|pool| &*self.installed.plan.pool(pool).name)
+    /// The pool that its action names.
+    pub(crate) fn pool_of_action(&self) -> Option<PoolIx> {
+        let Action::Proxy(proxy) = &self.route_if_any()?.action else { return None };
+        match proxy.target {
+            ProxyTarget::Pool(pool) => Some(pool),
+            ProxyTarget::Computed(_) => None,
+        }
+    }
+}
+
+impl Deref for Exchange {
+    type Target = Core;
+
+    #[inline]
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl DerefMut for Exchange {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.core
     }
 }

@@ -5,8 +5,6 @@
 //! Driven by: `http::connection` (fills), the program (edits), actions (read).
 //! Why: one form for all versions; buffers are used again for the next request of the worker.
 
-use std::net::IpAddr;
-
 use weir_http::{Method, Version};
 
 use crate::exchange::fields::Fields;
@@ -50,8 +48,6 @@ pub(crate) struct Request {
     pub(crate) upgrade: bool,
     /// The client asked for `100 Continue`.
     pub(crate) expects_continue: bool,
-    /// The client's address after real-IP rules, if they changed it.
-    pub(crate) real_client: Option<(IpAddr, u16)>,
 }
 
 impl Request {
@@ -76,7 +72,6 @@ impl Request {
             pipelined,
             upgrade,
             expects_continue,
-            real_client,
         } = self;
         *method = Method::default();
         *version = Version::default();
@@ -92,7 +87,6 @@ impl Request {
         *pipelined = false;
         *upgrade = false;
         *expects_continue = false;
-        *real_client = None;
     }
 
     /// Makes `other` a GET of a path with the same fields and no body. What the client sent as target stays, for
@@ -111,7 +105,6 @@ impl Request {
         other.fields = self.fields.clone();
         other.fields.remove(weir_http::HeaderId::ContentLength);
         other.fields.remove(weir_http::HeaderId::TransferEncoding);
-        other.real_client = self.real_client;
     }
 
     /// True if the message has a body, even an empty one.

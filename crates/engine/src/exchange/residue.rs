@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use weir_plan::{ListenerIx, PartOf, PoolIx, RouteIx, SiteIx, TcpIx};
 
-use crate::exchange::Exchange;
+use crate::exchange::{Core, Exchange, Session};
 use crate::worker::Installed;
 
 /// Lets go of the plan of an exchange that became a tunnel, or whose answer lasts.
@@ -19,17 +19,19 @@ pub(crate) fn of_exchange(exchange: &mut Exchange) {
     let Some(listener) = exchange.installed.listener(exchange.client.listener) else { return };
     let of = PartOf { listener, http: Some((exchange.site, exchange.route)), tcp: None, pool: exchange.pool };
     reduce(exchange, of);
+    exchange.site = SiteIx(0);
+    exchange.route = RouteIx(0);
+    exchange.response_edits = Vec::new();
 }
 
-/// Lets go of the plan of a session. The service has this index from now on.
-pub(crate) fn of_session(session: &mut Exchange, listener: ListenerIx, tcp: TcpIx) -> TcpIx {
-    let of = PartOf { listener, http: None, tcp: Some(tcp), pool: session.pool };
+/// Lets go of the plan of a session.
+pub(crate) fn of_session(session: &mut Session, listener: ListenerIx) {
+    let of = PartOf { listener, http: None, tcp: Some(session.tcp), pool: session.pool };
     reduce(session, of);
-    session.tcp = Some(TcpIx(0));
-    TcpIx(0)
+    session.tcp = TcpIx(0);
 }
 
-fn reduce(exchange: &mut Exchange, of: PartOf) {
+fn reduce(exchange: &mut Core, of: PartOf) {
     let whole = exchange.installed.clone();
     let known = whole.residues.borrow().get(&of).and_then(Weak::upgrade);
     let part = known.unwrap_or_else(|| {
@@ -42,13 +44,10 @@ fn reduce(exchange: &mut Exchange, of: PartOf) {
         made
     });
     exchange.installed = part;
-    exchange.site = SiteIx(0);
-    exchange.route = RouteIx(0);
     exchange.pool = of.pool.map(|_| PoolIx(0));
-    exchange.response_edits = Vec::new();
 }
 
-fn cut(exchange: &Exchange, whole: &Installed, of: PartOf) -> Installed {
+fn cut(exchange: &Core, whole: &Installed, of: PartOf) -> Installed {
     let prepared = whole.prepared.of_part(&exchange.worker.shared, whole.plan.part(of), of.pool);
     let chooser = of.pool.and_then(|pool| whole.pools.get(pool.at())).zip(prepared.pools.first());
     let pools = chooser.map(|(chooser, shared)| {

@@ -40,8 +40,6 @@ pub(crate) struct Response {
     pub(crate) unbuffered: bool,
     /// The target of the last request to an endpoint, as sent.
     pub(crate) upstream_target: Vec<u8>,
-    /// One record an attempt, in order.
-    pub(crate) attempts: Vec<Attempt>,
 }
 
 /// One attempt at an endpoint.
@@ -105,7 +103,6 @@ impl Response {
             upstream_trailers,
             unbuffered,
             upstream_target,
-            attempts,
         } = self;
         *status = 0;
         *reason = None;
@@ -117,6 +114,5 @@ impl Response {
         upstream_trailers.clear();
         *unbuffered = false;
         upstream_target.clear();
-        attempts.clear();
     }
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 use weir_telemetry::count::status_class;
 use weir_telemetry::{AttemptEnd, BackKey, FrontCells};
 
-use super::{Ending, Exchange, Phase};
+use super::{Ending, Exchange, Phase, Traffic};
 use crate::worker::count::{Attempting, CameTo, Counters, micros, second};
 
 impl Attempting {
     /// It is over. Says so once; later calls do nothing.
-    pub(crate) fn end(&mut self, end: AttemptEnd, exchange: &Exchange) {
+    pub(crate) fn end(&mut self, end: AttemptEnd, exchange: &impl Traffic) {
         if self.is_over() {
             return;
         }
-        let record = exchange.response.attempts.last();
+        let record = exchange.attempts.last();
         let (sent, received) = record.map_or((0, 0), |record| (record.sent, record.received));
         let came_to = CameTo {
             queued: exchange.times.queued.unwrap_or_default(),
@@ -26,7 +26,7 @@ impl Attempting {
             header: record.and_then(|record| record.header),
             sent,
             received,
-            taken: exchange.request.bytes + exchange.body.received(),
+            taken: exchange.received(),
         };
         self.close(end, exchange.now(), &came_to);
     }
@@ -68,9 +68,9 @@ struct Facts {
 
 impl Facts {
     fn of(exchange: &Exchange) -> Self {
-        let attempts = &exchange.response.attempts;
+        let attempts = &exchange.attempts;
         Self {
-            received: exchange.request.bytes + exchange.body.received(),
+            received: exchange.received(),
             passed_on: attempts.iter().map(|attempt| attempt.sent).sum(),
             passed_back: attempts.iter().map(|attempt| attempt.received).sum(),
             micros: micros(exchange.elapsed()),

@@ -295,6 +295,7 @@ fn take_request(
     let pipelined = h1.was_pipelined();
     let head = h1.conn.head_bytes();
     let view = h1.conn.request();
+    let secured = exchange.client.tls.is_some();
     let request = &mut exchange.request;
     request.method = view.method();
     request.method_text.extend_from_slice(view.method_text());
@@ -320,7 +321,7 @@ fn take_request(
     }
     let absolute = view.target_form() == TargetForm::Absolute;
     // RFC 9110 §7.4: what is asked of `https` is not answered over a connection that is not secured.
-    let insecure = view.target_is_https() && exchange.client.tls.is_none();
+    let insecure = view.target_is_https() && !secured;
     if absolute && let Some(authority) = view.authority_text() {
         // RFC 9112 §3.2.2: the target's authority replaces the Host field, for everyone behind as well.
         let authority = authority.to_vec();

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use weir_http::hello;
-use weir_plan::{Client as Who, Service, TcpAction, TcpIx, TcpProxy};
+use weir_plan::{Client as Who, Service, TcpAction, TcpProxy};
 use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
@@ -16,8 +16,7 @@ use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
 use crate::answer::log;
 use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
-use crate::exchange::errors;
-use crate::exchange::{Client, Ending, Exchange, Peeked, Phase};
+use crate::exchange::{Client, Ending, Exchange, Peeked, Phase, Session, Traffic, errors};
 use crate::upstream::{Answered, Attempts, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered, resolve};
 use crate::worker::count::Attempting;
 use crate::worker::door::Held;
@@ -35,24 +34,22 @@ pub(crate) async fn serve(
 ) {
     let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
     let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
-    // The exchange is what variables, logs and choices look at; a session has no request.
-    let mut session = Box::new(Exchange::of_service(worker.clone(), installed, client, tcp));
-    match Box::pin(begin(&mut session, tcp, &conn, &timer, &mut ahead)).await {
+    let mut session = Box::new(Session::new(worker.clone(), installed, client, tcp));
+    match Box::pin(begin(&mut session, &conn, &timer, &mut ahead)).await {
         Begun::Ended(status) => {
             // What the client said counts, though nobody was told; left unread it would reset the connection.
             let _ = conn.try_read(&mut ahead);
-            session.request.bytes = ahead.len() as u64;
-            session.response.status = status;
-            log::session_ended(&mut session, tcp);
+            session.received = ahead.len() as u64;
+            session.status = status;
         }
         Begun::Connected(connected) => {
-            let tcp = crate::exchange::residue::of_session(&mut session, listener, tcp);
+            crate::exchange::residue::of_session(&mut session, listener);
             held.release_plan();
             carry_session(&mut session, *connected, &conn, ahead, &timer).await;
-            session.response.status = 200;
-            log::session_ended(&mut session, tcp);
+            session.status = 200;
         }
     }
+    log::session_ended(&mut session);
 }
 
 /// How a session began.
@@ -72,13 +69,13 @@ struct Connected {
 }
 
 /// Real address, access, limits, the endpoint.
-async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer, ahead: &mut Buf) -> Begun {
+async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Buf) -> Begun {
     let installed = session.installed.clone();
-    let service = installed.plan.tcp_service(tcp);
+    let service = installed.plan.tcp_service(session.tcp);
     if let Some(rules) = &service.real_ip {
         crate::admission::access::real_ip(session, rules);
     }
-    if let Err(status) = admitted(session, &installed, tcp) {
+    if let Err(status) = admitted(session, &installed) {
         return Begun::Ended(status);
     }
     if let Some(delay) = service.inspect {
@@ -96,7 +93,7 @@ async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer, a
                 session.ending = Ending::Proxy(Phase::Request);
                 return Begun::Ended(500);
             }
-            session.response.bytes_sent = text.len() as u64;
+            session.sent = text.len() as u64;
             timer.arm(std::time::Duration::from_secs(60));
             let _ = timer.run(conn.write_slice(&text)).await;
             let _ = conn.shutdown_write().await;
@@ -115,7 +112,7 @@ async fn begin(session: &mut Exchange, tcp: TcpIx, conn: &Conn, timer: &Timer, a
 
 /// Waits for the client's first bytes, until they are a whole hello or none, or the time is up.
 async fn inspect(
-    session: &mut Exchange,
+    session: &mut Session,
     conn: &Conn,
     timer: &Timer,
     delay: std::time::Duration,
@@ -133,11 +130,11 @@ async fn inspect(
             break None;
         }
     };
-    session.peeked = Some(Box::new(Peeked { length: ahead.len(), hello }));
+    session.peeked = Some(Peeked { length: ahead.len(), hello });
 }
 
 /// Whether a program closes the session.
-fn is_refused(session: &mut Exchange, program: Option<&weir_plan::Program>) -> bool {
+fn is_refused(session: &mut Session, program: Option<&weir_plan::Program>) -> bool {
     let closes = program.is_some_and(|program| closes(session, program));
     if closes {
         session.ending = Ending::Proxy(Phase::Request);
@@ -146,7 +143,7 @@ fn is_refused(session: &mut Exchange, program: Option<&weir_plan::Program>) -> b
 }
 
 /// Whether a program closes the session, or cannot tell.
-fn closes(session: &mut Exchange, program: &weir_plan::Program) -> bool {
+fn closes(session: &mut impl Traffic, program: &weir_plan::Program) -> bool {
     match program::run(session, program) {
         Verdict::Close(_) => true,
         Verdict::Undecided(why) => {
@@ -158,7 +155,7 @@ fn closes(session: &mut Exchange, program: &weir_plan::Program) -> bool {
 }
 
 /// The action of the first case that holds. `None`: it closes the session, or which one holds is not known.
-fn chosen<'p>(session: &mut Exchange, action: &'p TcpAction) -> Option<&'p TcpAction> {
+fn chosen<'p>(session: &mut Session, action: &'p TcpAction) -> Option<&'p TcpAction> {
     let TcpAction::Choose(cases) = action else { return Some(action) };
     for case in cases {
         let holds =
@@ -184,20 +181,21 @@ pub(crate) fn is_turned_away(
     service: &Service,
     gate: &weir_plan::Program,
 ) -> bool {
-    let mut session = Box::new(Exchange::new(worker.clone(), installed.clone(), Rc::new(client)));
+    let (worker, client) = (worker.clone(), Rc::new(client));
     match service {
-        Service::Tcp(tcp) => session.tcp = Some(*tcp),
+        Service::Tcp(tcp) => closes(&mut Session::new(worker, installed.clone(), client, *tcp), gate),
         Service::Http(hosts) => {
-            session.site = hosts.default_value();
-            session.route = installed.plan.site(session.site).fallback;
+            let mut exchange = Box::new(Exchange::new(worker, installed.clone(), client));
+            exchange.site = hosts.default_value();
+            exchange.route = installed.plan.site(exchange.site).fallback;
+            closes(&mut *exchange, gate)
         }
     }
-    closes(&mut session, gate)
 }
 
 /// Access and limits. `Err`: nginx's session status.
-fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result<(), u16> {
-    let service = installed.plan.tcp_service(tcp);
+fn admitted(session: &mut Session, installed: &Installed) -> Result<(), u16> {
+    let service = installed.plan.tcp_service(session.tcp);
     let client = session.client_source().map_or(Who::Unix, |(ip, _)| Who::Ip(ip));
     if service.access.rules.verdict(client) == Some(false) {
         errors::error(session, "access forbidden by rule while initializing session");
@@ -211,6 +209,7 @@ fn admitted(session: &mut Exchange, installed: &Installed, tcp: TcpIx) -> Result
 struct Bytes;
 
 impl Protocol for Bytes {
+    type Traffic = Session;
     type Link = Conn;
 
     fn take_up(&mut self, opened: Opened) -> Conn {
@@ -220,11 +219,11 @@ impl Protocol for Bytes {
         }
     }
 
-    async fn send(&mut self, _: &mut Exchange, _: &mut Conn) -> Result<(), Stop> {
+    async fn send(&mut self, _: &mut Session, _: &mut Conn) -> Result<(), Stop> {
         Ok(())
     }
 
-    async fn head(&mut self, _: &mut Exchange, _: &mut Conn) -> Result<Option<u16>, Stop> {
+    async fn head(&mut self, _: &mut Session, _: &mut Conn) -> Result<Option<u16>, Stop> {
         Ok(None)
     }
 
@@ -235,7 +234,7 @@ impl Protocol for Bytes {
 
 /// An endpoint, connected. `Err`: nginx's session status.
 async fn connect(
-    session: &mut Exchange,
+    session: &mut Session,
     installed: &Rc<Installed>,
     proxy: &TcpProxy,
     client: &Conn,
@@ -291,7 +290,7 @@ fn tunnel_settings(proxy: &TcpProxy) -> TunnelSettings {
 }
 
 async fn carry_session(
-    session: &mut Exchange,
+    session: &mut Session,
     connected: Connected,
     client: &Conn,
     ahead: Buf,
@@ -302,12 +301,9 @@ async fn carry_session(
     let began = session.worker.now();
     let end = Box::pin(carry(client, &endpoint, ahead, Buf::new(), &settings, timer, &carried)).await;
     let (up, down) = (carried.up.get(), carried.down.get());
-    session.body.count_streamed(up as usize);
-    session.response.bytes_sent = down;
-    session.response.body_bytes_sent = down;
-    session.response.complete = end == TunnelEnd::Closed;
+    (session.received, session.sent) = (up, down);
     let elapsed = session.worker.now().saturating_duration_since(began);
-    if let Some(record) = session.response.attempts.last_mut() {
+    if let Some(record) = session.attempts.last_mut() {
         record.header = carried.first_down.get().map(|at| at.saturating_duration_since(began));
         record.response = Some(elapsed);
         record.sent = up;

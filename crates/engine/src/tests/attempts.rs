@@ -37,6 +37,7 @@ impl Script {
 }
 
 impl Protocol for Script {
+    type Traffic = Exchange;
     type Link = Box<ClientConnection>;
 
     fn take_up(&mut self, opened: Opened) -> Box<ClientConnection> {
@@ -85,7 +86,7 @@ async fn run(
 }
 
 fn tried(exchange: &Exchange) -> Vec<(&str, u16)> {
-    exchange.response.attempts.iter().map(|attempt| (&*attempt.endpoint, attempt.status)).collect()
+    exchange.attempts.iter().map(|attempt| (&*attempt.endpoint, attempt.status)).collect()
 }
 
 #[test]
@@ -98,8 +99,8 @@ fn each_endpoint_is_tried_once_in_turn_and_the_last_answer_counts_whatever_it_is
         let answered = run(&mut exchange, &retry, None, &mut script).await.ok().unwrap();
         assert_eq!(tried(&exchange), [("a", 503), ("b", 503)]);
         assert_eq!(answered.picked.key, worker.installed().plan.pools[0].endpoints[1].key);
-        assert_eq!(exchange.response.attempts[1].sent, 7);
-        assert!(exchange.response.attempts[1].header.is_some());
+        assert_eq!(exchange.attempts[1].sent, 7);
+        assert!(exchange.attempts[1].header.is_some());
         assert_eq!(exchange.ending, Ending::Normal);
     });
 }
@@ -177,7 +178,7 @@ fn own_faults_and_clients_nonsense_are_no_failures_of_endpoints() {
         let mut script = Script::new([Does::Stops(|| Stop::Client(413))]);
         let refused = run(&mut nonsense, &retry, None, &mut script).await;
         assert_eq!(refused.err(), Some(Unanswered::Status(413)));
-        assert_eq!(nonsense.response.attempts.len(), 1);
+        assert_eq!(nonsense.attempts.len(), 1);
     });
 }
 
@@ -192,7 +193,7 @@ fn endpoints_that_cannot_be_reached_are_told_from_those_that_answer_badly() {
         let given_up = run(&mut exchange, &retry, None, &mut script).await;
         assert_eq!(given_up.err(), Some(Unanswered::Status(502)));
         assert_eq!(exchange.ending, Ending::ServerAborted(Phase::Connect));
-        assert!(exchange.response.attempts[0].connect.is_none());
+        assert!(exchange.attempts[0].connect.is_none());
         assert!(script.given.is_empty());
     });
 }

@@ -84,7 +84,7 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
             reused: false,
             interims: 0,
         };
-        let came = attempts.run(&mut exchange, &mut http1, Destination::Pool(PoolIx(0))).await;
+        let came = attempts.run(&mut *exchange, &mut http1, Destination::Pool(PoolIx(0))).await;
         check(came.map(|answered| answered.link.response().status()), &told, exchange.ending);
     });
 }

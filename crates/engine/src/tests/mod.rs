@@ -3,6 +3,7 @@
 mod attempts;
 mod half;
 mod http1;
+mod session;
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;

@@ -26,7 +26,7 @@ use weir_wire::{ClientConnection, Conn};
 use super::connect::{ConnectFailure, ConnectSettings, local_address, open};
 use super::picker::{Picked, Picker, Refusal};
 use super::target::Destination;
-use crate::exchange::{self, Ending, Exchange, Phase, errors};
+use crate::exchange::{self, Core, Ending, Exchange, Phase, Traffic, errors};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept, TlsKey};
@@ -36,6 +36,9 @@ use crate::worker::watch::Watch;
 /// [`Protocol::take_up`], then [`Protocol::send`], then [`Protocol::head`].
 #[allow(async_fn_in_trait, reason = "used within this crate on one thread")]
 pub(crate) trait Protocol {
+    /// What is served by it: requests, or sessions.
+    type Traffic: Traffic;
+
     /// A connection that carries one request.
     type Link;
 
@@ -43,10 +46,11 @@ pub(crate) trait Protocol {
     fn take_up(&mut self, opened: Opened) -> Self::Link;
 
     /// Sends the request. An answer that comes early may end it.
-    async fn send(&mut self, exchange: &mut Exchange, link: &mut Self::Link) -> Result<(), Stop>;
+    async fn send(&mut self, traffic: &mut Self::Traffic, link: &mut Self::Link) -> Result<(), Stop>;
 
     /// Waits for the head of the answer. Its status; `None`: there is no head, bytes follow.
-    async fn head(&mut self, exchange: &mut Exchange, link: &mut Self::Link) -> Result<Option<u16>, Stop>;
+    async fn head(&mut self, traffic: &mut Self::Traffic, link: &mut Self::Link)
+    -> Result<Option<u16>, Stop>;
 
     /// Bytes sent so far.
     fn sent(&self, link: &Self::Link) -> u64;
@@ -180,7 +184,7 @@ impl Attempts<'_> {
     /// None answered.
     pub(crate) async fn run<P: Protocol>(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut P::Traffic,
         protocol: &mut P,
         destination: Destination,
     ) -> Result<Answered<P::Link>, Unanswered> {
@@ -205,7 +209,7 @@ impl Attempts<'_> {
             let tried =
                 self.watch.over(self.once(exchange, protocol, &picker, &picked, &counted, fresh)).await;
             fresh = false;
-            let replayable = !exchange.body.streamed;
+            let replayable = exchange.exchange().is_none_or(|exchange| !exchange.body.streamed);
             let failed = match tried {
                 Ok(Ok(Tried { link, key, history, status })) => {
                     note_status(exchange, status);
@@ -273,7 +277,7 @@ impl Attempts<'_> {
     /// One attempt: a connection, the request, the answer's head.
     async fn once<P: Protocol>(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut P::Traffic,
         protocol: &mut P,
         picker: &Picker,
         picked: &Picked,
@@ -283,7 +287,7 @@ impl Attempts<'_> {
         let began = exchange.now();
         let (opened, key, mut history) = self.connect(exchange, picker, picked, counted, fresh).await?;
         let connected = exchange.now().saturating_duration_since(began);
-        if let Some(record) = exchange.response.attempts.last_mut() {
+        if let Some(record) = exchange.attempts.last_mut() {
             record.connect = Some(connected);
         }
         history.requests += 1;
@@ -291,7 +295,7 @@ impl Attempts<'_> {
         protocol.send(exchange, &mut link).await?;
         let head = protocol.head(exchange, &mut link).await;
         let header = exchange.now().saturating_duration_since(began);
-        if let Some(record) = exchange.response.attempts.last_mut() {
+        if let Some(record) = exchange.attempts.last_mut() {
             record.sent = protocol.sent(&link);
             if head.is_ok() {
                 record.header = Some(header);
@@ -303,7 +307,7 @@ impl Attempts<'_> {
     /// A kept connection, or a new one.
     async fn connect(
         &self,
-        exchange: &Exchange,
+        exchange: &impl Traffic,
         picker: &Picker,
         picked: &Picked,
         counted: &Attempting,
@@ -341,8 +345,10 @@ impl Attempts<'_> {
             && may_reuse(exchange, picker.keepalive(self.installed).reuse)
         {
             // A request that must not be sent twice, or of which the body cannot be, gets a connection that was looked at first.
-            let streams = exchange.request.has_body() && !exchange.body.complete;
-            let careful = streams || !exchange.request.method.is_idempotent();
+            let careful = exchange.exchange().is_some_and(|exchange| {
+                let streams = exchange.request.has_body() && !exchange.body.complete;
+                streams || !exchange.request.method.is_idempotent()
+            });
             while let Some(Kept { mut conn, history }) =
                 exchange.worker.idle.take(exchange.worker.millis(), picked.pool, &key)
             {
@@ -407,13 +413,14 @@ fn not_connected(failure: ConnectFailure) -> Stop {
 }
 
 /// Whether the pool lets this request go on a connection that carried others.
-fn may_reuse(exchange: &Exchange, reuse: Reuse) -> bool {
+fn may_reuse(exchange: &impl Traffic, reuse: Reuse) -> bool {
     match reuse {
         Reuse::Never => false,
         Reuse::Always => true,
         // The first request of a client goes on a connection of its own, unless it may be sent twice.
         Reuse::Safe | Reuse::Aggressive => {
-            exchange.client.requests.get() > 1 || exchange.request.method.is_idempotent()
+            let idempotent = |traffic: &Exchange| traffic.request.method.is_idempotent();
+            exchange.client.requests.get() > 1 || exchange.exchange().is_some_and(idempotent)
         }
     }
 }
@@ -425,7 +432,7 @@ fn host_without_port(host: &str) -> &str {
     }
 }
 
-fn refused(exchange: &mut Exchange, &Refusal { status, why }: &Refusal) -> Unanswered {
+fn refused(exchange: &mut impl Traffic, &Refusal { status, why }: &Refusal) -> Unanswered {
     if exchange.ending == Ending::Normal {
         exchange.ending = Ending::ServerAborted(Phase::Connect);
     }
@@ -436,34 +443,25 @@ fn refused(exchange: &mut Exchange, &Refusal { status, why }: &Refusal) -> Unans
         let mut attempt = exchange::Attempt::new(name.clone(), name);
         attempt.status = status;
         attempt.response = Some(Duration::ZERO);
-        exchange.response.attempts.push(attempt);
+        exchange.attempts.push(attempt);
     }
     errors::upstream_error(exchange, why);
     Unanswered::Status(status)
 }
 
 /// What the pool in use has answered where no endpoint of it serves.
-fn unavailable(exchange: &Exchange) -> Unavailable {
+fn unavailable(exchange: &Core) -> Unavailable {
     exchange.pool.map(|pool| exchange.installed.plan.pool(pool).unavailable).unwrap_or_default()
 }
 
-/// What becomes of the work for a client that goes away, by the route's action.
-fn client_abort(exchange: &Exchange) -> ClientAbort {
-    match exchange.route_if_any().map(|route| &route.action) {
-        Some(weir_plan::Action::Proxy(proxy)) => proxy.settings.client_abort,
-        Some(weir_plan::Action::FastCgi(fastcgi)) => fastcgi.settings.client_abort,
-        _ => ClientAbort::default(),
-    }
-}
-
 /// How far the last attempt had come before there was an answer.
-fn phase_reached(exchange: &Exchange) -> Phase {
-    let connected = exchange.response.attempts.last().is_some_and(|last| last.connect.is_some());
+fn phase_reached(exchange: &Core) -> Phase {
+    let connected = exchange.attempts.last().is_some_and(|last| last.connect.is_some());
     if connected { Phase::Headers } else { Phase::Connect }
 }
 
 /// The client went away before there was an answer: what was done for it has ended, and is noted.
-fn left(exchange: &mut Exchange, phase: Phase, how: &PeerClosed) -> Unanswered {
+fn left(exchange: &mut impl Traffic, phase: Phase, how: &PeerClosed) -> Unanswered {
     let reset = matches!(how, PeerClosed::Failed(_));
     // So logs tell the two apart.
     let told = if reset && phase == Phase::Headers { Phase::Data } else { phase };
@@ -484,12 +482,14 @@ fn left(exchange: &mut Exchange, phase: Phase, how: &PeerClosed) -> Unanswered {
         ),
     );
     let elapsed = exchange.elapsed();
-    if let Some(attempt) = exchange.response.attempts.last_mut() {
+    if let Some(attempt) = exchange.attempts.last_mut() {
         attempt.response.get_or_insert(elapsed);
     }
-    if !reset && phase == Phase::Headers && client_abort(exchange) == ClientAbort::Refuse {
+    if !reset && phase == Phase::Headers && exchange.client_abort() == ClientAbort::Refuse {
         // It may have ended its half only, and is told.
-        exchange.close_after = true;
+        if let Some(exchange) = exchange.exchange_mut() {
+            exchange.close_after = true;
+        }
         return Unanswered::Status(400);
     }
     Unanswered::Gone
@@ -503,21 +503,21 @@ fn end_of(failure: Failure) -> AttemptEnd {
     }
 }
 
-fn note_status(exchange: &mut Exchange, status: Option<u16>) {
-    if let (Some(status), Some(record)) = (status, exchange.response.attempts.last_mut()) {
+fn note_status(exchange: &mut Core, status: Option<u16>) {
+    if let (Some(status), Some(record)) = (status, exchange.attempts.last_mut()) {
         record.status = status;
     }
 }
 
 /// Keeps the record of a failed attempt for the log.
-fn note_failure(exchange: &mut Exchange, failed: &Failed, retry: Retry) {
+fn note_failure(exchange: &mut impl Traffic, failed: &Failed, retry: Retry) {
     if retry == Retry::Fresh {
         // A lost race with an idle timeout is nobody's failure, and no attempt.
-        exchange.response.attempts.pop();
+        exchange.attempts.pop();
         return;
     }
     let elapsed = exchange.elapsed();
-    if let Some(attempt) = exchange.response.attempts.last_mut() {
+    if let Some(attempt) = exchange.attempts.last_mut() {
         attempt.response = Some(elapsed);
         if attempt.status == 0 {
             attempt.status = failed.failure.status();
@@ -526,7 +526,7 @@ fn note_failure(exchange: &mut Exchange, failed: &Failed, retry: Retry) {
     errors::upstream_error(exchange, &failed.why);
 }
 
-fn gave_up(exchange: &mut Exchange, failure: Failure) -> Unanswered {
+fn gave_up(exchange: &mut Core, failure: Failure) -> Unanswered {
     exchange.ending = match failure {
         Failure::Connect => Ending::ServerAborted(Phase::Connect),
         Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),

@@ -76,6 +76,7 @@ pub(crate) struct Answer {
 }
 
 impl Protocol for Application<'_> {
+    type Traffic = Exchange;
     type Link = Answer;
 
     fn take_up(&mut self, opened: Opened) -> Answer {

@@ -44,6 +44,7 @@ pub(crate) struct Http1<'a, D> {
 }
 
 impl<D: Downstream> Protocol for Http1<'_, D> {
+    type Traffic = Exchange;
     type Link = Box<ClientConnection>;
 
     fn take_up(&mut self, opened: Opened) -> Box<ClientConnection> {

@@ -14,7 +14,7 @@ use weir_policy::pool::{Choice, EndpointIndex, Key, Lease, Selection, Turnover};
 use weir_policy::retry::{Facts, Failure, Retry, RetryPolicy};
 
 use super::target::{Destination, Named};
-use crate::exchange::{Attempt, Ending, Exchange, Phase};
+use crate::exchange::{Attempt, Core, Ending, Exchange, Phase, Traffic};
 use crate::worker::Installed;
 use crate::worker::race::{Either, race};
 
@@ -54,7 +54,7 @@ pub(crate) struct Refusal {
 
 impl Picker {
     /// Attempts that have not begun.
-    pub(crate) fn new(exchange: &Exchange, destination: Destination, policy: RetryPolicy) -> Self {
+    pub(crate) fn new(exchange: &Core, destination: Destination, policy: RetryPolicy) -> Self {
         Self {
             destination,
             selection: Selection::default(),
@@ -83,11 +83,12 @@ impl Picker {
     /// None can be used.
     pub(crate) async fn next(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &mut impl Traffic,
         installed: &Installed,
     ) -> Result<Picked, Refusal> {
         self.attempts += 1;
-        let group = exchange.redirects > 0 && self.attempts == 1 && !exchange.response.attempts.is_empty();
+        let redirected = exchange.exchange().is_some_and(|exchange| exchange.redirects > 0);
+        let group = redirected && self.attempts == 1 && !exchange.attempts.is_empty();
         let picked = match &self.destination {
             Destination::Pool(pool) => {
                 let pool = *pool;
@@ -101,7 +102,7 @@ impl Picker {
                 picked
             }
         };
-        if let Some(last) = exchange.response.attempts.last_mut() {
+        if let Some(last) = exchange.attempts.last_mut() {
             last.new_group = group;
         }
         Ok(picked)
@@ -121,7 +122,7 @@ impl Picker {
 
     async fn next_of_pool(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &mut impl Traffic,
         installed: &Installed,
         ix: PoolIx,
     ) -> Result<Picked, Refusal> {
@@ -154,13 +155,14 @@ impl Picker {
 
     async fn choose(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &mut impl Traffic,
         installed: &Installed,
         ix: PoolIx,
         pool: &Pool,
     ) -> Result<Lease, Refusal> {
         if self.attempts == 1
             && pool.sticky.is_some()
+            && let Some(exchange) = exchange.exchange_mut()
             && let Some(at) = super::sticky::wanted(exchange, pool)
         {
             let now = exchange.worker.millis();
@@ -188,8 +190,9 @@ impl Picker {
             BalanceKey::TextOrTurns(_) if key_text.is_empty() => Key::None,
             BalanceKey::Text(_) | BalanceKey::TextOrTurns(_) => Key::Bytes(&key_text),
         };
+        let worker = exchange.worker.clone();
         let choose = |selection: &mut Selection| {
-            installed.pools[ix.at()].borrow_mut().choose(exchange.worker.millis(), key, selection)
+            installed.pools[ix.at()].borrow_mut().choose(worker.millis(), key, selection)
         };
         match choose(&mut self.selection) {
             Choice::Endpoint(lease) => Ok(lease),
@@ -234,16 +237,18 @@ impl Picker {
         }
     }
 
-    fn facts(&self, exchange: &Exchange, installed: &Installed, sent: bool, replayable: bool) -> Facts {
+    fn facts(&self, exchange: &impl Traffic, installed: &Installed, sent: bool, replayable: bool) -> Facts {
         let endpoints = match &self.destination {
             Destination::Pool(pool) => installed.plan.pool(*pool).config.attempts(),
             Destination::Addresses(named) => named.addresses.len() as u32,
         };
+        let request: Option<&Exchange> = exchange.exchange();
         Facts {
-            idempotent: exchange.request.method.is_idempotent(),
+            // Nothing of a session is sent before it is connected.
+            idempotent: request.is_none_or(|exchange| exchange.request.method.is_idempotent()),
             sent,
             replayable,
-            answering: exchange.response.head_sent,
+            answering: request.is_some_and(|exchange| exchange.response.head_sent),
             attempts: self.attempts,
             endpoints,
             began: self.began,
@@ -253,7 +258,7 @@ impl Picker {
     /// Whether an answer of this status is to be treated as a failure that is tried again.
     pub(crate) fn intercepts(
         &self,
-        exchange: &Exchange,
+        exchange: &impl Traffic,
         installed: &Installed,
         status: u16,
         replayable: bool,
@@ -269,7 +274,7 @@ impl Picker {
     /// What follows a failed attempt. Counts the failure against the endpoint where it counts.
     pub(crate) fn failed(
         &mut self,
-        exchange: &Exchange,
+        exchange: &impl Traffic,
         installed: &Installed,
         failure: Failure,
         sent: bool,
@@ -318,6 +323,6 @@ fn none_live(pool: &Pool) -> Refusal {
 }
 
 /// Begins the record of an attempt.
-fn note(exchange: &mut Exchange, address: Rc<str>, endpoint: Rc<str>) {
-    exchange.response.attempts.push(Attempt::new(address, endpoint));
+fn note(exchange: &mut Core, address: Rc<str>, endpoint: Rc<str>) {
+    exchange.attempts.push(Attempt::new(address, endpoint));
 }

@@ -12,7 +12,7 @@ use weir_plan::{Address, PoolIx, ProxyTarget, Reuse, Template, UpstreamKeepalive
 
 use crate::eval::place::split_port;
 use crate::eval::text;
-use crate::exchange::Exchange;
+use crate::exchange::Traffic;
 use crate::worker::Installed;
 
 /// To whom.
@@ -75,7 +75,7 @@ pub(crate) struct Resolved {
 /// Finds out the target. `Err`: the text for the log; the status is 500 for a malformed target, 502 for a name that
 /// does not resolve.
 pub(crate) async fn resolve(
-    exchange: &Exchange,
+    exchange: &impl Traffic,
     installed: &Installed,
     target: &ProxyTarget,
 ) -> Result<Resolved, (u16, String)> {
@@ -88,7 +88,7 @@ pub(crate) async fn resolve(
 }
 
 async fn computed(
-    exchange: &Exchange,
+    exchange: &impl Traffic,
     installed: &Installed,
     template: &Template,
 ) -> Result<Resolved, (u16, String)> {
@@ -142,12 +142,7 @@ async fn computed(
     let addresses = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(ip) => vec![Address::Tcp(SocketAddr::new(ip, port))],
         Err(_) => {
-            let own = match exchange.service() {
-                Some(service) => service.resolver.as_deref(),
-                None => exchange.route_if_any().and_then(|route| route.settings.resolver.as_deref()),
-            };
-            let resolver = own.or(installed.plan.resolver.as_deref());
-            let found = crate::upstream::dns::lookup(&exchange.worker, resolver, name).await;
+            let found = crate::upstream::dns::lookup(&exchange.worker, exchange.resolver(), name).await;
             let mut ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
             // As in nginx each request begins at one of them by chance: they share the load.
             let first = exchange.worker.random() % ips.len().max(1) as u64;

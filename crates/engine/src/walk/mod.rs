@@ -455,7 +455,7 @@ async fn internal_redirect<D: Downstream>(
     if spent(exchange, "internally redirecting to", &path) {
         return Next::Status(500);
     }
-    if let Some(last) = exchange.response.attempts.last_mut() {
+    if let Some(last) = exchange.attempts.last_mut() {
         last.new_group = false;
     }
     if !path.starts_with(b"/") {

@@ -31,7 +31,7 @@ pub(crate) fn ask<'a>(
         // Nobody takes a tunnel, and what is asked does not last: there is nothing left for later.
         let _ = super::run_path(&mut asked, &mut Nobody::default()).await;
         for (slot, value) in &ask.set {
-            exchange.slots.set(*slot, &crate::eval::text(&asked, value));
+            exchange.slots.set(*slot, &crate::eval::text(&*asked, value));
         }
         if let Some(why) = asked.slots.take_doubt() {
             exchange.slots.doubt(why);

@@ -174,7 +174,7 @@ impl Counters {
     }
 
     /// Counts a session of a TCP service that is over, beside its connection.
-    pub(crate) fn session(&self, site: SiteId, session: &Session) {
+    pub(crate) fn session(&self, site: SiteId, session: &SessionTotals) {
         self.worker.client_in.add(session.received);
         self.worker.client_out.add(session.sent);
         for front in [self.site(site), self.listener(session.listener)] {
@@ -229,7 +229,7 @@ fn kept<K: Copy + Eq + Hash, T>(table: &Kept<K, T>, key: K, look_up: impl FnOnce
 }
 
 /// What a TCP session came to.
-pub(crate) struct Session {
+pub(crate) struct SessionTotals {
     /// Where it arrived.
     pub(crate) listener: ListenerId,
     /// Bytes from the client.

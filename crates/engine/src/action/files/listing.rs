@@ -66,7 +66,7 @@ pub(super) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D) 
             "text/xml; charset=utf-8"
         }
     };
-    if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
+    if exchange.ending == Ending::Normal && exchange.attempts.is_empty() {
         exchange.ending = Ending::Local;
     }
     let content_type = with_charset(exchange, media_type);

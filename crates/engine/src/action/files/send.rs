@@ -61,7 +61,7 @@ fn is_usual(exchange: &Exchange) -> bool {
 }
 
 fn note_local(exchange: &mut Exchange) {
-    if exchange.ending == Ending::Normal && exchange.response.attempts.is_empty() {
+    if exchange.ending == Ending::Normal && exchange.attempts.is_empty() {
         exchange.ending = Ending::Local;
     }
 }
@@ -291,8 +291,8 @@ fn forget_fields(exchange: &mut Exchange, status: u16) {
 
 fn put_type(exchange: &mut Exchange) {
     // Split by hand: the route is borrowed from the plan, the fields are changed.
-    let Exchange { installed, route, request, response, .. } = exchange;
-    let value = installed.plan.route(*route).files.types.of(&request.path);
+    let Exchange { core, route, request, response, .. } = exchange;
+    let value = core.installed.plan.route(*route).files.types.of(&request.path);
     if !value.is_empty() {
         response.fields.push_id(HeaderId::ContentType, value.as_bytes());
     }

@@ -62,7 +62,7 @@ pub(super) fn relayed_to<D: Downstream, L>(
     let over = source.is_over();
     let mut counted = source.into_counted();
     let elapsed = ended.map_or(exchange.elapsed(), |ended| ended.saturating_duration_since(exchange.started));
-    if let Some(record) = exchange.response.attempts.last_mut() {
+    if let Some(record) = exchange.attempts.last_mut() {
         record.response = Some(elapsed);
         record.length = length;
         record.received = length + head as u64;

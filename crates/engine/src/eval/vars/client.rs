@@ -1,0 +1,55 @@
+//! Variables about the client's connection.
+
+use std::net::IpAddr;
+
+use weir_expr::ClientVar;
+
+use super::write::{display, extend, number, seconds, text_of};
+use crate::exchange::Core;
+
+/// Appends the value of a variable about the client's connection; false if there is none.
+pub(super) fn append(traffic: &Core, var: ClientVar, out: &mut Vec<u8>) -> bool {
+    let client = &*traffic.client;
+    let told = || client.proxied.as_ref();
+    match var {
+        ClientVar::ClientAddr => address(out, traffic.client_source().map(|(ip, _)| ip), traffic),
+        ClientVar::ClientAddrBinary => match traffic.client_source() {
+            Some((IpAddr::V4(ip), _)) => text_of(out, &ip.octets()),
+            Some((IpAddr::V6(ip), _)) => text_of(out, &ip.octets()),
+            None => text_of(out, b"unix:"),
+        },
+        // An address from a header has no port: nginx shows nothing then.
+        ClientVar::ClientPort => {
+            let port = traffic.client_source().map(|(_, port)| u64::from(port));
+            number(out, port.filter(|&port| port > 0)) || port.is_some()
+        }
+        ClientVar::PeerAddr => address(out, client.source().map(|(ip, _)| ip), traffic),
+        ClientVar::PeerPort => number(out, client.source().map(|(_, port)| u64::from(port))),
+        ClientVar::ProxyProtocolAddr => told().is_some_and(|told| display(out, told.source.ip())),
+        ClientVar::ProxyProtocolPort => number(out, told().map(|told| u64::from(told.source.port()))),
+        ClientVar::ProxyProtocolServerAddr => told().is_some_and(|told| display(out, told.destination.ip())),
+        ClientVar::ProxyProtocolServerPort => {
+            number(out, told().map(|told| u64::from(told.destination.port())))
+        }
+        ClientVar::ServerAddr => address(out, client.destination().map(|(ip, _)| ip), traffic),
+        ClientVar::ServerPort => number(out, client.destination().map(|(_, port)| u64::from(port))),
+        ClientVar::ConnectionSerial => number(out, Some(client.serial)),
+        ClientVar::ConnectionRequests => number(out, Some(client.requests.get())),
+        ClientVar::ConnectionTime => seconds(out, traffic.now().saturating_duration_since(client.accepted)),
+        ClientVar::AcceptDate => {
+            traffic.worker.haproxy_date(client.accepted_unix(), out);
+            true
+        }
+        ClientVar::Scheme => text_of(out, if client.tls.is_some() { b"https" } else { b"http" }),
+        ClientVar::HttpsOn => text_of(out, if client.tls.is_some() { b"on" } else { b"" }),
+    }
+}
+
+/// An address; connections through unix sockets show `unix:` as nginx does.
+pub(super) fn address(out: &mut Vec<u8>, ip: Option<IpAddr>, traffic: &Core) -> bool {
+    match ip {
+        Some(ip) => display(out, ip),
+        None if traffic.client.peer.inet().is_none() => extend(out, Some(b"unix:")),
+        None => false,
+    }
+}

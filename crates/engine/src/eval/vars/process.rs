@@ -1,0 +1,28 @@
+//! Variables about the time and the process.
+
+use std::io::Write as _;
+
+use weir_expr::ProcessVar;
+
+use super::write::{number, text_of};
+use crate::exchange::Core;
+
+/// The nginx whose language is read; `$nginx_version`.
+pub const NGINX_LANGUAGE: &str = "1.31.0";
+
+/// Appends the value of a variable about the time or the process.
+pub(super) fn append(traffic: &Core, var: ProcessVar, out: &mut Vec<u8>) -> bool {
+    let worker = &traffic.worker;
+    match var {
+        ProcessVar::TimeLocal => worker.time_local(out),
+        ProcessVar::TimeIso8601 => worker.time_iso8601(out),
+        ProcessVar::TimeSeconds => {
+            let now = weir_rt::unix_now();
+            let _ = write!(out, "{}.{:03}", now.as_secs(), now.subsec_millis());
+        }
+        ProcessVar::Hostname => return text_of(out, worker.hostname().as_bytes()),
+        ProcessVar::Pid => return number(out, Some(u64::from(std::process::id()))),
+        ProcessVar::NginxVersion => out.extend_from_slice(NGINX_LANGUAGE.as_bytes()),
+    }
+    true
+}

@@ -1,0 +1,61 @@
+//! Variables about the response to a request.
+
+use std::io::Write as _;
+
+use weir_expr::ResponseVar;
+use weir_http::HeaderId;
+
+use super::request::nth_value;
+use super::write::{extend, number};
+use crate::exchange::Exchange;
+use crate::exchange::fields::FieldName;
+
+/// Appends the value of a variable about the response; false if there is none.
+pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8>) -> bool {
+    let response = &exchange.response;
+    let kept = |slot: &u16| exchange.captured.response.get(usize::from(*slot)).and_then(Option::as_deref);
+    match var {
+        ResponseVar::Status => status(exchange, b"000", out),
+        ResponseVar::StatusCode => status(exchange, b"-1", out),
+        ResponseVar::BodyBytesSent => number(out, Some(response.body_bytes_sent)),
+        ResponseVar::SentHeader(name) => response.fields.join(FieldName::new(name.as_bytes()), b", ", out),
+        ResponseVar::SentTrailer(name) | ResponseVar::UpstreamTrailer(name) => {
+            response.upstream_trailers.join(FieldName::new(name.as_bytes()), b", ", out)
+        }
+        ResponseVar::ResponseHeaderNth(name, nth) => {
+            extend(out, nth_value(response.fields.all(FieldName::new(name.as_bytes())), *nth))
+        }
+        ResponseVar::GzipRatio => match response.uncompressed {
+            Some(plain) if response.body_bytes_sent > 0 => {
+                write!(out, "{:.2}", plain as f64 / response.body_bytes_sent as f64).is_ok()
+            }
+            _ => false,
+        },
+        ResponseVar::UpstreamHeader(name) => {
+            response.upstream_fields.join(FieldName::new(name.as_bytes()), b", ", out)
+        }
+        ResponseVar::UpstreamCookie(name) => extend(out, upstream_cookie(exchange, name.as_bytes())),
+        // There is no cache.
+        ResponseVar::UpstreamCacheStatus => false,
+        ResponseVar::CapturedResponseHeader(slot) => extend(out, kept(slot)),
+    }
+}
+
+/// The status, in three digits. In an error page it is the one that led there.
+fn status(exchange: &Exchange, none: &[u8], out: &mut Vec<u8>) -> bool {
+    match exchange.response.status {
+        0 => match exchange.status_override {
+            None | Some(0) => extend(out, Some(none)),
+            Some(status) => write!(out, "{status:03}").is_ok(),
+        },
+        status => write!(out, "{status:03}").is_ok(),
+    }
+}
+
+fn upstream_cookie<'a>(exchange: &'a Exchange, name: &[u8]) -> Option<&'a [u8]> {
+    exchange.response.upstream_fields.all(HeaderId::SetCookie).find_map(|line| {
+        let pair = line.split(|&b| b == b';').next()?.trim_ascii();
+        let at = pair.iter().position(|&b| b == b'=')?;
+        pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
+    })
+}

@@ -1,0 +1,60 @@
+//! Variables about the pool, and about the endpoints that were tried.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use weir_expr::UpstreamVar;
+
+use super::write::{extend, number, seconds};
+use crate::exchange::{Attempt, Core, Traffic};
+
+/// Appends the value of a variable about endpoints; false if there is none.
+pub(super) fn append(traffic: &impl Traffic, var: UpstreamVar<'_>, out: &mut Vec<u8>) -> bool {
+    let each = |out: &mut Vec<u8>, one: fn(&Attempt, &mut Vec<u8>)| attempts(traffic, out, one);
+    match var {
+        UpstreamVar::PoolName => extend(out, traffic.pool_name().map(str::as_bytes)),
+        UpstreamVar::EndpointName => {
+            extend(out, traffic.attempts.last().map(|attempt| attempt.endpoint.as_bytes()))
+        }
+        UpstreamVar::PoolCount(name, count) => number(out, Some(traffic.named_pool_count(name, *count))),
+        UpstreamVar::UpstreamAddr => {
+            each(out, |attempt, out| out.extend_from_slice(attempt.address.as_bytes()))
+        }
+        UpstreamVar::UpstreamStatus => each(out, |attempt, out| match attempt.status {
+            0 => out.push(b'-'),
+            status => drop(write!(out, "{status}")),
+        }),
+        UpstreamVar::UpstreamConnectTime => each(out, |attempt, out| optional_seconds(out, attempt.connect)),
+        UpstreamVar::UpstreamHeaderTime | UpstreamVar::UpstreamFirstByteTime => {
+            each(out, |attempt, out| optional_seconds(out, attempt.header))
+        }
+        UpstreamVar::UpstreamResponseTime | UpstreamVar::UpstreamSessionTime => {
+            each(out, |attempt, out| optional_seconds(out, attempt.response))
+        }
+        UpstreamVar::UpstreamResponseLength => {
+            each(out, |attempt, out| _ = number(out, Some(attempt.length)))
+        }
+        UpstreamVar::UpstreamBytesSent => each(out, |attempt, out| _ = number(out, Some(attempt.sent))),
+        UpstreamVar::UpstreamBytesReceived => {
+            each(out, |attempt, out| _ = number(out, Some(attempt.received)))
+        }
+    }
+}
+
+/// One value an attempt: `, ` between attempts, ` : ` where an internal redirect lies between.
+fn attempts(traffic: &Core, out: &mut Vec<u8>, one: fn(&Attempt, &mut Vec<u8>)) -> bool {
+    for (at, attempt) in traffic.attempts.iter().enumerate() {
+        if at > 0 {
+            out.extend_from_slice(if attempt.new_group { b" : " } else { b", " });
+        }
+        one(attempt, out);
+    }
+    !traffic.attempts.is_empty()
+}
+
+fn optional_seconds(out: &mut Vec<u8>, time: Option<Duration>) {
+    match time {
+        Some(time) => _ = seconds(out, time),
+        None => out.push(b'-'),
+    }
+}

@@ -1,0 +1,42 @@
+//! Values as bytes.
+//!
+//! Owns: the forms of values, and which of them count as one: each function says so.
+//! Driven by: the families of variables.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+/// Appends a value, if there is one.
+pub(super) fn extend(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
+    value.inspect(|value| out.extend_from_slice(value)).is_some()
+}
+
+/// Appends a value that is shown as one only where it is not empty.
+pub(super) fn text_of(out: &mut Vec<u8>, value: &[u8]) -> bool {
+    out.extend_from_slice(value);
+    !value.is_empty()
+}
+
+/// Appends a number, if there is one.
+pub(super) fn number(out: &mut Vec<u8>, value: Option<u64>) -> bool {
+    let Some(value) = value else { return false };
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    true
+}
+
+/// Appends what something looks like.
+pub(super) fn display(out: &mut Vec<u8>, value: impl std::fmt::Display) -> bool {
+    write!(out, "{value}").is_ok()
+}
+
+/// Seconds with three decimals.
+pub(super) fn seconds(out: &mut Vec<u8>, time: Duration) -> bool {
+    let mut buffer = itoa::Buffer::new();
+    out.extend_from_slice(buffer.format(time.as_secs()).as_bytes());
+    let millis = time.subsec_millis();
+    out.push(b'.');
+    for digit in [millis / 100, millis / 10 % 10, millis % 10] {
+        out.push(b'0' + digit as u8);
+    }
+    true
+}

@@ -1,0 +1,156 @@
+//! What a request and a session of a TCP service have in common.
+//!
+//! Owns: the client, the plan that holds, what variables keep, attempts, times, the ending.
+//! Never: knows a protocol; [`super::Exchange`] and [`super::Session`] add theirs.
+//! Driven by: whatever serves traffic without asking of which kind it is: attempts, limits, logs.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use weir_plan::PoolIx;
+
+use super::captures::Captured;
+use super::client::Client;
+use super::ending::Ending;
+use super::response::Attempt;
+use super::slots::Slots;
+use crate::worker::{Installed, Worker};
+
+/// What a request and a session have in common.
+pub(crate) struct Core {
+    /// The worker it lives on.
+    pub(crate) worker: Rc<Worker>,
+    /// The plan it began with; it keeps it to its end, or until it becomes a tunnel or its answer
+    /// lasts (see `residue`).
+    pub(crate) installed: Rc<Installed>,
+    /// The client's connection.
+    pub(crate) client: Rc<Client>,
+    /// The client's address after real-IP rules, if they changed it.
+    pub(crate) real_client: Option<(IpAddr, u16)>,
+    /// Groups of the last pattern that matched.
+    pub(crate) captures: Captured,
+    /// Values of user variables.
+    pub(crate) slots: Slots,
+    /// One record an attempt, in order.
+    pub(crate) attempts: Vec<Attempt>,
+    /// The first byte of a request, or the beginning of a session, by both clocks.
+    pub(crate) started: Instant,
+    /// See `started`.
+    pub(crate) started_unix: Duration,
+    /// Durations of phases.
+    pub(crate) times: Times,
+    /// How it ended.
+    pub(crate) ending: Ending,
+    /// The pool of the last attempt.
+    pub(crate) pool: Option<PoolIx>,
+    /// Outcome word of limits of concurrency.
+    pub(crate) limit_conn_status: Option<&'static str>,
+    /// Guards of concurrency limits, held to the end.
+    pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
+    id: Cell<Option<u128>>,
+}
+
+/// Durations of phases.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Times {
+    /// Idle on the connection before the first byte.
+    pub(crate) idle: Duration,
+    /// First byte to end of head.
+    pub(crate) head: Option<Duration>,
+    /// In queues.
+    pub(crate) queued: Option<Duration>,
+    /// Its place in the queue when it came, from 1; 0: it did not have to wait.
+    pub(crate) queue_position: u32,
+    /// It waited for one endpoint, not for any.
+    pub(crate) queued_for_one: bool,
+}
+
+impl Core {
+    /// Nothing has happened yet.
+    pub(crate) fn new(worker: Rc<Worker>, installed: Rc<Installed>, client: Rc<Client>) -> Self {
+        Self {
+            started: worker.now(),
+            started_unix: weir_rt::unix_now(),
+            worker,
+            installed,
+            client,
+            real_client: None,
+            captures: Captured::default(),
+            slots: Slots::default(),
+            attempts: Vec::new(),
+            times: Times::default(),
+            ending: Ending::Normal,
+            pool: None,
+            limit_conn_status: None,
+            guards: Vec::new(),
+            id: Cell::new(None),
+        }
+    }
+
+    /// Begins anew on memory that was used before. Each field is named here, so that none can be forgotten: what is left
+    /// of one client's request would be seen by the next.
+    pub(super) fn restart(&mut self, new_installed: Rc<Installed>, new_client: Rc<Client>) {
+        let Self {
+            worker,
+            installed,
+            client,
+            real_client,
+            captures,
+            slots,
+            attempts,
+            started,
+            started_unix,
+            times,
+            ending,
+            pool,
+            limit_conn_status,
+            guards,
+            id,
+        } = self;
+        *installed = new_installed;
+        *client = new_client;
+        *real_client = None;
+        captures.clear();
+        slots.clear();
+        attempts.clear();
+        *started = worker.now();
+        *started_unix = weir_rt::unix_now();
+        *times = Times::default();
+        *ending = Ending::Normal;
+        *pool = None;
+        *limit_conn_status = None;
+        guards.clear();
+        id.set(None);
+    }
+
+    /// The time of this wake-up.
+    pub(crate) fn now(&self) -> Instant {
+        self.worker.now()
+    }
+
+    /// Time since it started.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.now().saturating_duration_since(self.started)
+    }
+
+    /// The client's address and port, after PROXY header and real-IP rules. `None` on unix sockets.
+    pub(crate) fn client_source(&self) -> Option<(IpAddr, u16)> {
+        self.real_client.or_else(|| self.client.source())
+    }
+
+    /// A random number that names it.
+    pub(crate) fn id(&self) -> u128 {
+        self.id.get().unwrap_or_else(|| {
+            let id = u128::from(self.worker.random()) << 64 | u128::from(self.worker.random());
+            self.id.set(Some(id));
+            id
+        })
+    }
+
+    /// Takes the name of another.
+    pub(super) fn share_id(&self, other: &Self) {
+        self.id.set(Some(other.id()));
+    }
+}
