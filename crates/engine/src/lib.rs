@@ -30,14 +30,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use weir_control::ListenerId;
 use weir_control::snapshot::Snapshot;
-use weir_plan::Plan;
+use weir_control::{ListenerId, PoolId};
+use weir_plan::{EndpointSet, Plan};
 pub use weir_rt::IoChoice;
 
-use entry::accept::SocketKey;
-use entry::run::{Handle, Order};
+use entry::run::Handle;
 use upstream::health;
+use worker::command::{Command, Crew, SocketKey};
 use worker::prepared::Prepared;
 use worker::shared::Shared;
 use worker::{count, memory, shared, snapshot};
@@ -60,13 +60,13 @@ pub struct Socket {
 /// The data plane.
 pub struct Engine {
     shared: Arc<Shared>,
+    crew: Arc<Crew>,
     prepared: Arc<Prepared>,
     active: Vec<Handle>,
     /// Workers that serve what they have and accept nothing. They are the first to be asked when more are wanted, and
     /// end with the engine only: one that ended by itself could not be told from one that is wanted again.
     resting: Vec<Handle>,
     sockets: HashMap<SocketKey, (Arc<OwnedFd>, usize)>,
-    health: health::Checks,
 }
 
 impl Engine {
@@ -84,18 +84,13 @@ impl Engine {
         shared.set_limits(&plan);
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
-        let health = health::Checks::start(&shared, &prepared)?;
+        let crew = Arc::new(Crew::default());
+        health::follow(&shared, &crew, &prepared)?;
         let telling = shared.clone();
         weir_rt::weigh_sendfile(move |weighed| telling.tell_weighed(weighed));
         memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
-        let mut engine = Self {
-            shared,
-            prepared,
-            active: Vec::new(),
-            resting: Vec::new(),
-            sockets: HashMap::new(),
-            health,
-        };
+        let mut engine =
+            Self { shared, crew, prepared, active: Vec::new(), resting: Vec::new(), sockets: HashMap::new() };
         engine.resize(workers.max(1))?;
         engine.install(sockets)?;
         Ok(engine)
@@ -115,10 +110,10 @@ impl Engine {
         self.shared.note_plan(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
         self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
-        self.health.follow(&self.shared, &self.prepared)?;
+        health::follow(&self.shared, &self.crew, &self.prepared)?;
         self.resize(workers.max(1))?;
         self.install(sockets)?;
-        count::forget_unknown(&self.shared, &self.prepared.plan);
+        count::forget_unknown(&self.shared, &self.prepared);
         Ok(())
     }
 
@@ -130,7 +125,7 @@ impl Engine {
     /// Writes to these log files from now on; without any, files are opened by path again.
     pub fn reopen_logs(&self, files: LogFiles) {
         for worker in self.active.iter().chain(&self.resting) {
-            let _ = worker.orders.send(Order::ReopenLogs);
+            let _ = worker.commands.send(Command::ReopenLogs);
         }
         self.shared.logs.reopen(files);
     }
@@ -140,7 +135,7 @@ impl Engine {
     pub fn drain(&mut self, deadline: Option<Duration>) -> bool {
         self.shared.stopping.store(true, Ordering::Relaxed);
         for worker in self.active.iter().chain(&self.resting) {
-            let _ = worker.orders.send(Order::Drain);
+            let _ = worker.commands.send(Command::Drain);
         }
         self.sockets.clear();
         let end = deadline.map(|time| Instant::now() + time);
@@ -160,7 +155,7 @@ impl Engine {
     pub fn stop(&mut self) {
         let workers: Vec<Handle> = self.active.drain(..).chain(self.resting.drain(..)).collect();
         for worker in &workers {
-            let _ = worker.orders.send(Order::Stop);
+            let _ = worker.commands.send(Command::Stop);
         }
         for worker in workers {
             let _ = worker.thread.join();
@@ -172,13 +167,22 @@ impl Engine {
 
     /// A handle that ends the workers from another thread while this one drains.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
-        let orders: Vec<_> =
-            self.active.iter().chain(&self.resting).map(|worker| worker.orders.clone()).collect();
+        let commands: Vec<_> =
+            self.active.iter().chain(&self.resting).map(|worker| worker.commands.clone()).collect();
         move || {
-            for worker in &orders {
-                let _ = worker.send(Order::Stop);
+            for worker in &commands {
+                let _ = worker.send(Command::Stop);
             }
         }
+    }
+
+    /// Replaces the endpoints of a pool under live traffic, until the next plan: what stays under the same keys keeps its
+    /// counts, health and connections; requests that have begun at an endpoint that leaves end there. False: the plan has
+    /// no such pool.
+    pub fn replace_endpoints(&self, pool: PoolId, set: Arc<EndpointSet>) -> bool {
+        let Some(&ix) = self.prepared.plan.pools_by_id.get(&pool) else { return false };
+        self.crew.replace_endpoints(&self.shared, &self.prepared, ix, set);
+        true
     }
 
     /// Figures of the whole process.
@@ -189,21 +193,21 @@ impl Engine {
     /// Panics in the next request of the first worker: for tests of what a panic costs.
     pub fn inject_panic(&self) {
         if let Some(worker) = self.active.first() {
-            let _ = worker.orders.send(Order::InjectPanic);
+            let _ = worker.commands.send(Command::InjectPanic);
         }
     }
 
     /// Panics as the first worker accepts its next connection: for tests of a listener that goes on.
     pub fn inject_accept_panic(&self) {
         if let Some(worker) = self.active.first() {
-            let _ = worker.orders.send(Order::InjectAcceptPanic);
+            let _ = worker.commands.send(Command::InjectAcceptPanic);
         }
     }
 
     /// Ends the first worker by a panic outside of its connections: for tests of how it comes back.
     pub fn inject_death(&self) {
         if let Some(worker) = self.active.first() {
-            let _ = worker.orders.send(Order::InjectDeath);
+            let _ = worker.commands.send(Command::InjectDeath);
         }
     }
 
@@ -224,8 +228,14 @@ impl Engine {
             let worker = match self.resting.pop() {
                 Some(worker) => worker,
                 None => {
-                    entry::run::start(self.active.len() as u16, self.shared.clone(), self.prepared.clone())
-                        .map_err(|error| format!("cannot start a worker: {error}"))?
+                    let worker = entry::run::start(
+                        self.active.len() as u16,
+                        self.shared.clone(),
+                        self.prepared.clone(),
+                    )
+                    .map_err(|error| format!("cannot start a worker: {error}"))?;
+                    self.crew.join(worker.commands.clone());
+                    worker
                 }
             };
             self.active.push(worker);
@@ -256,17 +266,17 @@ impl Engine {
                     .map_err(|error| format!("cannot hand a socket to a worker: {error}"))?;
                 opened.push((*key, fd));
             }
-            let order = Order::Install {
+            let command = Command::Install {
                 prepared: self.prepared.clone(),
                 opened,
                 held,
                 closing: closing.clone(),
                 done: done.clone(),
             };
-            waiting += usize::from(worker.orders.send(order).is_ok());
+            waiting += usize::from(worker.commands.send(command).is_ok());
         }
         for worker in &self.resting {
-            let _ = worker.orders.send(Order::Rest);
+            let _ = worker.commands.send(Command::Rest);
         }
         drop(done);
         for _ in 0..waiting {

@@ -37,9 +37,11 @@ impl<'m> Cx<'m> {
         plan::Pool {
             id,
             name: pool.name.as_str().into(),
-            config: Arc::new(PoolConfig::new(balance, Self::pool_options(pool), configs)),
+            set: Arc::new(plan::EndpointSet {
+                config: Arc::new(PoolConfig::new(balance, Self::pool_options(pool), configs)),
+                endpoints,
+            }),
             key,
-            endpoints,
             keepalive: pool.keepalive.clone(),
             queue: pool.queue,
             sticky: pool.sticky.as_ref().map(sticky),

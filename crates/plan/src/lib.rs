@@ -21,6 +21,7 @@
 
 mod access;
 mod action;
+mod endpoints;
 mod features;
 mod files;
 mod head;
@@ -47,6 +48,7 @@ mod words;
 
 pub use access::*;
 pub use action::*;
+pub use endpoints::*;
 pub use features::*;
 pub use files::*;
 pub use head::*;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_control::{EndpointKey, PoolId};
-use weir_expr::settings::{ProxyProtocol, Unavailable};
+use weir_control::PoolId;
+use weir_expr::settings::Unavailable;
 use weir_policy::pool::PoolConfig;
 
-use crate::{Address, HeaderName, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
+use crate::{
+    EndpointSet, HeaderName, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse,
+};
 
 /// Endpoints that serve the same thing.
 #[derive(Clone, Debug, Serialize)]
@@ -18,13 +20,11 @@ pub struct Pool {
     pub id: PoolId,
     /// For people and metrics.
     pub name: Box<str>,
-    /// Method, weights, limits of failures; what `policy` chooses by. Its endpoints are `endpoints`, in order.
-    #[serde(serialize_with = "show_config")]
-    pub config: Arc<PoolConfig>,
+    /// Its endpoints as they were written. Those that there are now the engine keeps beside the plan.
+    #[serde(flatten)]
+    pub set: Arc<EndpointSet>,
     /// What the method hashes.
     pub key: BalanceKey,
-    /// In the order of `config`. A name with several addresses became several.
-    pub endpoints: Vec<Endpoint>,
     /// Idle connections to endpoints.
     pub keepalive: UpstreamKeepalive,
     /// Requests wait here when all endpoints are full.
@@ -50,31 +50,6 @@ pub enum BalanceKey {
     Text(Template),
     /// A computed text; where it is empty endpoints take turns.
     TextOrTurns(Template),
-}
-
-/// One endpoint.
-#[derive(Clone, Debug, Serialize)]
-pub struct Endpoint {
-    /// Stable key, from the pool's name, the endpoint's name and (where the name became several) the address.
-    pub key: EndpointKey,
-    /// For people, metrics and HAProxy's `%s`: as written.
-    pub name: Box<str>,
-    /// Where it is; `None`: its name did not resolve, and it is down until it does.
-    pub address: Option<Address>,
-    /// The name it came from, if it was a name.
-    pub host: Option<HostPort>,
-    /// The name is looked up again while running.
-    pub resolve: bool,
-    /// Exchanges that may wait for this endpoint.
-    pub max_queue: Option<u32>,
-    /// TLS to this endpoint.
-    pub tls: Option<UpstreamTlsUse>,
-    /// PROXY header sent first.
-    pub send_proxy: Option<ProxyProtocol>,
-    /// Active checks.
-    pub check: Option<Arc<HealthCheck>>,
-    /// Value of the sticky cookie.
-    pub cookie: Option<Box<str>>,
 }
 
 /// A host name and a port.
@@ -200,7 +175,10 @@ pub struct Resolver {
     pub ipv6: bool,
 }
 
-fn show_config<S: serde::Serializer>(config: &Arc<PoolConfig>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn show_config<S: serde::Serializer>(
+    config: &Arc<PoolConfig>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let endpoints: Vec<String> = config
         .endpoints()
         .iter()

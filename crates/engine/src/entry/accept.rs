@@ -12,11 +12,11 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use weir_control::ListenerId;
 use weir_plan::Service;
 use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
 use crate::exchange::Client;
+use crate::worker::command::SocketKey;
 use crate::worker::door::Held;
 use crate::worker::lasting;
 use crate::worker::race::{Either, Signal, race};
@@ -27,15 +27,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Least time between two lines of the log about it.
 const QUIET: Duration = Duration::from_secs(10);
-
-/// Names one listening socket: its listener, and which of the process's sockets it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SocketKey {
-    /// The listener.
-    pub(crate) listener: ListenerId,
-    /// Unique in the process.
-    pub(crate) id: u64,
-}
 
 /// One listening socket being accepted from.
 pub(crate) struct AcceptLoop {

@@ -1,8 +1,8 @@
-//! One worker's life: a thread, its runtime, the orders that it carries out.
+//! One worker's life: a thread, its runtime, the commands that it carries out.
 //!
 //! Owns: the accept loops of a worker; beginning anew after a death.
 //! Never: serves; connections do, each in a task of its own.
-//! Driven by: [`crate::Engine`], through orders in a mailbox.
+//! Driven by: [`crate::Engine`], by commands in a mailbox.
 //! Why: who starts things stands on top of what they are made of, so that what connections share knows none of them.
 
 use std::cell::RefCell;
@@ -16,47 +16,17 @@ use std::time::Duration;
 
 use weir_rt::{Receiver, Sender};
 
-use super::accept::{AcceptLoop, SocketKey};
+use super::accept::AcceptLoop;
 use crate::worker::Worker;
+use crate::worker::command::{Command, SocketKey};
 use crate::worker::lasting;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::{Either, race};
 use crate::worker::shared::{Shared, panic_message};
 
-/// An order to a worker.
-pub(crate) enum Order {
-    /// Run this plan with these sockets, from the next request of each connection on.
-    Install {
-        /// The plan with what was made for it.
-        prepared: Arc<Prepared>,
-        /// Sockets that were not this worker's before.
-        opened: Vec<(SocketKey, OwnedFd)>,
-        /// All sockets that are this worker's now; others are given up.
-        held: Vec<SocketKey>,
-        /// Of those given up, the ones that close for good: accepted from until empty.
-        closing: Vec<SocketKey>,
-        /// Told when it is done.
-        done: std::sync::mpsc::Sender<()>,
-    },
-    /// Open log files anew.
-    ReopenLogs,
-    /// Keep what is there until it ends by itself, and wait to be wanted again. Sockets were given to others before.
-    Rest,
-    /// Accept nothing more and end when all connections have ended.
-    Drain,
-    /// Cut everything and end.
-    Stop,
-    /// Panic in the next request: a test's order.
-    InjectPanic,
-    /// Panic as the next connection is accepted: a test's order.
-    InjectAcceptPanic,
-    /// Panic outside of all requests, which ends the worker: a test's order.
-    InjectDeath,
-}
-
 /// A worker's handle for the engine.
 pub(crate) struct Handle {
-    pub(crate) orders: Sender<Order>,
+    pub(crate) commands: Sender<Command>,
     pub(crate) thread: std::thread::JoinHandle<()>,
 }
 
@@ -93,7 +63,7 @@ const AFTER_DEATH: Duration = Duration::from_millis(100);
 /// Starts a worker's thread. It runs until it is told to drain or stop. A worker that dies by a panic outside of all
 /// connections loses its own, and goes on at once with a new runtime on the same sockets.
 pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> std::io::Result<Handle> {
-    let (orders, mut receiver) = weir_rt::mailbox();
+    let (commands, mut receiver) = weir_rt::mailbox();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let builder = std::thread::Builder::new().name(format!("weir-{id}"));
     let thread = builder.spawn(move || {
@@ -123,7 +93,7 @@ pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> st
         }
     })?;
     match is_ready.recv() {
-        Ok(Ok(())) => Ok(Handle { orders, thread }),
+        Ok(Ok(())) => Ok(Handle { commands, thread }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(std::io::Error::other("a worker thread ended before it began")),
     }
@@ -174,7 +144,7 @@ impl Runner {
     }
 }
 
-async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Receiver<Order>) {
+async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Receiver<Command>) {
     let worker = Rc::new(Worker::new(id, shared, given.prepared.clone()));
     let runner = Runner { worker: worker.clone(), loops: RefCell::default() };
     let flushes = worker.clone();
@@ -193,16 +163,16 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Rece
             if worker.connection_count() == 0 {
                 break;
             }
-            match race(orders.recv(), worker.ended.next()).await {
+            match race(commands.recv(), worker.ended.next()).await {
                 Either::Left(order) => order,
                 Either::Right(()) => continue,
             }
         } else {
-            orders.recv().await
+            commands.recv().await
         };
         match order {
-            None | Some(Order::Stop) => break,
-            Some(Order::Install { prepared, opened, held, closing, done }) => {
+            None | Some(Command::Stop) => break,
+            Some(Command::Install { prepared, opened, held, closing, done }) => {
                 given.prepared = prepared.clone();
                 (given.resting, given.draining) = (false, false);
                 given.change_sockets(&opened, &held);
@@ -212,20 +182,24 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, orders: &mut Rece
                 runner.change_sockets(opened, &held, &closing).await;
                 let _ = done.send(());
             }
-            Some(Order::ReopenLogs) => worker.logs.flush(),
-            Some(Order::Rest) => {
+            Some(Command::Endpoints { pool, done }) => {
+                worker.take_up_endpoints(pool);
+                let _ = done.send(());
+            }
+            Some(Command::ReopenLogs) => worker.logs.flush(),
+            Some(Command::Rest) => {
                 given.resting = true;
                 worker.resting.set(true);
             }
-            Some(Order::Drain) => {
+            Some(Command::Drain) => {
                 given.draining = true;
                 given.sockets.clear();
                 runner.change_sockets(Vec::new(), &[], &runner.keys()).await;
                 worker.draining.set();
             }
-            Some(Order::InjectPanic) => worker.inject_panic(),
-            Some(Order::InjectAcceptPanic) => worker.inject_accept_panic(),
-            Some(Order::InjectDeath) => panic!("a test asked for this death"),
+            Some(Command::InjectPanic) => worker.inject_panic(),
+            Some(Command::InjectAcceptPanic) => worker.inject_accept_panic(),
+            Some(Command::InjectDeath) => panic!("a test asked for this death"),
         }
     }
     worker.logs.flush();

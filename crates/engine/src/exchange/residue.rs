@@ -49,11 +49,7 @@ fn reduce(exchange: &mut Core, of: PartOf) {
 
 fn cut(exchange: &Core, whole: &Installed, of: PartOf) -> Installed {
     let prepared = whole.prepared.of_part(&exchange.worker.shared, whole.plan.part(of), of.pool);
-    let chooser = of.pool.and_then(|pool| whole.pools.get(pool.at())).zip(prepared.pools.first());
-    let pools = chooser.map(|(chooser, shared)| {
-        let chooser = chooser.borrow();
-        chooser.reconfigured(chooser.config().clone(), shared.clone())
-    });
-    let pools = pools.into_iter().collect();
+    let pool = of.pool.and_then(|pool| whole.pools.get(pool.at()));
+    let pools = pool.map(|pool| pool.borrow().again()).into_iter().collect();
     Installed::of_part(Arc::new(prepared), pools)
 }

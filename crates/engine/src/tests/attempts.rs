@@ -1,6 +1,7 @@
 //! The loop of attempts, with a scripted protocol towards endpoints that only accept.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use weir_http::Method;
 use weir_plan::PoolIx;
@@ -11,11 +12,12 @@ use weir_wire::{ClientConnection, Conn};
 use super::{exchange, on_a_worker, plan, reach, sockets};
 use crate::exchange::{Ending, Exchange, Phase};
 use crate::upstream::{Answered, Attempts, Destination, Failed, Opened, Protocol, Stop, Unanswered};
+use crate::worker::Worker;
 use crate::worker::idle::Kept;
 use crate::worker::watch::{Ends, Watch};
 
 /// What an endpoint does with one request.
-enum Does {
+pub(super) enum Does {
     Answers(u16),
     Fails(Failure),
     /// Something that ends the exchange.
@@ -25,13 +27,13 @@ enum Does {
 }
 
 /// A protocol that follows a script, and tells which connections it was given.
-struct Script {
+pub(super) struct Script {
     does: VecDeque<Does>,
-    given: Vec<&'static str>,
+    pub(super) given: Vec<&'static str>,
 }
 
 impl Script {
-    fn new(does: impl IntoIterator<Item = Does>) -> Self {
+    pub(super) fn new(does: impl IntoIterator<Item = Does>) -> Self {
         Self { does: does.into_iter().collect(), given: Vec::new() }
     }
 }
@@ -72,7 +74,7 @@ impl Protocol for Script {
 }
 
 /// Runs the attempts of one exchange under a watch over `client`.
-async fn run(
+pub(super) async fn run(
     exchange: &mut Exchange,
     retry: &RetryPolicy,
     client: Option<Conn>,
@@ -85,7 +87,15 @@ async fn run(
     attempts.run(exchange, script, Destination::Pool(PoolIx(0))).await
 }
 
-fn tried(exchange: &Exchange) -> Vec<(&str, u16)> {
+/// The answer is through: its connection is kept, if it may be.
+pub(super) fn keep(worker: &Rc<Worker>, answered: Answered<Box<ClientConnection>>) {
+    let installed = worker.installed();
+    let bounds = answered.destination.keepalive(&installed);
+    let kept = (Kept { conn: answered.link, history: answered.history }, answered.counted.keeps());
+    worker.park(answered.picked.pool, &bounds, answered.key, kept);
+}
+
+pub(super) fn tried(exchange: &Exchange) -> Vec<(&str, u16)> {
     exchange.attempts.iter().map(|attempt| (&*attempt.endpoint, attempt.status)).collect()
 }
 
@@ -98,7 +108,7 @@ fn each_endpoint_is_tried_once_in_turn_and_the_last_answer_counts_whatever_it_is
         let mut script = Script::new([Does::Answers(503), Does::Answers(503)]);
         let answered = run(&mut exchange, &retry, None, &mut script).await.ok().unwrap();
         assert_eq!(tried(&exchange), [("a", 503), ("b", 503)]);
-        assert_eq!(answered.picked.key, worker.installed().plan.pools[0].endpoints[1].key);
+        assert_eq!(answered.picked.key, worker.installed().plan.pools[0].set.endpoints[1].key);
         assert_eq!(exchange.attempts[1].sent, 7);
         assert!(exchange.attempts[1].header.is_some());
         assert_eq!(exchange.ending, Ending::Normal);
@@ -127,10 +137,7 @@ fn a_stale_connection_is_no_attempt_and_the_next_is_new() {
         let mut script =
             Script::new([Does::Answers(200), Does::Fails(Failure::StaleConnection), Does::Answers(204)]);
         let answered = run(&mut first, &retry, None, &mut script).await.ok().unwrap();
-        let installed = worker.installed();
-        let bounds = answered.destination.keepalive(&installed);
-        let kept = (Kept { conn: answered.link, history: answered.history }, answered.counted.keeps());
-        worker.park(answered.picked.pool, &bounds, answered.key, kept);
+        keep(&worker, answered);
         let mut second = exchange(&worker, Method::Get);
         assert!(run(&mut second, &retry, None, &mut script).await.is_ok());
         assert_eq!(script.given, ["new", "kept", "new"]);

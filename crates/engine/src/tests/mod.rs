@@ -1,6 +1,7 @@
 //! The engine's logic at its seams, on a worker without a listener.
 
 mod attempts;
+mod endpoints;
 mod half;
 mod http1;
 mod session;
@@ -15,7 +16,9 @@ use weir_control::snapshot::Snapshot;
 use weir_control::{EndpointKey, ListenerId, PoolId};
 use weir_expr::settings::Exposition;
 use weir_http::Method;
-use weir_plan::{Address, BalanceKey, Endpoint, Plan, Pool, Reuse, StatsPage, UpstreamKeepalive};
+use weir_plan::{
+    Address, BalanceKey, Endpoint, EndpointSet, Plan, Pool, PoolIx, Reuse, StatsPage, UpstreamKeepalive,
+};
 use weir_policy::pool::{Balance, EndpointConfig, PoolConfig, PoolOptions};
 use weir_rt::{IoChoice, PeerAddr, Runtime};
 
@@ -55,12 +58,13 @@ fn on_a_worker(plan: Plan, test: impl AsyncFn(Rc<Worker>)) {
     }
 }
 
-/// A plan with one pool of these sockets, each named after its file.
-fn plan(sockets: &[&Path]) -> Plan {
-    let id = PoolId::from_name("pool");
+const POOL: PoolId = PoolId::from_name("pool");
+
+/// Endpoints at these sockets, each named after its file.
+fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     let endpoint = |path: &&Path| Endpoint {
-        key: EndpointKey::of(id, &name(path)),
+        key: EndpointKey::of(POOL, &name(path)),
         name: name(path).into(),
         address: Some(Address::Unix(path.to_path_buf())),
         host: None,
@@ -71,14 +75,21 @@ fn plan(sockets: &[&Path]) -> Plan {
         cookie: None,
         resolve: false,
     };
-    let configured = |path: &&Path| EndpointConfig::new(EndpointKey::of(id, &name(path)), &name(path));
+    let configured = |path: &&Path| EndpointConfig::new(EndpointKey::of(POOL, &name(path)), &name(path));
     let configured = sockets.iter().map(configured).collect();
-    let pool = Pool {
-        id,
-        name: "pool".into(),
+    Arc::new(EndpointSet {
         config: Arc::new(PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configured)),
-        key: BalanceKey::None,
         endpoints: sockets.iter().map(endpoint).collect(),
+    })
+}
+
+/// A plan with one pool of these sockets.
+fn plan(sockets: &[&Path]) -> Plan {
+    let pool = Pool {
+        id: POOL,
+        name: "pool".into(),
+        set: set(sockets),
+        key: BalanceKey::None,
         keepalive: UpstreamKeepalive {
             idle: 4,
             requests: None,
@@ -91,7 +102,7 @@ fn plan(sockets: &[&Path]) -> Plan {
         sticky: None,
         resolver: None,
     };
-    Plan { pools: vec![pool], ..Plan::default() }
+    Plan { pools: vec![pool], pools_by_id: [(POOL, PoolIx(0))].into_iter().collect(), ..Plan::default() }
 }
 
 /// Sockets that accept into their queues, and their folder.

@@ -314,7 +314,7 @@ impl Attempts<'_> {
         fresh: bool,
     ) -> Result<(Opened, IdleKey, History), Stop> {
         let reach = &self.reach;
-        let endpoint = picked.endpoint(self.installed);
+        let endpoint = picked.endpoint();
         let tls_use = self.tls_use(endpoint)?;
         let tls_name = match tls_use {
             Some(tls) => match &tls.name {
@@ -334,7 +334,7 @@ impl Attempts<'_> {
             return Err(Stop::Own(why.to_string()));
         }
         let key = IdleKey {
-            endpoint: picked.key,
+            endpoint: picked.link,
             tls: tls.map(|tls| TlsKey::new(tls.digest(), &tls_name)),
             local: local.as_ref().map_or(reach.spoken, |local| crate::eval::hash(local) | 1),
         };

@@ -2,7 +2,7 @@
 //!
 //! Owns: a side thread with its own runtime, one task an endpoint that is checked, the probes.
 //! Never: chooses endpoints: results are written to the pools' shared state, which workers read.
-//! Driven by: [`crate::Engine`], at each new plan.
+//! Driven by: [`crate::Engine`], at each new plan; `Crew::check_anew`, when endpoints were replaced.
 //! Why: `policy::health` decides what a result means; this is only the talking.
 
 use std::cell::RefCell;
@@ -19,12 +19,14 @@ use weir_http::{Framing, HeadRules, HeadWriter, Method, UnusualNames, Version};
 use weir_plan::{Address, Endpoint, Expect, HealthCheck, Pool, Probe, TcpStep};
 use weir_policy::Millis;
 use weir_policy::health::{Health, HealthConfig, Transition};
-use weir_policy::pool::{PoolShared, Standing};
+use weir_policy::pool::Standing;
 use weir_rt::{Buf, Receiver, Runtime, Sender, Timer};
 use weir_telemetry::Level;
 use weir_wire::{ClientConnection, Conn, SendFraming, Step};
 
 use crate::upstream::{ConnectFailure, ConnectSettings, open};
+use crate::worker::command::Crew;
+use crate::worker::endpoints::Live;
 use crate::worker::lasting;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::{Signal, race};
@@ -67,43 +69,21 @@ impl From<&str> for Failed {
     }
 }
 
-/// The checks of a plan.
-pub(crate) struct Checks {
-    orders: Option<Sender<Arc<Prepared>>>,
+/// Checks the endpoints of a plan, if any are to be. Those that stay keep their state.
+///
+/// # Errors
+/// No thread could be started.
+pub(crate) fn follow(shared: &Arc<Shared>, crew: &Crew, prepared: &Arc<Prepared>) -> Result<(), String> {
+    let checked = |pool: &Pool| pool.set.endpoints.iter().any(|endpoint| endpoint.check.is_some());
+    if crew.checks.get().is_none() && prepared.plan.pools.iter().any(checked) {
+        let _ = crew.checks.set(start_thread(shared.clone())?);
+    }
+    crew.check_anew(Some(prepared));
+    Ok(())
 }
 
-impl Checks {
-    /// Starts the checks of a plan, if it has any.
-    ///
-    /// # Errors
-    /// No thread could be started.
-    pub(crate) fn start(shared: &Arc<Shared>, prepared: &Arc<Prepared>) -> Result<Self, String> {
-        let mut checks = Self { orders: None };
-        checks.follow(shared, prepared)?;
-        Ok(checks)
-    }
-
-    /// Takes up another plan. Endpoints that stay keep their state.
-    ///
-    /// # Errors
-    /// As [`Checks::start`].
-    pub(crate) fn follow(&mut self, shared: &Arc<Shared>, prepared: &Arc<Prepared>) -> Result<(), String> {
-        let wanted = prepared.plan.pools.iter().any(|pool| pool.endpoints.iter().any(|e| e.check.is_some()));
-        if self.orders.is_none() {
-            if !wanted {
-                return Ok(());
-            }
-            self.orders = Some(start_thread(shared.clone())?);
-        }
-        if let Some(orders) = &self.orders {
-            let _ = orders.send(prepared.clone());
-        }
-        Ok(())
-    }
-}
-
-fn start_thread(shared: Arc<Shared>) -> Result<Sender<Arc<Prepared>>, String> {
-    let (orders, mut receiver) = weir_rt::mailbox::<Arc<Prepared>>();
+fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, String> {
+    let (orders, mut receiver) = weir_rt::mailbox();
     std::thread::Builder::new()
         .name("weir-health".into())
         .spawn(move || {
@@ -115,7 +95,7 @@ fn start_thread(shared: Arc<Shared>) -> Result<Sender<Arc<Prepared>>, String> {
                 let Ok(runtime) = Runtime::new(shared.runtime_config()) else {
                     return shared.log_process_error("health checks cannot run: no I/O driver");
                 };
-                runtime.block_on(follow(&shared, &mut receiver, &states, &mut current));
+                runtime.block_on(serve(&shared, &mut receiver, &states, &mut current));
             });
         })
         .map_err(|error| format!("cannot start the thread of health checks: {error}"))?;
@@ -123,30 +103,33 @@ fn start_thread(shared: Arc<Shared>) -> Result<Sender<Arc<Prepared>>, String> {
 }
 
 /// Checks the endpoints of the newest plan, until no newer one can come.
-async fn follow(
+async fn serve(
     shared: &Arc<Shared>,
-    orders: &mut Receiver<Arc<Prepared>>,
+    orders: &mut Receiver<Option<Arc<Prepared>>>,
     states: &States,
     current: &mut Option<Arc<Prepared>>,
 ) {
     let mut running = current.as_ref().map_or_else(Vec::new, |prepared| begin(shared, prepared, states));
-    while let Some(prepared) = orders.recv().await {
+    while let Some(order) = orders.recv().await {
+        if order.is_some() {
+            *current = order;
+        }
         running.drain(..).for_each(|stop| stop.set());
-        *current = Some(prepared.clone());
-        running = begin(shared, &prepared, states);
+        running = current.as_ref().map_or_else(Vec::new, |prepared| begin(shared, prepared, states));
     }
     running.drain(..).for_each(|stop| stop.set());
 }
 
 fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Vec<Rc<Signal>> {
     let mut running = Vec::new();
-    let endpoints = prepared.plan.pools.iter().flat_map(|pool| &pool.endpoints);
+    let pools: Vec<Live> = prepared.pools.iter().map(|pool| pool.now()).collect();
+    let endpoints = pools.iter().flat_map(|pool| &pool.set.endpoints);
     let checked: HashSet<EndpointKey> =
         endpoints.filter(|endpoint| endpoint.check.is_some()).map(|endpoint| endpoint.key).collect();
     shared.keep_checked(|key| checked.contains(&key));
     let mut known = std::mem::take(&mut *states.borrow_mut());
-    for (pool_at, pool) in prepared.plan.pools.iter().enumerate() {
-        for (at, endpoint) in pool.endpoints.iter().enumerate() {
+    for (pool, live) in prepared.plan.pools.iter().zip(pools) {
+        for (at, endpoint) in live.set.endpoints.iter().enumerate() {
             let Some(check) = &endpoint.check else { continue };
             let config = HealthConfig {
                 inter: check.interval,
@@ -157,33 +140,43 @@ fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Vec
             };
             let now = shared.millis(weir_rt::now());
             // Spread over an interval, so that endpoints are not all asked at once.
-            let spread = check.interval.mul_f64((at as f64 / pool.endpoints.len().max(1) as f64).min(1.0));
+            let count = live.set.endpoints.len().max(1);
+            let spread = check.interval.mul_f64((at as f64 / count as f64).min(1.0));
             let health = match known.remove(&endpoint.key) {
                 Some(old) => old.reconfigured(config),
                 None => Health::new(config, now, spread),
             };
             states.borrow_mut().insert(endpoint.key, health);
+            // What has no address is down already, and has nobody to be asked.
+            if endpoint.address.is_none() {
+                continue;
+            }
             let stop = Rc::new(Signal::default());
             running.push(stop.clone());
-            let (shared, prepared, states) = (shared.clone(), prepared.clone(), states.clone());
+            let watched =
+                Watched { prepared: prepared.clone(), pool: pool.name.clone(), live: live.clone(), at };
+            let (shared, states) = (shared.clone(), states.clone());
             weir_rt::spawn(async move {
                 let note = |payload: &_| shared.note_panic("checking an endpoint", payload);
-                lasting::task(note, || watch(&shared, &prepared, &states, (pool_at, at), &stop)).await;
+                lasting::task(note, || watch(&shared, &watched, &states, &stop)).await;
             });
         }
     }
     running
 }
 
-async fn watch(
-    shared: &Arc<Shared>,
-    prepared: &Prepared,
-    states: &States,
-    (pool_at, at): (usize, usize),
-    stop: &Signal,
-) {
-    let pool = &prepared.plan.pools[pool_at];
-    let endpoint = &pool.endpoints[at];
+/// An endpoint that is checked.
+struct Watched {
+    prepared: Arc<Prepared>,
+    /// Name of its pool.
+    pool: Box<str>,
+    live: Live,
+    at: usize,
+}
+
+async fn watch(shared: &Arc<Shared>, watched: &Watched, states: &States, stop: &Signal) {
+    let Watched { prepared, pool, live, at } = watched;
+    let endpoint = &live.set.endpoints[*at];
     let Some(check) = &endpoint.check else { return };
     loop {
         let due = states.borrow().get(&endpoint.key).map(Health::poll_timeout);
@@ -207,16 +200,15 @@ async fn watch(
             }
             None => return,
         };
-        let name = format!("{}/{}", pool.name, endpoint.name);
-        let state = &prepared.pools[pool_at];
+        let name = format!("{pool}/{}", endpoint.name);
         match (transition, result) {
             (Transition::WentUp, _) => {
-                prepared.pools[pool_at].set_health(at, true, now);
-                shared.logs.event(Level::Notice, &format!("Server {name} is UP. {}", census(pool, state)));
+                live.state.set_health(*at, true, now);
+                shared.logs.event(Level::Notice, &format!("Server {name} is UP. {}", census(live)));
             }
             (Transition::WentDown, Err(failed)) => {
-                prepared.pools[pool_at].set_health(at, false, now);
-                let line = format!("Server {name} is DOWN, reason: {}. {}", failed.why, census(pool, state));
+                live.state.set_health(*at, false, now);
+                let line = format!("Server {name} is DOWN, reason: {}. {}", failed.why, census(live));
                 shared.logs.event(Level::Alert, &line);
             }
             _ => {}
@@ -225,11 +217,11 @@ async fn watch(
 }
 
 /// How many endpoints are left, in HAProxy's words.
-fn census(pool: &Pool, state: &PoolShared) -> String {
+fn census(Live { set, state }: &Live) -> String {
     let up = |backup: bool| {
-        let endpoints = pool.config.endpoints().iter().enumerate();
+        let endpoints = set.config.endpoints().iter().enumerate();
         let of_tier = endpoints.filter(|(_, endpoint)| endpoint.backup == backup);
-        of_tier.filter(|(at, _)| state.standing(&pool.config, *at) == Standing::Up).count()
+        of_tier.filter(|(at, _)| state.standing(&set.config, *at) == Standing::Up).count()
     };
     format!("{} active and {} backup servers left.", up(false), up(true))
 }

@@ -10,19 +10,21 @@ use std::rc::Rc;
 use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Address, BalanceKey, Endpoint, Pool, PoolIx, UpstreamKeepalive};
 use weir_policy::Millis;
-use weir_policy::pool::{Choice, EndpointIndex, Key, Lease, Selection, Turnover};
+use weir_policy::pool::{Key, Lease, Selection, Turnover};
 use weir_policy::retry::{Facts, Failure, Retry, RetryPolicy};
 
 use super::target::{Destination, Named};
 use crate::exchange::{Attempt, Core, Ending, Exchange, Phase, Traffic};
 use crate::worker::Installed;
+use crate::worker::endpoints::{Member, Nobody};
 use crate::worker::race::{Either, race};
 
 /// An exchange's attempts.
 pub(crate) struct Picker {
     destination: Destination,
     selection: Selection,
-    lease: Option<Lease>,
+    /// The endpoint in use. It stays what it is, whatever becomes of the pool's endpoints meanwhile.
+    lease: Option<(Lease, Rc<Member>)>,
     policy: RetryPolicy,
     attempts: u32,
     named_at: usize,
@@ -36,12 +38,14 @@ pub(crate) struct Picked {
     pub(crate) pool: PoolId,
     /// Its key.
     pub(crate) key: EndpointKey,
+    /// Under what its connections are kept.
+    pub(crate) link: EndpointKey,
     /// Where it is.
     pub(crate) address: Address,
     /// It is the exchange's first.
     pub(crate) first: bool,
-    /// Its place in its pool, if it is one of the plan's.
-    pub(crate) place: Option<(PoolIx, usize)>,
+    /// Its pool and itself, if it is one of the plan's.
+    pub(crate) member: Option<(PoolIx, Rc<Member>)>,
 }
 
 /// No endpoint.
@@ -114,9 +118,10 @@ impl Picker {
         Ok(Picked {
             pool: named.pool_id(),
             key: named.endpoint_key(&address),
+            link: named.endpoint_key(&address),
             address,
             first: self.attempts == 1,
-            place: None,
+            member: None,
         })
     }
 
@@ -127,29 +132,28 @@ impl Picker {
         ix: PoolIx,
     ) -> Result<Picked, Refusal> {
         let pool = installed.plan.pool(ix);
-        let at = match (&self.lease, self.same) {
-            (Some(lease), true) => lease.index(),
+        let member = match (&self.lease, self.same) {
+            (Some((_, member)), true) => member.clone(),
             _ => {
                 self.lease = None;
-                let lease = self.choose(exchange, installed, ix, pool).await?;
-                let at = lease.index();
-                self.lease = Some(lease);
-                at
+                let (lease, member) = self.choose(exchange, installed, ix, pool).await?;
+                self.lease = Some((lease, member.clone()));
+                member
             }
         };
         self.same = false;
-        let endpoint = &pool.endpoints[at.0 as usize];
-        let Some(address) = &endpoint.address else {
+        let endpoint = member.endpoint();
+        let Some(address) = endpoint.address.clone() else {
             return Err(Refusal { status: 502, why: "the endpoint's name did not resolve" });
         };
-        let (shown, name) = installed.label(ix, at.0 as usize);
-        note(exchange, shown, name);
+        note(exchange, member.shown.clone(), member.name.clone());
         Ok(Picked {
             pool: pool.id,
             key: endpoint.key,
-            address: address.clone(),
+            link: member.link,
+            address,
             first: self.attempts == 1,
-            place: Some((ix, at.0 as usize)),
+            member: Some((ix, member)),
         })
     }
 
@@ -159,22 +163,19 @@ impl Picker {
         installed: &Installed,
         ix: PoolIx,
         pool: &Pool,
-    ) -> Result<Lease, Refusal> {
+    ) -> Result<(Lease, Rc<Member>), Refusal> {
+        let members = &installed.pools[ix.at()];
         if self.attempts == 1
             && pool.sticky.is_some()
             && let Some(exchange) = exchange.exchange_mut()
-            && let Some(at) = super::sticky::wanted(exchange, pool)
+            && let Some(wanted) = super::sticky::wanted(exchange, pool, members)
         {
             let now = exchange.worker.millis();
-            let taken = installed.pools[ix.at()].borrow_mut().take(
-                EndpointIndex(at as u32),
-                now,
-                &mut self.selection,
-            );
+            let taken = members.borrow_mut().take(wanted, now, &mut self.selection);
             exchange.persistence[0] = if taken.is_some() { b'V' } else { b'D' };
-            if let Some(lease) = taken {
+            if let Some(taken) = taken {
                 self.policy = self.policy.bound();
-                return Ok(lease);
+                return Ok(taken);
             }
         }
         let key_text = match &pool.key {
@@ -191,24 +192,20 @@ impl Picker {
             BalanceKey::Text(_) | BalanceKey::TextOrTurns(_) => Key::Bytes(&key_text),
         };
         let worker = exchange.worker.clone();
-        let choose = |selection: &mut Selection| {
-            installed.pools[ix.at()].borrow_mut().choose(worker.millis(), key, selection)
-        };
+        let choose = |selection: &mut Selection| members.borrow_mut().choose(worker.millis(), key, selection);
         match choose(&mut self.selection) {
-            Choice::Endpoint(lease) => Ok(lease),
-            Choice::NoneLive => Err(none_live(pool)),
-            Choice::AllBusy { wanted } => {
+            Ok(chosen) => Ok(chosen),
+            Err(Nobody::Live) => Err(none_live(pool)),
+            Err(Nobody::Free(mut wanted)) => {
                 let Some(queue) = &pool.queue else { return Err(none_live(pool)) };
                 let most = queue.max.map_or(0, |most| most as usize);
-                let shared = installed.prepared.pools[ix.at()].clone();
                 let began = exchange.worker.now();
-                let Some(mut place) = shared.join(wanted, most) else {
-                    return Err(Refusal { status: pool.unavailable.queue, why: "the queue is full" });
-                };
+                let full = || Refusal { status: pool.unavailable.queue, why: "the queue is full" };
+                let mut place = members.borrow().join(wanted, most).ok_or_else(full)?;
                 exchange.times.queue_position = place.position() as u32 + 1;
                 exchange.times.queued_for_one = wanted.is_some();
                 let deadline = began + queue.timeout;
-                let lease = loop {
+                let chosen = loop {
                     match race(&mut place, weir_rt::sleep_until(deadline)).await {
                         Either::Right(()) => {
                             exchange.ending = Ending::ServerTimeout(Phase::Queue);
@@ -221,25 +218,30 @@ impl Picker {
                         Either::Left(_) => {
                             self.selection.queued();
                             match choose(&mut self.selection) {
-                                Choice::Endpoint(lease) => {
+                                Ok(chosen) => {
                                     place.seated();
-                                    break lease;
+                                    break chosen;
                                 }
-                                Choice::NoneLive => return Err(none_live(pool)),
-                                Choice::AllBusy { .. } => place.again(),
+                                Err(Nobody::Live) => return Err(none_live(pool)),
+                                Err(Nobody::Free(now)) if now == wanted => place.again(),
+                                // The endpoint that it waited for left, or another took its keys.
+                                Err(Nobody::Free(now)) => {
+                                    wanted = now;
+                                    place = members.borrow().join(wanted, most).ok_or_else(full)?;
+                                }
                             }
                         }
                     }
                 };
                 exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(began));
-                Ok(lease)
+                Ok(chosen)
             }
         }
     }
 
     fn facts(&self, exchange: &impl Traffic, installed: &Installed, sent: bool, replayable: bool) -> Facts {
         let endpoints = match &self.destination {
-            Destination::Pool(pool) => installed.plan.pool(*pool).config.attempts(),
+            Destination::Pool(pool) => installed.pools[pool.at()].borrow().attempts(),
             Destination::Addresses(named) => named.addresses.len() as u32,
         };
         let request: Option<&Exchange> = exchange.exchange();
@@ -293,7 +295,7 @@ impl Picker {
                 self.attempts -= u32::from(retry == Retry::Fresh);
             }
             Retry::Next | Retry::No => {
-                if let Some(lease) = self.lease.take()
+                if let Some((lease, _)) = self.lease.take()
                     && failure.counts()
                     && lease.fail(now) == Turnover::Disabled
                 {
@@ -306,15 +308,14 @@ impl Picker {
 
     /// The endpoint answered as it should. Its slot is free again when the picker is dropped.
     pub(crate) fn succeeded(&mut self) -> Option<Lease> {
-        self.lease.take()
+        self.lease.take().map(|(lease, _)| lease)
     }
 }
 
 impl Picked {
     /// Its settings, if it is one of the plan's.
-    pub(crate) fn endpoint<'p>(&self, installed: &'p Installed) -> Option<&'p Endpoint> {
-        let (pool, at) = self.place?;
-        installed.plan.pool(pool).endpoints.get(at)
+    pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
+        self.member.as_ref().map(|(_, member)| member.endpoint())
     }
 }
 

@@ -3,6 +3,9 @@
 //! Owns: reading the cookie before a choice, making it after the answer.
 //! Driven by: `upstream::picker`, `action::proxy`.
 
+use std::cell::RefCell;
+
+use weir_control::EndpointKey;
 use weir_http::HeaderId;
 use weir_plan::{Endpoint, Pool, StickyMode};
 
@@ -10,10 +13,15 @@ use super::picker::Picked;
 use crate::eval::vars::cookie;
 use crate::exchange::Exchange;
 use crate::worker::Installed;
+use crate::worker::endpoints::WorkerPool;
 
 /// The endpoint that the client's cookie names. Endpoints do not see what is not theirs: of an inserted cookie that
 /// stays between the client and here, nothing; of their own cookie with a prefix, what they set.
-pub(crate) fn wanted(exchange: &mut Exchange, pool: &Pool) -> Option<usize> {
+pub(crate) fn wanted(
+    exchange: &mut Exchange,
+    pool: &Pool,
+    members: &RefCell<WorkerPool>,
+) -> Option<EndpointKey> {
     let sticky = pool.sticky.as_ref()?;
     let name = sticky.cookie.as_bytes();
     exchange.persistence = *b"NN";
@@ -25,7 +33,13 @@ pub(crate) fn wanted(exchange: &mut Exchange, pool: &Pool) -> Option<usize> {
     };
     let named =
         |endpoint: &Endpoint| endpoint.cookie.as_deref().is_some_and(|cookie| cookie.as_bytes() == own);
-    let found = pool.endpoints.iter().position(named);
+    let found = members
+        .borrow()
+        .members()
+        .iter()
+        .map(|member| member.endpoint())
+        .find(|one| named(one))
+        .map(|one| one.key);
     exchange.persistence[0] = if found.is_some() { b'V' } else { b'I' };
     match sticky.mode {
         StickyMode::Insert if sticky.indirect => change(exchange, name, |_| None),
@@ -59,10 +73,10 @@ fn change(exchange: &mut Exchange, name: &[u8], to: impl Fn(&[u8]) -> Option<Vec
 }
 
 /// Makes the cookie for the endpoint that answered.
-pub(crate) fn set(exchange: &mut Exchange, installed: &Installed, picked: &Picked, endpoint: &Endpoint) {
-    let Some((pool, _)) = picked.place else { return };
-    let pool = installed.plan.pool(pool);
-    let (Some(sticky), Some(value)) = (&pool.sticky, &endpoint.cookie) else { return };
+pub(crate) fn set(exchange: &mut Exchange, installed: &Installed, picked: &Picked) {
+    let Some((pool, member)) = &picked.member else { return };
+    let pool = installed.plan.pool(*pool);
+    let (Some(sticky), Some(value)) = (&pool.sticky, &member.endpoint().cookie) else { return };
     match sticky.mode {
         StickyMode::Insert => {
             if sticky.indirect && forget_own(exchange, &sticky.cookie) {

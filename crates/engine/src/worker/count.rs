@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
-use weir_plan::Plan;
 use weir_policy::limit::Quota;
 use weir_telemetry::{
     AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
 };
 
+use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 
 /// A handle that costs no atomic operation to clone: `Arc` is for the registry, which other threads read.
@@ -349,8 +349,9 @@ impl Drop for Attempting {
     }
 }
 
-/// Makes the registry forget what a plan no longer has. Called after all workers took it up.
-pub(crate) fn forget_unknown(shared: &Shared, plan: &Plan) {
+/// Makes the registry forget what there is no longer. Called after all workers took up a plan, or the endpoints of a pool.
+pub(crate) fn forget_unknown(shared: &Shared, prepared: &Prepared) {
+    let plan = &*prepared.plan;
     let sites = plan.sites.iter().map(|site| site.id).chain(plan.tcp.iter().map(|tcp| tcp.id));
     let fronts: HashSet<FrontKey> = sites
         .map(FrontKey::Site)
@@ -359,8 +360,9 @@ pub(crate) fn forget_unknown(shared: &Shared, plan: &Plan) {
     let backs: HashSet<BackKey> = plan
         .pools
         .iter()
-        .flat_map(|pool| {
-            let endpoints = pool.endpoints.iter().map(|endpoint| BackKey::Endpoint(pool.id, endpoint.key));
+        .zip(&prepared.pools)
+        .flat_map(|(pool, live)| {
+            let endpoints = live.counted().into_iter().map(|key| BackKey::Endpoint(pool.id, key));
             endpoints.chain([BackKey::Pool(pool.id)])
         })
         .chain(plan.roster.iter().map(|one| BackKey::Pool(PoolId::from_name(&one.name))))

@@ -7,7 +7,7 @@
 //! Why: a task that waits on each would cost memory and wake-ups, and a look before each use a system call a request.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 
 use weir_control::{EndpointKey, PoolId};
@@ -19,10 +19,14 @@ use weir_wire::ClientConnection;
 
 use crate::worker::count::CountedIdle;
 
+/// Endpoints that left, remembered for the requests that were under way to them. Connections to one that is forgotten again
+/// end by their idle time.
+const REMEMBERED_GONE: usize = 256;
+
 /// What must be equal for a connection to serve another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct IdleKey {
-    /// Endpoint.
+    /// Endpoint, and its address: [`weir_plan::Endpoint::link`].
     pub(crate) endpoint: EndpointKey,
     /// What TLS was agreed with; `None` without.
     pub(crate) tls: Option<TlsKey>,
@@ -63,6 +67,8 @@ struct Waiting {
 #[derive(Default)]
 pub(crate) struct IdleConnections {
     pools: RefCell<HashMap<PoolId, IdlePool<IdleKey, Waiting>, ahash::RandomState>>,
+    /// Endpoints that left lately: what was in use then is not kept. Mostly none.
+    gone: RefCell<VecDeque<(PoolId, EndpointKey)>>,
     sweeping: Cell<bool>,
 }
 
@@ -83,6 +89,10 @@ impl IdleConnections {
         key: IdleKey,
         (mut kept, counted): (Kept, CountedIdle),
     ) {
+        let gone = self.gone.borrow();
+        if !gone.is_empty() && gone.contains(&(pool, key.endpoint)) {
+            return;
+        }
         kept.conn.incoming.release();
         kept.conn.outgoing.release();
         kept.conn.watch();
@@ -132,6 +142,25 @@ impl IdleConnections {
                     drop(idle.evict());
                 }
             }
+        }
+    }
+
+    /// Follows a pool whose endpoints were replaced: connections to those that left are closed, and those of them that are
+    /// in use now are not kept afterwards.
+    pub(crate) fn follow(&self, pool: PoolId, before: &[EndpointKey], now: &[EndpointKey]) {
+        let left: HashSet<EndpointKey> = before.iter().filter(|link| !now.contains(link)).copied().collect();
+        let mut gone = self.gone.borrow_mut();
+        if !gone.is_empty() {
+            gone.retain(|(of, link)| *of != pool || !now.contains(link));
+        }
+        if left.is_empty() {
+            return;
+        }
+        gone.extend(left.iter().map(|link| (pool, *link)));
+        let excess = gone.len().saturating_sub(REMEMBERED_GONE);
+        gone.drain(..excess);
+        if let Some(idle) = self.pools.borrow_mut().get_mut(&pool) {
+            idle.retain(|key, _| !left.contains(&key.endpoint), drop);
         }
     }
 

@@ -5,8 +5,10 @@
 //! Driven by: `entry::run`, which carries out orders; connections, which look things up.
 //! Why: a thread per core and nothing contended between them.
 
+pub(crate) mod command;
 pub(crate) mod count;
 pub(crate) mod door;
+pub(crate) mod endpoints;
 pub(crate) mod idle;
 pub(crate) mod lasting;
 pub(crate) mod memory;
@@ -28,13 +30,13 @@ use std::time::{Duration, Instant};
 
 use weir_control::{ListenerId, PoolId};
 use weir_http::RequestHead;
-use weir_plan::{ListenerIx, PartOf, Plan, PoolIx, UpstreamKeepalive};
-use weir_policy::pool::Pool;
+use weir_plan::{ListenerIx, PartOf, Plan, UpstreamKeepalive};
 
 use crate::files::FileCache;
 use crate::logging::WorkerLogs;
 use crate::worker::count::CountedIdle;
 use crate::worker::door::Door;
+use crate::worker::endpoints::WorkerPool;
 use crate::worker::idle::{IdleConnections, IdleKey, Kept};
 use crate::worker::prepared::Prepared;
 use crate::worker::race::Signal;
@@ -53,10 +55,8 @@ pub(crate) struct Installed {
     /// What the process made for it.
     pub(crate) prepared: Arc<Prepared>,
     /// Choosing endpoints, by pool.
-    pub(crate) pools: Vec<RefCell<Pool>>,
+    pub(crate) pools: Vec<RefCell<WorkerPool>>,
     listeners: HashMap<ListenerId, ListenerIx>,
-    /// Address and name of each endpoint as logs show them, made once rather than for each request.
-    labels: Vec<Vec<(Rc<str>, Rc<str>)>>,
     /// What tunnels and lasting answers that began under this plan hold on to.
     pub(crate) residues: RefCell<HashMap<PartOf, Weak<Installed>>>,
 }
@@ -64,15 +64,9 @@ pub(crate) struct Installed {
 impl Installed {
     fn new(prepared: Arc<Prepared>, before: Option<&Installed>, seed: u64) -> Self {
         let plan = prepared.plan.clone();
-        let pools = plan.pools.iter().zip(&prepared.pools).map(|(pool, shared)| {
-            let old = before.and_then(|before| {
-                let at = before.plan.pools.iter().position(|old| old.id == pool.id)?;
-                before.pools.get(at)
-            });
-            RefCell::new(match old {
-                Some(old) => old.borrow().reconfigured(pool.config.clone(), shared.clone()),
-                None => Pool::new(pool.config.clone(), shared.clone(), seed),
-            })
+        let pools = plan.pools.iter().zip(&prepared.pools).map(|(pool, live)| {
+            let old = before.and_then(|before| before.pool(pool.id)).map(RefCell::borrow);
+            RefCell::new(WorkerPool::new(&live.now(), old.as_deref(), seed))
         });
         let listeners = plan
             .listeners
@@ -80,34 +74,38 @@ impl Installed {
             .enumerate()
             .map(|(at, listener)| (listener.id, ListenerIx(at as u32)))
             .collect();
-        let labels = plan.pools.iter().map(|pool| pool.endpoints.iter().map(label).collect());
-        Self {
-            pools: pools.collect(),
-            listeners,
-            labels: labels.collect(),
-            residues: RefCell::default(),
-            plan: plan.clone(),
-            prepared,
-        }
+        Self { pools: pools.collect(), listeners, residues: RefCell::default(), plan: plan.clone(), prepared }
     }
 
     /// A part of a plan that ran before, with the choosers of its pools.
-    pub(crate) fn of_part(prepared: Arc<Prepared>, pools: Vec<Pool>) -> Self {
+    pub(crate) fn of_part(prepared: Arc<Prepared>, pools: Vec<WorkerPool>) -> Self {
         let plan = prepared.plan.clone();
         let listeners = plan.listeners.iter().zip(0..).map(|(listener, at)| (listener.id, ListenerIx(at)));
         Self {
             pools: pools.into_iter().map(RefCell::new).collect(),
             listeners: listeners.collect(),
-            labels: Vec::new(),
             residues: RefCell::default(),
             plan,
             prepared,
         }
     }
 
-    /// Address and name of an endpoint for logs.
-    pub(crate) fn label(&self, pool: PoolIx, at: usize) -> (Rc<str>, Rc<str>) {
-        self.labels[pool.at()][at].clone()
+    /// A pool by its stable id; `None` if this plan has none.
+    fn pool(&self, id: PoolId) -> Option<&RefCell<WorkerPool>> {
+        self.pools.get(self.plan.pools_by_id.get(&id)?.at())
+    }
+
+    /// Takes up the endpoints that a pool has now.
+    fn take_up_endpoints(&self, id: PoolId, idle: &IdleConnections) {
+        let Some(ix) = self.plan.pools_by_id.get(&id) else { return };
+        let (Some(pool), Some(live)) = (self.pools.get(ix.at()), self.prepared.pools.get(ix.at())) else {
+            return;
+        };
+        let mut pool = pool.borrow_mut();
+        let now = WorkerPool::new(&live.now(), Some(&pool), 0);
+        idle.follow(id, &pool.links(), &now.links());
+        *pool = now;
+        pool.call_waiting();
     }
 
     /// A listener by its stable id; `None` if this plan has none.
@@ -117,13 +115,6 @@ impl Installed {
         }
         self.listeners.get(&id).copied()
     }
-}
-
-fn label(endpoint: &weir_plan::Endpoint) -> (Rc<str>, Rc<str>) {
-    let name: Rc<str> = (&*endpoint.name).into();
-    let address = endpoint.address.as_ref().map(ToString::to_string);
-    let address = address.map_or_else(|| name.clone(), |address| address.as_str().into());
-    (address, name)
 }
 
 /// What all connections of a worker share.
@@ -419,6 +410,11 @@ impl Worker {
         }
         self.retired.borrow_mut().retain(|id, _| now.listener(*id).is_none());
         self.idle.keep_only(&now.plan, &now.prepared.client_tls);
+        for (pool, live) in now.plan.pools.iter().zip(&now.pools) {
+            if let Some(before) = before.pool(pool.id) {
+                self.idle.follow(pool.id, &before.borrow().links(), &live.borrow().links());
+            }
+        }
         self.counters.forget_handles();
         self.doors.borrow_mut().clear();
         // What waits to be used again would hold the old plan.
@@ -428,6 +424,15 @@ impl Worker {
 }
 
 impl Worker {
+    /// Chooses among the endpoints that a pool has now: at once, for requests that have begun, too.
+    pub(crate) fn take_up_endpoints(&self, pool: PoolId) {
+        for (retired, _) in self.retired.borrow().values() {
+            retired.take_up_endpoints(pool, &self.idle);
+        }
+        self.installed().take_up_endpoints(pool, &self.idle);
+        self.counters.forget_handles();
+    }
+
     /// Answers are the last ones of their connections.
     pub(crate) fn is_leaving(&self) -> bool {
         self.resting.get() || self.draining.is_set()

@@ -1,16 +1,16 @@
 //! What is made once for a plan and shared by all workers.
 //!
-//! Owns: TLS configurations (`tls` makes them), state of pools and zones.
-//! Never: changes after it was made.
+//! Owns: TLS configurations (`tls` makes them), the endpoints of pools, state of zones.
+//! Never: changes after it was made, but for the endpoints of a pool, which are replaced as a whole.
 //! Driven by: [`crate::Engine`], before a plan is handed to any worker; a plan for which this fails changes nothing.
 
 use std::sync::Arc;
 
 use weir_plan::{ListenerIx, Plan, PoolIx, TlsIx, UpstreamTlsIx};
 use weir_policy::limit::{ConnZone, RateZone};
-use weir_policy::pool::PoolShared;
 use weir_rt::{ClientTls, ServerTls, SessionCache};
 
+use crate::worker::endpoints::LivePool;
 use crate::worker::shared::Shared;
 use crate::worker::tls::{client, server};
 
@@ -18,8 +18,8 @@ use crate::worker::tls::{client, server};
 pub(crate) struct Prepared {
     /// The plan.
     pub(crate) plan: Arc<Plan>,
-    /// State of its pools, by index.
-    pub(crate) pools: Vec<Arc<PoolShared>>,
+    /// The endpoints of its pools, by index: beside the plan, and the only thing here that changes.
+    pub(crate) pools: Vec<Arc<LivePool>>,
     /// Its zones of request rates, by index.
     pub(crate) rates: Vec<Arc<RateZone>>,
     /// Its zones of concurrency, by index.

@@ -16,10 +16,10 @@ use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
 use weir_policy::limit::{ConnZone, Quota, RateZone};
-use weir_policy::pool::PoolShared;
 use weir_rt::{IoChoice, RuntimeConfig};
 use weir_telemetry::Registry;
 
+use crate::worker::endpoints::LivePool;
 use crate::worker::options::{EngineOptions, Pages};
 
 /// What all workers share.
@@ -82,7 +82,7 @@ pub(crate) struct Checked {
 /// State under stable names.
 #[derive(Default)]
 struct State {
-    pools: HashMap<PoolId, Arc<PoolShared>>,
+    pools: HashMap<PoolId, Arc<LivePool>>,
     rates: HashMap<Box<str>, (Zone, Arc<RateZone>)>,
     conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
     listeners: HashMap<ListenerId, Quotas>,
@@ -264,15 +264,15 @@ impl Shared {
         self.state().checks.retain(|key, _| keep(*key));
     }
 
-    /// State of the plan's pools, taken over by name.
-    pub(crate) fn pools_for(&self, plan: &Plan) -> Vec<Arc<PoolShared>> {
+    /// The endpoints of the plan's pools. State is taken over by name.
+    pub(crate) fn pools_for(&self, plan: &Plan) -> Vec<Arc<LivePool>> {
         let mut state = self.state();
         let pools: Vec<_> = plan
             .pools
             .iter()
             .map(|pool| {
                 let old = state.pools.get(&pool.id).map(|old| &**old);
-                (pool.id, Arc::new(PoolShared::new(&pool.config, old)))
+                (pool.id, Arc::new(LivePool::new(pool.set.clone(), old)))
             })
             .collect();
         state.pools = pools.iter().cloned().collect();

@@ -7,16 +7,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_control::PoolId;
 use weir_control::snapshot::{
     Back, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process, Site,
     Snapshot,
 };
-use weir_plan::{Address, Plan, ProxyTarget, Service, TcpAction};
+use weir_control::{EndpointKey, PoolId};
+use weir_plan::{Address, EndpointSet, Plan, ProxyTarget, Service, TcpAction};
 use weir_policy::pool::{Balance, PoolShared, Standing};
 use weir_telemetry::{BackKey, FrontKey};
 
 use crate::logging::unix_millis;
+use crate::worker::endpoints::Live;
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 
@@ -31,13 +32,13 @@ pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
     let first_pool = sites.len() as u32 + 2;
     let in_tcp = tcp_pools(plan);
     let pools = (first_pool..).zip(plan.pools.iter().enumerate()).map(|(number, (at, pool))| {
-        let state = prepared.pools.get(at).map(|state| &**state);
+        let live = prepared.pools.get(at).map(|live| (live.now(), live.counted()));
         let mode = if in_tcp.contains(&pool.id) { "tcp" } else { "http" };
-        one_pool(shared, pool, state, Facts { number, mode, now, uptime: process.uptime_ms })
+        one_pool(shared, pool, live, Facts { number, mode, now, uptime: process.uptime_ms })
     });
     let mut pools = pools.collect();
     if !plan.roster.is_empty() {
-        roster(shared, plan, &mut sites, &mut pools, (now, process.uptime_ms));
+        roster(shared, prepared, &mut sites, &mut pools, (now, process.uptime_ms));
     }
     Snapshot { pools, listeners: listeners(shared, plan, now), sites, process }
 }
@@ -45,11 +46,12 @@ pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
 /// Numbers and orders proxies as the configuration lists them, and adds the pools that have no endpoint and so are none.
 fn roster(
     shared: &Shared,
-    plan: &Plan,
+    prepared: &Prepared,
     sites: &mut [Site],
     pools: &mut Vec<Pool>,
     (now, uptime): (u64, u64),
 ) {
+    let plan = &*prepared.plan;
     let mut ordered = Vec::with_capacity(pools.len());
     for (place, one) in (0..).zip(&plan.roster) {
         if let Some(site) = sites.iter_mut().find(|site| one.front && site.name == one.name) {
@@ -65,8 +67,9 @@ fn roster(
             None => nobodys_pool(shared, &one.name, Facts { number: one.number, mode, now, uptime }),
         };
         (pool.number, pool.place) = (one.number, place);
-        if let Some(model) = plan.pools.iter().find(|known| known.id == pool.id) {
-            for (endpoint, config) in pool.endpoints.iter_mut().zip(model.config.endpoints()) {
+        if let Some(at) = plan.pools_by_id.get(&pool.id).filter(|at| at.at() < prepared.pools.len()) {
+            let live = prepared.pools[at.at()].now();
+            for (endpoint, config) in pool.endpoints.iter_mut().zip(live.set.config.endpoints()) {
                 endpoint.number = config.id;
             }
         }
@@ -232,10 +235,18 @@ struct Facts {
     uptime: u64,
 }
 
-fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>, facts: Facts) -> Pool {
+fn one_pool(
+    shared: &Shared,
+    pool: &weir_plan::Pool,
+    live: Option<(Live, Vec<EndpointKey>)>,
+    facts: Facts,
+) -> Pool {
+    let (live, counted) = live.unzip();
+    let set = live.as_ref().map_or(&pool.set, |live| &live.set);
+    let state = live.as_ref().map(|live| &*live.state);
     let endpoints: Vec<Endpoint> =
-        (0..pool.endpoints.len()).map(|at| one_endpoint(shared, pool, state, at, facts)).collect();
-    let keys = pool.endpoints.iter().map(|endpoint| BackKey::Endpoint(pool.id, endpoint.key));
+        (0..set.endpoints.len()).map(|at| one_endpoint(shared, pool, (set, state), at, facts)).collect();
+    let keys = counted.unwrap_or_default().into_iter().map(|key| BackKey::Endpoint(pool.id, key));
     let keys: Vec<BackKey> = keys.chain([BackKey::Pool(pool.id)]).collect();
     let (mut back, _) = shared.registry.sum_back(&keys, facts.now);
     let peaks: u64 = endpoints.iter().map(|endpoint| endpoint.back.peak).sum();
@@ -253,7 +264,7 @@ fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>,
         number: facts.number,
         place: facts.number,
         mode: facts.mode.to_owned(),
-        balance: balance(pool.config.balance()).to_owned(),
+        balance: balance(set.config.balance()).to_owned(),
         cookie: pool.sticky.as_ref().map(|sticky| sticky.cookie.to_string()),
         back,
         last_change_ms: endpoints
@@ -271,14 +282,14 @@ fn one_pool(shared: &Shared, pool: &weir_plan::Pool, state: Option<&PoolShared>,
 fn one_endpoint(
     shared: &Shared,
     pool: &weir_plan::Pool,
-    state: Option<&PoolShared>,
+    (set, state): (&EndpointSet, Option<&PoolShared>),
     at: usize,
     facts: Facts,
 ) -> Endpoint {
-    let endpoint = &pool.endpoints[at];
-    let configured = &pool.config.endpoints()[at];
+    let endpoint = &set.endpoints[at];
+    let configured = &set.config.endpoints()[at];
     let member = state.and_then(|state| state.members().get(at));
-    let standing = state.map_or(Standing::Up, |state| state.standing(&pool.config, at));
+    let standing = state.map_or(Standing::Up, |state| state.standing(&set.config, at));
     let (mut back, idle): (Back, u64) =
         shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
     // Without counts of the process there is only the sum of what each worker had at some time.

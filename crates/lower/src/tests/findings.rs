@@ -96,7 +96,7 @@ fn one_bad_name_stops_nothing() {
     let (plan, findings) = run(&model, &memory);
     assert_eq!(codes(&findings), ["pool::name-unresolved"]);
     let plan = plan.unwrap();
-    let pool = &plan.pools[0];
+    let pool = &plan.pools[0].set;
     let places: Vec<Option<String>> =
         pool.endpoints.iter().map(|one| one.address.as_ref().map(ToString::to_string)).collect();
     assert_eq!(places, [Some("192.0.2.1:80".into()), Some("[2001:db8::1]:80".into()), None]);
@@ -106,7 +106,7 @@ fn one_bad_name_stops_nothing() {
     assert_eq!(keys.len(), 3);
     // State follows an address, whatever the resolver's order.
     let (again, _) = run(&model, &Memory::default().name("good.example", &["2001:db8::1", "192.0.2.1"]));
-    assert_eq!(again.unwrap().pools[0].endpoints[0].key, pool.endpoints[1].key);
+    assert_eq!(again.unwrap().pools[0].set.endpoints[0].key, pool.endpoints[1].key);
 }
 
 #[test]

@@ -24,20 +24,22 @@ use crate::time::Millis;
 /// A pool as one worker runs it.
 ///
 /// Order of calls, for each attempt: [`Pool::choose`] with the exchange's one [`Selection`]; on
-/// [`Choice::Endpoint`] use the lease and end it. After a change of plan: [`Pool::reconfigured`].
+/// [`Choice::Endpoint`] use the lease and end it. After a change of plan or of endpoints: [`Pool::reconfigured`].
 #[derive(Debug)]
 pub struct Pool {
     members: Members,
     rotation: Rotation,
     tables: Tables,
     rng: SplitMix,
+    /// Which set of endpoints it is, counted from one.
+    generation: u32,
 }
 
 impl Pool {
     /// A worker's pool. `seed` feeds the random methods; give each worker its own.
     pub fn new(config: Arc<PoolConfig>, shared: Arc<PoolShared>, seed: u64) -> Self {
         let count = config.endpoints().len();
-        Self::assemble(config, shared, Rotation::new(count), SplitMix::new(seed), |_| None)
+        Self::assemble(config, shared, Rotation::new(count), SplitMix::new(seed), 1, |_| None)
     }
 
     /// The same pool under a new configuration: counts and turns of endpoints with the same key go on.
@@ -49,7 +51,8 @@ impl Pool {
         let loads = self.members.loads.iter().filter(|_| was_own).map(Arc::clone);
         let loads: HashMap<_, _, ahash::RandomState> = old.into_iter().zip(loads).collect();
         let keep = |key| loads.get(&key).map(Arc::clone);
-        Self::assemble(config, shared, rotation, self.rng.clone(), keep)
+        let generation = self.generation.checked_add(1).unwrap_or(1);
+        Self::assemble(config, shared, rotation, self.rng.clone(), generation, keep)
     }
 
     fn assemble(
@@ -57,6 +60,7 @@ impl Pool {
         shared: Arc<PoolShared>,
         rotation: Rotation,
         rng: SplitMix,
+        generation: u32,
         keep: impl Fn(EndpointKey) -> Option<Arc<EndpointLoad>>,
     ) -> Self {
         let own = config.options.counts == Placement::Worker;
@@ -68,7 +72,7 @@ impl Pool {
         let unseen = View { standing: Standing::Maintenance, weight: 0, up_since: Millis(0) };
         let view = vec![unseen; config.endpoints().len()].into();
         let members = Members { config, shared, loads, view, epoch: 0 };
-        let mut pool = Self { members, rotation, tables: Tables::default(), rng };
+        let mut pool = Self { members, rotation, tables: Tables::default(), rng, generation };
         pool.refresh();
         pool
     }
@@ -97,9 +101,7 @@ impl Pool {
 
     /// Chooses an endpoint for the next attempt of an exchange.
     pub fn choose(&mut self, now: Millis, key: Key<'_>, selection: &mut Selection) -> Choice {
-        if self.members.epoch != self.members.shared.epoch() {
-            self.refresh();
-        }
+        self.meet(selection);
         loop {
             let (tier, strict) = match self.members.config.options.backups {
                 BackupUse::WhenNoneChosen => (0, false),
@@ -113,7 +115,7 @@ impl Pool {
             match pick {
                 Pick::One(index) => {
                     if let Some(lease) = self.members.lease(index, now) {
-                        selection.took(EndpointIndex(index));
+                        selection.took(EndpointIndex(index), lease.key());
                         return Choice::Endpoint(lease);
                     }
                     // Another worker took the last slot or the probe in between; it is no candidate any more.
@@ -130,17 +132,25 @@ impl Pool {
     /// Takes a particular endpoint: for persistence, which may use a draining one, and for a retry on the same.
     /// `None` if it is down, failed or full.
     pub fn take(&mut self, index: EndpointIndex, now: Millis, selection: &mut Selection) -> Option<Lease> {
-        if self.members.epoch != self.members.shared.epoch() {
-            self.refresh();
-        }
+        self.meet(selection);
         let view = self.members.view.get(index.0 as usize)?;
         let usable = matches!(view.standing, Standing::Up | Standing::Draining);
         if !usable || (!self.members.config.lone() && self.members.failed(index.0, now)) {
             return None;
         }
         let lease = self.members.lease(index.0, now)?;
-        selection.took(index);
+        selection.took(index, lease.key());
         Some(lease)
+    }
+
+    /// Before a choice: what changed since the last one is taken up.
+    fn meet(&mut self, selection: &mut Selection) {
+        if self.members.epoch != self.members.shared.epoch() {
+            self.refresh();
+        }
+        let shared = &self.members.shared;
+        let place_of = |key| Some(EndpointIndex(u32::try_from(shared.index_of(key)?).ok()?));
+        selection.meet(self.generation, place_of);
     }
 
     /// Everybody who could be chosen was tried: HAProxy's redispatch then begins again, avoiding only the last.
@@ -160,7 +170,7 @@ impl Pool {
     }
 
     fn pick(&mut self, tier: usize, now: Millis, key: Key<'_>, selection: &mut Selection) -> Pick {
-        let Self { members, rotation, tables, rng } = self;
+        let Self { members, rotation, tables, rng, .. } = self;
         if members.config.tiers[tier].is_empty() {
             return Pick::Nobody;
         }

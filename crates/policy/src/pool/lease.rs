@@ -39,7 +39,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The endpoint's index in the pool that chose it. Valid for that pool's configuration only.
+    /// The endpoint's index in the pool that chose it, for use at once: it means another as soon as endpoints are replaced.
     pub fn index(&self) -> EndpointIndex {
         self.index
     }

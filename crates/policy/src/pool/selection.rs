@@ -1,11 +1,13 @@
 //! What one exchange remembers between its attempts.
 //!
 //! Owns: the endpoints tried, the place on the ring, the tier.
-//! Never: outlives its exchange or a change of plan.
+//! Never: outlives its exchange; believes an index of endpoints that were replaced.
 //! Driven by: `Pool::choose`, which reads and writes it.
 //! Why: nginx's hashes go on from where the last attempt stopped; only the exchange knows where that was.
 
 use smallvec::SmallVec;
+
+use weir_control::EndpointKey;
 
 use super::EndpointIndex;
 
@@ -57,6 +59,9 @@ pub struct Selection {
     pub(super) misses: u8,
     pub(super) placed: bool,
     pub(super) queued: bool,
+    /// The set of endpoints that the indices count in; zero: none was met yet.
+    generation: u32,
+    last_key: Option<EndpointKey>,
 }
 
 impl Selection {
@@ -75,9 +80,29 @@ impl Selection {
         self.queued = true;
     }
 
-    pub(super) fn took(&mut self, index: EndpointIndex) {
+    pub(super) fn took(&mut self, index: EndpointIndex, key: EndpointKey) {
         self.tried.insert(index);
         self.last = Some(index);
+        self.last_key = Some(key);
+    }
+
+    /// Called before each choice. Indices of endpoints that were replaced meanwhile mean others now: all is forgotten but
+    /// the endpoint of the last attempt, if it is still there.
+    #[inline]
+    pub(super) fn meet(
+        &mut self,
+        generation: u32,
+        place_of: impl FnOnce(EndpointKey) -> Option<EndpointIndex>,
+    ) {
+        if self.generation == generation {
+            return;
+        }
+        if self.generation != 0 {
+            self.tried.clear();
+            self.last = self.last_key.and_then(place_of);
+            self.last.into_iter().for_each(|last| self.tried.insert(last));
+        }
+        self.generation = generation;
     }
 
     /// Counts a miss; true once there were too many.

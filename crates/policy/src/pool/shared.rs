@@ -260,7 +260,8 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct PoolShared {
     members: Box<[Arc<EndpointShared>]>,
-    epoch: AtomicU64,
+    /// Handed on from one set of endpoints to the next, so that whoever still holds the old one is heard.
+    epoch: Arc<AtomicU64>,
     rotation: Mutex<Rotation>,
     queue: Arc<SlotQueue>,
 }
@@ -279,9 +280,15 @@ impl PoolShared {
             None => Rotation::new(members.len()),
         };
         let queue = old.map(|old| Arc::clone(&old.queue)).unwrap_or_default();
+        let epoch = old.map_or_else(|| Arc::new(AtomicU64::new(1)), |old| Arc::clone(&old.epoch));
         // Whoever waits looks again, under the new plan's numbers.
         queue.call_all();
-        Self { members, epoch: AtomicU64::new(1), rotation: Mutex::new(turns), queue }
+        Self { members, epoch, rotation: Mutex::new(turns), queue }
+    }
+
+    /// Has all who wait look again: a worker took up other endpoints.
+    pub fn call_waiting(&self) {
+        self.queue.call_all();
     }
 
     /// The endpoints, in the order of the configuration.

@@ -599,3 +599,37 @@ proptest! {
         }
     }
 }
+
+/// The pool with these endpoints instead, as when they are replaced under traffic.
+fn replaced(old: &Pool, endpoints: Vec<EndpointConfig>) -> Pool {
+    let config = old.config();
+    let config = Arc::new(PoolConfig::new(config.balance(), config.options(), endpoints));
+    let shared = Arc::new(PoolShared::new(&config, Some(old.shared())));
+    old.reconfigured(config, shared)
+}
+
+#[test]
+fn endpoints_that_are_replaced_between_attempts_are_not_taken_for_those_that_were_tried() {
+    let mut pool = pool(Balance::RoundRobin, abc([1, 1, 1]));
+    let mut selection = Selection::default();
+    let mut next = |pool: &mut Pool| match pool.choose(T0, Key::None, &mut selection) {
+        Choice::Endpoint(lease) => pool.config().endpoints()[lease.index().0 as usize].key,
+        other => panic!("{other:?}"),
+    };
+    let key = |name: &str| EndpointKey::of(PoolId(1), name);
+    assert_eq!(next(&mut pool), key("a"));
+    // Where `a` was, which was tried, is `d` now, which was not; `a` moved.
+    let mut pool = replaced(&pool, vec![endpoint("d", 1), endpoint("a", 1)]);
+    assert_eq!(next(&mut pool), key("d"));
+}
+
+#[test]
+fn health_that_is_told_to_the_set_before_is_seen_in_the_next() {
+    let old = pool_with(Balance::RoundRobin, HAPROXY, abc([1, 1, 1]));
+    let before = Arc::clone(old.shared());
+    let mut new = replaced(&old, vec![endpoint("c", 1), endpoint("b", 1)]);
+    assert_eq!(serve(&mut new, T0, Key::None), 'a', "index 0: c");
+    before.set_health(2, false, T0);
+    let served: HashSet<char> = (0..4).map(|_| serve(&mut new, T0, Key::None)).collect();
+    assert_eq!(served, HashSet::from(['b']), "c is down");
+}

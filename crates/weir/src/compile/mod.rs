@@ -181,7 +181,7 @@ mod tests {
         });
         assert!(compiled.is_ok(), "{:?}", compiled.diagnostics);
         let plan = compiled.plan.unwrap();
-        let address = plan.pools[0].endpoints[0].address.as_ref().unwrap();
+        let address = plan.pools[0].set.endpoints[0].address.as_ref().unwrap();
         assert_eq!(address.to_string(), "192.0.2.7:80");
     }
 

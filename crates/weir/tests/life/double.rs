@@ -51,7 +51,7 @@ fn describe(update: &Update) -> String {
         std::fs::metadata("/proc/self").map_or(u32::MAX, |meta| std::os::unix::fs::MetadataExt::uid(&meta));
     let certificates: usize = update.plan.tls.iter().map(|identity| identity.certificates.len()).sum();
     let pools: Vec<String> =
-        update.plan.pools.iter().map(|pool| format!("{}:{}", pool.name, pool.endpoints.len())).collect();
+        update.plan.pools.iter().map(|pool| format!("{}:{}", pool.name, pool.set.endpoints.len())).collect();
     format!(
         "generation={} pid={} uid={uid} workers={} sockets={} certificates={certificates} pools={}",
         update.generation,

@@ -52,9 +52,7 @@ pub(super) async fn forward<D: Downstream>(
         unwanted.end(exchange, attempts, counted);
         return instead;
     }
-    if let Some(endpoint) = picked.endpoint(installed) {
-        sticky::set(exchange, installed, &picked, endpoint);
-    }
+    sticky::set(exchange, installed, &picked);
     if status == 101 {
         counted.answered(status);
         let upgraded = tunnel::upgraded(exchange, down, proxy, conn, counted, lease).await;

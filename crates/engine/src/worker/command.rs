@@ -1,0 +1,125 @@
+//! What side threads and the engine ask of workers.
+//!
+//! Owns: [`Command`], all that a worker can be asked; [`Crew`], the way to all of them, and the replacing of endpoints.
+//! Never: carries a command out: `entry::run` does.
+//! Driven by: [`crate::Engine`]; side threads, such as the one that looks up the names of endpoints.
+//! Why: one list says what can happen to a worker from outside. What changes often and is read by all, such as results of
+//! health checks, is no command: it is atomics of the process (`policy::pool::PoolShared`), which a choice reads.
+
+use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use weir_control::{ListenerId, PoolId};
+use weir_plan::{EndpointSet, PoolIx};
+use weir_rt::Sender;
+
+use crate::worker::count::forget_unknown;
+use crate::worker::prepared::Prepared;
+use crate::worker::shared::Shared;
+
+/// How long a worker may be busy before the rest goes on without it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Names one listening socket: its listener, and which of the process's sockets it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SocketKey {
+    /// The listener.
+    pub(crate) listener: ListenerId,
+    /// Unique in the process.
+    pub(crate) id: u64,
+}
+
+/// A command to a worker.
+pub(crate) enum Command {
+    /// Run this plan with these sockets, from the next request of each connection on.
+    Install {
+        /// The plan with what was made for it.
+        prepared: Arc<Prepared>,
+        /// Sockets that were not this worker's before.
+        opened: Vec<(SocketKey, OwnedFd)>,
+        /// All sockets that are this worker's now; others are given up.
+        held: Vec<SocketKey>,
+        /// Of those given up, the ones that close for good: accepted from until empty.
+        closing: Vec<SocketKey>,
+        /// Told when it is done.
+        done: mpsc::Sender<()>,
+    },
+    /// The endpoints of this pool were replaced: choose among those that there are now.
+    Endpoints {
+        /// The pool.
+        pool: PoolId,
+        /// Told when it is done.
+        done: mpsc::Sender<()>,
+    },
+    /// Open log files anew.
+    ReopenLogs,
+    /// Keep what is there until it ends by itself, and wait to be wanted again. Sockets were given to others before.
+    Rest,
+    /// Accept nothing more and end when all connections have ended.
+    Drain,
+    /// Cut everything and end.
+    Stop,
+    /// Panic in the next request: a test's order.
+    InjectPanic,
+    /// Panic as the next connection is accepted: a test's order.
+    InjectAcceptPanic,
+    /// Panic outside of all requests, which ends the worker: a test's order.
+    InjectDeath,
+}
+
+/// The threads of the process, for whoever has something to tell them.
+#[derive(Default)]
+pub(crate) struct Crew {
+    workers: Mutex<Vec<Sender<Command>>>,
+    /// The thread that checks endpoints, once there is one. It is told of plans, or (`None`) that endpoints of the plan at
+    /// hand were replaced.
+    pub(crate) checks: OnceLock<Sender<Option<Arc<Prepared>>>>,
+}
+
+impl Crew {
+    /// Adds a worker.
+    pub(crate) fn join(&self, worker: Sender<Command>) {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+    }
+
+    /// Replaces the endpoints of a pool under live traffic: no request fails for it, what goes on under the same keys keeps
+    /// its counts, health and connections. Returns when all workers choose among the new ones. Never call it on a worker.
+    pub(crate) fn replace_endpoints(
+        &self,
+        shared: &Shared,
+        prepared: &Prepared,
+        pool: PoolIx,
+        set: Arc<EndpointSet>,
+    ) {
+        let Some(live) = prepared.pools.get(pool.at()) else { return };
+        live.put(set);
+        let id = prepared.plan.pool(pool).id;
+        self.tell(|done| Command::Endpoints { pool: id, done });
+        forget_unknown(shared, prepared);
+        self.check_anew(None);
+    }
+
+    /// Has the endpoints checked, if any are: of this plan, or of the one that is checked.
+    pub(crate) fn check_anew(&self, prepared: Option<&Arc<Prepared>>) {
+        if let Some(checks) = self.checks.get() {
+            let _ = checks.send(prepared.cloned());
+        }
+    }
+
+    /// Gives a command to all workers, and waits until they have carried it out.
+    fn tell(&self, command: impl Fn(mpsc::Sender<()>) -> Command) {
+        let (done, is_done) = mpsc::channel();
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let waiting = workers.iter().filter(|worker| worker.send(command(done.clone())).is_ok()).count();
+        drop(done);
+        let end = Instant::now() + PATIENCE;
+        for _ in 0..waiting {
+            // An error says that all who are left have ended, or that time is up.
+            if is_done.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
+                return;
+            }
+        }
+    }
+}
