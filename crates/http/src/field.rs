@@ -4,9 +4,10 @@
 //! Never: copies a name or a value.
 //! Driven by: the head parsers, which fill the table; everybody else reads through [`Headers`].
 //! Why: offsets survive a move of the buffer, and a table that is cleared rather than dropped allocates nothing in
-//! steady state. One bit per known id answers "is it there" without a search.
+//! steady state. One bit per known id answers "is it there" without a search. A line that is spelt as Weir writes lines is
+//! marked, so that it is sent on as it stands, together with its neighbours.
 
-use crate::name::HeaderId;
+use crate::name::{HeaderId, KNOWN};
 
 /// One field line: offsets from the start of the buffer. Sixteen bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,15 @@ pub struct Field {
     name_len: u16,
     /// What the name is, if it is known.
     pub id: HeaderId,
-    hop_by_hop: bool,
+    marks: u8,
 }
+
+/// It ends at this hop.
+const HOP: u8 = 1;
+/// The line is `Name: value` and CRLF.
+const CANONICAL: u8 = 2;
+/// It did not come out of a parser: whether it may stand in a head is not known.
+const UNCHECKED: u8 = 4;
 
 impl Field {
     /// `name` and `value` are ranges of the buffer; the value carries no space around it. The parsers bound both.
@@ -29,18 +37,59 @@ impl Field {
             value_start: value.start as u32,
             value_len: value.len() as u32,
             id,
-            hop_by_hop: false,
+            marks: 0,
         }
+    }
+
+    /// A field of no parsed head. `None` where the name is longer than any head may have it.
+    #[must_use]
+    pub fn unchecked(
+        name: std::ops::Range<usize>,
+        value: std::ops::Range<usize>,
+        id: HeaderId,
+    ) -> Option<Self> {
+        let fits = name.len() <= usize::from(u16::MAX) && value.end <= u32::MAX as usize;
+        fits.then(|| Self { marks: UNCHECKED, ..Self::new(name, value, id) })
+    }
+
+    /// Says that the line is spelt as `Name: value` and CRLF, one space and no other.
+    #[inline]
+    pub(crate) fn mark_canonical(&mut self) {
+        self.marks |= CANONICAL;
+    }
+
+    /// Gives it another value, which nobody has checked.
+    pub fn set_value(&mut self, value: std::ops::Range<usize>) {
+        self.value_start = value.start as u32;
+        self.value_len = value.len() as u32;
+        self.marks = self.marks & !CANONICAL | UNCHECKED;
+    }
+
+    /// Whether it came out of a parser as it is: it may stand in a head.
+    #[inline]
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        self.marks & UNCHECKED == 0
+    }
+
+    /// The whole line with its CRLF in the buffer, if those bytes are what [`crate::HeadWriter`] would write.
+    #[inline]
+    #[must_use]
+    pub fn canonical_line(&self) -> Option<std::ops::Range<usize>> {
+        let end = self.value_start as usize + self.value_len as usize + 2;
+        (self.marks & CANONICAL != 0).then_some(self.name_start as usize..end)
     }
 
     /// The name as it was spelt.
     #[must_use]
+    #[inline]
     pub fn name<'a>(&self, buf: &'a [u8]) -> &'a [u8] {
         &buf[self.name_start as usize..][..usize::from(self.name_len)]
     }
 
     /// The value, without the space around it.
     #[must_use]
+    #[inline]
     pub fn value<'a>(&self, buf: &'a [u8]) -> &'a [u8] {
         &buf[self.value_start as usize..][..self.value_len as usize]
     }
@@ -48,7 +97,7 @@ impl Field {
     /// Whether this field ends at this hop (RFC 9110 §7.6.1) and must not be forwarded.
     #[must_use]
     pub fn is_hop_by_hop(&self) -> bool {
-        self.hop_by_hop
+        self.marks & HOP != 0
     }
 }
 
@@ -66,23 +115,45 @@ pub(crate) const HOP_BY_HOP: u128 = HeaderId::Connection.bit()
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldTable {
     fields: Vec<Field>,
-    present: u128,
-    repeated: u128,
+    /// Bits of the known names there are, and of those there are several lines of; in halves, because a shift of 128 bits
+    /// by a variable is a dozen instructions.
+    present: [u64; 2],
+    repeated: [u64; 2],
+}
+
+/// What each known name is marked with.
+static MARKS: [u8; KNOWN] = {
+    let mut marks = [0; KNOWN];
+    let mut at = 0;
+    while at < KNOWN {
+        if HOP_BY_HOP >> at & 1 == 1 {
+            marks[at] = HOP;
+        }
+        at += 1;
+    }
+    marks
+};
+
+fn whole(halves: [u64; 2]) -> u128 {
+    u128::from(halves[1]) << 64 | u128::from(halves[0])
 }
 
 impl FieldTable {
     pub(crate) fn clear(&mut self) {
         self.fields.clear();
-        self.present = 0;
-        self.repeated = 0;
+        self.present = [0; 2];
+        self.repeated = [0; 2];
     }
 
     #[inline]
     pub(crate) fn push(&mut self, mut field: Field) {
-        let bit = field.id.bit();
-        field.hop_by_hop = bit & HOP_BY_HOP != 0;
-        self.repeated |= self.present & bit;
-        self.present |= bit;
+        let number = field.id as usize;
+        if let Some(marks) = MARKS.get(number) {
+            let (half, bit) = (number / 64 % 2, 1 << (number % 64));
+            field.marks |= marks;
+            self.repeated[half] |= self.present[half] & bit;
+            self.present[half] |= bit;
+        }
         self.fields.push(field);
     }
 
@@ -95,8 +166,9 @@ impl FieldTable {
         *self = Self::default();
     }
 
+    #[inline]
     pub(crate) fn view<'a>(&'a self, buf: &'a [u8]) -> Headers<'a> {
-        Headers { buf, fields: &self.fields, present: self.present, repeated: self.repeated }
+        Headers { buf, fields: &self.fields, present: whole(self.present), repeated: whole(self.repeated) }
     }
 
     /// As [`Headers::values`], but the values borrow only the buffer.
@@ -107,8 +179,8 @@ impl FieldTable {
     /// Marks the fields for which `test` holds as ending at this hop.
     pub(crate) fn mark_hop_by_hop(&mut self, buf: &[u8], mut test: impl FnMut(HeaderId, &[u8]) -> bool) {
         for field in &mut self.fields {
-            if !field.hop_by_hop && test(field.id, field.name(buf)) {
-                field.hop_by_hop = true;
+            if !field.is_hop_by_hop() && test(field.id, field.name(buf)) {
+                field.marks |= HOP;
             }
         }
     }
@@ -126,6 +198,7 @@ pub struct Headers<'a> {
 impl<'a> Headers<'a> {
     /// The bits ([`HeaderId::bit`]) of all known names there are.
     #[must_use]
+    #[inline]
     pub fn present(&self) -> u128 {
         self.present
     }
@@ -144,6 +217,7 @@ impl<'a> Headers<'a> {
 
     /// Whether a known field is there. One bit test; false for [`HeaderId::Unknown`].
     #[must_use]
+    #[inline]
     pub fn has(&self, id: HeaderId) -> bool {
         self.present & id.bit() != 0
     }
@@ -156,6 +230,7 @@ impl<'a> Headers<'a> {
 
     /// Whether a known field is there on more than one line.
     #[must_use]
+    #[inline]
     pub fn repeats(&self, id: HeaderId) -> bool {
         self.repeated & id.bit() != 0
     }
@@ -216,6 +291,7 @@ impl<'a> Headers<'a> {
 
     /// The field lines themselves.
     #[must_use]
+    #[inline]
     pub fn fields(&self) -> &'a [Field] {
         self.fields
     }

@@ -126,6 +126,10 @@ pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }
+    // Eighteen digits cannot be too many.
+    if value.len() <= 18 {
+        return value.iter().try_fold(0u64, |n, b| b.is_ascii_digit().then(|| n * 10 + u64::from(b - b'0')));
+    }
     value
         .iter()
         .try_fold(0u64, |n, b| {

@@ -230,6 +230,38 @@ fn check_cut_line(start: usize, end: usize, rules: &HeadRules) -> Result<(), Lin
 /// anybody reads the field.
 #[inline]
 fn parse_line<const LF: bool>(buf: &[u8], start: usize) -> Result<Line, LineError> {
+    match usual_line(buf, start) {
+        Some(line) if !LF => Ok(line),
+        _ => any_line::<LF>(buf, start),
+    }
+}
+
+/// A line that is whole and spelt as nearly all are: a known name, a colon, one space, a value without space around it,
+/// CRLF. `None`: it is another, or none.
+#[inline]
+fn usual_line(buf: &[u8], start: usize) -> Option<Line> {
+    let colon = start + scan::colon_in_block(buf.get(start..)?.first_chunk()?)?;
+    // A known name is a token.
+    let id = HeaderId::of(&buf[start..colon]);
+    let value = colon + 2;
+    if id == HeaderId::Unknown
+        || buf.get(colon + 1) != Some(&b' ')
+        || buf.get(value).copied().is_none_or(scan::is_ows)
+    {
+        return None;
+    }
+    let end = scan::value_end(buf, value);
+    let ends_in_space = end > value && scan::is_ows(buf[end - 1]);
+    if ends_in_space || buf.get(end..end + 2) != Some(&b"\r\n"[..]) {
+        return None;
+    }
+    let mut field = Field::new(start..colon, value..end, id);
+    field.mark_canonical();
+    Some(Line::Field { field, next: end + 2 })
+}
+
+/// Any line, or what is wrong with it.
+fn any_line<const LF: bool>(buf: &[u8], start: usize) -> Result<Line, LineError> {
     // What is up to the colon is most often a known name, and then it is a token.
     let near = scan::near_colon(buf, start).map(|colon| (colon, HeaderId::of(&buf[start..colon])));
     let (colon, id) = match near {
@@ -256,7 +288,11 @@ fn parse_line<const LF: bool>(buf: &[u8], start: usize) -> Result<Line, LineErro
     while value_end > value && scan::is_ows(buf[value_end - 1]) {
         value_end -= 1;
     }
-    Ok(Line::Field { field: Field::new(start..colon, value..value_end, id), next })
+    let mut field = Field::new(start..colon, value..value_end, id);
+    if !LF && value == colon + 2 && buf[colon + 1] == b' ' && value_end == end {
+        field.mark_canonical();
+    }
+    Ok(Line::Field { field, next })
 }
 
 /// See [`LineEnd::behind`].

@@ -141,6 +141,8 @@ pub struct RequestHead {
     options: ConnectionOptions,
     /// Length of the host in the Host field, and the port behind it. Meaningful where there is a Host field.
     host: (usize, Option<u16>),
+    /// The last Host field that was split, and how: most requests name the same one.
+    known_host: (Vec<u8>, (usize, Option<u16>)),
 }
 
 impl RequestHead {
@@ -162,6 +164,7 @@ impl RequestHead {
     pub fn release(&mut self) {
         self.reset();
         self.table.release();
+        self.known_host = Default::default();
     }
 
     /// Parses `buf`, which starts with the first byte after the previous request, and holds all that has come since.
@@ -192,6 +195,7 @@ impl RequestHead {
 
     /// The parsed request, over the bytes that were parsed. Meaningful once [`Parsed::Whole`] was returned.
     #[must_use]
+    #[inline]
     pub fn view<'a>(&'a self, buf: &'a [u8]) -> Request<'a> {
         debug_assert!(self.stage == Stage::Done, "the head is whole");
         Request { head: self, buf }
@@ -248,7 +252,8 @@ impl RequestHead {
     /// Parses `method SP target SP version` and the end of the line at `start`; `None` where the buffer ends before it does.
     fn request_line(&mut self, buf: &[u8]) -> Result<Option<usize>, RequestError> {
         let start = self.start;
-        let method_end = scan::token_end(buf, start);
+        let is_get = buf[start..].starts_with(b"GET ");
+        let method_end = if is_get { start + 3 } else { scan::token_end(buf, start) };
         match buf.get(method_end) {
             None => return Ok(None),
             Some(b' ') if (1..=MAX_METHOD).contains(&(method_end - start)) => {}
@@ -265,36 +270,37 @@ impl RequestHead {
             Some(_) => return Err(RequestError::Target),
         }
         let version_start = target_end + 1;
-        let Some(version_end) =
-            memchr::memchr2(b'\r', b'\n', &buf[version_start..]).map(|n| n + version_start)
-        else {
-            return Ok(None);
+        let may_end_so = start == 0 || self.ends == LineEnd::CrLf;
+        let next = if may_end_so && buf[version_start..].starts_with(b"HTTP/1.1\r\n") {
+            self.ends = LineEnd::CrLf;
+            self.version = Version::Http11;
+            version_start + 10
+        } else {
+            let Some(next) = self.other_version(buf, version_start)? else { return Ok(None) };
+            next
         };
-        let next = match &buf[version_end..] {
-            [b'\r', b'\n', ..] if start == 0 || self.ends == LineEnd::CrLf => {
-                self.ends = LineEnd::CrLf;
-                version_end + 2
-            }
-            _ => match self.unusual_end(buf, version_end)? {
-                Some(next) => next,
-                None => return Ok(None),
-            },
-        };
-        self.version =
-            method::parse_version(&buf[version_start..version_end]).map_err(|error| match error {
-                VersionError::Malformed => RequestError::Version,
-                VersionError::OtherMajor => RequestError::UnsupportedVersion,
-            })?;
-        self.method = Method::of(&buf[start..method_end]);
+        self.method = if is_get { Method::Get } else { Method::of(&buf[start..method_end]) };
         self.method_len = method_end - start;
         self.target =
             target::parse(buf, target_start..target_end, self.method).ok_or(RequestError::Target)?;
         Ok(Some(next))
     }
 
-    /// The position behind the end of the request line, where that is not the usual one.
-    #[cold]
-    fn unusual_end(&mut self, buf: &[u8], at: usize) -> Result<Option<usize>, LineError> {
+    /// Parses a version that is not the usual one, or ends otherwise: the position behind its line.
+    fn other_version(&mut self, buf: &[u8], start: usize) -> Result<Option<usize>, RequestError> {
+        let Some(end) = memchr::memchr2(b'\r', b'\n', &buf[start..]).map(|n| n + start) else {
+            return Ok(None);
+        };
+        let Some(next) = self.version_end(buf, end)? else { return Ok(None) };
+        self.version = method::parse_version(&buf[start..end]).map_err(|error| match error {
+            VersionError::Malformed => RequestError::Version,
+            VersionError::OtherMajor => RequestError::UnsupportedVersion,
+        })?;
+        Ok(Some(next))
+    }
+
+    /// The position behind the end of the request line, which says how the others end if nothing came before it.
+    fn version_end(&mut self, buf: &[u8], at: usize) -> Result<Option<usize>, LineError> {
         if self.start == 0 {
             self.ends = LineEnd::of(buf[at]);
         }
@@ -304,7 +310,7 @@ impl RequestHead {
     /// The rules over several fields.
     fn finish(&mut self, buf: &[u8]) -> Result<(), RequestError> {
         let headers = self.table.view(buf);
-        self.host = self.split_host(headers)?;
+        self.host = split_host(&mut self.known_host, headers, self.version)?;
         self.framing = match framing::declared(headers, self.version).map_err(RequestError::Framing)? {
             Declared::Nothing | Declared::Length(0) => Framing::None,
             Declared::Length(n) => Framing::Length(n),
@@ -316,20 +322,35 @@ impl RequestHead {
         }
         Ok(())
     }
+}
 
-    /// Checks the Host field, and splits it.
-    fn split_host(&self, headers: Headers<'_>) -> Result<(usize, Option<u16>), RequestError> {
-        if headers.repeats(HeaderId::Host) {
-            return Err(RequestError::RepeatedHost);
-        }
-        match headers.value(HeaderId::Host) {
-            Some(host) => {
-                let split = Authority::parse(host).ok_or(RequestError::Host)?;
-                Ok((split.host.len(), split.port))
+/// Longest Host field that is remembered.
+const MAX_KNOWN_HOST: usize = 255;
+
+/// Checks the Host field, and splits it: the length of the host, and the port behind it.
+fn split_host(
+    known: &mut (Vec<u8>, (usize, Option<u16>)),
+    headers: Headers<'_>,
+    version: Version,
+) -> Result<(usize, Option<u16>), RequestError> {
+    if headers.repeats(HeaderId::Host) {
+        return Err(RequestError::RepeatedHost);
+    }
+    match headers.value(HeaderId::Host) {
+        // What is remembered was a host: it is not empty.
+        Some(host) if host == known.0 && !host.is_empty() => Ok(known.1),
+        Some(host) => {
+            let split = Authority::parse(host).ok_or(RequestError::Host)?;
+            let split = (split.host.len(), split.port);
+            if host.len() <= MAX_KNOWN_HOST {
+                known.0.clear();
+                known.0.extend_from_slice(host);
+                known.1 = split;
             }
-            None if self.version >= Version::Http11 => Err(RequestError::NoHost),
-            None => Ok((0, None)),
+            Ok(split)
         }
+        None if version >= Version::Http11 => Err(RequestError::NoHost),
+        None => Ok((0, None)),
     }
 }
 
@@ -343,24 +364,28 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// The method. CONNECT is for the engine to refuse (405).
     #[must_use]
+    #[inline]
     pub fn method(&self) -> Method {
         self.head.method
     }
 
     /// The method as spelt.
     #[must_use]
+    #[inline]
     pub fn method_text(&self) -> &'a [u8] {
         &self.buf[self.head.start..][..self.head.method_len]
     }
 
     /// The protocol version.
     #[must_use]
+    #[inline]
     pub fn version(&self) -> Version {
         self.head.version
     }
 
     /// The request line, without its CRLF: `$request`.
     #[must_use]
+    #[inline]
     pub fn line(&self) -> &'a [u8] {
         let end = self.head.target.whole.end + 1 + "HTTP/1.1".len();
         &self.buf[self.head.start..end]
@@ -368,6 +393,7 @@ impl<'a> Request<'a> {
 
     /// The form of the target.
     #[must_use]
+    #[inline]
     pub fn target_form(&self) -> TargetForm {
         self.head.target.form
     }
@@ -401,6 +427,7 @@ impl<'a> Request<'a> {
 
     /// The path as written, never empty: `/` stands for none, `*` for asterisk-form.
     #[must_use]
+    #[inline]
     pub fn path(&self) -> &'a [u8] {
         let target = &self.head.target;
         match target.form {
@@ -418,12 +445,14 @@ impl<'a> Request<'a> {
 
     /// The query without its `?`; `None` where there is no `?`.
     #[must_use]
+    #[inline]
     pub fn query(&self) -> Option<&'a [u8]> {
         self.head.target.query.clone().map(|range| &self.buf[range])
     }
 
     /// Whether an absolute-form target said `https`.
     #[must_use]
+    #[inline]
     pub fn target_is_https(&self) -> bool {
         self.head.target.https
     }
@@ -456,24 +485,28 @@ impl<'a> Request<'a> {
 
     /// The fields.
     #[must_use]
+    #[inline]
     pub fn headers(&self) -> Headers<'a> {
         self.head.table.view(self.buf)
     }
 
     /// How the body is framed.
     #[must_use]
+    #[inline]
     pub fn framing(&self) -> Framing {
         self.head.framing
     }
 
     /// The options of the Connection field.
     #[must_use]
+    #[inline]
     pub fn connection(&self) -> ConnectionOptions {
         self.head.options
     }
 
     /// Whether the client keeps the connection open for another request.
     #[must_use]
+    #[inline]
     pub fn keep_alive(&self) -> bool {
         self.head.options.persists(self.head.version)
     }

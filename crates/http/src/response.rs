@@ -139,6 +139,7 @@ impl ResponseHead {
 
     /// The parsed answer, over the bytes that were parsed. Meaningful once [`Parsed::Whole`] was returned.
     #[must_use]
+    #[inline]
     pub fn view<'a>(&'a self, buf: &'a [u8]) -> Response<'a> {
         debug_assert!(self.stage == Stage::Done, "the head is whole");
         Response { head: self, buf }
@@ -164,7 +165,7 @@ impl ResponseHead {
 
     fn status_line(&mut self, buf: &[u8]) -> Result<Option<usize>, ResponseError> {
         let known = &buf[..buf.len().min(PREFIX)];
-        if !matches_prefix(known) {
+        if !known.starts_with(b"HTTP/1.1 200") && !matches_prefix(known) {
             return Err(ResponseError::StatusLine);
         }
         let Some(&[_, _, _, _, _, _, _, minor, _, a, b, c]) = buf.first_chunk::<PREFIX>() else {
@@ -220,24 +221,28 @@ pub struct Response<'a> {
 impl<'a> Response<'a> {
     /// The protocol version.
     #[must_use]
+    #[inline]
     pub fn version(&self) -> Version {
         self.head.version
     }
 
     /// The status, 100 to 999.
     #[must_use]
+    #[inline]
     pub fn status(&self) -> u16 {
         self.head.status
     }
 
     /// The reason phrase as written, perhaps empty.
     #[must_use]
+    #[inline]
     pub fn reason(&self) -> &'a [u8] {
         self.buf.get(PREFIX + 1..self.head.line_end).unwrap_or_default()
     }
 
     /// The fields.
     #[must_use]
+    #[inline]
     pub fn headers(&self) -> Headers<'a> {
         self.head.table.view(self.buf)
     }
@@ -273,6 +278,7 @@ impl<'a> Response<'a> {
 
     /// How the body that follows is framed, given the method of the request: RFC 9112 §6.3.
     #[must_use]
+    #[inline]
     pub fn framing(&self, request: Method) -> Framing {
         if self.has_no_body(request) {
             return Framing::None;

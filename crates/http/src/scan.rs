@@ -1,13 +1,14 @@
 //! Byte classes, and finding the end of a run of them.
 //!
-//! Owns: the tables of RFC 9110 §5.6.2 (token) and RFC 9112 §3.2 (target), and the eight-bytes-at-once search.
+//! Owns: the classes of RFC 9110 §5.6.2 (token) and RFC 9112 §3.2 (target), and the sixteen-bytes-at-once search.
 //! Never: decides what a stray byte means; it only says where it stands.
-//! Why: field values are most of a head. Eight bytes a step in plain integers needs no unsafe code and no CPU probing.
+//! Why: field values are most of a head. Comparing sixteen bytes each with a constant, into an array of all ones or zeros,
+//! is a shape that compiles to vector instructions; the array read as one number says which byte was first. That needs no
+//! unsafe code and no CPU probing.
 
 const TOKEN: u8 = 1;
-const TARGET: u8 = 2;
-const PLAIN_NAME: u8 = 4;
-const HOST: u8 = 8;
+const PLAIN_NAME: u8 = 2;
+const HOST: u8 = 4;
 
 const CLASS: [u8; 256] = {
     let mut table = [0; 256];
@@ -59,11 +60,6 @@ const CLASS: [u8; 256] = {
         {
             table[byte] |= HOST;
         }
-        // Bytes of 0x80 and above are no URI characters, but browsers' address bars and old links send them and
-        // every server in use takes them. '#' would be a fragment, which has no place in a request.
-        if b > 0x20 && b != 0x7f && b != b'#' {
-            table[byte] |= TARGET;
-        }
         byte += 1;
     }
     table
@@ -102,76 +98,83 @@ pub(crate) fn is_host_byte(byte: u8) -> bool {
 /// The first colon within the next 32 bytes from `at`. Names are rarely longer; those are found byte by byte.
 #[inline]
 pub(crate) fn near_colon(buf: &[u8], at: usize) -> Option<usize> {
-    const COLONS: u64 = ONES * b':' as u64;
-    for step in 0..4 {
-        let word = u64::from_le_bytes(*buf.get(at + step * 8..)?.first_chunk()?) ^ COLONS;
-        let hits = word.wrapping_sub(ONES) & !word & TOPS;
-        if hits != 0 {
-            return Some(at + step * 8 + (hits.trailing_zeros() / 8) as usize);
-        }
-    }
-    None
+    let rest = buf.get(at..)?;
+    let near = &rest[..rest.len().min(2 * BLOCK)];
+    let place = find(near, 0, |byte| byte == b':');
+    (place < near.len()).then_some(at + place)
+}
+
+/// The first colon of a block: where most names end.
+#[inline]
+pub(crate) fn colon_in_block(block: &[u8; BLOCK]) -> Option<usize> {
+    first(marked(block, |byte| byte == b':'))
 }
 
 /// The first position from `at` whose byte is no token byte, or the length.
 pub(crate) fn token_end(buf: &[u8], at: usize) -> usize {
-    run(buf, at, TOKEN)
-}
-
-/// The first position from `at` whose byte may not stand in a request target, or the length.
-pub(crate) fn target_end(buf: &[u8], at: usize) -> usize {
-    run(buf, at, TARGET)
-}
-
-fn run(buf: &[u8], at: usize, class: u8) -> usize {
     let rest = &buf[at.min(buf.len())..];
-    rest.iter().position(|&b| CLASS[usize::from(b)] & class == 0).map_or(buf.len(), |n| at + n)
+    rest.iter().position(|&b| CLASS[usize::from(b)] & TOKEN == 0).map_or(buf.len(), |n| at + n)
+}
+
+/// The first position from `at` whose byte may not stand in a request target, or the length. Bytes of 0x80 and above are no
+/// URI characters, but browsers' address bars and old links send them and every server in use takes them. `#` would be a
+/// fragment, which has no place in a request.
+#[inline]
+pub(crate) fn target_end(buf: &[u8], at: usize) -> usize {
+    find(buf, at, |byte| (byte <= 0x20) | (byte == 0x7f) | (byte == b'#'))
 }
 
 /// The first position from `at` whose byte may not stand in a field value (a control other than a tab), or the length.
+#[inline]
 pub(crate) fn value_end(buf: &[u8], at: usize) -> usize {
+    find(buf, at, is_stop)
+}
+
+/// The first position from `at` whose byte passes a test, or the length.
+#[inline]
+pub(crate) fn find(buf: &[u8], at: usize, test: impl Fn(u8) -> bool) -> usize {
     let mut pos = at.min(buf.len());
-    loop {
-        pos = control(buf, pos);
-        if buf.get(pos) != Some(&b'\t') {
-            return pos;
+    while let Some(block) = buf[pos..].first_chunk() {
+        if let Some(place) = first(marked(block, &test)) {
+            return pos + place;
         }
-        pos += 1;
+        pos += BLOCK;
     }
+    // Fewer bytes than a block follow: the last block of the buffer, if it has one, less what is before `pos`. For an
+    // empty rest that would be all of it, and then some.
+    let Some(block) = buf.last_chunk() else {
+        return buf[pos..].iter().position(|&byte| test(byte)).map_or(buf.len(), |n| pos + n);
+    };
+    let before = (pos + BLOCK - buf.len()) as u32;
+    let marks = marked(block, test).checked_shr(before * 8).unwrap_or(0);
+    first(marks).map_or(buf.len(), |place| pos + place)
 }
 
-/// The first byte below 0x20 or equal to 0x7f.
-fn control(buf: &[u8], at: usize) -> usize {
-    let mut pos = at;
-    // Values of some length: a shape that compiles to vector instructions.
-    while let Some(block) = buf[pos..].first_chunk::<16>() {
-        if block.iter().fold(false, |found, &b| found | (b < 0x20) | (b == 0x7f)) {
-            break;
-        }
-        pos += 16;
-    }
-    while let Some(eight) = buf[pos..].first_chunk::<8>() {
-        let hits = controls_in(u64::from_le_bytes(*eight));
-        if hits != 0 {
-            return pos + (hits.trailing_zeros() / 8) as usize;
-        }
-        pos += 8;
-    }
-    buf[pos..].iter().position(|&b| b < 0x20 || b == 0x7f).map_or(buf.len(), |n| pos + n)
+/// A control other than a tab.
+#[inline]
+const fn is_stop(byte: u8) -> bool {
+    (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
-/// A one in each byte of a word.
-const ONES: u64 = u64::MAX / 255;
-/// The top bit of each byte of a word.
-const TOPS: u64 = ONES << 7;
+/// Bytes looked at in one step.
+pub(crate) const BLOCK: usize = 16;
 
-/// Marks controls with the top bit of their byte. Bytes above the lowest mark may be marked wrongly (a borrow runs
-/// upwards), the lowest mark is exact.
-const fn controls_in(word: u64) -> u64 {
-    let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-    let delete = word ^ (ONES * 0x7f);
-    let is_delete = delete.wrapping_sub(ONES) & !delete;
-    (below_space | is_delete) & TOPS
+/// All ones in place of each byte for which `test` holds, zeros in place of the others; the first byte lowest.
+#[inline]
+fn marked(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u128 {
+    u128::from_le_bytes(std::array::from_fn(|at| if test(block[at]) { u8::MAX } else { 0 }))
+}
+
+/// The place of the first byte that is marked.
+#[inline]
+fn first(marks: u128) -> Option<usize> {
+    // In halves: half of all lines are decided by the lower one.
+    let (low, high) = (marks as u64, (marks >> 64) as u64);
+    match (low, high) {
+        (0, 0) => None,
+        (0, high) => Some(8 + high.trailing_zeros() as usize / 8),
+        (low, _) => Some(low.trailing_zeros() as usize / 8),
+    }
 }
 
 /// `value` without the spaces and tabs around it: OWS of RFC 9110 §5.6.3.
@@ -193,11 +196,20 @@ mod tests {
     #[test]
     fn every_byte_at_every_place_of_a_word() {
         for byte in 0..=255u8 {
-            for place in 0..20 {
-                let mut buf = [b'x'; 24];
-                buf[place] = byte;
-                let stops = byte != b'\t' && (byte < 0x20 || byte == 0x7f);
-                assert_eq!(value_end(&buf, 0), if stops { place } else { 24 }, "{byte:#x} at {place}");
+            for length in [1, 15, 16, 17, 24, 33, 48] {
+                for place in 0..length {
+                    let mut buf = vec![b'x'; length];
+                    buf[place] = byte;
+                    let stops = byte != b'\t' && (byte < 0x20 || byte == 0x7f);
+                    for from in 0..=length {
+                        let expected = if stops && from <= place { place } else { length };
+                        assert_eq!(
+                            value_end(&buf, from),
+                            expected,
+                            "{byte:#x} at {place} of {length} from {from}"
+                        );
+                    }
+                }
             }
         }
     }
@@ -208,6 +220,30 @@ mod tests {
         assert_eq!(value_end(b"\xff\x80\x81abcdefgh\r\n", 0), 11);
         assert_eq!(value_end(b"a\tb\tc\r", 0), 5);
         assert_eq!(value_end(b"", 0), 0);
+    }
+
+    #[test]
+    fn colons_are_found_near_and_not_beyond() {
+        for length in [0, 1, 16, 31, 32, 33, 40, 64] {
+            for place in 0..length {
+                let mut buf = vec![b'x'; length];
+                buf[place] = b':';
+                for from in 0..=length {
+                    let expected = (from <= place && place - from < 32).then_some(place);
+                    assert_eq!(near_colon(&buf, from), expected, "at {place} of {length} from {from}");
+                }
+            }
+        }
+        assert_eq!(near_colon(b"a::b:", 0), Some(1));
+    }
+
+    #[test]
+    fn targets_end_where_they_may_not_go_on() {
+        for byte in 0..=255u8 {
+            let buf = [b"GET /some/path/of/a/file", &[byte][..], b"x HTTP/1.1"].concat();
+            let stops = byte <= b' ' || byte == 0x7f || byte == b'#';
+            assert_eq!(target_end(&buf, 4), if stops { 24 } else { 26 }, "{byte:#x}");
+        }
     }
 
     #[test]

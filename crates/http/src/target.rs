@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::host::Authority;
 use crate::method::Method;
+use crate::scan;
 
 /// The form a target was written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,12 +91,10 @@ fn has_prefix(text: &[u8], prefix: &[u8]) -> bool {
 
 #[inline]
 fn split_query(buf: &[u8], rest: Range<usize>, mut target: Target) -> Target {
-    match memchr::memchr(b'?', &buf[rest.clone()]) {
-        Some(at) => {
-            target.path = rest.start..rest.start + at;
-            target.query = Some(rest.start + at + 1..rest.end);
-        }
-        None => target.path = rest,
+    let path_end = scan::find(&buf[..rest.end], rest.start, |byte| byte == b'?');
+    if path_end < rest.end {
+        target.query = Some(path_end + 1..rest.end);
     }
+    target.path = rest.start..path_end;
     target
 }

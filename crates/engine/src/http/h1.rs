@@ -193,27 +193,25 @@ fn least_rate(exchange: &Exchange, size: BodySize) -> Option<LeastRate> {
 /// Appends the first lines of a response head over HTTP/1: status line, fields, framing. True if Date is among them.
 fn write_fields(exchange: &Exchange, out: &mut Vec<u8>, framing: SendFraming, size: BodySize) -> bool {
     let response = &exchange.response;
-    let mut head = match &response.reason {
-        None => HeadWriter::response(out, response.status, Phrases::default()),
-        Some(reason) => HeadWriter::response_with_reason(out, response.status, reason),
-    };
-    let mut has_date = false;
-    for field in response.fields.iter() {
-        has_date |= field.id == HeaderId::Date;
-        // Framing is this hop's own; a bodiless answer may still say how long the body would have been.
-        let framing_field = match field.id {
-            HeaderId::TransferEncoding => true,
-            // RFC 9110 §8.6: never in 1xx and 204.
-            HeaderId::ContentLength => {
-                size != BodySize::Bodiless || matches!(response.status, 100..200 | 204)
-            }
-            _ => false,
-        };
-        if !framing_field {
-            // A value that a variable brought in may hold what must not stand there: the field is left out then.
-            crate::exchange::fields::write(&mut head, field);
-        }
+    match &response.reason {
+        None => drop(HeadWriter::response(out, response.status, Phrases::default())),
+        Some(reason) => drop(HeadWriter::response_with_reason(out, response.status, reason)),
     }
+    // Framing is this hop's own; a bodiless answer may still say how long the body would have been.
+    // RFC 9110 §8.6: never in 1xx and 204.
+    let own_length = size != BodySize::Bodiless || matches!(response.status, 100..200 | 204);
+    let mut has_date = false;
+    // A value that a variable brought in may hold what must not stand there: the field is left out then.
+    response.fields.write(out, |field| match field.id {
+        HeaderId::TransferEncoding => false,
+        HeaderId::ContentLength => !own_length,
+        HeaderId::Date => {
+            has_date = true;
+            true
+        }
+        _ => true,
+    });
+    let mut head = HeadWriter::resume(out);
     match framing {
         SendFraming::Length(length) => head.number(HeaderId::ContentLength, length),
         SendFraming::Chunked => drop(head.known(HeaderId::TransferEncoding, b"chunked")),

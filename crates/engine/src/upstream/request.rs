@@ -38,10 +38,11 @@ pub(crate) fn asks(exchange: &Exchange, proxy: &Proxy) -> Asked {
     let (mut upgrade, mut close) = (exchange.request.upgrade, proxy.announce_close);
     if let Some(connection) = &proxy.head.connection {
         let value = text(exchange, connection);
+        // Mostly a constant, and nothing: the client's own field is left out.
         let has = |word: &[u8]| {
             value.split(|&b| b == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(word))
         };
-        close |= has(b"close");
+        close |= !value.is_empty() && has(b"close");
         upgrade &= has(b"upgrade");
         if let Some(value) = &proxy.head.upgrade {
             upgrade &= passable_upgrades(&text(exchange, value)).next().is_some();
@@ -142,10 +143,9 @@ pub(crate) fn write(
         }
     }
     debug_assert!(out.len() >= start);
-    let mut head = HeadWriter::resume(out);
     let mut has_host = proxy.head.has_host;
     if proxy.pass_request_headers {
-        for field in request.fields.iter() {
+        request.fields.write(out, |field| {
             let own = match field.id {
                 HeaderId::ContentLength | HeaderId::Expect => true,
                 HeaderId::Upgrade | HeaderId::Connection | HeaderId::TransferEncoding => true,
@@ -153,12 +153,13 @@ pub(crate) fn write(
                 _ => field.hop_by_hop,
             };
             if own || proxy.head.replaced.contains(field.id, field.name) {
-                continue;
+                return false;
             }
             has_host |= field.id == HeaderId::Host;
-            crate::exchange::fields::write(&mut head, field);
-        }
+            true
+        });
     }
+    let mut head = HeadWriter::resume(out);
     if !has_host {
         let host = if request.host.is_empty() { proxy.host.as_bytes() } else { &request.host };
         let _ = head.known(HeaderId::Host, host);
