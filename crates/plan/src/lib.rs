@@ -95,6 +95,7 @@ macro_rules! index {
 
         impl $name {
             /// As an index into its list.
+            #[inline]
             pub const fn at(self) -> usize {
                 self.0 as usize
             }

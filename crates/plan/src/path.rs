@@ -186,11 +186,12 @@ impl PathIndex {
             (found.route, found.matched_len) = (route, path.len());
             return Step::Final;
         }
-        let longest = self.longest_prefix(path);
+        let after = self.prefixes.partition_point(|entry| *entry.path <= *path);
+        let longest = self.longest_prefix(path, after);
         // nginx redirects only where no entry is the path itself; a shorter prefix does not prevent it.
         if self.redirects
             && longest.is_none_or(|entry| entry.path.len() < path.len())
-            && let Some(route) = self.with_slash(path)
+            && let Some(route) = self.with_slash(path, after)
         {
             (found.route, found.matched_len) = (route, path.len());
             return Step::Redirect;
@@ -200,10 +201,13 @@ impl PathIndex {
         Step::Prefix { stop: entry.stop }
     }
 
-    fn longest_prefix(&self, path: &[u8]) -> Option<&PrefixEntry> {
+    /// `after`: the first entry above the path.
+    fn longest_prefix(&self, path: &[u8], after: usize) -> Option<&PrefixEntry> {
         // The last entry not above the path: every entry that is a prefix of the path is a prefix of it, too.
-        let after = self.prefixes.partition_point(|entry| *entry.path <= *path);
         let mut entry = self.prefixes.get(after.checked_sub(1)?)?;
+        if path.starts_with(&entry.path) {
+            return Some(entry);
+        }
         let common = entry.path.iter().zip(path).take_while(|(a, b)| a == b).count();
         while entry.path.len() > common {
             entry = self.prefixes.get(entry.parent as usize)?;
@@ -211,10 +215,16 @@ impl PathIndex {
         Some(entry)
     }
 
-    fn with_slash(&self, path: &[u8]) -> Option<RouteIx> {
-        let wanted = || path.iter().chain(b"/");
-        let at = self.prefixes.binary_search_by(|entry| entry.path.iter().cmp(wanted())).ok();
-        let prefix = at.and_then(|at| self.prefixes.get(at)).filter(|entry| entry.auto_redirect);
+    fn with_slash(&self, path: &[u8], after: usize) -> Option<RouteIx> {
+        // The path with a slash is above the path itself.
+        let above = self.prefixes.get(after..).unwrap_or_default();
+        let compare = |entry: &PrefixEntry| match entry.path.split_at_checked(path.len()) {
+            Some((start, rest)) => start.cmp(path).then_with(|| rest.cmp(b"/")),
+            // Too short to be equal: the first byte that differs decides, or the length.
+            None => (*entry.path).cmp(path),
+        };
+        let at = above.binary_search_by(compare).ok();
+        let prefix = at.and_then(|at| above.get(at)).filter(|entry| entry.auto_redirect);
         prefix.map(|entry| entry.route).or_else(|| self.unslashed.get(path).copied())
     }
 }

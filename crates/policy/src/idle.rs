@@ -4,7 +4,8 @@
 //! Never: opens, closes or reads a connection; it hands tokens back to be closed.
 //! Driven by: the exchange: `take` before connecting, `park` after an answer; a timer: `poll_timeout`, `expire`.
 //! Why: the newest is used first, so the old ones can time out; the oldest of all goes when there are too many. That is
-//! nginx's `keepalive`, bounded for the pool as a whole.
+//! nginx's `keepalive`, bounded for the pool as a whole. The key that was used last is found without a hash, and a key whose
+//! last connection is taken keeps its place: most pools have one key, and a connection comes back with each answer.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -14,6 +15,10 @@ use hashbrown::HashMap;
 use crate::time::{Millis, millis};
 
 const NONE: u32 = u32::MAX;
+
+/// Keys without a connection that keep their place. Keys may come from requests (an address to connect from), so there must
+/// be a bound.
+const KEPT_KEYS: usize = 64;
 
 /// Bounds on kept connections. nginx: `keepalive`, `keepalive_requests`, `keepalive_time`, `keepalive_timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +70,15 @@ pub struct IdleId {
 #[derive(Debug)]
 pub struct IdlePool<K, T> {
     config: IdleConfig,
-    slots: Vec<Slot<K, T>>,
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// Newest of each key.
-    heads: HashMap<K, u32, ahash::RandomState>,
+    /// Connections by key.
+    lists: Vec<Option<List<K>>>,
+    free_lists: Vec<u32>,
+    /// Where each key has its list.
+    places: HashMap<K, u32, ahash::RandomState>,
+    /// The list that was used last.
+    recent: u32,
     newest: u32,
     oldest: u32,
     count: usize,
@@ -76,9 +86,17 @@ pub struct IdlePool<K, T> {
 }
 
 #[derive(Debug)]
-struct Slot<K, T> {
-    held: Option<Held<K, T>>,
+struct List<K> {
+    key: K,
+    newest: u32,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    held: Option<Held<T>>,
     stamp: u64,
+    /// The list of its key.
+    list: u32,
     /// Order over all keys.
     newer: u32,
     older: u32,
@@ -88,8 +106,7 @@ struct Slot<K, T> {
 }
 
 #[derive(Debug)]
-struct Held<K, T> {
-    key: K,
+struct Held<T> {
     token: T,
     history: History,
     parked: Millis,
@@ -102,7 +119,10 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
             config,
             slots: Vec::new(),
             free: Vec::new(),
-            heads: HashMap::default(),
+            lists: Vec::new(),
+            free_lists: Vec::new(),
+            places: HashMap::default(),
+            recent: NONE,
             newest: NONE,
             oldest: NONE,
             count: 0,
@@ -134,7 +154,7 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
             return Parked::Refused(token);
         }
         let evicted = if self.count >= self.config.most { self.remove_slot(self.oldest) } else { None };
-        let id = self.insert(Held { key, token, history, parked: now });
+        let id = self.insert(key, Held { token, history, parked: now });
         match evicted {
             Some(held) => Parked::Replaced(id, held.token),
             None => Parked::Kept(id),
@@ -143,7 +163,7 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
 
     /// The connection for `key` that was parked last. One that outlived its time is left for [`Self::expire`].
     pub fn take(&mut self, now: Millis, key: &K) -> Option<(T, History)> {
-        let slot = *self.heads.get(key)?;
+        let slot = self.newest_of(key)?;
         let deadline = self.deadline(slot);
         if deadline.is_some_and(|at| at <= now) {
             // The newest of its key is too old, so all of them are.
@@ -184,7 +204,9 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
     /// Takes out what is not to be used any more and gives it to `dropped`.
     pub fn retain(&mut self, keep: impl Fn(&K, &T) -> bool, mut dropped: impl FnMut(T)) {
         for at in 0..self.slots.len() {
-            let stays = self.slots[at].held.as_ref().is_none_or(|held| keep(&held.key, &held.token));
+            let slot = &self.slots[at];
+            let list = self.lists.get(slot.list as usize).and_then(Option::as_ref);
+            let stays = slot.held.as_ref().zip(list).is_none_or(|(held, list)| keep(&list.key, &held.token));
             if !stays && let Some(held) = u32::try_from(at).ok().and_then(|at| self.remove_slot(at)) {
                 dropped(held.token);
             }
@@ -206,13 +228,64 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
         (!self.config.idle.is_zero()).then(|| held.parked.plus(self.config.idle))
     }
 
-    fn insert(&mut self, held: Held<K, T>) -> IdleId {
+    /// The list of a key, if it has one.
+    fn find(&mut self, key: &K) -> Option<u32> {
+        let recent = self.lists.get(self.recent as usize).and_then(Option::as_ref);
+        if recent.is_none_or(|list| list.key != *key) {
+            self.recent = *self.places.get(key)?;
+        }
+        Some(self.recent)
+    }
+
+    fn newest_of(&mut self, key: &K) -> Option<u32> {
+        let list = self.find(key)?;
+        let newest = self.lists[list as usize].as_ref()?.newest;
+        (newest != NONE).then_some(newest)
+    }
+
+    /// A list for a key that has none.
+    fn make_list(&mut self, key: K) -> u32 {
+        let list = Some(List { key: key.clone(), newest: NONE });
+        let at = match self.free_lists.pop() {
+            Some(at) => {
+                self.lists[at as usize] = list;
+                at
+            }
+            None => {
+                self.lists.push(list);
+                (self.lists.len() - 1) as u32
+            }
+        };
+        self.places.insert(key, at);
+        self.recent = at;
+        at
+    }
+
+    /// Says which connection is the newest of a list; one without any gives up its place if there are many.
+    fn set_newest(&mut self, at: u32, newest: u32) {
+        let many = self.places.len() > KEPT_KEYS;
+        let Some(place) = self.lists.get_mut(at as usize) else { return };
+        if newest == NONE && many {
+            if let Some(list) = place.take() {
+                self.places.remove(&list.key);
+                self.free_lists.push(at);
+            }
+        } else if let Some(list) = place {
+            list.newest = newest;
+        }
+    }
+
+    fn insert(&mut self, key: K, held: Held<T>) -> IdleId {
         self.stamps += 1;
-        let key_older = self.heads.get(&held.key).copied().unwrap_or(NONE);
-        let key = held.key.clone();
+        let list = match self.find(&key) {
+            Some(list) => list,
+            None => self.make_list(key),
+        };
+        let key_older = self.lists[list as usize].as_ref().map_or(NONE, |list| list.newest);
         let entry = Slot {
             held: Some(held),
             stamp: self.stamps,
+            list,
             newer: NONE,
             older: self.newest,
             key_newer: NONE,
@@ -237,15 +310,15 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
         if key_older != NONE {
             self.slots[key_older as usize].key_newer = slot;
         }
-        self.heads.insert(key, slot);
+        self.set_newest(list, slot);
         self.count += 1;
         IdleId { slot, stamp: self.stamps }
     }
 
-    fn remove_slot(&mut self, at: u32) -> Option<Held<K, T>> {
+    fn remove_slot(&mut self, at: u32) -> Option<Held<T>> {
         let slot = self.slots.get_mut(at as usize)?;
         let held = slot.held.take()?;
-        let Slot { newer, older, key_newer, key_older, .. } = *slot;
+        let Slot { newer, older, key_newer, key_older, list, .. } = *slot;
         match newer {
             NONE => self.newest = older,
             newer => self.slots[newer as usize].older = older,
@@ -257,10 +330,9 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
         if key_older != NONE {
             self.slots[key_older as usize].key_newer = key_newer;
         }
-        match (key_newer, key_older) {
-            (NONE, NONE) => drop(self.heads.remove(&held.key)),
-            (NONE, older) => drop(self.heads.insert(held.key.clone(), older)),
-            (newer, older) => self.slots[newer as usize].key_older = older,
+        match key_newer {
+            NONE => self.set_newest(list, key_older),
+            newer => self.slots[newer as usize].key_older = key_older,
         }
         self.free.push(at);
         self.count -= 1;
@@ -315,6 +387,17 @@ mod tests {
         assert_eq!(pool.remove(first), None);
         assert_eq!(pool.remove(second), Some(2));
         assert!(pool.is_empty());
+    }
+
+    #[test]
+    fn keys_without_connections_do_not_pile_up() {
+        let mut pool: IdlePool<u32, u32> = IdlePool::new(IdleConfig::default());
+        for key in 0..100_000 {
+            assert!(matches!(pool.park(Millis(1), key, key, FRESH), Parked::Kept(_)));
+            assert_eq!(pool.take(Millis(1), &key).map(|t| t.0), Some(key));
+        }
+        assert!(pool.places.len() <= KEPT_KEYS + 1 && pool.lists.len() <= KEPT_KEYS + 1);
+        assert_eq!(pool.take(Millis(1), &99_999), None);
     }
 
     #[test]

@@ -24,7 +24,20 @@ use crate::worker::shared::Shared;
 
 /// A handle that costs no atomic operation to clone: `Arc` is for the registry, which other threads read.
 type Cells<T> = Rc<Arc<T>>;
-type Kept<K, T> = RefCell<HashMap<K, Cells<T>, ahash::RandomState>>;
+
+/// Handles by key. Those that were used last are found without a hash: a request counts in four of them, and the next
+/// request mostly in the same.
+struct Kept<K, T> {
+    all: RefCell<HashMap<K, Cells<T>, ahash::RandomState>>,
+    recent: [Recent<K, T>; RECENT],
+    /// So many are counted apart.
+    most: usize,
+}
+
+type Recent<K, T> = RefCell<Option<(K, Cells<T>)>>;
+
+/// Places for those used last; of the fronts, half are listeners.
+const RECENT: usize = 8;
 
 /// Pools and endpoints counted apart. Targets that requests name are countless: beyond this they go uncounted.
 const MOST_BACKS: usize = 16_384;
@@ -109,16 +122,16 @@ impl Counters {
             registry,
             id,
             worker,
-            fronts: RefCell::default(),
-            backs: RefCell::default(),
+            fronts: Kept::new(usize::MAX),
+            backs: Kept::new(MOST_BACKS),
             quotas: RefCell::default(),
         }
     }
 
     /// Forgets all handles: called when a plan is installed, so that none outlives what the registry forgets.
     pub(crate) fn forget_handles(&self) {
-        self.fronts.borrow_mut().clear();
-        self.backs.borrow_mut().clear();
+        self.fronts.clear();
+        self.backs.clear();
         self.quotas.borrow_mut().clear();
     }
 
@@ -205,27 +218,55 @@ impl Counters {
 
     /// What is counted for this.
     pub(crate) fn listener(&self, id: ListenerId) -> Cells<FrontCells> {
-        kept(&self.fronts, FrontKey::Listener(id), |key| self.registry.front(self.id, key))
+        self.fronts.find(FrontKey::Listener(id), id.0 % 4, |key| self.registry.front(self.id, key))
     }
 
     /// What is counted for this.
     pub(crate) fn site(&self, id: SiteId) -> Cells<FrontCells> {
-        kept(&self.fronts, FrontKey::Site(id), |key| self.registry.front(self.id, key))
+        self.fronts.find(FrontKey::Site(id), 4 + id.0 % 4, |key| self.registry.front(self.id, key))
     }
 
     /// What is counted for this.
     pub(crate) fn back(&self, key: BackKey) -> Cells<BackCells> {
-        let known = self.backs.borrow();
-        if known.len() >= MOST_BACKS && !known.contains_key(&key) {
-            return Rc::default();
-        }
-        drop(known);
-        kept(&self.backs, key, |key| self.registry.back(self.id, key))
+        let spread = match key {
+            BackKey::Pool(pool) => pool.0,
+            BackKey::Endpoint(_, endpoint) => endpoint.0,
+        };
+        self.backs.find(key, spread, |key| self.registry.back(self.id, key))
     }
 }
 
-fn kept<K: Copy + Eq + Hash, T>(table: &Kept<K, T>, key: K, look_up: impl FnOnce(K) -> Arc<T>) -> Cells<T> {
-    table.borrow_mut().entry(key).or_insert_with(|| Rc::new(look_up(key))).clone()
+impl<K: Copy + Eq + Hash, T: Default> Kept<K, T> {
+    fn new(most: usize) -> Self {
+        Self { all: RefCell::default(), recent: Default::default(), most }
+    }
+
+    /// The handle for a key, looked up at its first use. `spread`: a number that differs between keys.
+    #[inline]
+    fn find(&self, key: K, spread: u64, look_up: impl FnOnce(K) -> Arc<T>) -> Cells<T> {
+        let mut recent = self.recent[spread as usize % RECENT].borrow_mut();
+        if let Some((known, cells)) = &*recent
+            && *known == key
+        {
+            return cells.clone();
+        }
+        let cells = self.find_by_hash(key, look_up);
+        *recent = Some((key, cells.clone()));
+        cells
+    }
+
+    fn find_by_hash(&self, key: K, look_up: impl FnOnce(K) -> Arc<T>) -> Cells<T> {
+        let mut all = self.all.borrow_mut();
+        if all.len() >= self.most && !all.contains_key(&key) {
+            return Rc::default();
+        }
+        all.entry(key).or_insert_with(|| Rc::new(look_up(key))).clone()
+    }
+
+    fn clear(&self) {
+        self.all.borrow_mut().clear();
+        self.recent.iter().for_each(|place| drop(place.take()));
+    }
 }
 
 /// What a TCP session came to.

@@ -4,7 +4,8 @@
 //! Never: acts on what they say: one that spoke or was closed is found out when it is taken, from the driver's notes, and
 //! dropped there; what the notes do not have yet, [`weir_policy::retry`] makes no failure.
 //! Driven by: attempts (park, take), a sweep while there are any.
-//! Why: a task that waits on each would cost memory and wake-ups, and a look before each use a system call a request.
+//! Why: a task that waits on each would cost memory and wake-ups, and a look before each use a system call a request. The
+//! pool that was used last is found without a hash: a request takes a connection from it and gives one back.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -66,17 +67,52 @@ struct Waiting {
 /// Kept connections of a worker.
 #[derive(Default)]
 pub(crate) struct IdleConnections {
-    pools: RefCell<HashMap<PoolId, IdlePool<IdleKey, Waiting>, ahash::RandomState>>,
+    pools: RefCell<Pools>,
     /// Endpoints that left lately: what was in use then is not kept. Mostly none.
     gone: RefCell<VecDeque<(PoolId, EndpointKey)>>,
     sweeping: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Pools {
+    all: Vec<(PoolId, IdlePool<IdleKey, Waiting>)>,
+    places: HashMap<PoolId, usize, ahash::RandomState>,
+    /// The place that was used last.
+    recent: usize,
+}
+
+impl Pools {
+    fn find(&mut self, id: PoolId) -> Option<&mut IdlePool<IdleKey, Waiting>> {
+        if self.all.get(self.recent).is_none_or(|(known, _)| *known != id) {
+            self.recent = *self.places.get(&id)?;
+        }
+        self.all.get_mut(self.recent).map(|(_, pool)| pool)
+    }
+
+    fn find_or_make(&mut self, id: PoolId, bounds: &UpstreamKeepalive) -> &mut IdlePool<IdleKey, Waiting> {
+        if self.find(id).is_none() {
+            self.recent = self.all.len();
+            self.places.insert(id, self.recent);
+            self.all.push((id, IdlePool::new(config(bounds))));
+        }
+        &mut self.all[self.recent].1
+    }
+
+    fn retain(&mut self, keep: impl Fn(PoolId) -> bool) {
+        self.all.retain(|(id, _)| keep(*id));
+        self.places = self.all.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = &mut IdlePool<IdleKey, Waiting>> {
+        self.all.iter_mut().map(|(_, pool)| pool)
+    }
 }
 
 impl IdleConnections {
     /// The connection for a key that was used last.
     pub(crate) fn take(&self, now: Millis, pool: PoolId, key: &IdleKey) -> Option<Kept> {
         let mut pools = self.pools.borrow_mut();
-        let (waiting, history) = pools.get_mut(&pool)?.take(now, key)?;
+        let (waiting, history) = pools.find(pool)?.take(now, key)?;
         Some(Kept { conn: waiting.conn, history })
     }
 
@@ -98,7 +134,7 @@ impl IdleConnections {
         kept.conn.watch();
         let waiting = Waiting { conn: kept.conn, _counted: counted };
         let mut pools = self.pools.borrow_mut();
-        let pool = pools.entry(pool).or_insert_with(|| IdlePool::new(config(bounds)));
+        let pool = pools.find_or_make(pool, bounds);
         match pool.park(now, key, waiting, kept.history) {
             Parked::Kept(_) => {}
             Parked::Replaced(_, closed) | Parked::Refused(closed) => drop(closed),
@@ -117,7 +153,7 @@ impl IdleConnections {
 
     /// Closes what is too old or was closed by its endpoint.
     pub(crate) fn expire(&self, now: Millis) {
-        for pool in self.pools.borrow_mut().values_mut() {
+        for pool in self.pools.borrow_mut().each() {
             while let Some(old) = pool.expire(now) {
                 drop(old);
             }
@@ -129,9 +165,9 @@ impl IdleConnections {
     pub(crate) fn keep_only(&self, plan: &Plan, tls: &[ClientTls]) {
         let settings: HashSet<&Digest> = tls.iter().map(ClientTls::digest).collect();
         let mut pools = self.pools.borrow_mut();
-        pools.retain(|id, _| plan.pools.iter().any(|pool| pool.id == *id));
+        pools.retain(|id| plan.pools.iter().any(|pool| pool.id == id));
         for pool in &plan.pools {
-            if let Some(idle) = pools.get_mut(&pool.id) {
+            if let Some(idle) = pools.find(pool.id) {
                 let wanted = |waiting: &Waiting| match waiting.conn.io().tls() {
                     None => true,
                     Some(tls) => tls.basis().is_some_and(|basis| settings.contains(basis)),
@@ -159,19 +195,19 @@ impl IdleConnections {
         gone.extend(left.iter().map(|link| (pool, *link)));
         let excess = gone.len().saturating_sub(REMEMBERED_GONE);
         gone.drain(..excess);
-        if let Some(idle) = self.pools.borrow_mut().get_mut(&pool) {
+        if let Some(idle) = self.pools.borrow_mut().find(pool) {
             idle.retain(|key, _| !left.contains(&key.endpoint), drop);
         }
     }
 
     /// Connections kept now.
     pub(crate) fn len(&self) -> usize {
-        self.pools.borrow().values().map(IdlePool::len).sum()
+        self.pools.borrow().all.iter().map(|(_, pool)| pool.len()).sum()
     }
 
     /// Closes all.
     pub(crate) fn clear(&self) {
-        self.pools.borrow_mut().clear();
+        self.pools.take();
     }
 }
 

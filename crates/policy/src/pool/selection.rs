@@ -5,46 +5,54 @@
 //! Driven by: `Pool::choose`, which reads and writes it.
 //! Why: nginx's hashes go on from where the last attempt stopped; only the exchange knows where that was.
 
-use smallvec::SmallVec;
-
 use weir_control::EndpointKey;
 
 use super::EndpointIndex;
 
-/// A set of endpoint indices; up to 128 of them without an allocation.
+/// A set of endpoint indices; the first 64 of them without an allocation.
 #[derive(Clone, Debug, Default)]
 pub struct TriedSet {
-    words: SmallVec<[u64; 2]>,
+    first: u64,
+    more: Vec<u64>,
 }
 
 impl TriedSet {
     /// Adds an endpoint.
     pub fn insert(&mut self, index: EndpointIndex) {
-        let (word, bit) = (index.0 as usize / 64, index.0 % 64);
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
+        let (word, bit) = (index.0 as usize / 64, 1 << (index.0 % 64));
+        let Some(word) = word.checked_sub(1) else {
+            self.first |= bit;
+            return;
+        };
+        if self.more.len() <= word {
+            self.more.resize(word + 1, 0);
         }
-        self.words[word] |= 1 << bit;
+        self.more[word] |= bit;
     }
 
     /// True if the endpoint was added.
     pub fn contains(&self, index: EndpointIndex) -> bool {
-        self.words.get(index.0 as usize / 64).is_some_and(|word| word >> (index.0 % 64) & 1 == 1)
+        let word = match (index.0 as usize / 64).checked_sub(1) {
+            None => self.first,
+            Some(word) => self.more.get(word).copied().unwrap_or(0),
+        };
+        word >> (index.0 % 64) & 1 == 1
     }
 
     /// True if nothing was added.
     pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|&word| word == 0)
+        self.first == 0 && self.more.iter().all(|&word| word == 0)
     }
 
     /// How many were added.
     pub fn len(&self) -> u32 {
-        self.words.iter().map(|word| word.count_ones()).sum()
+        self.first.count_ones() + self.more.iter().map(|word| word.count_ones()).sum::<u32>()
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.words.clear();
+        self.first = 0;
+        self.more.clear();
     }
 }
 
