@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_diag::Diagnostic;
 use weir_model as model;
 use weir_plan as plan;
-use weir_plan::Log;
+use weir_plan::{Log, Var};
 
 use crate::context::Cx;
 
@@ -20,13 +20,18 @@ impl<'m> Cx<'m> {
 
     fn access_log(&mut self, log: &'m model::AccessLog) -> Option<plan::AccessLog> {
         let target = self.log_target(&log.target)?;
+        let name = if let plan::LogTarget::FileTemplate(name) = &target { Some(name.clone()) } else { None };
         let ix = self.log_ix(Log { target, buffer: log.buffer, flush: log.flush, gzip: log.gzip });
+        let format = self.format(&log.format);
+        let condition = self.optional_template(log.condition.as_ref());
+        let templates = [Some(&*format), condition.as_ref(), name.as_ref()];
         Some(plan::AccessLog {
             log: ix,
-            format: self.format(&log.format),
             escape: log.escape,
-            condition: self.optional_template(log.condition.as_ref()),
+            asks_for_answer: log.only.is_some() || templates.into_iter().flatten().any(asks_for_answer),
             only: log.only.as_ref().map(|only| self.condition(only)),
+            format,
+            condition,
         })
     }
 
@@ -102,5 +107,35 @@ impl<'m> Cx<'m> {
                 }
             },
         }
+    }
+}
+
+/// Whether a text may show fields of the answer: by name, or through a variable that is not looked into.
+fn asks_for_answer(text: &plan::Template) -> bool {
+    text.pieces.iter().any(|piece| {
+        let plan::Piece::Var(var, _) = piece else { return false };
+        matches!(
+            var,
+            Var::SentHeader(_) | Var::ResponseHeaderNth(..) | Var::CapturedResponseHeader(_) | Var::User(_)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shows_fields_of_the_answer_is_told_from_what_does_not() {
+        let of = |vars: &[Var]| {
+            let mut text = plan::Template::literal("- ");
+            vars.iter().for_each(|var| text.push_var(var.clone()));
+            asks_for_answer(&text)
+        };
+        assert!(!of(&[Var::ClientAddr, Var::RequestLine, Var::Status, Var::Header("referer".into())]));
+        assert!(of(&[Var::ClientAddr, Var::SentHeader("etag".into())]));
+        assert!(of(&[Var::ResponseHeaderNth("etag".into(), 1)]));
+        // A table may look at anything.
+        assert!(of(&[Var::User(plan::Slot(0))]));
     }
 }

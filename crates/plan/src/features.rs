@@ -30,6 +30,8 @@ bitflags::bitflags! {
         const GZIP = 1 << 9;
         /// An access log is written.
         const ACCESS_LOG = 1 << 10;
+        /// An access log may ask for fields of the answer.
+        const LOGS_ANSWER = 1 << 19;
         /// Error pages.
         const ERROR_PAGES = 1 << 11;
         /// Only for internal redirects.
@@ -120,6 +122,7 @@ impl RouteFeatures {
             (Self::EXPIRES, expires.is_some()),
             (Self::GZIP, gzip.is_some()),
             (Self::ACCESS_LOG, !access_logs.is_empty()),
+            (Self::LOGS_ANSWER, access_logs.iter().any(|log| log.asks_for_answer)),
             (Self::LIMIT_RATE, limit_rate.is_some()),
         ])
     }

@@ -87,6 +87,9 @@ pub struct AccessLog {
     pub condition: Option<Template>,
     /// Written only if this holds.
     pub only: Option<Condition>,
+    /// It may ask for fields of the answer.
+    #[serde(skip)]
+    pub asks_for_answer: bool,
 }
 
 /// One error log.

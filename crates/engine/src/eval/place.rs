@@ -34,6 +34,16 @@ impl Exchange {
         }
     }
 
+    /// Host named by the proxy action, perhaps with its port: what most upstream requests have as `Host`.
+    pub(crate) fn proxy_host_text(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.route().action {
+            Action::Proxy(proxy) if matches!(proxy.target, ProxyTarget::Pool(_)) => {
+                Some(Cow::Borrowed(proxy.host.as_bytes()))
+            }
+            _ => self.proxy_host().map(|(host, _)| host),
+        }
+    }
+
     /// Host and port named by the proxy action; of a computed target, what it comes to now.
     pub(crate) fn proxy_host(&self) -> Option<(Cow<'_, [u8]>, u16)> {
         let Action::Proxy(proxy) = &self.route_if_any()?.action else { return None };

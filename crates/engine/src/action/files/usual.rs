@@ -3,7 +3,7 @@
 //! Owns: when an answer is usual, and for which requests the first lines of an earlier one hold.
 //! Driven by: `files::send`, before anything else is looked at.
 //! Why: writing five fields and copying them into a head is a tenth of what such an answer costs here. It is usual if
-//! nothing edits, compresses, slows down or logs it: then nobody asks for its fields one by one.
+//! nothing edits, compresses or slows it down, and no log shows its fields: then nobody asks for them one by one.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const UNUSUAL: RouteFeatures = RouteFeatures::RESPONSE_EDITS
     .union(RouteFeatures::EXPIRES)
     .union(filters::ANY)
     .union(RouteFeatures::LIMIT_RATE)
-    .union(RouteFeatures::ACCESS_LOG);
+    .union(RouteFeatures::LOGS_ANSWER);
 
 /// Whether the answer to this request is usual. Conditions and ranges are for the caller to look for.
 pub(super) fn applies(exchange: &Exchange) -> bool {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use weir_expr::ClientVar;
 
-use super::write::{display, extend, number, seconds, text_of};
+use super::write::{display, extend, ipv4, number, seconds, text_of};
 use crate::exchange::Core;
 
 /// Appends the value of a variable about the client's connection; false if there is none.
@@ -48,6 +48,7 @@ pub(super) fn append(traffic: &Core, var: ClientVar, out: &mut Vec<u8>) -> bool 
 /// An address; connections through unix sockets show `unix:` as nginx does.
 pub(super) fn address(out: &mut Vec<u8>, ip: Option<IpAddr>, traffic: &Core) -> bool {
     match ip {
+        Some(IpAddr::V4(ip)) => ipv4(out, ip),
         Some(ip) => display(out, ip),
         None if traffic.client.peer.inet().is_none() => extend(out, Some(b"unix:")),
         None => false,

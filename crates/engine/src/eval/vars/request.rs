@@ -92,7 +92,7 @@ pub(super) fn append_place(exchange: &Exchange, var: PlaceVar, out: &mut Vec<u8>
             return extend(out, crate::files::open::real_path(&root).as_deref());
         }
         PlaceVar::Filename => exchange.append_filename(out),
-        PlaceVar::ProxyHost => return extend(out, exchange.proxy_host().as_ref().map(|(host, _)| &**host)),
+        PlaceVar::ProxyHost => return extend(out, exchange.proxy_host_text().as_deref()),
         PlaceVar::ProxyPort => return number(out, exchange.proxy_host().map(|(_, port)| u64::from(port))),
         PlaceVar::FastcgiScriptName => cgi::append_script_name(exchange, out),
         PlaceVar::FastcgiPathInfo => cgi::append_path_info(exchange, out),

@@ -6,7 +6,7 @@ use weir_expr::ResponseVar;
 use weir_http::HeaderId;
 
 use super::request::nth_value;
-use super::write::{extend, number};
+use super::write::{extend, number, three_digits};
 use crate::exchange::Exchange;
 use crate::exchange::fields::FieldName;
 
@@ -46,9 +46,9 @@ fn status(exchange: &Exchange, none: &[u8], out: &mut Vec<u8>) -> bool {
     match exchange.response.status {
         0 => match exchange.status_override {
             None | Some(0) => extend(out, Some(none)),
-            Some(status) => write!(out, "{status:03}").is_ok(),
+            Some(status) => three_digits(out, status.into()),
         },
-        status => write!(out, "{status:03}").is_ok(),
+        status => three_digits(out, status.into()),
     }
 }
 
