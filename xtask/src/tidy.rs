@@ -36,15 +36,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.
 const PURE: &[&str] =
     &["diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower", "password"];
-const IMPURE: &[&str] = &["compio", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
+const IMPURE: &[&str] = &["io-uring", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
 
 /// The crates that may name these; everybody else goes through `rt`. The kit's peers are no part of the product.
-const WRAPPED: &[(&str, &[&str])] = &[
-    ("compio", &["rt"]),
-    ("compio-driver", &["rt"]),
-    ("compio-executor", &["rt"]),
-    ("rustls", &["rt", "testkit"]),
-];
+const WRAPPED: &[(&str, &[&str])] = &[("io-uring", &["rt"]), ("rustls", &["rt", "testkit"])];
 
 /// Floors of the top-level modules inside a crate, lowest first; ARCHITECTURE.md says why. A module may import those below
 /// it and those beside it.

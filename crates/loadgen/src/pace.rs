@@ -9,9 +9,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_rt::Alarm;
+use weir_rt::{Alarm, Instant};
 
 /// Nothing to wait for.
 pub(crate) const NEVER: u64 = u64::MAX;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
-use weir_rt::{Sender, mailbox};
+use weir_rt::{Instant, Sender, mailbox};
 
 use crate::judge;
 use crate::machine::{Machine, ThreadTime, cpus};

@@ -231,7 +231,7 @@ fn capricious(mut stream: std::net::TcpStream) -> std::io::Result<()> {
         }
         input.extend_from_slice(&piece[..read]);
         loop {
-            let received = wire.receive(&input, std::time::Instant::now()).map_err(std::io::Error::other)?;
+            let received = wire.receive(&input, weir_rt::Instant::now()).map_err(std::io::Error::other)?;
             input.drain(..received.used);
             let Some(event) = received.event else { break };
             if let Event::Head { stream, .. } = event {

@@ -9,8 +9,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
+use crate::clock::Instant;
 use crate::worker::Worker;
 
 #[derive(Default)]

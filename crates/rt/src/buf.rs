@@ -120,16 +120,19 @@ impl Buf {
     }
 
     /// Bytes of memory owned, consumed and spare ones included; 0 for an idle buffer.
+    #[inline]
     pub fn capacity(&self) -> usize {
         self.mem.as_ref().map_or(0, |mem| mem.len())
     }
 
     /// Bytes that can be appended without moving or allocating.
+    #[inline]
     pub fn spare(&self) -> usize {
         self.capacity() - self.end as usize
     }
 
     /// Marks `n` readable bytes as read. More than there are counts as all.
+    #[inline]
     pub fn consume(&mut self, n: usize) {
         self.start = self.start.saturating_add(n.min(u32::MAX as usize) as u32).min(self.end);
         if self.start == self.end {
@@ -145,12 +148,14 @@ impl Buf {
     }
 
     /// Forgets the contents, keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
     }
 
     /// Forgets the contents and gives the memory back to the pool.
+    #[inline]
     pub fn release(&mut self) {
         self.clear();
         if let Some(mem) = self.mem.take() {
@@ -159,11 +164,13 @@ impl Buf {
     }
 
     /// Moves contents and memory out, leaving an empty buffer.
+    #[inline]
     pub fn take(&mut self) -> Buf {
         std::mem::take(self)
     }
 
     /// Makes room for `more` bytes behind the readable ones: moves them to the front, or to a larger class.
+    #[inline]
     pub fn reserve(&mut self, more: usize) {
         if self.spare() >= more {
             return;
@@ -186,6 +193,7 @@ impl Buf {
     }
 
     /// The writable space behind the readable bytes. Its contents are old bytes of no meaning.
+    #[inline]
     pub fn spare_mut(&mut self) -> &mut [u8] {
         let end = self.end as usize;
         match &mut self.mem {
@@ -195,11 +203,13 @@ impl Buf {
     }
 
     /// Makes `n` bytes of the space written through [`Buf::spare_mut`] readable. More than there are counts as all.
+    #[inline]
     pub fn commit(&mut self, n: usize) {
         self.end += n.min(self.spare()) as u32;
     }
 
     /// Appends `bytes`, growing if need be.
+    #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         let spare = self.spare_mut();
@@ -229,6 +239,7 @@ impl Drop for Buf {
 impl Deref for Buf {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         match &self.mem {
             Some(mem) => &mem[self.start as usize..self.end as usize],
@@ -238,6 +249,7 @@ impl Deref for Buf {
 }
 
 impl DerefMut for Buf {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.mem {
             Some(mem) => &mut mem[self.start as usize..self.end as usize],

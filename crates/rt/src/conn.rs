@@ -44,6 +44,7 @@ macro_rules! forward {
 
 impl Conn {
     /// The socket: addresses and options. Do not read or write it on an encrypted connection.
+    #[inline]
     pub fn socket(&self) -> &Stream {
         match self {
             Self::Plain(stream) => stream,
@@ -65,6 +66,7 @@ impl Conn {
     }
 
     /// See [`Stream::poll_readable`].
+    #[inline]
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         forward!(self, stream => stream.poll_readable(cx))
     }
@@ -88,6 +90,7 @@ impl Conn {
     }
 
     /// See [`Stream::poll_read`].
+    #[inline]
     pub fn poll_read(&self, cx: &mut Context<'_>, buf: &mut Buf, limit: usize) -> Poll<io::Result<usize>> {
         forward!(self, stream => stream.poll_read(cx, buf, limit))
     }

@@ -1,9 +1,9 @@
 //! Sockets, TLS, timers and buffers of one worker thread.
 //!
 //! Owns: the I/O driver (io_uring or epoll), every socket of the data plane, its clock, timers and buffer pool.
-//! Never: knows a protocol above TLS, or a configuration; shows a type of compio or rustls.
+//! Never: knows a protocol above TLS, or a configuration; shows a type of io-uring or rustls.
 //! Driven by: `engine` (one [`Runtime`] per thread) and `wire`.
-//! Why one crate: the only user of compio and rustls and the only place with `unsafe`, so that either driver, and the
+//! Why one crate: the only user of io-uring and rustls and the only place with `unsafe`, so that either driver, and the
 //! TLS library, can be replaced here.
 //!
 //! # Use
@@ -63,6 +63,7 @@ mod clock;
 pub mod confine;
 mod conn;
 mod connect;
+mod executor;
 mod fd;
 mod file;
 mod listen;
@@ -83,6 +84,7 @@ mod worker;
 pub use addr::PeerAddr;
 pub use alarm::Alarm;
 pub use buf::{Buf, LARGE, MEDIUM, PIECE, SMALL, pool_free_bytes, release_pool, set_pool_limits, trim_heap};
+pub use clock::Instant;
 pub use conn::Conn;
 pub use connect::{ConnectOptions, connect, connect_unix};
 pub use file::pread_into;
@@ -94,7 +96,7 @@ pub use runtime::{
 };
 pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};
-pub use timer::{Elapsed, Run, Timer, sleep, sleep_until, timeout};
+pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
 pub use tls::fuzzing as tls_fuzzing;
 pub use tls::tls_library;
 pub use tls::{

@@ -3,7 +3,7 @@
 //! Owns: start-up of the driver with its steps down, the loop, task spawning.
 //! Never: shares anything with another thread but wake-ups.
 //! Driven by: the thread that calls `Runtime::block_on`.
-//! Why a loop of our own around compio's driver and executor: the clock is read once per wake-up, the timer wheel sets
+//! Why a loop, drivers and an executor of our own: the clock is read once per wake-up, the timer wheel sets
 //! the wait's timeout without allocation, same-thread wake-ups stay out of the kernel, and the epoll driver can be
 //! edge-triggered (see `reactor`).
 
@@ -14,10 +14,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use compio_executor::{Executor, ExecutorConfig};
-
+use crate::clock::{self, Instant};
+use crate::executor::Executor;
 use crate::reactor::Reactor;
 use crate::uring::Ring;
 use crate::worker::{Drive, MainWaker, Notify, Worker};
@@ -115,12 +115,7 @@ impl Runtime {
     pub fn new(config: RuntimeConfig) -> io::Result<Self> {
         let (drive, driver, note) = open(&config)?;
         let notify = Notify::for_drive(&drive);
-        let exec = Executor::with_config(ExecutorConfig {
-            sync_queue_size: 1024,
-            local_queue_size: 1024,
-            max_interval: 256,
-            waker: Some(Waker::from(notify.clone())),
-        });
+        let exec = Executor::new(notify.clone());
         let worker = Rc::new(Worker::new(drive, exec, notify, config.on_panic));
         Ok(Self { worker, driver, note })
     }
@@ -192,7 +187,7 @@ fn open(config: &RuntimeConfig) -> io::Result<(Drive, Driver, String)> {
 /// Outside a runtime.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
     let worker = Worker::current();
-    worker.exec.spawn(Guarded { future: Some(future) }).detach();
+    worker.exec.spawn(Guarded { future: Some(future) });
 }
 
 /// Panics of spawned tasks so far in this thread's runtime.
@@ -201,15 +196,15 @@ pub fn task_panics() -> u64 {
 }
 
 /// The time of this wake-up, on the monotonic clock.
+#[inline]
 pub fn now() -> Instant {
-    Worker::with_current(|worker| worker.clock.now()).unwrap_or_else(Instant::now)
+    clock::shown().map_or_else(Instant::now, |(now, _)| now)
 }
 
 /// The time of this wake-up since 1970-01-01 UTC.
+#[inline]
 pub fn unix_now() -> Duration {
-    Worker::with_current(|worker| worker.clock.unix()).unwrap_or_else(|| {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
-    })
+    clock::shown().map_or_else(clock::wall_now, |(_, unix)| unix)
 }
 
 /// Lets other tasks run, and I/O be looked at, before going on.

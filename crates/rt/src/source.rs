@@ -33,6 +33,7 @@ impl Source {
     }
 
     /// Ready when any of `wanted` is set.
+    #[inline]
     pub(crate) fn poll_read(&mut self, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
         if self.flags & wanted != 0 {
             return Poll::Ready(self.flags);
@@ -42,6 +43,7 @@ impl Source {
     }
 
     /// Ready when a write may make progress.
+    #[inline]
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.flags & WRITABLE != 0 {
             return Poll::Ready(());
@@ -56,6 +58,7 @@ impl Source {
     }
 
     /// Notes that a read drained the socket. A hang-up keeps it readable: the end has yet to be read.
+    #[inline]
     pub(crate) fn clear_readable(&mut self) {
         if self.flags & HANGUP == 0 {
             self.flags &= !READABLE;

@@ -5,7 +5,8 @@
 //! Driven by: the runtime's loop (`Wheel::advance` after each wait, `Wheel::next` before).
 //! Why: every request re-arms its connection's timeout, nearly none fires. Arming later than the entry's place in
 //! the wheel only stores the new deadline; when the old place comes up, the entry is moved. So a re-armed timeout
-//! costs a store, and a wake-up in half a minute.
+//! costs a store, and a wake-up in half a minute. So does a timer that is made for a request: the entry of one that was
+//! dropped stays in its place, and is the next one's.
 //!
 //! ```text
 //!   tick = 2^23 ns ≈ 8.4 ms      4096 buckets ≈ 34 s a turn; later deadlines are moved once a turn
@@ -16,9 +17,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::clock::nanos_of;
+use crate::clock::{Instant, nanos_of};
 use crate::paged::Paged;
 use crate::worker::Worker;
 
@@ -40,33 +41,48 @@ struct Entry {
 
 pub(crate) struct Wheel {
     entries: Paged<Entry>,
+    /// Entries of timers that were dropped, some of them still in a bucket.
+    free: Vec<u32>,
     heads: Box<[u32]>,
     occupied: [u64; BUCKETS / 64],
     /// The last tick whose bucket was emptied.
     current: u64,
+    /// The tick of the next bucket that holds anything, so that a wake-up between two of them costs a comparison;
+    /// `DISARMED`: none does. `None`: it has to be looked for.
+    soonest: Option<u64>,
 }
 
 impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
             entries: Paged::new(),
+            free: Vec::new(),
             heads: vec![NIL; BUCKETS].into_boxed_slice(),
             occupied: [0; BUCKETS / 64],
             current: 0,
+            soonest: Some(DISARMED),
         }
     }
 
     fn insert(&mut self) -> u32 {
+        if let Some(index) = self.free.pop() {
+            return index;
+        }
         let entry =
             Entry { due: DISARMED, linked: DISARMED, prev: NIL, next: NIL, fired: false, waker: None };
         self.entries.insert(entry)
     }
 
     fn remove(&mut self, index: u32) -> Option<Waker> {
-        self.unlink(index);
-        self.entries.remove(index)?.waker
+        let entry = self.entries.get_mut(index)?;
+        entry.due = DISARMED;
+        entry.fired = false;
+        let waker = entry.waker.take();
+        self.free.push(index);
+        waker
     }
 
+    #[inline]
     fn arm(&mut self, index: u32, due: u64) {
         let entry = &mut self.entries[index];
         entry.fired = false;
@@ -91,6 +107,7 @@ impl Wheel {
         }
         self.heads[bucket] = index;
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
+        self.soonest = self.soonest.map(|soonest| soonest.min(tick));
     }
 
     fn unlink(&mut self, index: u32) {
@@ -110,12 +127,22 @@ impl Wheel {
             self.heads[bucket] = next;
             if next == NIL {
                 self.occupied[bucket / 64] &= !(1 << (bucket % 64));
+                self.soonest = None;
             }
         }
     }
 
     /// The tick of the next bucket that holds anything.
-    fn next_tick(&self) -> Option<u64> {
+    fn next_tick(&mut self) -> Option<u64> {
+        let soonest = match self.soonest {
+            Some(soonest) => soonest,
+            None => self.find_next_tick().unwrap_or(DISARMED),
+        };
+        self.soonest = Some(soonest);
+        (soonest != DISARMED).then_some(soonest)
+    }
+
+    fn find_next_tick(&self) -> Option<u64> {
         let first = (self.current + 1) as usize % BUCKETS;
         let words = self.occupied.len();
         for step in 0..=words {
@@ -136,7 +163,7 @@ impl Wheel {
     }
 
     /// Nanoseconds (of the worker's clock) at which the wheel wants to be advanced.
-    pub(crate) fn next_nanos(&self) -> Option<u64> {
+    pub(crate) fn next_nanos(&mut self) -> Option<u64> {
         self.next_tick().map(|tick| tick << TICK_SHIFT)
     }
 
@@ -155,6 +182,7 @@ impl Wheel {
         let bucket = tick as usize % BUCKETS;
         let mut index = std::mem::replace(&mut self.heads[bucket], NIL);
         self.occupied[bucket / 64] &= !(1 << (bucket % 64));
+        self.soonest = None;
         // Relinked entries must land behind this bucket.
         self.current = tick;
         while index != NIL {
@@ -229,6 +257,7 @@ impl Timer {
         self.arm_nanos(self.worker.clock.nanos(deadline));
     }
 
+    #[inline]
     fn arm_nanos(&self, nanos: u64) {
         // Rounded up: a timer never fires early.
         let tick = (nanos >> TICK_SHIFT) + 1;
@@ -267,6 +296,12 @@ impl Timer {
         std::future::poll_fn(|cx| self.poll_expired(cx)).await;
     }
 
+    /// As [`Timer::run`], for a future that mostly ends at once: only when it has to wait the timer is armed, for the time
+    /// that `after` holds, which is taken then. `None`: it was armed before.
+    pub fn within<'a, F: Future>(&'a self, after: &'a mut Option<Duration>, future: F) -> Within<'a, F> {
+        Within { after, run: self.run(future) }
+    }
+
     /// Runs `future` until it ends or this timer fires. The future is tried first, and is dropped when time is up.
     pub fn run<F: Future>(&self, future: F) -> Run<'_, F> {
         Run { timer: self, future }
@@ -298,6 +333,33 @@ impl<F: Future> Future for Run<'_, F> {
         };
         if let Poll::Ready(output) = future.poll(cx) {
             return Poll::Ready(Ok(output));
+        }
+        timer.poll_expired(cx).map(|()| Err(Elapsed))
+    }
+}
+
+/// The future of [`Timer::within`].
+pub struct Within<'a, F> {
+    after: &'a mut Option<Duration>,
+    run: Run<'a, F>,
+}
+
+impl<F: Future> Future for Within<'_, F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: `run` is pinned with `self`: it is never moved out, `Within` has no Drop and no other access to it; `after`
+        // is not pinned.
+        let (after, timer, future) = unsafe {
+            let this = self.get_unchecked_mut();
+            (&mut *this.after, this.run.timer, Pin::new_unchecked(&mut this.run.future))
+        };
+        if let Poll::Ready(output) = future.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        if let Some(after) = after.take() {
+            timer.arm(after);
         }
         timer.poll_expired(cx).map(|()| Err(Elapsed))
     }
@@ -378,5 +440,39 @@ mod tests {
         wheel.advance(20_000 << TICK_SHIFT, &mut Vec::new());
         assert!(all.iter().all(|&index| fired(&wheel, index)));
         assert!(wheel.remove(all[3]).is_none());
+    }
+
+    #[test]
+    fn the_entry_of_a_dropped_timer_fires_for_its_next_owner_only() {
+        let mut wheel = Wheel::new();
+        let first = wheel.insert();
+        wheel.arm(first, 10);
+        assert!(wheel.remove(first).is_none());
+        let next = wheel.insert();
+        assert_eq!(next, first);
+        wheel.advance(10 << TICK_SHIFT, &mut Vec::new());
+        assert!(!fired(&wheel, next));
+        assert_eq!(wheel.next_tick(), None);
+        wheel.arm(next, 20);
+        wheel.advance(20 << TICK_SHIFT, &mut Vec::new());
+        assert!(fired(&wheel, next));
+    }
+
+    #[test]
+    fn what_ends_at_once_arms_nothing_and_what_waits_has_its_time() {
+        let runtime = crate::Runtime::new(crate::RuntimeConfig::default()).unwrap();
+        runtime.block_on(async {
+            let timer = Timer::new();
+            let armed = || timer.worker.wheel.borrow().entries[timer.index].due != DISARMED;
+            let mut after = Some(Duration::from_millis(1));
+            assert_eq!(timer.within(&mut after, async { 7 }).await, Ok(7));
+            assert!(after.is_some() && !armed());
+            let began = crate::Instant::now();
+            assert_eq!(timer.within(&mut after, std::future::pending::<()>()).await, Err(Elapsed));
+            assert!(after.is_none() && began.elapsed() >= Duration::from_millis(1));
+            // Armed before: the time goes on, whatever is waited for next.
+            timer.arm(Duration::from_millis(1));
+            assert_eq!(timer.within(&mut None, std::future::pending::<()>()).await, Err(Elapsed));
+        });
     }
 }

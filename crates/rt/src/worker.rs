@@ -15,9 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use compio_executor::Executor;
-
 use crate::clock::Clock;
+use crate::executor::{Executor, Inside};
 use crate::reactor::Reactor;
 use crate::runtime::PanicHook;
 use crate::timer::Wheel;
@@ -77,11 +76,6 @@ impl Worker {
         CURRENT.with_borrow(|current| current.clone())
     }
 
-    /// Asks the worker whose `block_on` runs in this thread.
-    pub(crate) fn with_current<T>(ask: impl FnOnce(&Worker) -> T) -> Option<T> {
-        CURRENT.with_borrow(|current| current.as_deref().map(ask))
-    }
-
     /// # Panics
     /// Outside `Runtime::block_on`: a mistake in the program, not reachable by a peer.
     pub(crate) fn current() -> Rc<Worker> {
@@ -91,8 +85,9 @@ impl Worker {
         }
     }
 
-    pub(crate) fn enter(self: &Rc<Self>) -> Entered {
-        Entered(CURRENT.replace(Some(self.clone())))
+    pub(crate) fn enter(self: &Rc<Self>) -> Entered<'_> {
+        self.clock.show();
+        Entered { outer: CURRENT.replace(Some(self.clone())), _inside: self.exec.enter() }
     }
 
     pub(crate) fn note_panic(&self, message: &str) {
@@ -127,7 +122,7 @@ impl Worker {
 
     /// Time until the next timer, or the alarm if that comes first.
     fn until_timer(&self) -> Option<Duration> {
-        let wheel = self.wheel.borrow().next_nanos();
+        let wheel = self.wheel.borrow_mut().next_nanos();
         let due = match (wheel, self.alarm.due()) {
             (Some(wheel), Some(alarm)) => wheel.min(alarm),
             (wheel, alarm) => wheel.or(alarm)?,
@@ -149,11 +144,18 @@ impl Worker {
 }
 
 /// Restores the previous worker of the thread on drop.
-pub(crate) struct Entered(Option<Rc<Worker>>);
+pub(crate) struct Entered<'w> {
+    outer: Option<Rc<Worker>>,
+    _inside: Inside<'w>,
+}
 
-impl Drop for Entered {
+impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        CURRENT.replace(self.0.take());
+        match &self.outer {
+            Some(worker) => worker.clock.show(),
+            None => crate::clock::hide(),
+        }
+        CURRENT.replace(self.outer.take());
     }
 }
 

@@ -7,7 +7,7 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::io::{IoSlice, Read, Write};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{both, deadline, pattern, serve_once};
 use weir_rt::*;

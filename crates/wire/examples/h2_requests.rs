@@ -5,8 +5,7 @@
 //! so many requests, so many at a time, so many bytes of an answer, so many different paths in turn. Prints the CPU time of both sides together, by the
 //! scheduler's account. Under `valgrind --tool=callgrind` it counts instructions.
 
-use std::time::Instant;
-
+use weir_rt::Instant;
 use weir_wire::h2::{Config, Connection, Event, Fields, Role, StreamKey};
 
 fn cpu_ns() -> f64 {

@@ -66,6 +66,7 @@ impl ClientConnection {
     }
 
     /// The transport.
+    #[inline]
     pub fn io(&self) -> &Conn {
         &self.incoming.io
     }
@@ -83,7 +84,7 @@ impl ClientConnection {
     ) -> Result<(), ResponseFailure> {
         self.incoming.release();
         self.head.reset();
-        timer.arm(timeout);
+        let mut timeout = Some(timeout);
         loop {
             if !self.incoming.input.is_empty() {
                 match self.head.parse(&self.incoming.input, rules) {
@@ -98,7 +99,8 @@ impl ClientConnection {
             }
             // A large first read takes a small answer whole, and the start of a large one.
             let limit = if self.incoming.input.is_empty() { PIECE } else { MEDIUM };
-            match timer.run(self.incoming.io.read_up_to(&mut self.incoming.input, limit)).await {
+            let read = self.incoming.io.read_up_to(&mut self.incoming.input, limit);
+            match timer.within(&mut timeout, read).await {
                 Ok(Ok(0)) if self.incoming.input.is_empty() => return Err(ResponseFailure::ClosedUnanswered),
                 Ok(Ok(0)) => return Err(ResponseFailure::Closed),
                 Ok(Ok(_)) => {}
@@ -155,11 +157,13 @@ impl ClientConnection {
 
     /// The response whose head was received. Valid until [`ClientConnection::begin_body`] or
     /// [`ClientConnection::skip_head`].
+    #[inline]
     pub fn response(&self) -> Response<'_> {
         self.head.view(&self.incoming.input)
     }
 
     /// The bytes of the head that was received.
+    #[inline]
     pub fn head_bytes(&self) -> &[u8] {
         &self.incoming.input[..self.head_len]
     }
@@ -182,6 +186,7 @@ impl ClientConnection {
     }
 
     /// Whether nothing arrived that was not asked for: a kept connection with bytes in it must not be used.
+    #[inline]
     pub fn is_quiet(&self) -> bool {
         self.incoming.pending().is_empty()
     }

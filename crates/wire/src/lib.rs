@@ -24,7 +24,7 @@ mod server;
 pub use client::{ClientConnection, Heard, ResponseFailure};
 pub use error::{ReceiveError, SendError};
 pub use receive::{Incoming, Lent, Step};
-pub use send::{LeastRate, Outgoing, SendFraming};
+pub use send::{LeastRate, Outgoing, SHARE, SendFraming};
 pub use server::{HeadFailure, ServerConnection};
 
 pub use weir_rt::Conn;

@@ -47,6 +47,7 @@ impl Incoming {
     }
 
     /// Bytes that arrived and were not used yet.
+    #[inline]
     pub fn pending(&self) -> &[u8] {
         &self.input[self.given..]
     }
@@ -58,11 +59,13 @@ impl Incoming {
     }
 
     /// Payload bytes of the current body so far.
+    #[inline]
     pub fn received(&self) -> u64 {
         self.received
     }
 
     /// Begins a body that starts at the front of the input.
+    #[inline]
     pub fn begin(&mut self, framing: Framing) {
         self.given = 0;
         self.received = 0;
@@ -71,6 +74,7 @@ impl Incoming {
     }
 
     /// Whether the current body has ended.
+    #[inline]
     pub fn is_done(&self) -> bool {
         self.reader.is_done()
     }
@@ -97,6 +101,7 @@ impl Incoming {
     }
 
     /// Bytes of a piece.
+    #[inline]
     pub fn slice(&self, start: usize, end: usize) -> &[u8] {
         &self.input[start..end]
     }
@@ -188,8 +193,7 @@ impl Incoming {
         if self.held_back {
             self.io.socket().acknowledge();
         }
-        timer.arm(timeout);
-        let read = timer.run(self.io.read_up_to(&mut self.input, limit)).await??;
+        let read = timer.within(&mut Some(timeout), self.io.read_up_to(&mut self.input, limit)).await??;
         self.held_back = read < SEGMENT;
         if read == 0 {
             self.reader.close()?;

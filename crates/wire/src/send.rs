@@ -7,16 +7,16 @@
 
 use std::fs::File;
 use std::io::{IoSlice, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_rt::{Buf, LARGE, PIECE, Shared, Timer};
+use weir_rt::{Buf, Instant, LARGE, PIECE, Shared, Timer};
 
 use crate::{Conn, SendError};
 
 /// Up to this many bytes are copied behind what is already in the output buffer.
 const JOIN: usize = 16 << 10;
 /// From this many bytes on, what many answers share is not copied: then describing two parts is the cheaper way.
-const SHARE: usize = 4 << 10;
+pub const SHARE: usize = 4 << 10;
 
 /// How a body is framed on its way out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,11 +79,13 @@ impl Outgoing {
     }
 
     /// Bytes sent or queued since the last [`Outgoing::reset_counts`], heads and framing included.
+    #[inline]
     pub fn sent(&self) -> u64 {
         self.sent.wrapping_add(self.output.len() as u64)
     }
 
     /// Payload bytes sent or queued.
+    #[inline]
     pub fn payload(&self) -> u64 {
         self.payload
     }
@@ -96,11 +98,13 @@ impl Outgoing {
     }
 
     /// Where a head is written.
+    #[inline]
     pub fn buffer(&mut self) -> &mut Buf {
         &mut self.output
     }
 
     /// Says how the body that follows the head is framed.
+    #[inline]
     pub fn begin(&mut self, framing: SendFraming) {
         self.framing = framing;
         self.begun_at = self.sent;
@@ -178,14 +182,26 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Queues payload that is small enough to leave together with what is queued before it; false if it is not, and
+    /// nothing was done.
+    ///
+    /// # Errors
+    /// As [`Outgoing::queue`].
+    pub fn queue_small(&mut self, data: &[u8]) -> Result<bool, SendError> {
+        if self.output.len() + data.len() > JOIN {
+            return Ok(false);
+        }
+        self.queue(data).map(|()| true)
+    }
+
     /// Sends payload, with what is queued before it. Small pieces may stay queued until [`Outgoing::flush`] or
     /// [`Outgoing::finish`].
     ///
     /// # Errors
     /// The peer is gone or takes nothing for `timeout`; the message is then cut.
     pub async fn send(&mut self, data: &[u8], timer: &Timer, timeout: Duration) -> Result<(), SendError> {
-        if self.output.len() + data.len() <= JOIN {
-            return self.queue(data);
+        if self.queue_small(data)? {
+            return Ok(());
         }
         self.count(data.len() as u64)?;
         let chunked = self.framing == SendFraming::Chunked;
@@ -223,9 +239,9 @@ impl Outgoing {
         let whole = self.output.len() + data.len();
         self.count(data.len() as u64)?;
         let began = weir_rt::now();
-        timer.arm(timeout);
         let head = self.output.take();
-        let (result, head) = timer.run(self.io.socket().write_with(head, data)).await?;
+        let (result, head) =
+            timer.within(&mut Some(timeout), self.io.socket().write_with(head, data)).await?;
         result?;
         self.took(whole as u64);
         self.count_wait(began)?;
@@ -261,8 +277,7 @@ impl Outgoing {
         if let Conn::Tls(tls) = &self.io {
             // What is encrypted counts as written, and may still be here.
             let began = weir_rt::now();
-            timer.arm(timeout);
-            timer.run(tls.flush()).await??;
+            timer.within(&mut Some(timeout), tls.flush()).await??;
             self.count_wait(began)?;
         }
         Ok(())
@@ -361,8 +376,7 @@ impl Outgoing {
             return Ok(());
         }
         let began = weir_rt::now();
-        timer.arm(timeout);
-        let (result, output) = timer.run(self.io.write_all(output)).await?;
+        let (result, output) = timer.within(&mut Some(timeout), self.io.write_all(output)).await?;
         result?;
         self.output = output;
         self.output.clear();
@@ -371,6 +385,7 @@ impl Outgoing {
     }
 
     /// Whether the last body was ended and everything is sent.
+    #[inline]
     pub fn is_done(&self) -> bool {
         self.output.is_empty() && self.framing == SendFraming::None
     }

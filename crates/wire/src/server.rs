@@ -58,6 +58,7 @@ impl ServerConnection {
     }
 
     /// The bytes of the head that was received.
+    #[inline]
     pub fn head_bytes(&self) -> &[u8] {
         &self.incoming.input[..self.head_len]
     }
@@ -68,11 +69,13 @@ impl ServerConnection {
     }
 
     /// The transport.
+    #[inline]
     pub fn io(&self) -> &Conn {
         &self.incoming.io
     }
 
     /// Whether bytes of another request have arrived already.
+    #[inline]
     pub fn has_input(&self) -> bool {
         !self.incoming.pending().is_empty()
     }
@@ -90,7 +93,7 @@ impl ServerConnection {
         self.incoming.release();
         self.head.reset();
         self.head_waited = self.has_input();
-        timer.arm(timeout);
+        let mut timeout = Some(timeout);
         loop {
             if !self.incoming.input.is_empty() {
                 match self.head.parse(&self.incoming.input, rules) {
@@ -102,7 +105,8 @@ impl ServerConnection {
                     Err(error) => return Err(HeadFailure::Refused(error)),
                 }
             }
-            let read = timer.run(self.incoming.io.read_up_to(&mut self.incoming.input, MEDIUM)).await;
+            let read = self.incoming.io.read_up_to(&mut self.incoming.input, MEDIUM);
+            let read = timer.within(&mut timeout, read).await;
             let untouched = self.head.is_untouched(&self.incoming.input);
             match read {
                 Ok(Ok(0)) if untouched => return Err(HeadFailure::Idle),
@@ -117,11 +121,13 @@ impl ServerConnection {
     }
 
     /// The request whose head was received. Valid until [`ServerConnection::begin_body`].
+    #[inline]
     pub fn request(&self) -> Request<'_> {
         self.head.view(&self.incoming.input)
     }
 
     /// Bytes of the head.
+    #[inline]
     pub fn head_len(&self) -> usize {
         self.head_len
     }

@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_expr::settings::UpstreamSettings;
 use weir_plan::FastCgi;
 use weir_policy::retry::Failure;
-use weir_rt::Timer;
+use weir_rt::{Instant, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::SendError;
 

@@ -5,7 +5,9 @@
 //! Why: events and downloads go on for hours. Were each to keep the plan that it began with, every change of plan
 //! would leave another behind. Most answers are over long before, and cost a comparison of times.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_rt::Instant;
 
 use crate::exchange::Exchange;
 

@@ -11,10 +11,10 @@
 //! ```
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_plan::Proxy;
-use weir_rt::{Buf, Timer};
+use weir_rt::{Buf, Instant, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
 

@@ -10,10 +10,10 @@
 use std::cell::Cell;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_plan::Service;
-use weir_rt::{Listener, PeerAddr, Stream, Timer};
+use weir_rt::{Instant, Listener, PeerAddr, Stream, Timer};
 
 use crate::exchange::Client;
 use crate::worker::command::SocketKey;

@@ -8,10 +8,10 @@ use std::cell::Cell;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_control::ListenerId;
-use weir_rt::{CertFailure, PeerAddr};
+use weir_rt::{CertFailure, Instant, PeerAddr};
 
 use crate::worker::Worker;
 

@@ -7,9 +7,10 @@
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_plan::PoolIx;
+use weir_rt::Instant;
 
 use super::captures::Captured;
 use super::client::Client;

@@ -47,11 +47,11 @@ use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use weir_expr::settings::PathReading;
 use weir_http::uri::{self, UriError};
 use weir_plan::{Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
+use weir_rt::Instant;
 
 use crate::exchange::fields::Fields;
 use crate::worker::passwords::Question;

@@ -15,13 +15,14 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 use weir_http::{HttpDate, semantics};
 use weir_plan::{StaticFiles, Symlinks};
+use weir_rt::Instant;
 
 use super::open;
 

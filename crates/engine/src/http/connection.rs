@@ -46,11 +46,12 @@ pub(crate) fn serve(
         let mut ended = worker.now();
         // The first request has often arrived with the connection: trying costs less than waiting for what is there.
         let _ = conn.try_read_up_to(&mut input, weir_rt::SMALL);
+        let mut draining = worker.draining.place();
         loop {
             if input.is_empty() {
                 let waiting = worker.counters.waiting();
                 timer.arm(wait);
-                let arrived = race(timer.run(conn.readable()), worker.draining.wait()).await;
+                let arrived = race(timer.run(conn.readable()), draining.wait()).await;
                 drop(waiting);
                 match arrived {
                     Either::Left(Ok(())) => {}
@@ -313,7 +314,8 @@ fn take_request(
     request.expects_continue = view.expects_continue();
     request.fields.load(head, view.headers());
     if let Some(authority) = view.authority() {
-        request.host.extend(authority.host.iter().map(u8::to_ascii_lowercase));
+        request.host.extend_from_slice(authority.host);
+        request.host.make_ascii_lowercase();
         if request.host.last() == Some(&b'.') {
             request.host.pop();
         }
@@ -345,11 +347,12 @@ fn take_request(
     if insecure {
         return Err(421);
     }
-    let raw = h1.conn.request().path().to_vec();
     // Paths are read before the site is known: as in nginx the default site says how.
     let client = &exchange.installed.plan.site(default).client;
     let (reading, merge_slashes) = (client.paths, client.merge_slashes);
-    exchange.set_raw_path(&raw, reading, merge_slashes).map_err(|error| error.status())?;
+    exchange
+        .set_raw_path(h1.conn.request().path(), reading, merge_slashes)
+        .map_err(|error| error.status())?;
     h1.conn.begin_body();
     Ok(())
 }

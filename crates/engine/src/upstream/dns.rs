@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -19,6 +19,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::{Resolver as Client, TokioResolver};
 use tokio::sync::{mpsc, oneshot};
 use weir_plan::Resolver;
+use weir_rt::Instant;
 
 use crate::worker::Worker;
 use crate::worker::lasting;
@@ -252,7 +253,7 @@ async fn ask(
     if addresses.is_empty() {
         return Err("no address".into());
     }
-    let ttl = found.valid_until().saturating_duration_since(Instant::now());
+    let ttl = found.valid_until().saturating_duration_since(std::time::Instant::now());
     Ok((addresses, ttl))
 }
 

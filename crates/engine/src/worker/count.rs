@@ -11,10 +11,11 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
 use weir_policy::limit::Quota;
+use weir_rt::Instant;
 use weir_telemetry::{
     AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
 };

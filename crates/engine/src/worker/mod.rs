@@ -26,11 +26,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_control::{ListenerId, PoolId};
 use weir_http::RequestHead;
 use weir_plan::{ListenerIx, PartOf, Plan, UpstreamKeepalive};
+use weir_rt::Instant;
 
 use crate::files::FileCache;
 use crate::logging::WorkerLogs;

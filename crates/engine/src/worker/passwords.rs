@@ -16,10 +16,11 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
+use weir_rt::Instant;
 
 /// Most threads; there are no more than half as many as processors.
 const THREADS: usize = 4;

@@ -86,14 +86,13 @@ impl Signal {
 
     /// Ready when it is set.
     pub(crate) fn wait(&self) -> impl Future<Output = ()> {
-        let mut place = Place { signal: self, at: None };
-        poll_fn(move |cx| {
-            if self.set.get() {
-                return Poll::Ready(());
-            }
-            place.put(cx.waker());
-            Poll::Pending
-        })
+        let mut place = self.place();
+        poll_fn(move |cx| place.poll_set(cx))
+    }
+
+    /// A place among those who wait, for a task that waits again and again: it is taken once.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { signal: self, at: None }
     }
 
     /// Ready at the next [`Signal::wake_all`] or [`Signal::set`].
@@ -110,12 +109,29 @@ impl Signal {
     }
 }
 
-struct Place<'a> {
+/// A place among those who wait for a [`Signal`]. To be polled by one task only.
+pub(crate) struct Place<'a> {
     signal: &'a Signal,
     at: Option<usize>,
 }
 
 impl Place<'_> {
+    /// Ready when the signal is set.
+    pub(crate) fn wait(&mut self) -> impl Future<Output = ()> {
+        poll_fn(|cx| self.poll_set(cx))
+    }
+
+    fn poll_set(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.signal.set.get() {
+            return Poll::Ready(());
+        }
+        // The task's waker is the same every time; it is gone only once it was used.
+        if self.at.is_none_or(|at| self.signal.waiting.borrow().wakers[at].is_none()) {
+            self.put(cx.waker());
+        }
+        Poll::Pending
+    }
+
     fn put(&mut self, waker: &Waker) {
         let waiting = &mut *self.signal.waiting.borrow_mut();
         let at = *self.at.get_or_insert_with(|| {

@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_control::snapshot::HealthReport;
 use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
 use weir_policy::limit::{ConnZone, Quota, RateZone};
-use weir_rt::{IoChoice, RuntimeConfig};
+use weir_rt::{Instant, IoChoice, RuntimeConfig};
 use weir_telemetry::Registry;
 
 use crate::worker::endpoints::LivePool;

@@ -11,11 +11,11 @@ use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use weir_expr::settings::ClientAbort;
-use weir_rt::{PeerClosed, Timer};
+use weir_rt::{Instant, PeerClosed, Timer};
 use weir_wire::Conn;
 
 /// So long a wait lasts before it counts whether anybody still waits for what comes of it.

@@ -8,11 +8,11 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_http::body::chunked::ChunkedDecoder;
 use weir_http::{BodyEvent, ChunkLimits};
-use weir_rt::{Buf, Conn, LARGE, Listener, MEDIUM, Receiver, ServerTls, Stream, Timer, spawn};
+use weir_rt::{Buf, Conn, Instant, LARGE, Listener, MEDIUM, Receiver, ServerTls, Stream, Timer, spawn};
 
 use weir_wire::h2::{ALPN, PREFACE};
 

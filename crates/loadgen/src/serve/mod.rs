@@ -17,10 +17,10 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_rt::{
-    CertKey, IoChoice, ListenOptions, Listener, Receiver, Runtime, RuntimeConfig, Sender, ServerTls,
+    CertKey, Instant, IoChoice, ListenOptions, Listener, Receiver, Runtime, RuntimeConfig, Sender, ServerTls,
     ServerTlsConfig, listen_addr, listen_tcp, mailbox, probe, spawn,
 };
 

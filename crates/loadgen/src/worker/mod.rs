@@ -23,9 +23,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::task::{Poll, Waker};
-use std::time::Instant;
 
-use weir_rt::{Buf, ClientTls, LARGE, Receiver, Runtime, RuntimeConfig, spawn};
+use weir_rt::{Buf, ClientTls, Instant, LARGE, Receiver, Runtime, RuntimeConfig, spawn};
 
 use crate::answer::HeadCache;
 use crate::machine::ThreadTime;

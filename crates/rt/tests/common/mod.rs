@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_rt::*;
 

@@ -14,11 +14,13 @@ pub struct Counter(AtomicU64);
 
 impl Counter {
     /// Adds `amount`; wraps at 2⁶⁴.
+    #[inline]
     pub fn add(&self, amount: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
     /// Adds one.
+    #[inline]
     pub fn bump(&self) {
         self.add(1);
     }
@@ -29,6 +31,7 @@ impl Counter {
     }
 
     /// Raises it to `value` if that is more: for "the most seen".
+    #[inline]
     pub fn raise(&self, value: u64) {
         if value > self.value() {
             self.0.store(value, Relaxed);
@@ -50,6 +53,7 @@ pub struct Gauge {
 
 impl Gauge {
     /// One more.
+    #[inline]
     pub fn enter(&self) {
         let now = self.now.load(Relaxed) + 1;
         self.now.store(now, Relaxed);
@@ -57,6 +61,7 @@ impl Gauge {
     }
 
     /// One less; stays at zero.
+    #[inline]
     pub fn leave(&self) {
         self.now.store(self.now.load(Relaxed).saturating_sub(1), Relaxed);
     }
@@ -88,6 +93,7 @@ pub struct Rate {
 
 impl Rate {
     /// Counts one event in the second `second` of any clock.
+    #[inline]
     pub fn tick(&self, second: u64) {
         let held = self.second.load(Relaxed);
         let current = self.current.load(Relaxed);

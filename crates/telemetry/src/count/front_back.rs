@@ -11,6 +11,7 @@ use super::cell::{Average, Counter, Gauge, Rate};
 use super::histogram::{Distribution, Sum};
 
 /// The class of a status: 1 to 5 by its first digit, else 0.
+#[inline]
 pub fn status_class(status: u16) -> usize {
     match status {
         100..=599 => (status / 100) as usize,
@@ -106,12 +107,14 @@ impl FrontCells {
     }
 
     /// A request began, in HTTP `version` 1 to 3 (else: not HTTP), in the second `second`.
+    #[inline]
     pub fn request(&self, version: u8, second: u64) {
         self.requests_by_version[usize::from(version.wrapping_sub(1)).min(3)].bump();
         self.request_rate.tick(second);
     }
 
     /// It was answered with `status` (zero: not at all), after so many microseconds.
+    #[inline]
     pub fn answer(&self, status: u16, micros: u64) {
         self.answers[status_class(status)].bump();
         self.latency.record(micros);

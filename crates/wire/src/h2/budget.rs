@@ -4,7 +4,7 @@
 //! Never: reads a clock. Driven by: `receive`.
 //! Why buckets: a count for ever punishes long connections, and a count for each second lets a paced flood through.
 
-use std::time::Instant;
+use weir_rt::Instant;
 
 /// How many at once, and how many each second from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 //! pieces the rest arrives: what is told must not depend on it.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+
+use weir_rt::Instant;
 
 use super::frame::{self, FrameHead};
 use super::hpack::Decoder;

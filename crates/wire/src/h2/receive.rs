@@ -5,7 +5,8 @@
 //! Driven by: the caller, through [`Connection::receive`].
 
 use std::ops::Range;
-use std::time::Instant;
+
+use weir_rt::Instant;
 
 use super::PREFACE;
 use super::connection::{

@@ -4,7 +4,7 @@ mod attacks;
 mod errors;
 mod pair;
 
-use std::time::Instant;
+use weir_rt::Instant;
 
 use super::frame::FrameHead;
 use super::*;

@@ -6,11 +6,10 @@
 //! nginx.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use weir_http::semantics::{Conditions, ETag, FieldSource as _, IfModifiedSince, Outcome, Validators, range};
 use weir_http::{HeaderId, HttpDate, Method};
-use weir_rt::{Buf, PIECE, Shared};
+use weir_rt::{Buf, Instant, PIECE, Shared};
 use weir_wire::SendError;
 
 use super::{ranges, usual};

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use weir_control::PoolId;
@@ -30,7 +30,7 @@ use weir_expr::settings::UpstreamSettings;
 use weir_http::HeaderId;
 use weir_plan::UpstreamKeepalive;
 use weir_policy::idle::History;
-use weir_rt::{Buf, MEDIUM, PIECE, Timer};
+use weir_rt::{Buf, Instant, MEDIUM, PIECE, Timer};
 use weir_wire::{ClientConnection, Incoming, Lent, ReceiveError, SendError, Step};
 
 use crate::action::lasting;
