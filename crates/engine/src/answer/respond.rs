@@ -97,6 +97,11 @@ pub(crate) fn is_bodiless(exchange: &Exchange) -> bool {
         || exchange.response.failed
 }
 
+/// Whether the body does not go out as it is, all of it and at once: it is filtered, slowed down, or left out.
+pub(crate) fn is_changed(exchange: &Exchange) -> bool {
+    !exchange.filters.is_empty() || rate_limit(exchange).is_some() || is_bodiless(exchange)
+}
+
 /// Sends a piece of the body.
 ///
 /// # Errors

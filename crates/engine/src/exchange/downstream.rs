@@ -57,6 +57,16 @@ pub(crate) trait Downstream {
         self.begin(exchange, BodySize::Known(length));
     }
 
+    /// Queues a piece of the answer's body that is small enough to leave with what is queued before it; false if it is not,
+    /// and nothing was done.
+    ///
+    /// # Errors
+    /// More than was announced.
+    fn queue(&mut self, data: &[u8]) -> Result<bool, SendError> {
+        let _ = data;
+        Ok(false)
+    }
+
     /// Sends a piece of the answer's body. Small ones may be held back until [`Downstream::flush`] or
     /// [`Downstream::finish`].
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError>;

@@ -327,6 +327,10 @@ impl Downstream for H1<'_> {
         self.open(exchange, size, Some(lines));
     }
 
+    fn queue(&mut self, data: &[u8]) -> Result<bool, SendError> {
+        self.conn.outgoing.queue_small(data)
+    }
+
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {
         self.conn.outgoing.send(data, self.timer, Self::send_timeout(exchange)).await
     }

@@ -11,6 +11,7 @@
 //!     ^______________retry____________|─ the answer: the action carries it on
 //! ```
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -195,7 +196,12 @@ impl Attempts<'_> {
         let mut held: Option<Attempting> = None;
         loop {
             let asked_at = exchange.now();
-            let picked = match self.watch.over(picker.next(exchange, installed)).await {
+            // Pinned where they stand, here and below: by value they would be moved twice, a kilobyte each time.
+            let picked = {
+                let picking = pin!(picker.next(exchange, installed));
+                self.watch.over(picking).await
+            };
+            let picked = match picked {
                 Ok(Ok(picked)) => picked,
                 Ok(Err(refusal)) => return Err(refused(exchange, &refusal)),
                 Err(how) => {
@@ -206,8 +212,10 @@ impl Attempts<'_> {
             let counters = &exchange.worker.counters;
             let mut counted =
                 held.take().unwrap_or_else(|| counters.attempt(picked.pool, picked.key, exchange.now()));
-            let tried =
-                self.watch.over(self.once(exchange, protocol, &picker, &picked, &counted, fresh)).await;
+            let tried = {
+                let trying = pin!(self.once(exchange, protocol, &picker, &picked, &counted, fresh));
+                self.watch.over(trying).await
+            };
             fresh = false;
             let replayable = exchange.exchange().is_none_or(|exchange| !exchange.body.streamed);
             let failed = match tried {

@@ -71,7 +71,8 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
             UpstreamBody::Chunked => SendFraming::Chunked,
         });
         if self.streaming {
-            return self.stream_body(exchange, conn).await;
+            // Boxed, as what else is rare: the future of a usual request is moved and touched as a whole.
+            return Box::pin(self.stream_body(exchange, conn)).await;
         }
         let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
         if self.body != UpstreamBody::None {

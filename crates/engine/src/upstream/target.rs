@@ -83,7 +83,7 @@ pub(crate) async fn resolve(
         ProxyTarget::Pool(pool) => {
             Ok(Resolved { destination: Destination::Pool(*pool), secure: None, path: None, host: None })
         }
-        ProxyTarget::Computed(template) => computed(exchange, installed, template).await,
+        ProxyTarget::Computed(template) => Box::pin(computed(exchange, installed, template)).await,
     }
 }
 

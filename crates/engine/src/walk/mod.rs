@@ -64,7 +64,9 @@ async fn go_on<D: Downstream>(
                 Box::pin(respond::redirect(exchange, down, status, &location)).await;
                 Next::Done
             }
-            Next::Internal { path, query } => internal_redirect(exchange, down, installed, path, query).await,
+            Next::Internal { path, query } => {
+                Box::pin(internal_redirect(exchange, down, installed, path, query)).await
+            }
             Next::InternalPath(path) => {
                 if spent(exchange, "internally redirecting to", &path) {
                     Next::Status(500)
@@ -72,7 +74,7 @@ async fn go_on<D: Downstream>(
                     exchange.request.path = path;
                     exchange.request.path_is_raw = false;
                     exchange.internal = true;
-                    enter_again(exchange, down, installed).await
+                    Box::pin(enter_again(exchange, down, installed)).await
                 }
             }
             Next::Named(route) => {
@@ -135,7 +137,7 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
             other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }
     }
-    search(exchange, down, installed).await
+    enter_path(exchange, down, installed).await
 }
 
 /// Answers a client whose handshake does not do. nginx's 495, 496 and 497 choose an error page; what is answered is 400.
@@ -194,12 +196,20 @@ fn page_answered_as(exchange: &mut Exchange, installed: &Installed, status: u16,
 }
 
 /// Searches the route of the current path, and enters it.
-async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+async fn enter_path<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    match search(exchange, installed) {
+        Some(instead) => instead,
+        None => enter_route(exchange, down, installed).await,
+    }
+}
+
+/// Searches the route of the current path. `Some`: it is not to be entered.
+fn search(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
     (exchange.path_changed, exchange.rewritten) = (false, false);
     let site = installed.plan.site(exchange.site);
     let found = match installed.plan.find(site, &exchange.request.path) {
         Ok(found) => found,
-        Err(why) => return undecided(exchange, &why),
+        Err(why) => return Some(undecided(exchange, &why)),
     };
     exchange.route = found.route;
     exchange.matched = found.matched_len;
@@ -211,7 +221,7 @@ async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed:
             location.push(b'?');
             location.extend_from_slice(&exchange.request.query);
         }
-        return Next::Redirect { status: 301, location };
+        return Some(Next::Redirect { status: 301, location });
     }
     if !found.matches.is_empty() {
         let path = exchange.request.path.clone();
@@ -219,29 +229,30 @@ async fn search<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed:
             keep_match(exchange, pattern, captures, &path);
         }
     }
-    if installed.plan.route(exchange.route).internal && !exchange.internal {
-        return Next::Status(404);
-    }
-    Box::pin(enter_route(exchange, down, installed)).await
+    let hidden = installed.plan.route(exchange.route).internal && !exchange.internal;
+    hidden.then_some(Next::Status(404))
 }
 
 /// The current route from its program on.
 async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
-    // As nginx: a declared body that is too large is refused before anything answers, be it a mere `return`.
-    if !exchange.in_error_page && crate::exchange::intake::declared_too_large(exchange) {
-        return Next::Status(413);
-    }
-    let route = installed.plan.route(exchange.route);
-    if let Some(program) = &route.program {
+    loop {
+        // As nginx: a declared body that is too large is refused before anything answers, be it a mere `return`.
+        if !exchange.in_error_page && crate::exchange::intake::declared_too_large(exchange) {
+            return Next::Status(413);
+        }
+        let Some(program) = &installed.plan.route(exchange.route).program else { break };
         match program::run_waiting(exchange, program).await {
             Verdict::Go => {}
             other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }
-        if exchange.path_changed {
-            if spent_on_path(exchange) {
-                return Next::Status(500);
-            }
-            return search(exchange, down, installed).await;
+        if !exchange.path_changed {
+            break;
+        }
+        if spent_on_path(exchange) {
+            return Next::Status(500);
+        }
+        if let Some(instead) = search(exchange, installed) {
+            return instead;
         }
     }
     // `Adopt` may have changed the route.
@@ -483,5 +494,5 @@ async fn enter_again<D: Downstream>(exchange: &mut Exchange, down: &mut D, insta
             other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }
     }
-    search(exchange, down, installed).await
+    enter_path(exchange, down, installed).await
 }

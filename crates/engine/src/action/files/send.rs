@@ -10,7 +10,7 @@ use std::rc::Rc;
 use weir_http::semantics::{Conditions, ETag, FieldSource as _, IfModifiedSince, Outcome, Validators, range};
 use weir_http::{HeaderId, HttpDate, Method};
 use weir_rt::{Buf, Instant, PIECE, Shared};
-use weir_wire::SendError;
+use weir_wire::{SHARE, SendError};
 
 use super::{ranges, usual};
 use crate::action::lasting;
@@ -131,6 +131,9 @@ pub(super) async fn body<D: Downstream>(
 ) -> Next<Box<Rest>> {
     let due = lasting::due(exchange);
     let sent = async {
+        if queued(exchange, down, file, start, end)? {
+            return respond::end(exchange, down, &Fields::default()).await.map(|()| Next::Done);
+        }
         let at = part(exchange, down, file, start, end, due).await?;
         if at < end {
             return Ok(Next::Later(Box::new(Rest { file: file.clone(), at, end })));
@@ -143,6 +146,24 @@ pub(super) async fn body<D: Downstream>(
             down.fail(exchange, &error);
             Next::Done
         }
+    }
+}
+
+/// Queues a small body from memory behind its head: there is nothing to wait for. False: nothing was done.
+fn queued<D: Downstream>(
+    exchange: &Exchange,
+    down: &mut D,
+    file: &StaticFile,
+    start: u64,
+    end: u64,
+) -> Result<bool, SendError> {
+    if respond::is_changed(exchange) {
+        return Ok(false);
+    }
+    let Way::Bytes(bytes) = file.content.way(exchange.client.tls.is_some()) else { return Ok(false) };
+    match bytes.get(start as usize..end as usize) {
+        Some(piece) if piece.len() < SHARE => down.queue(piece),
+        _ => Ok(false),
     }
 }
 

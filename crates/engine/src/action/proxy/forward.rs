@@ -11,7 +11,7 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Step};
 
 use super::ending::{Rest, relayed_to};
-use super::relay::{Keeping, ReadAhead, Relayed, Source, relay};
+use super::relay::{self, Keeping, ReadAhead, Relayed, Source, relay};
 use crate::action::later::{self, Later};
 use crate::action::{lasting, rewrite, tunnel};
 use crate::answer::respond;
@@ -55,7 +55,7 @@ pub(super) async fn forward<D: Downstream>(
     sticky::set(exchange, installed, &picked);
     if status == 101 {
         counted.answered(status);
-        let upgraded = tunnel::upgraded(exchange, down, proxy, conn, counted, lease).await;
+        let upgraded = Box::pin(tunnel::upgraded(exchange, down, proxy, conn, counted, lease)).await;
         return upgraded.map_or(Next::Done, |tunnel| Next::Later(Later::Tunnel(tunnel)));
     }
     let framing = conn.response().framing(method);
@@ -78,6 +78,7 @@ pub(super) async fn forward<D: Downstream>(
     let buffering = rewrite::buffering(exchange, proxy);
     exchange.response.unbuffered = !buffering;
     respond::start(exchange, down, size);
+    let at_once = relay::at_once(exchange, down, &mut conn);
     let keeping = reusable.then(|| Keeping {
         pool: picked.pool,
         bounds: destination.keepalive(installed),
@@ -85,6 +86,14 @@ pub(super) async fn forward<D: Downstream>(
         history,
     });
     let mut source = Source::new(exchange, conn, keeping, counted, lease);
+    match at_once {
+        Ok(false) => {}
+        Ok(true) => {
+            let ended = relay::end(exchange, down, &mut source).await;
+            return relayed_to(exchange, down, source, status, ended);
+        }
+        Err(error) => return relayed_to(exchange, down, source, status, Err(error)),
+    }
     let settings = &proxy.settings;
     attempts.watch.change(Ends::answering(settings.client_abort));
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));

@@ -117,7 +117,7 @@ async fn take_body<D: Downstream>(
             _ => UpstreamBody::Chunked,
         });
     }
-    intake::buffer(exchange, down).await?;
+    Box::pin(intake::buffer(exchange, down)).await?;
     if !exchange.request_trailers.is_empty() && proxy.http_1_1 {
         return Ok(UpstreamBody::Chunked);
     }

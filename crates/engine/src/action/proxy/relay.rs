@@ -389,9 +389,38 @@ pub(crate) async fn relay<'a, D: Downstream>(
             }
         }
     }
+    end(exchange, down, source).await.map(|()| Relayed::Whole)
+}
+
+/// Queues a body that is here whole and small, and goes out as it is: there is nothing to wait for, and nothing to read
+/// ahead. [`end`] follows. False: nothing was done.
+pub(super) fn at_once<D: Downstream>(
+    exchange: &Exchange,
+    down: &mut D,
+    conn: &mut ClientConnection,
+) -> Result<bool, Relay> {
+    if respond::is_changed(exchange) {
+        return Ok(false);
+    }
+    let left = conn.incoming.remaining().and_then(|left| usize::try_from(left).ok());
+    let Some(body) = left.and_then(|left| conn.incoming.pending().get(..left)) else { return Ok(false) };
+    if !down.queue(body).map_err(Relay::Client)? {
+        return Ok(false);
+    }
+    while let Step::Piece(..) = conn.incoming.step().map_err(Relay::Endpoint)? {}
+    Ok(true)
+}
+
+/// Gives the endpoint's connection back, whose answer is here whole, and ends the one to the client.
+pub(super) async fn end<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    source: &mut Source<'_>,
+) -> Result<(), Relay> {
+    source.release();
     let ended = respond::end(exchange, down, &source.trailers).await.map_err(Relay::Client);
     exchange.response.upstream_trailers = std::mem::take(&mut source.trailers);
-    ended.map(|()| Relayed::Whole)
+    ended
 }
 
 /// The client was seen to have gone.
