@@ -5,7 +5,7 @@ XTASK := $(CARGO) run --quiet --package xtask --
 # Where cargo puts what it builds: as `cargo run` chooses features anew, it would build half of it again.
 BUILT = $(shell $(CARGO) metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug
 
-.PHONY: all demo test dist bench lint tidy fuzz clean
+.PHONY: all demo test dist bench count lint tidy fuzz clean
 
 all:
 	$(CARGO) build --workspace
@@ -32,6 +32,10 @@ dist:
 bench:
 	$(XTASK) deps --bench
 	$(XTASK) bench $(BENCH)
+
+# User instructions per request, by phase, held to their budgets. COUNT="--build guided --functions 30" passes options on.
+count:
+	$(XTASK) count $(COUNT)
 
 lint:
 	$(XTASK) deps --lint

@@ -119,7 +119,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.docs {
         let path = build::root().join("docs/performance.md");
         let document = std::fs::read_to_string(&path).context("docs/performance.md")?;
-        let new = spliced(&document, &verdict::markdown(&made));
+        let new = spliced(&document, "bench", &verdict::markdown(&made));
         std::fs::write(path, new.context("docs/performance.md has no marks for the table")?)?;
     }
     ensure!(failures == 0, "{failures} contenders failed, as told above");
@@ -143,14 +143,12 @@ fn point_to(out: &Path) -> Result<()> {
     std::os::unix::fs::symlink(name, &link).with_context(|| link.display().to_string())
 }
 
-const BEGIN: &str = "<!-- bench:begin -->";
-const END: &str = "<!-- bench:end -->";
-
-/// `document` with `table` between its two marks; `None` if it has none.
-fn spliced(document: &str, table: &str) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", table.trim()))
+/// `document` with `table` between the two marks of this name; `None` if it has none.
+pub(crate) fn spliced(document: &str, name: &str, table: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- {name}:begin -->"), format!("<!-- {name}:end -->"));
+    let (before, rest) = document.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}\n\n{}\n\n{end}{after}", table.trim()))
 }
 
 #[cfg(test)]
@@ -159,13 +157,15 @@ mod tests {
 
     #[test]
     fn documents_take_the_table_between_their_marks() {
-        let document = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let new = spliced(&document, "new").unwrap();
+        let document = "a\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nb\n";
+        let new = spliced(document, "bench", "new").unwrap();
         assert!(
             new.contains("new") && !new.contains("old") && new.starts_with("a\n") && new.ends_with("b\n")
         );
-        assert!(spliced("no marks", "new").is_none());
+        assert!(spliced("no marks", "bench", "new").is_none());
         let real = std::fs::read_to_string(build::root().join("docs/performance.md")).unwrap();
-        assert!(spliced(&real, "new").is_some(), "docs/performance.md has its marks");
+        for name in ["bench", "count"] {
+            assert!(spliced(&real, name, "new").is_some(), "docs/performance.md has its marks");
+        }
     }
 }

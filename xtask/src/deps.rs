@@ -71,6 +71,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if still.is_empty() { Ok(()) } else { bail!("installed, and still missing: {}", still.join(", ")) }
 }
 
+/// Installs what brings one program, if it is missing.
+pub(crate) fn have(program: &str, package: &str) -> Result<()> {
+    if exists(program) {
+        return Ok(());
+    }
+    println!("installing {package}");
+    install(&[package])?;
+    if exists(program) { Ok(()) } else { bail!("{package} is installed, and {program} is still missing") }
+}
+
 fn exists(file: &str) -> bool {
     match file.rsplit_once('/') {
         Some((dir, name)) => in_dir(Path::new(dir), name),

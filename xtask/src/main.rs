@@ -1,6 +1,6 @@
 //! What make and CI do, as one program: `cargo xtask …`.
 //!
-//! Owns: the benchmark, the demo, tidiness, the fuzz smoke run, and installing what they need.
+//! Owns: the benchmark, the count of instructions, the demo, tidiness, the fuzz smoke run, and installing what they need.
 //! Never: is part of what users run; nothing of ours depends on it.
 //! Driven by: the Makefile, `.ci/run`, people.
 #![forbid(unsafe_code)]
@@ -8,6 +8,7 @@
 mod bench;
 mod build;
 mod claims;
+mod count;
 mod demo;
 mod deny;
 mod deps;
@@ -32,6 +33,8 @@ struct Options {
 enum Chore {
     /// Measures Weir's CPU per request beside Debian's nginx and haproxy
     Bench(bench::Options),
+    /// Counts user instructions per request with callgrind, and holds them to their budgets
+    Count(count::Options),
     /// Builds the weir that is measured and released: optimised for the whole program, by a profile
     Dist(dist::Options),
     /// Installs the programs that tests, benchmark or lints need
@@ -49,6 +52,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Options::parse().chore {
         Chore::Bench(options) => bench::run(&options),
+        Chore::Count(options) => count::run(&options),
         Chore::Dist(options) => dist::run(&options),
         Chore::Deps(options) => deps::run(&options),
         Chore::Deny => deny::run(),

@@ -1,0 +1,233 @@
+//! User instructions per request, counted by callgrind.
+//!
+//! Owns: the rows, the run of the server under valgrind, the budgets, the table in docs/performance.md.
+//! Never: measures time: a counted program runs fifty times slower, and its count is the same on any machine.
+//! Driven by: `cargo xtask count`, `make count`.
+//! Why the build of the tests by default: a count of it is half as large again as that of the build that is released, and
+//! goes up and down with it, at no further cost in building. Why at all: what is left to win is user code spread over many places, and CPU time on a shared machine hides a difference of
+//! less than 15%. A count shows ten instructions, so a budget can hold later work to what was reached.
+
+mod phases;
+mod profile;
+mod traffic;
+
+use crate::{build, deps, dist, listening};
+use anyhow::{Context, Result, bail, ensure};
+use phases::Phases;
+use profile::Profile;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use traffic::{Origin, get};
+use weir_testkit::process::UnixSignal;
+use weir_testkit::{Deadline, Port, Process};
+
+/// What is counted: a name, and the path that is asked for.
+const ROWS: [Row; 4] = [
+    Row { name: "static 1 KB", path: "/1k" },
+    Row { name: "static 1 KB, logged", path: "/logged/1k" },
+    Row { name: "proxied 1 KB", path: "/api/1k" },
+    Row { name: "proxied 1 KB, logged", path: "/api-logged/1k" },
+];
+
+struct Row {
+    name: &'static str,
+    path: &'static str,
+}
+
+/// Requests before the counters are set to zero: pools are filled, connections kept, tables grown.
+const WARM_UP: u32 = 800;
+
+/// A row may cost so much more than its budget, in percent: compilers and allocators move a little.
+const SLACK: u64 = 3;
+
+const BUDGETS: &str = "xtask/src/count/budgets.json";
+
+/// How it counts.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only rows whose name begins with one of these, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<String>,
+    /// Which build is counted, and to whose budgets it is held
+    #[arg(long, value_enum, default_value = "dev")]
+    build: Build,
+    /// A `weir` of that build that exists, instead of making one
+    #[arg(long)]
+    weir: Option<PathBuf>,
+    /// Requests that are counted
+    #[arg(long, default_value_t = 4000)]
+    requests: u32,
+    /// Prints so many of the functions that cost most, for each row
+    #[arg(long, default_value_t = 0)]
+    functions: usize,
+    /// Takes what was counted as the new budgets
+    #[arg(long)]
+    accept: bool,
+    /// Writes the table into docs/performance.md, between its marks
+    #[arg(long)]
+    docs: bool,
+}
+
+/// The builds that can be counted.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Build {
+    /// What tests run: it is there anyway, and shows what a change costs as well as any
+    Dev,
+    /// Optimised, each crate by itself
+    Release,
+    /// What is measured and released (`make dist`)
+    Guided,
+}
+
+impl Build {
+    /// Its name among the budgets.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Release => "release",
+            Self::Guided => "guided",
+        }
+    }
+
+    fn weir(self) -> Result<PathBuf> {
+        match self {
+            Self::Guided => dist::weir(),
+            plain => build::weir(plain.name()),
+        }
+    }
+}
+
+/// Counts, prints, and fails if a row is over its budget.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    deps::have("valgrind", "valgrind")?;
+    let weir = match &options.weir {
+        Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
+        None => options.build.weir()?,
+    };
+    let wanted = |row: &&Row| options.rows.is_empty() || options.rows.iter().any(|w| row.name.starts_with(w));
+    let rows: Vec<&Row> = ROWS.iter().filter(wanted).collect();
+    let counted = count(&weir, &rows, options.requests)?;
+    let columns: Vec<(&str, Phases)> =
+        counted.iter().map(|(row, profile)| (row.name, Phases::of(profile, options.requests))).collect();
+    let table = phases::table(&columns);
+    println!("{table}");
+    for (row, profile) in &counted {
+        for (instructions, calls, name) in profile.dearest(options.functions) {
+            let per = |n: u64| n as f64 / f64::from(options.requests);
+            println!("{:<20} {:>9.1} {:>7.2} {name}", row.name, per(instructions), per(calls));
+        }
+    }
+    let kind = options.build.name();
+    if options.docs {
+        let path = build::root().join("docs/performance.md");
+        let document = std::fs::read_to_string(&path).context("docs/performance.md")?;
+        let new = crate::bench::spliced(&document, "count", &table);
+        std::fs::write(path, new.context("docs/performance.md has no marks for the count")?)?;
+    }
+    if options.accept {
+        return accept(kind, &columns);
+    }
+    hold(kind, &columns)
+}
+
+/// Fails if a row costs more than its budget and the slack.
+fn hold(kind: &str, columns: &[(&str, Phases)]) -> Result<()> {
+    let budgets = budgets()?;
+    let Some(budgets) = budgets.get(kind) else {
+        println!("{BUDGETS} has no budgets for the {kind} build; --accept takes these");
+        return Ok(());
+    };
+    let mut over = Vec::new();
+    for (name, phases) in columns {
+        let Some(&budget) = budgets.get(*name) else { continue };
+        if is_over(phases.total(), budget) {
+            over.push(format!("{name}: {} instructions per request, budget {budget}", phases.total()));
+        }
+    }
+    ensure!(over.is_empty(), "{}", over.join("\n"));
+    Ok(())
+}
+
+fn is_over(counted: u64, budget: u64) -> bool {
+    counted * 100 > budget * (100 + SLACK)
+}
+
+type Budgets = BTreeMap<String, BTreeMap<String, u64>>;
+
+fn budgets() -> Result<Budgets> {
+    let text = std::fs::read_to_string(build::root().join(BUDGETS)).context(BUDGETS)?;
+    serde_json::from_str(&text).context(BUDGETS)
+}
+
+fn accept(kind: &str, columns: &[(&str, Phases)]) -> Result<()> {
+    let mut budgets = budgets()?;
+    let rows = budgets.entry(kind.to_owned()).or_default();
+    rows.extend(columns.iter().map(|(name, phases)| ((*name).to_owned(), phases.total())));
+    let text = serde_json::to_string_pretty(&budgets)? + "\n";
+    std::fs::write(build::root().join(BUDGETS), text).context(BUDGETS)
+}
+
+/// Runs `weir` under callgrind, and counts `requests` requests of each row.
+fn count<'r>(weir: &Path, rows: &[&'r Row], requests: u32) -> Result<Vec<(&'r Row, Profile)>> {
+    let dir = tempfile::Builder::new().prefix("weir-count-").tempdir()?;
+    std::fs::create_dir_all(dir.path().join("html/logged"))?;
+    for page in ["html/1k", "html/logged/1k"] {
+        std::fs::write(dir.path().join(page), [b'x'; 1024])?;
+    }
+    let origin = Origin::start()?;
+    let port = Port::lease();
+    let text = include_str!("count.conf")
+        .replace("{PORT}", &port.to_string())
+        .replace("{ORIGIN}", &origin.port().to_string());
+    std::fs::write(dir.path().join("count.conf"), text)?;
+    let mut command = Command::new("valgrind");
+    command.current_dir(dir.path()).args(["--quiet", "--tool=callgrind", "--callgrind-out-file=counted"]);
+    command.args(["--compress-strings=no", "--compress-pos=no"]);
+    command.arg(weir).args(["run", "--io", "epoll", "-c", "count.conf"]);
+    let mut server = Process::spawn(command).context("cannot run valgrind")?;
+    let slow = || Deadline::after(Duration::from_secs(60));
+    listening::wait(&mut server, "weir under valgrind", &[port.number()], slow())?;
+    let mut counted = Vec::new();
+    for row in rows {
+        get(port.number(), row.path, WARM_UP)?;
+        control(&server, "--zero")?;
+        get(port.number(), row.path, requests)?;
+        control(&server, "--dump")?;
+        counted.push((*row, Profile::take(dir.path())?));
+    }
+    server.signal(UnixSignal::QUIT);
+    if server.wait(slow()).is_none() {
+        bail!("weir under valgrind does not end: {}", server.printed().trim());
+    }
+    Ok(counted)
+}
+
+fn control(server: &Process, what: &str) -> Result<()> {
+    let output = Command::new("callgrind_control").arg(what).arg(server.pid().to_string()).output();
+    let output = output.context("cannot run callgrind_control")?;
+    let told =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && told.contains("OK"), "callgrind_control {what}: {}", told.trim());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_may_cost_its_budget_and_a_little_more() {
+        assert!(!is_over(10_000, 10_000) && !is_over(10_300, 10_000));
+        assert!(is_over(10_301, 10_000));
+    }
+
+    #[test]
+    fn every_row_has_budgets() {
+        let budgets = budgets().unwrap();
+        for row in &ROWS {
+            assert!(budgets["dev"].contains_key(row.name), "{}", row.name);
+        }
+    }
+}
