@@ -95,7 +95,9 @@ fn carry(proxy: &Proxy, backend: &Proxy) -> TcpProxy {
         server_timeout: Some(server),
         tunnel_timeout: settings.timeout("tunnel"),
         half_closed_timeout: fins.into_iter().flatten().min(),
-        buffer: 16 << 10,
+        // `tune.bufsize` is no bound here: a buffer is there only while bytes pass, and a small one costs a call more
+        // for every piece that would have fitted a large one.
+        buffer: 64 << 10,
         retry: retry(backend),
         send_proxy: None,
         tls: None,
