@@ -317,10 +317,11 @@ impl Ground {
         let role = Role { service, port, workers: point.workers, descriptors: self.descriptors, tls };
         let [sites, locations] = self.sites;
         let sites = if who == Who::WeirOneSite { 1 } else { sites };
-        Ok(match (kind, point.mode) {
+        let speaks_haproxy = kind == Kind::Haproxy || who == Who::WeirHaproxy;
+        Ok(match (speaks_haproxy, point.mode) {
             // It serves no folders.
-            (Kind::Haproxy, Mode::Sites) => None,
-            (Kind::Haproxy, _) => configs::haproxy(&role),
+            (true, Mode::Sites) => None,
+            (true, _) => configs::haproxy(&role),
             (_, Mode::Sites) => Some(sites::nginx(&role, sites, locations, &pages)),
             _ => Some(configs::nginx(&role)),
         })

@@ -17,6 +17,8 @@ pub enum Who {
     Weir,
     /// The same with its epoll driver.
     WeirEpoll,
+    /// The same from a haproxy.cfg, where it has an nginx.conf otherwise.
+    WeirHaproxy,
     /// The same with one site, where the others have many.
     WeirOneSite,
     /// The nginx of this machine.
@@ -116,8 +118,15 @@ impl Driver {
 
 impl Who {
     /// Those that scenarios can name.
-    pub const KNOWN: [Self; 6] =
-        [Self::Direct, Self::Weir, Self::WeirEpoll, Self::WeirOneSite, Self::Nginx, Self::Haproxy];
+    pub const KNOWN: [Self; 7] = [
+        Self::Direct,
+        Self::Weir,
+        Self::WeirEpoll,
+        Self::WeirHaproxy,
+        Self::WeirOneSite,
+        Self::Nginx,
+        Self::Haproxy,
+    ];
 
     /// Its name in results.
     #[must_use]
@@ -135,6 +144,7 @@ impl Who {
             Self::Direct => "direct",
             Self::Weir => "weir",
             Self::WeirEpoll => "weir-epoll",
+            Self::WeirHaproxy => "weir-haproxy",
             Self::WeirOneSite => "weir-one-site",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
@@ -155,7 +165,9 @@ impl Who {
     #[must_use]
     pub fn kind(self) -> Option<Kind> {
         match self {
-            Self::Direct | Self::Weir | Self::WeirEpoll | Self::WeirOneSite => Some(Kind::Weir),
+            Self::Direct | Self::Weir | Self::WeirEpoll | Self::WeirHaproxy | Self::WeirOneSite => {
+                Some(Kind::Weir)
+            }
             Self::Nginx => Some(Kind::Nginx),
             Self::Haproxy => Some(Kind::Haproxy),
             Self::Named(_) => None,

@@ -18,7 +18,7 @@ fn packed() -> Scenario {
     Scenario::choose(&["packed".into()]).unwrap().remove(0)
 }
 
-/// All rows that there are to be: sixteen of CPU time, five of the epoll driver, memory, many sites.
+/// All rows that there are to be: sixteen of CPU time, five of the epoll driver, ten from a haproxy.cfg, memory, many sites.
 #[test]
 fn the_scenario_has_the_rows_that_are_demanded() {
     let scenario = packed();
@@ -27,8 +27,11 @@ fn the_scenario_has_the_rows_that_are_demanded() {
     let cpu = "static-0 static-1k static-10k static-100k static-1m proxy-1k proxy-10k proxy-100k connection https-1k \
                https-10k https-100k handshake-p256 handshake-rsa tcp-1k tcp-100k";
     let epoll = "static-1k-epoll proxy-1k-epoll proxy-10k-epoll proxy-100k-epoll connection-epoll";
-    let rest = "idle-plain idle-tls sites";
-    let wanted: Vec<&str> = [cpu, epoll, rest].iter().flat_map(|ids| ids.split_whitespace()).collect();
+    let haproxy = "proxy-1k-haproxy proxy-10k-haproxy proxy-100k-haproxy connection-haproxy https-1k-haproxy \
+                   https-10k-haproxy handshake-p256-haproxy handshake-rsa-haproxy tcp-1k-haproxy tcp-100k-haproxy";
+    let rest = "idle-plain idle-tls idle-plain-haproxy idle-tls-haproxy sites";
+    let wanted: Vec<&str> =
+        [cpu, epoll, haproxy, rest].iter().flat_map(|ids| ids.split_whitespace()).collect();
     assert_eq!(ids, wanted);
     assert!(goals.iter().all(|g| g.target.is_some()));
     let counted: Vec<&str> = goals.iter().filter(|g| g.counts()).map(|g| g.id.as_str()).collect();
@@ -42,7 +45,20 @@ fn the_scenario_has_the_rows_that_are_demanded() {
         let here = scenario.contenders_at(&row.point, false, &[]);
         let files = row.point.mode == Mode::FilesHttp;
         let rivals = if files { vec![Who::Nginx] } else { vec![Who::Nginx, Who::Haproxy] };
-        assert_eq!(here, [vec![Who::Weir, Who::WeirEpoll], rivals].concat(), "haproxy serves no files");
+        let mut wanted = [vec![Who::Weir, Who::WeirEpoll], rivals].concat();
+        wanted.splice(1..1, (!files).then_some(Who::WeirHaproxy));
+        assert_eq!(here, wanted, "haproxy serves no files");
+    }
+    // What HAProxy does, Weir does from both languages, and is held to the same.
+    for row in goals.iter().filter(|g| g.by == Who::Weir && g.against.is_none()) {
+        let here = scenario.contenders_at(&row.point, false, &[]);
+        let twin = goals.iter().find(|g| g.id == format!("{}-haproxy", row.id));
+        let does = here.contains(&Who::Haproxy) && row.id != "https-100k";
+        assert_eq!(twin.is_some(), does, "{}", row.id);
+        if let Some(twin) = twin {
+            assert_eq!((&twin.point, twin.target), (&row.point, row.target));
+            assert_eq!(twin.by, Who::WeirHaproxy);
+        }
     }
     let sites = goals.iter().find(|g| g.id == "sites").unwrap();
     assert_eq!((sites.by, sites.against), (Who::Weir, Some(Who::WeirOneSite)));
@@ -60,7 +76,7 @@ fn a_part_is_chosen_by_the_beginnings_of_names() {
     };
     let scenario = part(&["proxy-1k", "idle-tls"]).unwrap();
     let ids: Vec<String> = scenario.goals(false).into_iter().map(|g| g.id).collect();
-    assert_eq!(ids, ["proxy-1k", "proxy-1k-epoll", "idle-tls"]);
+    assert_eq!(ids, ["proxy-1k", "proxy-1k-epoll", "proxy-1k-haproxy", "idle-tls", "idle-tls-haproxy"]);
     let points = scenario.points(false);
     assert_eq!(points.len(), 2, "two rows are of one point");
     let efforts: Vec<u32> = points.iter().map(|p| scenario.effort_at(p, false).runs).collect();
