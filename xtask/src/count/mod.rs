@@ -23,17 +23,65 @@ use traffic::{Origin, get};
 use weir_testkit::process::UnixSignal;
 use weir_testkit::{Deadline, Port, Process};
 
-/// What is counted: a name, and the path that is asked for.
-const ROWS: [Row; 4] = [
-    Row { name: "static 1 KB", path: "/1k" },
-    Row { name: "static 1 KB, logged", path: "/logged/1k" },
-    Row { name: "proxied 1 KB", path: "/api/1k" },
-    Row { name: "proxied 1 KB, logged", path: "/api-logged/1k" },
+/// What is counted.
+const ROWS: [Row; 6] = [
+    Row { name: "static 1 KB", listener: Listener::Plain, path: "/1k" },
+    Row { name: "static 1 KB, logged", listener: Listener::Plain, path: "/logged/1k" },
+    Row { name: "proxied 1 KB", listener: Listener::Plain, path: "/api/1k" },
+    Row { name: "proxied 1 KB, logged", listener: Listener::Plain, path: "/api-logged/1k" },
+    Row { name: ONE_SITE, listener: Listener::OneSite, path: "/e/1k" },
+    Row { name: MANY_SITES, listener: Listener::ManySites, path: "/e/1k" },
 ];
+
+const ONE_SITE: &str = "one site of 10 locations";
+const MANY_SITES: &str = "1,000 sites of 10 locations";
+
+/// A request to one of many sites may cost so much more than to the only one, in percent.
+const SITES_SLACK: u64 = 5;
+
+/// How many sites are many: a file of ten thousand is read for a minute under valgrind, and its table is no other.
+const SITES: u32 = 1000;
 
 struct Row {
     name: &'static str,
+    listener: Listener,
     path: &'static str,
+}
+
+/// Listeners of the server that is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    /// One site, a few locations.
+    Plain,
+    /// One site of ten locations.
+    OneSite,
+    /// Many of them; requests go to each in turn.
+    ManySites,
+}
+
+impl Listener {
+    const ALL: [Self; 3] = [Self::Plain, Self::OneSite, Self::ManySites];
+
+    /// The sites that requests name.
+    fn sites(self) -> u32 {
+        match self {
+            Self::Plain => 0,
+            Self::OneSite => 1,
+            Self::ManySites => SITES,
+        }
+    }
+
+    /// Its sites in the configuration, but for those that stand there.
+    fn text(self, port: u16) -> String {
+        let locations: String = ('a'..='j').map(|name| format!(" location /{name}/ {{ }}")).collect();
+        let site = |n| {
+            format!(
+                "server {{ listen 127.0.0.1:{port}; server_name {}; root html;{locations} }}\n",
+                traffic::site(n)
+            )
+        };
+        (0..self.sites()).map(site).collect()
+    }
 }
 
 /// Requests before the counters are set to zero: pools are filled, connections kept, tables grown.
@@ -146,8 +194,17 @@ fn hold(kind: &str, columns: &[(&str, Phases)]) -> Result<()> {
             over.push(format!("{name}: {} instructions per request, budget {budget}", phases.total()));
         }
     }
+    over.extend(sites_over(columns));
     ensure!(over.is_empty(), "{}", over.join("\n"));
     Ok(())
+}
+
+/// A request costs what it costs with one site, however many there are.
+fn sites_over(columns: &[(&str, Phases)]) -> Option<String> {
+    let of = |wanted| columns.iter().find(|(name, _)| *name == wanted).map(|(_, phases)| phases.total());
+    let (one, many) = (of(ONE_SITE)?, of(MANY_SITES)?);
+    let is_over = many * 100 > one * (100 + SITES_SLACK);
+    is_over.then(|| format!("{MANY_SITES}: {many} instructions per request, with one site {one}"))
 }
 
 fn is_over(counted: u64, budget: u64) -> bool {
@@ -172,15 +229,17 @@ fn accept(kind: &str, columns: &[(&str, Phases)]) -> Result<()> {
 /// Runs `weir` under callgrind, and counts `requests` requests of each row.
 fn count<'r>(weir: &Path, rows: &[&'r Row], requests: u32) -> Result<Vec<(&'r Row, Profile)>> {
     let dir = tempfile::Builder::new().prefix("weir-count-").tempdir()?;
-    std::fs::create_dir_all(dir.path().join("html/logged"))?;
-    for page in ["html/1k", "html/logged/1k"] {
-        std::fs::write(dir.path().join(page), [b'x'; 1024])?;
+    for folder in ["html", "html/logged", "html/e"] {
+        std::fs::create_dir_all(dir.path().join(folder))?;
+        std::fs::write(dir.path().join(folder).join("1k"), [b'x'; 1024])?;
     }
     let origin = Origin::start()?;
-    let port = Port::lease();
+    let ports = Listener::ALL.map(|_| Port::lease());
+    let port_of = |listener: Listener| ports[listener as usize].number();
     let text = include_str!("count.conf")
-        .replace("{PORT}", &port.to_string())
-        .replace("{ORIGIN}", &origin.port().to_string());
+        .replace("{PORT}", &port_of(Listener::Plain).to_string())
+        .replace("{ORIGIN}", &origin.port().to_string())
+        .replace("{SITES}", &Listener::ALL.map(|listener| listener.text(port_of(listener))).concat());
     std::fs::write(dir.path().join("count.conf"), text)?;
     let mut command = Command::new("valgrind");
     command.current_dir(dir.path()).args(["--quiet", "--tool=callgrind", "--callgrind-out-file=counted"]);
@@ -188,12 +247,13 @@ fn count<'r>(weir: &Path, rows: &[&'r Row], requests: u32) -> Result<Vec<(&'r Ro
     command.arg(weir).args(["run", "--io", "epoll", "-c", "count.conf"]);
     let mut server = Process::spawn(command).context("cannot run valgrind")?;
     let slow = || Deadline::after(Duration::from_secs(60));
-    listening::wait(&mut server, "weir under valgrind", &[port.number()], slow())?;
+    listening::wait(&mut server, "weir under valgrind", &Listener::ALL.map(port_of), slow())?;
     let mut counted = Vec::new();
     for row in rows {
-        get(port.number(), row.path, WARM_UP)?;
+        let get = |requests| get(port_of(row.listener), row.listener.sites(), row.path, requests);
+        get(WARM_UP.max(2 * row.listener.sites()))?;
         control(&server, "--zero")?;
-        get(port.number(), row.path, requests)?;
+        get(requests)?;
         control(&server, "--dump")?;
         counted.push((*row, Profile::take(dir.path())?));
     }

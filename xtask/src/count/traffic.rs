@@ -65,9 +65,20 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// Asks for `path` so many times, rounded up to whole rounds over all connections. The head is wrk's.
-pub(super) fn get(port: u16, path: &str, requests: u32) -> Result<()> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+/// The name of a site.
+pub(super) fn site(number: u32) -> String {
+    format!("site{number}.example")
+}
+
+/// Asks for `path` so many times, rounded up to whole rounds over all connections; of `sites` in turn, if there are any.
+/// The head is wrk's.
+pub(super) fn get(port: u16, sites: u32, path: &str, requests: u32) -> Result<()> {
+    let head = |host: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let heads: Vec<String> = match sites {
+        0 => vec![head(&format!("127.0.0.1:{port}"))],
+        sites => (0..sites).map(|n| head(&site(n))).collect(),
+    };
+    let mut heads = heads.iter().cycle();
     let mut streams = Vec::new();
     for _ in 0..CONNECTIONS {
         let stream = TcpStream::connect(("127.0.0.1", port)).context("the counted server is gone")?;
@@ -75,8 +86,8 @@ pub(super) fn get(port: u16, path: &str, requests: u32) -> Result<()> {
         streams.push(stream);
     }
     for _ in 0..requests.div_ceil(CONNECTIONS) {
-        for stream in &mut streams {
-            stream.write_all(request.as_bytes())?;
+        for (stream, head) in streams.iter_mut().zip(&mut heads) {
+            stream.write_all(head.as_bytes())?;
         }
         for stream in &mut streams {
             read_answer(stream).with_context(|| format!("GET {path}"))?;
