@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-use crate::worker::Notify;
+use crate::notify::Notify;
 
 /// Tasks that run before I/O is looked at again.
 const AT_ONCE: usize = 256;

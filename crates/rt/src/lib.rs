@@ -68,6 +68,7 @@ mod fd;
 mod file;
 mod listen;
 mod mailbox;
+mod notify;
 mod paged;
 mod reactor;
 mod runtime;

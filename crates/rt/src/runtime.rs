@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use crate::clock::{self, Instant};
 use crate::executor::Executor;
+use crate::notify::MainWaker;
 use crate::reactor::Reactor;
 use crate::uring::Ring;
-use crate::worker::{Drive, MainWaker, Notify, Worker};
+use crate::worker::{Drive, Worker};
 
 /// Which driver to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,7 +115,7 @@ impl Runtime {
     /// Opens the driver. With [`IoChoice::Auto`] it fails only when even epoll does.
     pub fn new(config: RuntimeConfig) -> io::Result<Self> {
         let (drive, driver, note) = open(&config)?;
-        let notify = Notify::for_drive(&drive);
+        let notify = drive.notify();
         let exec = Executor::new(notify.clone());
         let worker = Rc::new(Worker::new(drive, exec, notify, config.on_panic));
         Ok(Self { worker, driver, note })

@@ -3,20 +3,17 @@
 //! Owns: what `Runtime` owns, shared with sockets and timers so that they need no thread-local lookup.
 //! Never: leaves its thread.
 //! Driven by: `Runtime::block_on`.
-//! Why: a wake-up from the worker's own thread must not enter the kernel, one from another thread must interrupt the
-//! wait; `Notify` tells them apart.
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::executor::{Executor, Inside};
+use crate::notify::Notify;
 use crate::reactor::Reactor;
 use crate::runtime::PanicHook;
 use crate::timer::Wheel;
@@ -27,6 +24,16 @@ use crate::uring::Ring;
 pub(crate) enum Drive {
     Uring(Ring),
     Epoll(Reactor),
+}
+
+impl Drive {
+    /// What interrupts its wait.
+    pub(crate) fn notify(&self) -> Arc<Notify> {
+        Notify::new(match self {
+            Self::Uring(ring) => ring.wake_fd(),
+            Self::Epoll(reactor) => reactor.wake_fd(),
+        })
+    }
 }
 
 pub(crate) struct Worker {
@@ -43,12 +50,6 @@ pub(crate) struct Worker {
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Worker>>> = const { RefCell::new(None) };
-    /// Its address names the thread.
-    static MARK: u8 = const { 0 };
-}
-
-fn thread_mark() -> usize {
-    MARK.try_with(|mark| std::ptr::from_ref(mark) as usize).unwrap_or(0)
 }
 
 impl Worker {
@@ -156,86 +157,5 @@ impl Drop for Entered<'_> {
             None => crate::clock::hide(),
         }
         CURRENT.replace(self.outer.take());
-    }
-}
-
-const ASLEEP: u8 = 0;
-const NOTIFIED: u8 = 1;
-const AWAKE: u8 = 2;
-
-/// Interrupts the worker's wait, when called from another thread.
-pub(crate) struct Notify {
-    thread: usize,
-    state: AtomicU8,
-    wake: Arc<OwnedFd>,
-}
-
-impl Notify {
-    pub(crate) fn for_drive(drive: &Drive) -> Arc<Self> {
-        let wake = match drive {
-            Drive::Uring(ring) => ring.wake_fd(),
-            Drive::Epoll(reactor) => reactor.wake_fd(),
-        };
-        Arc::new(Self { thread: thread_mark(), state: AtomicU8::new(AWAKE), wake })
-    }
-
-    /// Before a wait; true when someone called since the last `awake`.
-    fn fall_asleep(&self) -> bool {
-        self.state.swap(ASLEEP, Ordering::AcqRel) & NOTIFIED != 0
-    }
-
-    fn awake(&self) {
-        self.state.store(AWAKE, Ordering::Release);
-    }
-
-    pub(crate) fn kick(&self) {
-        // The loop looks at its queues again before it waits: its own thread need not interrupt it.
-        if thread_mark() == self.thread {
-            return;
-        }
-        if self.state.fetch_or(NOTIFIED, Ordering::AcqRel) == ASLEEP {
-            let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-        }
-    }
-}
-
-impl Wake for Notify {
-    fn wake(self: Arc<Self>) {
-        self.kick();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.kick();
-    }
-}
-
-/// The waker of the future given to `block_on`.
-pub(crate) struct MainWaker {
-    woken: AtomicBool,
-    notify: Arc<Notify>,
-}
-
-impl MainWaker {
-    pub(crate) fn new(notify: Arc<Notify>) -> Arc<Self> {
-        Arc::new(Self { woken: AtomicBool::new(true), notify })
-    }
-
-    pub(crate) fn take(&self) -> bool {
-        self.woken.load(Ordering::Relaxed) && self.woken.swap(false, Ordering::AcqRel)
-    }
-
-    pub(crate) fn is_woken(&self) -> bool {
-        self.woken.load(Ordering::Acquire)
-    }
-}
-
-impl Wake for MainWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.notify.kick();
     }
 }
