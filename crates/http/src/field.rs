@@ -95,6 +95,7 @@ impl Field {
     }
 
     /// Whether this field ends at this hop (RFC 9110 §7.6.1) and must not be forwarded.
+    #[inline]
     #[must_use]
     pub fn is_hop_by_hop(&self) -> bool {
         self.marks & HOP != 0

@@ -179,18 +179,13 @@ fn parse_lines<const LF: bool>(
     rules: &HeadRules,
 ) -> Result<bool, LineError> {
     while progress.wants(buf) {
+        if !LF {
+            take_usual_lines(progress, table, *dropped, buf, rules)?;
+        }
         let start = progress.line;
-        match parse_line::<LF>(buf, start)? {
+        match any_line::<LF>(buf, start)? {
             Line::Field { field, next } => {
-                if next - start > rules.field_limit() + 2 {
-                    return Err(LineError::FieldTooLong);
-                }
-                if next > rules.head_limit() {
-                    return Err(LineError::HeadTooLong);
-                }
-                if table.len() + *dropped >= rules.fields {
-                    return Err(LineError::TooManyFields);
-                }
+                check_line(start, next, table.len() + *dropped, rules)?;
                 if field.id != HeaderId::Unknown || rules.keeps(field.name(buf)) {
                     table.push(field);
                 } else {
@@ -215,6 +210,40 @@ fn parse_lines<const LF: bool>(
     Ok(false)
 }
 
+/// Takes in the lines that are whole and spelt as nearly all are, up to the first that is not.
+#[inline]
+fn take_usual_lines(
+    progress: &mut Progress,
+    table: &mut FieldTable,
+    dropped: usize,
+    buf: &[u8],
+    rules: &HeadRules,
+) -> Result<(), LineError> {
+    let mut start = progress.line;
+    while let Some((field, next)) = usual_line(buf, start) {
+        check_line(start, next, table.len() + dropped, rules)?;
+        table.push(field);
+        start = next;
+    }
+    progress.advance(start);
+    Ok(())
+}
+
+/// A field line from `start` to `next`, behind so many others, is within its bounds.
+#[inline]
+fn check_line(start: usize, next: usize, others: usize, rules: &HeadRules) -> Result<(), LineError> {
+    if next - start > rules.field_limit() + 2 {
+        return Err(LineError::FieldTooLong);
+    }
+    if next > rules.head_limit() {
+        return Err(LineError::HeadTooLong);
+    }
+    if others >= rules.fields {
+        return Err(LineError::TooManyFields);
+    }
+    Ok(())
+}
+
 /// A line that never ends meets its bound, too.
 fn check_cut_line(start: usize, end: usize, rules: &HeadRules) -> Result<(), LineError> {
     if end.saturating_sub(start) > rules.field_limit() + 2 {
@@ -226,42 +255,35 @@ fn check_cut_line(start: usize, end: usize, rules: &HeadRules) -> Result<(), Lin
     Ok(())
 }
 
-/// Parses the line that starts at `start`. Names longer than 16 bits are refused by the caller's line bound before
-/// anybody reads the field.
-#[inline]
-fn parse_line<const LF: bool>(buf: &[u8], start: usize) -> Result<Line, LineError> {
-    match usual_line(buf, start) {
-        Some(line) if !LF => Ok(line),
-        _ => any_line::<LF>(buf, start),
-    }
-}
-
 /// A line that is whole and spelt as nearly all are: a known name, a colon, one space, a value without space around it,
-/// CRLF. `None`: it is another, or none.
+/// CRLF; and where the next begins. `None`: it is another, or none.
 #[inline]
-fn usual_line(buf: &[u8], start: usize) -> Option<Line> {
-    let colon = start + scan::colon_in_block(buf.get(start..)?.first_chunk()?)?;
+fn usual_line(buf: &[u8], start: usize) -> Option<(Field, usize)> {
+    let rest = buf.get(start..)?;
+    let colon = scan::colon_in_block(rest.first_chunk()?)?;
+    let (name, [b':', b' ', first, ..]) = rest.split_at_checked(colon)? else { return None };
     // A known name is a token.
-    let id = HeaderId::of(&buf[start..colon]);
-    let value = colon + 2;
-    if id == HeaderId::Unknown
-        || buf.get(colon + 1) != Some(&b' ')
-        || buf.get(value).copied().is_none_or(scan::is_ows)
-    {
+    let id = HeaderId::of(name);
+    if id == HeaderId::Unknown || scan::is_ows(*first) {
         return None;
     }
+    let value = start + colon + 2;
     let end = scan::value_end(buf, value);
-    let ends_in_space = end > value && scan::is_ows(buf[end - 1]);
-    if ends_in_space || buf.get(end..end + 2) != Some(&b"\r\n"[..]) {
+    let (head, [b'\r', b'\n', ..]) = buf.split_at_checked(end)? else { return None };
+    if end > value && head.last().copied().is_some_and(scan::is_ows) {
         return None;
     }
-    let mut field = Field::new(start..colon, value..end, id);
+    let mut field = Field::new(start..start + colon, value..end, id);
     field.mark_canonical();
-    Some(Line::Field { field, next: end + 2 })
+    Some((field, end + 2))
 }
 
 /// Any line, or what is wrong with it.
+/// Names longer than 16 bits are refused by the caller's line bound before anybody reads the field.
 fn any_line<const LF: bool>(buf: &[u8], start: usize) -> Result<Line, LineError> {
+    if !LF && buf.get(start..start + 2) == Some(&b"\r\n"[..]) {
+        return Ok(Line::End { next: start + 2 });
+    }
     // What is up to the colon is most often a known name, and then it is a token.
     let near = scan::near_colon(buf, start).map(|colon| (colon, HeaderId::of(&buf[start..colon])));
     let (colon, id) = match near {

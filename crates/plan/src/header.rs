@@ -81,6 +81,15 @@ impl HeaderSet {
         self.others.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name))
     }
 
+    /// True if a line of a head that stands in `bytes` is in the set. The name is looked at only where it has no number.
+    #[inline]
+    pub fn contains_line(&self, line: &weir_http::Field, bytes: &[u8]) -> bool {
+        if line.id == HeaderId::Unknown {
+            return self.contains(line.id, line.name(bytes));
+        }
+        self.known & line.id.bit() != 0
+    }
+
     /// True if nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.known == 0 && self.others.is_empty()

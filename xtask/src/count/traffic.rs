@@ -65,9 +65,9 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// The name of a site.
+/// The name of a site: all are equally long.
 pub(super) fn site(number: u32) -> String {
-    format!("site{number}.example")
+    format!("site{number:04}.example")
 }
 
 /// Asks for `path` so many times, rounded up to whole rounds over all connections; of `sites` in turn, if there are any.

@@ -16,8 +16,8 @@ use crate::worker::Installed;
 pub(crate) fn pass_fields(exchange: &mut Exchange, hidden: &HeaderSet) {
     // What the exchange had set before (an authentication's challenge does not get here) is not the endpoint's.
     let response = &mut exchange.response;
-    response.fields.load_some(&response.upstream_fields, |field| {
-        !field.hop_by_hop && field.id != HeaderId::Connection && !hidden.contains(field.id, field.name)
+    response.fields.load_some(&response.upstream_fields, |line, bytes| {
+        !line.is_hop_by_hop() && line.id != HeaderId::Connection && !hidden.contains_line(line, bytes)
     });
 }
 

@@ -95,12 +95,14 @@ impl Fields {
         self.lines.extend_from_slice(headers.fields());
     }
 
-    /// Takes over the lines of another list that pass, with one copy of its bytes.
-    pub fn load_some(&mut self, other: &Self, mut keep: impl FnMut(Field<'_>) -> bool) {
+    /// Takes over the lines of another list that pass, with one copy of its bytes. `keep` is shown each line and the bytes
+    /// it stands in: most are judged by their number alone.
+    pub(crate) fn load_some(&mut self, other: &Self, mut keep: impl FnMut(&weir_http::Field, &[u8]) -> bool) {
         self.clear();
         self.bytes.extend_from_slice(&other.bytes);
+        self.lines.reserve(other.lines.len());
         for line in &other.lines {
-            if keep(field(&other.bytes, line)) {
+            if keep(line, &other.bytes) {
                 self.present |= line.id.bit();
                 self.lines.push(*line);
             }
@@ -223,11 +225,11 @@ impl Fields {
     }
 
     /// Writes the lines that pass, in canonical form. Those that have it already, and stand side by side, are copied
-    /// together; one that may not stand in a head is left out.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, mut keep: impl FnMut(Field<'_>) -> bool) {
+    /// together; one that may not stand in a head is left out. For `keep` see [`Fields::load_some`].
+    pub(crate) fn write(&self, out: &mut Vec<u8>, mut keep: impl FnMut(&weir_http::Field, &[u8]) -> bool) {
         let mut run = 0..0;
         for line in &self.lines {
-            if !keep(field(&self.bytes, line)) {
+            if !keep(line, &self.bytes) {
                 continue;
             }
             match line.canonical_line() {
@@ -311,13 +313,13 @@ mod tests {
         assert!(parsed.parse(head, &weir_http::HeadRules::default()).is_ok());
         let (mut received, mut fields) = (Fields::default(), Fields::default());
         received.load(head, parsed.view(head).headers());
-        fields.load_some(&received, |field| field.id != HeaderId::Server);
+        fields.load_some(&received, |line, _| line.id != HeaderId::Server);
         assert!(!fields.has(HeaderId::Server) && fields.has(HeaderId::ETag));
         fields.rewrite(FieldName::new(b"x-four"), |_| Some(b"four".to_vec()));
         fields.push(b"X-Own", b"7");
         fields.push(b"X-Bad", b"8\r\nX-Split: 9");
         let mut out = Vec::new();
-        fields.write(&mut out, |field| field.name != b"X-Drop");
+        fields.write(&mut out, |line, bytes| line.name(bytes) != b"X-Drop");
         assert_eq!(
             String::from_utf8_lossy(&out),
             "X-One: 1\r\nx-two: 2\r\nX-Three: 3\r\nX-Four: four\r\nX-None: \r\nETag: \"6\"\r\nX-Own: 7\r\n"

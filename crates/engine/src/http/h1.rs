@@ -202,7 +202,7 @@ fn write_fields(exchange: &Exchange, out: &mut Vec<u8>, framing: SendFraming, si
     let own_length = size != BodySize::Bodiless || matches!(response.status, 100..200 | 204);
     let mut has_date = false;
     // A value that a variable brought in may hold what must not stand there: the field is left out then.
-    response.fields.write(out, |field| match field.id {
+    response.fields.write(out, |line, _| match line.id {
         HeaderId::TransferEncoding => false,
         HeaderId::ContentLength => !own_length,
         HeaderId::Date => {

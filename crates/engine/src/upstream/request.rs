@@ -145,17 +145,17 @@ pub(crate) fn write(
     debug_assert!(out.len() >= start);
     let mut has_host = proxy.head.has_host;
     if proxy.pass_request_headers {
-        request.fields.write(out, |field| {
-            let own = match field.id {
+        request.fields.write(out, |line, bytes| {
+            let own = match line.id {
                 HeaderId::ContentLength | HeaderId::Expect => true,
                 HeaderId::Upgrade | HeaderId::Connection | HeaderId::TransferEncoding => true,
                 HeaderId::Host => has_host,
-                _ => field.hop_by_hop,
+                _ => line.is_hop_by_hop(),
             };
-            if own || proxy.head.replaced.contains(field.id, field.name) {
+            if own || proxy.head.replaced.contains_line(line, bytes) {
                 return false;
             }
-            has_host |= field.id == HeaderId::Host;
+            has_host |= line.id == HeaderId::Host;
             true
         });
     }
