@@ -11,14 +11,16 @@
 pub mod ciphers;
 mod convert;
 pub mod settings;
+mod target;
 mod template;
 mod var;
 
 pub use convert::{Arithmetic, Coding, Convert};
+pub use target::Normalizer;
 pub use template::{Filter, Piece, Template};
 pub use var::{
-    ClientVar, Count, Counted, CourseVar, Family, Peeked, PlaceVar, ProcessVar, RequestVar, ResponseVar,
-    SessionVar, Timer, TlsVar, UpstreamVar, Var,
+    CertPart, ClientVar, Count, Counted, CourseVar, DnPart, Family, Peeked, PlaceVar, ProcessVar, RequestVar,
+    ResponseVar, SessionVar, Timer, TlsVar, UpstreamVar, Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

@@ -168,7 +168,7 @@ variables! {
         AcceptDate => "accept_date";
     }
     /// TLS with the client.
-    Tls as TlsVar [] {
+    Tls as TlsVar [<'v>] {
         /// `TLSv1.2`, `TLSv1.3`, or empty (`$ssl_protocol`).
         TlsProtocol => "tls.protocol";
         /// Suite in OpenSSL's spelling (`$ssl_cipher`).
@@ -199,6 +199,12 @@ variables! {
         TlsClientCert => "tls.client.cert";
         /// The certificate in PEM, percent-encoded (`$ssl_client_escaped_cert`).
         TlsClientCertEscaped => "tls.client.cert_escaped";
+        /// A part of the client's certificate, in HAProxy's form (`ssl_c_s_dn` and its kin).
+        TlsClientPart(part: CertPart) => "tls.client.{part:?}";
+        /// OpenSSL's number for what became of the client's certificate; 0: nothing is wrong (HAProxy `ssl_c_verify`).
+        TlsVerifyCode => "tls.client.verify_code";
+        /// Bits of the symmetric key (HAProxy `ssl_fc_use_keysize`).
+        TlsKeyBits => "tls.key_bits";
     }
     /// Where a request leads.
     Place as PlaceVar [] {
@@ -330,6 +336,42 @@ variables! {
         /// The nginx version whose language is read (`$nginx_version`).
         NginxVersion => "nginx_version";
     }
+}
+
+/// A part of a certificate, as HAProxy shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CertPart {
+    /// All of it, DER.
+    Der,
+    /// Its subject.
+    Subject(DnPart),
+    /// Its issuer.
+    Issuer(DnPart),
+    /// Its serial number, as bytes.
+    Serial,
+    /// SHA-1 of its DER form, as bytes.
+    Sha1,
+    /// Start of validity, `YYMMDDhhmmssZ`.
+    NotBefore,
+    /// End of validity.
+    NotAfter,
+    /// The algorithm of its key, as OpenSSL calls it.
+    KeyAlgorithm,
+    /// The algorithm of its signature.
+    SignatureAlgorithm,
+    /// Its version, from 1.
+    Version,
+}
+
+/// How a name of a certificate is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DnPart {
+    /// `/C=…/CN=…`.
+    OneLine,
+    /// As RFC 2253 writes it.
+    Rfc2253,
+    /// The value of an attribute: its n-th from the start, or from the end if below 0.
+    Attribute(String, i64),
 }
 
 /// What [`Var::HeaderCount`] counts.

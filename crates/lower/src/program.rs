@@ -35,6 +35,7 @@ impl<'m> Cx<'m> {
             model::Op::SetPath(value) => plan::Op::SetPath(self.template(value)),
             model::Op::SetQuery(value) => plan::Op::SetQuery(self.template(value)),
             model::Op::SetTarget(value) => plan::Op::SetTarget(self.template(value)),
+            model::Op::Normalize(normalizer) => plan::Op::Normalize(*normalizer),
             model::Op::SetMethod(value) => plan::Op::SetMethod(self.template(value)),
             model::Op::ReplaceTarget { part, pattern, with } => plan::Op::ReplaceTarget {
                 part: *part,

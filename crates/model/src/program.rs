@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
+use weir_expr::Normalizer;
 
 use crate::{BasicAuth, FileKind, RewriteFlag, RouteId, TargetPart, Template};
 
@@ -55,6 +56,8 @@ pub enum Op {
     SetQuery(Template),
     /// Replaces path and query, as received, not decoded; HAProxy `set-uri`.
     SetTarget(Template),
+    /// Changes the target, as received, by one of HAProxy's normalizers.
+    Normalize(Normalizer),
     /// Replaces the method.
     SetMethod(Template),
     /// Replaces the path by a pattern's substitution; HAProxy `replace-path`, `replace-uri`, `replace-pathq`.

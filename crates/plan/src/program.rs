@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::Slot;
+use weir_expr::{Normalizer, Slot};
 
 use crate::{
     BasicAuth, FileKind, HeaderName, NetMap, Pattern, RewriteFlag, RouteIx, TargetPart, Template, Words,
@@ -56,6 +56,8 @@ pub enum Op {
     SetQuery(Template),
     /// Replaces path and query, as received, not decoded; HAProxy `set-uri`.
     SetTarget(Template),
+    /// Changes the target, as received, by one of HAProxy's normalizers.
+    Normalize(Normalizer),
     /// Replaces the method.
     SetMethod(Template),
     /// Replaces a part of the target by a pattern's substitution.

@@ -101,9 +101,9 @@ pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
 pub use tls::fuzzing as tls_fuzzing;
 pub use tls::tls_library;
 pub use tls::{
-    AcceptError, CertFailure, CertInfo, CertKey, ClientAuth, ClientAuthMode, ClientCert, ClientHello,
-    ClientTls, ClientTlsConfig, Digest, ServerTls, ServerTlsConfig, ServerVerify, SessionCache, Tickets,
-    TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated,
+    AcceptError, CertFailure, CertInfo, CertKey, CertName, CertView, ClientAuth, ClientAuthMode, ClientCert,
+    ClientHello, ClientTls, ClientTlsConfig, Digest, ServerTls, ServerTlsConfig, ServerVerify, SessionCache,
+    Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated,
 };
 pub use turn::fair;
 pub use weigh::{Weighed, sendfile_pays, weigh_sendfile, weighed};

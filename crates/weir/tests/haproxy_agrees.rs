@@ -228,6 +228,65 @@ both_drivers! {
         }
     }
 
+    fn targets_are_normalised_alike(io: Io) {
+        // No conditions: HAProxy 2.6 takes a normalizer without its option for `path-merge-slashes` where one follows.
+        let rules = [
+            "path-merge-slashes", "path-strip-dot", "path-strip-dotdot", "path-strip-dotdot full", "percent-decode-unreserved",
+            "percent-decode-unreserved strict", "percent-to-uppercase", "percent-to-uppercase strict", "query-sort-by-name",
+        ];
+        let paths = [
+            "/", "/.", "/..", "/a/b", "/a//b///c/", "/./a/./b/.", "/a/../b", "/../../a/..", "/a/b/../../../c", "/..a/..b/...", "/a/..", "//..//",
+            "/a//../b", "/final/../final", "/%66inal", "/%2f%2F%7e%41%zz", "/a%", "/a%4", "/x?%7e=%c3%A9&a", "/%2e%2e/a", "/q?b=2&a=1&b=1&ab=3&a",
+            "/q?&&b&a=", "/q?a=2&A=1&%61=3", "/raw/../x",
+        ];
+        for rule in rules {
+            let text = format!(
+                "global\n nbthread 1\n expose-experimental-directives\n{DEFAULTS}frontend f\n bind 127.0.0.1:{{port}}\n \
+                 http-request deny if {{ path /raw/../x }}\n http-request normalize-uri {rule}\n \
+                 http-request redirect location /to code 302 if {{ path /final }}\n \
+                 http-request return status 200 hdr X-Was \"%[path]|%[query]|%[url]\"\n"
+            );
+            let [ours, theirs] = [Proxy::haproxy(&text).io(io).start(), Proxy::haproxy(&text).by_rival().start()];
+            for path in paths {
+                let tell = |proxy: &Running| told(&mut Client::connect(proxy), &Request::get(path));
+                assert_eq!(tell(&ours), tell(&theirs), "{rule}: {path}");
+            }
+        }
+    }
+
+    fn client_certificates_are_shown_alike(io: Io) {
+        let site = Certificate::p256(&["a.test"]);
+        let member = Certificate::signed_by_authority(&["member"], true);
+        let words = [
+            "ssl_c_used", "ssl_c_verify", "ssl_c_err", "ssl_c_ca_err", "ssl_c_ca_err_depth", "ssl_c_s_dn", "ssl_c_i_dn", "ssl_c_s_dn(CN)",
+            "ssl_c_s_dn(cn,-1)", "ssl_c_i_dn(cn,2)", "ssl_c_i_dn('',0,rfc2253)", "ssl_c_serial", "ssl_c_serial,hex,lower", "ssl_c_sha1",
+            "ssl_c_sha1,hex", "ssl_c_notbefore", "ssl_c_notafter", "ssl_c_key_alg", "ssl_c_sig_alg", "ssl_c_version", "ssl_c_der,sha1,hex",
+            "ssl_c_der,length", "ssl_c_der,base64,length", "ssl_c_sha1,bytes(0,3)", "ssl_c_sha1,lower", "ssl_fc_has_crt", "ssl_fc_use_keysize",
+            "ssl_fc_alg_keysize", "ssl_fc_sni",
+        ];
+        let shown: String = words.iter().map(|word| format!("%[{word}]|")).collect();
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}} ssl crt {{dir}}/a.pem ca-file {{dir}}/ca.pem verify optional\n \
+             http-request set-header X-Was \"{shown}\"\n http-request deny deny_status 410 if {{ ssl_c_verify 0 }} {{ ssl_c_used }} {{ path /ok }}\n \
+             http-request deny deny_status 411 if {{ ssl_c_version 3 }} {{ path /v3 }}\n \
+             http-request deny deny_status 413 if {{ ssl_c_s_dn -m found }} {{ path /found }}\n \
+             http-request deny deny_status 414 if {{ ssl_c_s_dn(cn) -m str rcgen }} {{ path /cn }}\n \
+             http-request deny deny_status 416 if {{ ssl_c_sig_alg -m sub ecdsa }} {{ path /alg }}\n \
+             http-request deny deny_status 417 unless {{ ssl_c_verify 1:99 }} {{ path /bad }}\n \
+             http-request return status 200 hdr X-Was \"{shown}\"\n"
+        );
+        let start = |proxy: Proxy| proxy.file("a.pem", &site.bundle_pem()).file("ca.pem", member.root_pem());
+        let [ours, theirs] = [start(file(&text)).io(io).start(), start(file(&text)).by_rival().start()];
+        let plain = TlsOptions::trusting(&site).name("a.test");
+        let options = [plain.clone(), plain.clone().identity(&member), plain.only_tls12().identity(&member)];
+        for options in &options {
+            for path in ["/", "/ok", "/v3", "/found", "/cn", "/alg", "/bad"] {
+                let tell = |proxy: &Running| told(&mut Client::tls(proxy, options), &Request::get(path));
+                assert_eq!(tell(&ours), tell(&theirs), "{path}");
+            }
+        }
+    }
+
     fn metrics_have_the_names_and_labels_of_its_exporter(io: Io) {
         let origin = Origin::named("a", "x");
         let text = format!(

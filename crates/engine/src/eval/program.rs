@@ -3,11 +3,12 @@
 //! Owns: running instructions on one exchange.
 //! Never: waits or does I/O, but for a password to be verified ([`run_waiting`]); what else has to wait is handed back as a
 //! [`Verdict`].
-//! Driven by: `exchange::walk`, once for the site and once for each route entered.
+//! Driven by: `walk`, once for the site and once for each route entered.
 //! Why: programs only go forward, so every one ends; what goes back (route searches) is counted by the walk.
 
 use std::sync::Arc;
 
+use weir_expr::Normalizer;
 use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RewriteFlag, RouteIx, TargetPart};
 
 use super::{condition, edit, keep_match, render, text, users};
@@ -37,6 +38,8 @@ pub(crate) enum Verdict {
     Enter(RouteIx),
     /// Internal error: a rewrite led to a path that cannot be.
     Failed,
+    /// The client's fault: a rule wants no such target.
+    Malformed,
     /// Too many passwords are being verified.
     Overloaded,
     /// A password is to be verified first: `exchange.asking` says which, and where the program stands.
@@ -198,6 +201,7 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
             let (path, query) = (path.to_vec(), query.map(<[u8]>::to_vec));
             return Ok(set_target(exchange, path, Some(query.unwrap_or_default())));
         }
+        Op::Normalize(normalizer) => return Ok(normalize(exchange, *normalizer)),
         Op::SetMethod(value) => {
             let value = text(exchange, value);
             if weir_http::scan::is_token(&value) {
@@ -337,6 +341,42 @@ fn set_target(exchange: &mut Exchange, raw_path: Vec<u8>, query: Option<Vec<u8>>
         exchange.request.query = query;
     }
     Flow::Next
+}
+
+/// HAProxy's `normalize-uri`: of what is to go upstream, path, query or both.
+fn normalize(exchange: &mut Exchange, normalizer: Normalizer) -> Flow {
+    use weir_http::uri::normalizers as http;
+    let request = &exchange.request;
+    let whole = || {
+        let mark: &[u8] = if request.query.is_empty() { b"" } else { b"?" };
+        [&request.raw_path, mark, &request.query].concat()
+    };
+    let path = &request.raw_path;
+    let (path, query) = match normalizer {
+        Normalizer::MergeSlashes => (http::merge_slashes(path), None),
+        Normalizer::StripDot => (http::strip_dot(path), None),
+        Normalizer::StripDotDot { full } => (http::strip_dotdot(path, full), None),
+        Normalizer::SortQuery => {
+            exchange.request.query = http::sort_query(&exchange.request.query);
+            return Flow::Next;
+        }
+        Normalizer::DecodeUnreserved { .. }
+        | Normalizer::UppercaseEscapes { .. }
+        | Normalizer::StripFragment
+        | Normalizer::EncodeFragment => {
+            let whole = whole();
+            let changed = match normalizer {
+                Normalizer::DecodeUnreserved { strict } => http::decode_unreserved(&whole, strict),
+                Normalizer::UppercaseEscapes { strict } => http::uppercase_escapes(&whole, strict),
+                Normalizer::StripFragment => Ok(http::strip_fragment(&whole).to_vec()),
+                _ => Ok(http::encode_fragment(&whole).into_owned()),
+            };
+            let Ok(changed) = changed else { return Flow::Done(Verdict::Malformed) };
+            let (path, query) = split_query(&changed);
+            (path.to_vec(), Some(query.unwrap_or_default().to_vec()))
+        }
+    };
+    set_target(exchange, path, query)
 }
 
 fn replace_target(

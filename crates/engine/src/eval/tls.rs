@@ -1,11 +1,13 @@
 //! Variables about the client's TLS connection and certificate.
 
-use weir_expr::TlsVar;
+use weir_expr::{CertPart, DnPart, TlsVar};
+use weir_rt::{CertName, CertView};
 
-use crate::exchange::TlsFacts;
+use super::vars::write::{extend, number, text_of};
+use crate::exchange::{TlsFacts, Verified};
 
 /// Appends the value of a TLS variable; false if there is none.
-pub(super) fn append(facts: &TlsFacts, var: TlsVar, out: &mut Vec<u8>) -> bool {
+pub(super) fn append(facts: &TlsFacts, var: TlsVar<'_>, out: &mut Vec<u8>) -> bool {
     let text = |text: &str, out: &mut Vec<u8>| {
         out.extend_from_slice(text.as_bytes());
         !text.is_empty()
@@ -29,12 +31,52 @@ pub(super) fn append(facts: &TlsFacts, var: TlsVar, out: &mut Vec<u8>) -> bool {
         | TlsVar::TlsClientCertEscaped => {
             facts.certificate.as_deref().is_some_and(|der| certificate(der, var, out))
         }
+        TlsVar::TlsClientPart(part) => {
+            let view = facts.certificate.as_deref().and_then(CertView::from_der);
+            view.is_some_and(|view| append_part(facts, &view, part, out))
+        }
+        TlsVar::TlsVerifyCode => match facts.verified {
+            Verified::None | Verified::Success => number(out, Some(0)),
+            Verified::Failed(failure) => number(out, Some(failure.code.into())),
+        },
+        TlsVar::TlsKeyBits => number(out, key_bits(facts.cipher)),
         // Neither TLS 1.3 nor tickets have a session id worth showing, and early data is not accepted.
         TlsVar::TlsSessionId | TlsVar::TlsEarlyData => false,
     }
 }
 
-fn certificate(der: &[u8], var: TlsVar, out: &mut Vec<u8>) -> bool {
+/// A part of the client's certificate, as HAProxy shows it.
+fn append_part(facts: &TlsFacts, view: &CertView<'_>, part: &CertPart, out: &mut Vec<u8>) -> bool {
+    match part {
+        CertPart::Der => extend(out, facts.certificate.as_deref()),
+        CertPart::Subject(shown) => append_name(view.subject(), shown, out),
+        CertPart::Issuer(shown) => append_name(view.issuer(), shown, out),
+        CertPart::Serial => text_of(out, view.serial()),
+        CertPart::Sha1 => text_of(out, &view.sha1()),
+        CertPart::NotBefore => extend(out, view.not_before().as_deref().map(str::as_bytes)),
+        CertPart::NotAfter => extend(out, view.not_after().as_deref().map(str::as_bytes)),
+        CertPart::KeyAlgorithm => extend(out, view.key_algorithm().map(str::as_bytes)),
+        CertPart::SignatureAlgorithm => extend(out, view.signature_algorithm().map(str::as_bytes)),
+        CertPart::Version => number(out, Some(view.version().into())),
+    }
+}
+
+fn append_name(name: CertName<'_>, shown: &DnPart, out: &mut Vec<u8>) -> bool {
+    match shown {
+        DnPart::OneLine => text_of(out, &name.one_line()),
+        DnPart::Rfc2253 => text_of(out, name.rfc2253().as_bytes()),
+        DnPart::Attribute(attribute, nth) => extend(out, name.attribute(attribute, *nth)),
+    }
+}
+
+/// Bits of the key of a suite in OpenSSL's spelling.
+fn key_bits(cipher: &str) -> Option<u64> {
+    let long = ["AES256", "AES_256", "CHACHA20"].iter().any(|word| cipher.contains(word));
+    let short = ["AES128", "AES_128"].iter().any(|word| cipher.contains(word));
+    if long { Some(256) } else { short.then_some(128) }
+}
+
+fn certificate(der: &[u8], var: TlsVar<'_>, out: &mut Vec<u8>) -> bool {
     match var {
         TlsVar::TlsClientCert => out.extend_from_slice(pem(der).replace('\n', "\n\t").trim_end().as_bytes()),
         TlsVar::TlsClientCertEscaped => {

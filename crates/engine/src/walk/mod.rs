@@ -280,6 +280,10 @@ async fn verdict<D: Downstream>(
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
         Verdict::Close(status) => Next::Close(status),
         Verdict::Failed | Verdict::Waits => Next::Status(500),
+        Verdict::Malformed => {
+            exchange.ending = Ending::Proxy(Phase::Request);
+            Next::Status(400)
+        }
         Verdict::Undecided(why) => undecided(exchange, &why),
         Verdict::Overloaded => Next::Status(access::overloaded(exchange)),
         Verdict::Tarpit(millis, respond) => {

@@ -173,6 +173,7 @@ fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
         Fetch::Number => Matching::Number,
         Fetch::Address => Matching::Address,
         Fetch::Text | Fetch::Method | Fetch::NotYet => Matching::Equals,
+        Fetch::Binary => Matching::Binary,
     });
     if sample.fetch.name == "var" && flags.matching.is_none() {
         return Err(Problem::Bad("a test of `var` says how it compares: `-m str` or another method".into()));
@@ -272,6 +273,11 @@ fn compare(
         any_of: flags.patterns.iter().map(|word| Template::literal(word.text.clone())).collect(),
         ignore_case: flags.ignore_case,
     };
+    if kind == Fetch::Binary
+        && !matches!(matching, Matching::Found | Matching::Binary | Matching::Equals | Matching::Pattern)
+    {
+        return Err(Problem::NotBuilt(format!("this way of matching the bytes of {}", sample.fetch.name)));
+    }
     let test = match matching {
         Matching::Found => Test::Present,
         Matching::Equals => Test::Equals(words(flags)),
@@ -287,7 +293,11 @@ fn compare(
         Matching::Number => Test::Number(ranges(&flags.patterns)?),
         Matching::Length => Test::Length(ranges(&flags.patterns)?),
         Matching::Bool => Test::Number(vec![(i64::MIN, -1), (1, i64::MAX)]),
-        Matching::Binary => return Err(Problem::NotBuilt("-m bin".into())),
+        // Bytes are compared in hexadecimal, as patterns write them.
+        Matching::Binary if kind == Fetch::Binary => {
+            Test::Equals(Words { ignore_case: true, ..words(flags) })
+        }
+        Matching::Binary => return Err(Problem::NotBuilt("-m bin of a text".into())),
     };
     Ok(Condition::Test { subject, test })
 }
@@ -401,13 +411,6 @@ fn special(sample: &Sample, matching: Matching, flags: &Flags) -> Result<Option<
         "hdr_cnt" | "req.hdr_cnt" | "req.fhdr_cnt" | "res.hdr_cnt" if matching == Matching::Number => {
             header_count(sample, &ranges(&flags.patterns)?).map(Some)
         }
-        "ssl_c_verify" if matching == Matching::Number => match ranges(&flags.patterns)?.as_slice() {
-            [(0, 0)] => {
-                let ok = ["SUCCESS", "NONE"].map(Template::literal).to_vec();
-                Ok(Some(value(Var::TlsClientVerify, Test::Equals(Words { any_of: ok, ignore_case: false }))))
-            }
-            _ => Err(Problem::NotBuilt("ssl_c_verify with codes other than 0".into())),
-        },
         "method" if matching == Matching::Equals => {
             let any_of = flags.patterns.iter().map(|word| Template::literal(word.text.clone())).collect();
             Ok(Some(value(Var::Method, Test::Equals(Words { any_of, ignore_case: flags.ignore_case }))))

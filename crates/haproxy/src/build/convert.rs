@@ -18,11 +18,20 @@ pub(super) fn kind(name: &str, before: Fetch) -> Fetch {
         "bool" | "even" | "odd" => Fetch::Bool,
         // The negation of what is true or false has a form of its own in conditions.
         "not" => before,
+        "bytes" if before == Fetch::Binary => Fetch::Binary,
         "ipmask" => Fetch::Address,
         name if name.starts_with("map") && name.ends_with("_int") => Fetch::Number,
         name if name.starts_with("map") && name.ends_with("_ip") && name != "map_ip" => Fetch::Address,
         _ => Fetch::Text,
     }
+}
+
+/// Whether a converter takes bytes as they are. Others take their text.
+pub(super) fn takes_bytes(name: &str) -> bool {
+    matches!(
+        name,
+        "hex" | "base64" | "ub64enc" | "sha1" | "bytes" | "length" | "crc32" | "sdbm" | "djb2" | "wt6"
+    )
 }
 
 /// One converter.

@@ -6,6 +6,7 @@
 //! Why: `allow` ends its own list only, while later lists still run; so what follows it stands in its `otherwise`.
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::Normalizer;
 use weir_expr::settings::Cause;
 use weir_model::{
     Condition, EditKind, HeaderEdit, Op, Pattern, Respond, RespondBody, Subject, TargetPart, Template, Test,
@@ -157,7 +158,8 @@ impl<'a> Reader<'a, '_> {
             "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" => 2,
             "replace-header" | "replace-value" => 3,
             "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
-            | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status" | "set-log-level" => 1,
+            | "normalize-uri" | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status"
+            | "set-log-level" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -200,6 +202,7 @@ impl<'a> Reader<'a, '_> {
             "set-query" => vec![Op::SetQuery(self.template(&arguments[0], false)?)],
             "set-uri" | "set-pathq" => vec![Op::SetTarget(self.template(&arguments[0], false)?)],
             "set-method" => vec![Op::SetMethod(self.template(&arguments[0], false)?)],
+            "normalize-uri" => vec![Op::Normalize(self.normalizer(arguments)?)],
             "replace-path" => vec![self.replace(TargetPart::Path, arguments)?],
             "replace-pathq" => vec![self.replace(TargetPart::PathAndQuery, arguments)?],
             "replace-uri" => vec![self.replace(TargetPart::Target, arguments)?],
@@ -301,6 +304,51 @@ impl<'a> Reader<'a, '_> {
                 None
             }
         }
+    }
+
+    /// `normalize-uri NORMALIZER [full|strict]`.
+    fn normalizer(&mut self, arguments: &[Word]) -> Option<Normalizer> {
+        const ALL: [&str; 8] = [
+            "fragment-encode",
+            "fragment-strip",
+            "path-merge-slashes",
+            "path-strip-dot",
+            "path-strip-dotdot",
+            "percent-decode-unreserved",
+            "percent-to-uppercase",
+            "query-sort-by-name",
+        ];
+        let (name, rest) = arguments.split_first()?;
+        let option = match name.as_str() {
+            "path-strip-dotdot" => Some("full"),
+            "percent-decode-unreserved" | "percent-to-uppercase" => Some("strict"),
+            _ => None,
+        };
+        let set = match rest {
+            [] => false,
+            [word] if Some(word.as_str()) == option => true,
+            [extra, ..] => {
+                let expected = option.map_or("nothing more is expected here".into(), |word| {
+                    format!("only `{word}` is expected here")
+                });
+                self.findings.bad_value(extra, &expected);
+                return None;
+            }
+        };
+        Some(match name.as_str() {
+            "fragment-encode" => Normalizer::EncodeFragment,
+            "fragment-strip" => Normalizer::StripFragment,
+            "path-merge-slashes" => Normalizer::MergeSlashes,
+            "path-strip-dot" => Normalizer::StripDot,
+            "path-strip-dotdot" => Normalizer::StripDotDot { full: set },
+            "percent-decode-unreserved" => Normalizer::DecodeUnreserved { strict: set },
+            "percent-to-uppercase" => Normalizer::UppercaseEscapes { strict: set },
+            "query-sort-by-name" => Normalizer::SortQuery,
+            _ => {
+                self.findings.bad_choice(name, "normalizer", &ALL);
+                return None;
+            }
+        })
     }
 
     fn replace(&mut self, part: TargetPart, arguments: &[Word]) -> Option<Op> {

@@ -4,7 +4,7 @@
 //! Never: decides how a value compares; `condition` does.
 //! Why: a fetch that cannot be had exactly is an error, never a near miss, because conditions decide who gets in.
 
-use weir_expr::{Convert, Count, Counted, Filter, Peeked, Piece};
+use weir_expr::{CertPart, Convert, Count, Counted, DnPart, Filter, Peeked, Piece};
 use weir_model::{Step, Template, Var};
 
 use super::convert;
@@ -107,9 +107,10 @@ pub(crate) fn kind(sample: &Sample) -> Result<Fetch, Problem> {
 pub(crate) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
     kind(sample)?;
     if let Some(var) = host_part(sample) {
-        return converted(Template::var(var), &sample.converters[1..], scope);
+        return converted(Template::var(var), false, &sample.converters[1..], scope);
     }
-    converted(base(sample, scope)?, &sample.converters, scope)
+    let bytes = fetch(&sample.fetch.name) == Some(Fetch::Binary);
+    converted(base(sample, scope)?, bytes, &sample.converters, scope)
 }
 
 /// The host or port of the Host field, cut out the usual ways.
@@ -126,10 +127,20 @@ fn host_part(sample: &Sample) -> Option<Var> {
     }
 }
 
-/// A value through its converters: filters of its pieces, steps of a conversion, a map of the whole.
-fn converted(mut template: Template, converters: &[Call], scope: &Scope<'_>) -> Result<Template, Problem> {
+/// A value through its converters: filters of its pieces, steps of a conversion, a map of the whole. `bytes`: it is no
+/// text, and becomes some in hexadecimal for what takes text alone.
+fn converted(
+    mut template: Template,
+    mut bytes: bool,
+    converters: &[Call],
+    scope: &Scope<'_>,
+) -> Result<Template, Problem> {
     let mut steps: Vec<Step> = Vec::new();
     for call in converters {
+        if bytes && !convert::takes_bytes(&call.name) {
+            steps.push(Step::Convert(Convert::Hex));
+        }
+        bytes = bytes && call.name == "bytes";
         if call.name == "str" {
             continue;
         }
@@ -157,6 +168,9 @@ fn converted(mut template: Template, converters: &[Call], scope: &Scope<'_>) -> 
             }
             _ => steps.push(convert::step(call, scope)?),
         }
+    }
+    if bytes {
+        steps.push(Step::Convert(Convert::Hex));
     }
     Ok(through(template, steps, scope))
 }
@@ -197,6 +211,22 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "ssl_fc_alpn" => Var::TlsAlpn,
         "ssl_fc_cipher" => Var::TlsCipher,
         "ssl_fc_protocol" => Var::TlsProtocol,
+        "ssl_fc_use_keysize" | "ssl_fc_alg_keysize" => Var::TlsKeyBits,
+        // What fails to verify ends the handshake: errors of authorities are never seen.
+        "ssl_c_verify" | "ssl_c_err" => Var::TlsVerifyCode,
+        "ssl_c_ca_err" | "ssl_c_ca_err_depth" => {
+            Var::User(scope.maps.truth(name, Var::TlsProtocol, "", "", "0"))
+        }
+        "ssl_c_der" => Var::TlsClientPart(CertPart::Der),
+        "ssl_c_s_dn" => Var::TlsClientPart(CertPart::Subject(name_part(&sample.fetch)?)),
+        "ssl_c_i_dn" => Var::TlsClientPart(CertPart::Issuer(name_part(&sample.fetch)?)),
+        "ssl_c_serial" => Var::TlsClientPart(CertPart::Serial),
+        "ssl_c_sha1" => Var::TlsClientPart(CertPart::Sha1),
+        "ssl_c_notbefore" => Var::TlsClientPart(CertPart::NotBefore),
+        "ssl_c_notafter" => Var::TlsClientPart(CertPart::NotAfter),
+        "ssl_c_key_alg" => Var::TlsClientPart(CertPart::KeyAlgorithm),
+        "ssl_c_sig_alg" => Var::TlsClientPart(CertPart::SignatureAlgorithm),
+        "ssl_c_version" => Var::TlsClientPart(CertPart::Version),
         "hostname" => Var::Hostname,
         "unique-id" => Var::RequestId,
         "fe_name" => Var::SiteLabel,
@@ -255,6 +285,21 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         _ => return Err(Problem::NotBuilt(format!("{name} as a value"))),
     };
     Ok(Template::var(var))
+}
+
+/// Which part of a name is asked for: `[attribute[,occurrence[,format]]]`.
+fn name_part(call: &Call) -> Result<DnPart, Problem> {
+    let argument = |at: usize| call.arguments.get(at).map_or("", String::as_str);
+    let nth = match argument(1) {
+        "" => 1,
+        text => text.parse().map_err(|_| Problem::Bad(format!("`{text}` is no number of an occurrence")))?,
+    };
+    match (argument(0), argument(2)) {
+        ("", "") => Ok(DnPart::OneLine),
+        ("", "rfc2253") => Ok(DnPart::Rfc2253),
+        (attribute, "" | "rfc2253") => Ok(DnPart::Attribute(attribute.to_owned(), nth)),
+        (_, format) => Err(Problem::Bad(format!("`{format}` is no format of names; there is `rfc2253`"))),
+    }
 }
 
 /// A backend by name; without one, the proxy's own.

@@ -39,6 +39,7 @@ pub(super) fn client_settings(proxy: &Proxy) -> ClientSettings {
     let lax = ["accept-invalid-http-request", "accept-unsafe-violations-in-http-request"]
         .iter()
         .any(|option| settings.flag(option));
+    let normalizes = settings.rules.iter().any(|rule| rule.line.text(rule.from) == "normalize-uri");
     // `preserve`, written out, keeps what looks like other fields, too.
     let preserves = settings.flags.get("drop-odd-names") == Some(&false);
     ClientSettings {
@@ -57,7 +58,8 @@ pub(super) fn client_settings(proxy: &Proxy) -> ClientSettings {
         drop_underscores: settings.flag("drop-odd-names"),
         ignore_invalid_headers: false,
         drop_lookalikes: !preserves && !lax,
-        paths: if lax { PathReading::Raw } else { PathReading::Resolved },
+        // A proxy that says itself what is to become of its targets gets them as they were sent.
+        paths: if lax || normalizes { PathReading::Raw } else { PathReading::Resolved },
         merge_slashes: false,
         forward_trace: lax,
         forward_any_upgrade: lax,

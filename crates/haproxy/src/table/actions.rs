@@ -94,7 +94,7 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("replace-path", false, REQ, Built, "Rewrites the path by pattern."),
     ("replace-pathq", false, REQ, Built, "Rewrites path and query by pattern."),
     ("replace-uri", false, REQ, Built, "Rewrites the target by pattern."),
-    ("normalize-uri", false, REQ, NotYet("it changes what servers are sent"), "Normalises the target."),
+    ("normalize-uri", false, REQ, Built, "Normalises the target."),
     ("set-status", false, RES, Built, "Sets the status."),
     ("set-status", false, AFTER, NotYet("it changes what is answered"), "Sets the status."),
     ("set-var", true, REQ | RES | AFTER | CONN | CONT, Built, "Sets a variable."),

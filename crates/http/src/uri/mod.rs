@@ -5,6 +5,7 @@
 
 pub mod escape;
 pub mod normalize;
+pub mod normalizers;
 pub mod query;
 pub mod resolve;
 

@@ -14,8 +14,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
+use super::cert_view::{CertView, hex};
 use super::der::{Der, public_key_bits, public_key_of};
 use super::error::TlsConfigError;
 use super::key;
@@ -182,64 +183,14 @@ pub struct CertInfo {
 impl CertInfo {
     /// Reads a DER certificate.
     pub fn from_der(der: &[u8]) -> Option<Self> {
-        let (_, cert) = X509Certificate::from_der(der).ok()?;
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, der);
+        let view = CertView::from_der(der)?;
         Some(Self {
-            subject: rfc2253(cert.subject()),
-            issuer: rfc2253(cert.issuer()),
-            serial: hex(cert.raw_serial(), b"0123456789ABCDEF"),
-            not_before: cert.validity().not_before.timestamp(),
-            not_after: cert.validity().not_after.timestamp(),
-            sha1: hex(digest.as_ref(), b"0123456789abcdef"),
+            subject: view.subject().rfc2253(),
+            issuer: view.issuer().rfc2253(),
+            serial: hex(view.serial(), b"0123456789ABCDEF"),
+            not_before: view.begins(),
+            not_after: view.ends(),
+            sha1: hex(&view.sha1(), b"0123456789abcdef"),
         })
     }
-}
-
-fn hex(bytes: &[u8], digits: &[u8; 16]) -> String {
-    bytes
-        .iter()
-        .flat_map(|&b| [digits[usize::from(b >> 4)], digits[usize::from(b & 15)]])
-        .map(char::from)
-        .collect()
-}
-
-fn rfc2253(name: &X509Name<'_>) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for attribute in name.iter_attributes() {
-        let oid = attribute.attr_type().to_id_string();
-        let short = match oid.as_str() {
-            "2.5.4.3" => "CN",
-            "2.5.4.6" => "C",
-            "2.5.4.7" => "L",
-            "2.5.4.8" => "ST",
-            "2.5.4.9" => "street",
-            "2.5.4.10" => "O",
-            "2.5.4.11" => "OU",
-            "2.5.4.5" => "serialNumber",
-            "1.2.840.113549.1.9.1" => "emailAddress",
-            "0.9.2342.19200300.100.1.25" => "DC",
-            "0.9.2342.19200300.100.1.1" => "UID",
-            other => other,
-        };
-        let value = attribute.as_str().map_or_else(
-            |_| format!("#{}", hex(attribute.attr_value().data, b"0123456789ABCDEF")),
-            escape_value,
-        );
-        parts.push(format!("{short}={value}"));
-    }
-    parts.reverse();
-    parts.join(",")
-}
-
-fn escape_value(value: &str) -> String {
-    let mut out = String::with_capacity(value.len());
-    let last = value.chars().count().saturating_sub(1);
-    for (i, c) in value.chars().enumerate() {
-        let edge = (i == 0 && matches!(c, ' ' | '#')) || (i == last && c == ' ');
-        if edge || matches!(c, ',' | '+' | '"' | '\\' | '<' | '>' | ';') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }

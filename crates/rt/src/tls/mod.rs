@@ -7,6 +7,7 @@
 //! The API is gone from the main branch of rustls, so nothing outside `session` may depend on it.
 
 mod cert;
+mod cert_view;
 mod client;
 mod der;
 mod digest;
@@ -24,6 +25,7 @@ mod verify;
 mod version1;
 
 pub use cert::{CertInfo, ClientCert, cert_names};
+pub use cert_view::{CertName, CertView};
 pub use client::{ClientTls, ClientTlsConfig, ServerVerify};
 pub use digest::Digest;
 pub use error::{AcceptError, TlsConfigError, is_truncated};

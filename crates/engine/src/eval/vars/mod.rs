@@ -14,7 +14,7 @@ mod request;
 mod response;
 mod session;
 mod upstream;
-mod write;
+pub(super) mod write;
 
 use weir_expr::{Family, Slot, Var};
 use weir_plan::{Filter, Piece, Template};

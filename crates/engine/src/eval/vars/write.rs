@@ -8,30 +8,30 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// Appends a value, if there is one.
-pub(super) fn extend(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
+pub(in crate::eval) fn extend(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
     value.inspect(|value| out.extend_from_slice(value)).is_some()
 }
 
 /// Appends a value that is shown as one only where it is not empty.
-pub(super) fn text_of(out: &mut Vec<u8>, value: &[u8]) -> bool {
+pub(in crate::eval) fn text_of(out: &mut Vec<u8>, value: &[u8]) -> bool {
     out.extend_from_slice(value);
     !value.is_empty()
 }
 
 /// Appends a number, if there is one.
-pub(super) fn number(out: &mut Vec<u8>, value: Option<u64>) -> bool {
+pub(in crate::eval) fn number(out: &mut Vec<u8>, value: Option<u64>) -> bool {
     let Some(value) = value else { return false };
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     true
 }
 
 /// Appends what something looks like.
-pub(super) fn display(out: &mut Vec<u8>, value: impl std::fmt::Display) -> bool {
+pub(in crate::eval) fn display(out: &mut Vec<u8>, value: impl std::fmt::Display) -> bool {
     write!(out, "{value}").is_ok()
 }
 
 /// Seconds with three decimals.
-pub(super) fn seconds(out: &mut Vec<u8>, time: Duration) -> bool {
+pub(in crate::eval) fn seconds(out: &mut Vec<u8>, time: Duration) -> bool {
     let mut buffer = itoa::Buffer::new();
     out.extend_from_slice(buffer.format(time.as_secs()).as_bytes());
     out.push(b'.');
