@@ -1,10 +1,13 @@
 //! Limits of rates and of concurrency, before access.
 //!
-//! Owns: asking the zones, waiting out delays, the words for logs.
-//! Driven by: the walk.
+//! Owns: asking the zones, the words for logs.
+//! Never: waits; it gives the time to wait.
+//! Driven by: the walk's hooks.
+
+use std::time::Duration;
 
 use weir_expr::settings::LogLevel;
-use weir_plan::{LimitConn, LimitReq};
+use weir_plan::LimitConn;
 use weir_policy::limit::{RateLimit, RateVerdict};
 
 use crate::eval::text;
@@ -12,20 +15,16 @@ use crate::exchange::errors;
 use crate::exchange::{Ending, Exchange, Phase, Session, Traffic};
 use crate::worker::Installed;
 
-/// Checks all limits of the current route; may wait. `Err`: the status to refuse with.
-pub(crate) async fn check(exchange: &mut Exchange, installed: &Installed) -> Result<(), u16> {
-    let settings = installed.plan.route(exchange.route).settings.clone();
+/// Checks the current route's limits of rates. The time to wait, if any.
+///
+/// # Errors
+/// The status to refuse with.
+pub(crate) fn rates(exchange: &mut Exchange, installed: &Installed) -> Result<Option<Duration>, u16> {
     // Counted once a request, however often it is redirected inside.
-    if exchange.limit_req_status.is_none() && !settings.limit_req.is_empty() {
-        rates(exchange, installed, &settings.limit_req).await?;
+    if exchange.limit_req_status.is_some() {
+        return Ok(None);
     }
-    if exchange.limit_conn_status.is_none() && !settings.limit_conn.is_empty() {
-        concurrency(exchange, installed, &settings.limit_conn)?;
-    }
-    Ok(())
-}
-
-async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitReq]) -> Result<(), u16> {
+    let limits = &*installed.plan.route(exchange.route).settings.limit_req;
     let keys: Vec<Vec<u8>> =
         limits.iter().map(|limit| text(exchange, &installed.plan.req_zone(limit.zone).key)).collect();
     let asked: Vec<RateLimit<'_>> = limits
@@ -51,7 +50,7 @@ async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitRe
             errors::at(exchange, lower(rule.log_level), &words);
             exchange.limit_req_status = Some(if rule.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" });
             if !rule.dry_run {
-                weir_rt::sleep(wait).await;
+                return Ok(Some(wait));
             }
         }
         RateVerdict::Reject(refusal) => {
@@ -71,7 +70,19 @@ async fn rates(exchange: &mut Exchange, installed: &Installed, limits: &[LimitRe
             }
         }
     }
-    Ok(())
+    Ok(None)
+}
+
+/// Checks the current route's limits of concurrency.
+///
+/// # Errors
+/// The status to refuse with.
+pub(crate) fn connections(exchange: &mut Exchange, installed: &Installed) -> Result<(), u16> {
+    if exchange.limit_conn_status.is_some() {
+        return Ok(());
+    }
+    let limits = &installed.plan.route(exchange.route).settings.limit_conn;
+    concurrency(exchange, installed, limits)
 }
 
 fn concurrency(exchange: &mut impl Traffic, installed: &Installed, limits: &[LimitConn]) -> Result<(), u16> {

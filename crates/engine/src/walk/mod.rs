@@ -1,13 +1,14 @@
 //! An exchange's way through the plan.
 //!
-//! Owns: the order site program → route → route program → limits → access → try_files → action, internal redirects,
-//! error pages, and the bound on going back.
+//! Owns: the order site program → route → route program → hooks (`hooks`: limits, access, try_files) → action, internal
+//! redirects, error pages, and the bound on going back.
 //! Never: knows how an action answers.
 //! Driven by: `http::connection`, once a request.
 
+mod hooks;
 mod subrequest;
 
-use weir_plan::{Access, Action, AuthRequest, ErrorTarget, Respond, RouteFeatures, TryLast};
+use weir_plan::{Action, ErrorTarget, Respond};
 
 use crate::action::{self, Later};
 use crate::admission::access;
@@ -257,8 +258,8 @@ async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, insta
     }
     // `Adopt` may have changed the route.
     let route = installed.plan.route(exchange.route);
-    if route.features.intersects(RouteFeatures::BEFORE_ACTION)
-        && let Some(next) = before_action(exchange, installed).await
+    if route.features.intersects(hooks::ANY)
+        && let Some(next) = hooks::run(exchange, installed).await
     {
         return next;
     }
@@ -302,60 +303,6 @@ async fn verdict<D: Downstream>(
             }
             exchange.route = route;
             enter_route(exchange, down, installed).await
-        }
-    }
-}
-
-/// Real address, limits, access, candidates. `None`: go on with the action.
-async fn before_action(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
-    let route = installed.plan.route(exchange.route);
-    let settings = &route.settings;
-    if let Some(rules) = &settings.real_ip {
-        access::real_ip(exchange, rules);
-    }
-    let asked_for = exchange.asked_for.is_some();
-    if route.features.intersects(RouteFeatures::LIMIT_REQ | RouteFeatures::LIMIT_CONN) && !asked_for {
-        match crate::admission::limits::check(exchange, installed).await {
-            Ok(()) => {}
-            Err(status) => return Some(Next::Status(status)),
-        }
-    }
-    if asked_for {
-        // nginx asks nobody who asks who gets in.
-    } else if let Some(ask) = settings.access.ask.as_ref() {
-        if let Some(status) = Box::pin(check_and_ask(exchange, &settings.access, ask)).await {
-            return Some(Next::Status(status));
-        }
-    } else if route.features.contains(RouteFeatures::BASIC_AUTH) {
-        if let Some(status) = Box::pin(access::check(exchange, &settings.access)).await {
-            return Some(Next::Status(status));
-        }
-    } else if route.features.contains(RouteFeatures::ACCESS_RULES)
-        && let Some(status) = access::by_address(exchange, &settings.access)
-    {
-        return Some(Next::Status(status));
-    }
-    let tries = route.try_files.as_ref()?;
-    if let Some(found) = action::files::first_candidate(exchange, tries) {
-        exchange.request.path = found;
-        exchange.request.path_is_raw = false;
-        return None;
-    }
-    Some(match &tries.last {
-        TryLast::Status(status) => Next::Status(*status),
-        TryLast::Named(route) => Next::Named(*route),
-        TryLast::Uri(target) => Next::internal(&text(exchange, target)),
-    })
-}
-
-/// The status to refuse with, where another route is asked as well. It is walked here, access judges what came of it.
-async fn check_and_ask(exchange: &mut Exchange, access: &Access, ask: &AuthRequest) -> Option<u16> {
-    match access::before_asking(exchange, access).await {
-        access::Known::Passes => None,
-        access::Known::Refused(status) => Some(status),
-        access::Known::Ask => {
-            let refused = subrequest::ask(exchange, ask).await;
-            access::after_asking(exchange, access, refused)
         }
     }
 }

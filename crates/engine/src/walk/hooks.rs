@@ -1,0 +1,175 @@
+//! What runs between finding a route and its action.
+//!
+//! Owns: the list of hooks, in the order in which a request meets them, which routes have them, which of them hold for
+//! requests of our own.
+//! Never: judges; `admission` and `action::files` do.
+//! Driven by: the walk, which asks once whether a route has any.
+//! Why: what is new here is one row. A hook that never waits costs a call; one that may is boxed, and only then.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use weir_plan::{RouteFeatures, TryLast};
+
+use super::{Next, subrequest};
+use crate::action;
+use crate::admission::{access, limits};
+use crate::eval::text;
+use crate::exchange::Exchange;
+use crate::worker::Installed;
+
+/// One hook.
+struct Declared {
+    /// A route without any of this has no use for it.
+    feature: RouteFeatures,
+    /// A route with any of this has another hook in its place.
+    unless: RouteFeatures,
+    /// It holds for requests of our own, too.
+    ours: bool,
+    run: Run,
+}
+
+/// How a hook is run. What it gives ends the way to the action.
+enum Run {
+    /// At once.
+    Now(fn(&mut Exchange, &Installed) -> Then),
+    /// It may have to wait for something.
+    Waits(for<'a> fn(&'a mut Exchange, &'a Installed) -> Waiting<'a>),
+}
+
+/// A hook that waits; it gives the status to refuse with.
+type Waiting<'a> = Pin<Box<dyn Future<Output = Option<u16>> + 'a>>;
+
+/// What follows a hook.
+enum Then {
+    /// The next hook.
+    Go,
+    /// The next hook, after this time.
+    After(Duration),
+    /// Something other than the action.
+    Instead(Next),
+}
+
+const NONE: RouteFeatures = RouteFeatures::empty();
+
+/// All of them, in order. nginx asks nobody who asks who gets in, nor counts what it asks itself.
+const HOOKS: [Declared; 7] = [
+    Declared { feature: RouteFeatures::REAL_IP, unless: NONE, ours: true, run: Run::Now(real_ip) },
+    Declared { feature: RouteFeatures::LIMIT_REQ, unless: NONE, ours: false, run: Run::Now(rates) },
+    Declared { feature: RouteFeatures::LIMIT_CONN, unless: NONE, ours: false, run: Run::Now(concurrency) },
+    Declared { feature: RouteFeatures::ASK, unless: NONE, ours: false, run: Run::Waits(asked) },
+    Declared {
+        feature: RouteFeatures::BASIC_AUTH,
+        unless: RouteFeatures::ASK,
+        ours: false,
+        run: Run::Waits(password),
+    },
+    Declared {
+        feature: RouteFeatures::ACCESS_RULES,
+        unless: RouteFeatures::ASK.union(RouteFeatures::BASIC_AUTH),
+        ours: false,
+        run: Run::Now(address),
+    },
+    Declared { feature: RouteFeatures::TRY_FILES, unless: NONE, ours: true, run: Run::Now(candidates) },
+];
+
+/// What routes with any hook have.
+pub(super) const ANY: RouteFeatures = {
+    let (mut any, mut at) = (NONE, 0);
+    while at < HOOKS.len() {
+        any = any.union(HOOKS[at].feature);
+        at += 1;
+    }
+    any
+};
+
+// Whoever enters a route in place, without the walk, asks for these.
+const _: () = assert!(RouteFeatures::BEFORE_ACTION.contains(ANY));
+
+/// Runs the hooks of the current route. `None`: go on with the action.
+pub(super) async fn run(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
+    let features = installed.plan.route(exchange.route).features;
+    let is_ours = exchange.asked_for.is_some();
+    for hook in &HOOKS {
+        let applies = features.intersects(hook.feature) && !features.intersects(hook.unless);
+        if !applies || is_ours && !hook.ours {
+            continue;
+        }
+        match hook.run {
+            Run::Now(run) => match run(exchange, installed) {
+                Then::Go => {}
+                Then::After(time) => weir_rt::sleep(time).await,
+                Then::Instead(next) => return Some(next),
+            },
+            Run::Waits(run) => {
+                if let Some(status) = run(exchange, installed).await {
+                    return Some(Next::Status(status));
+                }
+            }
+        }
+    }
+    None
+}
+
+fn real_ip(exchange: &mut Exchange, installed: &Installed) -> Then {
+    if let Some(rules) = &installed.plan.route(exchange.route).settings.real_ip {
+        access::real_ip(exchange, rules);
+    }
+    Then::Go
+}
+
+fn rates(exchange: &mut Exchange, installed: &Installed) -> Then {
+    match limits::rates(exchange, installed) {
+        Ok(None) => Then::Go,
+        Ok(Some(delay)) => Then::After(delay),
+        Err(status) => Then::Instead(Next::Status(status)),
+    }
+}
+
+fn concurrency(exchange: &mut Exchange, installed: &Installed) -> Then {
+    match limits::connections(exchange, installed) {
+        Ok(()) => Then::Go,
+        Err(status) => Then::Instead(Next::Status(status)),
+    }
+}
+
+/// Another route is asked as well: it is walked here, access judges what came of it.
+fn asked<'a>(exchange: &'a mut Exchange, installed: &'a Installed) -> Waiting<'a> {
+    Box::pin(async move {
+        let access = &installed.plan.route(exchange.route).settings.access;
+        let ask = access.ask.as_ref()?;
+        match access::before_asking(exchange, access).await {
+            access::Known::Passes => None,
+            access::Known::Refused(status) => Some(status),
+            access::Known::Ask => {
+                let refused = subrequest::ask(exchange, ask).await;
+                access::after_asking(exchange, access, refused)
+            }
+        }
+    })
+}
+
+fn password<'a>(exchange: &'a mut Exchange, installed: &'a Installed) -> Waiting<'a> {
+    Box::pin(access::check(exchange, &installed.plan.route(exchange.route).settings.access))
+}
+
+fn address(exchange: &mut Exchange, installed: &Installed) -> Then {
+    match access::by_address(exchange, &installed.plan.route(exchange.route).settings.access) {
+        None => Then::Go,
+        Some(status) => Then::Instead(Next::Status(status)),
+    }
+}
+
+fn candidates(exchange: &mut Exchange, installed: &Installed) -> Then {
+    let Some(tries) = installed.plan.route(exchange.route).try_files.as_ref() else { return Then::Go };
+    if let Some(found) = action::files::first_candidate(exchange, tries) {
+        exchange.request.path = found;
+        exchange.request.path_is_raw = false;
+        return Then::Go;
+    }
+    Then::Instead(match &tries.last {
+        TryLast::Status(status) => Next::Status(*status),
+        TryLast::Named(route) => Next::Named(*route),
+        TryLast::Uri(target) => Next::internal(&text(exchange, target)),
+    })
+}
