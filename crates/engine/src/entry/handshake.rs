@@ -1,7 +1,7 @@
 //! What comes before the protocol: the PROXY header, the TLS handshake.
 //!
 //! Owns: both, with their time limit.
-//! Never: speaks HTTP. A client that speaks it where TLS is due goes on, and is told so (`exchange::walk`).
+//! Never: speaks HTTP. A client that speaks it where TLS is due goes on, and is told so (`walk`).
 //! Driven by: `accept`.
 //! Why: a future of its own, boxed and gone before the first request, so that idle connections stay small.
 

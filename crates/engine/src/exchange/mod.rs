@@ -2,7 +2,7 @@
 //!
 //! Owns: the state of one exchange, whatever the HTTP versions on its two sides.
 //! Never: touches a socket; the downstream and upstream halves do.
-//! Driven by: `http::connection`, which makes one a request; `exchange::walk`, which takes it through the plan.
+//! Driven by: `http::connection`, which makes one a request; `walk`, which takes it through the plan.
 //! Why: variables, logs, programs and actions all look at the same thing, and find it here.
 //!
 //! ```text

@@ -2,8 +2,8 @@
 //!
 //! Owns: the exchange of a whole plan for the part that the end needs: names, counters, logs, times.
 //! Never: is asked for answers that are soon over.
-//! Driven by: `action::tunnel` and `tcp`, once the endpoint is connected and only bytes are left to pass; `action::rest`.
-//! Why: design decision 5: tunnels live on through any number of changes, and pin no plan. Those of one route share one
+//! Driven by: `action::tunnel` and `tcp`, once the endpoint is connected and only bytes are left to pass; `action::later`.
+//! Why: tunnels live on through any number of changes, and pin no plan. Those of one route share one
 //! part, so a thousand of them cost one, and none once they have ended.
 
 use std::rc::{Rc, Weak};

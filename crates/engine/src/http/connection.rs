@@ -1,7 +1,7 @@
 //! An HTTP/1 connection from its first byte to its close.
 //!
 //! Owns: waiting for requests, turning heads into exchanges, keep-alive, the answers to what is no request.
-//! Never: routes or answers requests; `exchange::walk` does.
+//! Never: routes or answers requests; `walk` does.
 //! Driven by: `accept`.
 //! Why: while a connection is idle it holds neither buffer nor plan nor exchange; all of that lives in [`requests`],
 //! whose future exists only while a request does.

@@ -18,7 +18,7 @@ use crate::upstream::request::{Asked, UpstreamBody};
 use crate::upstream::{Attempts, Destination, Unanswered};
 use crate::worker::watch::{Ends, Watch};
 
-fn proxy() -> Proxy {
+pub(super) fn proxy() -> Proxy {
     Proxy {
         target: ProxyTarget::Pool(PoolIx(0)),
         tls: None,

@@ -4,6 +4,7 @@ mod attempts;
 mod endpoints;
 mod half;
 mod http1;
+mod responses;
 mod session;
 
 use std::os::unix::net::UnixListener;
