@@ -20,7 +20,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("policy", &["control", "expr"]),
     ("password", &[]),
     ("plan", &["http", "policy", "control", "expr"]),
-    ("lower", &["model", "plan", "diag", "expr", "policy", "http"]),
+    ("lower", &["model", "plan", "diag", "expr", "policy", "http", "password"]),
     ("rt", &[]),
     ("wire", &["http", "rt"]),
     ("telemetry", &["control"]),

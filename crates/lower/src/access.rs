@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_diag::Diagnostic;
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::HeaderName;
@@ -35,12 +36,24 @@ impl<'m> Cx<'m> {
         self.at(auth.origin, |cx| {
             let users = match &auth.users {
                 model::Users::File(path) => plan::Users::File(cx.template(path)),
-                model::Users::List(users) => plan::Users::List(
-                    users.iter().map(|(name, word)| (name.clone(), password(word))).collect(),
-                ),
+                model::Users::List(users) => {
+                    users.iter().for_each(|(name, word)| cx.stored_form(name, word));
+                    plan::Users::List(
+                        users.iter().map(|(name, word)| (name.clone(), password(word))).collect(),
+                    )
+                }
             };
             Arc::new(plan::BasicAuth { realm: cx.template(&auth.realm), users })
         })
+    }
+
+    /// A password that nobody can verify lets nobody in, and no request would say why.
+    fn stored_form(&mut self, name: &str, word: &model::Password) {
+        let model::Password::Crypt(stored) = word else { return };
+        let Some(fault) = weir_password::fault(stored) else { return };
+        let title = format!("no password matches what is stored for user `{name}`: {fault}");
+        let finding = Diagnostic::error("access::stored-password", title);
+        self.report(finding.help("store it as `$6$…` or `$2y$…`: `openssl passwd -6`, `htpasswd -B`"));
     }
 
     pub(crate) fn real_ip(&mut self, rules: &'m model::RealIp) -> Arc<plan::RealIp> {

@@ -8,6 +8,30 @@ pub(crate) fn push_low_first(out: &mut String, word: u32, digits: u32) {
     out.extend((0..digits).map(|at| digit(CRYPT, word >> (6 * at))));
 }
 
+/// Appends bytes, the lowest bits of each three first, without padding: yescrypt's order.
+pub(crate) fn push_low_bytes(out: &mut String, bytes: &[u8]) {
+    for (group, digits) in bytes.chunks(3).map(|group| (group, group.len() + 1)) {
+        let byte = |at: usize| group.get(at).copied().unwrap_or(0);
+        let word = word(byte(2), byte(1), byte(0));
+        out.extend((0..digits).map(|at| digit(CRYPT, word >> (6 * at))));
+    }
+}
+
+/// What [`push_low_bytes`] wrote; `None` if it cannot have.
+pub(crate) fn low_bytes(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    for group in text.chunks(4) {
+        let bytes = low_first(group)?.to_le_bytes();
+        let count = group.len().checked_sub(1).filter(|count| *count > 0)?;
+        // Bits beyond whole bytes have no place.
+        if bytes[count..].iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        out.extend_from_slice(&bytes[..count]);
+    }
+    Some(out)
+}
+
 /// Three bytes as a word whose first byte is the highest, as the MD5 and SHA forms put them together.
 pub(crate) fn word(high: u8, middle: u8, low: u8) -> u32 {
     u32::from_be_bytes([0, high, middle, low])
@@ -46,6 +70,11 @@ pub(crate) fn bcrypt_salt(text: &[u8]) -> Option<[u8; 16]> {
 
 fn digit(alphabet: &[u8; 64], value: u32) -> char {
     char::from(alphabet[(value & 63) as usize])
+}
+
+/// The value of a digit.
+pub(crate) fn value(digit: u8) -> Option<u32> {
+    position(CRYPT, digit)
 }
 
 fn position(alphabet: &[u8; 64], digit: u8) -> Option<u32> {

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   {PLAIN} {SHA} {SSHA}                                 cheap: linear in the password, answered at once
-//!   $apr1$ $1$ $5$ $6$ $sha1$ $2a$ $2b$ $2y$ _… DES      dear: slow on purpose, or with many passes over the password
+//!   $apr1$ $1$ $5$ $6$ $sha1$ $2a$ $2b$ $2y$ $y$ _… DES  dear: slow on purpose, or with many passes over the password
 //! ```
 
 #![forbid(unsafe_code)]
@@ -16,9 +16,12 @@
 mod alphabet;
 mod bcrypt;
 mod des;
+#[doc(hidden)]
+pub mod fuzzing;
 mod md5;
 mod sha1;
 mod sha2;
+mod yescrypt;
 
 use ::sha1::{Digest as _, Sha1};
 use base64::Engine as _;
@@ -44,6 +47,39 @@ pub enum Cost {
 pub fn cost(stored: &str) -> Cost {
     let cheap = ["{PLAIN}", "{SHA}", "{SSHA}"].iter().any(|prefix| stored.starts_with(prefix));
     if cheap { Cost::Cheap } else { Cost::Dear }
+}
+
+/// Why nobody gets in by a stored form that was meant to let somebody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// `$…$` names a form that is none of ours.
+    Unknown,
+    /// Verifying it takes more memory than one verification may.
+    TooLarge,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("a form that is not known here"),
+            Self::TooLarge => {
+                write!(f, "verifying it takes more than {} MB of memory", yescrypt::MOST_MEMORY >> 20)
+            }
+        }
+    }
+}
+
+/// What is wrong with a stored form. What locks an account on purpose (`!`, `*`, `x`) is no fault.
+#[must_use]
+pub fn fault(stored: &str) -> Option<Fault> {
+    let (form, _) = stored.strip_prefix('$')?.split_once('$')?;
+    match form {
+        "apr1" | "1" | "5" | "6" | "sha1" | "2a" | "2b" | "2y" => None,
+        "y" => yescrypt::memory(stored)
+            .is_some_and(|bytes| bytes > yescrypt::MOST_MEMORY)
+            .then_some(Fault::TooLarge),
+        _ => Some(Fault::Unknown),
+    }
 }
 
 /// Whether a password may be compared with dear forms at all: crypt(3) sees no NUL, and no more than [`LONGEST`] bytes.
@@ -82,6 +118,7 @@ fn crypt(stored: &str, password: &[u8]) -> Option<String> {
         Some(("6", _)) => sha2::crypt512(stored, password),
         Some(("sha1", _)) => sha1::crypt(stored, password),
         Some(("2a" | "2b" | "2y", _)) => bcrypt::crypt(stored, password),
+        Some(("y", _)) => yescrypt::crypt(stored, password),
         Some(_) => None,
         None if stored.starts_with('_') => des::extended(stored, password),
         None => des::traditional(stored, password),

@@ -1,6 +1,6 @@
 //! NetBSD's `$sha1$`: PBKDF1 with HMAC-SHA1.
 
-use hmac::{Hmac, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha1::Sha1;
 
 use crate::alphabet::{push_low_first, word};

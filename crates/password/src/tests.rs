@@ -46,9 +46,19 @@ fn forms_are_those_of_crypt() {
         "_J9..rasm",
         "$sha1$25$wnUR8T1U$",
         "$sha1$1$./$",
+        // Costs 1, 2 and 5 (Debian's default), without a salt, and with short and long ones.
+        "$y$j75$saltsalt$",
+        "$y$j85$....$",
+        "$y$j75$$",
+        "$y$j9T$LdJMENpBABJJ3hIHjB1Bi.$",
+        "$y$j75$0123456789012345678901234567890123456789012345678901234567890123456789012345678901234.$",
     ];
     for setting in settings {
-        let passwords = passwords();
+        let mut passwords = passwords();
+        if setting.starts_with("$y$j9T") {
+            // Sixteen megabytes each.
+            passwords.truncate(4);
+        }
         let stored = by_system(setting, &passwords);
         assert_eq!(stored.len(), passwords.len(), "{setting}");
         for (password, stored) in passwords.iter().zip(&stored) {
@@ -138,6 +148,18 @@ fn nonsense_matches_nothing() {
         "$2y$04$abc",
         "$2y$04$abcdefghijklmnopqrst!u",
         "$y$j9T$abc$def",
+        "$y$",
+        "$y$j9T",
+        "$y$j9T$",
+        "$y$j9T$a$",
+        "$y$j9T$zzz$",
+        "$y$zzzzzz$abc$def",
+        "$y$j9zzzzz$abc$def",
+        "$y$.9T$abc$def",
+        "$y$jzz$abc$def",
+        "$y$jjj$abc$def",
+        "$y$j9T1zzzzzzz$abc$def",
+        "$y$äöü$abc$def",
         "$7$x",
         "_",
         "_....abcd",
@@ -155,5 +177,22 @@ fn nonsense_matches_nothing() {
         for password in [&b""[..], b"secret", b"x"] {
             assert!(!verify(stored, password), "{stored}");
         }
+    }
+}
+
+/// What an operator has to be told of: nobody gets in by it, however right the password.
+#[test]
+fn faults_are_those_that_no_password_matches() {
+    // Cost 8 takes 128 MB, cost 11 a gigabyte.
+    for stored in ["$y$jCT$abcd$def", "$y$jFT$abcd$def", "$y$jjj$abcd$def"] {
+        assert_eq!(fault(stored), Some(Fault::TooLarge), "{stored}");
+    }
+    for stored in ["$argon2id$v=19$m=65536,t=2,p=1$c$h", "$7$x$y", "$gy$j9T$a$b", "$3$$x"] {
+        assert_eq!(fault(stored), Some(Fault::Unknown), "{stored}");
+    }
+    let fine =
+        ["$y$j9T$abcd$def", "$y$jBT$abcd$def", "$6$a$b", "{PLAIN}$a$b", "!", "*", "x", "!$argon2id$x$"];
+    for stored in fine {
+        assert_eq!(fault(stored), None, "{stored}");
     }
 }

@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 
 use weir_testkit::dns::{NameAnswer, NameServer};
 use weir_testkit::process::UnixSignal as Signal;
@@ -21,6 +22,7 @@ const CONF: &str = "user nobody nogroup; worker_processes {workers};
         location /list/ { autoindex on; }
         location /up { proxy_pass http://u; }
         location /by-name { set $to origin.test:{tcp}; proxy_pass http://$to; }
+        location /private/ { auth_basic r; auth_basic_user_file {dir}/users; alias {dir}/html/; }
         location /own { access_log {dir}/logs/$arg_name.log; return 200 own; }
     } }";
 
@@ -79,6 +81,7 @@ fn start(io: Io) -> Scene {
         .file("html/big", big)
         .file("html/list/entry", "x")
         .file("logs/keep", "")
+        .file("users", format!("six:{}\nyes:{}\n", crypt("$6$rounds=20000$abc$"), crypt("$y$j9T$saltsalt$")))
         .start();
     let everyone = PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(proxy.dir().join("logs"), everyone).unwrap();
@@ -89,6 +92,28 @@ fn start(io: Io) -> Scene {
         unix.incoming().flatten().for_each(|stream| drop(std::thread::spawn(|| origin(stream))));
     });
     Scene { proxy, certificate, text, _names: names }
+}
+
+/// What crypt(3) stores for `secret`.
+fn crypt(setting: &str) -> String {
+    let script = "print crypt('secret', $ARGV[0])";
+    let out = Command::new("perl").args(["-e", script, setting]).output().unwrap();
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// Threads that verify passwords begin and allocate after everything was given up.
+fn verifies_passwords(client: &mut Client) {
+    // base64 of `six:secret`, `yes:secret`, `six:wrong!` and `yes:wrong!`.
+    let credentials = [
+        ("c2l4OnNlY3JldA==", 200),
+        ("eWVzOnNlY3JldA==", 200),
+        ("c2l4Ondyb25nIQ==", 401),
+        ("eWVzOndyb25nIQ==", 401),
+    ];
+    for (text, status) in credentials {
+        let request = Request::get("/private/small").header("Authorization", &format!("Basic {text}"));
+        client.request(&request).expect_status(status);
+    }
 }
 
 fn does_all_its_work(scene: &Scene) {
@@ -106,6 +131,7 @@ fn does_all_its_work(scene: &Scene) {
     let mut tls = Client::tls_trusting(proxy.port_of("port_tls"), &scene.certificate);
     tls.get("/small").expect_status(200).expect_body("small");
     assert_eq!(tls.get("/big").expect_status(200).body.len(), 1_000_000);
+    verifies_passwords(&mut client);
     client.get("/own?name=one").expect_status(200);
     proxy.wait_for_file("logs/one.log", "GET /own?name=one");
     proxy.wait_for_file("access.log", "GET /by-name");

@@ -74,6 +74,9 @@ fn forms_are_those_of_nginx() {
         crypt("secret", "ab"),
         crypt("secret", "_J9..rasm"),
         crypt("secret", "$sha1$25$wnUR8T1U$"),
+        // What Debian's passwd(1) and mkpasswd(1) make, and the cheapest of its kind.
+        crypt("secret", "$y$j9T$LdJMENpBABJJ3hIHjB1Bi.$"),
+        crypt("secret", "$y$j75$....$"),
     ];
     let users: String = forms.iter().enumerate().map(|(at, form)| format!("u{at}:{form}\n")).collect();
     let (ours, theirs) = (nginx(Io::Auto, &users).start(), nginx(Io::Auto, &users).by_rival().start());
@@ -186,6 +189,70 @@ both_drivers! {
         assert_eq!(seen[2].header("X-Known"), None);
         assert_eq!(seen.len(), 3);
     }
+}
+
+both_drivers! {
+    fn guesses_at_the_statistics_page_cost_their_own_request_only(io: Io) {
+        let text = "defaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\nfrontend www\n bind 127.0.0.1:{port}\n \
+             stats enable\n stats uri /stats\n stats auth ann:secret\n stats auth bob:plain\n http-request return status 200 if { path / }\n";
+        let proxy = Proxy::haproxy(&format!("global\n nbthread 1\n{text}")).io(io).start();
+        let mut guessing: Vec<Client> = (0..64)
+            .map(|at| {
+                let mut client = Client::connect(&proxy);
+                let guess = format!("{at}{}", "x".repeat(5000));
+                client.send(request("/stats", ["ann", "bob", "eve", ""][at % 4], guess.as_bytes()).bytes());
+                client
+            })
+            .collect();
+        let mut other = Client::connect(&proxy);
+        for _ in 0..20 {
+            other.get("/").expect_status(200);
+        }
+        for client in &mut guessing {
+            let refused = client.read().expect_status(401);
+            // Whoever exists is refused like who does not.
+            assert!(!refused.text().contains("ann"), "{}", refused.text());
+        }
+        let ask = |user: &str, password: &[u8]| Client::connect(&proxy).request(&request("/stats", user, password)).status;
+        for (user, password, expected) in [
+            ("ann", &b"secret"[..], 200), ("bob", b"plain", 200), ("ann", b"plain", 401), ("bob", b"secret", 401),
+            ("ann", b"secret2", 401), ("ann", b"secre", 401), ("ann", b"", 401), ("", b"", 401), ("ann:secret", b"", 401),
+        ] {
+            assert_eq!(ask(user, password), expected, "{user}");
+        }
+        Client::connect(&proxy).get("/stats").expect_status(401).expect_header("WWW-Authenticate", "Basic realm=\"HAProxy Statistics\"");
+    }
+}
+
+#[test]
+fn a_stored_password_that_nobody_can_verify_is_told() {
+    let list = |stored: &str| {
+        format!(
+            "userlist u\n user ann password {stored}\ndefaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\n\
+             frontend www\n bind 127.0.0.1:18080\n http-request auth unless {{ http_auth(u) }}\n http-request return status 200\n"
+        )
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("haproxy.cfg");
+    for (stored, told) in [
+        ("$argon2id$v=19$m=65536,t=2,p=1$abc$def", Some("a form that is not known here")),
+        // Cost 11: a gigabyte for each guess.
+        ("$y$jFT$abcd$def", Some("takes more than 64 MB")),
+        ("$y$j9T$abcd$def", None),
+        ("$6$abc$def", None),
+    ] {
+        std::fs::write(&path, list(stored)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.arg("check").arg(&path);
+        let (code, output) = programs::run(command);
+        assert_eq!(code == 0, told.is_none(), "{stored}: {output}");
+        assert!(told.is_none_or(|told| output.contains(told) && output.contains("`ann`")), "{output}");
+    }
+    // In a password file the others go on getting in, and the log names who does not.
+    let proxy = nginx(Io::Auto, "eve:$argon2id$v=19$m=65536,t=2,p=1$abc$def\nann:{PLAIN}secret\n").start();
+    assert_eq!(status(&proxy, "ann", b"secret"), 200);
+    assert_eq!(status(&proxy, "eve", b"secret"), 401);
+    proxy.wait_for_file("error.log", "for eve: a form that is not known here");
 }
 
 /// A line of an error log without what differs from run to run.

@@ -71,7 +71,8 @@ pub(crate) fn look(exchange: &mut Exchange, auth: &BasicAuth) -> Look {
         }
         Users::File(path) => {
             let path = PathBuf::from(std::ffi::OsString::from_vec(text(exchange, path)));
-            let file = match password_file(&path) {
+            let tell = |line: &str| exchange.worker.shared.log_process_error(line);
+            let file = match password_file(&path, tell) {
                 Ok(file) => file,
                 Err(error) => return Look::Unreadable(path, error),
             };
@@ -151,8 +152,8 @@ thread_local! {
     static FILES: RefCell<HashMap<PathBuf, Rc<PasswordFile>>> = RefCell::default();
 }
 
-/// A password file. It is read again when it has changed.
-fn password_file(path: &Path) -> std::io::Result<Rc<PasswordFile>> {
+/// A password file. It is read again when it has changed, and then told what is wrong with it.
+fn password_file(path: &Path, tell: impl FnOnce(&str)) -> std::io::Result<Rc<PasswordFile>> {
     let facts = path.metadata()?;
     let modified = facts.modified().ok();
     FILES.with_borrow_mut(|files| {
@@ -161,6 +162,9 @@ fn password_file(path: &Path) -> std::io::Result<Rc<PasswordFile>> {
             return Ok(fresh.clone());
         }
         let (stored, places) = read_users(&read(path)?);
+        if let Some(line) = faults(path, &stored, &places) {
+            tell(&line);
+        }
         let file = Rc::new(PasswordFile { modified, size: facts.len(), stored, places });
         if files.len() >= KEPT_FILES {
             files.clear();
@@ -168,6 +172,23 @@ fn password_file(path: &Path) -> std::io::Result<Rc<PasswordFile>> {
         files.insert(path.to_owned(), file.clone());
         Ok(file)
     })
+}
+
+/// Whom no password lets in, and why: without a word they would look like users who mistype.
+fn faults(path: &Path, stored: &[String], places: &HashMap<Vec<u8>, usize>) -> Option<String> {
+    const MOST: usize = 5;
+    let mut found: Vec<_> = places
+        .iter()
+        .filter_map(|(name, at)| {
+            Some((*at, String::from_utf8_lossy(name), weir_password::fault(&stored[*at])?))
+        })
+        .collect();
+    found.sort_by_key(|(at, ..)| *at);
+    let told: Vec<String> = found.iter().take(MOST).map(|(_, name, why)| format!("{name}: {why}")).collect();
+    let more =
+        found.len().checked_sub(MOST + 1).map_or(String::new(), |more| format!("; and {} more", more + 1));
+    let line = || format!("no password matches in \"{}\" for {}{more}", path.display(), told.join("; "));
+    (!found.is_empty()).then(line)
 }
 
 /// Reads a file, but nothing that would make the worker wait (a pipe), or has no end.
@@ -202,6 +223,16 @@ fn read_users(text: &[u8]) -> (Vec<String>, HashMap<Vec<u8>, usize>) {
     (stored, places)
 }
 
+/// Each name has one stored form, and no form is shared.
+pub(crate) fn fuzz(data: &[u8]) {
+    let (stored, places) = read_users(data);
+    assert_eq!(stored.len(), places.len());
+    assert!(places.values().all(|at| *at < stored.len()));
+    for form in &stored {
+        let _ = (weir_password::cost(form), weir_password::fault(form));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,10 +245,26 @@ mod tests {
     }
 
     #[test]
+    fn stored_forms_that_match_nothing_are_told() {
+        let told = |text: &[u8]| {
+            let (stored, places) = read_users(text);
+            faults(Path::new("/p"), &stored, &places)
+        };
+        assert_eq!(told(b"ann:$y$j9T$abcd$x\nbob:!\neve:$6$a$b\n"), None);
+        let line = told(b"ann:$argon2id$v=19$x\nbob:$6$a$b\neve:$y$jFT$abcd$x\n").unwrap();
+        assert!(
+            line.contains("ann: a form that is not known")
+                && line.contains("eve: verifying it takes more than 64 MB")
+        );
+        let many: String = (0..9).map(|n| format!("u{n}:$3$$x\n")).collect();
+        assert!(told(many.as_bytes()).unwrap().ends_with("; and 4 more"));
+    }
+
+    #[test]
     fn a_pipe_is_no_password_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        assert!(password_file(&path).is_err(), "and nobody waits for its writer");
+        assert!(password_file(&path, |_| ()).is_err(), "and nobody waits for its writer");
     }
 }

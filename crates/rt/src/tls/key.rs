@@ -11,7 +11,7 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::pbkdf2;
 use des::TdesEde3;
-use des::cipher::{BlockDecrypt as _, KeyInit as _};
+use des::cipher::{BlockCipherDecrypt as _, KeyInit as _};
 use md5::{Digest as _, Md5};
 use rustls::crypto::KeyProvider;
 use rustls::sign::SigningKey;
