@@ -52,12 +52,13 @@ pub(crate) fn listen(lo: &mut Lowering<'_>, parts: &mut ServerParts, d: &Directi
         }
     }
     for address in addresses {
-        if let Some(first) = parts.listens.iter().find(|known| known.address == address) {
+        if let Some(&first) = parts.listened.get(&address) {
             let found =
                 Diagnostic::error("nginx::duplicate-listen", format!("`{}` is listened on twice", d.arg(0)));
-            lo.report(found.at(d.span).also(first.span, "first here"));
+            lo.report(found.at(d.span).also(first, "first here"));
             continue;
         }
+        parts.listened.insert(address.clone(), d.span);
         parts.listens.push(ListenSpec { address, ..spec.clone() });
     }
 }

@@ -30,17 +30,17 @@ struct Gathered {
 /// Makes the listeners of `http`.
 pub(crate) fn lower(lo: &mut Lowering<'_>, servers: &[Lowered]) {
     for gathered in gather(lo, servers) {
-        if let Some(other) = lo.model.listeners.iter().find(|known| known.address == gathered.address) {
+        if let Some(first) = lo.listened_at(&gathered.address) {
             let text = "this address is listened on by a `stream` server already";
             let mut found = Diagnostic::error("nginx::duplicate-listen", text).at(gathered.span);
-            if let Some(first) = other.origin {
+            if let Some(first) = first {
                 found = found.also(first, "here");
             }
             lo.report(found);
             continue;
         }
         let listener = listener(lo, servers, gathered);
-        lo.model.listeners.push(listener);
+        lo.listen(listener);
     }
 }
 

@@ -43,9 +43,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_diag::{Diagnostic, Sources, Span};
+use weir_diag::{Diagnostic, Origin, Sources, Span};
 use weir_model::settings::LogEscape;
-use weir_model::{Model, Route, RouteId, Template};
+use weir_model::{Address, Listener, Model, Route, RouteId, Template};
 
 pub(crate) use location::Place;
 pub(crate) use pool::PoolParts;
@@ -95,6 +95,8 @@ pub(crate) struct Lowering<'a> {
     pub hide: proxy::HideMemo,
     /// Names used of limit zones, checked at the end.
     pub zones_used: Vec<(&'static str, String, Span)>,
+    /// Where each address of the model's listeners is listened on.
+    listened: HashMap<Address, Origin>,
     level: u32,
     /// Unknown words so far.
     strangers: u32,
@@ -115,6 +117,7 @@ impl<'a> Lowering<'a> {
             sources,
             folder,
             model: Model::default(),
+            listened: HashMap::new(),
             diagnostics: Vec::new(),
             dialect: Dialect::Http,
             declared: BTreeSet::new(),
@@ -180,6 +183,18 @@ impl<'a> Lowering<'a> {
             }
         }
         scope.finish();
+    }
+
+    /// Where an address is listened on, if it is. A range of ports makes tens of thousands of listeners: none is looked
+    /// for one by one.
+    pub(crate) fn listened_at(&self, address: &Address) -> Option<Origin> {
+        self.listened.get(address).copied()
+    }
+
+    /// Adds a listener.
+    pub(crate) fn listen(&mut self, listener: Listener) {
+        self.listened.insert(listener.address.clone(), listener.origin);
+        self.model.listeners.push(listener);
     }
 
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {

@@ -1,9 +1,10 @@
 //! `server` blocks of `http`.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use weir_diag::{Diagnostic, Origin};
+use weir_diag::{Diagnostic, Origin, Span};
 use weir_model::settings::{Conduct, KeepAliveMode};
 use weir_model::{Address, NamePattern, Site, SiteId};
 
@@ -19,6 +20,8 @@ use crate::tree::Directive;
 #[derive(Default)]
 pub(crate) struct ServerParts {
     pub listens: Vec<ListenSpec>,
+    /// Where each address of theirs was written.
+    pub listened: HashMap<Address, Span>,
     /// A `listen` was written that binds nothing.
     pub skipped_listen: bool,
     pub names: Vec<NamePattern>,

@@ -246,10 +246,10 @@ fn address_name(address: &Address) -> String {
 }
 
 fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId) {
-    if let Some(first) = lo.model.listeners.iter().find(|known| known.address == spec.address) {
+    if let Some(first) = lo.listened_at(&spec.address) {
         let text = "this address is listened on already";
         let mut found = Diagnostic::error("nginx::duplicate-listen", text).at(spec.span);
-        if let Some(first) = first.origin {
+        if let Some(first) = first {
             found = found.also(first, "here");
         }
         return lo.report(found.help("one address serves one stream server, or HTTP"));
@@ -259,7 +259,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
         Address::Tcp(address) => address.to_string(),
         Address::Unix(path) => format!("unix:{}", path.display()),
     };
-    lo.model.listeners.push(Listener {
+    lo.listen(Listener {
         name,
         origin: Some(spec.span),
         address: spec.address,
