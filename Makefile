@@ -48,7 +48,7 @@ lint:
 tidy:
 	$(XTASK) tidy
 
-# Spoiled input for every parser. FUZZ="--seconds 60 --only nginx" passes options on.
+# Spoiled input for every parser. FUZZ="--seconds 60 --only nginx" passes options on. `cargo xtask fuzz` is guided by coverage, and longer.
 fuzz:
 	$(XTASK) fuzz-smoke $(FUZZ)
 

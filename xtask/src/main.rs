@@ -45,6 +45,8 @@ enum Chore {
     Tidy,
     /// Feeds spoiled input to every parser for a while
     FuzzSmoke(fuzz::Options),
+    /// Feeds every parser what reaches new places in it, under libFuzzer
+    Fuzz(fuzz::GuidedOptions),
     /// Starts three web servers and a load balancer, sends load, shows what came of it
     Demo(demo::Options),
 }
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Chore::Deny => deny::run(),
         Chore::Tidy => tidy::run(),
         Chore::FuzzSmoke(options) => fuzz::run(&options),
+        Chore::Fuzz(options) => fuzz::run_guided(&options),
         Chore::Demo(options) => demo::run(&options),
     };
     match done {

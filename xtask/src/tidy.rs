@@ -57,6 +57,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["walk"],
             &["http", "tcp"],
             &["entry"],
+            &["fuzzing"],
         ],
     ),
     (

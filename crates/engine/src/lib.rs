@@ -15,6 +15,8 @@ mod entry;
 mod eval;
 mod exchange;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod logging;
 mod tcp;

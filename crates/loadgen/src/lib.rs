@@ -27,6 +27,8 @@
 
 pub mod agent;
 mod answer;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hdr_log;
 pub mod hold;
 pub mod judge;

@@ -13,7 +13,6 @@ pub fn form(data: &[u8]) {
     }
     let _ = crate::verify(stored, password.as_bytes());
     if let Some(made) = crate::crypt(stored, password.as_bytes()) {
-        assert!(made.is_ascii(), "{made}");
         let same = crate::crypt(&made, password.as_bytes());
         assert_eq!(same.as_deref(), Some(&made[..]), "what was made is read as something else");
     }

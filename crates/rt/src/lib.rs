@@ -98,7 +98,8 @@ pub use runtime::{
 pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
-pub use tls::fuzzing as tls_fuzzing;
+#[doc(hidden)]
+pub use tls::fuzzing;
 pub use tls::tls_library;
 pub use tls::{
     AcceptError, CertFailure, CertInfo, CertKey, CertName, CertView, ClientAuth, ClientAuthMode, ClientCert,

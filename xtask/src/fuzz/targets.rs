@@ -1,41 +1,36 @@
-//! The parsers, and good input for each.
+//! The parsers: every one that reads bytes of the network, of a disk, or of the data plane.
 //!
-//! Owns: which words go to which parser.
-//! Never: states properties: those stand beside the parsers, in `weir_http::fuzzing` and its kin.
-//! Driven by: `fuzz`.
+//! Owns: their names, and the few properties that need several crates.
+//! Never: holds input: `corpus` does.
+//! Driven by: the smoke run and, under libFuzzer, `coverage`.
 
-use weir_testkit::hostile;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
 
-/// One parser. `run` panics where a property does not hold.
-pub(super) struct Target {
-    pub(super) name: &'static str,
-    pub(super) corpus: Vec<Vec<u8>>,
-    pub(super) run: fn(&[u8]),
-}
+/// A function that panics where a property does not hold.
+pub(crate) type Run = fn(&[u8]);
 
-/// Every parser there is.
-pub(super) fn all() -> Vec<Target> {
-    let http =
-        weir_http::fuzzing::TARGETS.iter().map(|&(name, run)| Target { name, corpus: http(name), run });
-    let h2 = weir_wire::h2::fuzzing::TARGETS.iter();
-    let h2 = h2.map(|&(name, run)| Target { name, corpus: weir_wire::h2::fuzzing::corpus(name), run });
-    let own = weir::fuzzing::TARGETS.iter();
-    let own = own.map(|&(name, run)| Target { name, corpus: weir::fuzzing::corpus(name), run });
-    let mut all: Vec<Target> = http.chain(h2).chain(own).collect();
-    all.push(Target { name: "nginx_conf", corpus: texts(NGINX, ".conf"), run: weir_nginx::fuzzing::config });
-    all.push(Target { name: "ciphers", corpus: texts(CIPHERS, ".none"), run: ciphers });
-    all.push(Target { name: "certificate", corpus: certificates(), run: weir_rt::tls_fuzzing::certificate });
-    all.push(Target { name: "private_key", corpus: texts(KEYS, ".none"), run: weir_rt::tls_fuzzing::key });
-    all.push(Target {
-        name: "client_hello",
-        corpus: vec![CLIENT_HELLO.to_vec()],
-        run: weir_rt::tls_fuzzing::hello,
-    });
-    all.push(Target {
-        name: "haproxy_cfg",
-        corpus: texts(HAPROXY, ".cfg"),
-        run: weir_haproxy::fuzzing::config,
-    });
+/// Every parser there is, by name.
+pub(crate) fn all() -> Vec<(&'static str, Run)> {
+    let mut all: Vec<(&'static str, Run)> = vec![
+        ("nginx_conf", weir_nginx::fuzzing::config),
+        ("nginx_tables", weir_nginx::fuzzing::tables),
+        ("nginx_ciphers", ciphers),
+        ("nginx_plan", nginx_plan),
+        ("haproxy_cfg", weir_haproxy::fuzzing::config),
+        ("haproxy_tables", weir_haproxy::fuzzing::tables),
+        ("haproxy_plan", haproxy_plan),
+        ("stats_page", stats_page),
+        ("password_form", weir_password::fuzzing::form),
+        ("lab_scenario", scenario),
+    ];
+    all.extend(weir_http::fuzzing::TARGETS);
+    all.extend(weir_wire::h2::fuzzing::TARGETS);
+    all.extend(weir_rt::fuzzing::TARGETS);
+    all.extend(weir_engine::fuzzing::TARGETS);
+    all.extend(weir_loadgen::fuzzing::TARGETS);
+    all.extend(weir::fuzzing::TARGETS);
     all
 }
 
@@ -43,187 +38,66 @@ fn ciphers(bytes: &[u8]) {
     let _ = weir_expr::ciphers::select(&String::from_utf8_lossy(bytes));
 }
 
-/// The words given, and this repository's own examples whose names end so.
-fn texts(words: &[&str], ending: &str) -> Vec<Vec<u8>> {
-    let mut texts: Vec<Vec<u8>> = words.iter().map(|w| w.as_bytes().to_vec()).collect();
-    for folder in ["elb", "demo"] {
-        let entries = std::fs::read_dir(crate::build::root().join("examples").join(folder));
-        let paths = entries.into_iter().flatten().flatten().map(|e| e.path());
-        let mut paths: Vec<_> = paths.filter(|p| p.to_string_lossy().ends_with(ending)).collect();
-        // Directories come in any order, and a seed must name the run.
-        paths.sort();
-        texts.extend(paths.iter().filter_map(|p| std::fs::read(p).ok()));
+/// A machine without files and names.
+struct Nothing;
+
+impl weir_lower::Resources for Nothing {
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
     }
-    texts
+
+    fn addresses(&self, _: &str) -> Vec<IpAddr> {
+        vec![IpAddr::from([127, 0, 0, 1])]
+    }
 }
 
-const NGINX: &[&str] = &[
-    "user www-data;\nworker_processes auto;\nevents { worker_connections 1024; multi_accept on; }\nhttp { include other.conf; include /etc/nginx/*.d/*; }\n",
-    "http { server { listen 80 default_server deferred; listen [::]:443 ssl http2 reuseport backlog=511; server_name a.example *.b ~^(?<sub>.+)\\.c$; ssl_certificate x.pem; ssl_protocols TLSv1.2 TLSv1.3; ssl_ciphers HIGH:!aNULL:!MD5; } }",
-    "http { upstream u { least_conn; server a:80 weight=5 max_fails=3 fail_timeout=30s; server unix:/run/b.sock backup; keepalive 16; zone z 64k; } server { location / { proxy_pass http://u/b; proxy_set_header Host $host; proxy_next_upstream error timeout http_502; proxy_buffers 8 16k; } } }",
-    "http { map $http_upgrade $c { default upgrade; '' close; ~^a(.)$ $1; include other.conf; } log_format m escape=json '{\"a\":\"$remote_addr\"}'; access_log /l m buffer=32k flush=5s if=$c; }",
-    "http { server { location ~* \\.(png|jpe?g)$ { expires 30d; add_header A \"b c\" always; } location ^~ /x/ { alias /y/; } location = /z { return 301 https://$host$request_uri; } location @f { internal; } if ($request_method = POST) { rewrite ^/(.*)$ /p/$1?a=b last; break; } try_files $uri $uri/ @f; error_page 404 =200 /e.html; } }",
-    "http { types { text/html html htm; } limit_req_zone $binary_remote_addr zone=r:10m rate=5r/s; server { limit_req zone=r burst=10 nodelay; auth_basic 'x'; allow 10.0.0.0/8; deny all; satisfy any; gzip on; gzip_types *; set $a \"${b}c\"; resolver 127.0.0.1 valid=30s; fastcgi_pass unix:/p.sock; fastcgi_param A $b if_not_empty; } }",
-    "stream { map $ssl_preread_server_name $n { a b; } upstream s { hash $remote_addr consistent; server 1.2.3.4:5; } server { listen 53 udp; proxy_pass $n; proxy_timeout 3s; } server { listen 1 proxy_protocol; proxy_pass s; proxy_protocol on; } }",
-];
+const OPTIONS: weir_lower::Options = weir_lower::Options { tolerate_unreadable_files: true };
 
-/// Certificates and a list of revoked ones, DER.
-fn certificates() -> Vec<Vec<u8>> {
-    let root = weir_testkit::Authority::root("root");
-    let one = root.certificate(&["one.test"]);
-    let texts = [VERSION1.to_owned(), one.chain_pem().to_owned(), root.revocations(&[one.serial()], true)];
-    texts.iter().filter_map(|pem| weir_testkit::cert::der_of(pem)).collect()
+/// What nginx's front end made of any bytes can be lowered, mistakes and all.
+fn nginx_plan(bytes: &[u8]) {
+    let path = Path::new("/etc/nginx/nginx.conf");
+    let files = weir_nginx::Memory::with(path, bytes);
+    let loaded = weir_nginx::load(&files, path, &weir_nginx::Options::default());
+    let _ = weir_lower::lower(&loaded.model, &Nothing, &OPTIONS);
 }
 
-/// Of version 1, as `openssl x509 -req` makes it.
-const VERSION1: &str = "-----BEGIN CERTIFICATE-----\nMIIBEzCBuQIUQKqsBd6z2wbTAlHtWoLITaROV+gwCgYIKoZIzj0EAwIwDDEKMAgG\nA1UEAwwBYTAeFw0yNjExMjIxNTE1NDBaFw0zNjExMTkxNTE1NDBaMAwxCjAIBgNV\nBAMMAWEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATFaiScfrAxxLwh6VKYdlE8\ny1JOT8C6slsjD2JBYCIyCT8/+5BMk7GtNDq7l6Vsbce5HwVireRH8Zli3hDk5ox4\nMAoGCCqGSM49BAMCA0kAMEYCIQCJvQqRtGMGJ2jd7r/m1fQy2RJqs5K7Z25BHv6G\nDn/czwIhALOMCW2rIoJhflfcIUeU+2ZxIyTyaNNx4mPEK7VitTWv\n-----END CERTIFICATE-----\n";
-
-/// Forms of encrypted keys. Nothing is in them.
-const KEYS: &[&str] = &[
-    "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMGowVgYJKoZIhvcNAQUNMEkwKAYJKoZIhvcNAQUMMBsECAAAAAAAAAAAAgEBMAwGCCqGSIb3DQIJBQAwHQYJYIZIAWUDBAEqBBAAAAAAAAAAAAAAAAAAAAAABBAAAAAAAAAAAAAAAAAAAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
-    "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\nAAAAAAAAAAAAAAAAAAAAAA==\n-----END RSA PRIVATE KEY-----\n",
-    "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: DES-EDE3-CBC,0011223344556677\n\nAAAAAAAAAAAAAAAAAAAAAA==\n-----END EC PRIVATE KEY-----\n",
-];
-
-/// With a name, TLS 1.3 and the signal of a fallback.
-const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x00\x47\x01\x00\x00\x43\x03\x03\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x00\x00\x04\x13\x01\x56\x00\x01\x00\x00\x16\x00\x00\x00\x0b\x00\x09\x00\x00\x06\x61\x2e\x74\x65\x73\x74\x00\x2b\x00\x03\x02\x03\x04";
-
-const CIPHERS: &[&str] = &[
-    "HIGH:!aNULL:!MD5",
-    "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256:AES256-SHA",
-    "ALL:-RC4:+3DES:@STRENGTH:@SECLEVEL=1",
-    "EECDH+AESGCM:EDH+AESGCM:!eNULL:kRSA",
-];
-
-const HAPROXY: &[&str] = &[
-    "global\n  maxconn 1000\n  log 127.0.0.1:514 local0 info\ndefaults\n  mode http\n  timeout client 10s\n  timeout connect 5000\n",
-    "frontend f\n  bind :80,:443 ssl crt /etc/x.pem alpn h2,http/1.1\n  acl api path_beg -i /api /v1\n  http-request deny deny_status 429 if api !{ src 10.0.0.0/8 }\n  http-request set-header X-A %[src,ipmask(24)]\\ b\n  use_backend %[req.hdr(host),lower] if { path -m reg ^/(a|b)+$ }\n  default_backend b\n",
-    "backend b\n  balance uri whole depth 3\n  option httpchk GET /health HTTP/1.1\\r\\nHost:\\ a\n  cookie S insert indirect nocache\n  server s1 192.0.2.1:8080 check inter 2s weight 10 cookie a\n  server s2 \"${HOST}\":80 backup ssl verify none\n  server-template w 1-3 web.local:80 check\n",
-    "listen stats *:1936\n stats enable\n stats uri /\n stats auth u:p\n",
-    ".if defined(X)\nglobal\n daemon\n.else\ndefaults\n retries 3\n.endif\n",
-    "userlist u\n user a password $5$x\npeers p\n peer a 127.0.0.1:1024\nresolvers r\n nameserver d 127.0.0.1:53\n",
-    "frontend f\n bind 0.0.0.0:80\n redirect prefix https://x if { hdr(a) b }\n log-format \"%ci:%cp [%tr] %{+Q}r %ST %[capture.req.hdr(0)]\"\n",
-];
-
-fn http(name: &str) -> Vec<Vec<u8>> {
-    let words: Vec<&[u8]> = match name {
-        "http_request_head" => requests(),
-        "http_response_head" | "http_cgi_head" => answers(),
-        "http_chunked" => CHUNKS.iter().map(|c| c.as_bytes()).collect(),
-        "http_fastcgi" => FASTCGI.to_vec(),
-        "http_proxy_protocol" => PROXY_HEADERS.to_vec(),
-        "http_hello" => HELLOS.to_vec(),
-        "http_uri" => URIS.iter().map(|u| u.as_bytes()).collect(),
-        "http_date" => DATES.iter().map(|d| d.as_bytes()).collect(),
-        "http_range" => RANGES.iter().map(|r| r.as_bytes()).collect(),
-        // A parser that is new here meets a little of everything.
-        _ => VALUES
-            .iter()
-            .chain(URIS)
-            .chain(RANGES)
-            .chain(DATES)
-            .map(|v| v.as_bytes())
-            .chain(requests())
-            .collect(),
-    };
-    // Most targets read how to cut the input from its first bytes: all at once, and piecemeal.
-    let cuts: [&[u8]; 4] = [b"", b"\x00", b"\x1f", b"\x05\x40"];
-    cuts.iter().flat_map(|cut| words.iter().map(move |word| [*cut, word].concat())).collect()
+/// As [`nginx_plan`].
+fn haproxy_plan(bytes: &[u8]) {
+    let files = weir_haproxy::Memory::default().with("fuzz.cfg", bytes.to_vec());
+    let loaded = weir_haproxy::load(&files, &["fuzz.cfg".into()], &weir_haproxy::Options::default());
+    let _ = weir_lower::lower(&loaded.model, &Nothing, &OPTIONS);
 }
 
-fn requests() -> Vec<&'static [u8]> {
-    let bad = [hostile::BAD_REQUESTS, hostile::BAD_CHUNKS].concat();
-    REQUESTS.iter().map(|r| r.as_bytes()).chain(bad.iter().map(|r| r.bytes)).collect()
+/// A scenario of the lab, and the machines of a cluster that it may name.
+fn scenario(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(scenario) = weir_lab::scenario::Scenario::parse(&text) {
+        for quick in [false, true] {
+            assert!(!scenario.points(quick).is_empty());
+            let _ = (scenario.goals(quick).len(), scenario.seconds(quick, 4));
+        }
+    }
+    let _ = (weir_lab::rate::Rate::parse(&text), weir_lab::scenario::bytes(&text));
 }
 
-fn answers() -> Vec<&'static [u8]> {
-    let bad = [hostile::MALFORMED_ANSWERS, hostile::CUT_BODIES].concat();
-    ANSWERS.iter().map(|a| a.as_bytes()).chain(bad.iter().map(|a| a.bytes)).collect()
+/// The statistics page under any path and credentials: nobody gets in without a password, and no markup of theirs
+/// gets onto the page.
+fn stats_page(bytes: &[u8]) {
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let (target, authorization) = rest.split_at(usize::from(*first).min(rest.len()));
+    let request =
+        weir_admin::Request { target, authorization: (!authorization.is_empty()).then_some(authorization) };
+    let snapshot = weir_control::snapshot::Snapshot::default();
+    let mut options = weir_admin::stats::Options { uri: "/stats".into(), ..Default::default() };
+    let page = weir_admin::stats::page(&options, &request, &snapshot);
+    let is_html = page.headers.iter().any(|(_, value)| value.starts_with("text/html"));
+    let text = String::from_utf8_lossy(&page.body).to_lowercase();
+    assert!(
+        !is_html || !["<script", "<img", "javascript:"].iter().any(|markup| text.contains(markup)),
+        "{text}"
+    );
+    let metrics = weir_admin::stats::exposition::page(&snapshot, target);
+    assert!(metrics.headers.iter().all(|(_, value)| !value.starts_with("text/html")));
+    options.users = vec![("nobody".into(), "a password that no input holds".into())];
+    assert_eq!(weir_admin::stats::page(&options, &request, &snapshot).status, 401);
 }
-
-const REQUESTS: &[&str] = &[
-    "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
-    "GET /a/b?c=d&e HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-    "GET http://a.example:8080/x HTTP/1.1\r\nHost: a.example:8080\r\nAccept: */*\r\nCookie: a=b; c=d\r\n\r\n",
-    "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n",
-    "OPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n\r\n",
-    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\nTE: trailers\r\n\r\n5;a=\"b\"\r\nhello\r\n0\r\nx: y\r\n\r\n",
-    "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello",
-    "GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\nSec-WebSocket-Key: AAAA\r\n\r\n",
-];
-
-const ANSWERS: &[&str] = &[
-    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-    "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
-    "HTTP/1.0 302 \r\nLocation: /x\r\nSet-Cookie: a=b; Path=/\r\nSet-Cookie: c=d\r\n\r\n",
-    "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-1/10\r\nETag: W/\"a\"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-    "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\nno",
-    "Content-Type: text/plain\nLocation: /x\n\nok",
-];
-
-const CHUNKS: &[&str] = &[
-    "5\r\nhello\r\n0\r\n\r\n",
-    "1;a=b\r\nx\r\nA;\"q\\\"\"\r\n0123456789\r\n0;last\r\nX-T: v\r\nY: z\r\n\r\n",
-    "00000000000000010\r\n0123456789abcdef\r\n000\r\n\r\nGET / HTTP/1.1\r\n",
-    "ffffffffffffffff\r\n",
-];
-
-const FASTCGI: &[&[u8]] = &[
-    b"\x01\x06\x00\x01\x00\x14\x04\x00Status: 200 OK\r\n\r\nok\0\0\0\0\x01\x03\x00\x01\x00\x08\x00\x00\0\0\0\0\0\0\0\0",
-    b"\x01\x07\x00\x01\x00\x05\x03\x00oops\n\0\0\0\x01\x06\x00\x01\x00\x00\x00\x00\x01\x03\x00\x01\x00\x08\x00\x00\0\0\0\x01\0\0\0\0",
-    b"\x0e\x01CONTENT_LENGTH0\x0f\x80\x00\x00\x05SCRIPT_FILENAMEhello",
-];
-
-const PROXY_HEADERS: &[&[u8]] = &[
-    b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\nGET / HTTP/1.1\r\n",
-    b"PROXY TCP6 2001:db8::1 2001:db8::2 56324 443\r\n",
-    b"PROXY UNKNOWN\r\n",
-    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb",
-    b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00",
-    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x13\xc0\x00\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb\x04\x00\x04abcd",
-];
-
-/// TLS hellos: one with a name, protocols and versions, the same in two records, and one without extensions.
-const HELLOS: &[&[u8]] = &[
-    b"\x16\x03\x01\x00^\x01\x00\x00Z\x03\x0377777777777777777777777777777777\x00\x00\x02\x13\x01\x01\x00\x00/\x00\x00\x00\x0e\x00\x0c\x00\x00\x09a.example\x00\x10\x00\x0e\x00\x0c\x02h2\x08http/1.1\x00+\x00\x07\x06::\x03\x04\x03\x03",
-    b"\x16\x03\x01\x002\x01\x00\x00Z\x03\x0377777777777777777777777777777777\x00\x00\x02\x13\x01\x01\x00\x00/\x00\x00\x00\x16\x03\x01\x00,\x0e\x00\x0c\x00\x00\x09a.example\x00\x10\x00\x0e\x00\x0c\x02h2\x08http/1.1\x00+\x00\x07\x06::\x03\x04\x03\x03",
-    b"\x16\x03\x01\x00-\x01\x00\x00)\x03\x0377777777777777777777777777777777\x00\x00\x02\x13\x01\x01\x00",
-];
-
-const URIS: &[&str] = &[
-    "/a/b/../c/./d//e?f=g#h",
-    "/%41%2f%2e%2e/%7euser/%e2%82%ac",
-    "/../../etc/passwd",
-    "/a;b=c/d?x=%00&y",
-    "*",
-    "http://user@host:80/p",
-];
-
-const DATES: &[&str] = &[
-    "Sun, 06 Nov 1994 08:49:37 GMT",
-    "Sunday, 06-Nov-94 08:49:37 GMT",
-    "Sun Nov  6 08:49:37 1994",
-    "Thu, 29 Feb 2024 23:59:60 GMT",
-];
-
-const RANGES: &[&str] = &[
-    "bytes=0-499",
-    "bytes=-500",
-    "bytes=9500-",
-    "bytes=0-0,-1",
-    "bytes=500-600,601-999",
-    "\x10\x00bytes=0-1, 2-3 ,4-",
-    "items=0-1",
-];
-
-const VALUES: &[&str] = &[
-    "text/html;level=1;q=0.5, */*;q=0.1, gzip, br;q=0",
-    "a=b; c=\"d\"; __Host-x=y",
-    "W/\"abc\", \"def\", *",
-    "Basic dXNlcjpwYXNzd29yZA==",
-    "for=192.0.2.60;proto=http;by=\"[2001:db8::1]:80\", for=unknown",
-    "192.0.2.1, 2001:db8::1, unknown",
-    "close, keep-alive, upgrade",
-    "a.example:8080",
-    "[::1]:443",
-];

@@ -204,7 +204,7 @@ fn next_daily(now: u64, second: u64) -> u64 {
 }
 
 /// The words that a computed `expires` may come to.
-fn parse_word(value: &[u8]) -> Option<Expires> {
+pub(crate) fn parse_word(value: &[u8]) -> Option<Expires> {
     let word = std::str::from_utf8(value).ok()?.trim();
     match word {
         "" | "off" => None,
@@ -215,7 +215,7 @@ fn parse_word(value: &[u8]) -> Option<Expires> {
                 Some(rest) => (true, rest),
                 None => (false, word),
             };
-            let seconds = parse_time(digits)?.as_secs() as i64;
+            let seconds = i64::try_from(parse_time(digits)?.as_secs()).ok()?;
             Some(Expires::After(if negative { -seconds } else { seconds }))
         }
     }

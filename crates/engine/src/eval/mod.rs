@@ -14,7 +14,7 @@ pub(crate) mod edit;
 pub(crate) mod place;
 mod pools;
 pub(crate) mod program;
-mod tables;
+pub(crate) mod tables;
 mod tls;
 pub(crate) mod users;
 pub(crate) mod vars;

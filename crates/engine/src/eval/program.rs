@@ -404,7 +404,7 @@ fn replace_target(
 }
 
 /// A size with an optional unit (`512`, `10k`, `1m`); what is none counts as no limit.
-fn parse_size(value: &[u8]) -> u64 {
+pub(crate) fn parse_size(value: &[u8]) -> u64 {
     let text = std::str::from_utf8(value).unwrap_or_default().trim();
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),

@@ -100,7 +100,7 @@ pub(crate) fn render_with_groups(
     }
 }
 
-fn parse_address(text: &[u8]) -> Option<IpAddr> {
+pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 

@@ -1,11 +1,15 @@
 //! Values of fields, and URIs.
 
 use crate::semantics::{ETag, Ranges, accept, content_type, etag, range};
-use crate::uri::{Escape, UriError, escape, normalize, query, unescape};
+use crate::uri::{Escape, UriError, decode_unreserved, escape, normalize, query, resolve_dots, unescape};
 use crate::{Authority, HeaderId, HttpDate, auth, cookie, forwarded, list, scan};
 
 pub(super) fn uri(data: &[u8]) {
     let Some((flags, path)) = data.split_first() else { return };
+    let one = resolve_dots(path);
+    assert_eq!(resolve_dots(&one), one, "resolved twice, it is another path");
+    let open = decode_unreserved(path);
+    assert!(open.len() <= path.len());
     let merge = flags & 1 == 0;
     let mut scratch = Vec::new();
     let Ok(found) = normalize(path, merge, &mut scratch) else { return };

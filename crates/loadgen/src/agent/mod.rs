@@ -21,6 +21,7 @@ mod wire;
 
 pub use lead::{Agency, lead};
 pub use serve::{AgentOptions, Agents};
+pub(crate) use wire::fuzz;
 
 /// The port of agents, where none is given.
 pub const PORT: u16 = 9190;

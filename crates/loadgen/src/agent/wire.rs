@@ -235,6 +235,18 @@ pub(super) fn receive<T: DeserializeOwned>(input: impl Read) -> io::Result<T> {
     receive_up_to(input, LONGEST)
 }
 
+/// Messages of whoever connects: none panics, none takes memory that did not come.
+pub(crate) fn fuzz(data: &[u8]) {
+    let _ = receive::<Hello>(data);
+    let _ = receive::<Answer>(data);
+    let _ = receive::<Command>(data);
+    if let Ok(order) = receive_up_to::<Order>(data, 1 << 20) {
+        assert!(!is_proved("a token that nobody knows", "nonce", &order));
+        let _ = serde_json::from_str::<Job>(&order.job).map(|job| job.options());
+    }
+    let _ = serde_json::from_slice::<Job>(data).map(|job| job.options());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -128,8 +128,35 @@ impl Channel {
                 fds.extend(rights);
             }
         }
-        Ok(Some((serde_json::from_slice(&buffer[..received.bytes])?, fds)))
+        Ok(Some((read(&buffer[..received.bytes])?, fds)))
     }
+}
+
+/// The message of a packet.
+pub(crate) fn read<M: DeserializeOwned>(packet: &[u8]) -> io::Result<M> {
+    Ok(serde_json::from_slice(packet)?)
+}
+
+/// Good packets, for fuzz drivers.
+pub(crate) fn samples() -> Vec<Vec<u8>> {
+    let launch = Launch::new(crate::launch::Manner::Weir, crate::launch::Sourcing::default());
+    let identity = Identity {
+        uid: 65534,
+        gid: 65534,
+        groups: vec![4, 65534],
+        chroot: Some("/var/empty".into()),
+        working_directory: None,
+    };
+    let orders = [
+        ToPlane::Begin { identity: Box::new(identity), launch: Box::new(launch), open_files: 1024 },
+        ToPlane::Descriptors(vec![Named::Log("/var/log/a".into()), Named::Parcel, Named::Stderr]),
+        ToPlane::Apply { generation: 7 },
+        ToPlane::Drain { deadline: Some(Duration::from_secs(30)) },
+        ToPlane::Reopen,
+        ToPlane::Stop,
+        ToPlane::Status,
+    ];
+    orders.iter().filter_map(|order| serde_json::to_vec(order).ok()).collect()
 }
 
 impl AsFd for Channel {
