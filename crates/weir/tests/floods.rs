@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
-use weir_testkit::{Client, Io, Origin, Proxy, Running, both_drivers};
+use weir_testkit::{Client, Io, Origin, Proxy, Running, both_drivers, eventually};
 
 /// FastCGI record types.
 const STDOUT: u8 = 6;
@@ -54,7 +54,76 @@ fn others_are_served(proxy: &Running) {
     }
 }
 
+/// The question of a message: its only name, then type and class.
+fn asked(message: &[u8]) -> &[u8] {
+    let end = 12 + message[12..].iter().position(|byte| *byte == 0).unwrap();
+    &message[12..end + 5]
+}
+
+/// A name server that answers over UDP with `answers` to a question, and over TCP with `stream` without end.
+fn name_server(answers: fn(&[u8]) -> Vec<Vec<u8>>, stream: Vec<u8>) -> SocketAddr {
+    let (udp, tcp) = eventually("a port that is free for both", || {
+        let tcp = TcpListener::bind("127.0.0.1:0").ok()?;
+        Some((UdpSocket::bind(tcp.local_addr().ok()?).ok()?, tcp))
+    });
+    let address = udp.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut question = [0; 512];
+        while let Ok((length, from)) = udp.recv_from(&mut question) {
+            for answer in answers(&question[..length]) {
+                let _ = udp.send_to(&answer, from);
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        for conn in tcp.incoming() {
+            let Ok(mut conn) = conn else { return };
+            let _ = conn.read(&mut [0; 512]);
+            while conn.write_all(&stream).is_ok() {}
+        }
+    });
+    address
+}
+
+/// A request whose name nobody ever resolves costs itself, and nobody else.
+fn a_flood_of_answers_costs_its_own_request_only(io: Io, names: SocketAddr) {
+    let proxy = Proxy::nginx(&format!(
+        "worker_processes 1; error_log {{dir}}/error.log info; events {{}} http {{ access_log off; resolver {names} ipv6=off; resolver_timeout 2s;
+         server {{ listen 127.0.0.1:{{port}}; location / {{ return 200 here; }}
+         location /flood {{ proxy_pass http://$arg_h:1; }} }} }}"
+    ))
+    .io(io)
+    .start();
+    let mut client = Client::connect(&proxy);
+    client.send("GET /flood?h=a.test HTTP/1.1\r\nHost: a\r\n\r\n");
+    others_are_served(&proxy);
+    client.read().expect_status(502);
+    proxy.wait_for_file("error.log", "a.test could not be resolved");
+}
+
 both_drivers! {
+    fn answers_to_other_questions_do_not_keep_a_look_up_alive(io: Io) {
+        // Answers that fit but for their number, more of them than a turn looks at.
+        let names = name_server(|question| {
+            let answer = |n: u16| {
+                let id = u16::from_be_bytes([question[0], question[1]]).wrapping_add(n).to_be_bytes();
+                let head = [id[0], id[1], 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
+                [&head[..], asked(question), &[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]].concat()
+            };
+            (1..20_000).map(answer).collect()
+        }, Vec::from([0]));
+        a_flood_of_answers_costs_its_own_request_only(io, names);
+    }
+
+    fn a_name_server_that_never_stops_talking_is_left(io: Io) {
+        // Cut short over UDP, so that the question is asked over TCP, where messages of 64 KB follow one another.
+        let cut = |question: &[u8]| {
+            let head = [question[0], question[1], 0x83, 0x80, 0, 1, 0, 0, 0, 0, 0, 0];
+            vec![[&head[..], asked(question)].concat()]
+        };
+        a_flood_of_answers_costs_its_own_request_only(io, name_server(cut, vec![0xff; 2 + 0xffff]));
+    }
+
     fn an_application_that_floods_stderr_costs_its_own_request_only(io: Io) {
         let app = flooding(Vec::new(), &record(STDERR, b"PHP message: again", 0));
         let proxy = proxy(io, app);

@@ -82,6 +82,23 @@ both_drivers! {
         agree(io, &text, &paths.map(Request::get));
     }
 
+    fn quoted_words_of_log_lines_stay_in_their_quotes(io: Io) {
+        let odd = Request::get("/a?b=[c]%22").header("User-Agent", "x\" 200 \"y\\\" z\u{e9}").header("X-Other", "a\tb#22 {c|d}");
+        let line = |rival: bool| {
+            let (log, at) = Syslog::open();
+            let text = format!(
+                "frontend f\n log 127.0.0.1:{at} local0\n bind 127.0.0.1:{{port}}\n capture request header User-Agent len 64\n capture request header X-Other len 64\n \
+                 log-format \"- f 1 2 3 4 %{{+Q}}r %{{+Q}}hr %{{+Q}}[capture.req.hdr(1)] %{{+Q,+E}}[capture.req.hdr(0)] %{{+Q}}[req.hdr(none)] end\"\n http-request return status 200\n"
+            );
+            let proxy = if rival { file(&text).by_rival().start() } else { file(&text).io(io).start() };
+            Client::connect(&proxy).request(&odd).expect_status(200);
+            log.next("f")
+        };
+        let (ours, theirs) = (line(false), line(true));
+        assert!(!ours.chars().any(char::is_control), "{ours:?}");
+        assert_eq!(ours, theirs);
+    }
+
     fn redirects_are_spelt_alike(io: Io) {
         let text = "frontend f\n bind 127.0.0.1:{port}\n http-request redirect prefix http://p.test append-slash drop-query if { path_beg /a }\n \
             http-request redirect prefix / code 307 if { path_beg /b }\n http-request redirect scheme https code 308 drop-query if { path_beg /c }\n \

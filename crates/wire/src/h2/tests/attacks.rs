@@ -64,9 +64,9 @@ fn resets_that_we_are_made_to_send_cost_the_same() {
     assert_eq!((served, why), (128 + 400, CALM));
 }
 
-#[test]
-fn frames_that_carry_nothing() {
-    let floods: [(&str, Vec<u8>); 9] = [
+/// Frames that carry nothing, by name.
+fn floods() -> [(&'static str, Vec<u8>); 9] {
+    [
         ("SETTINGS", frame(frame::SETTINGS, 0, 0, &[])),
         ("acknowledgements", frame(frame::SETTINGS, frame::ACK, 0, &[])),
         ("PING", frame(frame::PING, 0, 0, &[0; 8])),
@@ -76,8 +76,45 @@ fn frames_that_carry_nothing() {
         ("padding", frame(frame::DATA, frame::PADDED, 1, &[3, 0, 0, 0])),
         ("unknown", frame(0x77, 0, 0, &[0; 100])),
         ("RST_STREAM", frame(frame::RST_STREAM, 0, 3, &[0; 4])),
-    ];
-    for (name, flood) in floods {
+    ]
+}
+
+/// What a connection that is asked for bounded work at a time does with a buffer that is full of frames already.
+#[test]
+fn a_buffer_full_of_frames_is_bounded_work() {
+    let open = frame(frame::HEADERS, frame::END_HEADERS, 1, &block(&GET));
+    let started = || {
+        let mut side = Side::server(Config::default());
+        let (events, error) = side.feed(&open);
+        assert!(error.is_none() && events.len() == 1, "{events:?} {error:?}");
+        side
+    };
+    for (name, flood) in floods() {
+        let mut side = started();
+        // One call, and far more frames than it may look at.
+        let bytes = flood.repeat(100_000);
+        let error = side.connection.receive(&bytes, Instant::now()).expect_err(name);
+        assert_eq!(Some(error.reason), CALM, "{name}");
+        assert!(side.connection.output().len() < 64 << 10, "{name}: {}", side.connection.output().len());
+    }
+    // What carries something is told one by one: between two of them the caller may do something else.
+    let mut side = started();
+    let data = frame(frame::DATA, 0, 1, b"x");
+    let received = side.connection.receive(&data.repeat(100_000), Instant::now()).expect("it is fine");
+    assert!(received.event.is_some());
+    assert_eq!(received.used, data.len());
+    // A block without end is given up early, however much of it is there.
+    let mut side = started();
+    let more =
+        [frame(frame::HEADERS, 0, 3, &block(&GET)), frame(frame::CONTINUATION, 0, 3, &[]).repeat(100_000)]
+            .concat();
+    let error = side.connection.receive(&more, Instant::now()).expect_err("a block without end");
+    assert_eq!(Some(error.reason), CALM);
+}
+
+#[test]
+fn frames_that_carry_nothing() {
+    for (name, flood) in floods() {
         let open = frame(frame::HEADERS, frame::END_HEADERS, 1, &block(&GET));
         let over =
             [frame(frame::HEADERS, END, 3, &block(&GET)), frame(frame::RST_STREAM, 0, 3, &[0; 4])].concat();
