@@ -66,7 +66,7 @@ both_drivers! {
         let proxy = Proxy::nginx("worker_processes 1; events {} http { access_log off; sendfile on; server { listen 127.0.0.1:{port};
             location /on/ { tcp_nopush on; alias {dir}/html/; } location /off/ { tcp_nopush off; alias {dir}/html/; } } }")
             .io(io).file("html/f", vec![b'x'; LENGTH]).start();
-        let (on, off) = (segments(proxy.port(), "/on/f", LENGTH), segments(proxy.port(), "/off/f", LENGTH));
+        let (on, off) = (segments(proxy.port().number(), "/on/f", LENGTH), segments(proxy.port().number(), "/off/f", LENGTH));
         assert!(on < off, "{on} segments with tcp_nopush, {off} without");
     }
 
