@@ -101,7 +101,11 @@ fn compiled(model: &Model) -> Plan {
 /// Everything that one language's part of a plan is told apart by.
 fn check(plan: &Plan, with_nginx: bool, with_haproxy: bool) {
     let method = |name: &str| {
-        format!("{:?} {:?}", pool(plan, name).config.balance(), pool(plan, name).config.options().backups)
+        format!(
+            "{:?} {:?}",
+            pool(plan, name).set.config.balance(),
+            pool(plan, name).set.config.options().backups
+        )
     };
     if with_nginx {
         assert_eq!(method("a"), "LeastConn WhenNoneChosen");
