@@ -31,6 +31,7 @@ dist:
 # passes options on; docs/performance.md tells them, and how two builds are compared.
 bench:
 	$(XTASK) deps --bench
+	$(XTASK) count
 	$(XTASK) bench $(BENCH)
 
 # User instructions per request, by phase, held to their budgets. COUNT="--build guided --functions 30" passes options on.
