@@ -132,7 +132,7 @@ fn http(name: &str) -> Vec<Vec<u8>> {
         "http_fastcgi" => FASTCGI.to_vec(),
         "http_proxy_protocol" => PROXY_HEADERS.to_vec(),
         "http_hello" => HELLOS.to_vec(),
-        "http_uri" => URIS.iter().map(|u| u.as_bytes()).collect(),
+        "http_uri" | "http_normalizers" => URIS.iter().map(|u| u.as_bytes()).collect(),
         "http_date" => DATES.iter().map(|d| d.as_bytes()).collect(),
         "http_range" => RANGES.iter().map(|r| r.as_bytes()).collect(),
         // A parser that is new here meets a little of everything.

@@ -24,6 +24,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_proxy_protocol", bodies::proxy_protocol),
     ("http_hello", bodies::hello),
     ("http_uri", values::uri),
+    ("http_normalizers", values::normalizers),
     ("http_date", values::date),
     ("http_range", values::range),
     ("http_values", values::values),

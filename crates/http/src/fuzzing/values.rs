@@ -30,6 +30,31 @@ pub(super) fn uri(data: &[u8]) {
     }
 }
 
+/// HAProxy's normalizers: none makes a text longer than it can, and what is done twice is done once.
+pub(super) fn normalizers(data: &[u8]) {
+    use crate::uri::normalizers as each;
+    let merged = each::merge_slashes(data);
+    assert!(!merged.windows(2).any(|pair| pair == b"//") && each::merge_slashes(&merged) == merged);
+    let dotless = each::strip_dot(data);
+    assert!(dotless.len() <= data.len() && each::strip_dot(&dotless) == dotless);
+    for full in [false, true] {
+        // `/..` comes to `/../`, where dots at the root stay.
+        assert!(each::strip_dotdot(data, full).len() <= data.len() + 1);
+    }
+    for strict in [false, true] {
+        if let Ok(open) = each::decode_unreserved(data, strict) {
+            assert!(open.len() <= data.len());
+        }
+        if let Ok(upper) = each::uppercase_escapes(data, strict) {
+            assert!(upper.eq_ignore_ascii_case(data));
+        }
+    }
+    let sorted = each::sort_query(data);
+    assert_eq!(each::sort_query(&sorted), sorted, "sorted twice, it is another query");
+    assert!(!each::strip_fragment(data).contains(&b'#'));
+    assert!(!each::encode_fragment(data).contains(&b'#'));
+}
+
 pub(super) fn date(data: &[u8]) {
     let now = HttpDate::from_unix(1_800_000_000);
     if let Some(date) = HttpDate::parse(data, now) {

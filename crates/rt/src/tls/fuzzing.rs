@@ -5,6 +5,7 @@
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 
 use super::cert::{CertInfo, cert_names, read_certs, read_pair};
+use super::cert_view::CertView;
 use super::der::public_key_of;
 use super::hello::{Peek, peek};
 use super::server::CertKey;
@@ -42,6 +43,16 @@ fn hello(data: &[u8]) {
 /// A certificate that a peer sent.
 fn certificate(data: &[u8]) {
     let _ = CertInfo::from_der(data);
+    if let Some(view) = CertView::from_der(data) {
+        let _ = (view.serial(), view.not_before(), view.not_after(), view.version());
+        let _ = (view.key_algorithm(), view.signature_algorithm());
+        for name in [view.subject(), view.issuer()] {
+            let _ = (name.one_line(), name.rfc2253());
+            for nth in [i64::MIN, -1, 0, 1, 2, i64::MAX] {
+                let _ = (name.attribute("CN", nth), name.attribute("2.5.4.3", nth));
+            }
+        }
+    }
     let text = armoured("CERTIFICATE", data);
     let _ = cert_names(&text);
     let trust = Trust { ca_pem: text, crl_pem: None, depth: Some(1) };
