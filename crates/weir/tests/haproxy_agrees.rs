@@ -279,22 +279,23 @@ both_drivers! {
     fn client_certificates_are_shown_alike(io: Io) {
         let site = Certificate::p256(&["a.test"]);
         let member = Certificate::signed_by_authority(&["member"], true);
+        // Bytes as such are left out: HAProxy 2.6 puts them raw into what must be text. So are bits of keys: which suite of
+        // TLS 1.3 is taken is each server's own choice.
         let words = [
             "ssl_c_used", "ssl_c_verify", "ssl_c_err", "ssl_c_ca_err", "ssl_c_ca_err_depth", "ssl_c_s_dn", "ssl_c_i_dn", "ssl_c_s_dn(CN)",
-            "ssl_c_s_dn(cn,-1)", "ssl_c_i_dn(cn,2)", "ssl_c_i_dn('',0,rfc2253)", "ssl_c_serial", "ssl_c_serial,hex,lower", "ssl_c_sha1",
-            "ssl_c_sha1,hex", "ssl_c_notbefore", "ssl_c_notafter", "ssl_c_key_alg", "ssl_c_sig_alg", "ssl_c_version", "ssl_c_der,sha1,hex",
-            "ssl_c_der,length", "ssl_c_der,base64,length", "ssl_c_sha1,bytes(0,3)", "ssl_c_sha1,lower", "ssl_fc_has_crt", "ssl_fc_use_keysize",
-            "ssl_fc_alg_keysize", "ssl_fc_sni",
+            "ssl_c_s_dn(cn,-1)", "ssl_c_i_dn(cn,2)", "ssl_c_i_dn('',0,rfc2253)", "ssl_c_serial,hex,lower", "ssl_c_sha1,hex", "ssl_c_notbefore",
+            "ssl_c_notafter", "ssl_c_key_alg", "ssl_c_sig_alg", "ssl_c_version", "ssl_c_der,sha1,hex", "ssl_c_der,base64,length",
+            "ssl_c_sha1,bytes(0,3),hex", "ssl_fc_has_crt", "ssl_fc_sni",
         ];
         let shown: String = words.iter().map(|word| format!("%[{word}]|")).collect();
         let text = format!(
             "frontend f\n bind 127.0.0.1:{{port}} ssl crt {{dir}}/a.pem ca-file {{dir}}/ca.pem verify optional\n \
              http-request set-header X-Was \"{shown}\"\n http-request deny deny_status 410 if {{ ssl_c_verify 0 }} {{ ssl_c_used }} {{ path /ok }}\n \
-             http-request deny deny_status 411 if {{ ssl_c_version 3 }} {{ path /v3 }}\n \
+             http-request deny deny_status 404 if {{ ssl_c_version 3 }} {{ path /v3 }}\n \
              http-request deny deny_status 413 if {{ ssl_c_s_dn -m found }} {{ path /found }}\n \
-             http-request deny deny_status 414 if {{ ssl_c_s_dn(cn) -m str rcgen }} {{ path /cn }}\n \
-             http-request deny deny_status 416 if {{ ssl_c_sig_alg -m sub ecdsa }} {{ path /alg }}\n \
-             http-request deny deny_status 417 unless {{ ssl_c_verify 1:99 }} {{ path /bad }}\n \
+             http-request deny deny_status 429 if {{ ssl_c_s_dn(cn) -m str rcgen }} {{ path /cn }}\n \
+             http-request deny deny_status 422 if {{ ssl_c_sig_alg -m sub ecdsa }} {{ path /alg }}\n \
+             http-request deny deny_status 503 unless {{ ssl_c_verify 0 }}\n \
              http-request return status 200 hdr X-Was \"{shown}\"\n"
         );
         let start = |proxy: Proxy| proxy.file("a.pem", &site.bundle_pem()).file("ca.pem", member.root_pem());

@@ -97,7 +97,7 @@ impl<'a> CertView<'a> {
         aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, self.der).as_ref().to_vec()
     }
 
-    /// Start of validity, `YYMMDDhhmmssZ`; `None`: the year is of another century than two digits can say.
+    /// Start of validity, `YYMMDDhhmmssZ`; `None`: it is of another century.
     pub fn not_before(&self) -> Option<String> {
         short_time(self.cert.validity().not_before)
     }
@@ -193,7 +193,8 @@ fn short_time(time: ASN1Time) -> Option<String> {
     let time = time.to_datetime();
     let year = time.year();
     let month = u8::from(time.month());
-    (1950..2100).contains(&year).then(|| {
+    // As HAProxy: it is of this century, or not shown.
+    (2000..2100).contains(&year).then(|| {
         format!(
             "{:02}{month:02}{:02}{:02}{:02}{:02}Z",
             year % 100,
