@@ -15,8 +15,6 @@ use crate::tidy::{rust_files, shown};
 /// Fields that nobody reads, why, and what will.
 const UNREAD: &[(&str, &str)] = &[
     ("AccessLog.asks_for_answer", "a route's features gather it, for whoever asks them"),
-    // A name is looked up again while running, and endpoints are replaced: with endpoints as data.
-    ("Endpoint.resolve", "`server … resolve`: endpoints as data"),
     ("PatternError.offset", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
     ("PatternError.message", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
     ("TlsFault.part", "it is an error of trying a certificate, for the diagnostics of `lower`"),

@@ -1,14 +1,17 @@
 //! What workers and side threads agree on: ids and snapshots.
 //!
-//! Owns: the stable ids under which running state is kept, and the plain figures that a process gives of itself.
+//! Owns: the stable ids under which running state is kept, what was changed since a configuration was read, and the plain
+//! figures that a process gives of itself.
 //! Never: reads a clock, opens a socket, renders text, knows a plan's type.
 //! Driven by: `engine`, which fills a snapshot; `admin`, which shows it.
 //! Why: state that outlives a configuration (counters, health, drains) needs names that outlive it too; those
 //! names live in the smallest crate, so that balancing, telemetry and the admin pages agree on them.
 #![forbid(unsafe_code)]
 
+pub mod changes;
 pub mod ids;
 pub mod snapshot;
 
+pub use changes::Changes;
 pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
 pub use snapshot::Snapshot;

@@ -38,7 +38,7 @@ use weir_plan::{EndpointSet, Plan};
 pub use weir_rt::IoChoice;
 
 use entry::run::Handle;
-use upstream::health;
+use upstream::{health, names};
 use worker::command::{Command, Crew, SocketKey};
 use worker::prepared::Prepared;
 use worker::shared::Shared;
@@ -87,6 +87,7 @@ impl Engine {
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
         let crew = Arc::new(Crew::default());
+        names::follow(&shared, &crew, &prepared)?;
         health::follow(&shared, &crew, &prepared)?;
         let telling = shared.clone();
         weir_rt::weigh_sendfile(move |weighed| telling.tell_weighed(weighed));
@@ -112,6 +113,7 @@ impl Engine {
         self.shared.note_plan(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
         self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
+        names::follow(&self.shared, &self.crew, &self.prepared)?;
         health::follow(&self.shared, &self.crew, &self.prepared)?;
         self.resize(workers.max(1))?;
         self.install(sockets)?;

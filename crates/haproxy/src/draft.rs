@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::Span;
+use weir_expr::settings::NameHolds;
 
 use crate::read::{Line, Word};
 
@@ -336,10 +337,33 @@ pub(crate) struct Userlist {
 }
 
 /// `resolvers`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Resolvers {
     pub(crate) servers: Vec<Word>,
+    /// Those of `/etc/resolv.conf`, too.
     pub(crate) system: bool,
-    pub(crate) hold_valid: Option<Duration>,
-    pub(crate) timeout: Option<Duration>,
+    /// Questions until a look-up has failed.
+    pub(crate) retries: u32,
+    /// From a failed look-up to the next.
+    pub(crate) resolve: Duration,
+    /// From one question to the next.
+    pub(crate) retry: Duration,
+    /// From a look-up that succeeded to the next.
+    pub(crate) valid: Duration,
+    pub(crate) holds: NameHolds,
+}
+
+impl Default for Resolvers {
+    fn default() -> Self {
+        let second = Duration::from_secs(1);
+        Self {
+            servers: Vec::new(),
+            system: false,
+            retries: 3,
+            resolve: second,
+            retry: second,
+            valid: second * 10,
+            holds: NameHolds::default(),
+        }
+    }
 }

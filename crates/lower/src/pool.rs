@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
-use weir_expr::settings::Ties;
+use weir_expr::settings::{Spread, Ties};
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{BalanceKey, EndpointKey, HeaderName, HostPort, PoolId, UpstreamTlsUse};
@@ -30,7 +30,7 @@ impl<'m> Cx<'m> {
                 for place in cx.places(endpoint) {
                     let key = unique_key(id, &place.name, &mut taken);
                     configs.push(endpoint_config(endpoint, key, at, place.address.is_none()));
-                    endpoints.push(cx.endpoint(endpoint, key, place.address));
+                    endpoints.push(cx.endpoint(pool, endpoint, key, place.address));
                 }
             });
         }
@@ -46,7 +46,6 @@ impl<'m> Cx<'m> {
             queue: pool.queue,
             sticky: pool.sticky.as_ref().map(sticky),
             unavailable: pool.unavailable,
-            resolver: pool.resolver.as_ref().map(|resolver| self.resolver(resolver)),
         }
     }
 
@@ -117,11 +116,21 @@ impl<'m> Cx<'m> {
             }
             model::EndpointAddress::Name { host, port, all_addresses } => (host, *port, *all_addresses),
         };
-        let found = self.resources.addresses(host);
+        let (first, resolving) = (endpoint.initially, endpoint.resolve.as_ref());
+        if resolving.is_some_and(|resolving| resolving.spread == Spread::Each) {
+            return vec![Place { name, address: None }];
+        }
+        let mut found = if first.look_up { self.resources.addresses(host) } else { Vec::new() };
+        if found.is_empty() {
+            found.extend(first.otherwise);
+        }
+        if found.is_empty() && first.may_lack {
+            return vec![Place { name, address: None }];
+        }
         if found.is_empty() {
             let title = format!("`{host}` did not resolve: endpoint `{}` starts as down", endpoint.name);
             let finding = Diagnostic::warning("pool::name-unresolved", title);
-            let advice = if endpoint.resolve {
+            let advice = if endpoint.resolve.is_some() {
                 "the rest runs; it is used once the name resolves"
             } else {
                 "the rest runs; it is used once the name resolves and the configuration is loaded again"
@@ -138,6 +147,7 @@ impl<'m> Cx<'m> {
 
     fn endpoint(
         &mut self,
+        pool: &'m model::Pool,
         endpoint: &'m model::Endpoint,
         key: EndpointKey,
         address: Option<plan::Address>,
@@ -148,12 +158,27 @@ impl<'m> Cx<'m> {
             }
             model::EndpointAddress::Ip(_) | model::EndpointAddress::Unix(_) => None,
         };
+        let resolve = endpoint.resolve.as_ref().zip(host.as_ref());
+        let resolve = resolve.and_then(|(resolving, host)| {
+            let Some(resolver) = resolving.resolver.as_ref().or(pool.resolver.as_ref()) else {
+                let title = format!("nobody is named who could be asked for `{}`", host.host);
+                self.report(Diagnostic::error("pool::no-resolver", title).help("name a resolver"));
+                return None;
+            };
+            Some(Arc::new(plan::Resolve {
+                host: host.host.clone(),
+                port: host.port,
+                resolver: self.resolver(resolver),
+                spread: resolving.spread,
+                down: endpoint.down,
+            }))
+        });
         plan::Endpoint {
             key,
             name: endpoint.name.as_str().into(),
             address,
             host,
-            resolve: endpoint.resolve,
+            resolve,
             max_queue: endpoint.max_queue,
             tls: endpoint.tls.as_ref().map(|tls| self.upstream_tls(tls)),
             send_proxy: endpoint.send_proxy,
@@ -260,6 +285,9 @@ impl<'m> Cx<'m> {
             servers,
             valid: resolver.valid,
             timeout: resolver.timeout,
+            attempts: resolver.attempts,
+            again: resolver.again,
+            holds: resolver.holds,
             ipv4: resolver.ipv4,
             ipv6: resolver.ipv6,
         };

@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use weir_model::{EndpointAddress, LogTarget, Model, SyslogServer};
+use weir_model::{LogTarget, Model, SyslogServer};
 use weir_plan::{TlsFault, TlsIdentity, UpstreamTls};
 
 /// Files and addresses, and the making of TLS.
@@ -53,13 +53,11 @@ pub fn host_names(model: &Model) -> Vec<String> {
     let mut names = BTreeSet::new();
     for pool in &model.pools {
         for endpoint in &pool.endpoints {
-            if let EndpointAddress::Name { host, .. } = &endpoint.address {
-                names.insert(host.clone());
-            }
+            names.extend(endpoint.name_at_load().map(str::to_owned));
         }
-        names.extend(
-            pool.resolver.iter().flat_map(|resolver| &resolver.named_servers).map(|server| server.0.clone()),
-        );
+        let own = pool.endpoints.iter().filter_map(|endpoint| endpoint.resolve.as_ref()?.resolver.as_ref());
+        let resolvers = own.chain(&pool.resolver);
+        names.extend(resolvers.flat_map(|resolver| &resolver.named_servers).map(|server| server.0.clone()));
     }
     names.extend(
         model.resolver.iter().flat_map(|resolver| &resolver.named_servers).map(|server| server.0.clone()),
@@ -73,6 +71,8 @@ pub fn host_names(model: &Model) -> Vec<String> {
         );
     }
     for service in &model.tcp {
+        let servers = service.resolver.iter().flat_map(|resolver| &resolver.named_servers);
+        names.extend(servers.map(|server| server.0.clone()));
         names.extend(service.access_logs.iter().filter_map(|log| syslog_name(&log.target)));
         names.extend(
             service.error_logs.iter().flat_map(|logs| logs.iter()).filter_map(|log| syslog_name(&log.target)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{BackupUse, ProxyProtocol, Ties, Unavailable};
+use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Unavailable};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
 
@@ -131,10 +131,57 @@ pub struct Endpoint {
     pub check: Option<HealthCheck>,
     /// Value of the sticky cookie.
     pub cookie: Option<String>,
-    /// The name is looked up again while running (nginx `resolve`).
-    pub resolve: bool,
+    /// Its name is looked up while running (nginx `resolve`, HAProxy `resolvers`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolve: Option<Resolving>,
+    /// Where it is at first, if it has a name.
+    #[serde(skip_serializing_if = "Initially::is_default")]
+    pub initially: Initially,
     /// HAProxy numeric id.
     pub id: Option<u32>,
+}
+
+/// A name that is looked up while running.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Resolving {
+    /// What becomes of several addresses.
+    pub spread: Spread,
+    /// Name servers; `None`: the pool's.
+    pub resolver: Option<Resolver>,
+}
+
+/// Where an endpoint with a name is at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Initially {
+    /// The system is asked for its name at load.
+    pub look_up: bool,
+    /// Its address, where that is not done or finds nothing.
+    pub otherwise: Option<IpAddr>,
+    /// It may begin without an address.
+    pub may_lack: bool,
+}
+
+impl Initially {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for Initially {
+    fn default() -> Self {
+        Self { look_up: true, otherwise: None, may_lack: false }
+    }
+}
+
+impl Endpoint {
+    /// The name that the system is asked for when the configuration is loaded.
+    pub fn name_at_load(&self) -> Option<&str> {
+        let running = self.resolve.as_ref().is_some_and(|resolving| resolving.spread == Spread::Each);
+        match &self.address {
+            EndpointAddress::Name { host, .. } if self.initially.look_up && !running => Some(host),
+            _ => None,
+        }
+    }
 }
 
 /// Where an endpoint is.
@@ -274,6 +321,13 @@ pub struct Resolver {
     pub valid: Option<Duration>,
     /// Whole look-up.
     pub timeout: Duration,
+    /// Questions in that time.
+    pub attempts: u32,
+    /// Longest time from a failure to the next look-up of an endpoint's name.
+    pub again: Duration,
+    /// How long endpoints keep the last addresses of a name that cannot be looked up; `None`: until there are others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<NameHolds>,
     /// Look up A.
     pub ipv4: bool,
     /// Look up AAAA.

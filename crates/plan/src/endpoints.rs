@@ -1,19 +1,21 @@
 //! The endpoints of a pool: those that a configuration writes, and those that there are.
 //!
-//! Owns: [`EndpointSet`], [`Endpoint`].
+//! Owns: [`EndpointSet`], and the making of one out of another once the addresses of its names are known.
 //! Never: looks a name up, keeps state: that is under the endpoints' keys.
 //! Driven by: `lower` for the written set; the engine, which replaces the set of one pool under live traffic.
 //! Why: endpoints change by themselves, more often than configurations. A set stands beside the plan and is replaced
 //! alone, without a new plan, new TLS settings or a cut connection.
 
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use serde::Serialize;
 use weir_control::{EndpointKey, PoolId};
-use weir_expr::settings::ProxyProtocol;
-use weir_policy::pool::PoolConfig;
+use weir_expr::settings::{ProxyProtocol, Spread};
+use weir_policy::pool::{EndpointConfig, PoolConfig};
 
-use crate::pool::{HealthCheck, HostPort, show_config};
+use crate::pool::{HealthCheck, HostPort, Resolver, show_config};
 use crate::{Address, UpstreamTlsUse};
 
 /// Endpoints, and how one of them is chosen. Immutable: a change is another set.
@@ -37,8 +39,9 @@ pub struct Endpoint {
     pub address: Option<Address>,
     /// The name it came from, if it was a name.
     pub host: Option<HostPort>,
-    /// The name is looked up again while running.
-    pub resolve: bool,
+    /// Its name is looked up while running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolve: Option<Arc<Resolve>>,
     /// Exchanges that may wait for this endpoint.
     pub max_queue: Option<u32>,
     /// TLS to this endpoint.
@@ -49,6 +52,36 @@ pub struct Endpoint {
     pub check: Option<Arc<HealthCheck>>,
     /// Value of the sticky cookie.
     pub cookie: Option<Box<str>>,
+}
+
+/// A name that is looked up while running.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Resolve {
+    /// The name.
+    pub host: Box<str>,
+    /// The port at each of its addresses.
+    pub port: u16,
+    /// Whom to ask.
+    pub resolver: Arc<Resolver>,
+    /// What becomes of several addresses.
+    pub spread: Spread,
+    /// It is out of service by the configuration.
+    pub down: bool,
+}
+
+impl Resolve {
+    /// The name and who is asked for it, in words: what was learnt of it is worth as much as those are trusted.
+    pub fn described(&self) -> String {
+        let Resolver { servers, ipv4, ipv6, .. } = &*self.resolver;
+        let families = match (ipv4, ipv6) {
+            (true, false) => " ipv4",
+            (false, true) => " ipv6",
+            _ => "",
+        };
+        let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
+        let servers = if servers.is_empty() { "the system".to_owned() } else { servers.join(",") };
+        format!("{} by {servers}{families}", self.host.to_ascii_lowercase())
+    }
 }
 
 impl Endpoint {
@@ -66,5 +99,207 @@ impl EndpointSet {
     /// The index of the endpoint with this key.
     pub fn index_of(&self, key: EndpointKey) -> Option<usize> {
         self.endpoints.iter().position(|endpoint| endpoint.key == key)
+    }
+
+    /// Whether any name of it is looked up while running.
+    pub fn resolves(&self) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.resolve.is_some())
+    }
+
+    /// This set, as it was written, with its names at the addresses that they have now. `found` says `None` of a name that
+    /// nothing is known of. `now`: the set in use, whose endpoints keep their address where they can.
+    #[must_use]
+    pub fn at(
+        &self,
+        pool: PoolId,
+        now: &EndpointSet,
+        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+    ) -> EndpointSet {
+        let mut taken: HashSet<EndpointKey> = HashSet::new();
+        let (mut configs, mut endpoints) = (Vec::new(), Vec::new());
+        let mut places = self.places(now, &found).into_iter();
+        for (config, endpoint) in self.config.endpoints().iter().zip(&self.endpoints) {
+            let place = places.next().flatten();
+            let Some(resolve) = &endpoint.resolve else {
+                taken.insert(endpoint.key);
+                configs.push(config.clone());
+                endpoints.push(endpoint.clone());
+                continue;
+            };
+            if let Spread::One(_) = resolve.spread {
+                let down = resolve.down || place.is_none();
+                configs.push(EndpointConfig { down, ..config.clone() });
+                endpoints.push(Endpoint { address: place.map(Address::Tcp), ..endpoint.clone() });
+                continue;
+            }
+            for ip in found(resolve).unwrap_or_default() {
+                let address = Address::Tcp((ip, resolve.port).into());
+                let key = EndpointKey::of(pool, &format!("{}@{address}", endpoint.name));
+                if !taken.insert(key) {
+                    continue;
+                }
+                // One cookie for each, so that clients stay at an address and not at a name.
+                let cookie = endpoint.cookie.as_ref().map(|own| format!("{own}{:08x}", key.0 >> 32).into());
+                configs.push(EndpointConfig { key, down: resolve.down, ..config.clone() });
+                endpoints.push(Endpoint { key, address: Some(address), cookie, ..endpoint.clone() });
+            }
+        }
+        let config = PoolConfig::new(self.config.balance(), self.config.options(), configs);
+        EndpointSet { config: Arc::new(config), endpoints }
+    }
+
+    /// Where each endpoint is that has one address of its name, HAProxy's way: the better family first, then the address that it
+    /// has, and none that another endpoint of the same name has.
+    fn places(
+        &self,
+        now: &EndpointSet,
+        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+    ) -> Vec<Option<SocketAddr>> {
+        let current = |endpoint: &Endpoint| {
+            let known = now.index_of(endpoint.key).map_or(endpoint, |at| &now.endpoints[at]);
+            match &known.address {
+                Some(Address::Tcp(address)) => Some(*address),
+                _ => None,
+            }
+        };
+        let mut places: Vec<Option<SocketAddr>> = self.endpoints.iter().map(current).collect();
+        for at in 0..places.len() {
+            let Some(resolve) = &self.endpoints[at].resolve else { continue };
+            let Spread::One(choice) = resolve.spread else { continue };
+            let Some(ips) = found(resolve) else { continue };
+            let own = places[at];
+            let others = |place: SocketAddr| {
+                let before = self.endpoints[..at].iter().zip(&places);
+                // Those behind keep theirs too, but for one that is ours by right of coming first.
+                let behind = self.endpoints[at + 1..].iter().zip(&places[at + 1..]);
+                let behind = behind.filter(|_| own != Some(place));
+                let same =
+                    |one: &Endpoint| one.resolve.as_ref().is_some_and(|other| other.host == resolve.host);
+                before.chain(behind).any(|(one, other)| same(one) && *other == Some(place))
+            };
+            let candidates = ips.iter().map(|ip| SocketAddr::new(*ip, resolve.port));
+            let free = candidates.filter(|place| choice.share || !others(*place));
+            // Of equals the first.
+            let best = free.min_by_key(|place| (place.is_ipv4() != choice.ipv4_first, own != Some(*place)));
+            places[at] = best;
+        }
+        places
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_expr::settings::AddressChoice;
+    use weir_policy::pool::{Balance, PoolOptions};
+
+    use super::*;
+
+    const POOL: PoolId = PoolId(7);
+
+    fn ips(list: &[&str]) -> Vec<IpAddr> {
+        list.iter().map(|ip| ip.parse().unwrap()).collect()
+    }
+
+    fn written(lines: &[(&str, Option<Spread>)]) -> EndpointSet {
+        let (mut configs, mut endpoints) = (Vec::new(), Vec::new());
+        for (name, spread) in lines {
+            let key = EndpointKey::of(POOL, name);
+            let weight = configs.len() as u32 + 1;
+            let down = spread.is_some();
+            configs.push(EndpointConfig { weight, down, ..EndpointConfig::new(key, name) });
+            let resolver = Arc::new(Resolver {
+                servers: Vec::new(),
+                valid: None,
+                timeout: std::time::Duration::from_secs(1),
+                ipv4: true,
+                ipv6: true,
+                attempts: 2,
+                again: std::time::Duration::from_secs(1),
+                holds: None,
+            });
+            let resolve = spread.map(|spread| {
+                Arc::new(Resolve { host: "app.test".into(), port: 80, resolver, spread, down: false })
+            });
+            endpoints.push(Endpoint {
+                key,
+                name: (*name).into(),
+                address: resolve.is_none().then(|| Address::Tcp(([192, 0, 2, 1], 80).into())),
+                host: None,
+                resolve,
+                max_queue: None,
+                tls: None,
+                send_proxy: None,
+                check: None,
+                cookie: None,
+            });
+        }
+        let config = PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configs);
+        EndpointSet { config: Arc::new(config), endpoints }
+    }
+
+    fn shown(set: &EndpointSet) -> Vec<(String, String, u32, bool)> {
+        let configs = set.config.endpoints().iter();
+        let each = set.endpoints.iter().zip(configs).map(|(one, config)| {
+            assert_eq!(one.key, config.key);
+            let address = one.address.as_ref().map_or_else(String::new, ToString::to_string);
+            (one.name.to_string(), address, config.weight, config.down)
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn each_address_of_a_line_is_an_endpoint_with_its_weight() {
+        let written = written(&[("fixed", None), ("app.test", Some(Spread::Each))]);
+        let nothing = written.at(POOL, &written, |_| None);
+        assert_eq!(shown(&nothing), [("fixed".into(), "192.0.2.1:80".into(), 1, false)]);
+        let two = written.at(POOL, &nothing, |_| Some(ips(&["192.0.2.8", "2001:db8::1", "192.0.2.8"])));
+        assert_eq!(
+            shown(&two)[1..],
+            [
+                ("app.test".into(), "192.0.2.8:80".into(), 2, false),
+                ("app.test".into(), "[2001:db8::1]:80".into(), 2, false)
+            ]
+        );
+        let moved = written.at(POOL, &two, |_| Some(ips(&["192.0.2.9", "192.0.2.8"])));
+        assert_eq!(moved.endpoints[2].key, two.endpoints[1].key, "state follows the address");
+        assert_ne!(moved.endpoints[1].key, two.endpoints[1].key);
+    }
+
+    #[test]
+    fn servers_of_one_name_share_its_addresses_out() {
+        let one = Some(Spread::One(AddressChoice::default()));
+        let written = written(&[("s1", one), ("s2", one), ("s3", one)]);
+        let places = |set: &EndpointSet| -> Vec<String> { shown(set).into_iter().map(|one| one.1).collect() };
+        let unknown = written.at(POOL, &written, |_| None);
+        assert!(
+            shown(&unknown).iter().all(|one| one.1.is_empty() && one.3),
+            "down until there is an address"
+        );
+        let two = unknown.at(POOL, &unknown, |_| Some(ips(&["192.0.2.8", "192.0.2.9"])));
+        assert_eq!(places(&two), ["192.0.2.8:80", "192.0.2.9:80", ""]);
+        assert_eq!(shown(&two).iter().map(|one| one.3).collect::<Vec<_>>(), [false, false, true]);
+        // The order of an answer moves nobody; an address that left is replaced by one that nobody has.
+        let three = written.at(POOL, &two, |_| Some(ips(&["192.0.2.7", "192.0.2.9"])));
+        assert_eq!(places(&three), ["192.0.2.7:80", "192.0.2.9:80", ""]);
+        assert_eq!(three.endpoints[0].key, two.endpoints[0].key, "a server is its name");
+        assert_ne!(
+            three.endpoints[0].link(),
+            two.endpoints[0].link(),
+            "and its connections are of an address"
+        );
+        let gone = written.at(POOL, &three, |_| Some(Vec::new()));
+        assert_eq!(places(&gone), ["", "", ""]);
+    }
+
+    #[test]
+    fn families_are_preferred_and_addresses_shared_as_told() {
+        let choice = AddressChoice { ipv4_first: true, share: true };
+        let written = written(&[("s1", Some(Spread::One(choice))), ("s2", Some(Spread::One(choice)))]);
+        let set = written.at(POOL, &written, |_| Some(ips(&["2001:db8::1", "192.0.2.8"])));
+        assert!(shown(&set).iter().all(|one| one.1 == "192.0.2.8:80"));
+        let six = Some(Spread::One(AddressChoice::default()));
+        let written = self::written(&[("s1", six)]);
+        let set = written.at(POOL, &written, |_| Some(ips(&["192.0.2.8", "2001:db8::1"])));
+        assert_eq!(shown(&set)[0].1, "[2001:db8::1]:80");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_control::PoolId;
-use weir_expr::settings::Unavailable;
+use weir_expr::settings::{NameHolds, Unavailable};
 use weir_policy::pool::PoolConfig;
 
 use crate::{
@@ -34,8 +34,6 @@ pub struct Pool {
     /// What is answered where no endpoint serves.
     #[serde(skip_serializing_if = "Unavailable::is_default")]
     pub unavailable: Unavailable,
-    /// Name servers for endpoints with `resolve`; the plan's if the pool names none.
-    pub resolver: Option<Arc<Resolver>>,
 }
 
 /// What a balancing method hashes.
@@ -169,6 +167,13 @@ pub struct Resolver {
     pub valid: Option<Duration>,
     /// Whole look-up.
     pub timeout: Duration,
+    /// Questions in that time.
+    pub attempts: u32,
+    /// Longest time from a failure to the next look-up of an endpoint's name.
+    pub again: Duration,
+    /// How long endpoints keep the last addresses of a name that cannot be looked up; `None`: until there are others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<NameHolds>,
     /// Look up A.
     pub ipv4: bool,
     /// Look up AAAA.

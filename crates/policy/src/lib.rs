@@ -10,6 +10,7 @@ pub mod hash;
 pub mod health;
 pub mod idle;
 pub mod limit;
+pub mod names;
 pub mod pool;
 pub mod retry;
 mod rng;

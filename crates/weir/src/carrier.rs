@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use weir_control::Changes;
 use weir_control::snapshot::Snapshot;
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
 use weir_expr::settings::Exposition;
@@ -25,6 +26,7 @@ type Stopper = Box<dyn Fn() + Send + Sync>;
 /// The engine.
 pub struct Carrier {
     options: Options,
+    changes: Arc<Changes>,
     engine: Mutex<Option<Engine>>,
     stopper: Mutex<Option<Stopper>>,
 }
@@ -34,7 +36,8 @@ pub struct Carrier {
 /// # Errors
 /// None yet: drivers are tried when the first configuration is applied.
 pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
-    Ok(Box::new(Carrier { options, engine: Mutex::default(), stopper: Mutex::default() }))
+    let changes = options.state.as_deref().map(crate::state::keep).unwrap_or_default();
+    Ok(Box::new(Carrier { options, changes, engine: Mutex::default(), stopper: Mutex::default() }))
 }
 
 impl Carrier {
@@ -64,7 +67,8 @@ impl DataPlane for Carrier {
                     Io::Uring => IoChoice::Uring,
                     Io::Epoll => IoChoice::Epoll,
                 };
-                let options = EngineOptions { io, pages: Arc::new(AdminPages), logs };
+                let options =
+                    EngineOptions { io, pages: Arc::new(AdminPages), changes: self.changes.clone(), logs };
                 let started = Engine::start(update.plan, update.workers, sockets, options)?;
                 self.remember_stopper(&started);
                 *engine = Some(started);

@@ -141,6 +141,8 @@ pub(crate) struct Launch {
     pub(crate) max_connections: Option<u64>,
     /// HAProxy's `-m`, in bytes.
     pub(crate) memory: Option<u64>,
+    /// Where what changes while running is kept over restarts.
+    pub(crate) state: Option<PathBuf>,
     /// Say nothing but errors.
     pub(crate) quiet: bool,
     /// Certificates and keys that cannot be read are warnings: the plan is shown, and never run.
@@ -167,6 +169,7 @@ impl Launch {
             workers: None,
             max_connections: None,
             memory: None,
+            state: std::env::var_os(STATE).map(absolute),
             quiet: false,
             tolerate_unreadable_files: false,
         }
@@ -187,6 +190,15 @@ fn default_access_log(manner: Manner) -> &'static str {
         true => NO_LOG,
         false => "/var/log/nginx/access.log",
     }
+}
+
+/// The variable that names the file of what changes, for command lines that have no flag for it.
+pub(crate) const STATE: &str = "WEIR_STATE";
+
+/// A path that means the same whatever folder is entered later.
+pub(crate) fn absolute(path: impl Into<PathBuf>) -> PathBuf {
+    let path = path.into();
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// Where lines go that nobody keeps.

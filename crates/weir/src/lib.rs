@@ -35,6 +35,7 @@ mod pages;
 pub mod plane;
 mod report;
 mod role;
+mod state;
 
 use std::process::ExitCode;
 

@@ -22,12 +22,14 @@ pub use crate::life::logs::LogFiles;
 pub use crate::life::sockets::{ListenerSockets, OpenSocket, SocketId, Sockets};
 
 /// What does not change while the data plane runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Driver of its sockets.
     pub io: Io,
     /// Limit of open files in force.
     pub open_files: u64,
+    /// Where what changes while running is kept over restarts.
+    pub state: Option<std::path::PathBuf>,
 }
 
 /// One configuration, ready to run.

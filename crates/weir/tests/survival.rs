@@ -85,7 +85,12 @@ impl Running {
             Io::Uring => IoChoice::Uring,
             Io::Epoll => IoChoice::Epoll,
         };
-        let options = EngineOptions { io, pages: Arc::new(NoPages), logs: LogFiles::default() };
+        let options = EngineOptions {
+            io,
+            pages: Arc::new(NoPages),
+            changes: Arc::default(),
+            logs: LogFiles::default(),
+        };
         let engine = Engine::start(plan.clone(), 1, sockets(&plan, &fd), options).unwrap();
         (Self { engine, plan, fd }, port)
     }

@@ -47,7 +47,12 @@ impl Pages for NoPages {
 fn on_a_worker(plan: Plan, test: impl AsyncFn(Rc<Worker>)) {
     let plan = Arc::new(plan);
     for io in [IoChoice::Auto, IoChoice::Epoll] {
-        let options = EngineOptions { io, pages: Arc::new(NoPages), logs: LogFiles::default() };
+        let options = EngineOptions {
+            io,
+            pages: Arc::new(NoPages),
+            changes: Arc::default(),
+            logs: LogFiles::default(),
+        };
         let shared = Arc::new(Shared::new(options, &plan).unwrap());
         let prepared = Arc::new(Prepared::new(&shared, plan.clone()).unwrap());
         let runtime = Runtime::new(shared.runtime_config()).unwrap();
@@ -74,7 +79,7 @@ fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
         send_proxy: None,
         check: None,
         cookie: None,
-        resolve: false,
+        resolve: None,
     };
     let configured = |path: &&Path| EndpointConfig::new(EndpointKey::of(POOL, &name(path)), &name(path));
     let configured = sockets.iter().map(configured).collect();
@@ -101,7 +106,6 @@ fn plan(sockets: &[&Path]) -> Plan {
         unavailable: weir_plan::settings::Unavailable::default(),
         queue: None,
         sticky: None,
-        resolver: None,
     };
     Plan { pools: vec![pool], pools_by_id: [(POOL, PoolIx(0))].into_iter().collect(), ..Plan::default() }
 }

@@ -2,10 +2,11 @@
 //!
 //! Owns: a side thread with DNS clients, and a bounded cache of answers.
 //! Never: blocks a worker: it awaits an answer that the side thread sends.
-//! Driven by: computed proxy targets.
+//! Driven by: computed proxy targets; `names`, which follows endpoints' names on a thread of its own and asks as this does.
 //! Why: when name servers are silent or fail, the last known addresses serve for a while longer, which beats an error
 //! for every request (nginx answers 502 at once).
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -19,6 +20,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::{Resolver as Client, TokioResolver};
 use tokio::sync::{mpsc, oneshot};
 use weir_plan::Resolver;
+use weir_policy::names::NameFailure;
 use weir_rt::Instant;
 
 use crate::worker::Worker;
@@ -46,11 +48,55 @@ struct Question {
 
 /// What a DNS client is made from.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct ResolverKey {
+pub(super) struct ResolverKey {
     servers: Vec<SocketAddr>,
     timeout: Duration,
+    attempts: u32,
     ipv4: bool,
     ipv6: bool,
+}
+
+impl ResolverKey {
+    /// `None`: the system is asked.
+    fn of(resolver: &Resolver) -> Option<Arc<Self>> {
+        let Resolver { servers, timeout, attempts, ipv4, ipv6, .. } = resolver;
+        let (servers, timeout, attempts) = (servers.clone(), *timeout, *attempts);
+        (!servers.is_empty()).then(|| Arc::new(Self { servers, timeout, attempts, ipv4: *ipv4, ipv6: *ipv6 }))
+    }
+}
+
+/// What came of a look-up: addresses, and for how long they hold.
+pub(super) type Found = Result<(Vec<IpAddr>, Duration), Failed>;
+
+/// Why there is no address.
+pub(super) struct Failed {
+    /// What a policy makes of it.
+    pub(super) kind: NameFailure,
+    /// For the log.
+    pub(super) words: String,
+}
+
+impl Failed {
+    fn new(kind: NameFailure, words: impl Into<String>) -> Self {
+        Self { kind, words: words.into() }
+    }
+}
+
+/// DNS clients of a thread.
+pub(super) type Clients = HashMap<Arc<ResolverKey>, Rc<TokioResolver>>;
+
+/// Looks a name up, on a thread of its own with a runtime: no cache stands before it.
+pub(super) async fn look_up(clients: &RefCell<Clients>, resolver: &Resolver, name: &str) -> Found {
+    let name = name.trim_end_matches('.');
+    let found = match ResolverKey::of(resolver) {
+        None => tokio::time::timeout(resolver.timeout, ask_system(name.to_owned())).await,
+        Some(key) => {
+            let client = client_for(&mut clients.borrow_mut(), &key);
+            let client = client.map_err(|words| Failed::new(NameFailure::Other, words))?;
+            tokio::time::timeout(resolver.timeout, ask(&client, &key, name)).await
+        }
+    };
+    found.unwrap_or_else(|_| Err(Failed::new(NameFailure::Timeout, TIMED_OUT)))
 }
 
 /// A remembered answer.
@@ -79,14 +125,7 @@ pub(crate) async fn lookup(
     name: &str,
 ) -> Result<Vec<IpAddr>, String> {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
-    let key = resolver.filter(|resolver| !resolver.servers.is_empty()).map(|resolver| {
-        Arc::new(ResolverKey {
-            servers: resolver.servers.clone(),
-            timeout: resolver.timeout,
-            ipv4: resolver.ipv4,
-            ipv6: resolver.ipv6,
-        })
-    });
+    let key = resolver.and_then(ResolverKey::of);
     let now = worker.now();
     let cache_key = (name.clone(), key.clone());
     if let Some(known) = cached(&cache_key, now) {
@@ -183,7 +222,7 @@ fn serve(questions: &mut mpsc::Receiver<Question>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
-        let mut clients: HashMap<Arc<ResolverKey>, Rc<TokioResolver>> = HashMap::new();
+        let mut clients = Clients::new();
         while let Some(Question { name, resolver, answer }) = questions.recv().await {
             let client = match resolver {
                 None => None,
@@ -200,16 +239,13 @@ fn serve(questions: &mut mpsc::Receiver<Question>) {
                     Some((client, key)) => ask(&client, &key, &name).await,
                     None => ask_system(name).await,
                 };
-                let _ = answer.send(result);
+                let _ = answer.send(result.map_err(|failed| failed.words));
             });
         }
     });
 }
 
-fn client_for(
-    clients: &mut HashMap<Arc<ResolverKey>, Rc<TokioResolver>>,
-    key: &Arc<ResolverKey>,
-) -> Result<Rc<TokioResolver>, String> {
+fn client_for(clients: &mut Clients, key: &Arc<ResolverKey>) -> Result<Rc<TokioResolver>, String> {
     if let Some(client) = clients.get(key) {
         return Ok(client.clone());
     }
@@ -223,8 +259,8 @@ fn client_for(
     let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
     let mut builder = Client::builder_with_config(config, TokioRuntimeProvider::default());
     let options = builder.options_mut();
-    options.timeout = (key.timeout / 3).max(Duration::from_millis(500));
-    options.attempts = 2;
+    options.timeout = (key.timeout / key.attempts.max(1)).max(Duration::from_millis(500));
+    options.attempts = key.attempts.saturating_sub(1) as usize;
     options.cache_size = 0;
     options.ip_strategy = match (key.ipv4, key.ipv6) {
         (true, false) => hickory_resolver::config::LookupIpStrategy::Ipv4Only,
@@ -239,11 +275,7 @@ fn client_for(
     Ok(client)
 }
 
-async fn ask(
-    client: &TokioResolver,
-    key: &ResolverKey,
-    name: &str,
-) -> Result<(Vec<IpAddr>, Duration), String> {
+async fn ask(client: &TokioResolver, key: &ResolverKey, name: &str) -> Found {
     let found = client.lookup_ip(format!("{name}.")).await.map_err(|error| words(&error))?;
     let addresses: Vec<IpAddr> = found
         .iter()
@@ -251,16 +283,16 @@ async fn ask(
         .take(MOST_ADDRESSES)
         .collect();
     if addresses.is_empty() {
-        return Err("no address".into());
+        return Err(Failed::new(NameFailure::Missing, "no address"));
     }
     let ttl = found.valid_until().saturating_duration_since(std::time::Instant::now());
     Ok((addresses, ttl))
 }
 
 /// Why there is no answer, in nginx's words where it has any: the code of RFC 1035 §4.1.1 and its meaning.
-fn words(error: &NetError) -> String {
+fn words(error: &NetError) -> Failed {
     let code = match error {
-        NetError::Timeout => return TIMED_OUT.to_owned(),
+        NetError::Timeout => return Failed::new(NameFailure::Timeout, TIMED_OUT),
         NetError::Dns(DnsError::ResponseCode(code)) => *code,
         NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
             // The name exists, without an address: nobody is found either.
@@ -269,25 +301,27 @@ fn words(error: &NetError) -> String {
         },
         // No server was ever asked for what is no name.
         NetError::Proto(_) => ResponseCode::NXDomain,
-        error => return error.to_string(),
+        error => return Failed::new(NameFailure::Other, error.to_string()),
     };
     match code {
-        ResponseCode::FormErr => "1: Format error".into(),
-        ResponseCode::ServFail => "2: Server failure".into(),
-        ResponseCode::NXDomain => "3: Host not found".into(),
-        ResponseCode::NotImp => "4: Unimplemented".into(),
-        ResponseCode::Refused => "5: Operation refused".into(),
-        code => code.to_string(),
+        ResponseCode::FormErr => Failed::new(NameFailure::Other, "1: Format error"),
+        ResponseCode::ServFail => Failed::new(NameFailure::Other, "2: Server failure"),
+        ResponseCode::NXDomain => Failed::new(NameFailure::Missing, "3: Host not found"),
+        ResponseCode::NotImp => Failed::new(NameFailure::Other, "4: Unimplemented"),
+        ResponseCode::Refused => Failed::new(NameFailure::Refused, "5: Operation refused"),
+        code => Failed::new(NameFailure::Other, code.to_string()),
     }
 }
 
-async fn ask_system(name: String) -> Result<(Vec<IpAddr>, Duration), String> {
-    let found = tokio::net::lookup_host((name, 0)).await.map_err(|error| error.to_string())?;
+async fn ask_system(name: String) -> Found {
+    let found = tokio::net::lookup_host((name, 0)).await;
+    // The system does not say why in a way that could be told apart.
+    let found = found.map_err(|error| Failed::new(NameFailure::Missing, error.to_string()))?;
     let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     addresses.dedup();
     addresses.truncate(MOST_ADDRESSES);
     if addresses.is_empty() {
-        return Err("no address".into());
+        return Err(Failed::new(NameFailure::Missing, "no address"));
     }
     Ok((addresses, Duration::from_secs(30)))
 }

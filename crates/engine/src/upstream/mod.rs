@@ -10,6 +10,7 @@ pub(crate) mod dns;
 pub(crate) mod fastcgi;
 pub(crate) mod health;
 pub(crate) mod http1;
+pub(crate) mod names;
 mod picker;
 pub(crate) mod request;
 pub(crate) mod sticky;

@@ -69,6 +69,14 @@ pub(crate) enum Command {
     InjectDeath,
 }
 
+/// What the thread that follows names is told: a plan whose endpoints have names.
+pub(crate) struct Follow {
+    /// The plan.
+    pub(crate) prepared: Arc<Prepared>,
+    /// Told once something is known of every name.
+    pub(crate) settled: mpsc::Sender<()>,
+}
+
 /// The threads of the process, for whoever has something to tell them.
 #[derive(Default)]
 pub(crate) struct Crew {
@@ -76,6 +84,8 @@ pub(crate) struct Crew {
     /// The thread that checks endpoints, once there is one. It is told of plans, or (`None`) that endpoints of the plan at
     /// hand were replaced.
     pub(crate) checks: OnceLock<Sender<Option<Arc<Prepared>>>>,
+    /// The thread that follows names, once there is one.
+    pub(crate) names: OnceLock<tokio::sync::mpsc::UnboundedSender<Follow>>,
 }
 
 impl Crew {

@@ -10,11 +10,12 @@
 //! endpoint that stays.
 
 use std::collections::{HashSet, VecDeque};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_control::EndpointKey;
-use weir_plan::{Endpoint, EndpointSet};
+use weir_plan::{Endpoint, EndpointSet, Resolve};
 use weir_policy::Millis;
 use weir_policy::pool::{
     BackupUse, Choice, EndpointIndex, Key, Lease, Place, Pool, PoolShared, Selection, Standing,
@@ -43,8 +44,20 @@ struct Now {
 }
 
 impl LivePool {
-    /// Of a plan. What `old`, the same pool before it, has under the same keys goes on.
-    pub(crate) fn new(set: Arc<EndpointSet>, old: Option<&LivePool>) -> Self {
+    /// Of a plan. What `old`, the same pool before it, has under the same keys goes on; names are at the addresses where they
+    /// were `found`.
+    pub(crate) fn new(
+        pool: &weir_plan::Pool,
+        old: Option<&LivePool>,
+        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+    ) -> Self {
+        let set = match pool.set.resolves() {
+            true => {
+                let now = old.map_or_else(|| pool.set.clone(), |old| old.now().set);
+                Arc::new(pool.set.at(pool.id, &now, found))
+            }
+            false => pool.set.clone(),
+        };
         let Some(old) = old else {
             let state = Arc::new(PoolShared::new(&set.config, None));
             return Self { now: Mutex::new(Now { live: Live { set, state }, left: VecDeque::new() }) };

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use weir_control::Changes;
 use weir_control::snapshot::Snapshot;
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
@@ -46,6 +47,8 @@ pub struct EngineOptions {
     pub io: IoChoice,
     /// Pages that are rendered outside.
     pub pages: Arc<dyn Pages>,
+    /// What was changed since the configuration was read. It outlives plans, and the engine if its giver keeps it.
+    pub changes: Arc<Changes>,
     /// Log files that were opened with other rights; the rest is opened by path.
     pub logs: LogFiles,
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use weir_control::snapshot::HealthReport;
-use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
+use weir_control::{Changes, EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
 use weir_policy::limit::{ConnZone, Quota, RateZone};
@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) passwords: crate::worker::passwords::Passwords,
     /// The next health check panics: a test's order.
     pub(crate) panic_next_check: AtomicBool,
+    /// What was changed since the configuration was read.
+    pub(crate) changes: Arc<Changes>,
     /// Whether memory is short.
     pub(crate) memory: crate::worker::memory::Pressure,
     io: IoChoice,
@@ -126,6 +128,7 @@ impl Shared {
             worker_deaths: AtomicU64::new(0),
             passwords: crate::worker::passwords::Passwords::default(),
             panic_next_check: AtomicBool::new(false),
+            changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
             io: options.io,
             // Zero means "never" in policies.
@@ -272,7 +275,8 @@ impl Shared {
             .iter()
             .map(|pool| {
                 let old = state.pools.get(&pool.id).map(|old| &**old);
-                (pool.id, Arc::new(LivePool::new(pool.set.clone(), old)))
+                let found = |resolve: &weir_plan::Resolve| self.changes.addresses(&resolve.described());
+                (pool.id, Arc::new(LivePool::new(pool, old, found)))
             })
             .collect();
         state.pools = pools.iter().cloned().collect();

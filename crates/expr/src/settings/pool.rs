@@ -66,3 +66,45 @@ pub enum StickyMode {
     /// The endpoint's own is prefixed.
     Prefix,
 }
+
+/// What becomes of a name with several addresses that is looked up while running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Each is an endpoint (nginx).
+    Each,
+    /// The endpoint is at one of them (HAProxy).
+    One(AddressChoice),
+}
+
+/// Which of several addresses an endpoint takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct AddressChoice {
+    /// IPv4 rather than IPv6, where there are both.
+    pub ipv4_first: bool,
+    /// An address may serve several endpoints of a pool that have the same name.
+    pub share: bool,
+}
+
+/// How long the last addresses of a name serve while it cannot be looked up, by the failure (HAProxy `hold`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct NameHolds {
+    /// The name does not exist.
+    pub missing: Duration,
+    /// The name server refuses.
+    pub refused: Duration,
+    /// Nobody answers.
+    pub timeout: Duration,
+    /// Any other failure.
+    pub other: Duration,
+    /// An address that is no longer among those of an answer.
+    pub obsolete: Duration,
+}
+
+impl Default for NameHolds {
+    /// HAProxy's.
+    fn default() -> Self {
+        let usual = Duration::from_secs(30);
+        Self { missing: usual, refused: usual, timeout: usual, other: usual, obsolete: Duration::ZERO }
+    }
+}

@@ -1,14 +1,15 @@
 //! Backends as pools: balance, persistence, kept connections, queue.
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_diag::Diagnostic;
 use weir_expr::Convert;
-use weir_model::settings::{BackupUse, Ties};
+use weir_model::settings::{BackupUse, Spread, Ties};
 use weir_model::{
-    Balance, HashFunction, Pool, Queue, Resolver, Reuse, Step, Sticky, StickyMode, Template,
-    UpstreamKeepalive, Var,
+    Balance, EndpointAddress, HashFunction, Pool, Queue, Resolver, Resolving, Reuse, Step, Sticky,
+    StickyMode, Template, UpstreamKeepalive, Var,
 };
 
 use super::check::checks;
@@ -56,6 +57,14 @@ pub(crate) fn pool(
     for (one, number) in built.iter_mut().zip(super::roster::numbers(&given)) {
         one.endpoint.id = Some(number);
     }
+    for one in &mut built {
+        let Some(word) = &one.resolvers else { continue };
+        let found = resolver(&scope, word, findings);
+        if matches!(one.endpoint.address, EndpointAddress::Name { .. }) {
+            let spread = Spread::One(one.choice);
+            one.endpoint.resolve = found.map(|resolver| Resolving { spread, resolver: Some(resolver) });
+        }
+    }
     if built.is_empty() {
         // Nobody takes these words, but their mistakes are mistakes.
         for line in &settings.default_server {
@@ -74,7 +83,7 @@ pub(crate) fn pool(
         shared: true,
         queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
         sticky,
-        resolver: resolver(&scope, &built, findings),
+        resolver: None,
         backups: match settings.flag("allbackups") {
             true => BackupUse::AllWhenDown,
             false => BackupUse::FirstWhenDown,
@@ -324,11 +333,12 @@ fn sticky(line: &Line, findings: &mut Findings) -> Option<Sticky> {
     }
 }
 
-fn resolver(scope: &Scope<'_>, built: &[Built], findings: &mut Findings) -> Option<Resolver> {
-    let word = built.iter().find_map(|one| one.resolvers.as_ref())?;
+/// The name servers of a section.
+fn resolver(scope: &Scope<'_>, word: &Word, findings: &mut Findings) -> Option<Resolver> {
     let Some(found) = scope.draft.resolvers.get(&word.text) else {
         if word.as_str() == "default" {
-            return Some(resolver_of(&Resolvers::default(), findings));
+            let system = Resolvers { system: true, ..Resolvers::default() };
+            return Some(resolver_of(&system, scope, findings));
         }
         let near = scope.draft.resolvers.keys().map(String::as_str);
         let title = format!("no resolvers section is named `{}`", word.text);
@@ -339,15 +349,18 @@ fn resolver(scope: &Scope<'_>, built: &[Built], findings: &mut Findings) -> Opti
         );
         return None;
     };
-    Some(resolver_of(found, findings))
+    Some(resolver_of(found, scope, findings))
 }
 
-fn resolver_of(found: &Resolvers, findings: &mut Findings) -> Resolver {
+fn resolver_of(found: &Resolvers, scope: &Scope<'_>, findings: &mut Findings) -> Resolver {
     let mut resolver = Resolver {
         servers: Vec::new(),
         named_servers: Vec::new(),
-        valid: found.hold_valid,
-        timeout: found.timeout.unwrap_or(Duration::from_secs(1)) * 3,
+        valid: Some(found.valid),
+        timeout: found.retry * found.retries,
+        attempts: found.retries,
+        again: found.resolve,
+        holds: Some(found.holds),
         ipv4: true,
         ipv6: true,
     };
@@ -369,5 +382,19 @@ fn resolver_of(found: &Resolvers, findings: &mut Findings) -> Resolver {
             _ => findings.bad_value(&word, "a name server has an address and a port"),
         }
     }
+    if found.system {
+        let text = scope.files.read(Path::new("/etc/resolv.conf")).unwrap_or_default();
+        resolver.servers.extend(of_resolv_conf(&String::from_utf8_lossy(&text)));
+    }
     resolver
+}
+
+/// The name servers of resolv.conf(5). Without any, the system is asked as it is.
+fn of_resolv_conf(text: &str) -> impl Iterator<Item = SocketAddr> {
+    let address = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let address = words.next().filter(|word| *word == "nameserver").and(words.next())?;
+        Some(SocketAddr::new(address.parse().ok()?, 53))
+    };
+    text.lines().filter_map(address)
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::settings::ProxyProtocol;
-use weir_model::{Endpoint, EndpointAddress, HealthCheck, Template, UpstreamTls, Var};
+use weir_expr::settings::{AddressChoice, ProxyProtocol};
+use weir_model::{Endpoint, EndpointAddress, HealthCheck, Initially, Template, UpstreamTls, Var};
 
 use super::check::Checks;
 use super::parameters::Parameters;
@@ -37,6 +37,8 @@ pub(crate) struct Built {
     pub(crate) reuse: Option<u64>,
     pub(crate) purge: Option<Duration>,
     pub(crate) resolvers: Option<Word>,
+    /// Which of several addresses it takes.
+    pub(crate) choice: AddressChoice,
 }
 
 impl Servers<'_> {
@@ -49,7 +51,9 @@ impl Servers<'_> {
             parameters.read(defaults.from(1), SERVER, "default-server", self.findings);
         }
         parameters.read(line.from(3), SERVER, "server", self.findings);
-        let address = self.address(place, &parameters, server.template.is_some())?;
+        let template = server.template.is_some() && !parameters.has("resolvers");
+        let address = self.address(place, &parameters, template)?;
+        let choice = self.address_choice(&parameters);
         let tls = self.tls(&parameters, &address, line.span());
         let endpoint = Endpoint {
             name: name.text.clone(),
@@ -65,7 +69,8 @@ impl Servers<'_> {
             send_proxy: self.send_proxy(&parameters),
             check: self.check(&parameters, tls.as_ref()),
             cookie: parameters.value("cookie").map(|word| word.text.clone()),
-            resolve: parameters.has("resolvers"),
+            resolve: None,
+            initially: self.initially(&parameters),
             id: self.number(&parameters, "id", 1..=u32::MAX.into()),
             address,
             tls,
@@ -77,7 +82,64 @@ impl Servers<'_> {
             reuse: self.number(&parameters, "max-reuse", 0..=u32::MAX.into()).map(u64::from),
             purge: self.time(&parameters, "pool-purge-delay"),
             resolvers: parameters.value("resolvers").cloned(),
+            choice,
         })
+    }
+
+    /// `resolve-prefer` and `resolve-opts`.
+    fn address_choice(&mut self, parameters: &Parameters) -> AddressChoice {
+        let mut choice = AddressChoice::default();
+        if let Some(word) = parameters.value("resolve-prefer") {
+            match word.as_str() {
+                "ipv4" => choice.ipv4_first = true,
+                "ipv6" => {}
+                _ => self.findings.bad_choice(word, "family", &["ipv4", "ipv6"]),
+            }
+        }
+        if let Some(word) = parameters.value("resolve-opts") {
+            for option in word.text.split(',') {
+                match option {
+                    "allow-dup-ip" => choice.share = true,
+                    "prevent-dup-ip" => choice.share = false,
+                    // Weights come with SRV records, which are not asked for.
+                    "ignore-weight" => {}
+                    _ => self.findings.bad_choice(
+                        word,
+                        "option",
+                        &["allow-dup-ip", "prevent-dup-ip", "ignore-weight"],
+                    ),
+                }
+            }
+        }
+        choice
+    }
+
+    /// `init-addr`: the first method that gives an address counts. `last` is what every server begins with that was looked up
+    /// before.
+    fn initially(&mut self, parameters: &Parameters) -> Initially {
+        let Some(word) = parameters.value("init-addr") else { return Initially::default() };
+        let mut first = Initially { look_up: false, otherwise: None, may_lack: false };
+        for method in word.text.split(',') {
+            match (method, method.parse()) {
+                ("last", _) => {}
+                ("libc", _) => first.look_up = true,
+                ("none", _) => {
+                    first.may_lack = true;
+                    break;
+                }
+                (_, Ok(address)) => {
+                    first.otherwise = Some(address);
+                    break;
+                }
+                (_, Err(_)) => {
+                    self.findings.bad_value(
+                        word,
+                        format!("`{method}` is neither `last`, `libc`, `none` nor an address"),
+                    );
+                }
+            }
+        }
+        first
     }
 
     fn number(

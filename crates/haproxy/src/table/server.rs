@@ -79,24 +79,9 @@ pub(crate) const SERVER: &[Parameter] = &[
     parameter("redir", 1, "Redirects clients to it.", NotYet("it decides what is answered")),
     parameter("init-addr", 1, "How its name is resolved at start.", Built),
     parameter("resolvers", 1, "Name servers that its name is asked of.", Built),
-    parameter(
-        "resolve-prefer",
-        1,
-        "Family of addresses preferred.",
-        Tuning("both families are used as the resolver gives them"),
-    ),
-    parameter(
-        "resolve-net",
-        1,
-        "Networks of addresses preferred.",
-        Tuning("addresses are used as the resolver gives them"),
-    ),
-    parameter(
-        "resolve-opts",
-        1,
-        "Options of resolving.",
-        Tuning("addresses are used as the resolver gives them"),
-    ),
+    parameter("resolve-prefer", 1, "Family of addresses preferred.", Built),
+    parameter("resolve-net", 1, "Networks of addresses preferred.", Tuning("all networks are alike")),
+    parameter("resolve-opts", 1, "Options of resolving.", Built),
     parameter(
         "source",
         1,

@@ -150,8 +150,11 @@ pub(crate) fn server_template(proxy: &mut Proxy, call: &Call<'_>, findings: &mut
         findings.bad_value(word, "the range is empty or over 10,000 servers");
         return;
     }
-    // Every address of a name becomes an endpoint, so one line stands for all of them.
-    let one = address::parse(call.text(2)).is_ok_and(|address| matches!(address.host, Host::Name(..)));
+    // Without name servers every address of a name becomes an endpoint, so one line stands for all of them.
+    let defaults = proxy.settings.default_server.iter().flat_map(|line| &line.words);
+    let running = defaults.chain(call.arguments.iter()).any(|word| word.as_str() == "resolvers");
+    let one =
+        !running && address::parse(call.text(2)).is_ok_and(|address| matches!(address.host, Host::Name(..)));
     for number in from..=if one { from } else { to } {
         let name = Word { text: format!("{}{number}", call.text(0)), span: call.arguments[0].span };
         let mut words = vec![call.line.keyword().clone(), name];

@@ -1,6 +1,7 @@
 //! Sections that are no proxies.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use weir_diag::Diagnostic;
 
@@ -8,7 +9,7 @@ use crate::draft::{Draft, ErrorAnswer, Resolvers, Userlist};
 use crate::findings::Findings;
 use crate::read::{Line, Section, Word};
 use crate::table::section_words;
-use crate::values::time;
+use crate::values::{size, time};
 
 fn name(section: &Section, findings: &mut Findings) -> Option<String> {
     let name = section.header.word(1).map(|word| word.text.clone());
@@ -103,16 +104,48 @@ pub(crate) fn resolvers(draft: &mut Draft, section: &Section, findings: &mut Fin
         if !known(line, "resolvers", findings) {
             continue;
         }
-        match (line.keyword().as_str(), line.text(1), line.words.len()) {
-            ("nameserver", _, 3..) => resolvers.servers.push(line.words[2].clone()),
+        match (line.keyword().as_str(), line.word(1), line.word(2)) {
+            ("nameserver", Some(_), Some(address)) => resolvers.servers.push(address.clone()),
             ("nameserver", ..) => findings.missing(line, "a name and an address"),
             ("parse-resolv-conf", ..) => resolvers.system = true,
-            ("hold", "valid", 3..) => resolvers.hold_valid = findings.value(&line.words[2], time::millis),
-            ("timeout", "resolve", 3..) => resolvers.timeout = findings.value(&line.words[2], time::millis),
-            _ => {}
+            ("resolve_retries", Some(number), _) => {
+                let retries = findings.value(number, |text| size::count(text, 1..=100));
+                resolvers.retries = retries.and_then(|n| u32::try_from(n).ok()).unwrap_or(resolvers.retries);
+            }
+            // Answers that are larger are asked for again by TCP, so the size decides nothing.
+            ("accepted_payload_size", Some(number), _) => {
+                findings.value(number, |text| size::count(text, 512..=65_535));
+            }
+            ("resolve_retries" | "accepted_payload_size", ..) => findings.missing(line, "a number"),
+            ("hold" | "timeout", Some(what), Some(value)) => {
+                let time = findings.value(value, time::millis);
+                match (resolvers.time(line.keyword().as_str(), what.as_str()), time) {
+                    (Some(place), Some(time)) => *place = time,
+                    (None, _) => findings.bad_value(what, format!("`{}` is no time of resolvers", what.text)),
+                    (Some(_), None) => {}
+                }
+            }
+            _ => findings.missing(line, "what it is for, and a time"),
         }
     }
     draft.resolvers.insert(name, resolvers);
+}
+
+impl Resolvers {
+    /// The time that `hold` or `timeout` sets.
+    fn time(&mut self, keyword: &str, what: &str) -> Option<&mut Duration> {
+        Some(match (keyword, what) {
+            ("timeout", "resolve") => &mut self.resolve,
+            ("timeout", "retry") => &mut self.retry,
+            ("hold", "valid") => &mut self.valid,
+            ("hold", "nx") => &mut self.holds.missing,
+            ("hold", "refused") => &mut self.holds.refused,
+            ("hold", "timeout") => &mut self.holds.timeout,
+            ("hold", "other") => &mut self.holds.other,
+            ("hold", "obsolete") => &mut self.holds.obsolete,
+            _ => return None,
+        })
+    }
 }
 
 /// `http-errors`.

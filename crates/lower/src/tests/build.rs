@@ -154,7 +154,8 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         send_proxy: None,
         check: None,
         cookie: None,
-        resolve: false,
+        resolve: None,
+        initially: weir_model::Initially::default(),
         id: None,
     }
 }

@@ -110,7 +110,17 @@ pub(crate) fn resolver(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
 pub(crate) fn parse_resolver(lo: &mut Lowering<'_>, d: &Directive) -> Option<Resolver> {
     let timeout = Duration::from_secs(30);
     let (servers, named_servers) = (Vec::new(), Vec::new());
-    let mut out = Resolver { servers, named_servers, valid: None, timeout, ipv4: true, ipv6: true };
+    let mut out = Resolver {
+        servers,
+        named_servers,
+        valid: None,
+        timeout,
+        attempts: 3,
+        again: timeout,
+        holds: None,
+        ipv4: true,
+        ipv6: true,
+    };
     if d.arg(0) == "off" && d.args.len() == 1 {
         return None;
     }

@@ -22,7 +22,7 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
     lo.apply(&words, &mut scope);
     lo.model.resolver = scope.built.resolver.as_deref().cloned();
     for word in words.iter().filter(|word| word.entry.name == "upstream") {
-        pool::lower(lo, word.directive);
+        pool::lower(lo, word.directive, scope.built.resolver.as_deref());
     }
     let mut servers = Vec::new();
     for word in words.iter().filter(|word| word.entry.name == "server") {

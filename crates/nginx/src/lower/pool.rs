@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
-use weir_model::{EndpointAddress, Pool};
+use weir_expr::settings::Spread;
+use weir_model::{EndpointAddress, Pool, Resolver, Resolving};
 
 use super::Lowering;
 use super::args::count;
@@ -21,8 +22,8 @@ pub(crate) struct PoolParts {
     pub resolver_timeout: Option<Duration>,
 }
 
-/// Lowers one block.
-pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
+/// Lowers one block. `resolver`: that of the block around it.
+pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive, resolver: Option<&Resolver>) {
     let name = d.arg(0);
     if lo.defined_pool(name).is_some() {
         let text = format!("the upstream `{name}` is defined twice");
@@ -51,8 +52,23 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
             lo.report(Diagnostic::warning("nginx::empty-upstream", text).at(d.span));
         }
     }
+    let running = pool.endpoints.iter().any(|endpoint| endpoint.resolve.is_some());
+    if running && pool.resolver.is_none() {
+        pool.resolver = resolver.cloned();
+    }
     if let (Some(timeout), Some(resolver)) = (parts.resolver_timeout, &mut pool.resolver) {
-        resolver.timeout = timeout;
+        (resolver.timeout, resolver.again) = (timeout, timeout);
+    }
+    if running && !pool.shared {
+        let text =
+            format!("names of `{name}` are resolved while running, so its endpoints need shared memory");
+        let found = Diagnostic::error("nginx::no-zone", text).at(d.span);
+        lo.report(found.help(format!("write `zone {name} 64k;` in the upstream")));
+    }
+    if running && pool.resolver.is_none() {
+        let text = format!("no resolver is defined to resolve names of `{name}` while running");
+        let found = Diagnostic::error("nginx::no-resolver", text).at(d.span);
+        lo.report(found.help("write `resolver ADDRESS;` in the upstream or around it"));
     }
     lo.model.pools.push(pool);
 }
@@ -138,7 +154,10 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
             return Some(());
         }
         None if word == "resolve" => {
-            new.resolve = true;
+            // An address needs nobody's help.
+            if matches!(new.address, EndpointAddress::Name { .. }) {
+                new.resolve = Some(Resolving { spread: Spread::Each, resolver: None });
+            }
             return Some(());
         }
         _ => {

@@ -350,7 +350,7 @@ impl Parts {
             limit_req: Arc::new(self.limit_req.items().iter().map(|l| self.req(l)).collect()),
             limit_conn: Arc::new(self.limit_conn.items().iter().map(|l| self.conn(l)).collect()),
             real_ip: (!self.real_ip_from.items().is_empty()).then(|| Arc::new(self.real_ip())),
-            resolver: self.resolver.clone().map(|r| Arc::new(Resolver { timeout, ..r })),
+            resolver: self.resolver.clone().map(|r| Arc::new(Resolver { timeout, again: timeout, ..r })),
             error_logs: (!logs.is_empty()).then(|| logs.clone()),
         }
     }

@@ -95,6 +95,12 @@ impl StreamScope {
         }
     }
 
+    /// The name servers, with the time of a look-up.
+    fn resolver(&self) -> Option<Resolver> {
+        let timeout = self.resolver_timeout;
+        self.resolver.clone().map(|resolver| Resolver { timeout, again: timeout, ..resolver })
+    }
+
     pub(crate) fn retry_mut(&mut self) -> &mut RetrySettings {
         Arc::make_mut(&mut self.retry)
     }
@@ -125,8 +131,9 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
             f(lo, &mut scope, word.directive);
         }
     }
+    let resolver = scope.resolver();
     for word in words.iter().filter(|word| word.entry.name == "upstream") {
-        pool::lower(lo, word.directive);
+        pool::lower(lo, word.directive, resolver.as_ref());
     }
     for word in words.iter().filter(|word| word.entry.name == "server") {
         server(lo, &scope, word.directive);
@@ -190,10 +197,7 @@ fn service(
         access: Arc::new(Access { rules: s.access_rules.items().to_vec(), ..Access::default() }),
         limit_conn: Arc::new(limits.collect()),
         real_ip,
-        resolver: s
-            .resolver
-            .clone()
-            .map(|resolver| Arc::new(Resolver { timeout: s.resolver_timeout, ..resolver })),
+        resolver: s.resolver().map(Arc::new),
         access_logs: s.access_logs.items().clone(),
         error_logs: (!s.error_logs.items().is_empty()).then(|| s.error_logs.items().clone()),
         error_lines: LogLevel::Debug,

@@ -70,7 +70,8 @@ pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endp
         send_proxy: None,
         check: None,
         cookie: None,
-        resolve: false,
+        resolve: None,
+        initially: weir_model::Initially::default(),
         id: None,
     }
 }

@@ -88,6 +88,9 @@ struct Run {
     /// System calls that an unprivileged data plane has no use for: refused and logged by the kernel, only logged, or neither.
     #[arg(long, value_enum, env = Sandbox::VARIABLE, default_value = "on")]
     sandbox: SandboxWord,
+    /// Keep what changes while running, such as resolved addresses of endpoints, in this file over restarts.
+    #[arg(long, value_name = "FILE", env = crate::launch::STATE)]
+    state: Option<std::path::PathBuf>,
     /// Worker threads, instead of what the file says.
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
@@ -184,6 +187,7 @@ fn launch(run: Run) -> Launch {
         IoWord::Uring => Io::Uring,
         IoWord::Epoll => Io::Epoll,
     };
+    launch.state = run.state.map(crate::launch::absolute);
     launch.sandbox = match run.sandbox {
         SandboxWord::On => Sandbox::On,
         SandboxWord::Log => Sandbox::Log,

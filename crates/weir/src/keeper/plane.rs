@@ -73,7 +73,7 @@ impl Worker {
             mouth: None,
             parent: rustix::process::getppid(),
             launch: None,
-            options: Options { io: crate::launch::Io::Auto, open_files: 0 },
+            options: Options { io: crate::launch::Io::Auto, open_files: 0, state: None },
             plane: None,
             sockets: HashMap::new(),
             current: Sockets::default(),
@@ -136,7 +136,7 @@ impl Worker {
                 become_identity(&identity).map_err(io::Error::other)?;
                 tie_to_parent();
                 let unconfined = confine(Part::Plane(launch.io), launch.sandbox).err();
-                self.options = Options { io: launch.io, open_files };
+                self.options = Options { io: launch.io, open_files, state: launch.state.clone() };
                 self.launch = Some(*launch);
                 self.mouth = fds.into_iter().next().map(Mouth::new);
                 self.say(FromPlane::Ready { unconfined: unconfined.map(|error| error.to_string()) })?;
@@ -196,7 +196,7 @@ impl Worker {
         let sockets = self.listing(&parcel.listeners)?;
         let plane = match &self.plane {
             Some(plane) => Arc::clone(plane),
-            None => Arc::from((self.start)(self.options)?),
+            None => Arc::from((self.start)(self.options.clone())?),
         };
         let logs = std::mem::take(&mut self.logs);
         let update = Update { generation, workers: parcel.workers, plan, sockets: sockets.clone(), logs };

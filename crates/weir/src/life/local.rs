@@ -43,7 +43,7 @@ impl Local {
         if let Some(plane) = &self.plane {
             return Ok(Arc::clone(plane));
         }
-        let plane: Arc<dyn DataPlane> = Arc::from((self.start)(self.options)?);
+        let plane: Arc<dyn DataPlane> = Arc::from((self.start)(self.options.clone())?);
         self.plane = Some(Arc::clone(&plane));
         Ok(plane)
     }

@@ -175,7 +175,7 @@ fn backend(
         std::env::set_current_dir(folder)
             .map_err(|error| format!("cannot enter {}: {error}", folder.display()))?;
     }
-    let options = Options { io: launch.io, open_files };
+    let options = Options { io: launch.io, open_files, state: launch.state.clone() };
     let local = Local::new(parts, options).map_err(|error| format!("cannot start: {error}"))?;
     Ok(Box::new(local))
 }
