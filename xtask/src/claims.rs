@@ -26,7 +26,6 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("no-sslv3", "Weir never speaks it"),
     ("no-tlsv10", "Weir never speaks it"),
     ("no-tlsv11", "Weir never speaks it"),
-    ("init-addr", "names are looked up when a configuration is loaded: `resolvers`"),
 ];
 
 /// Who reads a plan: the data plane, and the plan's own look-ups.

@@ -11,10 +11,10 @@
 //!     └──── any other ──> Remote.queue, Notify ──────────────┴─> tick: poll ── pending ──> back into its slot
 //! ```
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 
@@ -30,6 +30,8 @@ struct Handle {
     slot: u32,
     /// It is in a queue.
     queued: AtomicBool,
+    /// The tick in which it last woke itself.
+    yielded: AtomicU32,
     remote: Arc<Remote>,
 }
 
@@ -112,6 +114,8 @@ pub(crate) struct Executor {
     remote: Arc<Remote>,
     /// The queue while the thread is not in this runtime.
     resting: RefCell<VecDeque<Arc<Handle>>>,
+    /// Rounds so far, from 1.
+    ticks: Cell<u32>,
 }
 
 impl Executor {
@@ -121,6 +125,7 @@ impl Executor {
             slots: RefCell::new(Slots { all: Vec::new(), free: NONE }),
             remote: Arc::new(remote),
             resting: RefCell::default(),
+            ticks: Cell::new(0),
         }
     }
 
@@ -136,7 +141,14 @@ impl Executor {
         let handle = {
             let mut slots = self.slots.borrow_mut();
             let at = slots.free;
-            let make = |slot| Arc::new(Handle { slot, queued: false.into(), remote: self.remote.clone() });
+            let make = |slot| {
+                Arc::new(Handle {
+                    slot,
+                    queued: false.into(),
+                    yielded: 0.into(),
+                    remote: self.remote.clone(),
+                })
+            };
             if let Some(&Slot::Free(next)) = slots.all.get(at as usize) {
                 let handle = make(at);
                 slots.all[at as usize] = Slot::Taken { task: Some(task), handle: handle.clone() };
@@ -155,12 +167,18 @@ impl Executor {
     /// Runs the tasks that were woken, and once those that they woke; true if there are more.
     pub(crate) fn tick(&self) -> bool {
         self.take_remote();
-        // Not until there is none: a task that wakes itself to let others run means I/O as well.
+        let tick = self.ticks.get().wrapping_add(1).max(1);
+        self.ticks.set(tick);
+        // Not until there is none, and no task again that woke itself: to let others run means I/O as well.
         for _ in 0..2 {
             let queued = LOCAL.with_borrow(|local| local.queue.len());
             for _ in 0..queued.min(AT_ONCE) {
                 let Some(handle) = LOCAL.with_borrow_mut(|local| local.queue.pop_front()) else { break };
-                self.run(handle);
+                if handle.yielded.load(Ordering::Relaxed) == tick {
+                    LOCAL.with_borrow_mut(|local| local.queue.push_back(handle));
+                } else {
+                    self.run(handle, tick);
+                }
             }
         }
         LOCAL.with_borrow(|local| !local.queue.is_empty())
@@ -170,11 +188,14 @@ impl Executor {
         if self.remote.any.load(Ordering::Acquire) {
             self.remote.any.store(false, Ordering::Release);
             let woken = std::mem::take(&mut *self.remote.lock());
-            LOCAL.with_borrow_mut(|local| local.queue.extend(woken));
+            // First: what another thread asked for before a peer sent something is done before that is looked at.
+            LOCAL.with_borrow_mut(|local| {
+                woken.into_iter().rev().for_each(|handle| local.queue.push_front(handle));
+            });
         }
     }
 
-    fn run(&self, handle: Arc<Handle>) {
+    fn run(&self, handle: Arc<Handle>, tick: u32) {
         let at = handle.slot as usize;
         let task = match self.slots.borrow_mut().all.get_mut(at) {
             Some(Slot::Taken { task, handle: own }) if Arc::ptr_eq(own, &handle) => task.take(),
@@ -186,8 +207,12 @@ impl Executor {
         handle.queued.store(false, Ordering::Release);
         let waker = Waker::from(handle);
         if task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
-            if let Some(Slot::Taken { task: place, .. }) = self.slots.borrow_mut().all.get_mut(at) {
+            if let Some(Slot::Taken { task: place, handle }) = self.slots.borrow_mut().all.get_mut(at) {
                 *place = Some(task);
+                // Nobody else ran meanwhile on this thread: it woke itself.
+                if handle.queued.load(Ordering::Relaxed) {
+                    handle.yielded.store(tick, Ordering::Relaxed);
+                }
             }
             return;
         }
@@ -278,7 +303,7 @@ mod tests {
                 counts.set(counts.get() + 1);
                 if counts.get() < 3 {
                     cx.waker().wake_by_ref();
-                    cx.waker().clone().wake();
+                    cx.waker().wake_by_ref();
                 }
                 Poll::<()>::Pending
             }));

@@ -81,6 +81,7 @@ const OWN: &[(&str, &str)] = &[
     ("lab/src/wrk.rs", "what a script of ours prints"),
     ("weir/src/cli/haproxy.rs", "the command line"),
     ("weir/src/cli/nginx.rs", "the command line"),
+    ("weir/src/state.rs", "what this program wrote"),
 ];
 
 /// Crates whose files are searched.

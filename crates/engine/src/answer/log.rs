@@ -164,7 +164,7 @@ fn escape_value(escape: LogEscape, var: &Var, out: &mut Vec<u8>, start: usize) {
     let needs = match escape {
         LogEscape::None => false,
         LogEscape::Default => {
-            any(value, |byte| (byte < 0x20) | (byte >= 0x7f) | (byte == b'"') | (byte == b'\\'))
+            any(value, |byte| !(0x20..0x7f).contains(&byte) | (byte == b'"') | (byte == b'\\'))
         }
         LogEscape::Json => any(value, |byte| (byte < 0x20) | (byte == b'"') | (byte == b'\\')),
         LogEscape::Hash => any(value, hashed(var)),
