@@ -298,7 +298,7 @@ both_drivers! {
              http-request deny deny_status 503 unless {{ ssl_c_verify 0 }}\n \
              http-request return status 200 hdr X-Was \"{shown}\"\n"
         );
-        let start = |proxy: Proxy| proxy.file("a.pem", &site.bundle_pem()).file("ca.pem", member.root_pem());
+        let start = |proxy: Proxy| proxy.file("a.pem", site.bundle_pem()).file("ca.pem", member.root_pem());
         let [ours, theirs] = [start(file(&text)).io(io).start(), start(file(&text)).by_rival().start()];
         let plain = TlsOptions::trusting(&site).name("a.test");
         let options = [plain.clone(), plain.clone().identity(&member), plain.only_tls12().identity(&member)];

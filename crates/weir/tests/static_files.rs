@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::Command;
 use weir_testkit::response::Framing;
-use weir_testkit::{Client, Io, Proxy, Request, Running, both_drivers, programs};
+use weir_testkit::{Client, Io, Proxy, Request, Running, both_drivers};
 
 const CONF: &str = "worker_processes 1; events {} http { access_log off;
     types { text/html html; text/css css; } default_type application/octet-stream;
@@ -38,40 +35,7 @@ fn start(io: Io) -> Running {
         .start()
 }
 
-/// The segments with data in which a response of this length (file and head) comes.
-fn segments(port: u16, target: &str, file: usize) -> u32 {
-    let mut conn = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    write!(conn, "GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    let (mut seen, mut piece) = (Vec::new(), [0; 64 << 10]);
-    let whole = |seen: &[u8]| {
-        seen.windows(4).position(|four| four == b"\r\n\r\n").is_some_and(|at| seen.len() == at + 4 + file)
-    };
-    while !whole(&seen[..]) {
-        let read = conn.read(&mut piece).unwrap();
-        assert!(read > 0, "{} bytes of {file}", seen.len());
-        seen.extend_from_slice(&piece[..read]);
-    }
-    let own = conn.local_addr().unwrap().port();
-    let mut command = Command::new("ss");
-    command.args(["-tinH", &format!("sport = :{own} and dport = :{port}")]);
-    let (_, told) = programs::run(command);
-    let count = told.split_once("data_segs_in:").and_then(|(_, rest)| rest.split_whitespace().next());
-    count.unwrap_or_else(|| panic!("{told}")).parse().unwrap()
-}
-
 both_drivers! {
-    fn heads_wait_for_their_files_where_packets_are_to_be_full(io: Io) {
-        // Long enough for sendfile on every machine.
-        const LENGTH: usize = 200_000;
-        let proxy = Proxy::nginx("worker_processes 1; events {} http { access_log off; sendfile on; server { listen 127.0.0.1:{port};
-            location /on/ { tcp_nopush on; alias {dir}/html/; } location /off/ { tcp_nopush off; alias {dir}/html/; } } }")
-            .io(io).file("html/f", vec![b'x'; LENGTH]).start();
-        // How much of a window a busy system cuts off differs from one connection to the next; a segment for each head adds up.
-        let sum = |target| (0..12).map(|_| segments(proxy.port().number(), target, LENGTH)).sum::<u32>();
-        let (on, off) = (sum("/on/f"), sum("/off/f"));
-        assert!(on < off, "{on} segments with tcp_nopush, {off} without");
-    }
-
     fn types_lengths_and_index(io: Io) {
         let proxy = start(io);
         let mut client = Client::connect(&proxy);
