@@ -137,7 +137,7 @@ fn digits(text: &[u8]) -> Option<u32> {
 }
 
 fn month(name: &[u8; 3]) -> Option<u32> {
-    MONTHS.iter().position(|month| *month == name).map(|n| n as u32 + 1)
+    MONTHS.iter().zip(1..).find(|(month, _)| **month == name).map(|(_, number)| number)
 }
 
 fn is_leap(year: u32) -> bool {
@@ -163,6 +163,7 @@ fn days_before(year: u32, month: u32, day: u32) -> u64 {
 
 /// Year, month and day of a day since the epoch: the reverse of [`days_before`].
 fn civil(days: u64) -> (u32, u32, u32) {
+    #[expect(clippy::cast_possible_truncation, reason = "an `HttpDate` ends with the year 9999")]
     let days = days as u32 + 719_468;
     let era = days / 146_097;
     let of_era = days % 146_097;

@@ -30,6 +30,10 @@ const UNCHECKED: u8 = 4;
 
 impl Field {
     /// `name` and `value` are ranges of the buffer; the value carries no space around it. The parsers bound both.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`HeadRules` bounds names to 64 KB and heads to `MAX_HEAD`"
+    )]
     pub(crate) fn new(name: std::ops::Range<usize>, value: std::ops::Range<usize>, id: HeaderId) -> Self {
         Self {
             name_start: name.start as u32,
@@ -59,6 +63,7 @@ impl Field {
     }
 
     /// Gives it another value, which nobody has checked.
+    #[expect(clippy::cast_possible_truncation, reason = "heads and what is added to them are far below 4 GB")]
     pub fn set_value(&mut self, value: std::ops::Range<usize>) {
         self.value_start = value.start as u32;
         self.value_len = value.len() as u32;

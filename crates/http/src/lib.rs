@@ -5,6 +5,8 @@
 //! Driven by: `wire` (connections in both roles), `engine` (semantics), `plan` and `lower` (header names, templates).
 //! Why: a message that two programs can read in two ways is refused here, so that nobody behind can be fooled by it.
 #![forbid(unsafe_code)]
+// A length that is cut off is a length that a peer chose: each cast that could do so says why it does not.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod auth;
 pub mod body;

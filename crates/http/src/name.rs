@@ -269,6 +269,7 @@ impl HeaderId {
     pub const fn bit(self) -> u128 {
         // In halves: a shift of 128 bits by a variable is a dozen instructions, and this is asked for every field.
         let number = self as u32;
+        #[expect(clippy::cast_possible_truncation, reason = "`KNOWN` is below 128: see `SLOTS`")]
         let half = ((number < KNOWN as u32) as u64) << (number & 63);
         if number < 64 { half as u128 } else { (half as u128) << 64 }
     }
@@ -374,7 +375,10 @@ static SLOTS: [u8; 1 << SLOT_BITS] = {
         assert!(TABLE[i].0 as usize == i, "the table is in the order of the ids");
         let at = Ends::of(TABLE[i].1.as_bytes()).slot();
         assert!(slots[at] == u8::MAX, "two names share a slot: look for another MULTIPLIER");
-        slots[at] = i as u8;
+        #[expect(clippy::cast_possible_truncation, reason = "`KNOWN` is below 128")]
+        {
+            slots[at] = i as u8;
+        }
         i += 1;
     }
     slots

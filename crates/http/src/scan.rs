@@ -14,6 +14,7 @@ const CLASS: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "it ends at 256")]
         let b = byte as u8;
         if b.is_ascii_alphanumeric() || b == b'-' {
             table[byte] |= PLAIN_NAME;
@@ -145,8 +146,8 @@ pub(crate) fn find(buf: &[u8], at: usize, test: impl Fn(u8) -> bool) -> usize {
     let Some(block) = buf.last_chunk() else {
         return buf[pos..].iter().position(|&byte| test(byte)).map_or(buf.len(), |n| pos + n);
     };
-    let before = (pos + BLOCK - buf.len()) as u32;
-    let marks = marked(block, test).checked_shr(before * 8).unwrap_or(0);
+    let before = u32::try_from(pos + BLOCK - buf.len()).unwrap_or(u32::MAX);
+    let marks = marked(block, test).checked_shr(before.saturating_mul(8)).unwrap_or(0);
     first(marks).map_or(buf.len(), |place| pos + place)
 }
 
@@ -169,6 +170,7 @@ fn marked(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u128 {
 #[inline]
 fn first(marks: u128) -> Option<usize> {
     // In halves: half of all lines are decided by the lower one.
+    #[expect(clippy::cast_possible_truncation, reason = "the halves")]
     let (low, high) = (marks as u64, (marks >> 64) as u64);
     match (low, high) {
         (0, 0) => None,

@@ -49,7 +49,7 @@ pub(crate) fn push_bcrypt(out: &mut String, bytes: &[u8]) {
 /// Appends a block of 64 bits, highest bits first, as eleven digits.
 pub(crate) fn push_block(out: &mut String, block: u64) {
     let wide = u128::from(block) << 2;
-    out.extend((0..11).rev().map(|at| digit(CRYPT, (wide >> (6 * at)) as u32)));
+    out.extend((0..11).rev().map(|at| digit(CRYPT, ((wide >> (6 * at)) & 63) as u32)));
 }
 
 /// The value of digits, lowest first; `None` if one is no digit.

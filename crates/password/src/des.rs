@@ -32,6 +32,12 @@ fn key(password: &[u8]) -> u64 {
     bytes.fold(0, |key, byte| key << 8 | u64::from(byte << 1))
 }
 
+/// The upper and the lower half of a word of twice so many bits, 32 at most.
+#[expect(clippy::cast_possible_truncation, reason = "a half has 32 bits at most")]
+fn halves(word: u64, bits: u32) -> (u32, u32) {
+    ((word >> bits) as u32, (word & ((1 << bits) - 1)) as u32)
+}
+
 /// DES with the keys of its sixteen rounds, as two halves of 24 bits.
 struct Des {
     rounds: [(u32, u32); 16],
@@ -39,13 +45,11 @@ struct Des {
 
 impl Des {
     fn new(key: u64) -> Self {
-        let chosen = permuted(key, 64, &PC1);
-        let (mut left, mut right) = ((chosen >> 28) as u32, (chosen & 0xfff_ffff) as u32);
+        let (mut left, mut right) = halves(permuted(key, 64, &PC1), 28);
         let turn = |half: u32, by: u32| (half << by | half >> (28 - by)) & 0xfff_ffff;
         let rounds = SHIFTS.map(|by| {
             (left, right) = (turn(left, by), turn(right, by));
-            let round = permuted(u64::from(left) << 28 | u64::from(right), 56, &PC2);
-            ((round >> 24) as u32, (round & 0xff_ffff) as u32)
+            halves(permuted(u64::from(left) << 28 | u64::from(right), 56, &PC2), 24)
         });
         Self { rounds }
     }
@@ -55,7 +59,7 @@ impl Des {
         // The first digit's lowest bit swaps the expansion's first bit, which is its half's highest.
         let salt = salt.reverse_bits() >> 8;
         let block = permuted(block, 64, &IP);
-        let (mut left, mut right) = ((block >> 32) as u32, block as u32);
+        let (mut left, mut right) = halves(block, 32);
         for _ in 0..passes {
             for key in self.rounds {
                 (left, right) = (right, left ^ round(right, key, salt));
@@ -101,7 +105,9 @@ const fn boxes() -> [[u32; 64]; 8] {
             let row = (input >> 4 & 2) | (input & 1);
             let column = input >> 1 & 15;
             let nibble = S[number][row * 16 + column] as u64;
-            out[number][input] = permuted(nibble << (28 - 4 * number), 32, &P) as u32;
+            #[expect(clippy::cast_possible_truncation, reason = "a permutation of 32 bits")]
+            let turned = permuted(nibble << (28 - 4 * number), 32, &P) as u32;
+            out[number][input] = turned;
             input += 1;
         }
         number += 1;

@@ -12,6 +12,8 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// A length that is cut off is a length that a peer chose: each cast that could do so says why it does not.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod alphabet;
 mod bcrypt;

@@ -37,6 +37,7 @@ const fn crc_table() -> [u32; 256] {
     let mut table = [0u32; 256];
     let mut byte = 0;
     while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "it ends at 256")]
         let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {

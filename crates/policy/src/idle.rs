@@ -253,7 +253,10 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
             }
             None => {
                 self.lists.push(list);
-                (self.lists.len() - 1) as u32
+                #[expect(clippy::cast_possible_truncation, reason = "no more lists than slots")]
+                {
+                    (self.lists.len() - 1) as u32
+                }
             }
         };
         self.places.insert(key, at);
@@ -298,8 +301,13 @@ impl<K: Clone + Eq + Hash, T> IdlePool<K, T> {
             }
             None => {
                 self.slots.push(entry);
-                // Bounded by `most`, and by descriptors long before 2³².
-                (self.slots.len() - 1) as u32
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "bounded by `most`, and by descriptors long before 2³²"
+                )]
+                {
+                    (self.slots.len() - 1) as u32
+                }
             }
         };
         match self.newest {

@@ -5,6 +5,8 @@
 //! Driven by: `engine` on the workers, `admin` and health checks on side threads. Types appear in `plan`.
 //! Why: the rules that users rely on are the ones most worth testing, and a function of its arguments is testable.
 #![forbid(unsafe_code)]
+// A length that is cut off is a length that a peer chose: each cast that could do so says why it does not.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod hash;
 pub mod health;

@@ -111,9 +111,10 @@ impl Decoder {
                     return Ok(FastCgiEvent::End { consumed: at, app_status: self.app_status() });
                 }
                 State::Padding | State::LastPadding => {
-                    let skipped = usize::from(self.padding).min(buf.len() - at);
-                    self.padding -= skipped as u8;
-                    at += skipped;
+                    let skipped =
+                        u8::try_from(buf.len() - at).map_or(self.padding, |left| left.min(self.padding));
+                    self.padding -= skipped;
+                    at += usize::from(skipped);
                     if self.padding > 0 {
                         return Ok(FastCgiEvent::NeedMore(at));
                     }
@@ -149,9 +150,9 @@ impl Decoder {
     }
 
     fn take_content(&mut self, at: usize, end: usize) -> FastCgiEvent {
-        let taken = usize::from(self.content).min(end - at);
-        self.content -= taken as u16;
-        let range = at..at + taken;
+        let taken = u16::try_from(end - at).map_or(self.content, |there| there.min(self.content));
+        self.content -= taken;
+        let range = at..at + usize::from(taken);
         if self.state == State::Stdout { FastCgiEvent::Stdout(range) } else { FastCgiEvent::Stderr(range) }
     }
 

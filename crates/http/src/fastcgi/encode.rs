@@ -28,8 +28,8 @@ pub fn param(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 fn length(out: &mut Vec<u8>, len: usize) {
     match u8::try_from(len) {
         Ok(short @ 0..128) => out.push(short),
-        // Heads are bounded far below two gigabytes.
-        _ => out.extend_from_slice(&(len as u32 | 1 << 31).to_be_bytes()),
+        // Heads are bounded far below two gigabytes; a longer length would be no length.
+        _ => out.extend_from_slice(&(u32::try_from(len).unwrap_or(u32::MAX) | 1 << 31).to_be_bytes()),
     }
 }
 
@@ -58,6 +58,10 @@ fn stream(out: &mut Vec<u8>, kind: u8, content: &[u8]) {
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "contents come in pieces of `MAX_CONTENT`, and padding ends at eight"
+)]
 fn record_head(out: &mut Vec<u8>, kind: u8, content: usize, padding: usize) {
     let [id_high, id_low] = REQUEST.to_be_bytes();
     let [high, low] = (content as u16).to_be_bytes();

@@ -12,7 +12,9 @@ use super::{MAX_HEADER, Proxied, ProxyError, ProxyHeader, crc32c};
 pub(super) const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 const FIXED: usize = 16;
-const UNIX_PATH: usize = 108;
+const UNIX_PATH: usize = UNIX_LENGTH as usize;
+/// As the header counts it.
+const UNIX_LENGTH: u8 = 108;
 
 /// The TLV that carries a CRC32c of the whole header.
 const TYPE_CRC32C: u8 = 0x03;
@@ -128,7 +130,7 @@ pub(super) fn write(proxied: &Proxied, out: &mut Vec<u8>) {
         Proxied::Local => out.extend_from_slice(&[0x20, 0, 0, 0]),
         Proxied::Inet { source, destination, datagram } => write_inet(*source, *destination, *datagram, out),
         Proxied::Unix { source, destination } => {
-            out.extend_from_slice(&[0x21, 0x31, 0, 2 * UNIX_PATH as u8]);
+            out.extend_from_slice(&[0x21, 0x31, 0, 2 * UNIX_LENGTH]);
             for path in [source, destination] {
                 let len = path.len().min(UNIX_PATH);
                 out.extend_from_slice(&path[..len]);

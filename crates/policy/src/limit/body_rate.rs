@@ -66,7 +66,8 @@ impl BodyRate {
     pub fn receive(&mut self, now: Millis, bytes: usize) {
         self.advance(now);
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let slice = &mut self.slices[(self.slice % SLICES as u64) as usize];
+        let place = self.place();
+        let slice = &mut self.slices[place];
         *slice = slice.saturating_add(bytes);
     }
 
@@ -101,13 +102,19 @@ impl BodyRate {
         waited.saturating_sub(millis(self.config.grace)) / self.slice_len()
     }
 
+    /// Where the slice at hand is kept.
+    fn place(&self) -> usize {
+        usize::try_from(self.slice % SLICES as u64).unwrap_or_default()
+    }
+
     /// Moves to the slice of `now`, judging the window at the end of each one left behind.
     fn advance(&mut self, now: Millis) {
         let target = self.slice_at(now);
         for _ in 0..SLICES.min(usize::try_from(target - self.slice.min(target)).unwrap_or(SLICES)) {
             self.slow |= self.slice + 1 >= SLICES as u64 && self.poor();
             self.slice += 1;
-            self.slices[(self.slice % SLICES as u64) as usize] = 0;
+            let place = self.place();
+            self.slices[place] = 0;
         }
         // Slices beyond a whole window of silence were empty: the verdict has fallen.
         self.slow |= self.slice < target && self.config.bytes_per_second > 0;

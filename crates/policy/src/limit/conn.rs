@@ -64,7 +64,9 @@ impl ConnZone {
             }
         };
         drop(table);
-        Some(ConnGuard { place: Some((Arc::clone(self), shard as u32, slot)) })
+        #[expect(clippy::cast_possible_truncation, reason = "there are some dozens of shards")]
+        let shard = shard as u32;
+        Some(ConnGuard { place: Some((Arc::clone(self), shard, slot)) })
     }
 
     /// Places taken for `key`.

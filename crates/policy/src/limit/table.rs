@@ -86,8 +86,13 @@ impl<V> LruTable<V> {
             }
             None => {
                 self.slots.push(entry);
-                // A table of 2³² entries would need 300 GB; the budget ends long before.
-                (self.slots.len() - 1) as u32
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "2³² entries need 300 GB; the budget ends long before"
+                )]
+                {
+                    (self.slots.len() - 1) as u32
+                }
             }
         };
         let slots = &self.slots;

@@ -97,9 +97,13 @@ impl SlotQueue {
         line.peak = line.peak.max(line.waiters.len());
         self.waiting.fetch_add(1, SeqCst);
         match &wanted {
-            Some(endpoint) => endpoint.pending().fetch_add(1, Relaxed),
-            None => self.for_any.fetch_add(1, Relaxed) as u32,
-        };
+            Some(endpoint) => {
+                endpoint.pending().fetch_add(1, Relaxed);
+            }
+            None => {
+                self.for_any.fetch_add(1, Relaxed);
+            }
+        }
         drop(line);
         // With the fence in `slot_freed`: either its lease sees us waiting, or we see its slot free.
         fence(SeqCst);
