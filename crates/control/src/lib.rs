@@ -12,6 +12,6 @@ pub mod changes;
 pub mod ids;
 pub mod snapshot;
 
-pub use changes::Changes;
+pub use changes::{AdminState, Change, Changes};
 pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
 pub use snapshot::Snapshot;

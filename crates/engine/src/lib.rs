@@ -33,8 +33,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use weir_control::snapshot::Snapshot;
-use weir_control::{ListenerId, PoolId};
-use weir_plan::{EndpointSet, Plan};
+use weir_control::{Change, ListenerId};
+use weir_plan::Plan;
 pub use weir_rt::IoChoice;
 
 use entry::run::Handle;
@@ -42,7 +42,7 @@ use upstream::{health, names};
 use worker::command::{Command, Crew, SocketKey};
 use worker::prepared::Prepared;
 use worker::shared::Shared;
-use worker::{count, memory, shared, snapshot};
+use worker::{count, layer, memory, shared, snapshot};
 
 pub use eval::vars::NGINX_LANGUAGE;
 pub use logging::{LogFile, LogFiles};
@@ -86,6 +86,7 @@ impl Engine {
         shared.set_limits(&plan);
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
+        layer::review(&shared, &prepared.plan);
         let crew = Arc::new(Crew::default());
         names::follow(&shared, &crew, &prepared)?;
         health::follow(&shared, &crew, &prepared)?;
@@ -113,6 +114,7 @@ impl Engine {
         self.shared.note_plan(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
         self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
+        layer::review(&self.shared, &self.prepared.plan);
         names::follow(&self.shared, &self.crew, &self.prepared)?;
         health::follow(&self.shared, &self.crew, &self.prepared)?;
         self.resize(workers.max(1))?;
@@ -180,13 +182,13 @@ impl Engine {
         }
     }
 
-    /// Replaces the endpoints of a pool under live traffic, until the next plan: what stays under the same keys keeps its
-    /// counts, health and connections; requests that have begun at an endpoint that leaves end there. False: the plan has
-    /// no such pool.
-    pub fn replace_endpoints(&self, pool: PoolId, set: Arc<EndpointSet>) -> bool {
-        let Some(&ix) = self.prepared.plan.pools_by_id.get(&pool) else { return false };
-        self.crew.replace_endpoints(&self.shared, &self.prepared, ix, set);
-        true
+    /// Changes what runs under live traffic, until it is taken back: reloads and, where changes are kept, restarts leave it as
+    /// it is. No connection is cut; requests that have begun at an endpoint that leaves end there.
+    ///
+    /// # Errors
+    /// One line that says why it cannot be; nothing has changed then.
+    pub fn change(&self, change: Change) -> Result<(), String> {
+        layer::make(&self.shared, &self.crew, &self.prepared, change)
     }
 
     /// Figures of the whole process.

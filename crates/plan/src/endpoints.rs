@@ -1,6 +1,7 @@
 //! The endpoints of a pool: those that a configuration writes, and those that there are.
 //!
-//! Owns: [`EndpointSet`], and the making of one out of another once the addresses of its names are known.
+//! Owns: [`EndpointSet`], and the making of one out of another: once the addresses of its names are known, or out of
+//! endpoints that were given while running.
 //! Never: looks a name up, keeps state: that is under the endpoints' keys.
 //! Driven by: `lower` for the written set; the engine, which replaces the set of one pool under live traffic.
 //! Why: endpoints change by themselves, more often than configurations. A set stands beside the plan and is replaced
@@ -11,6 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use serde::Serialize;
+use weir_control::changes::NewEndpoint;
 use weir_control::{EndpointKey, PoolId};
 use weir_expr::settings::{ProxyProtocol, Spread};
 use weir_policy::pool::{EndpointConfig, PoolConfig};
@@ -104,6 +106,77 @@ impl EndpointSet {
     /// Whether any name of it is looked up while running.
     pub fn resolves(&self) -> bool {
         self.endpoints.iter().any(|endpoint| endpoint.resolve.is_some())
+    }
+
+    /// These endpoints, given while running, in place of those of this set, which was written. One that is written under the
+    /// same name keeps its settings where no others are given; a new one has those of the first endpoint, but for its share.
+    ///
+    /// # Errors
+    /// An address that is none; a name that is none, or used twice.
+    pub fn replaced_by(&self, pool: PoolId, given: &[NewEndpoint]) -> Result<EndpointSet, String> {
+        let mut taken: HashSet<EndpointKey> = HashSet::new();
+        let (mut configs, mut endpoints) = (Vec::new(), Vec::new());
+        let mut next_id = self.config.endpoints().iter().map(|config| config.id).max().unwrap_or(0);
+        for one in given {
+            let key = EndpointKey::of(pool, &one.name);
+            if one.name.is_empty() || !taken.insert(key) {
+                return Err(format!("`{}` is no name of an endpoint, or that of two", one.name));
+            }
+            let address = one.address.parse().map_err(|error| format!("{}: {error}", one.name))?;
+            let same = self.endpoints.iter().position(|written| *written.name == *one.name);
+            let like = same.or((!self.endpoints.is_empty()).then_some(0));
+            let mut config = like.map_or_else(
+                || EndpointConfig::new(key, &one.name),
+                |at| self.config.endpoints()[at].clone(),
+            );
+            if same.is_none() {
+                next_id += 1;
+                config = EndpointConfig {
+                    name: one.name.as_str().into(),
+                    id: next_id,
+                    weight: 1,
+                    backup: false,
+                    ..config
+                };
+            }
+            // It is given to be used; drains are another change.
+            config = EndpointConfig { key, down: false, ..config };
+            config.weight = one.weight.unwrap_or(config.weight);
+            config.backup = one.backup.unwrap_or(config.backup);
+            endpoints.push(self.like(like, same.is_some(), key, &one.name, address));
+            configs.push(config);
+        }
+        let config = PoolConfig::new(self.config.balance(), self.config.options(), configs);
+        Ok(EndpointSet { config: Arc::new(config), endpoints })
+    }
+
+    /// An endpoint at an address, with the settings of the one at `like`.
+    fn like(
+        &self,
+        like: Option<usize>,
+        same: bool,
+        key: EndpointKey,
+        name: &str,
+        address: Address,
+    ) -> Endpoint {
+        let like = like.map(|at| &self.endpoints[at]);
+        // Clients stay at one endpoint, so each has a cookie of its own, if any has one.
+        let cookie = like.and_then(|like| like.cookie.as_ref()).map(|cookie| match same {
+            true => cookie.clone(),
+            false => format!("{:016x}", key.0).into(),
+        });
+        Endpoint {
+            key,
+            name: name.into(),
+            address: Some(address),
+            host: None,
+            resolve: None,
+            max_queue: like.and_then(|like| like.max_queue),
+            tls: like.and_then(|like| like.tls.clone()),
+            send_proxy: like.and_then(|like| like.send_proxy),
+            check: like.and_then(|like| like.check.clone()),
+            cookie,
+        }
     }
 
     /// This set, as it was written, with its names at the addresses that they have now. `found` says `None` of a name that
@@ -301,5 +374,43 @@ mod tests {
         let written = self::written(&[("s1", six)]);
         let set = written.at(POOL, &written, |_| Some(ips(&["192.0.2.8", "2001:db8::1"])));
         assert_eq!(shown(&set)[0].1, "[2001:db8::1]:80");
+    }
+
+    #[test]
+    fn endpoints_that_are_given_take_the_settings_of_those_that_are_written() {
+        let written = written(&[("s1", None), ("s2", None)]);
+        let given = |name: &str, address: &str, weight| NewEndpoint {
+            name: name.into(),
+            address: address.into(),
+            weight,
+            backup: None,
+        };
+        let set = written
+            .replaced_by(
+                POOL,
+                &[
+                    given("s2", "192.0.2.9:80", None),
+                    given("s3", "unix:/run/s3", None),
+                    given("s4", "[2001:db8::1]:8080", Some(7)),
+                ],
+            )
+            .unwrap();
+        assert_eq!(
+            shown(&set),
+            [
+                ("s2".into(), "192.0.2.9:80".into(), 2, false),
+                ("s3".into(), "unix:/run/s3".into(), 1, false),
+                ("s4".into(), "[2001:db8::1]:8080".into(), 7, false),
+            ]
+        );
+        assert_eq!(set.endpoints[0].key, written.endpoints[1].key, "its state goes on");
+        for wrong in
+            [given("", "192.0.2.9:80", None), given("s9", "192.0.2.9", None), given("s9", "unix:", None)]
+        {
+            assert!(written.replaced_by(POOL, &[wrong]).is_err());
+        }
+        let twice = given("s9", "192.0.2.9:80", None);
+        assert!(written.replaced_by(POOL, &[twice.clone(), twice]).is_err());
+        assert!(written.replaced_by(POOL, &[]).unwrap().endpoints.is_empty());
     }
 }

@@ -76,6 +76,13 @@ pub struct Certificate {
     pub passwords: Option<PrivateKey>,
 }
 
+impl Certificate {
+    /// What it is called by whoever replaces it while running: where its chain was read.
+    pub fn name(&self) -> &str {
+        self.chain.path.to_str().unwrap_or_default()
+    }
+}
+
 /// What is wrong with TLS settings, found by building what would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFault {

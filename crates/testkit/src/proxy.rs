@@ -489,8 +489,9 @@ impl Running {
     pub fn reload_same(&mut self) {
         self.notify.forget();
         self.process.signal(if self.nginx_signals { Signal::HUP } else { Signal::USR2 });
-        let told = self.notify.told("READY=1", crate::deadline::patience());
-        assert!(told, "the reload did not end (no READY=1):\n{}", self.logs());
+        // Where its ports listen before it says so at the start, an earlier READY=1 may still be on its way.
+        let told = ["RELOADING=1", "READY=1"].map(|word| self.notify.told(word, crate::deadline::patience()));
+        assert!(told == [true; 2], "the reload did not end (no READY=1):\n{}", self.logs());
     }
 
     /// What it tells its service manager.

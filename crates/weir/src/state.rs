@@ -5,20 +5,32 @@
 //! Driven by: `carrier`, in the process that carries the traffic, with its rights.
 //! Why: names of endpoints that cannot be looked up at the start would leave a gap that the process before did not have.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use weir_control::Changes;
-use weir_control::changes::Record;
+use weir_control::changes::{FORMAT, Record};
+
+/// The largest file that is read. What may be changed has a bound, and less than a quarter of this when written.
+const MOST: u64 = 64 << 20;
 
 /// What an earlier process wrote, kept up to date from now on.
 pub(crate) fn keep(path: &Path) -> Arc<Changes> {
     let record = read(path).unwrap_or_else(|error| {
-        errln!("weir: {}: {error}; what was changed before is not known", path.display());
+        let aside = with_suffix(path, ".broken");
+        let kept = match std::fs::rename(path, &aside) {
+            Ok(()) => format!("it is now {}", aside.display()),
+            Err(error) => format!("it stays until it is written anew: {error}"),
+        };
+        errln!(
+            "weir: {}: {error}; what was changed before the start is not known, and the configuration decides; {kept}",
+            path.display()
+        );
         Record::default()
     });
     let changes = Arc::new(Changes::new(record));
@@ -31,11 +43,36 @@ pub(crate) fn keep(path: &Path) -> Arc<Changes> {
 }
 
 fn read(path: &Path) -> io::Result<Record> {
-    match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::default()),
-        Err(error) => Err(error),
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    if file.take(MOST + 1).read_to_end(&mut bytes)? as u64 > MOST {
+        return Err(io::Error::other(format!("it has more than {MOST} bytes")));
     }
+    let written: Written = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+    if written.format > FORMAT {
+        return Err(io::Error::other(format!(
+            "its format is {}, and this program knows formats up to {FORMAT}",
+            written.format
+        )));
+    }
+    serde_json::from_slice(&bytes).map_err(io::Error::other)
+}
+
+/// What all formats have. Files from before there were several have none.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(default)]
+    format: u32,
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// Writes each change, until the process ends.
@@ -54,9 +91,7 @@ fn follow(changes: &Changes, path: &Path) {
 
 /// Writes a file beside it and renames that, so that no reader meets half of it.
 fn write(path: &Path, record: &Record) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
+    let new = with_suffix(path, ".new");
     // Whatever has this name is not ours to follow.
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -86,7 +121,24 @@ mod tests {
         write(&path, &record).unwrap();
         assert_eq!(read(&path).unwrap(), record);
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "theirs");
-        std::fs::write(&path, "{").unwrap();
-        assert!(read(&path).is_err());
+        // One from before there were formats.
+        std::fs::write(&path, "{\"names\": {\"app.test\": [\"192.0.2.1\"]}}").unwrap();
+        assert_eq!(read(&path).unwrap(), record);
+        for (text, why) in [
+            ("{", "EOF"),
+            ("{\"pols\": {}}", "unknown field `pols`"),
+            ("{\"format\": 2, \"later\": 1}", "its format is 2"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = read(&path).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+        }
+        File::create(&path).unwrap().set_len(MOST + 1).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("more than"));
+        // It is set aside, and the next change is written.
+        let changes = keep(&path);
+        assert!(dir.path().join("state.broken").exists());
+        changes.set_addresses("app.test", vec![[192, 0, 2, 1].into()]);
+        weir_testkit::eventually("the file", || (read(&path).unwrap() == record).then_some(()));
     }
 }

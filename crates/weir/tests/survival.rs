@@ -2,109 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod in_process;
+
 use std::io::Write as _;
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::sync::Arc;
 
-use weir_control::snapshot::{EndpointState, Snapshot};
-use weir_engine::{Engine, EngineOptions, IoChoice, LogFiles, Page, PageRequest, Pages, Socket};
-use weir_expr::settings::Exposition;
-use weir_plan::{Plan, StatsPage};
-use weir_testkit::{Address as _, Client, Io, Origin, Port, Proxy, Request, both_drivers, eventually};
-
-/// Pages that no test here asks for.
-struct NoPages;
-
-impl Pages for NoPages {
-    fn stats(&self, _: &StatsPage, _: &PageRequest<'_>, _: &Snapshot) -> Page {
-        unreachable!("no route here has this page")
-    }
-
-    fn metrics(&self, _: Exposition, _: &[u8], _: &Snapshot) -> Page {
-        unreachable!("no route here has this page")
-    }
-}
-
-struct OneFile(String);
-
-impl weir_nginx::Files for OneFile {
-    fn read(&self, _: &Path) -> std::io::Result<Vec<u8>> {
-        Ok(self.0.clone().into_bytes())
-    }
-
-    fn glob(&self, _: &str) -> Vec<std::path::PathBuf> {
-        Vec::new()
-    }
-
-    fn resolve(&self, host: &str) -> Vec<std::net::IpAddr> {
-        host.parse().into_iter().collect()
-    }
-}
-
-fn plan(text: &str) -> Arc<Plan> {
-    let loaded = weir_nginx::load(
-        &OneFile(text.to_owned()),
-        Path::new("/etc/nginx/nginx.conf"),
-        &weir_nginx::Options::default(),
-    );
-    assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
-    let resources = weir_lower::LocalResources::default();
-    let (plan, findings) = weir_lower::lower(&loaded.model, &resources, &weir_lower::Options::default());
-    Arc::new(plan.unwrap_or_else(|| panic!("{findings:?}")))
-}
-
-fn haproxy_plan(text: &str) -> Arc<Plan> {
-    let files = weir_haproxy::Memory::default().with("a.cfg", text);
-    let loaded = weir_haproxy::load(&files, &["a.cfg".into()], &weir_haproxy::Options::default());
-    let resources = weir_lower::LocalResources::default();
-    let (plan, findings) = weir_lower::lower(&loaded.model, &resources, &weir_lower::Options::default());
-    Arc::new(plan.unwrap_or_else(|| panic!("{:?} {findings:?}", loaded.diagnostics)))
-}
-
-/// An engine in this process, whose workers can be told to panic.
-struct Running {
-    engine: Engine,
-    plan: Arc<Plan>,
-    fd: Arc<OwnedFd>,
-}
-
-impl Running {
-    fn start(io: Io, text: &str) -> (Self, Port) {
-        Self::with(io, text, plan)
-    }
-
-    fn with(io: Io, text: &str, plan: impl Fn(&str) -> Arc<Plan>) -> (Self, Port) {
-        let port = Port::lease();
-        let plan = plan(&text.replace("{port}", &port.number().to_string()));
-        let address = format!("127.0.0.1:{}", port.number()).parse().unwrap();
-        let fd = Arc::new(weir_rt::listen_tcp(address, &weir_rt::ListenOptions::default()).unwrap());
-        let io = match io.possible() {
-            Io::Auto => IoChoice::Auto,
-            Io::Uring => IoChoice::Uring,
-            Io::Epoll => IoChoice::Epoll,
-        };
-        let options = EngineOptions {
-            io,
-            pages: Arc::new(NoPages),
-            changes: Arc::default(),
-            logs: LogFiles::default(),
-        };
-        let engine = Engine::start(plan.clone(), 1, sockets(&plan, &fd), options).unwrap();
-        (Self { engine, plan, fd }, port)
-    }
-
-    fn with_budget(&mut self, text: &str, port: &Port) {
-        let plan = plan(&text.replace("{port}", &port.number().to_string()));
-        self.engine.swap(plan.clone(), 1, sockets(&plan, &self.fd)).unwrap();
-        self.plan = plan;
-    }
-}
-
-fn sockets(plan: &Plan, fd: &Arc<OwnedFd>) -> Vec<Socket> {
-    vec![Socket { listener: plan.listeners[0].id, id: 1, fd: fd.clone() }]
-}
+use in_process::{Running, haproxy_plan};
+use weir_control::snapshot::EndpointState;
+use weir_testkit::{Address as _, Client, Io, Origin, Proxy, Request, both_drivers, eventually};
 
 const ANSWERING: &str = "events {} http { access_log off; error_log /dev/null; server { listen 127.0.0.1:{port}; return 200 ok; } }";
 
@@ -148,7 +53,7 @@ both_drivers! {
         // Nobody else lost a connection, and the loop can still be ended and replaced.
         before.get("/").expect_body("ok");
         assert_eq!(running.engine.snapshot().process.worker_deaths, 0);
-        running.with_budget(&ANSWERING.replace("ok", "new"), &port);
+        running.swap(&ANSWERING.replace("ok", "new"), &port);
         Client::connect(&port).get("/").expect_body("new");
         assert!(running.engine.drain(Some(std::time::Duration::from_secs(10))), "nothing is left after a drain");
     }
@@ -170,7 +75,7 @@ both_drivers! {
         });
         assert_eq!(process.workers, 1);
         // It still takes orders: another plan, and the end.
-        running.with_budget(&ANSWERING.replace("ok", "new"), &port);
+        running.swap(&ANSWERING.replace("ok", "new"), &port);
         Client::connect(&port).get("/").expect_body("new");
         assert!(running.engine.drain(Some(std::time::Duration::from_secs(10))), "nothing is left after a drain");
     }
@@ -223,7 +128,7 @@ both_drivers! {
         let (mut running, port) = Running::start(io, ANSWERING);
         let mut kept = Client::connect(&port);
         kept.get("/").expect_body("ok");
-        running.with_budget(&format!("weir_memory_budget 1k; {ANSWERING}"), &port);
+        running.swap(&format!("weir_memory_budget 1k; {ANSWERING}"), &port);
         eventually("a request to be turned away", || {
             let response = kept.try_request(&Request::get("/")).ok()?;
             (response.status == 503).then_some(())
@@ -235,7 +140,7 @@ both_drivers! {
         waiting.send(Request::get("/").bytes());
         waiting.expect_silence(std::time::Duration::from_millis(300));
         assert!(running.engine.snapshot().process.shed >= 1);
-        running.with_budget(ANSWERING, &port);
+        running.swap(ANSWERING, &port);
         waiting.read().expect_body("ok");
     }
 }

@@ -109,12 +109,12 @@ pub(crate) async fn check(exchange: &mut Exchange, access: &Access) -> Option<u1
 /// yesterday verified is nothing to those of today.
 pub(crate) fn certificate(exchange: &Exchange, ix: ListenerIx, tls: &ListenerTls) -> Option<u16> {
     let facts = exchange.client.tls.as_ref()?;
-    let (plan, prepared) = (&exchange.installed.plan, &exchange.installed.prepared);
+    let (plan, made) = (&exchange.installed.plan, exchange.installed.tls());
     // Where a pattern gives up the rules are not known, and no handshake meets them.
     let identity = |name: &[u8]| tls.by_name.lookup(name).ok().map(|found| found.value);
     let met = || identity(facts.server_name.as_deref().unwrap_or_default().as_bytes());
     let holds = |identity| {
-        let rules = prepared.server_tls(ix, identity).and_then(ServerTls::client_auth);
+        let rules = made.server(ix, identity).and_then(ServerTls::client_auth);
         facts.verified_by.is_some() && facts.verified_by.as_ref() == rules
     };
     // Whatever reads of the certificate (variables, rules) reads it as verified by the site that asked for it.

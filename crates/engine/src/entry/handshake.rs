@@ -46,7 +46,7 @@ pub(crate) async fn settle(
         {
             return None;
         }
-        installed.prepared.server_tls(ix, found.value).cloned()
+        installed.tls().server(ix, found.value).cloned()
     };
     let accepted = timer.run(weir_rt::ServerTls::accept_after(stream, ahead.take(), select)).await;
     match accepted {

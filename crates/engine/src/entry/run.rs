@@ -186,6 +186,10 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Re
                 worker.take_up_endpoints(pool);
                 let _ = done.send(());
             }
+            Some(Command::Certificates { done }) => {
+                worker.take_up_certificates();
+                let _ = done.send(());
+            }
             Some(Command::ReopenLogs) => worker.logs.flush(),
             Some(Command::Rest) => {
                 given.resting = true;

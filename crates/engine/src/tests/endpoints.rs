@@ -3,17 +3,25 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use weir_control::changes::{NewEndpoint, PoolChanges};
 use weir_http::Method;
 use weir_policy::retry::RetryPolicy;
 
 use super::attempts::{Does, Script, keep, run, tried};
-use super::{POOL, exchange, on_a_worker, plan, set, sockets};
+use super::{POOL, exchange, on_a_worker, plan, sockets};
 use crate::upstream::Answered;
 use crate::worker::{Worker, snapshot};
 
 /// Replaces the endpoints of the pool, as a side thread does, and has the worker take them up.
 fn replace(worker: &Rc<Worker>, sockets: &[&Path]) {
-    worker.installed().prepared.pools[0].put(set(sockets));
+    let installed = worker.installed();
+    let given = sockets.iter().map(|path| NewEndpoint {
+        name: path.file_name().unwrap().to_string_lossy().into_owned(),
+        address: format!("unix:{}", path.display()),
+        ..NewEndpoint::default()
+    });
+    let changed = PoolChanges { endpoints: Some(given.collect()), ..PoolChanges::default() };
+    assert!(installed.prepared.pools[0].change(&installed.plan.pools[0], changed, worker.millis(), |_| None));
     worker.take_up_endpoints(POOL);
 }
 

@@ -336,7 +336,8 @@ impl Attempts<'_> {
             },
             None => String::new(),
         };
-        let tls = tls_use.map(|tls| self.installed.prepared.client_tls(tls.config));
+        let made = tls_use.map(|_| self.installed.tls());
+        let tls = tls_use.zip(made.as_ref()).map(|(tls, made)| made.client(tls.config));
         let local = reach.bind.map(|template| crate::eval::text(exchange, template));
         if let Some(why) = exchange.slots.take_doubt() {
             return Err(Stop::Own(why.to_string()));

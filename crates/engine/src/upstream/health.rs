@@ -321,7 +321,8 @@ async fn connect(
     address: &Address,
     timeout: Duration,
 ) -> Result<Conn, Failed> {
-    let tls = check.tls.as_ref().map(|tls| prepared.client_tls(tls.config));
+    let made = prepared.tls.now();
+    let tls = check.tls.as_ref().map(|tls| made.client(tls.config));
     let own =
         || endpoint.host.as_ref().map_or_else(|| endpoint.name.to_string(), |host| host.host.to_string());
     // A check belongs to no request, so a name that is computed from one is not known here.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak, mpsc as blocking};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use weir_plan::{EndpointSet, PoolIx, Resolve, Resolver};
+use weir_plan::{Resolve, Resolver};
 use weir_policy::Millis;
 use weir_policy::names::{Name, NameConfig};
 use weir_telemetry::Level;
@@ -199,18 +199,14 @@ impl State {
                 .into_iter()
                 .for_each(|resolve| shared.changes.set_addresses(&resolve.described(), addresses.clone()));
         }
-        for (at, pool) in (0..).zip(&prepared.plan.pools) {
+        for (pool, live) in prepared.plan.pools.iter().zip(&prepared.pools) {
             let concerns = |resolve: &Arc<Resolve>| key(resolve) == *changed;
             if !pool.set.endpoints.iter().filter_map(|one| one.resolve.as_ref()).any(concerns) {
                 continue;
             }
-            let Some(live) = prepared.pools.get(at as usize) else { continue };
-            let now = live.now().set;
             let found = |resolve: &Resolve| self.names.get(&key(resolve)).and_then(Name::addresses);
-            let set = pool.set.at(pool.id, &now, found);
-            if places(&set) == places(&now) {
-                continue;
-            }
+            let now = shared.millis(weir_rt::Instant::now());
+            let Some(set) = live.follow_names(pool.id, now, found) else { continue };
             let told: Vec<String> = set
                 .endpoints
                 .iter()
@@ -225,7 +221,7 @@ impl State {
                     if told.is_empty() { "none".to_owned() } else { told.join(", ") }
                 ),
             );
-            crew.replace_endpoints(shared, prepared, PoolIx(at), Arc::new(set));
+            crew.tell_endpoints(shared, prepared, pool.id);
         }
     }
 
@@ -249,9 +245,4 @@ fn key(resolve: &Resolve) -> Key {
 
 fn config(resolver: &Resolver) -> NameConfig {
     NameConfig { valid: resolver.valid, again: resolver.again, holds: resolver.holds }
-}
-
-/// What makes two sets the same endpoints.
-fn places(set: &EndpointSet) -> Vec<(weir_control::EndpointKey, Option<&weir_plan::Address>)> {
-    set.endpoints.iter().map(|endpoint| (endpoint.key, endpoint.address.as_ref())).collect()
 }

@@ -1,10 +1,10 @@
 //! What side threads and the engine ask of workers.
 //!
-//! Owns: [`Command`], all that a worker can be asked; [`Crew`], the way to all of them, and the replacing of endpoints.
+//! Owns: [`Command`], all that a worker can be asked; [`Crew`], the way to all of them.
 //! Never: carries a command out: `entry::run` does.
 //! Driven by: [`crate::Engine`]; side threads, such as the one that looks up the names of endpoints.
 //! Why: one list says what can happen to a worker from outside. What changes often and is read by all, such as results of
-//! health checks, is no command: it is atomics of the process (`policy::pool::PoolShared`), which a choice reads.
+//! health checks, or an endpoint's weight, is no command: it is atomics of the process (`policy::pool::PoolShared`), which a choice reads.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use weir_control::{ListenerId, PoolId};
-use weir_plan::{EndpointSet, PoolIx};
 use weir_rt::Sender;
 
 use crate::worker::count::forget_unknown;
@@ -50,6 +49,11 @@ pub(crate) enum Command {
     Endpoints {
         /// The pool.
         pool: PoolId,
+        /// Told when it is done.
+        done: mpsc::Sender<()>,
+    },
+    /// Certificates were replaced: show those that there are now.
+    Certificates {
         /// Told when it is done.
         done: mpsc::Sender<()>,
     },
@@ -94,21 +98,17 @@ impl Crew {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
     }
 
-    /// Replaces the endpoints of a pool under live traffic: no request fails for it, what goes on under the same keys keeps
-    /// its counts, health and connections. Returns when all workers choose among the new ones. Never call it on a worker.
-    pub(crate) fn replace_endpoints(
-        &self,
-        shared: &Shared,
-        prepared: &Prepared,
-        pool: PoolIx,
-        set: Arc<EndpointSet>,
-    ) {
-        let Some(live) = prepared.pools.get(pool.at()) else { return };
-        live.put(set);
-        let id = prepared.plan.pool(pool).id;
-        self.tell(|done| Command::Endpoints { pool: id, done });
+    /// Has all workers choose among the endpoints that a pool has now, under live traffic: no request fails for it, what
+    /// goes on under the same keys keeps its counts, health and connections. Never call it on a worker.
+    pub(crate) fn tell_endpoints(&self, shared: &Shared, prepared: &Prepared, pool: PoolId) {
+        self.tell(|done| Command::Endpoints { pool, done });
         forget_unknown(shared, prepared);
         self.check_anew(None);
+    }
+
+    /// Has all workers show the certificates that there are now. Never call it on a worker.
+    pub(crate) fn tell_certificates(&self) {
+        self.tell(|done| Command::Certificates { done });
     }
 
     /// Has the endpoints checked, if any are: of this plan, or of the one that is checked.

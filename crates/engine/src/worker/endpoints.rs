@@ -4,7 +4,7 @@
 //! among them and what requests need of each ([`WorkerPool`], [`Member`]).
 //! Never: decides what the endpoints are; lets a position out: who holds on to an endpoint holds it by key or as a
 //! [`Member`].
-//! Driven by: `command::Crew`, which replaces the set of one pool; `Command::Endpoints`,
+//! Driven by: the thread that follows names and `layer`, which replace the set of one pool; `Command::Endpoints`,
 //! by which each worker takes it up; `upstream::picker`, once an attempt.
 //! Why: endpoints come and go by themselves. That needs no new plan, no new TLS configuration, and no connection to an
 //! endpoint that stays.
@@ -14,11 +14,12 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_control::EndpointKey;
-use weir_plan::{Endpoint, EndpointSet, Resolve};
+use weir_control::changes::PoolChanges;
+use weir_control::{EndpointKey, PoolId};
+use weir_plan::{Address, Endpoint, EndpointSet, Resolve};
 use weir_policy::Millis;
 use weir_policy::pool::{
-    BackupUse, Choice, EndpointIndex, Key, Lease, Place, Pool, PoolShared, Selection, Standing,
+    BackupUse, Choice, EndpointIndex, Key, Lease, MAX_WEIGHT, Place, Pool, PoolShared, Selection, Standing,
 };
 
 /// Endpoints that left, of which a pool still counts what they did. One that comes back among them goes on counting.
@@ -39,32 +40,37 @@ pub(crate) struct LivePool {
 }
 
 struct Now {
+    /// As they are wanted, with names for addresses: of the plan, or given while running.
+    wanted: Arc<EndpointSet>,
+    /// Weights and administrative states that were given.
+    changed: PoolChanges,
     live: Live,
     left: VecDeque<EndpointKey>,
 }
 
 impl LivePool {
-    /// Of a plan. What `old`, the same pool before it, has under the same keys goes on; names are at the addresses where they
-    /// were `found`.
+    /// Of a plan, and what was `changed` of it. What `old`, the same pool before it, has under the same keys goes on; names
+    /// are at the addresses where they were `found`.
     pub(crate) fn new(
         pool: &weir_plan::Pool,
         old: Option<&LivePool>,
+        changed: PoolChanges,
+        now: Millis,
         found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
     ) -> Self {
-        let set = match pool.set.resolves() {
-            true => {
-                let now = old.map_or_else(|| pool.set.clone(), |old| old.now().set);
-                Arc::new(pool.set.at(pool.id, &now, found))
+        let wanted = laid_over(pool, &changed).unwrap_or_else(|_| pool.set.clone());
+        let old = old.map(LivePool::lock);
+        let set = addressed(&wanted, pool.id, old.as_ref().map_or(&wanted, |old| &old.live.set), found);
+        let (live, left) = match old {
+            Some(old) => old.followed_by(set),
+            None => {
+                let state = Arc::new(PoolShared::new(&set.config, None));
+                (Live { set, state }, VecDeque::new())
             }
-            false => pool.set.clone(),
         };
-        let Some(old) = old else {
-            let state = Arc::new(PoolShared::new(&set.config, None));
-            return Self { now: Mutex::new(Now { live: Live { set, state }, left: VecDeque::new() }) };
-        };
-        let before = old.lock();
-        let (live, left) = before.followed_by(set);
-        Self { now: Mutex::new(Now { live, left }) }
+        let made = Now { wanted, changed, live, left };
+        made.set_state(now);
+        Self { now: Mutex::new(made) }
     }
 
     /// The endpoints and their state at this moment.
@@ -72,11 +78,44 @@ impl LivePool {
         self.lock().live.clone()
     }
 
-    /// Puts another set in place. Workers know of it once they are told.
-    pub(crate) fn put(&self, set: Arc<EndpointSet>) {
+    /// Lays what was changed over the plan's pool. True: endpoints were replaced. Workers know of it once they are told.
+    pub(crate) fn change(
+        &self,
+        pool: &weir_plan::Pool,
+        changed: PoolChanges,
+        at: Millis,
+        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+    ) -> bool {
         let mut now = self.lock();
-        let (live, left) = now.followed_by(set);
-        *now = Now { live, left };
+        let replaced = changed.endpoints != now.changed.endpoints;
+        if replaced {
+            let wanted = laid_over(pool, &changed).unwrap_or_else(|_| pool.set.clone());
+            let set = addressed(&wanted, pool.id, &now.live.set, found);
+            let (live, left) = now.followed_by(set);
+            (now.wanted, now.live, now.left) = (wanted, live, left);
+        }
+        now.changed = changed;
+        now.set_state(at);
+        replaced
+    }
+
+    /// Has names at the addresses where they are found now, where that makes a difference: to which endpoints. Workers know
+    /// of it once they are told.
+    pub(crate) fn follow_names(
+        &self,
+        pool: PoolId,
+        at: Millis,
+        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+    ) -> Option<Arc<EndpointSet>> {
+        let mut now = self.lock();
+        let set = addressed(&now.wanted, pool, &now.live.set, found);
+        if places(&set) == places(&now.live.set) {
+            return None;
+        }
+        let (live, left) = now.followed_by(set.clone());
+        (now.live, now.left) = (live, left);
+        now.set_state(at);
+        Some(set)
     }
 
     /// The keys of all endpoints that the pool's counts are made of: those there are, and those that left lately.
@@ -86,9 +125,38 @@ impl LivePool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
-        // It is changed as a whole: a panic cannot have left it half changed.
+        // What can panic comes before what is changed.
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The endpoints that a pool is to have: those of the plan, or those that were given while running.
+///
+/// # Errors
+/// What was given cannot be used.
+pub(crate) fn laid_over(pool: &weir_plan::Pool, changed: &PoolChanges) -> Result<Arc<EndpointSet>, String> {
+    match &changed.endpoints {
+        None => Ok(pool.set.clone()),
+        Some(given) => pool.set.replaced_by(pool.id, given).map(Arc::new),
+    }
+}
+
+/// A set with its names at their addresses; `now` is what is in use.
+fn addressed(
+    wanted: &Arc<EndpointSet>,
+    pool: PoolId,
+    now: &EndpointSet,
+    found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+) -> Arc<EndpointSet> {
+    match wanted.resolves() {
+        true => Arc::new(wanted.at(pool, now, found)),
+        false => wanted.clone(),
+    }
+}
+
+/// What makes two sets the same endpoints.
+fn places(set: &EndpointSet) -> Vec<(EndpointKey, Option<&Address>)> {
+    set.endpoints.iter().map(|endpoint| (endpoint.key, endpoint.address.as_ref())).collect()
 }
 
 impl Now {
@@ -100,6 +168,21 @@ impl Now {
             self.left.iter().copied().chain(before).filter(|key| !stays.contains(key)).collect();
         left.drain(..left.len().saturating_sub(LEFT));
         (Live { set, state }, left)
+    }
+
+    /// Gives endpoints the weights and states that were asked for. Choices read them from their state.
+    fn set_state(&self, now: Millis) {
+        let Live { set, state } = &self.live;
+        for (at, (endpoint, member)) in set.endpoints.iter().zip(state.members()).enumerate() {
+            let weight = self.changed.weights.get(&*endpoint.name).map(|weight| (*weight).min(MAX_WEIGHT));
+            if member.weight() != weight {
+                state.set_weight(at, weight);
+            }
+            let asked = self.changed.states.get(&*endpoint.name).copied().unwrap_or_default();
+            if member.admin() != asked {
+                state.set_admin(at, asked, now);
+            }
+        }
     }
 }
 

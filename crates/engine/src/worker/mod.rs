@@ -11,6 +11,8 @@ pub(crate) mod door;
 pub(crate) mod endpoints;
 pub(crate) mod idle;
 pub(crate) mod lasting;
+pub(crate) mod layer;
+pub(crate) mod live_tls;
 pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod passwords;
@@ -39,6 +41,7 @@ use crate::worker::count::CountedIdle;
 use crate::worker::door::Door;
 use crate::worker::endpoints::WorkerPool;
 use crate::worker::idle::{IdleConnections, IdleKey, Kept};
+use crate::worker::live_tls::MadeTls;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::Signal;
 use crate::worker::shared::Shared;
@@ -49,6 +52,9 @@ const TRIM_EVERY: Duration = Duration::from_secs(1);
 /// Requests' memory that is kept for the next ones, of each kind.
 const KEPT_SPARES: usize = 256;
 
+/// TLS of the process, held by a worker: what uses it counts with its own thread alone.
+type Tls = Arc<MadeTls>;
+
 /// A plan as one worker runs it.
 pub(crate) struct Installed {
     /// The plan.
@@ -57,6 +63,8 @@ pub(crate) struct Installed {
     pub(crate) prepared: Arc<Prepared>,
     /// Choosing endpoints, by pool.
     pub(crate) pools: Vec<RefCell<WorkerPool>>,
+    /// TLS, as the worker was last told.
+    tls: RefCell<Rc<Tls>>,
     listeners: HashMap<ListenerId, ListenerIx>,
     /// What tunnels and lasting answers that began under this plan hold on to.
     pub(crate) residues: RefCell<HashMap<PartOf, Weak<Installed>>>,
@@ -75,7 +83,15 @@ impl Installed {
             .enumerate()
             .map(|(at, listener)| (listener.id, ListenerIx(at as u32)))
             .collect();
-        Self { pools: pools.collect(), listeners, residues: RefCell::default(), plan: plan.clone(), prepared }
+        let tls = RefCell::new(Rc::new(prepared.tls.now()));
+        Self {
+            pools: pools.collect(),
+            tls,
+            listeners,
+            residues: RefCell::default(),
+            plan: plan.clone(),
+            prepared,
+        }
     }
 
     /// A part of a plan that ran before, with the choosers of its pools.
@@ -84,6 +100,7 @@ impl Installed {
         let listeners = plan.listeners.iter().zip(0..).map(|(listener, at)| (listener.id, ListenerIx(at)));
         Self {
             pools: pools.into_iter().map(RefCell::new).collect(),
+            tls: RefCell::default(),
             listeners: listeners.collect(),
             residues: RefCell::default(),
             plan,
@@ -107,6 +124,11 @@ impl Installed {
         idle.follow(id, &pool.links(), &now.links());
         *pool = now;
         pool.call_waiting();
+    }
+
+    /// TLS, as it is now.
+    pub(crate) fn tls(&self) -> Rc<Tls> {
+        self.tls.borrow().clone()
     }
 
     /// A listener by its stable id; `None` if this plan has none.
@@ -410,7 +432,7 @@ impl Worker {
             }
         }
         self.retired.borrow_mut().retain(|id, _| now.listener(*id).is_none());
-        self.idle.keep_only(&now.plan, &now.prepared.client_tls);
+        self.idle.keep_only(&now.plan, now.tls().clients());
         for (pool, live) in now.plan.pools.iter().zip(&now.pools) {
             if let Some(before) = before.pool(pool.id) {
                 self.idle.follow(pool.id, &before.borrow().links(), &live.borrow().links());
@@ -432,6 +454,14 @@ impl Worker {
         }
         self.installed().take_up_endpoints(pool, &self.idle);
         self.counters.forget_handles();
+    }
+
+    /// Shows the certificates that there are now, from the next handshake on.
+    pub(crate) fn take_up_certificates(&self) {
+        let installed = self.installed();
+        *installed.tls.borrow_mut() = Rc::new(installed.prepared.tls.now());
+        // Connections to endpoints that know another certificate of ours are not used again.
+        self.idle.keep_only(&installed.plan, installed.tls().clients());
     }
 
     /// Answers are the last ones of their connections.

@@ -269,18 +269,24 @@ impl Shared {
 
     /// The endpoints of the plan's pools. State is taken over by name.
     pub(crate) fn pools_for(&self, plan: &Plan) -> Vec<Arc<LivePool>> {
+        let now = self.millis(Instant::now());
         let mut state = self.state();
         let pools: Vec<_> = plan
             .pools
             .iter()
             .map(|pool| {
                 let old = state.pools.get(&pool.id).map(|old| &**old);
-                let found = |resolve: &weir_plan::Resolve| self.changes.addresses(&resolve.described());
-                (pool.id, Arc::new(LivePool::new(pool, old, found)))
+                let changed = self.changes.pool(&pool.name);
+                (pool.id, Arc::new(LivePool::new(pool, old, changed, now, self.addresses_of())))
             })
             .collect();
         state.pools = pools.iter().cloned().collect();
         pools.into_iter().map(|(_, shared)| shared).collect()
+    }
+
+    /// Where names were found.
+    pub(crate) fn addresses_of(&self) -> impl Fn(&weir_plan::Resolve) -> Option<Vec<std::net::IpAddr>> {
+        |resolve| self.changes.addresses(&resolve.described())
     }
 
     /// Zones of request rates, taken over by name as long as key and size stay.

@@ -1,15 +1,17 @@
 //! TLS as `rt` has it, of TLS as a plan has it.
 //!
 //! Owns: the translation, in both roles, and trying it before anything runs ([`server_tls_faults`], [`client_tls_faults`]).
-//! Never: keeps what it makes; `prepared` does.
-//! Driven by: `prepared`; whoever checks a configuration.
+//! Never: keeps what it makes; `live_tls` does.
+//! Driven by: `live_tls`; whoever checks a configuration.
 //! Why in one place: what `weir check` tries is what runs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use weir_control::changes::KeyPair;
 use weir_expr::settings::{ClientVerify, TlsVersion};
-use weir_plan::{Certificate, ListenerTls, Pem, TlsFault, TlsIdentity, TlsPart, UpstreamTls};
+use weir_plan::{Certificate, ListenerTls, Pem, PrivateKey, TlsFault, TlsIdentity, TlsPart, UpstreamTls};
 use weir_rt::{
     CertKey, ClientAuth, ClientAuthMode, ClientTls, ClientTlsConfig, ServerTls, ServerTlsConfig,
     ServerVerify, SessionCache, Tickets, TlsConfigError, Trust,
@@ -26,6 +28,31 @@ fn pair(certificate: &Certificate) -> CertKey {
         names: Vec::new(),
         default: false,
     }
+}
+
+/// A certificate that was given while running, as the plan's own of this name.
+pub(crate) fn given_in_place_of(own: &Certificate, given: &KeyPair) -> Certificate {
+    let bytes = |text: &str| Arc::<[u8]>::from(text.as_bytes());
+    Certificate {
+        chain: Pem { path: own.chain.path.clone(), bytes: bytes(&given.chain) },
+        key: PrivateKey::new(own.key.path.clone(), bytes(&given.key)),
+        passwords: None,
+    }
+}
+
+/// Whether a certificate that was given while running can be shown, and its key belongs to it.
+///
+/// # Errors
+/// One line that says why not.
+pub(crate) fn check_pair(name: &str, given: &KeyPair) -> Result<(), String> {
+    let pair = CertKey {
+        chain_pem: given.chain.as_bytes().to_vec(),
+        key_pem: given.key.as_bytes().to_vec(),
+        passwords: Vec::new(),
+        names: Vec::new(),
+        default: false,
+    };
+    pair.check().map_err(|error| format!("cannot use the certificate {name}: {error}"))
 }
 
 /// The lines of a file of pass phrases.

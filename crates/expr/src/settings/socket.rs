@@ -24,6 +24,22 @@ impl std::fmt::Display for Address {
     }
 }
 
+impl std::str::FromStr for Address {
+    type Err = String;
+
+    /// As it is shown.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:") {
+            Some(path) if !path.is_empty() => Ok(Self::Unix(path.into())),
+            Some(_) => Err(format!("`{text}` names no socket")),
+            None => match text.parse() {
+                Ok(address) => Ok(Self::Tcp(address)),
+                Err(_) => Err(format!("`{text}` is neither an address with a port nor `unix:` with a path")),
+            },
+        }
+    }
+}
+
 /// Parameters of TCP keep-alive probes, in seconds; `None` leaves the system's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct TcpKeepalive {

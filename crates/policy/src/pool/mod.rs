@@ -34,7 +34,7 @@ pub use config::{
 pub use lease::{Lease, Turnover};
 pub use queue::Place;
 pub use selection::{Selection, TriedSet};
-pub use shared::{AdminState, EndpointLoad, EndpointShared, PoolShared, Standing};
+pub use shared::{EndpointLoad, EndpointShared, PoolShared, Standing};
 
 use std::net::IpAddr;
 

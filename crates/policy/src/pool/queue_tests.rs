@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use weir_control::{EndpointKey, PoolId};
+use weir_control::{AdminState, EndpointKey, PoolId};
 
 use super::*;
 use crate::time::Millis;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
-use weir_control::EndpointKey;
+use weir_control::{AdminState, EndpointKey};
 
 use super::EndpointIndex;
 use super::config::{EndpointConfig, PoolConfig};
@@ -27,29 +27,12 @@ use super::queue::{Place, SlotQueue};
 use super::rotation::Rotation;
 use crate::time::Millis;
 
-/// What an operator asked of an endpoint at run time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum AdminState {
-    /// Nothing: the configuration decides.
-    #[default]
-    AsConfigured = 0,
-    /// In service, even if configured `down` or `disabled`.
-    Ready = 1,
-    /// Takes only exchanges that persistence binds to it.
-    Drain = 2,
-    /// Takes nothing.
-    Maintenance = 3,
-}
-
-impl AdminState {
-    fn from_u8(value: u8) -> Self {
-        match value {
-            1 => Self::Ready,
-            2 => Self::Drain,
-            3 => Self::Maintenance,
-            _ => Self::AsConfigured,
-        }
+fn admin_state(value: u8) -> AdminState {
+    match value {
+        1 => AdminState::Ready,
+        2 => AdminState::Drain,
+        3 => AdminState::Maintenance,
+        _ => AdminState::AsConfigured,
     }
 }
 
@@ -210,7 +193,7 @@ impl EndpointShared {
 
     /// What an operator asked of it.
     pub fn admin(&self) -> AdminState {
-        AdminState::from_u8(self.admin.load(Relaxed))
+        admin_state(self.admin.load(Relaxed))
     }
 
     /// What health checks say; true until one says otherwise.
@@ -304,7 +287,7 @@ impl PoolShared {
     /// Sets what an operator asks of endpoint `index`. Workers see it at their next choice.
     pub fn set_admin(&self, index: usize, state: AdminState, now: Millis) {
         let Some(member) = self.members.get(index) else { return };
-        let before = AdminState::from_u8(member.admin.swap(state as u8, AcqRel));
+        let before = admin_state(member.admin.swap(state as u8, AcqRel));
         if before != state && matches!(state, AdminState::Ready | AdminState::AsConfigured) {
             member.up_since.store(now.0, Relaxed);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use weir_control::{EndpointKey, PoolId};
+use weir_control::{AdminState, EndpointKey, PoolId};
 
 use super::*;
 use crate::hash::HashFunction;

@@ -88,7 +88,7 @@ struct Run {
     /// System calls that an unprivileged data plane has no use for: refused and logged by the kernel, only logged, or neither.
     #[arg(long, value_enum, env = Sandbox::VARIABLE, default_value = "on")]
     sandbox: SandboxWord,
-    /// Keep what changes while running, such as resolved addresses of endpoints, in this file over restarts.
+    /// Keep what is changed while running (endpoints, weights, drains, certificates, resolved addresses) in this file over restarts.
     #[arg(long, value_name = "FILE", env = crate::launch::STATE)]
     state: Option<std::path::PathBuf>,
     /// Worker threads, instead of what the file says.

@@ -1,0 +1,254 @@
+//! The layer of changes over a plan.
+//!
+//! Owns: making a change of what runs; saying what of a plan does not count because of changes, and forgetting those that
+//! name nothing in it.
+//! Never: makes a plan; keeps what was changed: [`weir_control::Changes`] does, for longer than an engine lives.
+//! Driven by: [`crate::Engine`], for each change and after each plan.
+//! Why: what was asked for while running holds until it is taken back. An operator who edits a file has to learn that
+//! something else decides.
+
+use std::collections::HashMap;
+
+use weir_control::changes::{KeyPair, PoolChanges, Record};
+use weir_control::{AdminState, Change, PoolId};
+use weir_plan::{Certificate, EndpointSet, Plan, Pool};
+use weir_policy::pool::MAX_WEIGHT;
+use weir_telemetry::Level;
+
+use crate::worker::command::Crew;
+use crate::worker::endpoints::laid_over;
+use crate::worker::prepared::Prepared;
+use crate::worker::shared::Shared;
+use crate::worker::tls::check_pair;
+
+/// Lines about one plan. Whoever changes thousands of endpoints knows of the rest by these.
+const LINES: usize = 20;
+
+/// Changes what runs, until it is taken back. Never call it on a worker.
+///
+/// # Errors
+/// Why it cannot be; nothing has changed then.
+pub(crate) fn make(shared: &Shared, crew: &Crew, prepared: &Prepared, change: Change) -> Result<(), String> {
+    match &change {
+        Change::Endpoints { pool, endpoints } => {
+            let pool = pool_of(&prepared.plan, pool)?;
+            endpoints.as_ref().map_or(Ok(()), |given| pool.set.replaced_by(pool.id, given).map(drop))?;
+        }
+        Change::Weight { pool, endpoint, weight } => {
+            named(shared, pool_of(&prepared.plan, pool)?, endpoint)?;
+            if weight.is_some_and(|weight| weight > MAX_WEIGHT) {
+                return Err(format!("a weight is at most {MAX_WEIGHT}"));
+            }
+        }
+        Change::State { pool, endpoint, .. } => named(shared, pool_of(&prepared.plan, pool)?, endpoint)?,
+        Change::Certificate { name, certificate } => {
+            return replace_certificate(shared, crew, prepared, name, certificate.as_ref());
+        }
+    }
+    let (Change::Endpoints { pool, .. } | Change::Weight { pool, .. } | Change::State { pool, .. }) = &change
+    else {
+        return Ok(());
+    };
+    let name = pool.clone();
+    let pool = pool_of(&prepared.plan, &name)?;
+    shared.changes.note(change)?;
+    if let Ok(wanted) = laid_over(pool, &shared.changes.pool(&name)) {
+        tell(shared, &forget(shared, unnamed(&name, &wanted, &shared.changes.pool(&name))));
+    }
+    let Some(&ix) = prepared.plan.pools_by_id.get(&pool.id) else { return Ok(()) };
+    let now = shared.millis(weir_rt::Instant::now());
+    if prepared.pools[ix.at()].change(pool, shared.changes.pool(&name), now, shared.addresses_of()) {
+        crew.tell_endpoints(shared, prepared, pool.id);
+    }
+    Ok(())
+}
+
+fn replace_certificate(
+    shared: &Shared,
+    crew: &Crew,
+    prepared: &Prepared,
+    name: &str,
+    certificate: Option<&KeyPair>,
+) -> Result<(), String> {
+    if !certificates(&prepared.plan).contains_key(name) {
+        return Err(format!("nothing uses a certificate {name}"));
+    }
+    certificate.map_or(Ok(()), |pair| check_pair(name, pair))?;
+    let given = |other: &str| match other == name {
+        true => certificate.cloned(),
+        false => shared.changes.certificate(other),
+    };
+    let made = prepared.tls.now().again(shared, &prepared.plan, name, &given)?;
+    shared.changes.note(Change::Certificate { name: name.to_owned(), certificate: certificate.cloned() })?;
+    prepared.tls.put(made);
+    crew.tell_certificates();
+    Ok(())
+}
+
+fn pool_of<'p>(plan: &'p Plan, name: &str) -> Result<&'p Pool, String> {
+    let ix = plan.pools_by_id.get(&PoolId::from_name(name));
+    ix.map(|ix| plan.pool(*ix)).ok_or_else(|| format!("there is no pool {name}"))
+}
+
+fn named(shared: &Shared, pool: &Pool, endpoint: &str) -> Result<(), String> {
+    let wanted = laid_over(pool, &shared.changes.pool(&pool.name))?;
+    match has(&wanted, endpoint) {
+        true => Ok(()),
+        false => Err(format!("the pool {} has no endpoint {endpoint}", pool.name)),
+    }
+}
+
+fn has(set: &EndpointSet, endpoint: &str) -> bool {
+    set.endpoints.iter().any(|one| *one.name == *endpoint)
+}
+
+/// Certificates of a plan by their names.
+fn certificates(plan: &Plan) -> HashMap<&str, &Certificate> {
+    let servers = plan.tls.iter().flat_map(|identity| &identity.certificates);
+    let clients = plan.upstream_tls.iter().flat_map(|tls| &tls.certificate);
+    servers.chain(clients).map(|one| (one.name(), one)).collect()
+}
+
+/// A change that is forgotten, by the one that takes it back, and why.
+type Forgotten = (Change, String);
+
+/// Forgets them; a line for each reason.
+fn forget(shared: &Shared, all: Vec<Forgotten>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (change, why) in all {
+        // What takes back is never too much.
+        let _ = shared.changes.note(change);
+        if lines.last() != Some(&why) {
+            lines.push(why);
+        }
+    }
+    lines
+}
+
+/// Says what of a plan that now runs does not count, and forgets what names nothing in it.
+pub(crate) fn review(shared: &Shared, plan: &Plan) {
+    let record = shared.changes.record();
+    let forgotten = forget(shared, useless(plan, &record));
+    let lines: Vec<String> =
+        forgotten.into_iter().chain(overridden(plan, &shared.changes.record())).collect();
+    tell(shared, &lines);
+}
+
+fn tell(shared: &Shared, lines: &[String]) {
+    // The level is one that is written where a configuration sets none: its file was edited, and does not decide.
+    let say = |line: &str| shared.logs.event(Level::Error, line);
+    lines.iter().take(LINES).for_each(|line| say(line));
+    if lines.len() > LINES {
+        let more = lines.len() - LINES;
+        say(&format!("{more} more changes made while running override the configuration, or are forgotten"));
+    }
+}
+
+/// Changes that cannot be made of this plan.
+fn useless(plan: &Plan, record: &Record) -> Vec<Forgotten> {
+    let mut all = Vec::new();
+    for (name, changed) in &record.pools {
+        let Ok(pool) = pool_of(plan, name) else {
+            let why = format!(
+                "there is no pool {name} any more: what was changed of it while running is forgotten"
+            );
+            all.extend(taken_back(name, changed).into_iter().map(|change| (change, why.clone())));
+            continue;
+        };
+        match laid_over(pool, changed) {
+            Ok(wanted) => all.extend(unnamed(name, &wanted, changed)),
+            Err(why) => {
+                let why = format!(
+                    "the endpoints given to the pool {name} while running cannot be used and are forgotten: {why}"
+                );
+                all.push((Change::Endpoints { pool: name.clone(), endpoints: None }, why));
+                all.extend(unnamed(name, &pool.set, changed));
+            }
+        }
+    }
+    let known = certificates(plan);
+    for (name, pair) in &record.certificates {
+        let why = match (known.contains_key(&**name), check_pair(name, pair)) {
+            (false, _) => format!(
+                "nothing uses a certificate {name} any more: the one given while running is forgotten"
+            ),
+            (true, Err(why)) => format!("{why}: the one given while running is forgotten"),
+            (true, Ok(())) => continue,
+        };
+        all.push((Change::Certificate { name: name.clone(), certificate: None }, why));
+    }
+    all
+}
+
+/// What takes all changes of a pool back.
+fn taken_back(name: &str, changed: &PoolChanges) -> Vec<Change> {
+    let pool = || name.to_owned();
+    let endpoints = changed.endpoints.iter().map(|_| Change::Endpoints { pool: pool(), endpoints: None });
+    let weights = changed.weights.keys().map(|endpoint| weight(name, endpoint));
+    let states = changed.states.keys().map(|endpoint| state(name, endpoint));
+    endpoints.chain(weights).chain(states).collect()
+}
+
+fn weight(pool: &str, endpoint: &str) -> Change {
+    Change::Weight { pool: pool.to_owned(), endpoint: endpoint.to_owned(), weight: None }
+}
+
+fn state(pool: &str, endpoint: &str) -> Change {
+    Change::State { pool: pool.to_owned(), endpoint: endpoint.to_owned(), state: AdminState::AsConfigured }
+}
+
+/// Changes of endpoints that a pool does not have.
+fn unnamed(pool: &str, wanted: &EndpointSet, changed: &PoolChanges) -> Vec<Forgotten> {
+    let gone = |endpoint: &&String| !has(wanted, endpoint);
+    let why = |what: &str, endpoint: &str| {
+        format!(
+            "the pool {pool} has no endpoint {endpoint} any more: its {what}, given while running, is forgotten"
+        )
+    };
+    let weights = changed.weights.keys().filter(gone).map(|one| (weight(pool, one), why("weight", one)));
+    let states = changed.states.keys().filter(gone).map(|one| (state(pool, one), why("state", one)));
+    weights.chain(states).collect()
+}
+
+/// What of a plan does not count.
+fn overridden(plan: &Plan, record: &Record) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, changed) in &record.pools {
+        let Ok(pool) = pool_of(plan, name) else { continue };
+        if let Some(given) = &changed.endpoints {
+            lines.push(format!(
+                "the pool {name} has the {} endpoints given while running, not the {} of the configuration",
+                given.len(),
+                pool.set.endpoints.len()
+            ));
+        }
+        for (endpoint, weight) in &changed.weights {
+            let of_name = pool.set.endpoints.iter().position(|one| *one.name == **endpoint);
+            let written = of_name.map(|at| pool.set.config.endpoints()[at].weight);
+            if written != Some(*weight) {
+                let not = written.map_or_else(String::new, |written| format!(", not {written}"));
+                lines.push(format!(
+                    "{endpoint} of the pool {name} has the weight {weight}, given while running{not}"
+                ));
+            }
+        }
+        for (endpoint, state) in &changed.states {
+            let is = match state {
+                AdminState::AsConfigured => continue,
+                AdminState::Ready => "in service",
+                AdminState::Drain => "draining",
+                AdminState::Maintenance => "in maintenance",
+            };
+            lines.push(format!("{endpoint} of the pool {name} is {is}, as was asked for while running"));
+        }
+    }
+    let known = certificates(plan);
+    for (name, pair) in &record.certificates {
+        if known.get(&**name).is_some_and(|own| *own.chain.bytes != *pair.chain.as_bytes()) {
+            lines.push(format!(
+                "the certificate {name} is the one given while running, not the configuration's"
+            ));
+        }
+    }
+    lines
+}

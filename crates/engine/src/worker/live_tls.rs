@@ -1,0 +1,182 @@
+//! TLS of a plan as it is now: with the certificates that were given while running in place of its own.
+//!
+//! Owns: what `tls` makes for each listener, identity and kind of endpoint, and its replacing when a certificate is.
+//! Never: decides which certificates count; is asked by a worker for each handshake: workers have a copy.
+//! Driven by: `prepared`, which makes one for each plan; `layer`; `Command::Certificates`, by which each worker takes it up.
+//! Why: a certificate is renewed far more often than a configuration changes, and concerns a few names of many.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weir_control::changes::KeyPair;
+use weir_plan::{Certificate, ListenerIx, ListenerTls, Plan, TlsIdentity, TlsIx, UpstreamTls, UpstreamTlsIx};
+use weir_rt::{ClientTls, ServerTls, SessionCache};
+
+use crate::worker::shared::Shared;
+use crate::worker::tls::{client, given_in_place_of, server};
+
+/// The certificate that was given under a name.
+pub(crate) type Given<'g> = &'g dyn Fn(&str) -> Option<KeyPair>;
+
+/// TLS of a plan, in both roles.
+#[derive(Default)]
+pub(crate) struct MadeTls {
+    /// Of listeners, by listener and identity.
+    servers: Vec<Vec<Option<ServerTls>>>,
+    /// Sessions of listeners.
+    caches: Vec<Option<SessionCache>>,
+    /// Towards endpoints, by index.
+    clients: Vec<ClientTls>,
+}
+
+impl MadeTls {
+    /// For a plan. A certificate that was given and cannot be used with it is left out, and said so.
+    ///
+    /// # Errors
+    /// One line that says what of the plan cannot be used.
+    pub(crate) fn new(shared: &Shared, plan: &Plan, given: Given<'_>) -> Result<Self, String> {
+        let sessions =
+            |tls: &ListenerTls| (tls.session_cache > 0).then(|| SessionCache::new(tls.session_cache));
+        let caches: Vec<_> =
+            plan.listeners.iter().map(|listener| listener.tls.as_deref().and_then(sessions)).collect();
+        let refused = |why: String| shared.log_process_error(&format!("{why}; the configuration's is used"));
+        let one = |at: usize, tls: &ListenerTls, identity: &TlsIdentity| {
+            let make = |identity: &TlsIdentity| serve(shared, tls, identity, caches[at].clone());
+            match with_given(identity, given) {
+                Cow::Borrowed(own) => make(own),
+                Cow::Owned(changed) => make(&changed).or_else(|why| {
+                    refused(why);
+                    make(identity)
+                }),
+            }
+        };
+        let servers = (plan.listeners.iter().enumerate())
+            .map(|(at, listener)| match &listener.tls {
+                None => Ok(Vec::new()),
+                Some(tls) => {
+                    let used = used(tls);
+                    let each =
+                        plan.tls.iter().zip(0..).map(|(identity, ix)| match used.contains(&TlsIx(ix)) {
+                            true => one(at, tls, identity).map(Some),
+                            false => Ok(None),
+                        });
+                    each.collect()
+                }
+            })
+            .collect::<Result<_, String>>()?;
+        let clients = plan.upstream_tls.iter().map(|tls| match client_with_given(tls, given) {
+            Cow::Borrowed(own) => client(own),
+            Cow::Owned(changed) => client(&changed).or_else(|why| {
+                refused(why);
+                client(tls)
+            }),
+        });
+        let clients = clients.collect::<Result<_, String>>()?;
+        Ok(Self { servers, caches, clients })
+    }
+
+    /// The same, made anew wherever the certificate of this name is used.
+    ///
+    /// # Errors
+    /// One line that says why what was given cannot be used.
+    pub(crate) fn again(
+        &self,
+        shared: &Shared,
+        plan: &Plan,
+        name: &str,
+        given: Given<'_>,
+    ) -> Result<Self, String> {
+        let mut servers = self.servers.clone();
+        for (at, (listener, made)) in plan.listeners.iter().zip(&mut servers).enumerate() {
+            let Some(tls) = &listener.tls else { continue };
+            for (identity, made) in plan.tls.iter().zip(made) {
+                if made.is_some() && identity.certificates.iter().any(|one| one.name() == name) {
+                    let identity = with_given(identity, given);
+                    *made = Some(serve(shared, tls, &identity, self.caches[at].clone())?);
+                }
+            }
+        }
+        let mut clients = self.clients.clone();
+        for (tls, made) in plan.upstream_tls.iter().zip(&mut clients) {
+            if tls.certificate.iter().any(|one| one.name() == name) {
+                *made = client(&client_with_given(tls, given))?;
+            }
+        }
+        Ok(Self { servers, caches: self.caches.clone(), clients })
+    }
+
+    /// With clients of a listener that asked for the name of an identity.
+    pub(crate) fn server(&self, listener: ListenerIx, identity: TlsIx) -> Option<&ServerTls> {
+        self.servers.get(listener.at())?.get(identity.at())?.as_ref()
+    }
+
+    /// Towards endpoints. A part of a plan has none, and opens no connection.
+    pub(crate) fn client(&self, ix: UpstreamTlsIx) -> &ClientTls {
+        &self.clients[ix.at()]
+    }
+
+    /// All settings towards endpoints.
+    pub(crate) fn clients(&self) -> &[ClientTls] {
+        &self.clients
+    }
+}
+
+fn used(tls: &ListenerTls) -> HashSet<TlsIx> {
+    tls.by_name.values().chain([tls.by_name.default_value()]).collect()
+}
+
+fn serve(
+    shared: &Shared,
+    tls: &ListenerTls,
+    identity: &TlsIdentity,
+    cache: Option<SessionCache>,
+) -> Result<ServerTls, String> {
+    server(tls, identity, shared.tickets.clone().filter(|_| tls.tickets), cache)
+}
+
+fn with_given<'i>(identity: &'i TlsIdentity, given: Given<'_>) -> Cow<'i, TlsIdentity> {
+    let found: Vec<Option<KeyPair>> = identity.certificates.iter().map(|one| given(one.name())).collect();
+    if found.iter().all(Option::is_none) {
+        return Cow::Borrowed(identity);
+    }
+    let replaced = |(own, found): (&Certificate, Option<KeyPair>)| match found {
+        Some(pair) => given_in_place_of(own, &pair),
+        None => own.clone(),
+    };
+    let certificates = identity.certificates.iter().zip(found).map(replaced).collect();
+    Cow::Owned(TlsIdentity { certificates, ..identity.clone() })
+}
+
+fn client_with_given<'t>(tls: &'t UpstreamTls, given: Given<'_>) -> Cow<'t, UpstreamTls> {
+    let found = tls.certificate.as_ref().and_then(|own| given(own.name()).map(|pair| (own, pair)));
+    match found {
+        Some((own, pair)) => {
+            Cow::Owned(UpstreamTls { certificate: Some(given_in_place_of(own, &pair)), ..tls.clone() })
+        }
+        None => Cow::Borrowed(tls),
+    }
+}
+
+/// TLS of a plan, for the process.
+#[derive(Default)]
+pub(crate) struct LiveTls {
+    now: Mutex<Arc<MadeTls>>,
+}
+
+impl LiveTls {
+    /// Begins with this.
+    pub(crate) fn new(made: MadeTls) -> Self {
+        Self { now: Mutex::new(Arc::new(made)) }
+    }
+
+    /// What there is at this moment.
+    pub(crate) fn now(&self) -> Arc<MadeTls> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts another in place. Workers know of it once they are told.
+    pub(crate) fn put(&self, made: MadeTls) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
+    }
+}
