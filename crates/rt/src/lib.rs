@@ -60,6 +60,7 @@ mod addr;
 mod alarm;
 mod buf;
 mod clock;
+mod config;
 pub mod confine;
 mod conn;
 mod connect;
@@ -86,15 +87,13 @@ pub use addr::PeerAddr;
 pub use alarm::Alarm;
 pub use buf::{Buf, LARGE, MEDIUM, PIECE, SMALL, pool_free_bytes, release_pool, set_pool_limits, trim_heap};
 pub use clock::Instant;
+pub use config::{Driver, IoChoice, PanicHook, RuntimeConfig, UringFlags};
 pub use conn::Conn;
 pub use connect::{ConnectOptions, connect, connect_unix};
 pub use file::pread_into;
 pub use listen::{ListenOptions, Listener, listen_addr, listen_tcp, listen_unix, probe};
 pub use mailbox::{Receiver, Sender, mailbox};
-pub use runtime::{
-    Driver, IoChoice, PanicHook, Runtime, RuntimeConfig, UringFlags, now, spawn, task_panics, unix_now,
-    yield_now,
-};
+pub use runtime::{Runtime, now, spawn, task_panics, unix_now, yield_now};
 pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};

@@ -25,9 +25,9 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::buf::Buf;
+use crate::config::{RuntimeConfig, UringFlags};
 use crate::fd::SharedFd;
 use crate::paged::Paged;
-use crate::runtime::{RuntimeConfig, UringFlags};
 use crate::shared::Shared;
 use crate::source::{HANGUP, READABLE, Source, Token};
 

@@ -12,10 +12,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::config::PanicHook;
 use crate::executor::{Executor, Inside};
 use crate::notify::Notify;
 use crate::reactor::Reactor;
-use crate::runtime::PanicHook;
 use crate::timer::Wheel;
 use crate::uring::Ring;
 

@@ -18,10 +18,24 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use super::cert_view::{CertView, hex};
 use super::der::{Der, public_key_bits, public_key_of};
-use super::error::TlsConfigError;
+use super::error::{CertFailure, TlsConfigError};
 use super::key;
-use super::server::CertKey;
-use super::trust::CertFailure;
+
+/// A certificate chain with its key, and the names it serves.
+#[derive(Clone)]
+pub struct CertKey {
+    /// The chain, PEM, own certificate first.
+    pub chain_pem: Vec<u8>,
+    /// The private key, PEM (PKCS#8, PKCS#1 or SEC1), plain or encrypted.
+    pub key_pem: Vec<u8>,
+    /// Pass phrases to try in order, if the key is encrypted.
+    pub passwords: Vec<Vec<u8>>,
+    /// Server names: exact, `*.example.org`, or `.example.org` (the name and all below).
+    pub names: Vec<String>,
+    /// Serves clients that ask for no name, or for one that is nobody's. Several defaults of different key types may
+    /// stand side by side.
+    pub default: bool,
+}
 
 /// All certificates of a PEM text, in order. Other blocks are skipped.
 pub(crate) fn read_certs(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {

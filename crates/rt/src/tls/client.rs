@@ -12,10 +12,10 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls_pki_types::ServerName;
 
-use super::cert::read_pair;
+use super::cert::{CertKey, read_pair};
 use super::digest::{Digest, Digesting};
 use super::error::{AcceptError, TlsConfigError};
-use super::server::{CertKey, provider_for};
+use super::server::provider_for;
 use super::session::Session;
 use super::stream::TlsStream;
 use super::suites::TlsVersion;

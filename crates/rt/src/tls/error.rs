@@ -1,6 +1,6 @@
 //! Errors of TLS, by operation.
 //!
-//! Owns: what can be wrong with a configuration, and how a handshake can fail.
+//! Owns: what can be wrong with a configuration, how a handshake can fail, and what is wrong with a certificate.
 //! Never: wraps a type of rustls; its messages are kept as text.
 //! Driven by: the rest of `tls`.
 
@@ -121,6 +121,22 @@ impl std::error::Error for AcceptError {}
 impl From<io::Error> for AcceptError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+/// Why a client's certificate does not verify, as OpenSSL numbers and says it (`X509_V_ERR_…`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CertFailure {
+    /// OpenSSL's number.
+    pub code: u16,
+    /// OpenSSL's words.
+    pub text: &'static str,
+}
+
+impl CertFailure {
+    /// Whether all that is wrong is that nobody knows the authority (what nginx's `optional_no_ca` lets pass).
+    pub fn is_of_authority(&self) -> bool {
+        matches!(self.code, 18..=21)
     }
 }
 

@@ -4,11 +4,10 @@
 
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 
-use super::cert::{CertInfo, cert_names, read_certs, read_pair};
+use super::cert::{CertInfo, CertKey, cert_names, read_certs, read_pair};
 use super::cert_view::CertView;
 use super::der::public_key_of;
 use super::hello::{Peek, peek};
-use super::server::CertKey;
 use super::tickets::Tickets;
 use super::trust::{Authorities, Trust};
 use super::{key, version1};

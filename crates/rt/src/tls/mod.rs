@@ -24,17 +24,17 @@ mod trust;
 mod verify;
 mod version1;
 
-pub use cert::{CertInfo, ClientCert, cert_names};
+pub use cert::{CertInfo, CertKey, ClientCert, cert_names};
 pub use cert_view::{CertName, CertView};
 pub use client::{ClientTls, ClientTlsConfig, ServerVerify};
 pub use digest::Digest;
-pub use error::{AcceptError, TlsConfigError, is_truncated};
+pub use error::{AcceptError, CertFailure, TlsConfigError, is_truncated};
 pub use hello::ClientHello;
-pub use server::{CertKey, ClientAuth, ClientAuthMode, ServerTls, ServerTlsConfig};
+pub use server::{ClientAuth, ClientAuthMode, ServerTls, ServerTlsConfig};
 pub use stream::TlsStream;
 pub use suites::TlsVersion;
 pub use tickets::{SessionCache, Tickets};
-pub use trust::{CertFailure, Trust};
+pub use trust::Trust;
 
 /// The library that does the cryptography, in its own words: `OpenSSL 1.1.1 (compatible; AWS-LC 5.12.0)`.
 pub fn tls_library() -> &'static str {

@@ -12,7 +12,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage, UnbufferedServerConnection};
 
-use super::cert::{CertStore, read_pair};
+use super::cert::{CertKey, CertStore, read_pair};
 use super::digest::{Digest, Digesting};
 use super::error::{AcceptError, TlsConfigError};
 use super::hello::{ClientHello, Peek, peek};
@@ -29,22 +29,6 @@ use crate::stream::Stream;
 const LEAST_RECORD: usize = 512;
 /// Bytes of a record's header, which the library counts in.
 const HEADER: usize = 5;
-
-/// A certificate chain with its key, and the names it serves.
-#[derive(Clone)]
-pub struct CertKey {
-    /// The chain, PEM, own certificate first.
-    pub chain_pem: Vec<u8>,
-    /// The private key, PEM (PKCS#8, PKCS#1 or SEC1), plain or encrypted.
-    pub key_pem: Vec<u8>,
-    /// Pass phrases to try in order, if the key is encrypted.
-    pub passwords: Vec<Vec<u8>>,
-    /// Server names: exact, `*.example.org`, or `.example.org` (the name and all below).
-    pub names: Vec<String>,
-    /// Serves clients that ask for no name, or for one that is nobody's. Several defaults of different key types may
-    /// stand side by side.
-    pub default: bool,
-}
 
 /// What is asked of clients about certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -21,10 +21,9 @@ use rustls::{HandshakeKind, ProtocolVersion};
 
 use super::cert::ClientCert;
 use super::digest::Digest;
-use super::error::{AcceptError, truncated};
+use super::error::{AcceptError, CertFailure, truncated};
 use super::session::{Io, Session, TlsSession};
 use super::suites::{TlsVersion, name_of};
-use super::trust::CertFailure;
 use super::verify::TrustedClient;
 use crate::buf::{Buf, LARGE, MEDIUM, SMALL};
 use crate::stream::Stream;

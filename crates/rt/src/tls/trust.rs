@@ -1,6 +1,6 @@
 //! What certificates of the other side are verified by.
 //!
-//! Owns: [`Trust`] (authorities, revocation lists, depth), how long a chain may be, the words for what is wrong with one.
+//! Owns: [`Trust`] (authorities, revocation lists, depth), how long a chain may be, which failure a chain has.
 //! Never: checks a signature (webpki does); reads a file. Driven by: `verify`, `server`, `client`.
 //! Why a certificate of the file that is not self-signed counts as an issuer, not as an authority: as in OpenSSL a chain
 //! ends at a root, and the depth that operators write is counted from there.
@@ -16,8 +16,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::cert::read_certs;
 use super::digest::Digesting;
-use super::error::TlsConfigError;
-use super::verify::TrustedClient;
+use super::error::{CertFailure, TlsConfigError};
 
 /// What the other side's certificate is verified by.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -32,33 +31,11 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Reads it all, and keeps nothing.
-    pub fn check(&self) -> Result<(), TlsConfigError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        TrustedClient::new(&provider, self, false).map(drop)
-    }
-
     pub(crate) fn write_into(&self, digest: &mut Digesting) {
         let Self { ca_pem, crl_pem, depth } = self;
         digest.bytes(ca_pem);
         digest.optional(crl_pem.as_deref());
         digest.number(depth.map_or(u64::MAX, |depth| depth as u64));
-    }
-}
-
-/// Why a client's certificate does not verify, as OpenSSL numbers and says it (`X509_V_ERR_…`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CertFailure {
-    /// OpenSSL's number.
-    pub code: u16,
-    /// OpenSSL's words.
-    pub text: &'static str,
-}
-
-impl CertFailure {
-    /// Whether all that is wrong is that nobody knows the authority (what nginx's `optional_no_ca` lets pass).
-    pub fn is_of_authority(&self) -> bool {
-        matches!(self.code, 18..=21)
     }
 }
 

@@ -17,8 +17,8 @@ use rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifi
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::error::TlsConfigError;
-use super::trust::{Authorities, CertFailure, Trust};
+use super::error::{CertFailure, TlsConfigError};
+use super::trust::{Authorities, Trust};
 use super::version1;
 
 macro_rules! signatures_by_provider {
@@ -59,6 +59,14 @@ fn unbuilt(error: VerifierBuilderError) -> TlsConfigError {
     match error {
         VerifierBuilderError::InvalidCrl(error) => TlsConfigError::BadList(format!("{error:?}")),
         other => TlsConfigError::BadAuthority(other.to_string()),
+    }
+}
+
+impl Trust {
+    /// Reads it all, and keeps nothing.
+    pub fn check(&self) -> Result<(), TlsConfigError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        TrustedClient::new(&provider, self, false).map(drop)
     }
 }
 
