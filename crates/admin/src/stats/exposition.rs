@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 use weir_control::snapshot::{Process, Snapshot};
 use weir_telemetry::prometheus;
 
-use super::Options;
 use super::columns::at;
 use super::rows::{self, Kind, Row, Value};
+use super::view::Options;
 use crate::Page;
 
 /// One family of metrics that is a column of the statistics.

@@ -12,7 +12,7 @@ use weir_control::snapshot::{
 };
 
 use super::rows::{Proxy, is_up, proxies, status, weight};
-use super::{Options, View};
+use super::view::{Options, View};
 
 const STYLE: &str = include_str!("page.css");
 

@@ -1,11 +1,8 @@
 //! HAProxy's statistics page (its management guide, section 9).
 //!
-//! Owns: who may see it, which form of it was asked for.
+//! Owns: who may see it, and which of its forms answers.
 //! Never: changes anything: the page is read-only.
 //! Driven by: the route that `stats uri` made.
-//!
-//! What follows the prefix in the path chooses the form: `;csv`, `;json`, else HTML; `;norefresh` leaves out the
-//! refresh, `;up` hides what is down, `scope=text` shows only proxies whose name holds the text.
 
 mod columns;
 mod csv;
@@ -15,74 +12,15 @@ mod fixtures;
 mod html;
 mod json;
 mod rows;
+mod view;
 
 use base64::Engine as _;
 use weir_control::snapshot::{EndpointState, Snapshot};
 
 use crate::{Page, Request};
 pub use columns::COLUMNS;
-
-/// How the page was configured.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Path prefix.
-    pub uri: String,
-    /// Do not name product and version.
-    pub hide_version: bool,
-    /// Realm of `users`.
-    pub realm: String,
-    /// Users and passwords; empty: open.
-    pub users: Vec<(String, String)>,
-    /// Seconds between refreshes of the page.
-    pub refresh: Option<u64>,
-    /// Show endpoints' addresses and cookies.
-    pub show_legends: bool,
-    /// Description shown.
-    pub description: Option<String>,
-    /// Node name shown.
-    pub node: Option<String>,
-    /// Only these proxies are shown; empty: all.
-    pub scope: Vec<String>,
-}
-
-/// What a request asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
-    form: Form,
-    pub(crate) no_refresh: bool,
-    pub(crate) hide_down: bool,
-    pub(crate) scope: String,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Form {
-    #[default]
-    Html,
-    Csv,
-    Json,
-}
-
-impl View {
-    fn of(options: &Options, target: &[u8]) -> Self {
-        let target = String::from_utf8_lossy(target);
-        let rest = target.strip_prefix(options.uri.as_str()).unwrap_or(&target);
-        let mut view = Self::default();
-        for word in rest.split([';', '?', '&']).skip(1) {
-            match word {
-                "csv" => view.form = Form::Csv,
-                "json" => view.form = Form::Json,
-                "norefresh" => view.no_refresh = true,
-                "up" => view.hide_down = true,
-                word => {
-                    if let Some(text) = word.strip_prefix("scope=") {
-                        view.scope = text.to_owned();
-                    }
-                }
-            }
-        }
-        view
-    }
-}
+pub use view::Options;
+use view::{Form, View};
 
 /// Answers a request for the page.
 pub fn page(options: &Options, request: &Request<'_>, snapshot: &Snapshot) -> Page {

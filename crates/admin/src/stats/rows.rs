@@ -5,8 +5,8 @@
 
 use weir_control::snapshot::{Back, Classes, Endpoint, EndpointState, Front, Pool, Process, Site, Snapshot};
 
-use super::Options;
 use super::columns::{COLUMNS, at};
+use super::view::Options;
 
 /// One value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
