@@ -1,16 +1,16 @@
 //! A message sent, the same message received.
 //!
 //! Owns: sending and receiving at the same time, so that no size of message can stall both sides.
-//! Driven by: `unit`, for `tcp://` targets.
+//! Driven by: `slot`, for `tcp://` targets.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use weir_rt::{Conn, LARGE};
 
-use super::Worker;
-use super::exchange::Failure;
 use super::link::Link;
+use super::state::Worker;
+use super::unit::Failure;
 
 /// Sends `message` and receives it.
 pub(super) async fn echo(worker: &Worker, link: &Link, message: &[u8]) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! A request sent, its answers received.
 //!
 //! Owns: the reading loop. Never: decides what a failure means for the run.
-//! Driven by: `unit`.
+//! Driven by: `slot`.
 //! Why `recv` into one buffer for all connections: it is in the cache, and nothing stays in it. What is left of a body
 //! after that is dropped in the kernel, where the connection is plain.
 
@@ -11,21 +11,11 @@ use std::task::{Context, Poll, ready};
 
 use weir_rt::{Conn, LARGE, MEDIUM};
 
-use super::Worker;
 use super::link::Link;
-use super::unit::Unit;
+use super::state::Worker;
+use super::unit::{Failure, Unit};
 use crate::answer::Fed;
 use crate::shot::Shot;
-
-/// Why a unit failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// The server had closed a kept connection: the unit may be tried on another.
-    Stale,
-    Write,
-    Read,
-    Malformed,
-}
 
 /// The most that is dropped unseen at once.
 const DROP: u64 = 4 << 20;

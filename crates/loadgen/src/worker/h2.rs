@@ -17,10 +17,9 @@ use std::task::{Context, Poll};
 use weir_rt::{Buf, Conn, LARGE};
 use weir_wire::h2::{Allowance, Config, Connection, Event, HeadKind, Reason, Role, StreamKey};
 
-use super::Worker;
-use super::exchange::Failure;
 use super::link::Link;
-use super::unit::{self, Unit};
+use super::state::Worker;
+use super::unit::{self, Failure, Unit};
 use crate::pace::NEVER;
 use crate::plan::Origin;
 use crate::report::Work;

@@ -2,7 +2,7 @@
 //!
 //! Owns: opening it, again after a failure with growing pauses, and closing it without leaving TIME-WAIT behind.
 //! Never: spins: after a failure it waits 10 ms, doubled each time, up to a second.
-//! Driven by: `unit`.
+//! Driven by: `slot` and `h2`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use weir_rt::{Buf, Conn, ConnectOptions, MEDIUM, Stream, Timer, TlsStream, conne
 
 use weir_wire::h2::ALPN;
 
-use super::Worker;
+use super::state::Worker;
 use crate::answer::Reader;
 use crate::plan::Origin;
 use crate::target::Scheme;

@@ -1,10 +1,8 @@
 //! One thread of the generator: a runtime, and a task for each of its connections.
 //!
-//! Owns: the thread's clock against the schedule, its tallies, what its connections share.
-//! Never: shares anything with another worker while load runs; allocates for a request.
+//! Owns: the thread's life, the order in which its connections are opened, what it tells `run`.
+//! Never: does a unit of work: its slots do, and count in what they share (`state`).
 //! Driven by: `run`, which starts it, says when load begins, and receives what it counted once a second.
-//! Why the cached clock: all answers of a wake-up had arrived by then, so its time is right for them; what is sent after
-//! them is stamped a little early, which errs to the side of longer latencies, and no clock is read for a request.
 //!
 //! ```text
 //!   setup: each task opens its connection -> Ready -> go(begin) -> units of work until the end -> Done
@@ -14,31 +12,27 @@ mod echo;
 mod exchange;
 mod h2;
 mod link;
+mod slot;
+mod state;
 mod unit;
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::future::poll_fn;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::task::{Poll, Waker};
 
-use weir_rt::{Buf, ClientTls, Instant, LARGE, Receiver, Runtime, RuntimeConfig, spawn};
+use weir_rt::{Instant, Receiver, Runtime, RuntimeConfig, spawn};
 
-use crate::answer::HeadCache;
+pub(crate) use self::state::SAMPLE;
+use self::state::Worker;
 use crate::machine::ThreadTime;
-use crate::pace::{NEVER, Pace};
 use crate::plan::Plan;
-use crate::report::{Errors, Work};
-use crate::schedule::Place;
+use crate::report::Work;
 use crate::script::ThreadScript;
 use crate::tally::Tally;
 
 /// How often workers hand over what they counted, nanoseconds.
 pub(crate) const INTERVAL: u64 = 1_000_000_000;
-/// How long the samples are that `Req/Sec` is made of, nanoseconds.
-pub(crate) const SAMPLE: u64 = 100_000_000;
 /// Connections that one worker opens at the same time before load begins.
 const OPENING: usize = 128;
 
@@ -69,48 +63,6 @@ pub(crate) struct Summary {
     pub(crate) tls: Option<(String, String, Option<String>)>,
     /// When a script stopped the thread, nanoseconds since load began.
     pub(crate) stopped: Option<u64>,
-}
-
-/// A slot's standing.
-#[derive(Clone, Copy)]
-struct Standing {
-    place: Place,
-    /// When the unit under way was due; `NEVER` while none is.
-    since: u64,
-}
-
-/// What the connections of one thread share.
-pub(crate) struct Worker {
-    plan: Arc<Plan>,
-    tls: Option<ClientTls>,
-    begin: OnceCell<Instant>,
-    pace: OnceCell<Pace>,
-    phase: Cell<usize>,
-    /// When the phase ends.
-    boundary: Cell<u64>,
-    tallies: RefCell<Vec<Option<Box<Tally>>>>,
-    scratch: RefCell<Buf>,
-    heads: RefCell<HeadCache>,
-    standings: RefCell<Vec<Standing>>,
-    /// For each stream of each HTTP/2 connection: when its unit was due, `NEVER` while it has none.
-    flights: RefCell<Vec<u64>>,
-    samples: RefCell<Vec<u32>>,
-    sample: Cell<u32>,
-    sample_end: Cell<u64>,
-    total: Cell<u64>,
-    negotiated: RefCell<Option<(String, String, Option<String>)>>,
-    setup: Setup,
-    script: Option<ThreadScript>,
-}
-
-/// The time before load begins.
-#[derive(Default)]
-struct Setup {
-    tried: Cell<usize>,
-    opened: Cell<usize>,
-    failure: RefCell<Option<String>>,
-    main: RefCell<Option<Waker>>,
-    waiting: RefCell<Vec<Waker>>,
 }
 
 /// Runs one thread's share of a plan, to its end.
@@ -192,30 +144,6 @@ async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Recei
 }
 
 impl Worker {
-    fn new(plan: Arc<Plan>, script: Option<ThreadScript>, slots: &[u32]) -> Self {
-        let standing = |&slot: &u32| Standing { place: Place::first(u64::from(slot)), since: NEVER };
-        Self {
-            tls: plan.tls(),
-            begin: OnceCell::new(),
-            pace: OnceCell::new(),
-            phase: Cell::new(0),
-            boundary: Cell::new(plan.schedule.phases().first().map_or(0, |phase| phase.end)),
-            tallies: RefCell::new(plan.schedule.phases().iter().map(|_| None).collect()),
-            scratch: RefCell::new(Buf::with_capacity(LARGE)),
-            heads: RefCell::default(),
-            standings: RefCell::new(slots.iter().map(standing).collect()),
-            flights: RefCell::new(vec![NEVER; slots.len() * plan.options.h2.unwrap_or(0) as usize]),
-            samples: RefCell::default(),
-            sample: Cell::new(0),
-            sample_end: Cell::new(NEVER),
-            total: Cell::new(0),
-            negotiated: RefCell::default(),
-            setup: Setup::default(),
-            script,
-            plan,
-        }
-    }
-
     /// Starts a task for each slot, and waits until each has tried to open its connection.
     async fn open_all(self: &Rc<Self>, slots: &[u32]) {
         for (begun, &slot) in slots.iter().enumerate() {
@@ -223,118 +151,11 @@ impl Worker {
             if self.plan.options.h2.is_some() && self.plan.work != Work::Handshakes {
                 spawn(h2::run(worker, local, slot));
             } else {
-                spawn(unit::run(worker, local, slot));
+                spawn(slot::run(worker, local, slot));
             }
             self.tried(|tried| begun + 1 - tried < OPENING).await;
         }
         self.tried(|tried| tried == slots.len()).await;
-    }
-
-    async fn tried(&self, enough: impl Fn(usize) -> bool) {
-        poll_fn(|cx| {
-            if enough(self.setup.tried.get()) {
-                return Poll::Ready(());
-            }
-            *self.setup.main.borrow_mut() = Some(cx.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
-
-    /// A slot has tried to open its connection; it now waits for the beginning.
-    async fn ready(&self, opened: bool) {
-        self.setup.tried.set(self.setup.tried.get() + 1);
-        self.setup.opened.set(self.setup.opened.get() + usize::from(opened));
-        if let Some(main) = self.setup.main.borrow_mut().take() {
-            main.wake();
-        }
-        poll_fn(|cx| {
-            if self.begin.get().is_some() {
-                return Poll::Ready(());
-            }
-            self.setup.waiting.borrow_mut().push(cx.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
-
-    fn start(&self, begin: Instant, slots: usize) {
-        let phases = self.plan.schedule.phases();
-        let measured = phases.iter().find(|phase| phase.step.is_some()).map_or(0, |phase| phase.start);
-        self.sample_end.set(measured + SAMPLE);
-        // Both are set once, here.
-        let _ = self.pace.set(Pace::new(slots, begin));
-        let _ = self.begin.set(begin);
-        for waker in self.setup.waiting.take() {
-            waker.wake();
-        }
-    }
-
-    /// The queue of moments. Called after the beginning only.
-    fn pace(&self) -> &Pace {
-        match self.pace.get() {
-            Some(pace) => pace,
-            None => unreachable!("slots go on only once load has begun"),
-        }
-    }
-
-    /// Whether load has begun.
-    fn has_begun(&self) -> bool {
-        self.begin.get().is_some()
-    }
-
-    /// Nanoseconds since load began, at this wake-up; moves on to the phase of that moment.
-    fn now(&self) -> u64 {
-        let Some(&begin) = self.begin.get() else { return 0 };
-        let now = weir_rt::now().saturating_duration_since(begin).as_nanos() as u64;
-        if now >= self.boundary.get() {
-            let phase = self.plan.schedule.phase_at(now, self.phase.get());
-            self.phase.set(phase);
-            self.boundary.set(match self.plan.schedule.phases().get(phase) {
-                Some(phase) if phase.end > now => phase.end,
-                _ => NEVER,
-            });
-        }
-        now
-    }
-
-    /// Counts in the tally of `phase`.
-    fn count_in(&self, phase: usize, count: impl FnOnce(&mut Tally)) {
-        if let Some(slot) = self.tallies.borrow_mut().get_mut(phase) {
-            count(slot.get_or_insert_with(|| Box::new(Tally::new(self.plan.schedule.is_open()))));
-        }
-    }
-
-    /// Counts in the tally of the present phase; before load begins, nowhere.
-    fn count(&self, count: impl FnOnce(&mut Tally)) {
-        if self.has_begun() {
-            self.count_in(self.phase.get(), count);
-        }
-    }
-
-    fn error(&self, pick: impl FnOnce(&mut Errors) -> &mut u64) {
-        self.count(|tally| *pick(&mut tally.errors) += 1);
-    }
-
-    /// Notes a connection that failed before load began; the first one's reason is told.
-    fn setup_failure(&self, why: impl FnOnce() -> String) {
-        if !self.has_begun() {
-            self.setup.failure.borrow_mut().get_or_insert_with(why);
-        }
-    }
-
-    /// One more unit is done, for the samples.
-    fn sampled(&self, now: u64) {
-        self.total.set(self.total.get() + 1);
-        if now >= self.sample_end.get() {
-            let mut samples = self.samples.borrow_mut();
-            while now >= self.sample_end.get() {
-                samples.push(self.sample.take());
-                self.sample_end.set(self.sample_end.get() + SAMPLE);
-            }
-        }
-        let measured = now + SAMPLE >= self.sample_end.get();
-        self.sample.set(self.sample.get() + u32::from(measured));
     }
 
     /// Gives everything counted so far to `run`.
@@ -345,51 +166,5 @@ impl Worker {
                 let _ = events.send(Event::Counted { thread, phase, tally });
             }
         }
-    }
-
-    /// Counts what is unfinished at the end.
-    fn leave_over(&self, end: u64) {
-        let Plan { schedule, options, .. } = &*self.plan;
-        let timeout = u64::try_from(options.timeout.as_nanos()).unwrap_or(u64::MAX);
-        let stride = u64::from(options.connections);
-        let last = schedule.phases().len() - 1;
-        let standings = &mut *self.standings.borrow_mut();
-        let flights = self.flights.borrow();
-        let under_way = standings.iter().map(|standing| standing.since).chain(flights.iter().copied());
-        for since in under_way.filter(|&since| since != NEVER) {
-            let age = end.saturating_sub(since);
-            self.count_in(last, |tally| {
-                tally.left_over(1, 0, age);
-                tally.errors.timeout += u64::from(age > timeout);
-            });
-        }
-        for standing in standings {
-            let unsent = schedule.left(standing.place, stride);
-            if unsent > 0 && schedule.is_open() {
-                let due = schedule.due(&mut standing.place).map_or(end, |(due, _)| due);
-                self.count_in(last, |tally| tally.left_over(0, unsent, end.saturating_sub(due)));
-            }
-        }
-    }
-
-    /// Whether a script has stopped this thread.
-    fn is_stopped(&self) -> bool {
-        self.script.as_ref().is_some_and(|script| script.control.stopped())
-    }
-
-    /// Wakes the main task, so that it sees that a script has stopped the thread.
-    fn note_stop(&self) {
-        if self.is_stopped() {
-            self.pace().wake();
-        }
-    }
-
-    /// Whether a full handshake is what was asked for.
-    fn wants_full(&self) -> bool {
-        !self.plan.options.resume
-    }
-
-    fn keeps_connections(&self) -> bool {
-        matches!(self.plan.work, Work::Requests | Work::Echo)
     }
 }

@@ -1,21 +1,24 @@
-//! Units of work, one after the other, on one slot.
+//! One unit of work: when it is due, when its latency begins, how it is counted.
 //!
-//! Owns: what a slot does from its first connection to the end of the run, and when a unit's latency begins.
-//! Never: lets the end of a connection stop the slot.
-//! Driven by: the runtime, as one task a slot.
+//! Owns: taking a slot's next unit from the schedule, what is recorded of one that is done or failed.
+//! Never: sends anything.
+//! Driven by: `slot` and `h2`.
 //!
 //! A unit of the open model was due at a moment, and its latency begins then, whatever happened before it was sent. In the
 //! closed model it begins when it is sent; where opening a connection is part of the work, when that is begun.
 
-use std::rc::Rc;
-
-use super::Worker;
-use super::exchange::{Failure, exchange};
-use super::link::Link;
+use super::state::Worker;
 use crate::answer::Collected;
-use crate::pace::NEVER;
-use crate::report::Work;
-use crate::script::ThreadScript;
+
+/// Why a unit failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The server had closed a kept connection: the unit may be tried on another.
+    Stale,
+    Write,
+    Read,
+    Malformed,
+}
 
 /// One unit under way.
 #[derive(Clone, Copy)]
@@ -26,40 +29,6 @@ pub(super) struct Unit {
     pub(super) from: u64,
     /// When it was sent.
     pub(super) sent: u64,
-}
-
-/// The whole life of a slot.
-pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
-    let collect = worker.script.as_ref().is_some_and(ThreadScript::wants_answers);
-    let mut link = Link::new(&worker, local, slot, collect);
-    // Where connecting is the work there is nothing to prepare, but one connection shows whether anybody is there.
-    let tries = worker.keeps_connections() || local == 0;
-    let opened = tries && link.open(&worker).await;
-    if !worker.keeps_connections() {
-        link.drop_conn();
-    }
-    worker.ready(opened).await;
-    let mut free = 1;
-    while let Some(due) = next(&worker, local, &mut free).await {
-        if let Some(delay) = worker.script.as_ref().and_then(ThreadScript::delay) {
-            let until = worker.now() + delay;
-            worker.pace().wait(local, until).await;
-            free = until;
-        }
-        let result = work(&worker, &mut link, due, free).await;
-        set_since(&worker, local, NEVER);
-        match result {
-            Ok(()) => link.succeeded(),
-            Err(failure) => {
-                count_failure(&worker, failure);
-                link.failed();
-            }
-        }
-        if worker.is_stopped() {
-            return worker.note_stop();
-        }
-        free = worker.now();
-    }
 }
 
 /// When a unit is due, and in which phase.
@@ -128,76 +97,6 @@ pub(super) fn set_since(worker: &Worker, local: u32, since: u64) {
     }
 }
 
-/// Does one unit, on a new connection if the old one turns out to be closed.
-async fn work(worker: &Worker, link: &mut Link, due: Option<Due>, free: u64) -> Result<(), Failure> {
-    // What is late although the slot was free is the generator's own fault.
-    if let Some(due) = due {
-        let late = worker.now().saturating_sub(due.at.max(free));
-        worker.count_in(due.phase, |tally| tally.late(late));
-    }
-    let mut stale = 0;
-    loop {
-        let sent = loop {
-            link.pause().await;
-            let begun = worker.now();
-            if link.open(worker).await {
-                break if worker.keeps_connections() { worker.now() } else { begun };
-            }
-        };
-        let from = due.map_or(sent, |due| due.at);
-        if due.is_none() {
-            set_since(worker, link.local, from);
-        }
-        let unit = Unit { phase: due.map(|due| due.phase), from, sent };
-        match one(worker, link, &unit).await {
-            Err(Failure::Stale) => {
-                worker.count(|tally| tally.connections.closed_by_server += 1);
-                link.drop_conn();
-                stale += 1;
-                // A fresh connection is never stale, so this ends.
-                if stale > 2 {
-                    return Err(Failure::Read);
-                }
-            }
-            result => return result,
-        }
-    }
-}
-
-async fn one(worker: &Worker, link: &mut Link, unit: &Unit) -> Result<(), Failure> {
-    match worker.plan.work {
-        Work::Handshakes => {
-            unit.done(worker);
-            link.farewell().await;
-        }
-        Work::Echo => {
-            let shot = link.next_shot(worker);
-            super::echo::echo(worker, link, &link.origin(worker).shots[shot].bytes).await?;
-            unit.done(worker);
-        }
-        Work::Requests | Work::NewConnections => {
-            let keep = match &worker.script {
-                None => {
-                    let shot = link.next_shot(worker);
-                    exchange(worker, link, &link.origin(worker).shots[shot], unit).await?
-                }
-                Some(script) => {
-                    // Its failure stops the thread, and is told then.
-                    let shot = script.request().ok_or(Failure::Write)?;
-                    exchange(worker, link, &shot, unit).await?
-                }
-            };
-            if !worker.keeps_connections() {
-                link.farewell().await;
-            } else if !keep {
-                worker.count(|tally| tally.connections.closed_by_server += 1);
-                link.farewell().await;
-            }
-        }
-    }
-    Ok(())
-}
-
 pub(super) fn count_failure(worker: &Worker, failure: Failure) {
     worker.error(|errors| match failure {
         Failure::Stale | Failure::Read => &mut errors.read,
@@ -216,7 +115,7 @@ impl Unit {
     }
 
     /// It is done, and has no status.
-    fn done(&self, worker: &Worker) {
+    pub(super) fn done(&self, worker: &Worker) {
         self.record(worker, None, true);
     }
 
