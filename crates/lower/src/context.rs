@@ -14,10 +14,10 @@ use weir_expr::Slot;
 use weir_model::{Model, RouteId};
 use weir_plan::{Log, LogIx, Plan, RouteIx, Template, TlsIdentity, TlsIx, UpstreamTls, UpstreamTlsIx};
 
+use crate::names::Names;
 use crate::pattern::Patterns;
-use crate::resolve::Names;
+use crate::resources::{Options, Resources};
 use crate::share::Shared;
-use crate::{Options, Resources};
 
 pub(crate) struct Cx<'m> {
     pub(crate) model: &'m Model,

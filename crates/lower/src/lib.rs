@@ -25,6 +25,7 @@ mod files;
 mod index;
 mod listener;
 mod log;
+mod names;
 mod pattern;
 mod pool;
 mod process;
@@ -40,19 +41,11 @@ mod tls;
 mod variable;
 
 pub use explain::{explain, explain_plan};
-pub use resources::{LocalResources, Resources, host_names};
+pub use resources::{LocalResources, Options, Resources, host_names};
 
 use weir_diag::{Diagnostic, has_errors};
 use weir_model::Model;
 use weir_plan::Plan;
-
-/// Choices of the caller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Files that cannot be read (certificates, keys, error pages) are warnings: for `explain` and for checks by users
-    /// who may not read keys. A plan made so must not run.
-    pub tolerate_unreadable_files: bool,
-}
 
 /// Compiles a model. The plan is there unless a finding is an error. Findings are in the order of the text.
 pub fn lower(model: &Model, resources: &dyn Resources, options: &Options) -> (Option<Plan>, Vec<Diagnostic>) {

@@ -1,6 +1,7 @@
 //! What a configuration refers to outside of itself: files and host names.
 //!
-//! Owns: the trait through which both are given, and TLS is tried, and the plain implementation for the local machine.
+//! Owns: the trait through which both are given, and TLS is tried, the plain implementation for the local machine, and
+//! what the caller chose about files that cannot be read.
 //! Never: looks a name up; the caller did, with its own time limit.
 //! Driven by: `weir` (through the keeper, once privileges were dropped), tests.
 
@@ -11,6 +12,14 @@ use std::path::Path;
 
 use weir_model::{LogTarget, Model, SyslogServer};
 use weir_plan::{TlsFault, TlsIdentity, UpstreamTls};
+
+/// Choices of the caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Files that cannot be read (certificates, keys, error pages) are warnings: for `explain` and for checks by users
+    /// who may not read keys. A plan made so must not run.
+    pub tolerate_unreadable_files: bool,
+}
 
 /// Files and addresses, and the making of TLS.
 pub trait Resources {
