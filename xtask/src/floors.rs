@@ -224,8 +224,9 @@ impl Named {
                 }
                 Token::Word(_) => {
                     let (path, next) = inline_path(tokens, at);
+                    let names = path.len() > 1 && !is_scope(&tokens[..at]);
                     at = next;
-                    if path.len() > 1 {
+                    if names {
                         inline.push(path);
                     }
                 }
@@ -269,6 +270,11 @@ fn is_public(before: &[Token]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether what follows says who may see something (`pub(in …)`): that is no import.
+fn is_scope(before: &[Token]) -> bool {
+    matches!(before, [.., Token::Word(public), Token::Sign('('), Token::Word(within)] if public == "pub" && within == "in")
 }
 
 /// Reads one tree of a `use`; the place behind it. Each leaf is a path and the name that it has here.
@@ -501,6 +507,12 @@ mod tests {
                     #[cfg(test)]\nmod tests { use crate::high::Thing; }\n";
         let files =
             [("lib.rs", ""), ("low.rs", text), ("high.rs", ""), ("low/tests.rs", "use crate::high::X;")];
+        assert!(found(&files, &[&["low"], &["high"]]).is_empty());
+    }
+
+    #[test]
+    fn who_may_see_something_is_no_import() {
+        let files = [("lib.rs", ""), ("low.rs", "pub(in crate::high) struct Thing;"), ("high.rs", "")];
         assert!(found(&files, &[&["low"], &["high"]]).is_empty());
     }
 

@@ -9,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use weir_lab::accounting::family;
+use weir_lab::report::Judged;
 use weir_lab::report::Report;
-use weir_lab::report::verdict::Judged;
 use weir_lab::results::Record;
 use weir_lab::stats::median;
 use weir_lab::who::Who;

@@ -4,10 +4,10 @@
 //! Never: words.
 //! Driven by: `report`.
 
+use super::figures::{Beginning, Chapter, Each, KneeOf, Missing, Row, Waiting};
 use super::published::{By, Curve, Quantity, published};
-use super::{
-    Beginning, Chapter, Each, KneeOf, Missing, Row, Waiting, facet, findings, knee, unique, verdict,
-};
+use super::words::{facet, unique};
+use super::{findings, knee, verdict};
 use crate::machine::Seats;
 use crate::results::{Record, Results, Settings, not_done};
 use crate::scenario::{Mode, Placement, Point, Scenario, bytes};

@@ -4,9 +4,11 @@
 //! Never: calls a difference one that its interval does not show.
 //! Driven by: `report`.
 
+use super::figures::{Chapter, Each, KneeOf, Row};
 use super::knee::{TIMES, Where};
 use super::published::{By, Quantity};
-use super::{Chapter, KneeOf, Row, counted, facet, number, unique, unit, verdict, with_interval, words};
+use super::verdict;
+use super::words::{counted, facet, number, unique, unit, with_interval, words};
 use crate::scenario::Key;
 use crate::stats::{Estimate, estimate, geometric_mean};
 use crate::who::Who;
@@ -68,7 +70,7 @@ fn against(
     kind: Kind,
     who: Who,
     counts: fn(&Row) -> bool,
-    of: fn(&super::Each) -> f64,
+    of: fn(&Each) -> f64,
     point: fn(&Row) -> Option<Estimate>,
 ) -> Option<Against> {
     let rows: Vec<&Row> = chapter

@@ -4,11 +4,12 @@
 //! Never: averages machines; hides that two were measured differently.
 //! Driven by: `weir lab merge`; `size` reads a guide as it reads a folder of results.
 
+use super::figures::{Report, Row};
 use super::html::frame;
-use super::plot::{Axis, Line, Lines, Mark, Style, escaped};
+use super::plot::{Axis, Line, Lines, Mark, Style};
 use super::published::{By, Published, Quantity, published};
-use super::tables::Table;
-use super::{Report, Row, facet, number, unique, unit, with_interval, words};
+use super::table::Table;
+use super::words::{escaped, facet, number, unique, unit, with_interval, words};
 use crate::prices::Prices;
 use crate::results::{Results, write};
 use crate::scenario::Who;

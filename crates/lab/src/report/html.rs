@@ -4,10 +4,12 @@
 //! Never: holds a script, or a figure that `report.json` does not have.
 //! Driven by: `report`; `merge` puts its guide into the same frame.
 
+use super::environment::environment;
+use super::figures::{Chapter, Report};
 use super::findings::{Against, cpu, kinds, rates, rivals, title};
-use super::plot::escaped;
-use super::tables::{self, HEAD, cells, environment, legend};
-use super::{Chapter, Report, plots, unique, verdict};
+use super::tables::{self, HEAD, cells, legend};
+use super::words::{date, escaped, unique};
+use super::{plots, verdict};
 use crate::prices::Prices;
 use crate::who::Who;
 use std::fmt::Write;
@@ -227,23 +229,6 @@ fn rows(chapter: &Chapter) -> String {
     out
 }
 
-/// A moment, in seconds since 1970, as `2026-11-22 01:23 UTC`.
-#[must_use]
-pub fn date(unix_s: f64) -> String {
-    let seconds = unix_s.max(0.0) as i64;
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Civil from days: years that begin in March have their leap day at their end.
-    let era = (days + 719_468).div_euclid(146_097);
-    let day_of_era = (days + 719_468).rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest % 3600 / 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,14 +242,5 @@ mod tests {
         );
         assert_eq!(version("weir 0.1.0"), Some("0.1.0"));
         assert_eq!(version("something else"), None);
-    }
-
-    #[test]
-    fn dates() {
-        let told = [0.0, 951_782_400.0, 1_795_310_603.0, 1_709_251_199.0].map(date);
-        assert_eq!(
-            told,
-            ["1970-01-01 00:00 UTC", "2000-02-29 00:00 UTC", "2026-11-22 01:23 UTC", "2024-02-29 23:59 UTC"]
-        );
     }
 }

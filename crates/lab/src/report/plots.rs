@@ -4,11 +4,12 @@
 //! Never: works out a figure.
 //! Driven by: `html`.
 
+use super::figures::{Chapter, Each, KneeOf, Row};
 use super::findings::title as kind_title;
+use super::knee::Where;
 use super::plot::{Axis, Bar, Bars, Group, Line, Lines, Mark, Ratio, Ratios, Rule, Style};
 use super::published::{By, Curve, Quantity};
-use super::{Chapter, KneeOf, Row, facet, number, size, unique, unit, with_interval, words};
-use crate::report::knee::Where;
+use super::words::{facet, number, size, unique, unit, with_interval, words};
 use crate::scenario::{Key, Who};
 use crate::stats::Estimate;
 use weir_loadgen::report::Work;
@@ -226,7 +227,7 @@ fn run_by_run(chapter: &Chapter) -> Vec<String> {
     let mut figures = Vec::new();
     for rows in facets(&paced(chapter), &[]) {
         let Some(first) = rows.first() else { continue };
-        let what: [(&str, Quantity, Of<super::Each, f64>); 2] =
+        let what: [(&str, Quantity, Of<Each, f64>); 2] =
             [("95th percentile", Quantity::P95Ms, |e| e.p95_us), ("mean", Quantity::MeanMs, |e| e.mean_us)];
         for (name, quantity, of) in what {
             let line = |row: &&Row| Line {

@@ -4,10 +4,13 @@
 //! Never: rounds in CSV.
 //! Driven by: `report`, `html`.
 
+use super::environment::environment;
+use super::figures::{Chapter, Missing, Report, Row};
 use super::knee::Where;
-use super::plot::escaped;
-use super::published::{By, Quantity};
-use super::{Chapter, Report, Row, findings, number, unique, unit, verdict, with_interval, words};
+use super::published::{By, Curve, Quantity};
+use super::table::Table;
+use super::words::{number, size, unique, unit, with_interval, words};
+use super::{findings, verdict};
 use crate::prices::Prices;
 use crate::scenario::{Mode, Who};
 use crate::stats::Estimate;
@@ -71,52 +74,6 @@ fn fields(chapter: &Chapter, row: &Row) -> Vec<String> {
     fields.push(told(judged.and_then(|j| j.target).map(|t| t.to_string())));
     fields.push(told(judged.and_then(|j| j.met).map(|m| m.to_string())));
     fields
-}
-
-/// Names and values of the environment.
-pub(super) fn environment(report: &Report) -> Vec<(String, String)> {
-    let e = &report.environment;
-    let mut lines = vec![
-        ("processor".to_owned(), format!("{}, {} CPUs", e.processor, e.cpus)),
-        ("memory".to_owned(), format!("{} GB", number(e.memory as f64 / f64::from(1 << 30)))),
-        ("kernel".to_owned(), e.kernel.clone()),
-    ];
-    let none = |text: &str| if text.is_empty() { "none seen".to_owned() } else { text.to_owned() };
-    lines.push(("virtualisation".to_owned(), none(&e.virtualisation)));
-    lines.push(("CPU limit".to_owned(), none(&e.cpu_limit)));
-    lines.push((
-        "hyper-threading".to_owned(),
-        if e.hyper_threading { "on" } else { "off or none" }.to_owned(),
-    ));
-    lines.extend(e.versions.iter().map(|(name, version)| match e.tls_libraries.get(name) {
-        Some(library) => (name.clone(), format!("{version}; TLS by {library}")),
-        None => (name.clone(), version.clone()),
-    }));
-    if !e.commit.is_empty() {
-        lines.push(("commit of weir".to_owned(), e.commit.clone()));
-    }
-    if !e.instructions.is_empty() {
-        lines.push(("instructions".to_owned(), e.instructions.clone()));
-    }
-    if let Some(driver) = report.driver {
-        lines.push(("driver of weir".to_owned(), driver.word().to_owned()));
-    }
-    lines.push(("build of weir".to_owned(), if report.debug_build { "debug" } else { "release" }.to_owned()));
-    lines.push(("runs".to_owned(), if report.quick { "quick" } else { "full" }.to_owned()));
-    if let Some((first, last)) = report.measured {
-        lines.push((
-            "measured".to_owned(),
-            format!("{} to {}", super::html::date(first), super::html::date(last)),
-        ));
-    }
-    let rows = || report.scenarios.iter().flat_map(|c| c.rows.iter());
-    let steal = rows().flat_map(|r| r.each.iter().map(|e| e.steal)).fold(0.0, f64::max);
-    lines.push(("steal".to_owned(), format!("{}% of CPU time in the worst run", number(steal * 100.0))));
-    let tls = unique(rows().filter_map(|r| r.tls.clone()));
-    if !tls.is_empty() {
-        lines.push(("TLS agreed on".to_owned(), tls.join("; ")));
-    }
-    lines
 }
 
 /// The head of the table of rows: names, and whether figures stand below.
@@ -183,74 +140,6 @@ pub(super) fn legend(chapter: &Chapter) -> String {
     )
 }
 
-/// A table of text: its head (with whether figures stand below), and its rows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Table {
-    pub(super) head: Vec<(String, bool)>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    pub(super) fn new(head: &[(&str, bool)]) -> Self {
-        Self { head: head.iter().map(|(h, n)| ((*h).to_owned(), *n)).collect(), rows: Vec::new() }
-    }
-
-    /// As HTML, which scrolls by itself if it is wide.
-    pub(super) fn html(&self) -> String {
-        let class = |figures: bool| if figures { " class=\"n\"" } else { "" };
-        let head: String =
-            self.head.iter().map(|(name, n)| format!("<th{}>{}</th>", class(*n), escaped(name))).collect();
-        let line = |row: &Vec<String>| {
-            let cells = row.iter().zip(&self.head);
-            let cells: String =
-                cells.map(|(c, (_, n))| format!("<td{}>{}</td>", class(*n), cell(c))).collect();
-            format!("<tr>{cells}</tr>\n")
-        };
-        let body: String = self.rows.iter().map(line).collect();
-        format!(
-            "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
-        )
-    }
-
-    /// For a terminal: columns as wide as what stands in them.
-    pub(super) fn text(&self) -> String {
-        let head: Vec<String> = self.head.iter().map(|h| h.0.clone()).collect();
-        let length = |cell: &String| cell.chars().count();
-        let width = |n: usize| {
-            let column = self.rows.iter().filter_map(|r| r.get(n)).chain(head.get(n));
-            column.map(length).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cells = row.iter().zip(&widths).zip(&self.head);
-            let padded = cells.map(|((cell, width), (_, figures))| {
-                let gap = " ".repeat(width - length(cell));
-                if *figures { gap + cell } else { cell.clone() + &gap }
-            });
-            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        };
-        std::iter::once(&head).chain(&self.rows).map(line).collect()
-    }
-
-    /// As Markdown.
-    pub(super) fn markdown(&self) -> String {
-        let names: Vec<&str> = self.head.iter().map(|h| h.0.as_str()).collect();
-        let lines: String = self.head.iter().map(|h| if h.1 { "---:|" } else { "---|" }).collect();
-        let rows: String = self.rows.iter().map(|r| format!("| {} |\n", r.join(" | "))).collect();
-        format!("| {} |\n|{lines}\n{rows}", names.join(" | "))
-    }
-}
-
-/// A cell's text; an interval stands below its figure, so that tables stay narrow.
-fn cell(text: &str) -> String {
-    match text.split_once(" (").and_then(|(figure, rest)| Some((figure, rest.split_once(')')?))) {
-        Some((figure, (interval, mark))) if interval.contains('–') => {
-            format!("{}{}<small>{}</small>", escaped(figure), escaped(mark.trim()), escaped(interval))
-        }
-        _ => escaped(text),
-    }
-}
-
 /// Weir ÷ each rival, a line for each kind of work of each scenario.
 fn summary(report: &Report) -> Table {
     let head =
@@ -286,7 +175,7 @@ pub(super) fn knees(chapter: &Chapter) -> Option<Table> {
         table.rows.push(vec![work, knee.contender.name().to_owned(), rate, number(knee.knee.limit_us / 1e3)]);
     }
     for told in chapter.published.iter().flat_map(|p| &p.knees) {
-        let work = format!("published: {}B", super::size(&told.size));
+        let work = format!("published: {}B", size(&told.size));
         table.rows.push(vec![work, told.label.clone(), number(told.rate), String::new()]);
     }
     (!chapter.knees.is_empty()).then_some(table)
@@ -294,10 +183,10 @@ pub(super) fn knees(chapter: &Chapter) -> Option<Table> {
 
 /// What a rate costs: for reverse proxies by cores; nothing for other work.
 pub(super) fn prices(chapter: &Chapter, prices: &Prices) -> Option<Table> {
-    let priced = |c: &&super::Curve| {
+    let priced = |c: &&Curve| {
         c.by == By::Workers && matches!(c.quantity, Quantity::Rps | Quantity::Tps) && c.points.len() <= 4
     };
-    let published: Vec<&super::Curve> = chapter.published_curves().iter().filter(priced).collect();
+    let published: Vec<&Curve> = chapter.published_curves().iter().filter(priced).collect();
     let proxied = |r: &&Row| matches!(r.point.mode, Mode::Http | Mode::Https) && r.rate_wanted.is_none();
     if published.is_empty() || chapter.packed || !chapter.rows.iter().any(|r| proxied(&r)) {
         return None;
@@ -344,7 +233,7 @@ pub(super) fn prices(chapter: &Chapter, prices: &Prices) -> Option<Table> {
 
 /// What has no figures, each reason once.
 pub(super) fn missing(chapter: &Chapter) -> Vec<String> {
-    let key = |m: &super::Missing| (m.contender, m.why.replace(['\n', '\r'], " ").trim().to_owned());
+    let key = |m: &Missing| (m.contender, m.why.replace(['\n', '\r'], " ").trim().to_owned());
     let line = |(who, why): (Option<Who>, String)| {
         let same = chapter.missing.iter().filter(|m| key(m) == (who, why.clone()));
         let points: Vec<String> = same.map(|m| m.point.name()).collect();

@@ -6,113 +6,18 @@
 //! Why: targets are ratios within one round; absolute figures drift by a factor of two between machines and hours. A target
 //! is met if the lower end of the interval is at or below it.
 
-use super::tables::Table;
-use super::{Chapter, Report, Row, counted, whole};
+use super::environment::environment;
+use super::figures::{Against, Chapter, Each, Judged, Mean, Report, Row, Unit, Verdict};
+use super::table::Table;
+use super::words::{counted, unique, whole};
 use crate::results::Settings;
-use crate::scenario::{Goal, Point, Targets};
+use crate::scenario::{Goal, Targets};
 use crate::stats::{Estimate, estimate, geometric_mean};
 use crate::who::{Kind, Who};
-use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// Fewer pairs than these are a look, not a verdict.
 pub const PAIRS: u32 = 9;
-
-/// The verdict on a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// The points that have names, in their order.
-    pub rows: Vec<Judged>,
-    /// The geometric mean of the CPU ratios to the best rival, and what it is held to.
-    pub mean: Option<Mean>,
-    /// Short names of the rows that have a target and do not meet it.
-    pub short: Vec<String>,
-}
-
-/// Rows together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Mean {
-    /// The geometric mean of the rows' medians.
-    pub value: f64,
-    /// How many rows.
-    pub rows: usize,
-    /// How many the scenario has.
-    pub of: usize,
-    /// What is demanded.
-    pub targets: Targets,
-    /// Whether the mean is at or below its target.
-    pub met: bool,
-    /// Short names of the rows whose interval begins above the ceiling.
-    pub above: Vec<String>,
-}
-
-/// One row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
-    /// The point's short name.
-    pub id: String,
-    /// What people call it.
-    pub title: String,
-    /// Where.
-    pub point: Point,
-    /// Whose it is.
-    pub by: Who,
-    /// What its cost is counted in.
-    pub unit: Unit,
-    /// What it costs; nothing if it has no figures.
-    pub cost: Option<Estimate>,
-    /// Requests a second; nothing where none are made.
-    pub rate: Option<f64>,
-    /// Who is the measure: the best rival, or whom the scenario names.
-    pub best: Option<Who>,
-    /// Its cost ÷ the measure's, in the same rounds.
-    pub ratio: Option<Estimate>,
-    /// All the others at this point.
-    pub others: Vec<Against>,
-    /// What the ratio is held to.
-    pub target: Option<f64>,
-    /// What would be better still.
-    pub stretch: Option<f64>,
-    /// Whether it meets its target; nothing without one.
-    pub met: Option<bool>,
-    /// Whether it meets its stretch; nothing without one.
-    pub stretched: Option<bool>,
-    /// Why it has no verdict.
-    pub why: Option<String>,
-    /// Whether it is one of those that have a mean and a ceiling.
-    pub counts: bool,
-}
-
-/// What a cost is counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// Microseconds of CPU a request.
-    CpuUs,
-    /// Bytes a connection.
-    Bytes,
-}
-
-/// The same work of somebody else.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Against {
-    /// Who.
-    pub contender: Who,
-    /// What kind of program, if that is known.
-    pub kind: Option<Kind>,
-    /// What it costs.
-    pub cost: Estimate,
-    /// Requests a second; nothing where none are made.
-    pub rate: Option<f64>,
-    /// The row's cost ÷ this one's: median over the rounds, and its interval.
-    pub ratio: Estimate,
-    /// The least of these ratios.
-    pub min: f64,
-    /// The greatest.
-    pub max: f64,
-    /// The ratios, round by round.
-    pub each: Vec<f64>,
-}
 
 /// The verdict on a chapter's rows; nothing where no point has a name. `of` is how many rows a mean would have.
 pub(super) fn of(
@@ -205,7 +110,7 @@ fn rate(row: &Row, unit: Unit) -> Option<f64> {
 }
 
 fn against(own: &Row, other: &Row, unit: Unit, kind: Option<Kind>) -> Option<Against> {
-    let of = |each: &super::Each| match unit {
+    let of = |each: &Each| match unit {
         Unit::CpuUs => each.cpu_us,
         Unit::Bytes => each.idle_bytes.unwrap_or(0.0),
     };
@@ -258,7 +163,7 @@ impl Judged {
 fn builds(verdict: &Verdict) -> Vec<Who> {
     let all = verdict.rows.iter().flat_map(|r| r.others.iter());
     let named = all.filter(|a| a.kind == Some(Kind::Weir) && matches!(a.contender, Who::Named(_)));
-    super::unique(named.map(|a| a.contender))
+    unique(named.map(|a| a.contender))
 }
 
 /// The table of a verdict.
@@ -369,7 +274,7 @@ pub fn text(report: &Report) -> String {
 #[must_use]
 pub fn markdown(report: &Report) -> String {
     let mut out = String::new();
-    for (name, value) in super::tables::environment(report) {
+    for (name, value) in environment(report) {
         let _ = writeln!(out, "- {name}: {value}");
     }
     for (chapter, verdict) in with_verdicts(report) {

@@ -4,8 +4,9 @@
 //! Never: begins anywhere but at 0.
 //! Driven by: `plots`.
 
-use super::{Axis, CHARACTER, HEIGHT, Key, RIGHT, Style, TOP, WIDTH, escaped, figure, short, upright};
-use crate::report::unique;
+use super::frame::{CHARACTER, HEIGHT, Key, RIGHT, Style, TOP, WIDTH, figure, short, upright};
+use super::scale::Axis;
+use crate::report::words::{escaped, unique};
 use std::fmt::Write;
 
 /// A bar: its value, and the interval of it.

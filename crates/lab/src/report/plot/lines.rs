@@ -4,22 +4,10 @@
 //! Never: sorts or joins what it is given.
 //! Driven by: `plots`.
 
-use super::{
-    Axis, BOTTOM, CHARACTER, HEIGHT, Key, RIGHT, Scale, TOP, WIDTH, dot, escaped, figure, level, upright,
-};
-use crate::report::unique;
+use super::frame::{BOTTOM, CHARACTER, HEIGHT, Key, RIGHT, Style, TOP, WIDTH, dot, figure, level, upright};
+use super::scale::{Axis, Scale};
+use crate::report::words::{escaped, unique};
 use std::fmt::Write;
-
-/// How a line is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::report) enum Style {
-    /// Measured.
-    Solid,
-    /// Published by somebody else.
-    Dashed,
-    /// Another published one of the same.
-    Dotted,
-}
 
 /// A point of a line.
 #[derive(Clone, Debug)]

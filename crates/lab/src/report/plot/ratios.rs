@@ -4,8 +4,9 @@
 //! Never: begins an axis at 0: ratios lie as far from 1 as their reciprocals.
 //! Driven by: `plots`.
 
-use super::{Axis, BOTTOM, CHARACTER, Key, RIGHT, Scale, Style, TOP, WIDTH, dot, escaped, figure, level};
-use crate::report::unique;
+use super::frame::{BOTTOM, CHARACTER, Key, RIGHT, Style, TOP, WIDTH, dot, figure, level};
+use super::scale::{Axis, Scale};
+use crate::report::words::{escaped, unique};
 use crate::stats::Estimate;
 use std::fmt::Write;
 
