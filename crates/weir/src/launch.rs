@@ -175,6 +175,11 @@ impl Launch {
         }
     }
 
+    /// For looking at one file.
+    pub(crate) fn of_file(file: PathBuf, prefix: Option<PathBuf>) -> Self {
+        Self::new(Manner::Weir, Sourcing { paths: vec![file], prefix, ..Sourcing::default() })
+    }
+
     /// The file that messages name.
     pub(crate) fn main_path(&self) -> PathBuf {
         self.sourcing.paths.first().cloned().unwrap_or_default()

@@ -19,6 +19,8 @@ use weir_lab::servers::Ports;
 use weir_lab::size::{self, Demand};
 use weir_lab::who::{Driver, Rival, Who};
 
+use super::values::IoWord;
+
 pub(super) const HELP: &str = "\
 Examples:
   weir lab list                       the scenarios that come along, and how long they take
@@ -184,7 +186,7 @@ struct Run {
     seconds: Option<f64>,
     /// How the Weir that is measured drives its sockets (its epoll rows are epoll's anyway).
     #[arg(long, value_name = "DRIVER", value_enum)]
-    io: Option<super::weir::IoWord>,
+    io: Option<IoWord>,
     /// Count no instructions where the scenario asks for it: callgrind takes its time.
     #[arg(long)]
     no_instructions: bool,
@@ -216,16 +218,6 @@ impl From<Left> for Who {
             Left::Nginx => Self::Nginx,
             Left::Haproxy => Self::Haproxy,
             Left::Direct => Self::Direct,
-        }
-    }
-}
-
-impl From<super::weir::IoWord> for Driver {
-    fn from(word: super::weir::IoWord) -> Self {
-        match word {
-            super::weir::IoWord::Auto => Self::Auto,
-            super::weir::IoWord::Uring => Self::Uring,
-            super::weir::IoWord::Epoll => Self::Epoll,
         }
     }
 }

@@ -9,16 +9,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use weir_loadgen::agent::{Agency, lead};
 use weir_loadgen::hdr_log::HdrLog;
 use weir_loadgen::live::Live;
 use weir_loadgen::report::{Report, Work};
-use weir_loadgen::{
-    Interval, IoChoice, Options, Rate, RunError, ScriptFile, TlsVersion, Watch, shot, text, units,
-};
+use weir_loadgen::{Interval, Options, Rate, RunError, ScriptFile, TlsVersion, Watch, shot, text, units};
 
 use super::load_helpers;
+use super::values::{IoWord, TlsWord};
 
 pub(super) const HELP: &str = "\
 Two load models:
@@ -134,7 +133,7 @@ pub(super) struct Load {
     resume: bool,
     /// The only TLS version.
     #[arg(long, value_name = "VERSION", value_enum)]
-    tls: Option<Version>,
+    tls: Option<TlsWord>,
     /// TLS suites by OpenSSL's names, such as ECDHE-ECDSA-AES256-GCM-SHA384 or TLS_AES_128_GCM_SHA256.
     #[arg(long, alias = "suites", value_name = "NAMES")]
     suite: Option<String>,
@@ -155,7 +154,7 @@ pub(super) struct Load {
     hdr: Option<PathBuf>,
     /// How sockets are driven.
     #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
-    io: super::weir::IoWord,
+    io: IoWord,
     /// Print the version.
     #[arg(short = 'v', long = "version", action = clap::ArgAction::Version)]
     version: Option<bool>,
@@ -172,23 +171,6 @@ enum Helper {
     /// Open connections, use each once, and keep them idle until standard input ends.
     #[command(after_help = load_helpers::HOLD_HELP)]
     Hold(load_helpers::Hold),
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(super) enum Version {
-    #[value(name = "1.2")]
-    Tls12,
-    #[value(name = "1.3")]
-    Tls13,
-}
-
-impl From<Version> for TlsVersion {
-    fn from(version: Version) -> Self {
-        match version {
-            Version::Tls12 => Self::Tls12,
-            Version::Tls13 => Self::Tls13,
-        }
-    }
 }
 
 /// A list that clap takes as one value.
@@ -326,17 +308,8 @@ fn options(load: Load) -> Result<Options, String> {
         echo_bytes: usize::try_from(load.echo_size).map_err(|error| error.to_string())?,
         script: load.script.as_deref().map(ScriptFile::read).transpose()?,
         script_args: load.script_args,
-        io: io(load.io),
+        io: load.io.into(),
     })
-}
-
-/// A driver, by its word.
-pub(super) fn io(word: super::weir::IoWord) -> IoChoice {
-    match word {
-        super::weir::IoWord::Auto => IoChoice::Auto,
-        super::weir::IoWord::Uring => IoChoice::Uring,
-        super::weir::IoWord::Epoll => IoChoice::Epoll,
-    }
 }
 
 /// Everybody who watches.

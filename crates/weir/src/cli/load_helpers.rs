@@ -12,6 +12,8 @@ use weir_loadgen::hold::Held;
 use weir_loadgen::serve::{ServeOptions, Server};
 use weir_loadgen::{Options, TlsVersion, units};
 
+use super::values::{IoWord, TlsWord};
+
 pub(super) const SERVE_HELP: &str = "\
 Pages are named by their sizes: /1k, /1024 and /1k.bin are the page of 1,024 bytes; / is the
 first. Requests may have bodies. Ctrl-C ends it.
@@ -74,7 +76,7 @@ pub(super) struct Serve {
     key: Option<PathBuf>,
     /// How sockets are driven.
     #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
-    io: super::weir::IoWord,
+    io: IoWord,
 }
 
 /// A machine that takes part.
@@ -105,10 +107,10 @@ pub(super) struct Hold {
     timeout: Duration,
     /// The only TLS version.
     #[arg(long, value_name = "VERSION", value_enum)]
-    tls: Option<super::load::Version>,
+    tls: Option<TlsWord>,
     /// How sockets are driven.
     #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
-    io: super::weir::IoWord,
+    io: IoWord,
 }
 
 /// Serves for ever.
@@ -130,7 +132,7 @@ pub(super) fn serve(words: Serve) -> Result<(), String> {
         error_rate: words.errors,
         close_rate: words.closes,
         certificate,
-        io: super::load::io(words.io),
+        io: words.io.into(),
     })?;
     for (scheme, addrs) in [("http", &server.http), ("https", &server.https), ("tcp", &server.echo)] {
         for addr in addrs {
@@ -161,7 +163,7 @@ pub(super) fn hold(words: Hold) -> Result<(), String> {
         connections: words.connections,
         timeout: words.timeout,
         tls_version: words.tls.map(TlsVersion::from),
-        io: super::load::io(words.io),
+        io: words.io.into(),
         ..Options::default()
     })?;
     outln!("holding {} connections", held.connections);

@@ -15,12 +15,14 @@ mod nginx;
 mod nginx_help;
 mod reload;
 mod signal;
+mod values;
 mod weir;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use self::values::texts;
 use crate::launch::Manner;
 use crate::plane::Start;
 
@@ -39,8 +41,8 @@ pub(crate) fn run(start: Start) -> ExitCode {
     let (manner, rest) = tongue(&arguments);
     match manner {
         Manner::Weir => weir::run(&arguments, start),
-        Manner::Nginx => nginx::run(&words(rest), start),
-        Manner::Haproxy => haproxy::run(&words(rest), start),
+        Manner::Nginx => nginx::run(&texts(rest), start),
+        Manner::Haproxy => haproxy::run(&texts(rest), start),
     }
 }
 
@@ -58,11 +60,6 @@ fn tongue(arguments: &[OsString]) -> (Manner, &[OsString]) {
     }
 }
 
-/// As text; bytes that are none cannot be part of any flag, and a path with them is reported as not found.
-fn words(arguments: &[OsString]) -> Vec<String> {
-    arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,7 +69,7 @@ mod tests {
         let of = |text: &str| {
             let arguments: Vec<OsString> = text.split(' ').map(Into::into).collect();
             let (manner, rest) = tongue(&arguments);
-            (manner, words(rest))
+            (manner, texts(rest))
         };
         assert_eq!(of("/usr/sbin/nginx -t"), (Manner::Nginx, vec!["-t".into()]));
         assert_eq!(of("weir haproxy -c"), (Manner::Haproxy, vec!["-c".into()]));

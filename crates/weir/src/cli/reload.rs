@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::{signal, weir};
+use super::signal;
 use crate::compile;
 use crate::compile::store::Store;
-use crate::launch::Manner;
+use crate::launch::{Launch, Manner};
 use crate::life::control::ask_reload;
 use crate::report;
 
@@ -54,7 +54,7 @@ fn reload(pid: Option<PathBuf>, config: Option<PathBuf>) -> Result<ExitCode, Str
 }
 
 fn pid_file_of(config: PathBuf) -> Result<PathBuf, String> {
-    let launch = weir::launch_of(config, None);
+    let launch = Launch::of_file(config, None);
     let compiled = compile::understand(&launch, &Store::disk());
     compiled.model.process.pid_file.ok_or_else(|| {
         report::print(Manner::Weir, &compiled.diagnostics, &compiled.sources, true);

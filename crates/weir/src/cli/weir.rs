@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::values::{IoWord, texts};
 use super::{check, explain, lab, load, reload};
-use crate::launch::{Io, Launch, Manner, Sandbox, Sourcing};
+use crate::launch::{Launch, Sandbox};
 use crate::life;
 use crate::plane::Start;
 
@@ -105,14 +106,6 @@ struct Run {
     prefix: Option<PathBuf>,
 }
 
-/// A driver, by name.
-#[derive(Clone, Copy, ValueEnum)]
-pub(super) enum IoWord {
-    Auto,
-    Uring,
-    Epoll,
-}
-
 /// A [`Sandbox`], by name.
 #[derive(Clone, Copy, ValueEnum)]
 enum SandboxWord {
@@ -159,8 +152,10 @@ struct Reload {
 pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
     match Weir::parse_from(arguments).command {
         Command::Run(run) => life::start::start(launch(run), start),
-        Command::Check(check) => check::run(&launch_of(check.file, check.prefix), check.format),
-        Command::Explain(explain) => explain::run(&launch_of(explain.file, explain.prefix), explain.plan),
+        Command::Check(check) => check::run(&Launch::of_file(check.file, check.prefix), check.format),
+        Command::Explain(explain) => {
+            explain::run(&Launch::of_file(explain.file, explain.prefix), explain.plan)
+        }
         Command::Reload(reload) => reload::run(reload.pid, reload.config),
         Command::Load(load) => load::run(*load),
         Command::Lab(lab) => lab::run(lab),
@@ -169,24 +164,15 @@ pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
             ExitCode::SUCCESS
         }
         // `cli::run` has looked at the first word before, so these are here for the help text.
-        Command::Nginx { flags } => super::nginx::run(&super::words(&flags), start),
-        Command::Haproxy { flags } => super::haproxy::run(&super::words(&flags), start),
+        Command::Nginx { flags } => super::nginx::run(&texts(&flags), start),
+        Command::Haproxy { flags } => super::haproxy::run(&texts(&flags), start),
     }
 }
 
-/// A launch for looking at one file.
-pub(super) fn launch_of(file: PathBuf, prefix: Option<PathBuf>) -> Launch {
-    Launch::new(Manner::Weir, Sourcing { paths: vec![file], prefix, ..Sourcing::default() })
-}
-
 fn launch(run: Run) -> Launch {
-    let mut launch = launch_of(run.config, run.prefix);
+    let mut launch = Launch::of_file(run.config, run.prefix);
     launch.daemon = Some(run.daemon);
-    launch.io = match run.io {
-        IoWord::Auto => Io::Auto,
-        IoWord::Uring => Io::Uring,
-        IoWord::Epoll => Io::Epoll,
-    };
+    launch.io = run.io.into();
     launch.state = run.state.map(crate::launch::absolute);
     launch.sandbox = match run.sandbox {
         SandboxWord::On => Sandbox::On,
