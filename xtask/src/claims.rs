@@ -188,7 +188,8 @@ fn haproxy(root: &Path, findings: &mut Vec<String>) {
     let text = |part: &str| -> String {
         all.iter().filter(|file| file.shown.contains(part)).map(|file| file.text.as_str()).collect()
     };
-    let (tables, takers, builders) = (text("/table/"), text("/take/"), text("/build/"));
+    let (tables, words) = (text("/table/"), text("/words/"));
+    let (takers, builders) = (text("/take/"), text("/build/"));
     for entry in tables.split("word(").skip(1) {
         let Some(name) = entry.split('"').nth(1) else { continue };
         let taker = ["Global(", "Proxy("].iter().find_map(|kind| Some(entry.split_once(kind)?.1));
@@ -198,7 +199,7 @@ fn haproxy(root: &Path, findings: &mut Vec<String>) {
             without_effect("haproxy", name, findings);
         }
     }
-    for entry in tables.split("parameter(").skip(1) {
+    for entry in words.split("parameter(").skip(1) {
         let Some(name) = entry.split('"').nth(1) else { continue };
         let built = entry.split(')').next().unwrap_or_default().trim_end_matches([',', '\n', ' ']);
         let read = [&takers, &builders].iter().any(|text| text.contains(&format!("\"{name}\"")));

@@ -20,10 +20,12 @@ mod findings;
 pub mod fuzzing;
 mod read;
 mod reference;
+mod sections;
 mod sniff;
 mod table;
 mod take;
 mod values;
+mod words;
 
 use std::path::PathBuf;
 
@@ -84,7 +86,7 @@ pub fn load(files: &dyn Files, paths: &[PathBuf], options: &Options) -> Loaded {
             }
         }
     }
-    let draft = take::take(&sections, &mut findings);
+    let draft = sections::take_all(&sections, &mut findings);
     let model = build::build(&draft, &env, files, &sources, &mut findings);
     if sections.is_empty() && !weir_diag::has_errors(&findings.all) {
         findings.push(

@@ -1,6 +1,7 @@
 //! The tables as a reference: for `weir explain`, documentation and the compatibility table.
 
-use crate::table::{BIND, ParameterStatus, SERVER, Sections, Status, keywords};
+use crate::table::keywords;
+use crate::words::{BIND, ParameterStatus, SERVER, Sections, Status};
 
 /// One word, as a reader of the reference sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Telling haproxy.cfg from other configurations by its text.
 
+use crate::read::SectionKind;
 use crate::read::env::Env;
 use crate::read::words::split;
-use crate::table::SectionKind;
 
 /// True if the first line that says anything opens a section of haproxy.cfg, or is one of its conditional blocks.
 ///

@@ -15,9 +15,9 @@ use crate::Files;
 use crate::draft::{Global, Proxy};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
-use crate::table::{BIND, CRT_LIST};
 use crate::values::address::parse_list;
 use crate::values::{Address as Written, Host, Port};
+use crate::words::{BIND, CRT_LIST};
 
 /// A listener before what it serves is known.
 #[derive(Clone, Debug)]

@@ -13,11 +13,14 @@ use weir_diag::Span;
 use weir_expr::Counted;
 use weir_model::{BasicAuth, Condition, Password, Pattern, Subject, Template, Test, Users, Var, Words};
 
-use super::sample::{self, Sample, header_name};
-use super::scope::{Problem, Scope};
+use super::expression::{Sample, parse};
+use super::problem::Problem;
+use super::sample::{self, header_name};
+use super::scope::Scope;
 use crate::findings::Findings;
 use crate::read::{Line, Word};
-use crate::table::{Fetch, Matching, acl_word, predefined};
+use crate::values::network::network;
+use crate::words::{Fetch, Matching, acl_word, predefined};
 
 /// The named ACLs of one proxy, built once.
 pub(crate) struct Acls {
@@ -160,7 +163,7 @@ fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
     let Some((first, rest)) = words.split_first() else {
         return Err(Problem::Bad("this ACL tests nothing".into()));
     };
-    let mut sample = sample::parse(first.as_str()).map_err(Problem::Bad)?;
+    let mut sample = parse(first.as_str()).map_err(Problem::Bad)?;
     let mut matching = None;
     if let Some(word) = acl_word(&sample.fetch.name) {
         sample.fetch.name = word.fetch.into();
@@ -449,20 +452,6 @@ fn header_count(sample: &Sample, ranges: &[(i64, i64)]) -> Result<Condition, Pro
 /// Networks: addresses with or without a prefix length or mask.
 fn networks(patterns: &[Word]) -> Result<Vec<IpNet>, Problem> {
     patterns.iter().map(|word| network(word.as_str()).map_err(Problem::Bad)).collect()
-}
-
-/// One network.
-pub(crate) fn network(text: &str) -> Result<IpNet, String> {
-    let bad = || format!("`{text}` is no network; those look like 10.0.0.0/8 or 2001:db8::/32");
-    let Some((address, length)) = text.split_once('/') else {
-        return text.parse::<std::net::IpAddr>().map(IpNet::from).map_err(|_| bad());
-    };
-    let address: std::net::IpAddr = address.parse().map_err(|_| bad())?;
-    if let Ok(length) = length.parse::<u8>() {
-        return IpNet::new(address, length).map(|net| net.trunc()).map_err(|_| bad());
-    }
-    let mask: std::net::IpAddr = length.parse().map_err(|_| bad())?;
-    IpNet::with_netmask(address, mask).map(|net| net.trunc()).map_err(|_| bad())
 }
 
 /// Numbers: `80`, `80:90`, `gt 5` and its kin; ranges are inclusive.

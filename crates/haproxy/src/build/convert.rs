@@ -6,9 +6,10 @@
 use weir_expr::{Arithmetic, Coding, Convert};
 use weir_model::{Pattern, Step, Template, Var};
 
-use super::sample::{Call, variable};
-use super::scope::{Problem, Scope};
-use crate::table::Fetch;
+use super::expression::{Call, variable_name};
+use super::problem::Problem;
+use super::scope::Scope;
+use crate::words::Fetch;
 
 /// The kind of a value after a converter.
 pub(super) fn kind(name: &str, before: Fetch) -> Fetch {
@@ -109,7 +110,7 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
         "concat" => {
             let mut text = Template::literal(argument(0).unwrap_or(""));
             if let Some(name) = argument(1).filter(|name| !name.is_empty()) {
-                text.push_var(Var::User(variable(name)?));
+                text.push_var(Var::User(variable_name(name)?));
             }
             text.push_literal(argument(2).unwrap_or(""));
             Ok(Step::Append(text))

@@ -8,8 +8,10 @@ use weir_diag::Span;
 use weir_expr::{Count, Filter, Piece, Timer};
 use weir_model::{Template, Var};
 
+use super::expression::parse;
+use super::problem::Problem;
 use super::sample;
-use super::scope::{Problem, Scope};
+use super::scope::Scope;
 use crate::findings::Findings;
 
 /// What a log line knows besides the exchange.
@@ -174,7 +176,7 @@ impl Formatter<'_, '_> {
     }
 
     fn expression(&self, text: &str) -> Result<Template, Problem> {
-        let parsed = sample::parse(text).map_err(Problem::Bad)?;
+        let parsed = parse(text).map_err(Problem::Bad)?;
         let scope = Scope { response: self.scope.response || self.log.is_some(), ..self.scope };
         // A log line is written at the end and can look at both sides.
         let scope = if self.log.is_some() && !parsed.fetch.name.starts_with("res.") {

@@ -13,10 +13,10 @@ use weir_diag::Span;
 use weir_expr::{Filter, Piece};
 use weir_model::{Definition, MapTable, Pattern, Step, Template, Var, Variable};
 
-use super::condition::network;
-use super::sample::Call;
-use super::scope::Problem;
+use super::expression::Call;
+use super::problem::Problem;
 use crate::Files;
+use crate::values::network::network;
 
 /// The maps of a configuration: one variable for each use that differs.
 #[derive(Debug, Default)]

@@ -8,12 +8,15 @@ mod answer;
 pub(crate) mod bind;
 pub(crate) mod check;
 pub(crate) mod condition;
+mod context;
 mod convert;
+mod expression;
 pub(crate) mod format;
 pub(crate) mod logs;
 pub(crate) mod map;
 pub(crate) mod parameters;
 pub(crate) mod pool;
+mod problem;
 mod process;
 mod proxies;
 mod roster;
@@ -51,7 +54,7 @@ pub(crate) fn build(
     });
     let mut model = Model { process: process::process(draft, findings), ..Model::default() };
     let maps = map::Maps::default();
-    proxies::proxies(draft, proxies::Surroundings { env, files, maps: &maps, base }, &mut model, findings);
+    proxies::proxies(draft, context::Surroundings { env, files, maps: &maps, base }, &mut model, findings);
     variables::define_all(&mut model, &maps);
     model
 }

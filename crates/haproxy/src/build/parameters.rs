@@ -6,7 +6,7 @@ use weir_diag::Span;
 
 use crate::findings::Findings;
 use crate::read::Word;
-use crate::table::{Parameter, ParameterStatus};
+use crate::words::{Parameter, ParameterStatus};
 
 /// Parameters that were written, by name; the last of a name counts, but all values of `crt` are kept.
 #[derive(Clone, Debug, Default)]

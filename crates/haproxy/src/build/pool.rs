@@ -13,16 +13,18 @@ use weir_model::{
 };
 
 use super::check::checks;
+use super::expression::parse;
 use super::parameters::Parameters;
+use super::problem::Problem;
 use super::sample;
-use super::scope::{Problem, Scope};
+use super::scope::Scope;
 use super::server::{Built, Servers};
 use crate::draft::{Connection, Resolvers, ServerLine};
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Word};
-use crate::table::SERVER;
 use crate::take::proxy::twice;
 use crate::values::{Host, Port, address};
+use crate::words::SERVER;
 
 /// A kept connection serves until it is idle for this long, as `pool-purge-delay` has it by default.
 const PURGE: Duration = Duration::from_secs(5);
@@ -245,7 +247,7 @@ fn expression_key(scope: &Scope<'_>, line: &Line, findings: &mut Findings) -> Te
         findings.missing(line, "an expression");
         return Template::default();
     };
-    let parsed = sample::parse(word.as_str()).map_err(Problem::Bad);
+    let parsed = parse(word.as_str()).map_err(Problem::Bad);
     let value = parsed.and_then(|sample| sample::template(&sample, scope));
     value.map_err(|problem| problem.report(word.span, findings)).unwrap_or_default()
 }

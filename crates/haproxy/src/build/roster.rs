@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use weir_model::settings::{Listed, ListedBackend};
 
-use super::proxies::mode;
+use super::context::mode;
 use crate::draft::{Draft, Mode, Proxy, RuleList};
 use crate::read::Word;
 

@@ -10,19 +10,20 @@ use weir_model::{
     Var, Words,
 };
 
-use super::condition::{Acls, network};
+use super::condition::Acls;
+use super::context::{Context, mode};
 use super::format::{Formatter, LogScope};
 use super::logs::{access_logs, log_scope};
-use super::proxies::{Context, mode};
 use super::rules::{
     Deed, Read, Reader, capture_kind, capture_length, deny, program, standard, target_begins, target_is,
 };
 use super::settings::{
-    UNSET, body_settings, client_settings, error_pages, gzip, no_files, upstream_settings,
+    UNSET, body_settings, client_settings, error_pages, gzip, local_address, no_files, upstream_settings,
 };
 use super::tcp::is_session;
 use crate::draft::{AddressHeader, Connection, Mode, Proxy, RuleList};
 use crate::read::Word;
+use crate::values::network::network;
 
 /// What is made for one frontend and shared by its routes.
 struct Front<'a> {
@@ -557,11 +558,4 @@ fn address_condition(header: &AddressHeader, var: Var, context: &mut Context<'_>
         1 => all.pop(),
         _ => Some(Condition::All(all)),
     }
-}
-
-/// The local address of `source ADDRESS`.
-pub(crate) fn local_address(backend: &Proxy) -> Option<Template> {
-    let word = backend.settings.source.as_ref()?.word(1)?;
-    let address = crate::values::address::parse(word.as_str()).ok()?;
-    address.host.ip().filter(|ip| !ip.is_unspecified()).map(|ip| Template::literal(ip.to_string()))
 }

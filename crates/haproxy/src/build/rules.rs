@@ -14,9 +14,11 @@ use weir_model::{
 };
 
 use super::condition::{Acls, clause};
+use super::expression::{parse, variable_name};
 use super::format::Formatter;
+use super::problem::Problem;
 use super::sample;
-use super::scope::{Problem, Scope};
+use super::scope::Scope;
 use crate::draft::{Rule, RuleList};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
@@ -380,11 +382,11 @@ impl<'a> Reader<'a, '_> {
             );
             return None;
         }
-        let value = match (sample::variable(variable), name) {
+        let value = match (variable_name(variable), name) {
             (Err(problem), _) => Err(problem),
             (Ok(_), "unset-var") => Ok(Template::default()),
             (Ok(_), "set-var-fmt") => self.template(&arguments[0], false).ok_or(Problem::Reported),
-            (Ok(_), _) => sample::parse(arguments[0].as_str())
+            (Ok(_), _) => parse(arguments[0].as_str())
                 .map_err(Problem::Bad)
                 .and_then(|sample| sample::template(&sample, &self.scope)),
         };
@@ -400,7 +402,7 @@ impl<'a> Reader<'a, '_> {
     /// `capture SAMPLE len N`, or `capture SAMPLE id N` into a place that `declare capture` made.
     fn capture(&mut self, arguments: &[Word]) -> Option<Vec<Op>> {
         let response = self.scope.response;
-        let sample = sample::parse(arguments[0].as_str()).map_err(Problem::Bad);
+        let sample = parse(arguments[0].as_str()).map_err(Problem::Bad);
         let value = match sample.and_then(|sample| sample::template(&sample, &self.scope)) {
             Ok(value) => value,
             Err(problem) => {

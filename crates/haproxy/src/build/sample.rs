@@ -1,6 +1,6 @@
 //! Sample expressions: `req.hdr(host),lower` and their kin, as templates.
 //!
-//! Owns: their grammar, and which variable a fetch is.
+//! Owns: which variable a fetch is.
 //! Never: decides how a value compares; `condition` does.
 //! Why: a fetch that cannot be had exactly is an error, never a near miss, because conditions decide who gets in.
 
@@ -8,84 +8,10 @@ use weir_expr::{CertPart, Convert, Count, Counted, DnPart, Filter, Peeked, Piece
 use weir_model::{Step, Template, Var};
 
 use super::convert;
-use super::scope::{Problem, Scope};
-use crate::table::{Converter, Fetch, converter, fetch};
-
-/// A name with arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
-    pub(crate) name: String,
-    pub(crate) arguments: Vec<String>,
-}
-
-/// A fetch and what its value goes through.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sample {
-    pub(crate) fetch: Call,
-    pub(crate) converters: Vec<Call>,
-}
-
-impl Sample {
-    /// The first argument of the fetch; empty where there is none.
-    pub(crate) fn argument(&self) -> &str {
-        self.fetch.arguments.first().map_or("", String::as_str)
-    }
-}
-
-/// Reads an expression.
-pub(crate) fn parse(text: &str) -> Result<Sample, String> {
-    let mut rest = text;
-    let fetch = parse_call(&mut rest)?;
-    let mut converters = Vec::new();
-    while !rest.is_empty() {
-        rest = rest.strip_prefix(',').ok_or_else(|| format!("unexpected `{rest}` in `{text}`"))?;
-        converters.push(parse_call(&mut rest)?);
-    }
-    Ok(Sample { fetch, converters })
-}
-
-fn parse_call(rest: &mut &str) -> Result<Call, String> {
-    let end = rest.find(['(', ',', ')']).unwrap_or(rest.len());
-    let (name, after) = rest.split_at(end);
-    if name.trim().is_empty() {
-        return Err("a name is missing in this expression".into());
-    }
-    *rest = after;
-    let mut arguments = Vec::new();
-    if let Some(inner) = after.strip_prefix('(') {
-        let used =
-            parse_arguments(inner, &mut arguments).ok_or_else(|| format!("`{name}(` is never closed"))?;
-        *rest = &inner[used..];
-    }
-    Ok(Call { name: name.trim().to_owned(), arguments })
-}
-
-/// Reads arguments up to the closing parenthesis; gives the bytes used. Quotes hold commas and parentheses.
-fn parse_arguments(text: &str, arguments: &mut Vec<String>) -> Option<usize> {
-    let mut current = String::new();
-    let mut quote = None;
-    let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match (c, quote) {
-            ('\'' | '"', None) => quote = Some(c),
-            (c, Some(open)) if c == open => quote = None,
-            ('\\', q) if q != Some('\'') => match chars.next() {
-                Some((_, next @ (',' | ')' | '(' | '\\' | '"' | '\'' | ' '))) => current.push(next),
-                Some((_, next)) => current.extend(['\\', next]),
-                None => return None,
-            },
-            (',', None) => arguments.push(std::mem::take(&mut current)),
-            (')', None) => {
-                if !(current.is_empty() && arguments.is_empty()) {
-                    arguments.push(current);
-                }
-                return Some(at + 1);
-            }
-            (c, _) => current.push(c),
-        }
-    }
-    None
-}
+use super::expression::{Call, Sample, variable_name};
+use super::problem::Problem;
+use super::scope::Scope;
+use crate::words::{Converter, Fetch, converter, fetch};
 
 /// The kind of value of a whole expression; an unknown name is a problem.
 pub(crate) fn kind(sample: &Sample) -> Result<Fetch, Problem> {
@@ -270,7 +196,7 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "res.hdr" | "shdr" => Var::ResponseHeaderNth(header_name(argument)?, nth(sample)?),
         "capture.req.hdr" => Var::CapturedRequestHeader(index(argument)?),
         "capture.res.hdr" => Var::CapturedResponseHeader(index(argument)?),
-        "var" => Var::User(variable(argument)?),
+        "var" => Var::User(variable_name(argument)?),
         "str" | "int" | "ipv4" | "ipv6" => return literal(argument),
         "env" => return literal(scope.env.value(argument).unwrap_or("")),
         "bool" => return literal(if matches!(argument, "1" | "true" | "yes" | "on") { "1" } else { "0" }),
@@ -345,50 +271,4 @@ fn nth(sample: &Sample) -> Result<i16, Problem> {
 
 fn index(argument: &str) -> Result<u16, Problem> {
     argument.parse().map_err(|_| Problem::Bad(format!("`{argument}` is no number of a capture")))
-}
-
-/// A variable's name with a scope that an exchange can hold.
-pub(crate) fn variable(name: &str) -> Result<String, Problem> {
-    match name.split_once('.') {
-        Some(("txn" | "req", rest)) if is_variable(rest) => Ok(name.to_owned()),
-        Some((scope @ ("proc" | "sess" | "res" | "check" | "psess" | "pcheck"), rest))
-            if is_variable(rest) =>
-        {
-            Err(Problem::NotBuilt(format!("variables of the scope {scope}")))
-        }
-        _ => Err(Problem::Bad(format!("`{name}` is no variable; those are `txn.NAME` and `req.NAME`"))),
-    }
-}
-
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(text: &str) -> String {
-        match parse(text) {
-            Err(cause) => format!("! {cause}"),
-            Ok(sample) => {
-                let show = |call: &Call| format!("{}{:?}", call.name, call.arguments);
-                let converters: Vec<_> = sample.converters.iter().map(show).collect();
-                format!("{} {}", show(&sample.fetch), converters.join(" "))
-            }
-        }
-    }
-
-    #[test]
-    fn expressions_are_read() {
-        assert_eq!(check("src"), "src[] ");
-        assert_eq!(check("req.hdr(host),lower"), "req.hdr[\"host\"] lower[]");
-        assert_eq!(check("hdr(host),field(1,:),lower"), "hdr[\"host\"] field[\"1\", \":\"] lower[]");
-        assert_eq!(check("path,regsub('(a,b)',c)"), "path[] regsub[\"(a,b)\", \"c\"]");
-        assert_eq!(check(r"path,regsub(a\,b,c)"), "path[] regsub[\"a,b\", \"c\"]");
-        assert_eq!(check("str()"), "str[] ");
-        for bad in ["", "hdr(host", "hdr(host)x", ",lower", "path,", "(a)"] {
-            assert!(check(bad).starts_with('!'), "{bad}");
-        }
-    }
 }

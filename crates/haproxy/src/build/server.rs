@@ -11,14 +11,16 @@ use weir_expr::settings::{AddressChoice, ProxyProtocol};
 use weir_model::{Endpoint, EndpointAddress, HealthCheck, Initially, Template, UpstreamTls, Var};
 
 use super::check::Checks;
+use super::expression::parse;
 use super::parameters::Parameters;
-use super::scope::{Problem, Scope};
+use super::problem::Problem;
+use super::scope::Scope;
 use super::{sample, tls};
 use crate::draft::ServerLine;
 use crate::findings::Findings;
 use crate::read::Word;
-use crate::table::SERVER;
 use crate::values::{Host, Port, address, time};
+use crate::words::SERVER;
 
 /// Reads the servers of one backend.
 pub(crate) struct Servers<'a> {
@@ -303,7 +305,7 @@ impl Servers<'_> {
             return Some(Template::var(Var::Host));
         }
         let word = parameters.value("sni")?;
-        let parsed = sample::parse(word.as_str()).map_err(Problem::Bad);
+        let parsed = parse(word.as_str()).map_err(Problem::Bad);
         let value = parsed.and_then(|sample| match (sample.fetch.name.as_str(), sample.argument()) {
             // The Host field as a name: without its port, which no SNI carries.
             ("hdr" | "req.hdr", host) if host.eq_ignore_ascii_case("host") => Ok(Template::var(Var::Host)),

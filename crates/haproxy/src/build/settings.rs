@@ -197,3 +197,10 @@ pub(super) fn no_files() -> StaticFiles {
         symlinks: Symlinks::Refuse,
     }
 }
+
+/// The local address of `source ADDRESS`.
+pub(super) fn local_address(backend: &Proxy) -> Option<Template> {
+    let word = backend.settings.source.as_ref()?.word(1)?;
+    let address = crate::values::address::parse(word.as_str()).ok()?;
+    address.host.ip().filter(|ip| !ip.is_unspecified()).map(|ip| Template::literal(ip.to_string()))
+}

@@ -10,13 +10,12 @@ use weir_model::{
 };
 
 use super::condition::Acls;
+use super::context::{Context, mode};
 use super::format::Formatter;
 use super::logs::{access_logs, log_scope};
-use super::proxies::{Context, mode};
-use super::route::local_address;
 use super::rules::{Deed, Read, Reader, program};
 use super::scope::Scope;
-use super::settings::{UNSET, retry};
+use super::settings::{UNSET, local_address, retry};
 use crate::draft::{Mode, Proxy, Rule, RuleList};
 use crate::findings::Findings;
 use crate::read::Word;

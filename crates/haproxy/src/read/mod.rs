@@ -7,14 +7,15 @@
 
 pub(crate) mod condition;
 pub(crate) mod env;
+mod section;
 pub(crate) mod words;
 
 use weir_diag::{Diagnostic, SourceId, Span};
 
 use self::condition::{FEATURES, Facts, evaluate};
 use self::env::Env;
+pub(crate) use self::section::SectionKind;
 pub(crate) use self::words::Word;
-use crate::table::SectionKind;
 
 /// `no …` or `default …` before a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use weir_diag::Diagnostic;
 
 use crate::draft::{Draft, ErrorAnswer, Resolvers, Userlist};
 use crate::findings::Findings;
-use crate::read::{Line, Section, Word};
-use crate::table::section_words;
+use crate::read::{Line, Section, SectionKind, Word};
+use crate::take::proxy::error_status;
 use crate::values::{size, time};
+use crate::words::section_words;
 
 fn name(section: &Section, findings: &mut Findings) -> Option<String> {
     let name = section.header.word(1).map(|word| word.text.clone());
@@ -37,7 +38,7 @@ pub(crate) fn other(section: &Section, findings: &mut Findings) {
     let kind = section.kind.name();
     let span = section.header.keyword().span;
     match section.kind {
-        crate::table::SectionKind::Missing(_) => {
+        SectionKind::Missing(_) => {
             findings.not_built(span, kind, "what this section provides is missed by whatever names it");
         }
         _ => findings.tuning(span, kind, idle(kind)),
@@ -158,7 +159,7 @@ pub(crate) fn http_errors(draft: &mut Draft, section: &Section, findings: &mut F
         }
         match (line.word(1), line.word(2)) {
             (Some(status), Some(file)) => {
-                if let Some(status) = findings.value(status, super::proxy::error_status) {
+                if let Some(status) = findings.value(status, error_status) {
                     errors.insert(status, ErrorAnswer::File(file.text.clone().into()));
                 }
             }

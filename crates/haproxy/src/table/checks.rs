@@ -1,8 +1,8 @@
 //! Health checks: `http-check …` and `tcp-check …`.
 
-use super::Status::{NotYet, Proxy, Tuning};
-use super::{DB, Keyword, MANY, word};
 use crate::take::checks as take;
+use crate::words::Status::{NotYet, Proxy, Tuning};
+use crate::words::{DB, Keyword, MANY, word};
 
 pub(super) const WORDS: &[Keyword] = &[
     word("http-check send", DB, (1, MANY), "", "What an HTTP check asks.", Proxy(take::http_check)),

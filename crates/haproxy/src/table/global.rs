@@ -1,9 +1,8 @@
 //! Keywords of `global` that mean something here, and those that ask for what is not built.
 
-use super::Sections;
-use super::Status::{Accepted, Global, NotYet, Tuning};
-use super::{Keyword, MANY, word};
 use crate::take::global as take;
+use crate::words::Status::{Accepted, Global, NotYet, Tuning};
+use crate::words::{Keyword, MANY, Sections, word};
 
 const G: Sections = Sections::GLOBAL;
 

@@ -1,8 +1,8 @@
 //! `option …`.
 
-use super::Status::{Accepted, NotYet, Proxy, Removed, Tuning};
-use super::{DB, DF, DFB, Keyword, MANY, word};
 use crate::take::options as take;
+use crate::words::Status::{Accepted, NotYet, Proxy, Removed, Tuning};
+use crate::words::{DB, DF, DFB, Keyword, MANY, word};
 
 const CHECK: &str = "servers are checked by connecting only";
 

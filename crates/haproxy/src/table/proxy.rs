@@ -1,9 +1,8 @@
 //! Keywords of `defaults`, `frontend`, `backend` and `listen` that belong to no family.
 
-use super::Sections;
-use super::Status::{Accepted, NotYet, Proxy, Tuning};
-use super::{DB, DF, DFB, FB, Keyword, MANY, word};
 use crate::take::{proxy as take, rules};
+use crate::words::Status::{Accepted, NotYet, Proxy, Tuning};
+use crate::words::{DB, DF, DFB, FB, Keyword, MANY, Sections, word};
 
 const B: Sections = Sections::BACKEND;
 const F: Sections = Sections::FRONTEND;

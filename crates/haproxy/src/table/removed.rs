@@ -1,15 +1,15 @@
 //! Words that HAProxy no longer has.
 
-use super::Status::Removed;
-use super::{DB, DFB, FB, Keyword, word};
 use crate::take::removed as take;
 use crate::take::rules;
+use crate::words::Status::Removed;
+use crate::words::{DB, DFB, FB, Keyword, MANY, word};
 
 pub(super) const WORDS: &[Keyword] = &[
     word(
         "block",
         FB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Refuses requests on a condition.",
         Removed { version: "2.1", instead: "http-request deny", taker: Some(rules::block) },
@@ -17,7 +17,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqadd",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Adds a request field.",
         Removed { version: "2.1", instead: "http-request add-header", taker: Some(take::reqadd) },
@@ -25,7 +25,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "rspadd",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Adds a response field.",
         Removed { version: "2.1", instead: "http-response add-header", taker: Some(take::rspadd) },
@@ -33,7 +33,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqdel",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Deletes request lines by pattern.",
         Removed { version: "2.1", instead: "http-request del-header", taker: Some(take::reqdel) },
@@ -41,7 +41,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqidel",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Deletes request lines by pattern, without case.",
         Removed { version: "2.1", instead: "http-request del-header", taker: Some(take::reqdel) },
@@ -49,7 +49,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "rspdel",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Deletes response lines by pattern.",
         Removed { version: "2.1", instead: "http-response del-header", taker: Some(take::rspdel) },
@@ -57,7 +57,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "rspidel",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Deletes response lines by pattern, without case.",
         Removed { version: "2.1", instead: "http-response del-header", taker: Some(take::rspdel) },
@@ -65,7 +65,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqrep",
         DFB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Rewrites request lines by pattern.",
         Removed {
@@ -77,7 +77,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqirep",
         DFB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Rewrites request lines by pattern, without case.",
         Removed {
@@ -89,7 +89,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "rsprep",
         DFB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Rewrites response lines by pattern.",
         Removed { version: "2.1", instead: "http-response replace-header", taker: None },
@@ -97,7 +97,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "rspirep",
         DFB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Rewrites response lines by pattern, without case.",
         Removed { version: "2.1", instead: "http-response replace-header", taker: None },
@@ -105,7 +105,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqallow",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Lets requests pass by pattern.",
         Removed { version: "2.1", instead: "http-request allow", taker: None },
@@ -113,7 +113,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqiallow",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Lets requests pass by pattern, without case.",
         Removed { version: "2.1", instead: "http-request allow", taker: None },
@@ -121,7 +121,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqdeny",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Refuses requests by pattern.",
         Removed { version: "2.1", instead: "http-request deny", taker: None },
@@ -129,7 +129,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqideny",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Refuses requests by pattern, without case.",
         Removed { version: "2.1", instead: "http-request deny", taker: None },
@@ -137,7 +137,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqpass",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Leaves request lines alone by pattern.",
         Removed { version: "2.1", instead: "conditions on the rules themselves", taker: None },
@@ -145,7 +145,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqipass",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Leaves request lines alone by pattern, without case.",
         Removed { version: "2.1", instead: "conditions on the rules themselves", taker: None },
@@ -153,7 +153,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqtarpit",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Delays and refuses requests by pattern.",
         Removed { version: "2.1", instead: "http-request tarpit", taker: None },
@@ -161,7 +161,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqitarpit",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Delays and refuses requests by pattern, without case.",
         Removed { version: "2.1", instead: "http-request tarpit", taker: None },
@@ -169,7 +169,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "rspdeny",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Refuses responses by pattern.",
         Removed { version: "2.1", instead: "http-response deny", taker: None },
@@ -177,7 +177,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "rspideny",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Refuses responses by pattern, without case.",
         Removed { version: "2.1", instead: "http-response deny", taker: None },
@@ -185,7 +185,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqsetbe",
         DFB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Chooses a backend by pattern.",
         Removed { version: "2.1", instead: "use_backend", taker: None },
@@ -193,7 +193,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "reqisetbe",
         DFB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Chooses a backend by pattern, without case.",
         Removed { version: "2.1", instead: "use_backend", taker: None },
@@ -201,7 +201,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "appsession",
         DB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Keeps clients at servers by an application's cookie.",
         Removed { version: "1.6", instead: "stick store-response or cookie", taker: None },
@@ -225,7 +225,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "bind-process",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "all",
         "Processes that serve a proxy.",
         Removed { version: "2.7", instead: "thread on `bind`", taker: Some(take::nothing) },
@@ -257,7 +257,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "server-defaults",
         DB,
-        (0, super::MANY),
+        (0, MANY),
         "",
         "Never a keyword; `default-server` is meant.",
         Removed { version: "1.4", instead: "default-server", taker: None },

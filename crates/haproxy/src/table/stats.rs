@@ -1,8 +1,8 @@
 //! `stats …` of proxies. Those of `global` are in `global`.
 
-use super::Status::{NotYet, Proxy, Tuning};
-use super::{DFB, FB, Keyword, word};
 use crate::take::{rules, stats as take};
+use crate::words::Status::{NotYet, Proxy, Tuning};
+use crate::words::{DFB, FB, Keyword, MANY, word};
 
 pub(super) const WORDS: &[Keyword] = &[
     word("stats enable", DFB, (0, 0), "off", "Serves the statistics page.", Proxy(take::enable)),
@@ -41,14 +41,7 @@ pub(super) const WORDS: &[Keyword] = &[
         Proxy(take::refresh),
     ),
     word("stats scope", DFB, (1, 1), "all", "Limits the page to named proxies.", Proxy(take::scope)),
-    word(
-        "stats show-desc",
-        DFB,
-        (0, super::MANY),
-        "off",
-        "Puts a description on the page.",
-        Proxy(take::show_desc),
-    ),
+    word("stats show-desc", DFB, (0, MANY), "off", "Puts a description on the page.", Proxy(take::show_desc)),
     word(
         "stats show-legends",
         DFB,
@@ -69,7 +62,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "stats admin",
         FB,
-        (2, super::MANY),
+        (2, MANY),
         "",
         "Lets the page change servers' states.",
         Tuning("the page only shows"),
@@ -77,7 +70,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "stats http-request",
         FB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Rules for requests to the page.",
         Proxy(rules::stats_http_request),
@@ -93,7 +86,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word(
         "stats",
         DFB,
-        (1, super::MANY),
+        (1, MANY),
         "",
         "Family of words about the statistics page.",
         NotYet("it is none of the `stats` words"),

@@ -1,8 +1,8 @@
 //! `timeout …`.
 
-use super::Status::{NotYet, Proxy, Removed};
-use super::{DB, DF, DFB, Keyword, word};
 use crate::take::timeouts as take;
+use crate::words::Status::{NotYet, Proxy, Removed};
+use crate::words::{DB, DF, DFB, Keyword, Status, word};
 
 pub(super) const WORDS: &[Keyword] = &[
     word("timeout connect", DB, (1, 1), "", "Time to connect to a server.", Proxy(take::connect)),
@@ -64,7 +64,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (1, 1),
         "timeout client",
         "Time for the TLS handshake.",
-        super::Status::Tuning("handshakes have 60 s or `timeout client`, whichever is less"),
+        Status::Tuning("handshakes have 60 s or `timeout client`, whichever is less"),
     ),
     word(
         "timeout clientfin",

@@ -2,9 +2,8 @@
 //!
 //! Why: words that tune one thing share their sentence, so they stand together.
 
-use super::Sections;
-use super::Status::{Accepted, Tuning};
-use super::{Keyword, MANY, word};
+use crate::words::Status::{Accepted, Tuning};
+use crate::words::{Keyword, MANY, Sections, word};
 
 const G: Sections = Sections::GLOBAL;
 

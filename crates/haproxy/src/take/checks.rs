@@ -2,7 +2,7 @@
 
 use crate::draft::{Check, Proxy};
 use crate::findings::Findings;
-use crate::table::Call;
+use crate::words::Call;
 
 /// `http-check …`.
 pub(crate) fn http_check(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {

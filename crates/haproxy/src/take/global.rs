@@ -2,9 +2,9 @@
 
 use crate::draft::{At, Global};
 use crate::findings::Findings;
-use crate::table::Call;
 use crate::take::proxy::log_target;
 use crate::values::{size, time};
+use crate::words::Call;
 
 fn count(call: &Call<'_>, range: std::ops::RangeInclusive<u64>, findings: &mut Findings) -> Option<At<u64>> {
     let word = call.arguments.first()?;

@@ -3,7 +3,7 @@
 use crate::draft::{AddressHeader, At, Check, Connection, LogFormat, Proxy};
 use crate::findings::Findings;
 use crate::read::Prefix;
-use crate::table::Call;
+use crate::words::Call;
 
 fn plain(call: &Call<'_>) -> bool {
     call.line.prefix == Prefix::Plain

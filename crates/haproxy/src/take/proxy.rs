@@ -5,8 +5,8 @@ use weir_diag::Diagnostic;
 use crate::draft::{At, ErrorAnswer, LogFormat, LogTarget, Mode, Proxy, ProxyKind, ServerLine};
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Word};
-use crate::table::Call;
 use crate::values::{Host, address, size};
+use crate::words::Call;
 
 const FACILITIES: &[&str] = &[
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp",

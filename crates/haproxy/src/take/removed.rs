@@ -3,7 +3,7 @@
 use crate::draft::{Proxy, Rule, RuleList};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
-use crate::table::Call;
+use crate::words::Call;
 
 /// A word whose meaning is had without it.
 pub(crate) fn nothing(_: &mut Proxy, _: &Call<'_>, _: &mut Findings) {}

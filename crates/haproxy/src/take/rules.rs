@@ -2,8 +2,8 @@
 
 use crate::draft::{Proxy, Rule, RuleList};
 use crate::findings::Findings;
-use crate::table::{Action, Call, RuleSet, action, action_names};
 use crate::values::time;
+use crate::words::{Action, Call, RuleSet, action, action_names};
 
 fn push(proxy: &mut Proxy, call: &Call<'_>, list: RuleList) {
     proxy.settings.rules.push(Rule { list, line: call.line.clone(), from: call.first() });

@@ -2,8 +2,8 @@
 
 use crate::draft::Proxy;
 use crate::findings::Findings;
-use crate::table::Call;
 use crate::values::time;
+use crate::words::Call;
 
 /// Any word about the page enables it, as in HAProxy.
 fn on(proxy: &mut Proxy, call: &Call<'_>) {

@@ -2,8 +2,8 @@
 
 use crate::draft::{At, Proxy};
 use crate::findings::Findings;
-use crate::table::Call;
 use crate::values::time;
+use crate::words::Call;
 
 fn set(proxy: &mut Proxy, name: &'static str, call: &Call<'_>, findings: &mut Findings) {
     let Some(word) = call.arguments.first() else { return };

@@ -5,6 +5,7 @@
 //! Driven by: `take`.
 
 pub(crate) mod address;
+pub(crate) mod network;
 pub(crate) mod size;
 pub(crate) mod time;
 

@@ -1,7 +1,7 @@
 //! Parameters of `bind`, and those a line of a crt-list may carry.
 
-use super::ParameterStatus::{Accepted, Built, NotYet, Tuning};
-use super::{Parameter, parameter};
+use super::parameter::ParameterStatus::{Accepted, Built, NotYet, Tuning};
+use super::parameter::{Parameter, parameter};
 
 const QUIC: &str = "QUIC is not built";
 const OLD_TLS: &str = "TLS 1.0, TLS 1.1 and SSL 3 are never spoken";

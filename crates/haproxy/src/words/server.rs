@@ -1,7 +1,7 @@
 //! Parameters of `server`, `default-server` and `server-template`.
 
-use super::ParameterStatus::{Accepted, Built, NotYet, Tuning};
-use super::{Parameter, parameter};
+use super::parameter::ParameterStatus::{Accepted, Built, NotYet, Tuning};
+use super::parameter::{Parameter, parameter};
 
 const OLD_TLS: &str = "TLS 1.0, TLS 1.1 and SSL 3 are never spoken";
 const AGENT: &str = "agents are not asked";

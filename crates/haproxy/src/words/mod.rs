@@ -1,0 +1,21 @@
+//! Words of haproxy.cfg that need nobody to take them in: parameters, actions, fetches, sections' own.
+//!
+//! Owns: what is known of each, and the form of what is known of keywords ([`Keyword`]).
+//! Never: takes a line in; `take` does, and `table` says which keyword is taken in by what.
+//! Driven by: `take`, `table`, `build`.
+
+mod actions;
+mod bind;
+mod fetches;
+mod keyword;
+mod others;
+mod parameter;
+mod server;
+
+pub(crate) use actions::{Action, RuleSet, action, action_names};
+pub(crate) use bind::{BIND, CRT_LIST};
+pub(crate) use fetches::{Converter, Fetch, Matching, acl_word, converter, fetch, nearest_fetch, predefined};
+pub(crate) use keyword::{Call, DB, DF, DFB, FB, Keyword, MANY, Sections, Status, word};
+pub(crate) use others::words as section_words;
+pub(crate) use parameter::{Parameter, ParameterStatus};
+pub(crate) use server::SERVER;
