@@ -10,7 +10,7 @@ use weir_loadgen::hold::Held;
 use weir_loadgen::report::{Report, WarningCode};
 use weir_loadgen::serve::{ServeOptions, Server};
 use weir_loadgen::{IoChoice, Options, Rate, RunError, run};
-use weir_testkit::{Client, Io, Origin, both_drivers};
+use weir_testkit::{Client, Io, Origin, Port, both_drivers};
 
 fn any() -> Vec<SocketAddr> {
     vec!["127.0.0.1:0".parse().unwrap()]
@@ -166,7 +166,8 @@ fn an_agent_that_fails_is_named() {
     let options = load(format!("http://{origin}/"));
     let good = agent(false);
     // Not there at all: nothing begins.
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let port = Port::lease();
+    let gone = format!("127.0.0.1:{port}");
     let error = led(&options, &[&good, &gone], TOKEN).unwrap_err().to_string();
     assert!(error.contains(&gone) && error.contains("connect"), "{error}");
     // Lost on the way: the others' figures stand, and it is named.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use weir_loadgen::report::{Figures, Model, Report, WarningCode, Work};
 use weir_loadgen::serve::{ServeOptions, Server};
 use weir_loadgen::{IoChoice, Options, Rate, RunError, run};
-use weir_testkit::{Io, Origin, both_drivers};
+use weir_testkit::{Io, Origin, Port, both_drivers};
 
 fn options(io: Io, url: impl std::fmt::Display) -> Options {
     Options {
@@ -300,9 +300,10 @@ fn hang_up_on_all(accepted: &Arc<AtomicUsize>) -> SocketAddr {
 
 #[test]
 fn nobody_there_is_an_error_that_names_the_address() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = Port::lease();
+    let gone = format!("127.0.0.1:{port}");
     match run(options(Io::Epoll, format!("http://{gone}/")), &mut ()) {
-        Err(RunError::Connect(why)) => assert!(why.contains(&gone.to_string()), "{why}"),
+        Err(RunError::Connect(why)) => assert!(why.contains(&gone), "{why}"),
         other => panic!("{other:?}"),
     }
 }
