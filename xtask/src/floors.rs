@@ -16,17 +16,10 @@ const ROOT: &str = "lib";
 /// A module's path within its crate.
 type Module = Vec<String>;
 
-/// Checks that no more than `most` files of a crate import one another in a circle. What the first module of a pair in
-/// `apart` imports of the second does not count.
-pub(crate) fn circles(
-    name: &str,
-    src: &Path,
-    most: usize,
-    apart: &[(&str, &str)],
-    findings: &mut Vec<String>,
-) {
+/// Checks that no more than `most` files of a crate import one another in a circle.
+pub(crate) fn circles(name: &str, src: &Path, most: usize, findings: &mut Vec<String>) {
     let house = House::read(src);
-    for circle in house.circles(apart).iter().filter(|circle| circle.len() > most) {
+    for circle in house.circles().iter().filter(|circle| circle.len() > most) {
         let files: Vec<&str> = circle.iter().map(|module| house.shown(module)).collect();
         findings.push(format!(
             "crates/{name}: {} files import one another in a circle, {most} are the most: {}",
@@ -149,14 +142,10 @@ impl House {
     }
 
     /// Files that reach one another, largest sets first.
-    fn circles(&self, apart: &[(&str, &str)]) -> Vec<Vec<&Module>> {
-        let top = |module: &Module| module.first().cloned().unwrap_or_default();
+    fn circles(&self) -> Vec<Vec<&Module>> {
         let mut to: BTreeMap<&Module, Vec<&Module>> = BTreeMap::new();
         for (from, target) in self.imports() {
-            let counts = !apart.iter().any(|(a, b)| top(from) == *a && top(target) == *b);
-            if counts {
-                to.entry(from).or_default().push(target);
-            }
+            to.entry(from).or_default().push(target);
         }
         let reach = |start| {
             let mut seen: BTreeSet<&Module> = BTreeSet::new();
@@ -480,7 +469,7 @@ mod tests {
         }
         let mut findings = Vec::new();
         check("x", folder.path(), floors, &mut findings);
-        circles("x", folder.path(), 2, &[], &mut findings);
+        circles("x", folder.path(), 2, &mut findings);
         findings
     }
 

@@ -103,10 +103,13 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "nginx",
         &[
-            &["decode", "files", "lexer", "value", "variables"],
+            &["decode", "files", "lexer", "options", "value", "variables"],
             &["tree"],
-            // As in haproxy: entries of the table name what lowers them. Options are the root's.
-            &["include", "lib", "lower", "table"],
+            &["include", "take"],
+            // As in haproxy: entries name the functions that take their directives in.
+            &["table"],
+            &["build"],
+            &["lib"],
             &["fuzzing"],
         ],
     ),
@@ -114,13 +117,6 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
 
 /// Most files of a crate that may import one another in a circle.
 const MOST_IN_A_CIRCLE: usize = 3;
-
-/// Imports that do not count in circles: entries of a table of words name the functions that take or lower them, and
-/// those look words up in the table.
-const APART: &[(&str, &[(&str, &str)])] = &[("nginx", &[("table", "lower")])];
-
-/// Crates that have larger circles: those are to shrink, and may not grow by more than a file or two.
-const LARGER_CIRCLES: &[(&str, usize)] = &[("nginx", 30)];
 
 /// Where claims name their tests.
 const SECURITY: &str = "docs/security.md";
@@ -171,10 +167,7 @@ fn layout(name: &str, src: &Path, findings: &mut Vec<String>) {
     if let Some((_, rows)) = FLOORS.iter().find(|(n, _)| *n == name) {
         floors::check(name, src, rows, findings);
     }
-    let larger = LARGER_CIRCLES.iter().find(|(n, _)| *n == name);
-    let most = larger.map_or(MOST_IN_A_CIRCLE, |(_, most)| *most);
-    let apart = APART.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, pairs)| pairs);
-    floors::circles(name, src, most, apart, findings);
+    floors::circles(name, src, MOST_IN_A_CIRCLE, findings);
 }
 
 /// The pages of the repository.

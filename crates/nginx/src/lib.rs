@@ -10,65 +10,35 @@
 //! # Stages
 //!
 //! ```text
-//! bytes ─decode→ text ─lexer→ words ─tree→ blocks ─include→ one tree ─lower(table)→ model + diagnostics
+//! bytes ─decode→ text ─lexer→ words ─tree→ blocks ─include→ one tree ─build→ model + diagnostics
+//!                                                                      └ table ─ names functions of take
 //! ```
 
 #![forbid(unsafe_code)]
 
+mod build;
 mod decode;
 mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 mod include;
 mod lexer;
-mod lower;
+mod options;
 mod table;
+mod take;
 mod tree;
 mod value;
 mod variables;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use weir_diag::{Diagnostic, SourceId, Sources, has_errors};
 use weir_model::Model;
 
 pub use files::{Disk, Files, Memory};
+pub use options::Options;
 pub use table::{Contexts, Row, Status, compatibility, words_in};
-
-/// What the command line and the machine say beside the file.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Folder that relative paths of data belong to (`-p`).
-    pub prefix: PathBuf,
-    /// Directives outside of the file (`-g`).
-    pub directives: Option<String>,
-    /// Error log until the file names one (`-e`); `stderr` for standard error.
-    pub error_log: Option<PathBuf>,
-    /// Access log where the file names none.
-    pub access_log: PathBuf,
-    /// Pid file where the file names none; `None`: none is written.
-    pub pid_file: Option<PathBuf>,
-    /// Ports below 1024 can be bound: a server without `listen` is reached at 80 instead of 8000.
-    pub privileged: bool,
-    /// Name of the machine, for `server_name $hostname`.
-    pub hostname: String,
-}
-
-impl Default for Options {
-    /// Debian's paths.
-    fn default() -> Self {
-        Self {
-            prefix: "/usr/share/nginx".into(),
-            directives: None,
-            error_log: None,
-            access_log: "/var/log/nginx/access.log".into(),
-            pid_file: Some("/run/nginx.pid".into()),
-            privileged: true,
-            hostname: "localhost".into(),
-        }
-    }
-}
 
 /// Whether a finding says only that Weir goes without something, and nobody will notice: such words stand in the files
 /// that distributions ship.
@@ -112,7 +82,7 @@ pub fn load(files: &dyn Files, path: &Path, options: &Options) -> Loaded {
     tree.append(&mut reader.main(path));
     let sources = std::mem::take(&mut reader.sources);
     let mut diagnostics = reader.diagnostics;
-    let (model, found) = lower::Lowering::new(files, options, &sources, folder).run(&tree);
+    let (model, found) = build::build(files, options, &sources, folder, &tree);
     diagnostics.extend(found);
     diagnostics
         .sort_by_key(|found| found.primary.as_ref().map(|label| (label.span.source, label.span.start)));

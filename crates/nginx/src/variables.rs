@@ -2,7 +2,7 @@
 //!
 //! Owns: the names of built-in variables of `http` and `stream`, and the syntax of `$name` in text.
 //! Never: knows which variables a file defines; the caller says so.
-//! Driven by: [`crate::lower::Lowering::template`].
+//! Driven by: [`crate::take::Lowering::template`].
 
 use weir_model::Var;
 

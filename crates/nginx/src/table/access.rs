@@ -3,8 +3,8 @@
 use super::entry::Kind::{Flag, Number, OneOf, Text};
 use super::entry::places::{H, HSL, HSLX, SL};
 use super::entry::{Entry, MANY};
-use crate::lower::access;
-use crate::lower::args::{count, on};
+use crate::take::access;
+use crate::take::args::{count, on};
 
 const LEVELS: &[&str] = &["info", "notice", "warn", "error"];
 
@@ -36,7 +36,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     Entry::one("limit_req_log_level", HSL, OneOf(LEVELS), "error", "Severity of log lines.").scope(
         |_, s, d| {
-            s.parts().limit_req_manner.log_level = crate::lower::log::level(d.arg(0)).unwrap_or_default();
+            s.parts().limit_req_manner.log_level = crate::take::log::level(d.arg(0)).unwrap_or_default();
         },
     ),
     Entry::one("limit_req_dry_run", HSL, Flag, "off", "Counts, but lets pass.").scope(|_, s, d| {
@@ -55,7 +55,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     Entry::one("limit_conn_log_level", HSL, OneOf(LEVELS), "error", "Severity of log lines.").scope(
         |_, s, d| {
-            s.parts().limit_conn_manner.log_level = crate::lower::log::level(d.arg(0)).unwrap_or_default();
+            s.parts().limit_conn_manner.log_level = crate::take::log::level(d.arg(0)).unwrap_or_default();
         },
     ),
     Entry::one("limit_conn_dry_run", HSL, Flag, "off", "Counts, but lets pass.").scope(|_, s, d| {

@@ -3,8 +3,8 @@
 use super::entry::Kind::{self, Flag, Number, OneOf, Size, Text, Time};
 use super::entry::places::M;
 use super::entry::{Contexts, Entry, MANY};
-use crate::lower::args::{count, on};
-use crate::lower::{log, process};
+use crate::take::args::{count, on};
+use crate::take::{log, process};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("daemon", M, Flag, "on", "Detaches from the terminal.").process(|lo, d| {
@@ -21,10 +21,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     // Weir's own: nginx has no such bound.
     Entry::one("weir_memory_budget", M, Size, "half of the machine's", "Memory in use above which nothing new is served.").process(|lo, d| {
-        lo.model.process.memory_budget = Some(crate::lower::args::bytes(d));
+        lo.model.process.memory_budget = Some(crate::take::args::bytes(d));
     }),
     Entry::one("worker_shutdown_timeout", M, Time, "", "Draining ends after this.").process(|lo, d| {
-        lo.model.process.shutdown_timeout = Some(crate::lower::args::time(d));
+        lo.model.process.shutdown_timeout = Some(crate::take::args::time(d));
     }),
     Entry::one("working_directory", M, Text, "", "Working directory.").process(|lo, d| {
         lo.model.process.working_directory = Some(d.arg(0).into());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::lower::{Lowering, Place, PoolParts, Scope, ServerParts, StreamScope};
+use crate::take::{Lowering, Place, PoolParts, Scope, ServerParts, StreamScope};
 use crate::tree::Directive;
 
 /// A set of places where a directive may stand.
@@ -119,10 +119,10 @@ pub(crate) enum Kind {
     OneOf(&'static [&'static str]),
 }
 
-/// Who lowers a word.
+/// Who takes a word in.
 #[derive(Clone, Copy)]
-pub(crate) enum Lower {
-    /// The lowering of the block around it reads it by name: blocks, and words whose order counts.
+pub(crate) enum Taker {
+    /// The building of the block around it reads it by name: blocks, and words whose order counts.
     Owner,
     /// A word of the process.
     Process(fn(&mut Lowering<'_>, &Directive)),
@@ -157,7 +157,7 @@ pub(crate) struct Entry {
     pub status: Status,
     /// Why it does not do what it does in nginx.
     pub why: &'static str,
-    pub lower: Lower,
+    pub taker: Taker,
 }
 
 /// No upper bound on arguments.
@@ -183,7 +183,7 @@ impl Entry {
             block: false,
             status: Status::Built,
             why: "",
-            lower: Lower::Owner,
+            taker: Taker::Owner,
         }
     }
 
@@ -227,37 +227,37 @@ impl Entry {
     }
 
     pub(super) const fn process(mut self, f: fn(&mut Lowering<'_>, &Directive)) -> Self {
-        self.lower = Lower::Process(f);
+        self.taker = Taker::Process(f);
         self
     }
 
     pub(super) const fn shared(mut self, f: fn(&mut Lowering<'_>, &Directive)) -> Self {
-        self.lower = Lower::Shared(f);
+        self.taker = Taker::Shared(f);
         self
     }
 
     pub(super) const fn scope(mut self, f: fn(&mut Lowering<'_>, &mut Scope, &Directive)) -> Self {
-        self.lower = Lower::Scope(f);
+        self.taker = Taker::Scope(f);
         self
     }
 
     pub(super) const fn server(mut self, f: fn(&mut Lowering<'_>, &mut ServerParts, &Directive)) -> Self {
-        self.lower = Lower::Server(f);
+        self.taker = Taker::Server(f);
         self
     }
 
     pub(super) const fn place(mut self, f: fn(&mut Lowering<'_>, &mut Place, &Directive)) -> Self {
-        self.lower = Lower::Place(f);
+        self.taker = Taker::Place(f);
         self
     }
 
     pub(super) const fn pool(mut self, f: fn(&mut Lowering<'_>, &mut PoolParts, &Directive)) -> Self {
-        self.lower = Lower::Pool(f);
+        self.taker = Taker::Pool(f);
         self
     }
 
     pub(super) const fn stream(mut self, f: fn(&mut Lowering<'_>, &mut StreamScope, &Directive)) -> Self {
-        self.lower = Lower::Stream(f);
+        self.taker = Taker::Stream(f);
         self
     }
 }

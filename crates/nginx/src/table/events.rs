@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use super::entry::Kind::{Flag, Number, Text, Time};
 use super::entry::places::E;
-use crate::lower::args::count;
+use crate::take::args::count;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("worker_connections", E, Number, "512", "Connections of one worker, upstreams included.")

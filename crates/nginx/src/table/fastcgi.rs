@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::entry::Entry;
 use super::entry::Kind::{Flag, Size, Text};
 use super::entry::places::{HSL, LI};
-use crate::lower::Scope;
-use crate::lower::args::on;
-use crate::lower::fastcgi;
-use crate::lower::scope::FastCgiScope;
+use crate::take::Scope;
+use crate::take::args::on;
+use crate::take::fastcgi;
+use crate::take::scope::FastCgiScope;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("fastcgi_pass", LI, Text, "", "Sends requests to a FastCGI server.").place(fastcgi::pass),

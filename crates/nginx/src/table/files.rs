@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::entry::Kind::{Flag, Number, OneOf, Size, Text, Time};
 use super::entry::places::{H, HSL, HSLI, L, SL};
 use super::entry::{Entry, MANY};
-use crate::lower::args::{count, on};
-use crate::lower::{files, location};
+use crate::take::args::{count, on};
+use crate::take::{files, location};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("root", HSLI, Text, "html", "Folder of files.").scope(files::root),

@@ -7,10 +7,10 @@
 use super::entry::Kind::{Flag, Number, Size, Text, Time};
 use super::entry::places::{H, HSL};
 use super::entry::{Entry, MANY};
-use crate::lower::Scope;
-use crate::lower::args::{bytes, count, limit, on, time};
-use crate::lower::scope::GatewayScope;
-use crate::lower::upstream_settings as settings;
+use crate::take::Scope;
+use crate::take::args::{bytes, count, limit, on, time};
+use crate::take::scope::GatewayScope;
+use crate::take::upstream_settings as settings;
 
 const CACHE: &str = "caching is not built yet; every request goes to the upstream";
 const STORE: &str = "storing answers as files is not built";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::entry::Kind::{Flag, Number, OneOf, Size};
 use super::entry::places::{HSL, HSLI};
 use super::entry::{Entry, MANY};
-use crate::lower::args::{bytes, on};
-use crate::lower::gzip;
+use crate::take::args::{bytes, on};
+use crate::take::gzip;
 
 const OWN: &str = "Weir's compressor sizes its memory by level";
 

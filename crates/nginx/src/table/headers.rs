@@ -3,7 +3,7 @@
 use super::entry::Kind::Text;
 use super::entry::places::{HSL, HSLI};
 use super::entry::{Entry, MANY};
-use crate::lower::headers;
+use crate::take::headers;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("add_header", HSLI, (2, 3), "", "Adds a response field.").repeats().scope(headers::add_header),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::entry::Kind::{Flag, Number, Offset, OneOf, Seconds, Size, Text, Time};
 use super::entry::places::{H, HS, HSL, HSLI, L, S, SL};
 use super::entry::{Entry, MANY};
-use crate::lower::args::{bytes, count, on, time};
-use crate::lower::{client, listen, location, maps, server};
+use crate::take::args::{bytes, count, on, time};
+use crate::take::{client, listen, location, maps, server};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server", H, (0, 0), "", "A site.").block().repeats(),

@@ -3,7 +3,7 @@
 use super::entry::Kind::Flag;
 use super::entry::places::{H, HSL, HSLIX, SL};
 use super::entry::{Entry, MANY};
-use crate::lower::{location, log};
+use crate::take::{location, log};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("log_format", H, (2, MANY), "combined \"…\"", "A format of access logs.")

@@ -1,8 +1,8 @@
 //! The directives of nginx, each declared once.
 //!
 //! Owns: names, contexts, arguments, defaults, documentation lines, and what Weir does with each word.
-//! Never: lowers by itself; an entry names the function that does.
-//! Driven by: [`crate::lower`] looks words up; [`compatibility`] feeds the documentation.
+//! Never: takes a word in by itself; an entry names the function of `take` that does.
+//! Driven by: `build` looks words up; [`compatibility`] feeds the documentation.
 //! Why: reference, suggestions, checks and the compatibility table cannot drift apart if they are one table.
 
 mod access;
@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub use entry::{Contexts, Status};
-pub(crate) use entry::{Entry, Kind, Lower};
+pub(crate) use entry::{Entry, Kind, Taker};
 
 /// One line of the compatibility table.
 #[derive(Clone, Debug, PartialEq, Eq)]

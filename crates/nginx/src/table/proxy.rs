@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::entry::Kind::{Flag, Number, OneOf, Size, Text};
 use super::entry::places::{HSL, LIX};
 use super::entry::{Entry, MANY};
-use crate::lower::args::{count, on};
-use crate::lower::tls::pem_file;
-use crate::lower::{proxy, upstream_tls};
+use crate::take::args::{count, on};
+use crate::take::tls::pem_file;
+use crate::take::{proxy, upstream_tls};
 
 const CACHE: &str = "caching is not built yet; every request goes to the upstream";
 
@@ -100,8 +100,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_cache_convert_head", HSL, Flag, "on", "Turns HEAD into GET.").tuning(CACHE),
 ];
 
-use crate::lower::Scope;
-use crate::lower::scope::{ProxyScope, UpstreamTlsScope};
+use crate::take::Scope;
+use crate::take::scope::{ProxyScope, UpstreamTlsScope};
 
 impl Scope {
     pub(crate) fn proxy_mut(&mut self) -> &mut ProxyScope {

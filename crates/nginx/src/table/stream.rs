@@ -3,9 +3,9 @@
 use super::entry::Kind::{Flag, Number, OneOf, Seconds, Size, Text, Time};
 use super::entry::places::{T, TS, TSRV};
 use super::entry::{Entry, MANY};
-use crate::lower::args::{bytes, count, limit, on, time};
-use crate::lower::tls::pem_file;
-use crate::lower::{listen, maps, stream, stream_proxy as proxy, stream_tls};
+use crate::take::args::{bytes, count, limit, on, time};
+use crate::take::tls::pem_file;
+use crate::take::{listen, maps, stream, stream_proxy as proxy, stream_tls};
 
 const TABLES: &str = "Weir sizes its tables by itself";
 const UDP: &str = "UDP is not built";
@@ -27,10 +27,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         .shared(maps::split_clients),
     Entry::new("log_format", T, (2, MANY), "", "A format of access logs.")
         .repeats()
-        .shared(crate::lower::log::log_format),
+        .shared(crate::take::log::log_format),
     Entry::new("limit_conn_zone", T, (2, 2), "", "A zone of concurrent connections.")
         .repeats()
-        .shared(crate::lower::access::limit_conn_zone),
+        .shared(crate::take::access::limit_conn_zone),
     Entry::new("listen", TSRV, (1, MANY), "", "An address of the service.").repeats().server(listen::listen),
     Entry::one("proxy_pass", TSRV, Text, "", "Carries connections to a pool.").stream(proxy::pass),
     Entry::one("return", TSRV, Text, "", "Sends a text and closes.").stream(stream::respond),
@@ -55,7 +55,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "error",
         "Severity of log lines.",
     )
-    .stream(|_, s, d| s.limit_level = crate::lower::log::level(d.arg(0)).unwrap_or_default()),
+    .stream(|_, s, d| s.limit_level = crate::take::log::level(d.arg(0)).unwrap_or_default()),
     Entry::one("limit_conn_dry_run", TS, Flag, "off", "Counts, but lets pass.")
         .stream(|_, s, d| s.limit_dry_run = on(d)),
     Entry::new("resolver", TS, (1, MANY), "", "Name servers.").stream(stream::resolver),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::entry::Kind::{Flag, Number, OneOf, Seconds, Size, Text};
 use super::entry::places::{HS, HSL};
 use super::entry::{Entry, MANY};
-use crate::lower::Scope;
-use crate::lower::args::{bytes, count, on};
-use crate::lower::scope::TlsScope;
-use crate::lower::tls;
+use crate::take::Scope;
+use crate::take::args::{bytes, count, on};
+use crate::take::scope::TlsScope;
+use crate::take::tls;
 
 const STAPLING: &str = "OCSP answers are not stapled";
 

@@ -3,8 +3,8 @@
 use super::entry::Kind::{Number, Text, Time};
 use super::entry::places::{TU, U};
 use super::entry::{Contexts, Entry, MANY};
-use crate::lower::args::{count, time};
-use crate::lower::{balance, pool, sticky};
+use crate::take::args::{count, time};
+use crate::take::{balance, pool, sticky};
 
 const BOTH: Contexts = U.and(TU);
 

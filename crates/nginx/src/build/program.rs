@@ -2,7 +2,7 @@
 //!
 //! Owns: `rewrite`, `return`, `set`, `break`, `if`, and what must run before them (`limit_except`, `limit_rate` made
 //! of variables).
-//! Driven by: the lowering of servers and locations.
+//! Driven by: `server`, `location`.
 
 use weir_diag::{Diagnostic, Span};
 use weir_model::{
@@ -11,12 +11,14 @@ use weir_model::{
 };
 
 use super::admit::Admitted;
-use super::condition::condition;
-use super::declare::is_name;
-use super::location::{self, Place, PlaceKind};
-use super::{Lowering, Scope};
+use super::route::{apply_place, route};
 use crate::lexer::Word;
-use crate::table::{Contexts, Lower};
+use crate::table::Contexts;
+use crate::take::client;
+use crate::take::condition::condition;
+use crate::take::declare::is_name;
+use crate::take::parts::PlaceKind;
+use crate::take::{Lowering, Place, Scope};
 use crate::tree::Directive;
 use crate::variables::builtin;
 
@@ -115,7 +117,7 @@ fn limit_rate(lo: &mut Lowering<'_>, d: &Directive, outer: &Scope) -> Option<Op>
         return None;
     }
     let mut scope = outer.child(outer.level);
-    super::client::limit_rate(lo, &mut scope, written);
+    client::limit_rate(lo, &mut scope, written);
     scope.limit_rate_template.map(|value| Op::Set { variable: "limit_rate".into(), value })
 }
 
@@ -132,11 +134,7 @@ fn implicit(
     lo.apply(words, &mut scope);
     let mut own = Place::new(kind);
     own.internal = place.internal;
-    for word in words {
-        if let Lower::Place(f) = word.entry.lower {
-            f(lo, &mut own, word.directive);
-        }
-    }
+    apply_place(lo, words, &mut own);
     if own.action.is_none() {
         // The outer action keeps its own meaning, path part included.
         own.action.clone_from(&place.action);
@@ -144,8 +142,7 @@ fn implicit(
         own.kind = place.kind.clone();
     }
     let name = d.args.iter().map(Word::as_str).collect::<Vec<_>>().join(" ");
-    let route =
-        location::route(lo, &scope, &own, format!("{} {name}", d.name()), d.span, RouteMatch::Referred);
+    let route = route(lo, &scope, &own, format!("{} {name}", d.name()), d.span, RouteMatch::Referred);
     lo.add_route(route, None)
 }
 

@@ -3,9 +3,9 @@
 use weir_diag::Diagnostic;
 use weir_model::ProxyTarget;
 
-use super::stream::{StreamScope, TcpTarget};
+use super::parts::TcpTarget;
 use super::target::{Authority, authority};
-use super::{Lowering, proxy};
+use super::{Lowering, StreamScope, proxy};
 use crate::tree::Directive;
 use crate::value;
 

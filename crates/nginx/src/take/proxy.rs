@@ -1,6 +1,5 @@
 //! Words about proxying, and the action they make.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
@@ -9,21 +8,12 @@ use weir_model::{
     UpstreamUri, Var,
 };
 
-use super::location::{ActionSpec, PlaceKind};
+use super::parts::{ActionSpec, PlaceKind, ProxySpec};
 use super::scope::{ProxyScope, RedirectSpec};
 use super::target::{Authority, authority};
 use super::{Lowering, Place, Scope};
 use crate::lexer::Word;
 use crate::tree::Directive;
-
-/// Finished request fields by the address of the list they were made of (kept alive beside) and the version.
-pub(crate) type FieldMemo =
-    HashMap<(usize, bool), (Arc<Vec<(String, Template)>>, Arc<Vec<(String, Template)>>)>;
-
-/// Finished lists of hidden fields by the lists they were made of, which are kept alive beside; the first number tells
-/// the protocols' defaults apart.
-pub(crate) type HideMemo =
-    HashMap<(usize, usize, usize), (Arc<Vec<String>>, Arc<Vec<String>>, Arc<Vec<String>>)>;
 
 /// Response fields that nginx does not pass unless told to.
 const HIDDEN: [&str; 8] = [
@@ -36,19 +26,6 @@ const HIDDEN: [&str; 8] = [
     "x-accel-buffering",
     "x-accel-charset",
 ];
-
-/// What `proxy_pass` says.
-#[derive(Clone, Debug)]
-pub(crate) struct ProxySpec {
-    pub target: ProxyTarget,
-    /// TLS is, or may turn out to be, spoken.
-    pub tls: bool,
-    pub host: String,
-    /// The path part as written.
-    pub uri: Option<String>,
-    /// The URL as written, if it holds no variables.
-    pub url: Option<String>,
-}
 
 /// `proxy_pass URL`.
 pub(crate) fn pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {

@@ -1,139 +1,45 @@
 //! The `stream` block.
+//!
+//! Owns: the services of its servers, and their listeners.
+//! Driven by: `build`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_model::settings::{LogLevel, ProxyProtocol, RetrySettings};
+use weir_model::settings::{LogLevel, ProxyProtocol};
 use weir_model::{
-    Access, AccessLog, AccessRule, Address, ErrorLog, LimitConn, Listener, ListenerTls, ProxyTarget, RealIp,
-    RealIpSource, Resolver, Service, TcpAction, TcpId, TcpProxy, TcpService, Template, UpstreamTls, Who,
+    Access, Address, LimitConn, Listener, ListenerTls, RealIp, RealIpSource, Service, TcpAction, TcpId,
+    TcpProxy, TcpService, Template,
 };
 
-use super::listen::ListenSpec;
-use super::scope::{Level, List, TlsScope, UpstreamTlsScope};
-use super::{Lowering, ServerParts, access, log, pool};
-use crate::table::{Contexts, Lower};
+use super::upstream;
+use crate::table::{Contexts, Taker};
+use crate::take::parts::{ListenSpec, TcpTarget};
+use crate::take::{Lowering, ServerParts, StreamScope, log, upstream_tls};
 use crate::tree::Directive;
 use crate::variables::Dialect;
 
-/// Settings of `stream`, inherited by its servers, and the action of one server.
-#[derive(Clone, Debug)]
-pub(crate) struct StreamScope {
-    pub level: Level,
-    pub action: Option<TcpTarget>,
-    pub access_logs: List<AccessLog>,
-    pub error_logs: List<ErrorLog>,
-    pub access_rules: List<AccessRule>,
-    pub real_ip_from: List<Who>,
-    pub limit_conn: List<LimitConn>,
-    pub limit_level: LogLevel,
-    pub limit_dry_run: bool,
-    pub resolver: Option<Resolver>,
-    pub resolver_timeout: Duration,
-    pub tcp_nodelay: bool,
-    pub proxy_protocol_timeout: Option<Duration>,
-    pub handshake_timeout: Duration,
-    pub connect_timeout: Duration,
-    pub idle_timeout: Duration,
-    pub buffer: u64,
-    pub send_proxy: bool,
-    pub send_proxy_v2: bool,
-    pub retry: Arc<RetrySettings>,
-    pub rates: (Option<u64>, Option<u64>),
-    pub socket_keepalive: bool,
-    pub bind: Option<Template>,
-    pub upstream_tls_on: bool,
-    pub upstream_tls: Arc<UpstreamTlsScope>,
-    pub tls: Arc<TlsScope>,
-    pub alpn: Vec<String>,
-}
-
-/// What a server does.
-#[derive(Clone, Debug)]
-pub(crate) enum TcpTarget {
-    Proxy { target: ProxyTarget, host: String },
-    Respond(Template),
-}
-
-impl StreamScope {
-    fn defaults() -> Self {
-        let tls = UpstreamTls {
-            session_reuse: true,
-            depth: Some(super::tls::VERIFY_DEPTH),
-            ..UpstreamTls::default()
-        };
-        Self {
-            level: Level::default(),
-            action: None,
-            access_logs: List::default(),
-            error_logs: List::default(),
-            access_rules: List::default(),
-            real_ip_from: List::default(),
-            limit_conn: List::default(),
-            limit_level: LogLevel::Error,
-            limit_dry_run: false,
-            resolver: None,
-            resolver_timeout: Duration::from_secs(30),
-            tcp_nodelay: true,
-            proxy_protocol_timeout: None,
-            handshake_timeout: Duration::from_secs(60),
-            connect_timeout: Duration::from_secs(60),
-            idle_timeout: Duration::from_secs(600),
-            buffer: 16 << 10,
-            send_proxy: false,
-            send_proxy_v2: false,
-            retry: Arc::default(),
-            rates: (None, None),
-            socket_keepalive: false,
-            bind: None,
-            upstream_tls_on: false,
-            upstream_tls: Arc::new(UpstreamTlsScope { tls, ..UpstreamTlsScope::default() }),
-            tls: Arc::default(),
-            alpn: Vec::new(),
-        }
-    }
-
-    /// The name servers, with the time of a look-up.
-    fn resolver(&self) -> Option<Resolver> {
-        let timeout = self.resolver_timeout;
-        self.resolver.clone().map(|resolver| Resolver { timeout, again: timeout, ..resolver })
-    }
-
-    pub(crate) fn retry_mut(&mut self) -> &mut RetrySettings {
-        Arc::make_mut(&mut self.retry)
-    }
-
-    pub(crate) fn tls_mut(&mut self) -> &mut TlsScope {
-        Arc::make_mut(&mut self.tls)
-    }
-
-    pub(crate) fn upstream_tls(&mut self) -> &mut UpstreamTlsScope {
-        Arc::make_mut(&mut self.upstream_tls)
-    }
-}
-
 /// Lowers the block with everything inside it.
-pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
+pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive) {
     lo.dialect = Dialect::Stream;
     lo.declare(d.children());
     log::begin_formats(lo);
     let words = lo.admit(d.children(), Contexts::STREAM);
     for word in &words {
-        if let Lower::Shared(f) = word.entry.lower {
+        if let Taker::Shared(f) = word.entry.taker {
             f(lo, word.directive);
         }
     }
     let mut scope = StreamScope { level: lo.next_level(), ..StreamScope::defaults() };
     for word in &words {
-        if let Lower::Stream(f) = word.entry.lower {
+        if let Taker::Stream(f) = word.entry.taker {
             f(lo, &mut scope, word.directive);
         }
     }
     let resolver = scope.resolver();
     for word in words.iter().filter(|word| word.entry.name == "upstream") {
-        pool::lower(lo, word.directive, resolver.as_ref());
+        upstream::build(lo, word.directive, resolver.as_ref());
     }
     for word in words.iter().filter(|word| word.entry.name == "server") {
         server(lo, &scope, word.directive);
@@ -145,9 +51,9 @@ fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive) {
     let mut scope = StreamScope { level: lo.next_level(), ..outer.clone() };
     let mut parts = ServerParts::default();
     for word in &words {
-        match word.entry.lower {
-            Lower::Stream(f) => f(lo, &mut scope, word.directive),
-            Lower::Server(f) => f(lo, &mut parts, word.directive),
+        match word.entry.taker {
+            Taker::Stream(f) => f(lo, &mut scope, word.directive),
+            Taker::Server(f) => f(lo, &mut parts, word.directive),
             _ => {}
         }
     }
@@ -217,7 +123,7 @@ fn action(lo: &mut Lowering<'_>, s: &StreamScope, target: TcpTarget) -> TcpActio
         TcpTarget::Proxy { target, host } => (target, host),
     };
     let tls = s.upstream_tls_on.then(|| {
-        let mut tls = super::upstream_tls::finish(lo, &s.upstream_tls);
+        let mut tls = upstream_tls::finish(lo, &s.upstream_tls);
         // nginx's default of `proxy_ssl_name`: the host that `proxy_pass` names.
         tls.name = tls.name.or_else(|| (!host.is_empty()).then(|| Template::literal(host)));
         tls
@@ -278,7 +184,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
 }
 
 fn tls(lo: &mut Lowering<'_>, s: &StreamScope, spec: &ListenSpec) -> Option<ListenerTls> {
-    let Some(mut identity) = super::tls::identity(lo, &s.tls) else {
+    let Some(mut identity) = crate::take::tls::identity(lo, &s.tls) else {
         if s.tls.broken || !s.tls.certificates.items().is_empty() {
             // What is wrong with them was told.
             return None;
@@ -298,51 +204,6 @@ fn tls(lo: &mut Lowering<'_>, s: &StreamScope, spec: &ListenSpec) -> Option<List
         session_timeout: s.tls.session_timeout,
         answer_bad_certificates: false,
     })
-}
-
-pub(crate) fn respond(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    s.action = Some(TcpTarget::Respond(lo.template(&d.args[0])));
-}
-
-pub(crate) fn access_log(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    if d.arg(0) == "off" && d.args.len() == 1 {
-        return s.access_logs.clear(s.level);
-    }
-    if d.args.len() < 2 {
-        let text = "`access_log` of stream needs a format";
-        return lo.report(Diagnostic::error("nginx::arguments", text).at(d.span));
-    }
-    if let Some(log) = log::parse_access_log(lo, d) {
-        s.access_logs.push(s.level, log);
-    }
-}
-
-pub(crate) fn error_log(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    if let Some(log) = log::parse_error_log(lo, d) {
-        s.error_logs.push(s.level, log);
-    }
-}
-
-pub(crate) fn access_rule(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    if let Some(rule) = access::parse_rule(lo, d) {
-        s.access_rules.push(s.level, rule);
-    }
-}
-
-pub(crate) fn real_ip_from(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    for who in access::parse_trusted(lo, d) {
-        s.real_ip_from.push(s.level, who);
-    }
-}
-
-pub(crate) fn limit_conn(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    if let Some(limit) = access::parse_limit_conn(lo, d) {
-        s.limit_conn.push(s.level, limit);
-    }
-}
-
-pub(crate) fn resolver(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    s.resolver = super::client::parse_resolver(lo, d);
 }
 
 #[cfg(test)]

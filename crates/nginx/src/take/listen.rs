@@ -2,42 +2,16 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use weir_diag::{Diagnostic, Span};
-use weir_model::{Address, SocketOptions, TcpKeepalive};
+use weir_diag::Diagnostic;
+use weir_model::{Address, TcpKeepalive};
 
+use super::parts::ListenSpec;
+use super::state::next_directive;
 use super::target::split_port;
 use super::{Lowering, ServerParts};
 use crate::tree::Directive;
 use crate::value;
 use crate::variables::Dialect;
-
-/// One address of one server.
-#[derive(Clone, Debug)]
-pub(crate) struct ListenSpec {
-    pub address: Address,
-    pub span: Span,
-    pub default_server: bool,
-    pub tls: bool,
-    pub proxy_protocol: bool,
-    /// Socket options were written, which only one `listen` of an address may do.
-    pub has_options: bool,
-    pub socket: SocketOptions,
-}
-
-impl ListenSpec {
-    /// An address without parameters.
-    pub(crate) fn plain(address: Address, span: Span) -> Self {
-        Self {
-            address,
-            span,
-            default_server: false,
-            tls: false,
-            proxy_protocol: false,
-            has_options: false,
-            socket: SocketOptions::default(),
-        }
-    }
-}
 
 /// `listen address[:port] | port | unix:path [parameters]`.
 pub(crate) fn listen(lo: &mut Lowering<'_>, parts: &mut ServerParts, d: &Directive) {
@@ -254,7 +228,7 @@ fn unknown_parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize) {
     let text = format!("`{word}` is no parameter of `listen`");
     let mut found = Diagnostic::error("nginx::bad-value", text).at(span).suggest(word, span, KNOWN);
     if let Some(at) = lo.forgotten_end(d) {
-        found = super::admit::next_directive(found, d, at);
+        found = next_directive(found, d, at);
     }
     lo.report(found);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_diag::Diagnostic;
 use weir_model::{Action, FastCgi, FastCgiParam, ProxyTarget};
 
-use super::location::ActionSpec;
+use super::parts::ActionSpec;
 use super::target::authority;
 use super::{Lowering, Place, Scope};
 use crate::tree::Directive;

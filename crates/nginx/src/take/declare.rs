@@ -1,7 +1,7 @@
 //! Which variables a file defines.
 //!
-//! Owns: the sweep that finds them before anything is lowered, because a variable may be used above its definition.
-//! Driven by: the lowering of `http` and of `stream`.
+//! Owns: the sweep that finds them before any word is taken in, because a variable may be used above its definition.
+//! Driven by: the building of `http` and of `stream`.
 
 use weir_model::{Definition, Variable};
 

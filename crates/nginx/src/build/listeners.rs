@@ -1,7 +1,7 @@
 //! From the addresses of all servers to listeners.
 //!
 //! Owns: which server is an address's default, options written once, names claimed twice, identities by SNI.
-//! Driven by: the lowering of `http`, once all servers are known.
+//! Driven by: the building of `http`, once all servers are known.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use weir_diag::{Diagnostic, Span};
 use weir_model::{Address, Listener, ListenerTls, NamePattern, Service, SiteId, SocketOptions, TlsIdentity};
 
-use super::Lowering;
-use super::listen::ListenSpec;
-use super::scope::TlsScope;
 use super::server::Lowered;
+use crate::take::parts::ListenSpec;
+use crate::take::scope::TlsScope;
+use crate::take::{Lowering, tls};
 
 /// One address while servers are gathered.
 struct Gathered {
@@ -28,7 +28,7 @@ struct Gathered {
 }
 
 /// Makes the listeners of `http`.
-pub(crate) fn lower(lo: &mut Lowering<'_>, servers: &[Lowered]) {
+pub(crate) fn build(lo: &mut Lowering<'_>, servers: &[Lowered]) {
     for gathered in gather(lo, servers) {
         if let Some(first) = lo.listened_at(&gathered.address) {
             let text = "this address is listened on by a `stream` server already";
@@ -167,7 +167,7 @@ fn tls(
     span: Span,
 ) -> Option<ListenerTls> {
     let settings: Arc<TlsScope> = servers[default].tls.clone();
-    let Some(identity) = super::tls::identity(lo, &settings) else {
+    let Some(identity) = tls::identity(lo, &settings) else {
         if settings.broken || !settings.certificates.items().is_empty() {
             // What is wrong with them was told.
             return None;
@@ -185,8 +185,8 @@ fn tls(
     let mut by_name: Vec<(Vec<NamePattern>, TlsIdentity)> = Vec::new();
     for &n in gathered.servers.iter().filter(|&&n| !servers[n].names.is_empty()) {
         // A server without a certificate answers with the default's, as in nginx; what it asks of clients still holds.
-        let own = super::tls::identity(lo, &servers[n].tls);
-        if let Some(own) = own.or_else(|| super::tls::asking(lo, &identity, &servers[n].tls))
+        let own = tls::identity(lo, &servers[n].tls);
+        if let Some(own) = own.or_else(|| tls::asking(lo, &identity, &servers[n].tls))
             && (own != identity || n != default)
         {
             by_name.push((servers[n].names.clone(), own));

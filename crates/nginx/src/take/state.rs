@@ -1,43 +1,8 @@
-//! From words to the model.
+//! The state of one reading: what was understood so far, and what is to be said about it.
 //!
-//! Owns: the walk over blocks, the checks every word gets, paths, templates.
-//! Never: reads a file that the tree does not hold, but certificates' and tables' names are only carried.
-//! Driven by: [`crate::load`].
-//! Why: a block is read twice. First every setting, because nginx lets one stand after the blocks it governs; then
-//! inner blocks and rewrites in order, with the finished settings.
-
-pub(crate) mod access;
-mod admit;
-pub(crate) mod args;
-pub(crate) mod balance;
-pub(crate) mod client;
-mod condition;
-mod declare;
-pub(crate) mod fastcgi;
-pub(crate) mod files;
-pub(crate) mod gzip;
-pub(crate) mod headers;
-mod http;
-pub(crate) mod listen;
-mod listeners;
-pub(crate) mod location;
-pub(crate) mod log;
-pub(crate) mod maps;
-pub(crate) mod pool;
-pub(crate) mod process;
-mod program;
-pub(crate) mod proxy;
-pub(crate) mod scope;
-pub(crate) mod server;
-pub(crate) mod sticky;
-pub(crate) mod stream;
-pub(crate) mod stream_proxy;
-pub(crate) mod stream_tls;
-mod target;
-mod template;
-pub(crate) mod tls;
-pub(crate) mod upstream_settings;
-pub(crate) mod upstream_tls;
+//! Owns: the model in the making, findings, names, what was made before and is shared.
+//! Never: knows a directive.
+//! Driven by: `build`, and every function that a directive's entry names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -45,21 +10,25 @@ use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Origin, Sources, Span};
 use weir_model::settings::LogEscape;
-use weir_model::{Address, Listener, Model, Route, RouteId, Template};
+use weir_model::{Address, ErrorPage, Listener, Model, Route, RouteId, Template};
 
-pub(crate) use location::Place;
-pub(crate) use pool::PoolParts;
-pub(crate) use scope::Scope;
-pub(crate) use server::ServerParts;
-pub(crate) use stream::StreamScope;
-
-use crate::Options;
+use super::scope::{ErrorPageSpec, Level};
 use crate::files::Files;
-use crate::table::{Contexts, Lower};
+use crate::options::Options;
 use crate::tree::Directive;
 use crate::variables::Dialect;
-use admit::Admitted;
-use scope::Level;
+
+/// Finished error pages by the address of the list they were made of, which is kept alive beside.
+pub(crate) type PageMemo = HashMap<usize, (Arc<Vec<ErrorPageSpec>>, Arc<Vec<ErrorPage>>)>;
+
+/// Finished request fields by the address of the list they were made of (kept alive beside) and the version.
+pub(crate) type FieldMemo =
+    HashMap<(usize, bool), (Arc<Vec<(String, Template)>>, Arc<Vec<(String, Template)>>)>;
+
+/// Finished lists of hidden fields by the lists they were made of, which are kept alive beside; the first number tells
+/// the protocols' defaults apart.
+pub(crate) type HideMemo =
+    HashMap<(usize, usize, usize), (Arc<Vec<String>>, Arc<Vec<String>>, Arc<Vec<String>>)>;
 
 /// A named format of access logs.
 #[derive(Clone, Debug)]
@@ -68,7 +37,7 @@ pub(crate) struct Format {
     pub escape: LogEscape,
 }
 
-/// The state of one lowering.
+/// The state of one reading.
 pub(crate) struct Lowering<'a> {
     pub files: &'a dyn Files,
     pub options: &'a Options,
@@ -88,20 +57,22 @@ pub(crate) struct Lowering<'a> {
     /// Named locations of the server at hand.
     pub named: HashMap<String, RouteId>,
     /// Error pages of the server at hand, by the list they were made of.
-    pub pages: location::PageMemo,
+    pub pages: PageMemo,
     /// Request fields of proxy actions, by the list they were made of and the version.
-    pub fields: proxy::FieldMemo,
+    pub fields: FieldMemo,
     /// Hidden response fields of actions.
-    pub hide: proxy::HideMemo,
+    pub hide: HideMemo,
     /// Names used of limit zones, checked at the end.
     pub zones_used: Vec<(&'static str, String, Span)>,
     /// Where each address of the model's listeners is listened on.
     listened: HashMap<Address, Origin>,
     level: u32,
     /// Unknown words so far.
-    strangers: u32,
+    pub strangers: u32,
     /// Where a tuning word was first warned of, and how often it stands.
-    tuned: HashMap<&'static str, (usize, usize)>,
+    pub tuned: HashMap<&'static str, (usize, usize)>,
+    /// Whether a word is the name of a directive: the table's answer, which stands above.
+    is_directive: fn(&str) -> bool,
 }
 
 impl<'a> Lowering<'a> {
@@ -110,6 +81,7 @@ impl<'a> Lowering<'a> {
         options: &'a Options,
         sources: &'a Sources,
         folder: PathBuf,
+        is_directive: fn(&str) -> bool,
     ) -> Self {
         Self {
             files,
@@ -132,40 +104,7 @@ impl<'a> Lowering<'a> {
             level: 0,
             strangers: 0,
             tuned: HashMap::new(),
-        }
-    }
-
-    /// Lowers a whole configuration.
-    pub(crate) fn run(mut self, tree: &[Directive]) -> (Model, Vec<Diagnostic>) {
-        process::defaults(&mut self);
-        let main = self.admit(tree, Contexts::MAIN);
-        for word in &main {
-            if let Lower::Process(f) = word.entry.lower {
-                f(&mut self, word.directive);
-            }
-        }
-        for word in &main {
-            match word.entry.name {
-                "events" => self.events(word.directive),
-                "http" => http::lower(&mut self, word.directive),
-                _ => {}
-            }
-        }
-        // After `http`, wherever it stands: of names that both have it is `stream` that gets another (`register_pool`).
-        for word in main.iter().filter(|word| word.entry.name == "stream") {
-            stream::lower(&mut self, word.directive);
-        }
-        process::finish(&mut self, &main);
-        access::check_zones(&mut self);
-        self.tell_repetitions();
-        (self.model, self.diagnostics)
-    }
-
-    fn events(&mut self, block: &Directive) {
-        for word in self.admit(block.children(), Contexts::EVENTS) {
-            if let Lower::Process(f) = word.entry.lower {
-                f(self, word.directive);
-            }
+            is_directive,
         }
     }
 
@@ -173,16 +112,6 @@ impl<'a> Lowering<'a> {
     pub(crate) fn next_level(&mut self) -> Level {
         self.level += 1;
         Level(self.level)
-    }
-
-    /// Applies the words that set something, then computes what depends on several of them.
-    pub(crate) fn apply(&mut self, words: &[Admitted<'_>], scope: &mut Scope) {
-        for word in words {
-            if let Lower::Scope(f) = word.entry.lower {
-                f(self, scope, word.directive);
-            }
-        }
-        scope.finish();
     }
 
     /// Where an address is listened on, if it is. A range of ports makes tens of thousands of listeners: none is looked
@@ -217,7 +146,7 @@ impl<'a> Lowering<'a> {
         let text = format!("`{}` of `{}` is not {expected}", directive.arg(n), directive.name());
         let mut found = Diagnostic::error("nginx::bad-value", text).at(directive.arg_span(n));
         if let Some(at) = self.forgotten_end(directive) {
-            found = admit::next_directive(found, directive, at);
+            found = next_directive(found, directive, at);
         }
         self.report(found);
     }
@@ -232,11 +161,24 @@ impl<'a> Lowering<'a> {
         self.folder.join(text)
     }
 
-    fn tell_repetitions(&mut self) {
-        for (at, count) in self.tuned.values() {
-            if *count > 1 {
-                self.diagnostics[*at].help.push(format!("the word stands here {count} times"));
-            }
-        }
+    /// The argument that begins a line and is a directive's name: the `;` before it is most likely missing.
+    pub(crate) fn forgotten_end(&self, directive: &Directive) -> Option<usize> {
+        let line = |span: Span| self.sources.position(span.source, span.start).line;
+        let words: Vec<_> = std::iter::once(&directive.name).chain(&directive.args).collect();
+        (1..words.len())
+            .find(|&n| {
+                let bare = words[n].quote.is_none() && (self.is_directive)(&words[n].text);
+                bare && line(words[n].span) > line(words[n - 1].span)
+            })
+            .map(|n| n - 1)
     }
+}
+
+/// Adds to a finding that a `;` may be missing before an argument.
+pub(crate) fn next_directive(found: Diagnostic, directive: &Directive, at: usize) -> Diagnostic {
+    let before = if at == 0 { directive.name.span } else { directive.args[at - 1].span };
+    found
+        .also(directive.args[at].span, "this looks like the next directive")
+        .help("a `;` may be missing before it")
+        .fix(Span { start: before.end, ..before }, ";")
 }

@@ -7,7 +7,8 @@ use weir_diag::Diagnostic;
 use weir_model::settings::{LogEscape, LogLevel};
 use weir_model::{AccessLog, ErrorLog, LogTarget, SyslogServer, Template};
 
-use super::{Format, Lowering, Scope};
+use super::state::Format;
+use super::{Lowering, Scope};
 use crate::lexer::{Quote, Word};
 use crate::tree::Directive;
 use crate::value;

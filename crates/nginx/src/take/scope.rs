@@ -3,7 +3,7 @@
 //! Owns: the fields, and nginx's two rules of inheritance: a plain setting holds until it is written again further
 //! in; a list holds only where none of its words is written at the level itself.
 //! Never: reports, or resolves a name.
-//! Driven by: the entries of [`crate::table`], then [`super::location`], which reads a finished scope.
+//! Driven by: the entries of the table, then `build`, which reads a finished scope.
 //! Why: groups are shared by `Arc` until one changes, since 100,000 locations are a normal size.
 
 use std::sync::Arc;
@@ -15,9 +15,12 @@ use weir_model::settings::{
 };
 use weir_model::{
     Access, AccessLog, AccessRule, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam, HeaderEdit,
-    LimitConn, LimitReq, Listing, ListingFormat, PemFile, RealIp, RealIpSource, RedirectRewrite, Resolver,
-    StaticFiles, Template, UpstreamTls, Who,
+    IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, PemFile, RealIp, RealIpSource,
+    RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
+
+/// The most issuers between a certificate and its authority where nothing else is written.
+pub(crate) const VERIFY_DEPTH: usize = 1;
 
 /// Names one block, so that a list knows whether it was begun in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,11 +172,7 @@ pub(crate) struct ProxyScope {
 
 impl Default for ProxyScope {
     fn default() -> Self {
-        let tls = UpstreamTls {
-            session_reuse: true,
-            depth: Some(super::tls::VERIFY_DEPTH),
-            ..UpstreamTls::default()
-        };
+        let tls = UpstreamTls { session_reuse: true, depth: Some(VERIFY_DEPTH), ..UpstreamTls::default() };
         Self {
             gateway: GatewayScope::default(),
             headers: List::default(),
@@ -256,7 +255,7 @@ impl Default for TlsScope {
             client_crl: None,
             passwords: None,
             prefer_server_order: false,
-            verify_depth: super::tls::VERIFY_DEPTH,
+            verify_depth: VERIFY_DEPTH,
             reject: false,
             tickets: true,
             session_cache: 0,
@@ -454,7 +453,7 @@ impl Scope {
             level: Level::default(),
             client: Arc::default(),
             body: Arc::default(),
-            files: Arc::new(super::files::defaults(root)),
+            files: Arc::new(file_defaults(root)),
             index_level: Level::default(),
             types_level: Level::default(),
             listing: Listing { format: ListingFormat::Html, exact_size: true, local_time: false },
@@ -493,4 +492,39 @@ fn default_gzip() -> GzipSettings {
         proxied: Vec::new(),
         disable: Vec::new(),
     }
+}
+
+/// nginx's defaults about files.
+fn file_defaults(root: &str) -> StaticFiles {
+    let types = [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")];
+    let by_extension = types.map(|(extension, media)| (extension.to_owned(), media.to_owned())).into();
+    StaticFiles {
+        root: Template::literal(root),
+        alias: false,
+        index: vec![Template::literal("index.html")],
+        listing: None,
+        types: Arc::new(MimeTypes { by_extension }),
+        default_type: "text/plain".into(),
+        charset: None,
+        charset_types: Arc::new(default_charset_types()),
+        etag: true,
+        if_modified_since: IfModifiedSince::Exact,
+        max_ranges: None,
+        precompressed: None,
+        sendfile: false,
+        symlinks: Symlinks::Follow,
+    }
+}
+
+fn default_charset_types() -> Vec<String> {
+    [
+        "text/html",
+        "text/xml",
+        "text/plain",
+        "text/vnd.wap.wml",
+        "application/javascript",
+        "application/rss+xml",
+    ]
+    .map(String::from)
+    .to_vec()
 }

@@ -2,14 +2,15 @@
 //!
 //! Owns: unknown words, wrong places, wrong numbers and kinds of arguments, repetitions, and the fate of words that
 //! are not built.
-//! Driven by: the lowering of every block, once.
+//! Driven by: the building of every block, once.
 
 use std::collections::HashMap;
 
 use weir_diag::{Diagnostic, Span};
 
-use super::Lowering;
-use crate::table::{Contexts, Entry, Kind, Status, named, words_in};
+use crate::table::{Contexts, Entry, Kind, Status, Taker, named, words_in};
+use crate::take::state::next_directive;
+use crate::take::{Lowering, Scope};
 use crate::tree::Directive;
 use crate::value;
 
@@ -116,16 +117,14 @@ impl Lowering<'_> {
         self.report(found);
     }
 
-    /// The argument that begins a line and is a directive's name: the `;` before it is most likely missing.
-    pub(super) fn forgotten_end(&self, directive: &Directive) -> Option<usize> {
-        let line = |span: Span| self.sources.position(span.source, span.start).line;
-        let words: Vec<_> = std::iter::once(&directive.name).chain(&directive.args).collect();
-        (1..words.len())
-            .find(|&n| {
-                let bare = words[n].quote.is_none() && !named(&words[n].text).is_empty();
-                bare && line(words[n].span) > line(words[n - 1].span)
-            })
-            .map(|n| n - 1)
+    /// Applies the words that set something, then computes what depends on several of them.
+    pub(crate) fn apply(&mut self, words: &[Admitted<'_>], scope: &mut Scope) {
+        for word in words {
+            if let Taker::Scope(f) = word.entry.taker {
+                f(self, scope, word.directive);
+            }
+        }
+        scope.finish();
     }
 
     fn spans_lines(&self, span: Span) -> bool {
@@ -166,15 +165,6 @@ impl Lowering<'_> {
             }
         }
     }
-}
-
-/// Adds to a finding that a `;` may be missing before an argument.
-pub(super) fn next_directive(found: Diagnostic, directive: &Directive, at: usize) -> Diagnostic {
-    let before = if at == 0 { directive.name.span } else { directive.args[at - 1].span };
-    found
-        .also(directive.args[at].span, "this looks like the next directive")
-        .help("a `;` may be missing before it")
-        .fix(Span { start: before.end, ..before }, ";")
 }
 
 /// True if a word says no more than its default, or turns off what is not built.

@@ -4,46 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
-use weir_model::{IfModifiedSince, Listing, ListingFormat, MimeTypes, StaticFiles, Symlinks, Template};
+use weir_model::{IfModifiedSince, Listing, ListingFormat, MimeTypes, Symlinks, Template};
 
 use super::{Lowering, Place, Scope};
 use crate::lexer::Word;
 use crate::tree::Directive;
-
-/// nginx's defaults.
-pub(crate) fn defaults(root: &str) -> StaticFiles {
-    let types = [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")];
-    let by_extension = types.map(|(extension, media)| (extension.to_owned(), media.to_owned())).into();
-    StaticFiles {
-        root: Template::literal(root),
-        alias: false,
-        index: vec![Template::literal("index.html")],
-        listing: None,
-        types: Arc::new(MimeTypes { by_extension }),
-        default_type: "text/plain".into(),
-        charset: None,
-        charset_types: Arc::new(default_charset_types()),
-        etag: true,
-        if_modified_since: IfModifiedSince::Exact,
-        max_ranges: None,
-        precompressed: None,
-        sendfile: false,
-        symlinks: Symlinks::Follow,
-    }
-}
-
-fn default_charset_types() -> Vec<String> {
-    [
-        "text/html",
-        "text/xml",
-        "text/plain",
-        "text/vnd.wap.wml",
-        "application/javascript",
-        "application/rss+xml",
-    ]
-    .map(String::from)
-    .to_vec()
-}
 
 /// A folder: relative to the prefix, unless a variable stands first.
 fn folder(lo: &mut Lowering<'_>, word: &Word) -> Template {

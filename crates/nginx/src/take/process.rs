@@ -1,13 +1,9 @@
-//! Words of the process, and what is left to say of a whole file.
-
-use std::path::Path;
+//! Words of the process.
 
 use weir_diag::Diagnostic;
-use weir_model::settings::LogLevel;
-use weir_model::{ErrorLog, LogTarget, User, Workers};
+use weir_model::{User, Workers};
 
 use super::Lowering;
-use super::admit::Admitted;
 use crate::tree::Directive;
 use crate::value;
 
@@ -19,33 +15,6 @@ pub(crate) fn defaults(lo: &mut Lowering<'_>) {
     process.daemon = true;
     process.prefix.clone_from(&lo.options.prefix);
     process.pid_file.clone_from(&lo.options.pid_file);
-}
-
-/// What only the whole file can tell.
-pub(crate) fn finish(lo: &mut Lowering<'_>, main: &[Admitted<'_>]) {
-    if lo.model.process.error_logs.is_empty() {
-        let target = match &lo.options.error_log {
-            Some(path) if !["", "stderr"].map(Path::new).contains(&path.as_path()) => {
-                LogTarget::File(path.clone())
-            }
-            _ => LogTarget::Stderr,
-        };
-        lo.model.process.error_logs.push(ErrorLog { target, level: LogLevel::Error });
-    }
-    let has = |name: &str| main.iter().any(|word| word.entry.name == name);
-    if !has("events") && (has("http") || has("stream")) {
-        lo.report(
-            Diagnostic::note("nginx::no-events", "there is no `events` block; its defaults hold")
-                .help("nginx itself refuses such a file; add `events {}` to use it there"),
-        );
-    }
-    // An unreadable file was told by itself.
-    if !main.is_empty() && !has("http") && !has("stream") {
-        lo.report(Diagnostic::warning(
-            "nginx::nothing-to-serve",
-            "there is neither an `http` nor a `stream` block",
-        ));
-    }
 }
 
 pub(crate) fn pid(lo: &mut Lowering<'_>, d: &Directive) {

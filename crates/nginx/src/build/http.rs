@@ -1,18 +1,19 @@
 //! The `http` block.
 
-use super::{Lowering, Scope, listeners, log, pool, server};
-use crate::table::{Contexts, Lower};
+use super::{listeners, server, upstream};
+use crate::table::{Contexts, Taker};
+use crate::take::{Lowering, Scope, log};
 use crate::tree::Directive;
 use crate::variables::Dialect;
 
 /// Lowers the block with everything inside it.
-pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
+pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive) {
     lo.dialect = Dialect::Http;
     lo.declare(d.children());
     log::begin_formats(lo);
     let words = lo.admit(d.children(), Contexts::HTTP);
     for word in &words {
-        if let Lower::Shared(f) = word.entry.lower {
+        if let Taker::Shared(f) = word.entry.taker {
             f(lo, word.directive);
         }
     }
@@ -22,11 +23,11 @@ pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive) {
     lo.apply(&words, &mut scope);
     lo.model.resolver = scope.built.resolver.as_deref().cloned();
     for word in words.iter().filter(|word| word.entry.name == "upstream") {
-        pool::lower(lo, word.directive, scope.built.resolver.as_deref());
+        upstream::build(lo, word.directive, scope.built.resolver.as_deref());
     }
     let mut servers = Vec::new();
     for word in words.iter().filter(|word| word.entry.name == "server") {
-        servers.push(server::lower(lo, &scope, word.directive));
+        servers.push(server::build(lo, &scope, word.directive));
     }
-    listeners::lower(lo, &servers);
+    listeners::build(lo, &servers);
 }

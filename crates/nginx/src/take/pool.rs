@@ -1,77 +1,15 @@
-//! `upstream` blocks.
+//! Words of `upstream` blocks.
 
-use std::time::Duration;
-
-use weir_diag::{Diagnostic, Span};
+use weir_diag::Diagnostic;
 use weir_expr::settings::Spread;
-use weir_model::{EndpointAddress, Pool, Resolver, Resolving};
+use weir_model::{EndpointAddress, Resolving};
 
-use super::Lowering;
 use super::args::count;
-use super::target::{endpoint, endpoint_address, pool, split_port};
-use crate::table::{Contexts, Lower};
+use super::target::{endpoint, endpoint_address, split_port};
+use super::{Lowering, PoolParts};
 use crate::tree::Directive;
 use crate::value;
 use crate::variables::Dialect;
-
-/// A pool while its block is read.
-pub(crate) struct PoolParts {
-    pub pool: Pool,
-    /// The word that chose the algorithm.
-    pub balance_span: Option<Span>,
-    pub resolver_timeout: Option<Duration>,
-}
-
-/// Lowers one block. `resolver`: that of the block around it.
-pub(crate) fn lower(lo: &mut Lowering<'_>, d: &Directive, resolver: Option<&Resolver>) {
-    let name = d.arg(0);
-    if lo.defined_pool(name).is_some() {
-        let text = format!("the upstream `{name}` is defined twice");
-        return lo.report(Diagnostic::error("nginx::duplicate", text).at(d.span));
-    }
-    let unique = lo.register_pool(name);
-    let mut parts = PoolParts { pool: pool(&unique, d.span), balance_span: None, resolver_timeout: None };
-    let context = if lo.dialect == Dialect::Http { Contexts::UPSTREAM } else { Contexts::STREAM_UPSTREAM };
-    for word in lo.admit(d.children(), context) {
-        if let Lower::Pool(f) = word.entry.lower {
-            f(lo, &mut parts, word.directive);
-        }
-    }
-    super::sticky::name_endpoints(&mut parts);
-    let mut pool = parts.pool;
-    // Servers that are wrong were told by themselves.
-    let written = d.children().iter().any(|word| word.name() == "server");
-    if pool.endpoints.iter().all(|endpoint| endpoint.backup) && (!written || !pool.endpoints.is_empty()) {
-        let text = format!(
-            "the upstream `{name}` has no servers{}",
-            if pool.endpoints.is_empty() { "" } else { " but backups" }
-        );
-        if pool.endpoints.is_empty() {
-            lo.report(Diagnostic::error("nginx::empty-upstream", text).at(d.span));
-        } else {
-            lo.report(Diagnostic::warning("nginx::empty-upstream", text).at(d.span));
-        }
-    }
-    let running = pool.endpoints.iter().any(|endpoint| endpoint.resolve.is_some());
-    if running && pool.resolver.is_none() {
-        pool.resolver = resolver.cloned();
-    }
-    if let (Some(timeout), Some(resolver)) = (parts.resolver_timeout, &mut pool.resolver) {
-        (resolver.timeout, resolver.again) = (timeout, timeout);
-    }
-    if running && !pool.shared {
-        let text =
-            format!("names of `{name}` are resolved while running, so its endpoints need shared memory");
-        let found = Diagnostic::error("nginx::no-zone", text).at(d.span);
-        lo.report(found.help(format!("write `zone {name} 64k;` in the upstream")));
-    }
-    if running && pool.resolver.is_none() {
-        let text = format!("no resolver is defined to resolve names of `{name}` while running");
-        let found = Diagnostic::error("nginx::no-resolver", text).at(d.span);
-        lo.report(found.help("write `resolver ADDRESS;` in the upstream or around it"));
-    }
-    lo.model.pools.push(pool);
-}
 
 /// `server address [parameters]`.
 pub(crate) fn server(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {

@@ -13,9 +13,6 @@ use super::{Lowering, Scope};
 use crate::tree::Directive;
 use crate::value;
 
-/// The most issuers between a certificate and its authority where nothing else is written.
-pub(crate) const VERIFY_DEPTH: usize = 1;
-
 /// `ssl on`, which nginx dropped in 1.25.1, and many files still have.
 pub(crate) fn ssl_on(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     s.ssl_on = on(d);

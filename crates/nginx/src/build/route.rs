@@ -1,0 +1,106 @@
+//! A route of finished settings.
+//!
+//! Owns: which setting becomes which field of a route.
+//! Driven by: `location`, `program`, `server`.
+
+use std::sync::Arc;
+
+use weir_diag::Span;
+use weir_expr::settings::Exposition;
+use weir_model::{Action, ErrorPage, ErrorTarget, Route, RouteMatch};
+
+use super::admit::Admitted;
+use crate::lexer::Word;
+use crate::table::Taker;
+use crate::take::location::named;
+use crate::take::parts::ActionSpec;
+use crate::take::{Lowering, Place, Scope, access, fastcgi, proxy};
+
+/// Applies the words of a place.
+pub(crate) fn apply_place(lo: &mut Lowering<'_>, words: &[Admitted<'_>], place: &mut Place) {
+    for word in words {
+        if let Taker::Place(f) = word.entry.taker {
+            f(lo, place, word.directive);
+        }
+    }
+}
+
+/// A route without program and children.
+pub(crate) fn route(
+    lo: &mut Lowering<'_>,
+    s: &Scope,
+    place: &Place,
+    name: String,
+    span: Span,
+    matching: RouteMatch,
+) -> Route {
+    access::check_realm(lo, s);
+    let action = match &place.action {
+        None => Action::Static,
+        Some(ActionSpec::StubStatus) => Action::StubStatus,
+        Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
+        Some(ActionSpec::Proxy(spec)) => proxy::action(lo, s, place, spec),
+        Some(ActionSpec::FastCgi(target)) => fastcgi::action(lo, s, target),
+    };
+    Route {
+        name,
+        origin: Some(span),
+        matching,
+        children: Vec::new(),
+        internal: place.internal,
+        program: Vec::new(),
+        limit_req: s.built.limit_req.clone(),
+        limit_conn: s.built.limit_conn.clone(),
+        access: s.built.access.clone(),
+        real_ip: s.built.real_ip.clone(),
+        try_files: place.try_files.clone(),
+        files: s.files.clone(),
+        action,
+        error_pages: error_pages(lo, s),
+        recursive_error_pages: s.recursive_error_pages,
+        response_edits: s.add_headers.items().clone(),
+        response_program: Vec::new(),
+        expires: s.expires.clone(),
+        gzip: s.gzip_on.then(|| s.gzip.clone()),
+        access_logs: s.access_logs.items().clone(),
+        error_logs: s.built.error_logs.clone(),
+        log_not_found: s.log_not_found,
+        body: s.body.clone(),
+        client: s.client.clone(),
+        limit_rate: s.limit_rate,
+        limit_rate_after: s.limit_rate_after,
+        chunked: s.chunked,
+        resolver: s.built.resolver.clone(),
+    }
+}
+
+/// Error pages with their names resolved in the server at hand.
+fn error_pages(lo: &mut Lowering<'_>, s: &Scope) -> Arc<Vec<ErrorPage>> {
+    let specs = s.error_pages.items();
+    let key = Arc::as_ptr(specs) as usize;
+    if let Some((_, pages)) = lo.pages.get(&key) {
+        return pages.clone();
+    }
+    let mut pages = Vec::with_capacity(specs.len());
+    for spec in specs.iter() {
+        let target = if spec.target.starts_with('@') {
+            match named(lo, &spec.target, spec.span) {
+                Some(id) => ErrorTarget::Named(id),
+                None => continue,
+            }
+        } else {
+            let word = Word { text: spec.target.clone(), span: spec.span, quote: None };
+            // Its mistakes were told where it was read.
+            let told = lo.diagnostics.len();
+            let template = lo.template(&word);
+            lo.diagnostics.truncate(told);
+            let internal = spec.target.starts_with('/')
+                || spec.target.starts_with('$') && !spec.target.starts_with("$scheme");
+            if internal { ErrorTarget::Uri(template) } else { ErrorTarget::Redirect(template) }
+        };
+        pages.push(ErrorPage { statuses: spec.statuses.clone(), answer: spec.answer, target });
+    }
+    let pages = Arc::new(pages);
+    lo.pages.insert(key, (specs.clone(), pages.clone()));
+    pages
+}

@@ -1,0 +1,42 @@
+//! What each directive says, into the block that it stands in.
+//!
+//! Owns: the functions that entries of the table name, and what they write into: settings that inner blocks inherit
+//! ([`Scope`]), what one block says ([`Place`] and its kin), the model itself.
+//! Never: asks where a word may stand, or reads a file that the tree does not hold; names of certificates and of tables
+//! are only carried.
+//! Driven by: `build`, through the entries of the table.
+
+pub(crate) mod access;
+pub(crate) mod args;
+pub(crate) mod balance;
+pub(crate) mod client;
+pub(crate) mod condition;
+pub(crate) mod declare;
+pub(crate) mod fastcgi;
+pub(crate) mod files;
+pub(crate) mod gzip;
+pub(crate) mod headers;
+pub(crate) mod listen;
+pub(crate) mod location;
+pub(crate) mod log;
+pub(crate) mod maps;
+pub(crate) mod parts;
+pub(crate) mod pool;
+pub(crate) mod process;
+pub(crate) mod proxy;
+pub(crate) mod scope;
+pub(crate) mod server;
+pub(crate) mod state;
+pub(crate) mod sticky;
+pub(crate) mod stream;
+pub(crate) mod stream_proxy;
+pub(crate) mod stream_tls;
+pub(crate) mod target;
+pub(crate) mod template;
+pub(crate) mod tls;
+pub(crate) mod upstream_settings;
+pub(crate) mod upstream_tls;
+
+pub(crate) use parts::{Place, PoolParts, ServerParts, StreamScope};
+pub(crate) use scope::Scope;
+pub(crate) use state::Lowering;

@@ -1,0 +1,52 @@
+//! Words of the `stream` block.
+
+use weir_diag::Diagnostic;
+
+use super::parts::TcpTarget;
+use super::{Lowering, StreamScope, access, client, log};
+use crate::tree::Directive;
+
+pub(crate) fn respond(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    s.action = Some(TcpTarget::Respond(lo.template(&d.args[0])));
+}
+
+pub(crate) fn access_log(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    if d.arg(0) == "off" && d.args.len() == 1 {
+        return s.access_logs.clear(s.level);
+    }
+    if d.args.len() < 2 {
+        let text = "`access_log` of stream needs a format";
+        return lo.report(Diagnostic::error("nginx::arguments", text).at(d.span));
+    }
+    if let Some(log) = log::parse_access_log(lo, d) {
+        s.access_logs.push(s.level, log);
+    }
+}
+
+pub(crate) fn error_log(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    if let Some(log) = log::parse_error_log(lo, d) {
+        s.error_logs.push(s.level, log);
+    }
+}
+
+pub(crate) fn access_rule(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    if let Some(rule) = access::parse_rule(lo, d) {
+        s.access_rules.push(s.level, rule);
+    }
+}
+
+pub(crate) fn real_ip_from(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    for who in access::parse_trusted(lo, d) {
+        s.real_ip_from.push(s.level, who);
+    }
+}
+
+pub(crate) fn limit_conn(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    if let Some(limit) = access::parse_limit_conn(lo, d) {
+        s.limit_conn.push(s.level, limit);
+    }
+}
+
+pub(crate) fn resolver(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    s.resolver = client::parse_resolver(lo, d);
+}
