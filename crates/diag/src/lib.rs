@@ -37,6 +37,15 @@ pub struct Label {
     pub text: String,
 }
 
+/// A field of an object that is no text with lines: of a secret in a cluster, of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ObjectField {
+    /// The object, as its owners name it.
+    pub object: String,
+    /// The path of the field in it.
+    pub field: String,
+}
+
 /// A replacement that would mend the finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
@@ -57,6 +66,8 @@ pub struct Diagnostic {
     pub title: String,
     /// Where; `None` only for findings about no text at all (a missing file, a port in use).
     pub primary: Option<Label>,
+    /// Where, of what came from an object and not from a text.
+    pub object: Option<ObjectField>,
     /// Other places that explain it ("first defined here").
     pub secondary: Vec<Label>,
     /// Remedies and consequences, each one sentence.
@@ -87,6 +98,7 @@ impl Diagnostic {
             severity,
             title: readable(title.into()),
             primary: None,
+            object: None,
             secondary: Vec::new(),
             help: Vec::new(),
             fix: None,
@@ -103,6 +115,13 @@ impl Diagnostic {
     #[must_use]
     pub fn labelled(mut self, span: Span, text: impl Into<String>) -> Self {
         self.primary = Some(Label { span, text: text.into() });
+        self
+    }
+
+    /// Says whose field it is about.
+    #[must_use]
+    pub fn of_field(mut self, object: impl Into<String>, field: impl Into<String>) -> Self {
+        self.object = Some(ObjectField { object: object.into(), field: field.into() });
         self
     }
 

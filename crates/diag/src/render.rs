@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::{Diagnostic, Label, Severity, Sources};
+use crate::{Diagnostic, Label, ObjectField, Severity, Sources};
 
 /// Draws one finding for people. `color` adds ANSI colours.
 ///
@@ -26,6 +26,9 @@ pub fn render_terminal(diagnostic: &Diagnostic, sources: &Sources, color: bool) 
     let _ = writeln!(out, "{paint}{word}[{}]{reset}{bold}: {}{reset}", diagnostic.code, diagnostic.title);
     if let Some(label) = &diagnostic.primary {
         draw_label(&mut out, label, '^', sources);
+    }
+    if let Some(place) = &diagnostic.object {
+        let _ = writeln!(out, "  ┌ {}", crate::readable(format!("{}, {}", place.object, place.field)));
     }
     for label in &diagnostic.secondary {
         draw_label(&mut out, label, '-', sources);
@@ -86,6 +89,8 @@ struct JsonDiagnostic<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     primary: Option<JsonLabel<'a>>,
+    #[serde(flatten)]
+    object: Option<&'a ObjectField>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     secondary: Vec<JsonLabel<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -132,6 +137,7 @@ pub fn render_json(diagnostic: &Diagnostic, sources: &Sources) -> String {
         severity: diagnostic.severity,
         message: &diagnostic.title,
         primary: diagnostic.primary.as_ref().map(|label| json_label(label, sources)),
+        object: diagnostic.object.as_ref(),
         secondary: diagnostic.secondary.iter().map(|label| json_label(label, sources)).collect(),
         help: &diagnostic.help,
         fix: diagnostic.fix.as_ref().map(|fix| JsonFix {
@@ -194,6 +200,16 @@ mod tests {
         let lines: Vec<&str> = drawn.lines().collect();
         let under = lines[3].chars().position(|c| c == '^').and_then(|at| lines[2].chars().nth(at));
         assert_eq!(under, Some('\u{fffd}'), "{drawn}");
+    }
+
+    #[test]
+    fn what_came_from_an_object_is_placed_there() {
+        let found =
+            Diagnostic::error("tls::bad-key", "it holds no key").of_field("Secret shop/tls", "data[tls.key]");
+        let drawn = render_terminal(&found, &Sources::default(), false);
+        assert_eq!(drawn, "error[tls::bad-key]: it holds no key\n  ┌ Secret shop/tls, data[tls.key]\n");
+        let json = render_json(&found, &Sources::default());
+        assert!(json.contains(r#""object":"Secret shop/tls","field":"data[tls.key]""#), "{json}");
     }
 
     #[test]

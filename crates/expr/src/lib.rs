@@ -11,11 +11,13 @@
 pub mod ciphers;
 mod convert;
 pub mod settings;
+mod source;
 mod target;
 mod template;
 mod var;
 
 pub use convert::{Arithmetic, Coding, Convert};
+pub use source::Source;
 pub use target::Normalizer;
 pub use template::{Filter, Piece, Template};
 pub use var::{

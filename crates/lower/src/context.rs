@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Origin};
-use weir_expr::Slot;
-use weir_model::{Model, RouteId};
+use weir_expr::{Slot, Source};
+use weir_model::{Model, Pem, RouteId};
 use weir_plan::{Log, LogIx, Plan, RouteIx, Template, TlsIdentity, TlsIx, UpstreamTls, UpstreamTlsIx};
 
 use crate::names::Names;
@@ -27,6 +27,8 @@ pub(crate) struct Cx<'m> {
     pub(crate) findings: Vec<Diagnostic>,
     /// Where the node being looked at was written; nodes without an origin of their own leave it alone.
     pub(crate) here: Origin,
+    /// What the node being looked at came from, if that was no text.
+    from: Option<Source>,
     pub(crate) plan: Plan,
     pub(crate) patterns: Patterns<'m>,
     pub(crate) shared: Shared<'m>,
@@ -52,6 +54,7 @@ impl<'m> Cx<'m> {
             options,
             findings,
             here: None,
+            from: None,
             plan: Plan::default(),
             patterns: Patterns::default(),
             shared: Shared::default(),
@@ -78,8 +81,21 @@ impl<'m> Cx<'m> {
         done
     }
 
+    /// Does something at what a certificate, a key or a list came from.
+    pub(crate) fn of<T>(&mut self, pem: &Pem, work: impl FnOnce(&mut Self) -> T) -> T {
+        let field = matches!(pem.source, Source::Field { .. }).then(|| pem.source.clone());
+        let before = std::mem::replace(&mut self.from, field);
+        let done = self.at(pem.origin, work);
+        self.from = before;
+        done
+    }
+
     /// Reports a finding here.
     pub(crate) fn report(&mut self, finding: Diagnostic) {
+        if let Some(Source::Field { object, field }) = &self.from {
+            self.findings.push(finding.of_field(&**object, &**field));
+            return;
+        }
         let placed = match (self.here, &finding.primary) {
             (Some(span), None) => finding.at(span),
             _ => finding,
@@ -147,6 +163,18 @@ impl<'m> Cx<'m> {
             return RouteIx(0);
         }
         RouteIx(id.0)
+    }
+
+    /// The content of a certificate, a key or a list.
+    pub(crate) fn bytes_of(&mut self, code: &'static str, what: &str, pem: &Pem) -> Option<Arc<[u8]>> {
+        match (&pem.bytes, &pem.source) {
+            (Some(bytes), _) => Some(bytes.clone()),
+            (None, Source::File(path)) => self.file(code, what, path),
+            (None, Source::Field { .. }) => {
+                self.report(Diagnostic::error(code, format!("{what} `{}` has no value", pem.source)));
+                None
+            }
+        }
     }
 
     /// The content of a file; one that cannot be read is reported wherever it is named.

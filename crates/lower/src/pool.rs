@@ -244,8 +244,8 @@ impl<'m> Cx<'m> {
             verify: tls.verify,
             send_name: tls.send_name,
             any_name: tls.any_name,
-            ca: tls.ca.as_ref().and_then(|file| self.authorities("the CA file", file)),
-            crl: tls.crl.as_ref().and_then(|file| self.list(file)),
+            ca: tls.ca.as_ref().and_then(|pem| self.certificates("the CA file", pem)),
+            crl: tls.crl.as_ref().and_then(|pem| self.pem("the revocation list", pem)),
             depth: tls.depth,
             certificate: tls.certificate.as_ref().and_then(|certificate| self.certificate(certificate)),
             versions: tls.versions.clone(),
@@ -258,7 +258,7 @@ impl<'m> Cx<'m> {
             let faults = self.resources.client_tls_faults(self.plan.upstream_tls(config));
             self.report_faults(
                 faults,
-                &crate::tls::Files {
+                &crate::tls::Written {
                     certificates: tls.certificate.as_slice(),
                     ca: tls.ca.as_slice(),
                     list: tls.crl.as_ref(),

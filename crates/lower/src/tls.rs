@@ -3,7 +3,6 @@
 //! Never: parses more of a PEM file than its labels. [`Resources`](crate::Resources) builds the real thing where it can, and
 //! what it finds is reported under the same codes (`tls::bad-certificate`, `tls::bad-key`).
 
-use std::path::Path;
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Origin};
@@ -36,7 +35,7 @@ impl<'m> Cx<'m> {
     }
 
     fn identity(&mut self, identity: &'m model::TlsIdentity, http: bool) -> TlsIx {
-        let place = identity.certificates.iter().find_map(|certificate| certificate.origin);
+        let place = identity.certificates.iter().find_map(|certificate| certificate.chain.origin);
         self.at(place, |cx| {
             cx.check_identity(identity);
             let compiled = plan::TlsIdentity {
@@ -51,9 +50,9 @@ impl<'m> Cx<'m> {
                 client_ca: identity
                     .client_ca
                     .iter()
-                    .filter_map(|file| cx.authorities("the client CA file", file))
+                    .filter_map(|pem| cx.certificates("the client CA file", pem))
                     .collect(),
-                client_crl: identity.client_crl.as_ref().and_then(|file| cx.list(file)),
+                client_crl: identity.client_crl.as_ref().and_then(|pem| cx.pem("the revocation list", pem)),
                 client_depth: identity.client_depth,
                 reject: identity.reject,
                 alpn: default::alpn(&identity.alpn, http),
@@ -63,7 +62,7 @@ impl<'m> Cx<'m> {
             if new {
                 let faults = cx.resources.server_tls_faults(cx.plan.tls_identity(ix));
                 let (certificates, ca) = (&identity.certificates, &identity.client_ca);
-                cx.report_faults(faults, &Files { certificates, ca, list: identity.client_crl.as_ref() });
+                cx.report_faults(faults, &Written { certificates, ca, list: identity.client_crl.as_ref() });
             }
             ix
         })
@@ -89,72 +88,59 @@ impl<'m> Cx<'m> {
     }
 
     pub(crate) fn certificate(&mut self, certificate: &model::Certificate) -> Option<plan::Certificate> {
-        self.at(certificate.origin, |cx| {
-            let chain = cx.certificates("the certificate", &certificate.chain);
-            let key = cx.at(certificate.key_origin, |cx| {
-                cx.file("tls::unreadable-key", "the private key", &certificate.key)
-            });
-            let encrypted = certificate.passwords.is_some();
-            let key = cx.at(certificate.key_origin, |cx| {
-                key.filter(|content| cx.looks_like_key(content, &certificate.key, encrypted))
-            });
-            let passwords = certificate.passwords.as_ref().and_then(|file| {
-                let text = cx.at(file.origin, |cx| {
-                    cx.file("tls::unreadable-key", "the file of pass phrases", &file.path)
-                });
-                Some(PrivateKey::new(file.path.clone(), text?))
-            });
-            Some(plan::Certificate {
-                chain: chain?,
-                key: PrivateKey::new(certificate.key.clone(), key?),
-                passwords,
-            })
+        let model::Certificate { chain, key, passwords } = certificate;
+        self.at(chain.origin, |cx| {
+            let compiled = cx.certificates("the certificate", chain);
+            let secret = |cx: &mut Self, what: &str, pem: &model::Pem| {
+                let bytes = cx.of(pem, |cx| cx.bytes_of("tls::unreadable-key", what, pem))?;
+                Some(PrivateKey::new(pem.source.clone(), bytes))
+            };
+            let secret_key = secret(cx, "the private key", key)
+                .filter(|content| cx.of(key, |cx| cx.looks_like_key(content, passwords.is_some())));
+            let passwords = passwords.as_ref().and_then(|pem| secret(cx, "the file of pass phrases", pem));
+            Some(plan::Certificate { chain: compiled?, key: secret_key?, passwords })
         })
     }
 
-    /// A file of authorities.
-    pub(crate) fn authorities(&mut self, what: &str, file: &model::PemFile) -> Option<Pem> {
-        self.at(file.origin, |cx| cx.certificates(what, &file.path))
-    }
-
-    /// A file of revocation lists.
-    pub(crate) fn list(&mut self, file: &model::PemFile) -> Option<Pem> {
-        self.at(file.origin, |cx| cx.pem("the revocation list", &file.path))
-    }
-
-    /// Reports what building found, each where its file was written.
-    pub(crate) fn report_faults(&mut self, faults: Vec<TlsFault>, files: &Files<'_>) {
+    /// Reports what building found, each where what it is about was written.
+    pub(crate) fn report_faults(&mut self, faults: Vec<TlsFault>, written: &Written<'_>) {
         for fault in faults {
-            let (code, title, origin) = files.finding(&fault);
-            self.at(origin, |cx| cx.report_once(&title.clone(), Diagnostic::error(code, title)));
+            let (code, title) = finding(&fault);
+            let report = |cx: &mut Self| cx.report_once(&title.clone(), Diagnostic::error(code, title));
+            match written.named(&fault) {
+                Some((pem, else_at)) => self.at(else_at, |cx| cx.of(pem, report)),
+                None => report(self),
+            }
         }
     }
 
-    /// A file that must hold a certificate.
-    pub(crate) fn certificates(&mut self, what: &str, path: &Path) -> Option<Pem> {
-        let pem = self.pem(what, path)?;
-        if !holds(&pem.bytes, b"-----BEGIN CERTIFICATE-----")
-            && !holds(&pem.bytes, b"-----BEGIN TRUSTED CERTIFICATE-----")
+    /// PEM that must hold a certificate.
+    pub(crate) fn certificates(&mut self, what: &str, pem: &model::Pem) -> Option<Pem> {
+        let compiled = self.pem(what, pem)?;
+        if !holds(&compiled.bytes, b"-----BEGIN CERTIFICATE-----")
+            && !holds(&compiled.bytes, b"-----BEGIN TRUSTED CERTIFICATE-----")
         {
-            let title = format!("{what} `{}` holds no certificate in PEM form", path.display());
+            let title = format!("{what} `{}` holds no certificate in PEM form", pem.source);
             let mut finding = Diagnostic::error("tls::bad-certificate", title);
-            if holds(&pem.bytes, b"PRIVATE KEY-----") {
+            if holds(&compiled.bytes, b"PRIVATE KEY-----") {
                 finding = finding.help("it holds a private key: are certificate and key exchanged?");
             }
-            self.report(finding);
+            self.of(pem, |cx| cx.report(finding));
             return None;
         }
-        Some(pem)
+        Some(compiled)
     }
 
-    pub(crate) fn pem(&mut self, what: &str, path: &Path) -> Option<Pem> {
-        let bytes = self.file("tls::unreadable-certificate", what, path)?;
-        Some(Pem { path: path.to_owned(), bytes })
+    /// PEM of any kind.
+    pub(crate) fn pem(&mut self, what: &str, pem: &model::Pem) -> Option<Pem> {
+        let bytes = self.of(pem, |cx| cx.bytes_of("tls::unreadable-certificate", what, pem))?;
+        Some(Pem { source: pem.source.clone(), bytes })
     }
 
-    fn looks_like_key(&mut self, content: &[u8], path: &Path, passwords: bool) -> bool {
+    fn looks_like_key(&mut self, key: &PrivateKey, passwords: bool) -> bool {
+        let content = key.reveal();
         if !holds(content, b"PRIVATE KEY-----") {
-            let title = format!("`{}` holds no private key in PEM form", path.display());
+            let title = format!("`{}` holds no private key in PEM form", key.source);
             let mut finding = Diagnostic::error("tls::bad-key", title);
             if holds(content, b"-----BEGIN CERTIFICATE-----") {
                 finding = finding.help("it holds a certificate: are certificate and key exchanged?");
@@ -165,7 +151,7 @@ impl<'m> Cx<'m> {
         let encrypted = holds(content, b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
             || holds(content, b"Proc-Type: 4,ENCRYPTED");
         if encrypted && !passwords {
-            let title = format!("the private key `{}` is encrypted with a passphrase", path.display());
+            let title = format!("the private key `{}` is encrypted with a passphrase", key.source);
             let finding = Diagnostic::error("tls::bad-key", title);
             let help = "name its pass phrase (`ssl_password_file`), or store it without one: `openssl pkey -in OLD -out NEW`";
             self.report(finding.help(help));
@@ -175,41 +161,43 @@ impl<'m> Cx<'m> {
     }
 }
 
-/// The files of TLS settings as they were written.
-pub(crate) struct Files<'a> {
+/// What TLS settings are made of, as it was written.
+pub(crate) struct Written<'a> {
     pub(crate) certificates: &'a [model::Certificate],
-    pub(crate) ca: &'a [model::PemFile],
-    pub(crate) list: Option<&'a model::PemFile>,
+    pub(crate) ca: &'a [model::Pem],
+    pub(crate) list: Option<&'a model::Pem>,
 }
 
-impl Files<'_> {
-    /// Code, words and place of a fault.
-    fn finding(&self, fault: &TlsFault) -> (&'static str, String, Origin) {
-        let TlsFault { part, path, why } = fault;
-        let shown = path.display();
-        match part {
-            TlsPart::Chain => {
-                let written = self.certificates.iter().find(|one| one.chain == *path);
-                let title = format!("cannot use the certificate `{shown}`: {why}");
-                ("tls::bad-certificate", title, written.and_then(|one| one.origin))
-            }
-            TlsPart::Key => {
-                let written = self.certificates.iter().find(|one| one.key == *path);
-                let title = format!("cannot use the private key `{shown}`: {why}");
-                ("tls::bad-key", title, written.and_then(|one| one.key_origin.or(one.origin)))
-            }
-            TlsPart::Authority => {
-                let written = self.ca.iter().find(|file| file.path == *path);
-                let title = format!("cannot use the CA file `{shown}`: {why}");
-                ("tls::bad-authority", title, written.and_then(|file| file.origin))
-            }
-            TlsPart::List => {
-                let title = format!("cannot use the revocation list `{shown}`: {why}");
-                ("tls::bad-list", title, self.list.and_then(|file| file.origin))
-            }
-            TlsPart::Settings => ("tls::bad-settings", format!("cannot use the TLS settings: {why}"), None),
+impl Written<'_> {
+    /// What a fault is about, and where that was written if not itself: a key in the file of its chain.
+    fn named(&self, fault: &TlsFault) -> Option<(&model::Pem, Origin)> {
+        let is = |pem: &&model::Pem| Some(&pem.source) == fault.source.as_ref();
+        let of_pairs = |part: fn(&model::Certificate) -> &model::Pem| {
+            let found = self.certificates.iter().find(|one| is(&part(one)));
+            found.map(|one| (part(one), one.chain.origin))
+        };
+        match fault.part {
+            TlsPart::Chain => of_pairs(|one| &one.chain),
+            TlsPart::Key => of_pairs(|one| &one.key),
+            TlsPart::Authority => self.ca.iter().find(is).map(|pem| (pem, None)),
+            TlsPart::List => self.list.map(|pem| (pem, None)),
+            TlsPart::Settings => None,
         }
     }
+}
+
+/// Code and words of a fault.
+fn finding(fault: &TlsFault) -> (&'static str, String) {
+    let TlsFault { part, source, why } = fault;
+    let (code, what) = match part {
+        TlsPart::Chain => ("tls::bad-certificate", "certificate"),
+        TlsPart::Key => ("tls::bad-key", "private key"),
+        TlsPart::Authority => ("tls::bad-authority", "CA file"),
+        TlsPart::List => ("tls::bad-list", "revocation list"),
+        TlsPart::Settings => ("tls::bad-settings", "TLS settings"),
+    };
+    let shown = source.as_ref().map_or_else(String::new, |source| format!(" `{source}`"));
+    (code, format!("cannot use the {what}{shown}: {why}"))
 }
 
 fn holds(content: &[u8], words: &[u8]) -> bool {

@@ -1,9 +1,12 @@
 //! TLS, terminated and originated.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use weir_diag::Origin;
+use weir_expr::Source;
 use weir_expr::settings::{ClientVerify, TlsVersion};
 
 use crate::{NamePattern, Template};
@@ -48,9 +51,9 @@ pub struct TlsIdentity {
     /// Client certificates.
     pub verify: ClientVerify,
     /// Trusted CAs for them.
-    pub client_ca: Vec<PemFile>,
+    pub client_ca: Vec<Pem>,
     /// Revocation list.
-    pub client_crl: Option<PemFile>,
+    pub client_crl: Option<Pem>,
     /// The most issuers between a client's certificate and its authority, where limited (`ssl_verify_depth`).
     pub client_depth: Option<usize>,
     /// Refuse every handshake for these names (`ssl_reject_handshake`).
@@ -61,37 +64,56 @@ pub struct TlsIdentity {
     pub record_size: Option<u64>,
 }
 
-/// A file of certificates or revocation lists, PEM.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PemFile {
-    /// The file.
-    pub path: PathBuf,
-    /// Where it was written.
+/// Certificates, a key, a revocation list (PEM) or pass phrases.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Pem {
+    /// Where the bytes come from.
+    pub source: Source,
+    /// The bytes, if the source was read already. Those of a file are read once, as the model is lowered.
+    pub bytes: Option<Arc<[u8]>>,
+    /// Where a text names it.
     pub origin: Origin,
 }
 
-impl Serialize for PemFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.path.serialize(serializer)
+impl Pem {
+    /// A file that is named there.
+    pub fn file(path: PathBuf, origin: Origin) -> Self {
+        Self { source: Source::File(path), bytes: None, origin }
+    }
+
+    /// The value of an object's field.
+    pub fn field(object: &str, field: &str, bytes: Arc<[u8]>) -> Self {
+        Self {
+            source: Source::Field { object: object.into(), field: field.into() },
+            bytes: Some(bytes),
+            origin: None,
+        }
     }
 }
 
-/// A chain and its key in PEM files; one file may hold both.
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What it holds may be a key.
+        write!(f, "{}", self.source)
+    }
+}
+
+impl Serialize for Pem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.source.serialize(serializer)
+    }
+}
+
+/// A chain and its key; one source may hold both.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Certificate {
     /// Chain, leaf first. With HAProxy a combined file.
-    pub chain: PathBuf,
+    pub chain: Pem,
     /// Private key; PKCS#8, SEC1 or PKCS#1.
-    pub key: PathBuf,
+    pub key: Pem,
     /// Pass phrases to try, one a line, if the key is encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub passwords: Option<PemFile>,
-    /// Where the chain was written.
-    #[serde(skip)]
-    pub origin: Origin,
-    /// Where the key was, if elsewhere.
-    #[serde(skip)]
-    pub key_origin: Origin,
+    pub passwords: Option<Pem>,
 }
 
 /// TLS towards an endpoint.
@@ -102,9 +124,9 @@ pub struct UpstreamTls {
     /// The certificate may be for any name (HAProxy without `sni` and `verifyhost`).
     pub any_name: bool,
     /// Trusted CAs.
-    pub ca: Option<PemFile>,
+    pub ca: Option<Pem>,
     /// Revocation list.
-    pub crl: Option<PemFile>,
+    pub crl: Option<Pem>,
     /// The most issuers between the certificate and its authority, where limited (`proxy_ssl_verify_depth`).
     pub depth: Option<usize>,
     /// Send SNI.

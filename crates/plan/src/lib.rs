@@ -77,7 +77,7 @@ pub use weir_expr::settings::{
     Address, Cause, CookieAttribute, FileKind, IfModifiedSince, Listing, ListingFormat, Queue, Reuse,
     RewriteFlag, StickyMode, Symlinks, TargetPart, UpstreamKeepalive,
 };
-pub use weir_expr::{Filter, Piece, Slot};
+pub use weir_expr::{Filter, Piece, Slot, Source};
 
 use serde::Serialize;
 

@@ -5,10 +5,10 @@
 //! Why: files are read once, by whoever may read them, before a plan goes live; a worker needs no file.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use weir_expr::Source;
 use weir_expr::settings::{ClientVerify, TlsVersion};
 
 use crate::{NameIndex, Template, TlsIx, UpstreamTlsIx};
@@ -78,8 +78,8 @@ pub struct Certificate {
 
 impl Certificate {
     /// What it is called by whoever replaces it while running: where its chain was read.
-    pub fn name(&self) -> &str {
-        self.chain.path.to_str().unwrap_or_default()
+    pub fn name(&self) -> String {
+        self.chain.source.to_string()
     }
 }
 
@@ -88,8 +88,8 @@ impl Certificate {
 pub struct TlsFault {
     /// Where.
     pub part: TlsPart,
-    /// The file it is in, if it is in one.
-    pub path: PathBuf,
+    /// Where that came from, if it is not all of it.
+    pub source: Option<Source>,
     /// What, in the words of whoever builds it.
     pub why: String,
 }
@@ -109,18 +109,18 @@ pub enum TlsPart {
     Settings,
 }
 
-/// Content of a PEM file that holds no secret, or whose secret is not printed.
+/// PEM that holds no secret, or whose secret is not printed.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Pem {
     /// Where it was read, for messages.
-    pub path: PathBuf,
+    pub source: Source,
     /// Content. A combined file holds a key, too.
     pub bytes: Arc<[u8]>,
 }
 
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} bytes)", self.path.display(), self.bytes.len())
+        write!(f, "{} ({} bytes)", self.source, self.bytes.len())
     }
 }
 
@@ -130,18 +130,18 @@ impl Serialize for Pem {
     }
 }
 
-/// Content of a key file, or of one of pass phrases. Neither `Debug` nor a printed plan shows it.
+/// A key, or pass phrases. Neither `Debug` nor a printed plan shows it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PrivateKey {
     /// Where it was read, for messages.
-    pub path: PathBuf,
+    pub source: Source,
     bytes: Arc<[u8]>,
 }
 
 impl PrivateKey {
-    /// Wraps the content of a file.
-    pub fn new(path: PathBuf, bytes: Arc<[u8]>) -> Self {
-        Self { path, bytes }
+    /// Wraps the content.
+    pub fn new(source: Source, bytes: Arc<[u8]>) -> Self {
+        Self { source, bytes }
     }
 
     /// The content, for `rt`.
@@ -152,7 +152,7 @@ impl PrivateKey {
 
 impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (<redacted>)", self.path.display())
+        write!(f, "{} (<redacted>)", self.source)
     }
 }
 

@@ -103,7 +103,7 @@ fn has(set: &EndpointSet, endpoint: &str) -> bool {
 }
 
 /// Certificates of a plan by their names.
-fn certificates(plan: &Plan) -> HashMap<&str, &Certificate> {
+fn certificates(plan: &Plan) -> HashMap<String, &Certificate> {
     let servers = plan.tls.iter().flat_map(|identity| &identity.certificates);
     let clients = plan.upstream_tls.iter().flat_map(|tls| &tls.certificate);
     servers.chain(clients).map(|one| (one.name(), one)).collect()
@@ -168,7 +168,7 @@ fn useless(plan: &Plan, record: &Record) -> Vec<Forgotten> {
     }
     let known = certificates(plan);
     for (name, pair) in &record.certificates {
-        let why = match (known.contains_key(&**name), check_pair(name, pair)) {
+        let why = match (known.contains_key(name), check_pair(name, pair)) {
             (false, _) => format!(
                 "nothing uses a certificate {name} any more: the one given while running is forgotten"
             ),
@@ -244,7 +244,7 @@ fn overridden(plan: &Plan, record: &Record) -> Vec<String> {
     }
     let known = certificates(plan);
     for (name, pair) in &record.certificates {
-        if known.get(&**name).is_some_and(|own| *own.chain.bytes != *pair.chain.as_bytes()) {
+        if known.get(name).is_some_and(|own| *own.chain.bytes != *pair.chain.as_bytes()) {
             lines.push(format!(
                 "the certificate {name} is the one given while running, not the configuration's"
             ));

@@ -136,7 +136,7 @@ fn serve(
 }
 
 fn with_given<'i>(identity: &'i TlsIdentity, given: Given<'_>) -> Cow<'i, TlsIdentity> {
-    let found: Vec<Option<KeyPair>> = identity.certificates.iter().map(|one| given(one.name())).collect();
+    let found: Vec<Option<KeyPair>> = identity.certificates.iter().map(|one| given(&one.name())).collect();
     if found.iter().all(Option::is_none) {
         return Cow::Borrowed(identity);
     }
@@ -149,7 +149,7 @@ fn with_given<'i>(identity: &'i TlsIdentity, given: Given<'_>) -> Cow<'i, TlsIde
 }
 
 fn client_with_given<'t>(tls: &'t UpstreamTls, given: Given<'_>) -> Cow<'t, UpstreamTls> {
-    let found = tls.certificate.as_ref().and_then(|own| given(own.name()).map(|pair| (own, pair)));
+    let found = tls.certificate.as_ref().and_then(|own| given(&own.name()).map(|pair| (own, pair)));
     match found {
         Some((own, pair)) => {
             Cow::Owned(UpstreamTls { certificate: Some(given_in_place_of(own, &pair)), ..tls.clone() })

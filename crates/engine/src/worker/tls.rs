@@ -5,7 +5,6 @@
 //! Driven by: `live_tls`; whoever checks a configuration.
 //! Why in one place: what `weir check` tries is what runs.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,8 +33,8 @@ fn pair(certificate: &Certificate) -> CertKey {
 pub(crate) fn given_in_place_of(own: &Certificate, given: &KeyPair) -> Certificate {
     let bytes = |text: &str| Arc::<[u8]>::from(text.as_bytes());
     Certificate {
-        chain: Pem { path: own.chain.path.clone(), bytes: bytes(&given.chain) },
-        key: PrivateKey::new(own.key.path.clone(), bytes(&given.key)),
+        chain: Pem { source: own.chain.source.clone(), bytes: bytes(&given.chain) },
+        key: PrivateKey::new(own.key.source.clone(), bytes(&given.key)),
         passwords: None,
     }
 }
@@ -95,8 +94,8 @@ pub(crate) fn server(
         ..settings(identity, listener.answer_bad_certificates)
     };
     ServerTls::new(config).map_err(|error| {
-        let path = identity.certificates.first().map(|first| first.chain.path.display().to_string());
-        format!("cannot use the certificate {}: {error}", path.unwrap_or_else(|| "(none)".into()))
+        let name = identity.certificates.first().map(Certificate::name);
+        format!("cannot use the certificate {}: {error}", name.unwrap_or_else(|| "(none)".into()))
     })
 }
 
@@ -157,22 +156,22 @@ pub fn client_tls_faults(tls: &UpstreamTls) -> Vec<TlsFault> {
     if faults.is_empty()
         && let Err(why) = client(tls)
     {
-        faults.push(TlsFault { part: TlsPart::Settings, path: PathBuf::new(), why });
+        faults.push(TlsFault { part: TlsPart::Settings, source: None, why });
     }
     faults
 }
 
 fn of_settings(error: &TlsConfigError) -> TlsFault {
-    TlsFault { part: TlsPart::Settings, path: PathBuf::new(), why: error.to_string() }
+    TlsFault { part: TlsPart::Settings, source: None, why: error.to_string() }
 }
 
 fn pair_fault(certificate: &Certificate) -> Option<TlsFault> {
     let error = pair(certificate).check().err()?;
-    let (part, path) = match error.is_of_key() {
-        true => (TlsPart::Key, certificate.key.path.clone()),
-        false => (TlsPart::Chain, certificate.chain.path.clone()),
+    let (part, source) = match error.is_of_key() {
+        true => (TlsPart::Key, certificate.key.source.clone()),
+        false => (TlsPart::Chain, certificate.chain.source.clone()),
     };
-    Some(TlsFault { part, path, why: error.to_string() })
+    Some(TlsFault { part, source: Some(source), why: error.to_string() })
 }
 
 fn trust_faults(files: &[Pem], list: Option<&Pem>) -> Vec<TlsFault> {
@@ -182,7 +181,7 @@ fn trust_faults(files: &[Pem], list: Option<&Pem>) -> Vec<TlsFault> {
         depth: Some(0),
     };
     let fault = |part, file: &Pem, error: TlsConfigError| {
-        Some(TlsFault { part, path: file.path.clone(), why: error.to_string() })
+        Some(TlsFault { part, source: Some(file.source.clone()), why: error.to_string() })
     };
     let of_files = files.iter().filter_map(|file| {
         trust(file, None).check().err().and_then(|error| fault(TlsPart::Authority, file, error))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use weir_diag::{Diagnostic, Span};
 use weir_expr::ciphers;
 use weir_expr::settings::TlsVersion;
-use weir_model::{Certificate, PemFile};
+use weir_model::{Certificate, Pem};
 
 use super::parameters::Parameters;
 use crate::Files;
@@ -119,8 +119,8 @@ pub(crate) fn path(text: &str, base: Option<&PathBuf>) -> PathBuf {
 }
 
 /// A file of authorities or lists.
-pub(crate) fn pem_file(word: &Word, base: Option<&PathBuf>) -> PemFile {
-    PemFile { path: path(word.as_str(), base), origin: Some(word.span) }
+pub(crate) fn pem_file(word: &Word, base: Option<&PathBuf>) -> Pem {
+    Pem::file(path(word.as_str(), base), Some(word.span))
 }
 
 /// The certificates of `crt`: a file, or every one of a folder.
@@ -165,7 +165,7 @@ pub(crate) fn certificate(chain: PathBuf, span: Span, files: &dyn Files) -> Cert
         Ok(false) if files.read(&beside).is_ok() => beside,
         _ => chain.clone(),
     };
-    Certificate { chain, key, passwords: None, origin: Some(span), key_origin: None }
+    Certificate { chain: Pem::file(chain, Some(span)), key: Pem::file(key, None), passwords: None }
 }
 
 #[cfg(test)]

@@ -192,11 +192,9 @@ fn the_rate_limit_is_no_user_variable() {
 
 fn tls(chain: &str, key: &str) -> ListenerTls {
     let certificate = Certificate {
-        chain: chain.into(),
-        key: key.into(),
+        chain: Pem::file(chain.into(), span(5, 9)),
+        key: Pem::file(key.into(), None),
         passwords: None,
-        origin: span(5, 9),
-        key_origin: None,
     };
     ListenerTls {
         default: TlsIdentity {
@@ -236,6 +234,32 @@ fn certificates() {
     assert_eq!(codes(tls("/both", "/both")), ["tls::unreadable-certificate"], "a combined file is told once");
     assert_eq!(codes(tls("/k", "/c")), ["tls::bad-certificate", "tls::bad-key"]);
     assert_eq!(codes(tls("/empty", "/locked")), ["tls::bad-certificate", "tls::bad-key"]);
+
+    // What an object holds is read from no file, and findings name its field.
+    let held = |chain: &str, key: &str| {
+        let mut tls = tls("/c", "/k");
+        tls.default.certificates = vec![Certificate {
+            chain: Pem::field("Secret shop/tls", "data[tls.crt]", chain.as_bytes().into()),
+            key: Pem::field("Secret shop/tls", "data[tls.key]", key.as_bytes().into()),
+            passwords: None,
+        }];
+        with(tls)
+    };
+    let (plan, findings) = run(&held(CHAIN, KEY), &memory);
+    assert!(findings.is_empty(), "{findings:?}");
+    let certificate = &plan.unwrap().tls[0].certificates[0];
+    assert_eq!(certificate.chain.bytes[..], *CHAIN.as_bytes());
+    assert_eq!(certificate.name(), "Secret shop/tls, data[tls.crt]");
+    let model = held(CHAIN, CHAIN);
+    assert!(!format!("{model:?}").contains("MA=="), "what is held is not printed");
+    let (_, findings) = run(&model, &memory);
+    let place = findings[0].object.as_ref().unwrap();
+    assert_eq!(
+        (findings[0].code, &*place.object, &*place.field),
+        ("tls::bad-key", "Secret shop/tls", "data[tls.key]")
+    );
+    assert_eq!(findings[0].primary, None);
+
     let mut asks = tls("/c", "/k");
     asks.default.verify = weir_expr::settings::ClientVerify::Required;
     assert_eq!(codes(asks), ["tls::no-client-ca"]);

@@ -15,7 +15,7 @@ use weir_model::settings::{
 };
 use weir_model::{
     Access, AccessLog, AccessRule, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam, HeaderEdit,
-    IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, PemFile, RealIp, RealIpSource,
+    IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem, RealIp, RealIpSource,
     RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
 
@@ -120,7 +120,7 @@ pub(crate) struct UpstreamTlsScope {
     pub tls: UpstreamTls,
     pub certificate: Option<(String, Span)>,
     pub key: Option<(String, Span)>,
-    pub passwords: Option<PemFile>,
+    pub passwords: Option<Pem>,
 }
 
 /// Settings that every gateway has (`proxy_*`, `fastcgi_*`).
@@ -225,10 +225,10 @@ pub(crate) struct TlsScope {
     pub verify_span: Option<Span>,
     /// A certificate or key was written that cannot be used, which was told.
     pub broken: bool,
-    pub client_ca: Option<PemFile>,
-    pub trusted_ca: Option<PemFile>,
-    pub client_crl: Option<PemFile>,
-    pub passwords: Option<PemFile>,
+    pub client_ca: Option<Pem>,
+    pub trusted_ca: Option<Pem>,
+    pub client_crl: Option<Pem>,
+    pub passwords: Option<Pem>,
     pub prefer_server_order: bool,
     pub verify_depth: usize,
     pub reject: bool,
@@ -273,11 +273,9 @@ impl TlsScope {
             .iter()
             .zip(self.keys.items().iter())
             .map(|((chain, span), (key, key_span))| Certificate {
-                chain: path(chain),
-                key: path(key),
+                chain: Pem::file(path(chain), Some(*span)),
+                key: Pem::file(path(key), Some(*key_span)),
                 passwords: self.passwords.clone(),
-                origin: Some(*span),
-                key_origin: Some(*key_span),
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_diag::{Diagnostic, Span};
 use weir_expr::ciphers::{Protocol, group, protocol, select};
 use weir_model::settings::{ClientVerify, TlsVersion};
-use weir_model::{PemFile, TlsIdentity};
+use weir_model::{Pem, TlsIdentity};
 
 use super::args::on;
 use super::scope::{Level, TlsScope};
@@ -91,8 +91,8 @@ pub(crate) fn add_certificate(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: 
 }
 
 /// A file of certificates, lists or pass phrases that a directive names.
-pub(crate) fn pem_file(lo: &Lowering<'_>, d: &Directive) -> Option<PemFile> {
-    Some(PemFile { path: lo.conf_path(d.arg(0)), origin: Some(d.span) })
+pub(crate) fn pem_file(lo: &Lowering<'_>, d: &Directive) -> Option<Pem> {
+    Some(Pem::file(lo.conf_path(d.arg(0)), Some(d.span)))
 }
 
 pub(crate) fn add_key(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
@@ -294,7 +294,7 @@ fn no_key(lo: &mut Lowering<'_>, name: &str, span: Span) {
 }
 
 /// CAs of client certificates: those named to clients, and those only trusted.
-fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Vec<PemFile> {
+fn client_ca(lo: &mut Lowering<'_>, tls: &TlsScope) -> Vec<Pem> {
     if tls.verify == ClientVerify::Off {
         return Vec::new();
     }

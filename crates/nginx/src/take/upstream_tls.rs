@@ -2,7 +2,7 @@
 
 use weir_diag::Diagnostic;
 use weir_expr::ciphers::select;
-use weir_model::{Certificate, UpstreamTls};
+use weir_model::{Certificate, Pem, UpstreamTls};
 
 use super::scope::UpstreamTlsScope;
 use super::{Lowering, Scope};
@@ -42,11 +42,9 @@ pub(crate) fn finish(lo: &mut Lowering<'_>, scope: &UpstreamTlsScope) -> Upstrea
             }
             let (chain, key) = (lo.conf_path(chain), lo.conf_path(key));
             tls.certificate = Some(Certificate {
-                chain,
-                key,
+                chain: Pem::file(chain, Some(*span)),
+                key: Pem::file(key, Some(*key_span)),
                 passwords: scope.passwords.clone(),
-                origin: Some(*span),
-                key_origin: Some(*key_span),
             });
         }
         (Some((chain, span)), None) if !chain.is_empty() => {
