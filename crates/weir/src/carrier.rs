@@ -149,7 +149,7 @@ impl Pages for AdminPages {
         crate::pages::stats(page, request, snapshot)
     }
 
-    fn metrics(&self, form: Exposition, target: &[u8], snapshot: &Snapshot) -> Page {
-        crate::pages::metrics(form, target, snapshot)
+    fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
+        crate::pages::metrics(form, request.target, snapshot)
     }
 }

@@ -1,6 +1,6 @@
 //! Pages about the process itself.
 //!
-//! Owns: nginx's `stub_status` text; the way of the other pages to the client.
+//! Owns: nginx's `stub_status` text; the way of requests to the other pages, bodies included, and of those to the client.
 //! Never: renders HAProxy's page or Prometheus' text: [`crate::Pages`] does, outside the data plane.
 //! Driven by: the walk.
 
@@ -12,9 +12,13 @@ use weir_http::{HeaderId, Method};
 use weir_plan::StatsPage;
 
 use crate::answer::respond;
+use crate::exchange::intake;
 use crate::exchange::{Downstream, Ending, Exchange, Next};
 use crate::worker::options::{Page, PageRequest};
 use crate::worker::snapshot;
+
+/// The largest body that a page takes; larger ones are refused with 413.
+const MOST_OF_A_BODY: usize = 64 << 10;
 
 /// nginx's `stub_status`.
 pub(crate) async fn stub<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next<Infallible> {
@@ -36,12 +40,11 @@ pub(crate) async fn stats<D: Downstream>(
     down: &mut D,
     page: &StatsPage,
 ) -> Next<Infallible> {
+    if let Err(status) = take_body(exchange, down).await {
+        return Next::Status(status);
+    }
     let snapshot = taken(exchange);
-    let request = PageRequest {
-        target: &exchange.request.target,
-        authorization: exchange.request.fields.first(HeaderId::Authorization),
-    };
-    let page = exchange.worker.shared.pages.stats(page, &request, &snapshot);
+    let page = exchange.worker.shared.pages.stats(page, &request(exchange), &snapshot);
     answer(exchange, down, page).await
 }
 
@@ -51,9 +54,30 @@ pub(crate) async fn metrics<D: Downstream>(
     down: &mut D,
     form: Exposition,
 ) -> Next<Infallible> {
+    if let Err(status) = take_body(exchange, down).await {
+        return Next::Status(status);
+    }
     let snapshot = taken(exchange);
-    let page = exchange.worker.shared.pages.metrics(form, &exchange.request.target, &snapshot);
+    let page = exchange.worker.shared.pages.metrics(form, &request(exchange), &snapshot);
     answer(exchange, down, page).await
+}
+
+/// Takes in the body of a request that may mean something by it. `Err`: the status to answer with.
+async fn take_body<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Result<(), u16> {
+    let meant = !matches!(exchange.request.method, Method::Get | Method::Head);
+    match meant && exchange.request.has_body() {
+        true => intake::into_memory(exchange, down, MOST_OF_A_BODY).await,
+        false => Ok(()),
+    }
+}
+
+fn request(exchange: &Exchange) -> PageRequest<'_> {
+    PageRequest {
+        method: &exchange.request.method_text,
+        target: &exchange.request.target,
+        authorization: exchange.request.fields.first(HeaderId::Authorization),
+        body: exchange.body.in_memory().unwrap_or_default(),
+    }
 }
 
 fn taken(exchange: &Exchange) -> Snapshot {

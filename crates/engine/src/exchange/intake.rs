@@ -3,6 +3,7 @@
 //! Owns: the size limit, memory and file for buffered bodies.
 //! Driven by: proxy and FastCGI actions.
 
+use weir_expr::settings::BodySettings;
 use weir_http::body::BodyError;
 use weir_wire::ReceiveError;
 
@@ -10,7 +11,10 @@ use super::{Downstream, Ending, Exchange, Phase};
 
 /// Whether the declared length exceeds what the route allows; the error log says so.
 pub(crate) fn declared_too_large(exchange: &Exchange) -> bool {
-    let most = exchange.route().settings.body.max_size;
+    is_declared_too_large(exchange, exchange.route().settings.body.max_size)
+}
+
+fn is_declared_too_large(exchange: &Exchange, most: Option<u64>) -> bool {
     let Some((_, length)) = most.zip(exchange.request.content_length).filter(|(most, length)| length > most)
     else {
         return false;
@@ -27,13 +31,33 @@ pub(crate) fn log_too_large(exchange: &Exchange, received: u64, next: u64) {
 
 /// Reads the whole body into memory, or a file. `Err`: the status to answer with.
 pub(crate) async fn buffer<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Result<(), u16> {
+    let settings = exchange.route().settings.body.clone();
+    take_in(exchange, down, &settings).await
+}
+
+/// Reads the whole body into memory if it has at most so many bytes. `Err`: the status to answer with.
+pub(crate) async fn into_memory<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    most: usize,
+) -> Result<(), u16> {
+    let mut settings = BodySettings::clone(&exchange.route().settings.body);
+    settings.memory = most as u64;
+    settings.max_size = Some(settings.max_size.map_or(most as u64, |own| own.min(most as u64)));
+    take_in(exchange, down, &settings).await
+}
+
+async fn take_in<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    settings: &BodySettings,
+) -> Result<(), u16> {
     if exchange.body.complete {
         return Ok(());
     }
-    if declared_too_large(exchange) {
+    if is_declared_too_large(exchange, settings.max_size) {
         return Err(413);
     }
-    let settings = exchange.route().settings.body.clone();
     let mut body = std::mem::take(&mut exchange.body);
     let result = loop {
         match down.body_piece(exchange).await {

@@ -38,7 +38,7 @@ impl Pages for NoPages {
         Page { status: 404, headers: Vec::new(), body: Vec::new() }
     }
 
-    fn metrics(&self, _: Exposition, _: &[u8], _: &Snapshot) -> Page {
+    fn metrics(&self, _: Exposition, _: &PageRequest<'_>, _: &Snapshot) -> Page {
         Page { status: 404, headers: Vec::new(), body: Vec::new() }
     }
 }

@@ -17,17 +17,21 @@ pub trait Pages: Send + Sync {
     /// Answers a request for HAProxy's statistics page.
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
 
-    /// Prometheus exposition, for a path with query as received.
-    fn metrics(&self, form: Exposition, target: &[u8], snapshot: &Snapshot) -> Page;
+    /// Prometheus exposition.
+    fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
 }
 
 /// A request for a page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRequest<'a> {
+    /// As received.
+    pub method: &'a [u8],
     /// Path with query, as received.
     pub target: &'a [u8],
     /// Value of the Authorization field.
     pub authorization: Option<&'a [u8]>,
+    /// The whole body, of methods other than GET and HEAD. It is small: larger ones never get here.
+    pub body: &'a [u8],
 }
 
 /// A rendered page.

@@ -12,16 +12,19 @@ use weir_expr::settings::Exposition;
 use weir_plan::{Plan, StatsPage};
 use weir_testkit::{Io, Port};
 
-/// Pages that no test here asks for.
-struct NoPages;
+/// Pages that say what they were asked.
+struct Echo;
 
-impl Pages for NoPages {
-    fn stats(&self, _: &StatsPage, _: &PageRequest<'_>, _: &Snapshot) -> Page {
-        unreachable!("no route here has this page")
+impl Pages for Echo {
+    fn stats(&self, _: &StatsPage, request: &PageRequest<'_>, _: &Snapshot) -> Page {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let said = format!("{} {} {}", text(request.method), text(request.target), text(request.body));
+        let headers = vec![("Content-Type", "text/plain".into())];
+        Page { status: 200, headers, body: said.into_bytes() }
     }
 
-    fn metrics(&self, _: Exposition, _: &[u8], _: &Snapshot) -> Page {
-        unreachable!("no route here has this page")
+    fn metrics(&self, _: Exposition, request: &PageRequest<'_>, _: &Snapshot) -> Page {
+        Page { status: 200, headers: Vec::new(), body: request.body.to_vec() }
     }
 }
 
@@ -87,12 +90,8 @@ impl Running {
             Io::Uring => IoChoice::Uring,
             Io::Epoll => IoChoice::Epoll,
         };
-        let options = EngineOptions {
-            io,
-            pages: Arc::new(NoPages),
-            changes: Arc::default(),
-            logs: LogFiles::default(),
-        };
+        let options =
+            EngineOptions { io, pages: Arc::new(Echo), changes: Arc::default(), logs: LogFiles::default() };
         let engine = Engine::start(plan.clone(), 1, sockets(&plan, &fd), options).unwrap();
         (Self { engine, plan, fd }, port)
     }
