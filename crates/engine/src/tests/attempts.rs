@@ -2,9 +2,13 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use weir_http::Method;
-use weir_plan::PoolIx;
+use weir_plan::settings::Queue;
+use weir_plan::{Address, EndpointSet, Plan, PoolIx};
+use weir_policy::pool::{Balance, EndpointConfig, PoolConfig, PoolOptions};
 use weir_policy::retry::{Failure, Redispatch, RetryOn, RetryPolicy};
 use weir_rt::Timer;
 use weir_wire::{ClientConnection, Conn};
@@ -169,6 +173,70 @@ fn a_client_that_leaves_ends_the_work_for_it() {
         let gone = run(&mut exchange, &RetryPolicy::default(), Some(ours), &mut script).await;
         assert_eq!(gone.err(), Some(Unanswered::Gone));
         assert_eq!(exchange.ending, Ending::ClientAborted(Phase::Headers));
+    });
+}
+
+/// A plan whose one endpoint takes one exchange at a time, while others wait in a queue.
+fn queued(socket: &std::path::Path) -> Plan {
+    let mut plan = plan(&[socket]);
+    let pool = &mut plan.pools[0];
+    pool.queue = Some(Queue { max: None, timeout: Duration::from_secs(60) });
+    let mut only = EndpointConfig::new(pool.set.endpoints[0].key, "a");
+    only.max_conns = 1;
+    let config = PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), vec![only]);
+    pool.set = Arc::new(EndpointSet { config: Arc::new(config), endpoints: pool.set.endpoints.clone() });
+    plan
+}
+
+#[test]
+fn a_client_that_leaves_the_queue_takes_no_slot_with_it() {
+    let (_folder, [a, front], [_a, client]) = sockets::<2>();
+    on_a_worker(queued(&a), async |worker| {
+        let retry = RetryPolicy::default();
+        let mut first = exchange(&worker, Method::Get);
+        let mut script = Script::new([Does::Answers(200)]);
+        let holds = run(&mut first, &retry, None, &mut script).await.ok().unwrap();
+
+        let ours = Conn::Plain(weir_rt::connect_unix(&front).await.unwrap());
+        drop(client.accept().unwrap());
+        let mut leaves = exchange(&worker, Method::Get);
+        let gone = run(&mut leaves, &retry, Some(ours), &mut Script::new([])).await;
+        assert_eq!(gone.err(), Some(Unanswered::Gone));
+        assert_eq!(leaves.ending, Ending::ClientAborted(Phase::Queue));
+        assert!(leaves.attempts.is_empty(), "nobody was asked for it");
+        assert!(leaves.times.queued.is_some());
+
+        drop(holds);
+        let mut next = exchange(&worker, Method::Get);
+        let mut script = Script::new([Does::Answers(200)]);
+        assert!(run(&mut next, &retry, None, &mut script).await.is_ok(), "the slot is free");
+    });
+}
+
+#[test]
+fn a_client_that_leaves_while_its_endpoint_is_being_reached_ends_that() {
+    let (_folder, [front], [client]) = sockets::<1>();
+    // A queue of nobody: those that connect beyond its one place wait for an answer to their SYN.
+    let options = weir_rt::ListenOptions { backlog: 0, ..weir_rt::ListenOptions::default() };
+    let deaf = weir_rt::listen_tcp("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let deaf = std::net::TcpListener::from(deaf);
+    let address = deaf.local_addr().unwrap();
+    let _fills = std::net::TcpStream::connect(address).unwrap();
+    let mut plan = plan(&[&front]);
+    let pool = &mut plan.pools[0];
+    let mut set = EndpointSet::clone(&pool.set);
+    set.endpoints[0].address = Some(Address::Tcp(address));
+    pool.set = Arc::new(set);
+    on_a_worker(plan, async |worker| {
+        let ours = Conn::Plain(weir_rt::connect_unix(&front).await.unwrap());
+        drop(client.accept().unwrap());
+        let mut exchange = exchange(&worker, Method::Get);
+        let mut script = Script::new([]);
+        let gone = run(&mut exchange, &RetryPolicy::default(), Some(ours), &mut script).await;
+        assert_eq!(gone.err(), Some(Unanswered::Gone));
+        assert_eq!(exchange.ending, Ending::ClientAborted(Phase::Connect));
+        assert_eq!(exchange.attempts.len(), 1);
+        assert!(exchange.attempts[0].connect.is_none() && script.given.is_empty());
     });
 }
 

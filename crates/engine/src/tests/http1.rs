@@ -1,7 +1,6 @@
 //! HTTP/1 towards endpoints that misbehave, with a client's half that notes what it is told.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixListener;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use weir_expr::settings::UpstreamSettings;
@@ -11,6 +10,7 @@ use weir_policy::retry::RetryPolicy;
 use weir_rt::Timer;
 
 use super::half::Told;
+use super::origin::{Then, origin};
 use super::{exchange, on_a_worker, plan, reach, sockets};
 use crate::exchange::{Ending, Phase};
 use crate::upstream::http1::Http1;
@@ -43,27 +43,14 @@ pub(super) fn proxy() -> Proxy {
     }
 }
 
-/// Answers each of `connections` with these bytes once a whole head was read.
-fn origin(listener: &UnixListener, connections: usize, answer: &'static [u8]) {
-    let listener = listener.try_clone().unwrap();
-    std::thread::spawn(move || {
-        for _ in 0..connections {
-            let (mut stream, _) = listener.accept().unwrap();
-            let (mut head, mut byte) = (Vec::new(), [0]);
-            while !head.ends_with(b"\r\n\r\n") {
-                stream.read_exact(&mut byte).unwrap();
-                head.push(byte[0]);
-            }
-            let _ = stream.write_all(answer);
-        }
-    });
-}
-
 /// What one GET through the proxy comes to: the status if there is a head, what the client's half was told.
 fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, Ending)) {
     let (_folder, [a], [listener]) = sockets::<1>();
     // Once for each driver.
-    origin(&listener, 2, answer);
+    origin(&listener, 2, move |_, stream| {
+        let _ = stream.write_all(answer);
+        Then::Close
+    });
     on_a_worker(plan(&[&a]), async |worker| {
         let mut exchange = exchange(&worker, weir_http::Method::Get);
         let installed = exchange.installed.clone();

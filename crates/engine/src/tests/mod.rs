@@ -1,9 +1,11 @@
 //! The engine's logic at its seams, on a worker without a listener.
 
 mod attempts;
+mod clients;
 mod endpoints;
 mod half;
 mod http1;
+mod origin;
 mod responses;
 mod session;
 

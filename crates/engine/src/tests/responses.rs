@@ -1,7 +1,6 @@
 //! Responses of endpoints on their way to a client's half: one that was cut never looks whole.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixListener;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,13 +13,14 @@ use weir_plan::{
 };
 
 use super::half::Told;
+use super::origin::{Then, origin};
 use super::{exchange, on_a_worker, sockets};
 use crate::action::Later;
 use crate::exchange::{Ending, Phase};
 use crate::walk;
 
 /// A plan whose one route goes to the endpoints of [`super::plan`].
-fn plan(sockets: &[&Path]) -> Plan {
+pub(super) fn plan(sockets: &[&Path]) -> Plan {
     let files = StaticFiles {
         root: Template { pieces: Vec::new() },
         alias: false,
@@ -71,26 +71,14 @@ fn plan(sockets: &[&Path]) -> Plan {
     Plan { sites: vec![site], routes: vec![route], ..super::plan(sockets) }
 }
 
-/// Answers two connections, one for each driver, with these bytes, and closes.
-fn origin(listener: &UnixListener, answer: &'static [u8]) {
-    let listener = listener.try_clone().unwrap();
-    std::thread::spawn(move || {
-        for _ in 0..2 {
-            let (mut stream, _) = listener.accept().unwrap();
-            let (mut head, mut byte) = (Vec::new(), [0]);
-            while !head.ends_with(b"\r\n\r\n") {
-                stream.read_exact(&mut byte).unwrap();
-                head.push(byte[0]);
-            }
-            stream.write_all(answer).unwrap();
-        }
-    });
-}
-
 /// What the client's half was told of this answer.
 fn told_of(answer: &'static [u8], check: impl Fn(&Told, Ending, u16)) {
     let (_folder, [a], [listener]) = sockets::<1>();
-    origin(&listener, answer);
+    // Once for each driver.
+    origin(&listener, 2, move |_, stream| {
+        stream.write_all(answer).unwrap();
+        Then::Close
+    });
     on_a_worker(plan(&[&a]), async |worker| {
         let mut exchange = exchange(&worker, Method::Get);
         for text in [&mut exchange.request.path, &mut exchange.request.raw_path] {
