@@ -156,6 +156,15 @@ impl Default for BodySettings {
     }
 }
 
+/// Other routes of the site that get a copy of each request, and whose responses nobody reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Mirrors {
+    /// Their paths.
+    pub paths: Vec<String>,
+    /// With the request's body, which is read before anything is sent on.
+    pub body: bool,
+}
+
 /// Times, buffers and limits of an upstream exchange (proxy and FastCGI).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct UpstreamSettings {

@@ -86,6 +86,7 @@ impl<'m> Cx<'m> {
             limit_conn: self.limit_conn(&route.limit_conn),
             access: self.access(&route.access),
             real_ip: route.real_ip.as_ref().map(|rules| self.real_ip(rules)),
+            mirrors: route.mirrors.clone(),
             error_pages: self.error_pages(&route.error_pages),
             recursive_error_pages: route.recursive_error_pages,
             response_edits: self.response_edits(&route.response_edits),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{BodySettings, GzipSettings, LogEscape, LogLevel};
+use weir_expr::settings::{BodySettings, GzipSettings, LogEscape, LogLevel, Mirrors};
 
 use crate::{Action, Condition, HeaderEdit, Op, Pattern, RouteId, StaticFiles, Template};
 
@@ -37,6 +37,9 @@ pub struct Route {
     pub access: Arc<Access>,
     /// Client addresses taken from trusted proxies.
     pub real_ip: Option<Arc<RealIp>>,
+    /// Routes that get a copy of each request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mirrors: Option<Arc<Mirrors>>,
     /// Candidates tried before the action (`try_files`).
     pub try_files: Option<TryFiles>,
     /// Files under this route, also what `$document_root` and `$request_filename` speak of.
@@ -89,6 +92,7 @@ impl Route {
             limit_conn: Arc::default(),
             access: Arc::default(),
             real_ip: None,
+            mirrors: None,
             try_files: None,
             files,
             action,

@@ -22,6 +22,8 @@ bitflags::bitflags! {
         const REAL_IP = 1 << 5;
         /// `try_files`.
         const TRY_FILES = 1 << 6;
+        /// Copies of requests go elsewhere.
+        const MIRRORS = 1 << 20;
         /// Edits of responses.
         const RESPONSE_EDITS = 1 << 7;
         /// `expires`.
@@ -59,6 +61,7 @@ impl RouteFeatures {
         .union(Self::LIMIT_CONN)
         .union(Self::REAL_IP)
         .union(Self::TRY_FILES)
+        .union(Self::MIRRORS)
         .union(Self::INTERNAL);
 
     /// What a route asks for. Every field of a route and of its settings stands here: one that is new does not compile
@@ -95,6 +98,7 @@ impl RouteFeatures {
             limit_conn,
             access,
             real_ip,
+            mirrors,
             error_pages,
             recursive_error_pages: _,
             response_edits,
@@ -117,6 +121,7 @@ impl RouteFeatures {
             (Self::BASIC_AUTH, access.basic.is_some()),
             (Self::ASK, access.ask.is_some()),
             (Self::REAL_IP, real_ip.is_some()),
+            (Self::MIRRORS, mirrors.is_some()),
             (Self::ERROR_PAGES, !error_pages.is_empty()),
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),

@@ -101,6 +101,7 @@ impl Cut<'_> {
                 limit_conn: Arc::default(),
                 access: Arc::default(),
                 real_ip: None,
+                mirrors: None,
                 error_pages: Arc::new(ErrorPages::default()),
                 response_edits: Arc::default(),
                 expires: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::settings::{BodySettings, ClientSettings, GzipSettings};
+use weir_expr::settings::{BodySettings, ClientSettings, GzipSettings, Mirrors};
 
 use crate::{
     Access, AccessLog, Action, ErrorLog, HeaderEdit, LimitConn, LimitReq, PathIndex, Pattern, Program,
@@ -57,6 +57,8 @@ crate::identity::identified! {
         pub access: Arc<Access>,
         /// Client addresses taken from trusted proxies.
         pub real_ip: Option<Arc<RealIp>>,
+        /// Routes that get a copy of each request.
+        pub mirrors: Option<Arc<Mirrors>>,
         /// Pages for statuses.
         pub error_pages: Arc<ErrorPages>,
         /// Nested error pages are followed.

@@ -160,7 +160,7 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Re
     }
     loop {
         let order = if worker.draining.is_set() {
-            if worker.connection_count() == 0 {
+            if worker.serves_nothing() {
                 break;
             }
             match race(commands.recv(), worker.ended.next()).await {

@@ -76,6 +76,29 @@ impl RequestBody {
         self.spool.as_ref().map(|spool| spool.path.as_path())
     }
 
+    /// The same bytes for another request, once all of them are here.
+    ///
+    /// # Errors
+    /// The process has no descriptor left for the file.
+    pub(crate) fn again(&self) -> io::Result<Self> {
+        debug_assert!(self.complete && !self.streamed, "what went on is not here any more");
+        let spool = self.spool.as_ref().map(|spool| {
+            // Offsets are named at each read, so that two may read one file.
+            Ok::<_, io::Error>(Spool {
+                file: spool.file.try_clone()?,
+                path: spool.path.clone(),
+                length: spool.length,
+            })
+        });
+        Ok(Self {
+            memory: self.memory.clone(),
+            spool: spool.transpose()?,
+            received: self.received,
+            complete: true,
+            streamed: false,
+        })
+    }
+
     /// Keeps bytes: in memory up to `limit`, then in a nameless file under `folder`.
     ///
     /// # Errors
@@ -174,6 +197,10 @@ mod tests {
         let first = whole(&body);
         assert_eq!(first.len(), 100_006);
         assert_eq!(first, whole(&body));
+        body.complete = true;
+        let again = body.again().unwrap();
+        body.clear();
+        assert_eq!(first, whole(&again), "one outlives the other");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the file has no name");
     }
 }

@@ -49,6 +49,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_expr::settings::PathReading;
+use weir_http::HeaderId;
 use weir_http::uri::{self, UriError};
 use weir_plan::{Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
 use weir_rt::Instant;
@@ -270,6 +271,24 @@ impl Exchange {
         asked.real_client = self.real_client;
         asked.share_id(self);
         asked
+    }
+
+    /// This request once more, for a path of its site; with its body, if that is wanted and all of it is here.
+    ///
+    /// # Errors
+    /// The body cannot be read twice.
+    pub(crate) fn copy_to(&self, path: &[u8], with_body: bool) -> std::io::Result<Box<Exchange>> {
+        let mut copy = self.ask_for(path);
+        copy.request.method = self.request.method;
+        copy.request.method_text.clone_from(&self.request.method_text);
+        copy.request.query.clone_from(&self.request.query);
+        if with_body && self.request.has_body() && self.body.complete {
+            copy.body = self.body.again()?;
+            let length = copy.body.buffered();
+            copy.request.content_length = Some(length);
+            copy.request.fields.push_id(HeaderId::ContentLength, length.to_string().as_bytes());
+        }
+        Ok(copy)
     }
 
     /// Its site.

@@ -9,13 +9,13 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use weir_plan::{RouteFeatures, TryLast};
+use weir_plan::{RouteFeatures, RouteSettings, TryLast};
 
 use super::{Next, subrequest};
 use crate::action;
 use crate::admission::{access, limits};
 use crate::eval::text;
-use crate::exchange::Exchange;
+use crate::exchange::{Downstream, Exchange, intake};
 use crate::worker::Installed;
 
 /// One hook.
@@ -26,6 +26,8 @@ struct Declared {
     unless: RouteFeatures,
     /// It holds for requests of our own, too.
     ours: bool,
+    /// Whether it needs all of the body first, if there is one.
+    body: fn(&RouteSettings) -> bool,
     run: Run,
 }
 
@@ -52,25 +54,66 @@ enum Then {
 
 const NONE: RouteFeatures = RouteFeatures::empty();
 
+const NO_BODY: fn(&RouteSettings) -> bool = |_| false;
+
 /// All of them, in order. nginx asks nobody who asks who gets in, nor counts what it asks itself.
-const HOOKS: [Declared; 7] = [
-    Declared { feature: RouteFeatures::REAL_IP, unless: NONE, ours: true, run: Run::Now(real_ip) },
-    Declared { feature: RouteFeatures::LIMIT_REQ, unless: NONE, ours: false, run: Run::Now(rates) },
-    Declared { feature: RouteFeatures::LIMIT_CONN, unless: NONE, ours: false, run: Run::Now(concurrency) },
-    Declared { feature: RouteFeatures::ASK, unless: NONE, ours: false, run: Run::Waits(asked) },
+const HOOKS: [Declared; 8] = [
+    Declared {
+        feature: RouteFeatures::REAL_IP,
+        unless: NONE,
+        ours: true,
+        body: NO_BODY,
+        run: Run::Now(real_ip),
+    },
+    Declared {
+        feature: RouteFeatures::LIMIT_REQ,
+        unless: NONE,
+        ours: false,
+        body: NO_BODY,
+        run: Run::Now(rates),
+    },
+    Declared {
+        feature: RouteFeatures::LIMIT_CONN,
+        unless: NONE,
+        ours: false,
+        body: NO_BODY,
+        run: Run::Now(concurrency),
+    },
+    Declared {
+        feature: RouteFeatures::ASK,
+        unless: NONE,
+        ours: false,
+        body: NO_BODY,
+        run: Run::Waits(asked),
+    },
     Declared {
         feature: RouteFeatures::BASIC_AUTH,
         unless: RouteFeatures::ASK,
         ours: false,
+        body: NO_BODY,
         run: Run::Waits(password),
     },
     Declared {
         feature: RouteFeatures::ACCESS_RULES,
         unless: RouteFeatures::ASK.union(RouteFeatures::BASIC_AUTH),
         ours: false,
+        body: NO_BODY,
         run: Run::Now(address),
     },
-    Declared { feature: RouteFeatures::TRY_FILES, unless: NONE, ours: true, run: Run::Now(candidates) },
+    Declared {
+        feature: RouteFeatures::TRY_FILES,
+        unless: NONE,
+        ours: true,
+        body: NO_BODY,
+        run: Run::Now(candidates),
+    },
+    Declared {
+        feature: RouteFeatures::MIRRORS,
+        unless: NONE,
+        ours: false,
+        body: |settings| settings.mirrors.as_ref().is_some_and(|mirrors| mirrors.body),
+        run: Run::Now(mirrored),
+    },
 ];
 
 /// What routes with any hook have.
@@ -87,13 +130,23 @@ pub(super) const ANY: RouteFeatures = {
 const _: () = assert!(RouteFeatures::BEFORE_ACTION.contains(ANY));
 
 /// Runs the hooks of the current route. `None`: go on with the action.
-pub(super) async fn run(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
+pub(super) async fn run<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+) -> Option<Next> {
     let features = installed.plan.route(exchange.route).features;
     let is_ours = exchange.asked_for.is_some();
     for hook in &HOOKS {
         let applies = features.intersects(hook.feature) && !features.intersects(hook.unless);
         if !applies || is_ours && !hook.ours {
             continue;
+        }
+        if exchange.request.has_body()
+            && (hook.body)(&installed.plan.route(exchange.route).settings)
+            && let Err(status) = Box::pin(intake::buffer(exchange, down)).await
+        {
+            return Some(Next::Status(status));
         }
         match hook.run {
             Run::Now(run) => match run(exchange, installed) {
@@ -147,6 +200,14 @@ fn asked<'a>(exchange: &'a mut Exchange, installed: &'a Installed) -> Waiting<'a
             }
         }
     })
+}
+
+/// Other routes get a copy each; nobody waits for what comes of it.
+fn mirrored(exchange: &mut Exchange, installed: &Installed) -> Then {
+    if let Some(mirrors) = &installed.plan.route(exchange.route).settings.mirrors {
+        mirrors.paths.iter().for_each(|path| subrequest::beside(exchange, path, mirrors.body));
+    }
+    Then::Go
 }
 
 fn password<'a>(exchange: &'a mut Exchange, installed: &'a Installed) -> Waiting<'a> {

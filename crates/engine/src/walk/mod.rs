@@ -259,7 +259,7 @@ async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, insta
     // `Adopt` may have changed the route.
     let route = installed.plan.route(exchange.route);
     if route.features.intersects(hooks::ANY)
-        && let Some(next) = hooks::run(exchange, installed).await
+        && let Some(next) = hooks::run(exchange, down, installed).await
     {
         return next;
     }

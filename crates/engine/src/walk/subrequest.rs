@@ -1,12 +1,14 @@
-//! Requests of our own to another route of the same site, for an exchange that waits.
+//! Requests of our own to another route of the same site: for an exchange that waits, or beside one.
 //!
 //! Owns: the half of the client of such a request, where nobody is; what its status means for access.
 //! Never: is limited, logged, or asks in its turn.
-//! Driven by: the walk, for nginx's `auth_request`.
-//! Why: the route that is asked may be anything, a proxy mostly, so it is walked like any other.
+//! Driven by: the walk, for nginx's `auth_request` and `mirror`.
+//! Why: the route that is asked may be anything, a proxy mostly, so it is walked like any other. What runs beside its
+//! exchange is a task of the worker: it holds up neither the response nor the client's next request.
 
 use std::fs::File;
 use std::pin::Pin;
+use std::time::Duration;
 
 use weir_http::HeaderId;
 use weir_plan::AuthRequest;
@@ -18,6 +20,8 @@ use crate::exchange::{BodySize, Downstream, Exchange};
 
 /// Most bytes of a body that are read and dropped so that its connection can be kept.
 const MOST_DROPPED: u64 = 1 << 20;
+/// How long they may come.
+const LONGEST_DROPPED: Duration = Duration::from_secs(5);
 
 /// Asks whether an exchange may pass. The status to refuse with, if not.
 ///
@@ -57,10 +61,34 @@ pub(crate) fn ask<'a>(
     })
 }
 
+/// Sends a copy of a request to another route, beside its exchange. Nobody waits for it, and its response is dropped.
+pub(crate) fn beside(exchange: &Exchange, path: &str, with_body: bool) {
+    let Some(counted) = exchange.worker.begin_beside() else {
+        let why = "too many copies of requests wait for their responses";
+        return errors::error(exchange, &format!("{why}: none is sent to \"{path}\""));
+    };
+    let mut copy = match exchange.copy_to(path.as_bytes(), with_body) {
+        Ok(copy) => copy,
+        Err(error) => {
+            return errors::server_error(
+                exchange,
+                &format!("cannot send a body to \"{path}\" as well: {error}"),
+            );
+        }
+    };
+    weir_rt::spawn(async move {
+        let _counted = counted;
+        let _ = super::run_path(&mut copy, &mut Nobody::default()).await;
+        copy.give();
+    });
+}
+
 /// The client's half of a request that no client sent: what it is told is dropped.
 #[derive(Default)]
 struct Nobody {
     told: u64,
+    /// When it was told the head.
+    began: Option<weir_rt::Instant>,
 }
 
 impl Downstream for Nobody {
@@ -80,12 +108,14 @@ impl Downstream for Nobody {
 
     fn begin(&mut self, exchange: &mut Exchange, _: BodySize) {
         exchange.response.head_sent = true;
+        self.began = Some(exchange.worker.now());
     }
 
-    async fn send(&mut self, _: &Exchange, data: &[u8]) -> Result<(), SendError> {
+    async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {
         self.told += data.len() as u64;
+        let late = self.began.is_some_and(|began| exchange.worker.now() - began > LONGEST_DROPPED);
         // More is not worth a kept connection.
-        if self.told > MOST_DROPPED { Err(SendError::Length) } else { Ok(()) }
+        if self.told > MOST_DROPPED || late { Err(SendError::Length) } else { Ok(()) }
     }
 
     async fn send_file(&mut self, _: &Exchange, _: &File, _: u64, _: u64) -> Result<(), SendError> {

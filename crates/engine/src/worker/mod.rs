@@ -49,6 +49,10 @@ use crate::worker::shared::Shared;
 /// Between two times that a worker gives free memory back while memory is short.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
 
+/// Requests of our own that run beside those of clients, at once. What they cost is nobody's turn to wait for, so there
+/// has to be a bound.
+const MOST_BESIDE: usize = 512;
+
 /// Requests' memory that is kept for the next ones, of each kind.
 const KEPT_SPARES: usize = 256;
 
@@ -168,6 +172,8 @@ pub(crate) struct Worker {
     /// What their connections count in.
     doors: RefCell<HashMap<ListenerId, Rc<Door>>>,
     total: Cell<usize>,
+    /// Requests of our own that run beside those of clients.
+    beside: Cell<usize>,
     /// What is made for each request, and used again: of floors above, which know what it is.
     spares: RefCell<Vec<Box<dyn Any>>>,
     #[allow(
@@ -204,6 +210,7 @@ impl Worker {
             connections: RefCell::default(),
             doors: RefCell::default(),
             total: Cell::new(0),
+            beside: Cell::new(0),
             spares: RefCell::default(),
             heads: RefCell::default(),
             random: Cell::new(seed),
@@ -369,6 +376,21 @@ impl Worker {
         self.total.get()
     }
 
+    /// Nothing is being served.
+    pub(crate) fn serves_nothing(&self) -> bool {
+        self.total.get() == 0 && self.beside.get() == 0
+    }
+
+    /// Begins a request of our own that runs beside those of clients, counted while the answer lives; `None`: there are
+    /// too many.
+    pub(crate) fn begin_beside(self: &Rc<Self>) -> Option<Beside> {
+        let free = self.beside.get() < MOST_BESIDE;
+        free.then(|| {
+            self.beside.set(self.beside.get() + 1);
+            Beside(self.clone())
+        })
+    }
+
     /// What connections of a listener count in under the plan that they begin with.
     pub(crate) fn door(&self, installed: &Installed, listener: &weir_plan::Listener) -> Rc<Door> {
         let mut doors = self.doors.borrow_mut();
@@ -478,6 +500,16 @@ impl Worker {
         if !std::thread::panicking() {
             self.idle.clear();
         }
+    }
+}
+
+/// A request of our own beside those of clients. A drain waits for it.
+pub(crate) struct Beside(Rc<Worker>);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.0.beside.set(self.0.beside.get().saturating_sub(1));
+        self.0.ended.wake_all();
     }
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn route(
         limit_conn: s.built.limit_conn.clone(),
         access: s.built.access.clone(),
         real_ip: s.built.real_ip.clone(),
+        mirrors: s.built.mirrors.clone(),
         try_files: place.try_files.clone(),
         files: s.files.clone(),
         action,

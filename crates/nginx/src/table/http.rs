@@ -6,7 +6,7 @@ use super::entry::Kind::{Flag, Number, Offset, OneOf, Seconds, Size, Text, Time}
 use super::entry::places::{H, HS, HSL, HSLI, L, S, SL};
 use super::entry::{Entry, MANY};
 use crate::take::args::{bytes, count, on, time};
-use crate::take::{client, listen, location, maps, server};
+use crate::take::{client, listen, location, maps, mirror, server};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server", H, (0, 0), "", "A site.").block().repeats(),
@@ -118,6 +118,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| s.recursive_error_pages = on(d)),
     Entry::one("chunked_transfer_encoding", HSL, Flag, "on", "Allows chunked answers.")
         .scope(|_, s, d| s.chunked = on(d)),
+    Entry::one("mirror", HSL, Text, "off", "Sends copies of requests to another location.")
+        .repeats()
+        .scope(mirror::mirror),
+    Entry::one("mirror_request_body", HSL, Flag, "on", "Sends the body with them, and reads it first.")
+        .scope(|_, s, d| s.parts().mirror_body = on(d)),
     Entry::new("resolver", HSL, (1, MANY), "", "Name servers.").scope(client::resolver),
     Entry::one("resolver_timeout", HSL, Time, "30s", "Time of a look-up.").scope(|_, s, d| {
         s.parts().resolver_timeout = time(d);

@@ -78,8 +78,6 @@ const FAMILIES: &[Family] = &[
     helping("slice", HSL, "caching is not built yet; whole answers are fetched", "slice"),
     deciding("dav", HSL, "DAV methods are not built", "dav_methods dav_ext_methods"),
     helping("dav", HSL, "DAV methods are not built", "create_full_put_path min_delete_depth dav_access"),
-    deciding("mirror", HSL, "requests are not mirrored", "mirror"),
-    helping("mirror", HSL, "requests are not mirrored", "mirror_request_body"),
     deciding("empty_gif", L, "the built-in image is not built", "empty_gif"),
     deciding("browser", HSL, "telling browsers apart is not built", "modern_browser ancient_browser modern_browser_value ancient_browser_value"),
     deciding("secure_link", HSL, "signed links are not built", "secure_link secure_link_md5 secure_link_secret"),
@@ -206,9 +204,9 @@ fn entry(family: &Family, name: &'static str) -> Entry {
 /// Words whose value `off` asks for nothing.
 fn default_of(name: &str) -> &'static str {
     match name {
-        "ssi" | "userid" | "dav_methods" | "mirror" | "slice" | "brotli" | "zstd" | "auth_jwt"
-        | "auth_oidc" | "modsecurity" | "fancyindex" | "auth_pam" | "auth_gss" | "pagespeed"
-        | "passenger_enabled" | "image_filter" | "otel_trace" | "opentracing" => "off",
+        "ssi" | "userid" | "dav_methods" | "slice" | "brotli" | "zstd" | "auth_jwt" | "auth_oidc"
+        | "modsecurity" | "fancyindex" | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled"
+        | "image_filter" | "otel_trace" | "opentracing" => "off",
         _ => "",
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod listen;
 pub(crate) mod location;
 pub(crate) mod log;
 pub(crate) mod maps;
+pub(crate) mod mirror;
 pub(crate) mod parts;
 pub(crate) mod pool;
 pub(crate) mod process;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_diag::Span;
 use weir_model::settings::{
-    BodySettings, ClientSettings, ClientVerify, GzipSettings, LogLevel, TlsVersion, UpstreamSettings,
+    BodySettings, ClientSettings, ClientVerify, GzipSettings, LogLevel, Mirrors, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
     Access, AccessLog, AccessRule, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam, HeaderEdit,
@@ -297,6 +297,9 @@ pub(crate) struct Parts {
     pub ask: Option<String>,
     /// `auth_request_set`.
     pub ask_set: List<(String, Template)>,
+    /// `mirror`.
+    pub mirrors: List<String>,
+    pub mirror_body: bool,
     pub real_ip_from: List<Who>,
     pub real_ip_source: RealIpSource,
     pub real_ip_recursive: bool,
@@ -318,6 +321,8 @@ impl Default for Parts {
             satisfy_any: false,
             ask: None,
             ask_set: List::default(),
+            mirrors: List::default(),
+            mirror_body: true,
             real_ip_from: List::default(),
             real_ip_source: RealIpSource::Header("x-real-ip".into()),
             real_ip_recursive: false,
@@ -334,6 +339,7 @@ pub(crate) struct Built {
     pub limit_req: Arc<Vec<LimitReq>>,
     pub limit_conn: Arc<Vec<LimitConn>>,
     pub real_ip: Option<Arc<RealIp>>,
+    pub mirrors: Option<Arc<Mirrors>>,
     pub resolver: Option<Arc<Resolver>>,
     pub error_logs: Option<Arc<Vec<ErrorLog>>>,
 }
@@ -347,6 +353,8 @@ impl Parts {
             limit_req: Arc::new(self.limit_req.items().iter().map(|l| self.req(l)).collect()),
             limit_conn: Arc::new(self.limit_conn.items().iter().map(|l| self.conn(l)).collect()),
             real_ip: (!self.real_ip_from.items().is_empty()).then(|| Arc::new(self.real_ip())),
+            mirrors: (!self.mirrors.items().is_empty())
+                .then(|| Arc::new(Mirrors { paths: self.mirrors.items().to_vec(), body: self.mirror_body })),
             resolver: self.resolver.clone().map(|r| Arc::new(Resolver { timeout, again: timeout, ..r })),
             error_logs: (!logs.is_empty()).then(|| logs.clone()),
         }
