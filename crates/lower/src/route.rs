@@ -106,6 +106,7 @@ impl<'m> Cx<'m> {
             limit_rate: route.limit_rate,
             limit_rate_after: route.limit_rate_after,
             chunked: route.chunked,
+            early_hints: route.early_hints.iter().map(|condition| self.template(condition)).collect(),
             resolver: match &route.resolver {
                 Some(resolver) => Some(self.resolver(resolver)),
                 None => self.plan.resolver.clone(),

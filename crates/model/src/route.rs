@@ -74,6 +74,9 @@ pub struct Route {
     pub limit_rate_after: u64,
     /// Answers of unknown length may be chunked (`chunked_transfer_encoding`).
     pub chunked: bool,
+    /// 103 responses of endpoints are passed on if one of these is neither empty nor `0`; without any, always.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub early_hints: Arc<Vec<Template>>,
     /// Name servers, if other than the model's.
     pub resolver: Option<Arc<crate::Resolver>>,
 }
@@ -110,6 +113,7 @@ impl Route {
             limit_rate: None,
             limit_rate_after: 0,
             chunked: true,
+            early_hints: Arc::default(),
             resolver: None,
         }
     }

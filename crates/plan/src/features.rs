@@ -112,6 +112,7 @@ impl RouteFeatures {
             limit_rate,
             limit_rate_after: _,
             chunked: _,
+            early_hints: _,
             resolver: _,
         } = settings;
         gathered([

@@ -40,6 +40,16 @@ impl<T: Identity> Identity for Option<T> {
     }
 }
 
+impl<T: Eq + Hash> Identity for Box<[T]> {
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn hash_into<H: Hasher>(&self, state: &mut H) {
+        self.hash(state);
+    }
+}
+
 macro_rules! plain {
     ($($kind:ty),*) => {$(
         impl Identity for $kind {
@@ -54,7 +64,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(bool, u64);
+plain!(bool, u16, u32, u64, std::time::Duration);
 
 /// Declares a struct, and compares and hashes it by [`Identity`] of each field.
 macro_rules! identified {

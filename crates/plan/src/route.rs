@@ -85,6 +85,9 @@ crate::identity::identified! {
         pub limit_rate_after: u64,
         /// Answers of unknown length may be chunked.
         pub chunked: bool,
+        /// 103 responses of endpoints are passed on if one of these is neither empty nor `0`; without any, always.
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        pub early_hints: Box<[Template]>,
         /// Name servers; the plan's if the route names none.
         pub resolver: Option<Arc<Resolver>>,
     }

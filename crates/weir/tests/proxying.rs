@@ -278,6 +278,19 @@ both_drivers! {
         assert!(old.read().interim.is_empty(), "HTTP/1.0 knows no interim answers");
     }
 
+    fn early_hints_pass_where_their_condition_holds(io: Io) {
+        let origin = Origin::script(|c| {
+            c.expect("GET /").send("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n")
+                .respond_with(200, &[("Connection", "close")], "ok").close()
+        });
+        let proxy = proxy(io, "", &format!("proxy_pass http://{origin}; early_hints $http_x_one $http_x_other;"));
+        let mut client = Client::connect(&proxy);
+        for (name, value, passed) in [("X-Other", "1", 1), ("X-Other", "0", 0), ("X-None", "1", 0), ("X-One", "no", 1)] {
+            let answer = client.request(&Request::get("/").header(name, value)).expect_status(200).expect_body("ok");
+            assert_eq!(answer.interim.len(), passed, "{name}: {value}");
+        }
+    }
+
     fn trailers_pass(io: Io) {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n2\r\nok\r\n0\r\nX-T: v\r\n\r\n";
         let origin = Origin::script(|c| c.expect("GET /").send(chunked).until_closed());

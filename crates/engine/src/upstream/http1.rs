@@ -135,6 +135,13 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
     }
 }
 
+/// Whether early hints are for this client.
+fn takes_hints(exchange: &Exchange) -> bool {
+    let conditions = &exchange.route().settings.early_hints;
+    let holds = |condition| !matches!(&*crate::eval::text(exchange, condition), b"" | b"0");
+    conditions.is_empty() || conditions.iter().any(holds)
+}
+
 impl<D: Downstream> Http1<'_, D> {
     /// Passes the body on as it arrives. An answer that comes early ends it; interim ones do not (RFC 9110 §15.2).
     async fn stream_body(
@@ -205,6 +212,10 @@ impl<D: Downstream> Http1<'_, D> {
         }
         let response = conn.response();
         let status = response.status();
+        if status == 103 && !takes_hints(exchange) {
+            conn.skip_head();
+            return Ok(());
+        }
         let mut fields = Fields::default();
         for (id, name, value) in response.headers().end_to_end() {
             fields.push_known(id, name, value);

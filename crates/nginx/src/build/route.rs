@@ -71,6 +71,7 @@ pub(crate) fn route(
         limit_rate: s.limit_rate,
         limit_rate_after: s.limit_rate_after,
         chunked: s.chunked,
+        early_hints: s.early_hints.items().clone(),
         resolver: s.built.resolver.clone(),
     }
 }

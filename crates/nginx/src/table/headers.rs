@@ -16,6 +16,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         .not_yet("only nginx's default, inheritance as a whole, is built"),
     Entry::one("add_trailer_inherit", HSLI, Text, "on", "Whether response trailers are inherited.")
         .not_yet("response trailers of its own are not built"),
-    Entry::new("early_hints", HSL, (1, MANY), "", "Passes 103 answers on.")
-        .tuning("interim answers are always passed on to clients that can take them"),
+    Entry::new("early_hints", HSL, (1, MANY), "", "When 103 responses are passed on.").scope(|lo, s, d| {
+        for word in &d.args {
+            let condition = lo.template(word);
+            s.early_hints.push(s.level, condition);
+        }
+    }),
 ];
