@@ -42,6 +42,9 @@ pub enum HeadPiece {
     Var(Var, Box<[Filter]>),
     /// A line that is left out if its value is empty: `Name: `, value, CRLF.
     Line(Box<[u8]>, Template),
+    /// A line with nothing but the host that the action names, as most heads have it: `Name: `, host, CRLF. Apart, because
+    /// that host is known at load unless the target is computed.
+    OwnHost(Box<[u8]>),
 }
 
 impl HeadTemplate {
@@ -69,6 +72,10 @@ impl HeadTemplate {
 
 fn push_line(pieces: &mut Vec<HeadPiece>, name: &str, value: &Template) {
     let may_be_empty = !value.pieces.iter().any(|piece| matches!(piece, Piece::Literal(_)));
+    let own_host = [Piece::Var(Var::ProxyHost, Vec::new())];
+    if value.pieces == own_host && !is_secret(name) {
+        return pieces.push(HeadPiece::OwnHost(format!("{name}: ").into_bytes().into()));
+    }
     // Credentials stay apart, so that a printed plan can leave them out.
     if may_be_empty || is_secret(name) {
         pieces.push(HeadPiece::Line(format!("{name}: ").into_bytes().into(), value.clone()));
@@ -106,6 +113,7 @@ impl fmt::Display for HeadPiece {
                 let piece = Piece::Var(var.clone(), filters.to_vec());
                 write!(f, "{}", Template { pieces: vec![piece] })
             }
+            Self::OwnHost(name) => write!(f, "[{}{}]", name.escape_ascii(), Template::var(Var::ProxyHost)),
             Self::Line(name, value) => {
                 let bare = name.strip_suffix(b": ").unwrap_or(name);
                 match is_secret(&String::from_utf8_lossy(bare)) {
@@ -152,6 +160,7 @@ mod tests {
                 HeadPiece::Literal(text) => text.escape_ascii().to_string(),
                 HeadPiece::Var(var, _) => format!("<{var}>"),
                 HeadPiece::Line(name, value) => format!("[{}{value}]", name.escape_ascii()),
+                HeadPiece::OwnHost(_) => String::new(),
             })
             .collect();
         assert_eq!(shown, ["X-A: a\\r\\nX-B: b-", "<host>", "\\r\\n", "[Host: ${host}]"]);

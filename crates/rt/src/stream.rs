@@ -395,20 +395,35 @@ impl Stream {
 
     /// The poll form of [`Stream::write_all`]; `buf` is emptied as it is sent.
     pub fn poll_write_all(&self, cx: &mut Context<'_>, buf: &mut Buf) -> Poll<io::Result<()>> {
-        if let Drive::Uring(ring) = &self.inner.worker.drive {
-            ready!(self.poll_flushed(cx))?;
-            if buf.len() <= RING_SEND && !buf.is_empty() {
-                turn::spend();
-                ring.send(self.inner.token()?, buf, None);
+        ready!(self.poll_flushed(cx))?;
+        while !self.try_write_all(buf)? {
+            ready!(self.poll_writable(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// As [`Stream::write_all`], as far as that needs no wait; false if something is left in `buf`.
+    ///
+    /// # Errors
+    /// As [`Stream::poll_flushed`], or the connection is gone.
+    pub fn try_write_all(&self, buf: &mut Buf) -> io::Result<bool> {
+        if let Drive::Uring(ring) = &self.inner.worker.drive
+            && buf.len() <= RING_SEND
+            && !buf.is_empty()
+        {
+            if self.is_sending()? {
+                return Ok(false);
             }
+            turn::spend();
+            ring.send(self.inner.token()?, buf, None);
         }
         while !buf.is_empty() {
             match self.try_write(buf)? {
                 Some(sent) => buf.consume(sent),
-                None => ready!(self.poll_writable(cx))?,
+                None => return Ok(false),
             }
         }
-        Poll::Ready(Ok(()))
+        Ok(true)
     }
 
     /// As [`Stream::write_all`], for a head and what follows it, which is not copied.

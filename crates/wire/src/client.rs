@@ -199,7 +199,9 @@ impl ClientConnection {
 
     /// Begins to listen for what an idle connection should not say.
     pub fn watch(&self) {
-        let _ = self.incoming.io.heard();
+        if !self.incoming.io.socket().is_listened_to() {
+            let _ = self.incoming.io.heard();
+        }
     }
 
     /// Whether a connection that was [watched](Self::watch) while idle has said nothing and was not closed: what it said

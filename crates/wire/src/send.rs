@@ -346,6 +346,17 @@ impl Outgoing {
         timer: &Timer,
         timeout: Duration,
     ) -> Result<(), SendError> {
+        if self.finish_now(trailers)? {
+            return Ok(());
+        }
+        self.flush_waiting(timer, timeout).await
+    }
+
+    /// As [`Outgoing::finish`], as far as that needs no wait: false if something is left, which [`Outgoing::flush`] sends.
+    ///
+    /// # Errors
+    /// As [`Outgoing::finish`].
+    pub fn finish_now(&mut self, trailers: &[u8]) -> Result<bool, SendError> {
         match self.framing {
             SendFraming::Length(left) if left > 0 => return Err(SendError::Length),
             SendFraming::Chunked => {
@@ -356,7 +367,7 @@ impl Outgoing {
             _ => {}
         }
         self.framing = SendFraming::None;
-        self.flush(timer, timeout).await
+        self.flush_now()
     }
 
     /// Sends what is queued.
@@ -364,9 +375,31 @@ impl Outgoing {
     /// # Errors
     /// As [`Outgoing::send`].
     pub async fn flush(&mut self, timer: &Timer, timeout: Duration) -> Result<(), SendError> {
-        if self.output.is_empty() {
+        if self.flush_now()? {
             return Ok(());
         }
+        self.flush_waiting(timer, timeout).await
+    }
+
+    /// As [`Outgoing::flush`], as far as that needs no wait: false if something is left. Most messages leave so, and need
+    /// no future that would have to be had and moved.
+    ///
+    /// # Errors
+    /// As [`Outgoing::flush`].
+    pub fn flush_now(&mut self) -> Result<bool, SendError> {
+        let queued = self.output.len();
+        let stream = match &self.io {
+            _ if queued == 0 => return Ok(true),
+            Conn::Plain(stream) if queued <= JOIN => stream,
+            Conn::Plain(_) | Conn::Tls(_) => return Ok(false),
+        };
+        let done = stream.try_write_all(&mut self.output)?;
+        self.took((queued - self.output.len()) as u64);
+        Ok(done)
+    }
+
+    /// As [`Outgoing::flush`], where something is to be waited for.
+    async fn flush_waiting(&mut self, timer: &Timer, timeout: Duration) -> Result<(), SendError> {
         let output = self.output.take();
         let length = output.len() as u64;
         if output.len() > JOIN {

@@ -146,12 +146,29 @@ pub(crate) async fn end<D: Downstream>(
     down: &mut D,
     trailers: &Fields,
 ) -> Result<(), SendError> {
+    if end_now(exchange, down, trailers)? {
+        return Ok(());
+    }
     if !exchange.filters.is_empty() {
         Box::pin(filtered(exchange, down, b"", Then::End)).await?;
     }
-    down.finish(exchange, trailers).await?;
+    Box::pin(down.finish(exchange, trailers)).await?;
     exchange.response.complete = true;
     Ok(())
+}
+
+/// As [`end`], where that needs no wait, as for most answers. False: [`end`] is to follow.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn end_now<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    trailers: &Fields,
+) -> Result<bool, SendError> {
+    let ended = exchange.filters.is_empty() && trailers.is_empty() && down.finish_now()?;
+    exchange.response.complete |= ended;
+    Ok(ended)
 }
 
 /// Sends what is held back, for answers that trickle.

@@ -91,6 +91,14 @@ pub(crate) trait Downstream {
     /// Ends the answer, with trailers where the framing has room for them.
     async fn finish(&mut self, exchange: &Exchange, trailers: &Fields) -> Result<(), SendError>;
 
+    /// As [`Downstream::finish`] without trailers, as far as that needs no wait. False: [`Downstream::finish`] is to follow.
+    ///
+    /// # Errors
+    /// As [`Downstream::finish`].
+    fn finish_now(&mut self) -> Result<bool, SendError> {
+        Ok(false)
+    }
+
     /// The answer cannot be completed: makes sure that the client sees that.
     fn cut(&mut self);
 

@@ -9,6 +9,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_expr::settings::ClientSettings;
 use weir_http::{RequestError, TargetForm};
 use weir_plan::{Service, SiteIx};
 use weir_rt::{Buf, Timer};
@@ -54,7 +55,11 @@ pub(crate) fn serve(
                 let arrived = race(timer.run(conn.readable()), draining.wait()).await;
                 drop(waiting);
                 match arrived {
-                    Either::Left(Ok(())) => {}
+                    Either::Left(Ok(())) => {
+                        // Read here, where no future has to be had for it. An end or a failure is seen again, and told,
+                        // by who waits for the head.
+                        let _ = conn.try_read_up_to(&mut input, weir_rt::MEDIUM);
+                    }
                     Either::Left(Err(_)) => {
                         if client.requests.get() == 0 {
                             Box::pin(too_late(&worker, &conn, &client, &timer)).await;
@@ -266,18 +271,22 @@ async fn after(exchange: &mut Exchange, h1: &mut H1<'_>) -> Option<Duration> {
     let mut keeps = h1.keeps_alive();
     if keeps && !h1.conn.incoming.is_done() {
         let (total, each) = (settings.lingering_time, settings.lingering_timeout);
-        keeps = h1.conn.skip_body(MAX_SKIPPED, h1.timer, total.max(each), each).await;
+        keeps = Box::pin(h1.conn.skip_body(MAX_SKIPPED, h1.timer, total.max(each), each)).await;
     }
     if !keeps {
-        if !h1.conn.delivered(h1.timer, settings.send_timeout).await {
-            return None;
-        }
-        if !h1.conn.incoming.is_done() || h1.conn.has_input() {
-            h1.conn.linger(h1.timer, settings.lingering_time, settings.lingering_timeout).await;
-        }
+        Box::pin(close(h1, settings)).await;
         return None;
     }
     settings.keepalive_timeout
+}
+
+/// Waits until the client has had a chance to take the answer, before its connection closes.
+async fn close(h1: &mut H1<'_>, settings: &ClientSettings) {
+    if h1.conn.delivered(h1.timer, settings.send_timeout).await
+        && (!h1.conn.incoming.is_done() || h1.conn.has_input())
+    {
+        h1.conn.linger(h1.timer, settings.lingering_time, settings.lingering_timeout).await;
+    }
 }
 
 fn end(mut exchange: Box<Exchange>) {

@@ -28,7 +28,8 @@ pub(crate) struct H1<'a> {
     keeps: bool,
     continue_due: bool,
     cut: bool,
-    rate: Option<BodyRate>,
+    /// Of a body that is read against a least rate; apart, because it is rare.
+    rate: Option<Box<BodyRate>>,
     answers: u64,
 }
 
@@ -156,10 +157,10 @@ impl<'a> H1<'a> {
             return Ok(true);
         }
         let rate = self.rate.get_or_insert_with(|| {
-            BodyRate::new(BodyRateConfig {
+            Box::new(BodyRate::new(BodyRateConfig {
                 bytes_per_second: u32::try_from(min_rate).unwrap_or(u32::MAX),
                 ..BodyRateConfig::default()
-            })
+            }))
         });
         let before = self.conn.incoming.pending().len();
         rate.wait(exchange.worker.millis());
@@ -368,6 +369,10 @@ impl Downstream for H1<'_> {
             }
         }
         self.conn.outgoing.finish(&lines, self.timer, Self::send_timeout(exchange)).await
+    }
+
+    fn finish_now(&mut self) -> Result<bool, SendError> {
+        self.conn.outgoing.finish_now(b"")
     }
 
     fn cut(&mut self) {

@@ -53,6 +53,7 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
     });
     on_a_worker(plan(&[&a]), async |worker| {
         let mut exchange = exchange(&worker, weir_http::Method::Get);
+        exchange.response.upstream_target.push(b'/');
         let installed = exchange.installed.clone();
         let (proxy, mut told) = (proxy(), Told::default());
         let (timer, watch) = (Timer::new(), Watch::new(None, Ends::Closed));
@@ -62,7 +63,6 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
         let mut http1 = Http1 {
             down: &mut told,
             proxy: &proxy,
-            target: b"/",
             body: UpstreamBody::None,
             asked: Asked::default(),
             streaming: false,

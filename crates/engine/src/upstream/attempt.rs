@@ -15,23 +15,24 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_control::EndpointKey;
 use weir_expr::settings::{ClientAbort, ProxyProtocol, Unavailable};
-use weir_plan::{Endpoint, Reuse, Template, UpstreamTlsUse};
+use weir_plan::{Endpoint, Reuse, Template, UpstreamTlsIx, UpstreamTlsUse};
 use weir_policy::idle::History;
 use weir_policy::pool::Lease;
 use weir_policy::retry::{Failure, Retry, RetryPolicy};
-use weir_rt::{PeerClosed, Timer};
+use weir_rt::{ClientTls, PeerClosed, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
 
 use super::connect::{ConnectFailure, ConnectSettings, local_address, open};
-use super::picker::{Picked, Picker, Refusal};
+use super::picker::{Picked, Picker, Refusal, Stuck};
 use super::target::Destination;
 use crate::exchange::{self, Core, Ending, Exchange, Phase, Traffic, errors};
-use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept, TlsKey};
 use crate::worker::watch::Watch;
+use crate::worker::{Installed, Tls};
 
 /// What is spoken with an endpoint. One value serves all attempts of an exchange, one after the other: for each
 /// [`Protocol::take_up`], then [`Protocol::send`], then [`Protocol::head`].
@@ -195,24 +196,16 @@ impl Attempts<'_> {
         // One session of an endpoint, however often it is tried again there.
         let mut held: Option<Attempting> = None;
         loop {
-            let asked_at = exchange.now();
-            // Pinned where they stand, here and below: by value they would be moved twice, a kilobyte each time.
-            let picked = {
-                let picking = pin!(picker.next(exchange, installed));
-                self.watch.over(picking).await
-            };
-            let picked = match picked {
-                Ok(Ok(picked)) => picked,
-                Ok(Err(refusal)) => return Err(refused(exchange, &refusal)),
-                Err(how) => {
-                    exchange.times.queued = Some(exchange.now().saturating_duration_since(asked_at));
-                    return Err(left(exchange, Phase::Queue, &how));
-                }
+            let picked = match picker.next(exchange, installed) {
+                Ok(picked) => picked,
+                Err(Stuck::Refused(refusal)) => return Err(refused(exchange, &refusal)),
+                Err(Stuck::Full(wanted)) => Box::pin(self.queue(exchange, &mut picker, wanted)).await?,
             };
             let counters = &exchange.worker.counters;
             let mut counted =
                 held.take().unwrap_or_else(|| counters.attempt(picked.pool, picked.key, exchange.now()));
             let tried = {
+                // Pinned where it stands: by value it would be moved twice.
                 let trying = pin!(self.once(exchange, protocol, &picker, &picked, &counted, fresh));
                 self.watch.over(trying).await
             };
@@ -266,13 +259,31 @@ impl Attempts<'_> {
                 Retry::Same => {
                     counted.retried(true);
                     if failed.failure == Failure::Connect
-                        && let Err(how) = self.watch.over(weir_rt::sleep(self.pause())).await
+                        && let Err(how) = Box::pin(self.watch.over(weir_rt::sleep(self.pause()))).await
                     {
                         counted.end(AttemptEnd::ClientAbort, exchange);
                         return Err(left(exchange, Phase::Connect, &how));
                     }
                     held = Some(counted);
                 }
+            }
+        }
+    }
+
+    /// Waits for an endpoint that has room.
+    async fn queue(
+        &self,
+        exchange: &mut impl Traffic,
+        picker: &mut Picker,
+        wanted: Option<EndpointKey>,
+    ) -> Result<Picked, Unanswered> {
+        let asked_at = exchange.now();
+        match self.watch.over(picker.queue(exchange, self.installed, wanted)).await {
+            Ok(Ok(picked)) => Ok(picked),
+            Ok(Err(refusal)) => Err(refused(exchange, &refusal)),
+            Err(how) => {
+                exchange.times.queued = Some(exchange.now().saturating_duration_since(asked_at));
+                Err(left(exchange, Phase::Queue, &how))
             }
         }
     }
@@ -293,7 +304,16 @@ impl Attempts<'_> {
         fresh: bool,
     ) -> Result<Tried<P::Link>, Stop> {
         let began = exchange.now();
-        let (opened, key, mut history) = self.connect(exchange, picker, picked, counted, fresh).await?;
+        let (opened, mut history, key) = match self.take_kept(exchange, picker, picked, counted, fresh)? {
+            Ok((Kept { conn, history }, key)) => (Opened::Kept(conn), history, key),
+            Err(way) => {
+                counted.connecting();
+                let key = way.key;
+                let conn = Box::pin(self.open(exchange, picked, way)).await?;
+                let history = History { opened: exchange.worker.millis(), requests: 0 };
+                (Opened::New(conn), history, key)
+            }
+        };
         let connected = exchange.now().saturating_duration_since(began);
         if let Some(record) = exchange.attempts.last_mut() {
             record.connect = Some(connected);
@@ -312,76 +332,77 @@ impl Attempts<'_> {
         Ok(Tried { status: head?, link, key, history })
     }
 
-    /// A kept connection, or a new one.
-    async fn connect(
-        &self,
-        exchange: &impl Traffic,
-        picker: &Picker,
-        picked: &Picked,
-        counted: &Attempting,
-        fresh: bool,
-    ) -> Result<(Opened, IdleKey, History), Stop> {
+    /// How an endpoint is reached.
+    fn way(&self, exchange: &impl Traffic, picked: &Picked) -> Result<Way, Stop> {
         let reach = &self.reach;
         let endpoint = picked.endpoint();
-        let tls_use = self.tls_use(endpoint)?;
-        let tls_name = match tls_use {
-            Some(tls) => match &tls.name {
-                Some(template) => {
-                    String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned()
-                }
-                None => {
-                    let host = reach.host.or_else(|| exchange.pool_name()).unwrap_or_default();
-                    host_without_port(host).to_owned()
-                }
-            },
-            None => String::new(),
+        let tls = match self.tls_use(endpoint)? {
+            None => None,
+            Some(tls) => {
+                let name = match &tls.name {
+                    Some(template) => {
+                        String::from_utf8_lossy(&crate::eval::text(exchange, template)).into_owned()
+                    }
+                    None => {
+                        let host = reach.host.or_else(|| exchange.pool_name()).unwrap_or_default();
+                        host_without_port(host).to_owned()
+                    }
+                };
+                Some(TlsWay { made: self.installed.tls(), config: tls.config, name })
+            }
         };
-        let made = tls_use.map(|_| self.installed.tls());
-        let tls = tls_use.zip(made.as_ref()).map(|(tls, made)| made.client(tls.config));
         let local = reach.bind.map(|template| crate::eval::text(exchange, template));
         if let Some(why) = exchange.slots.take_doubt() {
             return Err(Stop::Own(why.to_string()));
         }
         let key = IdleKey {
             endpoint: picked.link,
-            tls: tls.map(|tls| TlsKey::new(tls.digest(), &tls_name)),
+            tls: tls.as_ref().map(|tls| TlsKey::new(tls.client().digest(), &tls.name)),
             local: local.as_ref().map_or(reach.spoken, |local| crate::eval::hash(local) | 1),
         };
         let send_proxy = endpoint.and_then(|endpoint| endpoint.send_proxy).or(reach.send_proxy);
-        if reach.reuse
-            && !fresh
-            && send_proxy.is_none()
-            && may_reuse(exchange, picker.keepalive(self.installed).reuse)
-        {
-            // A request that must not be sent twice, or of which the body cannot be, gets a connection that was looked at first.
-            let careful = exchange.exchange().is_some_and(|exchange| {
-                let streams = exchange.request.has_body() && !exchange.body.complete;
-                streams || !exchange.request.method.is_idempotent()
-            });
-            while let Some(Kept { mut conn, history }) =
-                exchange.worker.idle.take(exchange.worker.millis(), picked.pool, &key)
-            {
-                if conn.was_silent(careful) {
-                    counted.reused();
-                    return Ok((Opened::Kept(conn), key, history));
-                }
+        Ok(Way { tls, local, send_proxy, key })
+    }
+
+    /// A connection that carried requests before; else, the way to a new one.
+    fn take_kept(
+        &self,
+        exchange: &impl Traffic,
+        picker: &Picker,
+        picked: &Picked,
+        counted: &Attempting,
+        fresh: bool,
+    ) -> Result<Result<(Kept, IdleKey), Way>, Stop> {
+        let way = self.way(exchange, picked)?;
+        let is_wanted = self.reach.reuse && !fresh && way.send_proxy.is_none();
+        if !is_wanted || !may_reuse(exchange, picker.keepalive(self.installed).reuse) {
+            return Ok(Err(way));
+        }
+        // A request that must not be sent twice, or of which the body cannot be, gets a connection that was looked at first.
+        let careful = exchange.exchange().is_some_and(|exchange| {
+            let streams = exchange.request.has_body() && !exchange.body.complete;
+            streams || !exchange.request.method.is_idempotent()
+        });
+        let worker = &exchange.worker;
+        while let Some(mut kept) = worker.idle.take(worker.millis(), picked.pool, &way.key) {
+            if kept.conn.was_silent(careful) {
+                counted.reused();
+                return Ok(Ok((kept, way.key)));
             }
         }
+        Ok(Err(way))
+    }
+
+    /// A new connection.
+    async fn open(&self, exchange: &impl Traffic, picked: &Picked, way: Way) -> Result<Conn, Stop> {
         let settings = ConnectSettings {
-            timeout: reach.timeout,
-            local: local.as_deref().and_then(local_address),
-            keepalive: reach.keepalive,
-            proxy: send_proxy.map(|version| (version, &*exchange.client, exchange.client_source())),
-            tls: tls.map(|tls| (tls, tls_name.as_str())),
+            timeout: self.reach.timeout,
+            local: way.local.as_deref().and_then(local_address),
+            keepalive: self.reach.keepalive,
+            proxy: way.send_proxy.map(|version| (version, &*exchange.client, exchange.client_source())),
+            tls: way.tls.as_ref().map(|tls| (tls.client(), tls.name.as_str())),
         };
-        counted.connecting();
-        match open(&picked.address, &settings, self.timer).await {
-            Ok(conn) => {
-                let history = History { opened: exchange.worker.millis(), requests: 0 };
-                Ok((Opened::New(conn), key, history))
-            }
-            Err(failure) => Err(not_connected(failure)),
-        }
+        open(&picked.address, &settings, self.timer).await.map_err(not_connected)
     }
 
     /// TLS towards an endpoint.
@@ -394,6 +415,28 @@ impl Attempts<'_> {
             ));
         }
         Ok(tls_use)
+    }
+}
+
+/// How an endpoint is reached, and what a connection must have in common with this way to be used again.
+struct Way {
+    tls: Option<TlsWay>,
+    /// The local address, as text.
+    local: Option<Vec<u8>>,
+    send_proxy: Option<ProxyProtocol>,
+    key: IdleKey,
+}
+
+/// TLS towards an endpoint, as it was when the attempt began.
+struct TlsWay {
+    made: Rc<Tls>,
+    config: UpstreamTlsIx,
+    name: String,
+}
+
+impl TlsWay {
+    fn client(&self) -> &ClientTls {
+        self.made.client(self.config)
     }
 }
 

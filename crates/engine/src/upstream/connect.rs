@@ -65,8 +65,7 @@ pub(crate) async fn open(
             },
         }
     };
-    // Boxed: a handshake's future is large, and most requests find a kept connection.
-    timer.run(Box::pin(steps)).await.unwrap_or(Err(ConnectFailure::Timeout))
+    timer.run(steps).await.unwrap_or(Err(ConnectFailure::Timeout))
 }
 
 async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::Result<Stream> {

@@ -25,8 +25,6 @@ pub(crate) struct Http1<'a, D> {
     pub(crate) down: &'a mut D,
     /// The action.
     pub(crate) proxy: &'a Proxy,
-    /// The request's target.
-    pub(crate) target: &'a [u8],
     /// How the body goes.
     pub(crate) body: UpstreamBody,
     /// What is asked of the connection.
@@ -60,7 +58,7 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
     async fn send(&mut self, exchange: &mut Exchange, conn: &mut Box<ClientConnection>) -> Result<(), Stop> {
         self.watch.reading(self.streaming);
         let mut head = exchange.worker.take_text();
-        let written = request::write(exchange, self.proxy, self.target, self.body, self.asked, &mut head);
+        let written = request::write(exchange, self.proxy, self.body, self.asked, &mut head);
         conn.outgoing.reset_counts();
         conn.outgoing.buffer().extend(&head);
         exchange.worker.give_text(head);
@@ -74,31 +72,16 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
             // Boxed, as what else is rare: the future of a usual request is moved and touched as a whole.
             return Box::pin(self.stream_body(exchange, conn)).await;
         }
-        let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
         if self.body != UpstreamBody::None {
-            let rules = &self.proxy.heads;
-            let mut offset = 0;
-            loop {
-                match exchange.body.piece(offset) {
-                    Ok(BodyPiece::End) => break,
-                    Ok(BodyPiece::Data(piece)) => {
-                        offset += piece.len() as u64;
-                        match conn.send_unless_refused(&piece, rules, timer, timeout).await {
-                            Ok(true) => {}
-                            Ok(false) => return Ok(()),
-                            // An endpoint that refuses a body early answers and closes: its answer counts.
-                            Err(_) if conn.incoming.fill_ready(LARGE).unwrap_or(false) => return Ok(()),
-                            Err(error) => return Err(self.not_sent(&error)),
-                        }
-                    }
-                    Err(error) => {
-                        return Err(Stop::Own(format!("cannot read a request body back: {error}")));
-                    }
-                }
-            }
+            return Box::pin(self.send_body(exchange, conn)).await;
         }
-        let trailers = trailer_lines(&exchange.request_trailers);
-        conn.outgoing.finish(&trailers, timer, timeout).await.map_err(|error| self.not_sent(&error))
+        match conn.outgoing.finish_now(b"") {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) => return Err(self.not_sent(&error)),
+        }
+        let flushed = Box::pin(conn.outgoing.flush(self.timer, self.proxy.settings.send_timeout)).await;
+        flushed.map_err(|error| self.not_sent(&error))
     }
 
     /// Waits for the final head. Interim ones are forwarded.
@@ -126,7 +109,7 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
             if !response.is_interim() {
                 return Ok(Some(status));
             }
-            self.forward_interim(exchange, conn).await?;
+            Box::pin(self.forward_interim(exchange, conn)).await?;
         }
     }
 
@@ -143,6 +126,31 @@ fn takes_hints(exchange: &Exchange) -> bool {
 }
 
 impl<D: Downstream> Http1<'_, D> {
+    /// Sends a body that is here whole. An answer that comes early ends it.
+    async fn send_body(&self, exchange: &mut Exchange, conn: &mut ClientConnection) -> Result<(), Stop> {
+        let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
+        let rules = &self.proxy.heads;
+        let mut offset = 0;
+        loop {
+            match exchange.body.piece(offset) {
+                Ok(BodyPiece::End) => break,
+                Ok(BodyPiece::Data(piece)) => {
+                    offset += piece.len() as u64;
+                    match conn.send_unless_refused(&piece, rules, timer, timeout).await {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(()),
+                        // An endpoint that refuses a body early answers and closes: its answer counts.
+                        Err(_) if conn.incoming.fill_ready(LARGE).unwrap_or(false) => return Ok(()),
+                        Err(error) => return Err(self.not_sent(&error)),
+                    }
+                }
+                Err(error) => return Err(Stop::Own(format!("cannot read a request body back: {error}"))),
+            }
+        }
+        let trailers = trailer_lines(&exchange.request_trailers);
+        conn.outgoing.finish(&trailers, timer, timeout).await.map_err(|error| self.not_sent(&error))
+    }
+
     /// Passes the body on as it arrives. An answer that comes early ends it; interim ones do not (RFC 9110 §15.2).
     async fn stream_body(
         &mut self,

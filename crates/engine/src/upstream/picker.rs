@@ -1,10 +1,9 @@
 //! Choosing an endpoint, attempt after attempt.
 //!
 //! Owns: what one exchange remembers of its attempts, the wait for a slot, the verdict on failures.
-//! Driven by: `attempt`: `next`, then `succeeded` or `failed`.
+//! Driven by: `attempt`: `next`, or `queue` where that has to wait, then `succeeded` or `failed`.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::rc::Rc;
 
 use weir_control::{EndpointKey, PoolId};
@@ -48,6 +47,20 @@ pub(crate) struct Picked {
     pub(crate) member: Option<(PoolIx, Rc<Member>)>,
 }
 
+/// Why there is no endpoint at once.
+pub(crate) enum Stuck {
+    /// There will be none.
+    Refused(Refusal),
+    /// All are full, or this one, which it is bound to: [`Picker::queue`] waits.
+    Full(Option<EndpointKey>),
+}
+
+impl From<Refusal> for Stuck {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// No endpoint.
 pub(crate) struct Refusal {
     /// Status to answer with.
@@ -81,35 +94,86 @@ impl Picker {
         self.destination
     }
 
-    /// The endpoint for the next attempt.
+    /// The endpoint for the next attempt, where nothing has to be waited for.
     ///
     /// # Errors
-    /// None can be used.
-    pub(crate) async fn next(
+    /// None can be used, or none yet.
+    pub(crate) fn next(
         &mut self,
         exchange: &mut impl Traffic,
         installed: &Installed,
-    ) -> Result<Picked, Refusal> {
+    ) -> Result<Picked, Stuck> {
         self.attempts += 1;
-        let redirected = exchange.exchange().is_some_and(|exchange| exchange.redirects > 0);
-        let group = redirected && self.attempts == 1 && !exchange.attempts.is_empty();
-        let picked = match &self.destination {
-            Destination::Pool(pool) => {
-                let pool = *pool;
-                exchange.pool = Some(pool);
-                self.next_of_pool(exchange, installed, pool).await?
-            }
+        let ix = match &self.destination {
+            Destination::Pool(ix) => *ix,
             Destination::Addresses(named) => {
                 let picked = self.next_named(named)?;
                 let address: Rc<str> = picked.address.to_string().into();
-                note(exchange, address, named.host.as_str().into());
-                picked
+                self.note(exchange, address, named.host.as_str().into());
+                return Ok(picked);
             }
         };
-        if let Some(last) = exchange.attempts.last_mut() {
-            last.new_group = group;
-        }
-        Ok(picked)
+        exchange.pool = Some(ix);
+        let member = match &self.lease {
+            Some((_, member)) if self.same => member.clone(),
+            _ => {
+                self.lease = None;
+                let (lease, member) = self.choose(exchange, installed, ix)?;
+                self.lease = Some((lease, member.clone()));
+                member
+            }
+        };
+        Ok(self.take_up(exchange, installed, ix, member)?)
+    }
+
+    /// Waits for the endpoint that [`Picker::next`] did not have yet.
+    ///
+    /// # Errors
+    /// None can be used, or not in time.
+    pub(crate) async fn queue(
+        &mut self,
+        exchange: &mut impl Traffic,
+        installed: &Installed,
+        wanted: Option<EndpointKey>,
+    ) -> Result<Picked, Refusal> {
+        // Addresses that a request named have no slots.
+        let Destination::Pool(ix) = self.destination else {
+            return Err(Refusal { status: 502, why: "no address" });
+        };
+        let (lease, member) = self.wait(exchange, installed, ix, wanted).await?;
+        self.lease = Some((lease, member.clone()));
+        self.take_up(exchange, installed, ix, member)
+    }
+
+    /// An endpoint that was chosen, with the record of its attempt begun.
+    fn take_up(
+        &mut self,
+        exchange: &mut impl Traffic,
+        installed: &Installed,
+        ix: PoolIx,
+        member: Rc<Member>,
+    ) -> Result<Picked, Refusal> {
+        self.same = false;
+        let endpoint = member.endpoint();
+        let Some(address) = endpoint.address.clone() else {
+            return Err(Refusal { status: 502, why: "the endpoint's name did not resolve" });
+        };
+        self.note(exchange, member.shown.clone(), member.name.clone());
+        Ok(Picked {
+            pool: installed.plan.pool(ix).id,
+            key: endpoint.key,
+            link: member.link,
+            address,
+            first: self.attempts == 1,
+            member: Some((ix, member)),
+        })
+    }
+
+    /// Begins the record of an attempt.
+    fn note(&self, exchange: &mut impl Traffic, address: Rc<str>, endpoint: Rc<str>) {
+        let redirected = exchange.exchange().is_some_and(|exchange| exchange.redirects > 0);
+        let new_group = redirected && self.attempts == 1 && !exchange.attempts.is_empty();
+        exchange.attempts.push(Attempt { new_group, ..Attempt::new(address, endpoint) });
     }
 
     fn next_named(&self, named: &Named) -> Result<Picked, Refusal> {
@@ -125,118 +189,100 @@ impl Picker {
         })
     }
 
-    async fn next_of_pool(
+    /// Chooses an endpoint of a pool.
+    fn choose(
         &mut self,
         exchange: &mut impl Traffic,
         installed: &Installed,
         ix: PoolIx,
-    ) -> Result<Picked, Refusal> {
+    ) -> Result<(Lease, Rc<Member>), Stuck> {
         let pool = installed.plan.pool(ix);
-        let member = match (&self.lease, self.same) {
-            (Some((_, member)), true) => member.clone(),
-            _ => {
-                self.lease = None;
-                let (lease, member) = self.choose(exchange, installed, ix, pool).await?;
-                self.lease = Some((lease, member.clone()));
-                member
-            }
-        };
-        self.same = false;
-        let endpoint = member.endpoint();
-        let Some(address) = endpoint.address.clone() else {
-            return Err(Refusal { status: 502, why: "the endpoint's name did not resolve" });
-        };
-        note(exchange, member.shown.clone(), member.name.clone());
-        Ok(Picked {
-            pool: pool.id,
-            key: endpoint.key,
-            link: member.link,
-            address,
-            first: self.attempts == 1,
-            member: Some((ix, member)),
-        })
-    }
-
-    async fn choose(
-        &mut self,
-        exchange: &mut impl Traffic,
-        installed: &Installed,
-        ix: PoolIx,
-        pool: &Pool,
-    ) -> Result<(Lease, Rc<Member>), Refusal> {
-        let members = &installed.pools[ix.at()];
         if self.attempts == 1
             && pool.sticky.is_some()
             && let Some(exchange) = exchange.exchange_mut()
-            && let Some(wanted) = super::sticky::wanted(exchange, pool, members)
         {
-            let now = exchange.worker.millis();
-            let taken = members.borrow_mut().take(wanted, now, &mut self.selection);
-            exchange.persistence[0] = if taken.is_some() { b'V' } else { b'D' };
-            if let Some(taken) = taken {
-                self.policy = self.policy.bound();
-                return Ok(taken);
+            let members = &installed.pools[ix.at()];
+            if let Some(wanted) = super::sticky::wanted(exchange, pool, members) {
+                let now = exchange.worker.millis();
+                let taken = members.borrow_mut().take(wanted, now, &mut self.selection);
+                exchange.persistence[0] = if taken.is_some() { b'V' } else { b'D' };
+                if let Some(taken) = taken {
+                    self.policy = self.policy.bound();
+                    return Ok(taken);
+                }
             }
         }
-        let key_text = match &pool.key {
-            BalanceKey::Text(template) | BalanceKey::TextOrTurns(template) => {
-                crate::eval::text(exchange, template)
-            }
-            _ => Vec::new(),
-        };
-        let client: Option<IpAddr> = exchange.client_source().map(|(ip, _)| ip);
-        let key = match &pool.key {
+        self.ask(exchange, installed, ix).map_err(|nobody| match nobody {
+            Nobody::Live => none_live(pool).into(),
+            Nobody::Free(wanted) => Stuck::Full(wanted),
+        })
+    }
+
+    /// Asks the pool by its method.
+    fn ask(
+        &mut self,
+        exchange: &impl Traffic,
+        installed: &Installed,
+        ix: PoolIx,
+    ) -> Result<(Lease, Rc<Member>), Nobody> {
+        let text;
+        let key = match &installed.plan.pool(ix).key {
             BalanceKey::None => Key::None,
-            BalanceKey::Client => client.map_or(Key::None, Key::Client),
-            BalanceKey::TextOrTurns(_) if key_text.is_empty() => Key::None,
-            BalanceKey::Text(_) | BalanceKey::TextOrTurns(_) => Key::Bytes(&key_text),
+            BalanceKey::Client => exchange.client_source().map_or(Key::None, |(ip, _)| Key::Client(ip)),
+            keyed @ (BalanceKey::Text(template) | BalanceKey::TextOrTurns(template)) => {
+                text = crate::eval::text(exchange, template);
+                let turns = text.is_empty() && matches!(keyed, BalanceKey::TextOrTurns(_));
+                if turns { Key::None } else { Key::Bytes(&text) }
+            }
         };
-        let worker = exchange.worker.clone();
-        let choose = |selection: &mut Selection| members.borrow_mut().choose(worker.millis(), key, selection);
-        match choose(&mut self.selection) {
-            Ok(chosen) => Ok(chosen),
-            Err(Nobody::Live) => Err(none_live(pool)),
-            Err(Nobody::Free(mut wanted)) => {
-                let Some(queue) = &pool.queue else { return Err(none_live(pool)) };
-                let most = queue.max.map_or(0, |most| most as usize);
-                let began = exchange.worker.now();
-                let full = || Refusal { status: pool.unavailable.queue, why: "the queue is full" };
-                let mut place = members.borrow().join(wanted, most).ok_or_else(full)?;
-                exchange.times.queue_position = place.position() as u32 + 1;
-                exchange.times.queued_for_one = wanted.is_some();
-                let deadline = began + queue.timeout;
-                let chosen = loop {
-                    match race(&mut place, weir_rt::sleep_until(deadline)).await {
-                        Either::Right(()) => {
-                            exchange.ending = Ending::ServerTimeout(Phase::Queue);
-                            exchange.times.queued = Some(weir_rt::now().saturating_duration_since(began));
-                            return Err(Refusal {
-                                status: pool.unavailable.queue,
-                                why: "waited too long in the queue",
-                            });
+        installed.pools[ix.at()].borrow_mut().choose(exchange.worker.millis(), key, &mut self.selection)
+    }
+
+    /// Waits in the queue of a pool whose endpoints are full.
+    async fn wait(
+        &mut self,
+        exchange: &mut impl Traffic,
+        installed: &Installed,
+        ix: PoolIx,
+        mut wanted: Option<EndpointKey>,
+    ) -> Result<(Lease, Rc<Member>), Refusal> {
+        let (pool, members) = (installed.plan.pool(ix), &installed.pools[ix.at()]);
+        let Some(queue) = &pool.queue else { return Err(none_live(pool)) };
+        let most = queue.max.map_or(0, |most| most as usize);
+        let began = exchange.worker.now();
+        let full = || Refusal { status: pool.unavailable.queue, why: "the queue is full" };
+        let mut place = members.borrow().join(wanted, most).ok_or_else(full)?;
+        exchange.times.queue_position = place.position() as u32 + 1;
+        exchange.times.queued_for_one = wanted.is_some();
+        let deadline = began + queue.timeout;
+        let chosen = loop {
+            match race(&mut place, weir_rt::sleep_until(deadline)).await {
+                Either::Right(()) => {
+                    exchange.ending = Ending::ServerTimeout(Phase::Queue);
+                    exchange.times.queued = Some(weir_rt::now().saturating_duration_since(began));
+                    let why = "waited too long in the queue";
+                    return Err(Refusal { status: pool.unavailable.queue, why });
+                }
+                Either::Left(_) => {
+                    self.selection.queued();
+                    match self.ask(exchange, installed, ix) {
+                        Ok(chosen) => {
+                            place.seated();
+                            break chosen;
                         }
-                        Either::Left(_) => {
-                            self.selection.queued();
-                            match choose(&mut self.selection) {
-                                Ok(chosen) => {
-                                    place.seated();
-                                    break chosen;
-                                }
-                                Err(Nobody::Live) => return Err(none_live(pool)),
-                                Err(Nobody::Free(now)) if now == wanted => place.again(),
-                                // The endpoint that it waited for left, or another took its keys.
-                                Err(Nobody::Free(now)) => {
-                                    wanted = now;
-                                    place = members.borrow().join(wanted, most).ok_or_else(full)?;
-                                }
-                            }
+                        Err(Nobody::Live) => return Err(none_live(pool)),
+                        Err(Nobody::Free(now)) if now == wanted => place.again(),
+                        // The endpoint that it waited for left, or another took its keys.
+                        Err(Nobody::Free(now)) => {
+                            wanted = now;
+                            place = members.borrow().join(wanted, most).ok_or_else(full)?;
                         }
                     }
-                };
-                exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(began));
-                Ok(chosen)
+                }
             }
-        }
+        };
+        exchange.times.queued = Some(exchange.worker.now().saturating_duration_since(began));
+        Ok(chosen)
     }
 
     fn facts(&self, exchange: &impl Traffic, installed: &Installed, sent: bool, replayable: bool) -> Facts {
@@ -321,9 +367,4 @@ impl Picked {
 
 fn none_live(pool: &Pool) -> Refusal {
     Refusal { status: pool.unavailable.none_live, why: "no live upstreams while connecting to upstream" }
-}
-
-/// Begins the record of an attempt.
-fn note(exchange: &mut Core, address: Rc<str>, endpoint: Rc<str>) {
-    exchange.attempts.push(Attempt::new(address, endpoint));
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use weir_http::connection::passable_upgrades;
 use weir_http::{HeadWriter, HeaderId, Method, Version, uri};
-use weir_plan::{HeadPiece, Proxy, UpstreamUri};
+use weir_plan::{HeadPiece, Proxy, ProxyTarget, Template, UpstreamUri, Var};
 
 use crate::eval::{apply, render, text, vars};
 use crate::exchange::Exchange;
@@ -106,7 +106,6 @@ fn write_target(exchange: &Exchange, proxy: &Proxy, computed: Option<&[u8]>, out
 pub(crate) fn write(
     exchange: &Exchange,
     proxy: &Proxy,
-    target: &[u8],
     body: UpstreamBody,
     asked: Asked,
     out: &mut Vec<u8>,
@@ -115,11 +114,21 @@ pub(crate) fn write(
     let method = proxy.method.as_ref().map(|template| text(exchange, template));
     let method = method.as_deref().unwrap_or(&request.method_text);
     let version = if proxy.http_1_1 { Version::Http11 } else { Version::Http10 };
-    HeadWriter::request(out, method, target, version).map_err(|_| "the method or target is not valid")?;
+    HeadWriter::request(out, method, &exchange.response.upstream_target, version)
+        .map_err(|_| "the method or target is not valid")?;
     let start = out.len();
     for piece in &proxy.head.pieces {
         match piece {
             HeadPiece::Literal(bytes) => out.extend_from_slice(bytes),
+            HeadPiece::OwnHost(name) if matches!(proxy.target, ProxyTarget::Pool(_)) => {
+                // The configuration's own text, as literals are.
+                if !proxy.host.is_empty() {
+                    out.extend_from_slice(name);
+                    out.extend_from_slice(proxy.host.as_bytes());
+                    out.extend_from_slice(b"\r\n");
+                }
+            }
+            HeadPiece::OwnHost(name) => line(exchange, name, &Template::var(Var::ProxyHost), out)?,
             HeadPiece::Var(var, filters) => {
                 let from = out.len();
                 vars::append(exchange, var, out);
@@ -128,18 +137,7 @@ pub(crate) fn write(
                     return Err("a computed header value holds control characters".into());
                 }
             }
-            HeadPiece::Line(name, value) => {
-                let (line, from) = (out.len(), out.len() + name.len());
-                out.extend_from_slice(name);
-                render(exchange, value, out);
-                if out.len() == from {
-                    out.truncate(line);
-                } else if weir_http::scan::is_field_value(&out[from..]) {
-                    out.extend_from_slice(b"\r\n");
-                } else {
-                    return Err("a computed header value holds control characters".into());
-                }
-            }
+            HeadPiece::Line(name, value) => line(exchange, name, value, out)?,
         }
     }
     debug_assert!(out.len() >= start);
@@ -181,6 +179,26 @@ pub(crate) fn write(
     head.end();
     // Of anything that was computed for it, the target included.
     exchange.slots.take_doubt().map_or(Ok(()), |why| Err(why.to_string().into()))
+}
+
+/// Appends a line, unless its value is empty.
+fn line(
+    exchange: &Exchange,
+    name: &[u8],
+    value: &Template,
+    out: &mut Vec<u8>,
+) -> Result<(), Cow<'static, str>> {
+    let (line, from) = (out.len(), out.len() + name.len());
+    out.extend_from_slice(name);
+    render(exchange, value, out);
+    if out.len() == from {
+        out.truncate(line);
+    } else if weir_http::scan::is_field_value(&out[from..]) {
+        out.extend_from_slice(b"\r\n");
+    } else {
+        return Err("a computed header value holds control characters".into());
+    }
+    Ok(())
 }
 
 /// Protocols that are in use through proxies: WebSocket, Docker's `attach` and `exec`, Kubernetes' `exec` and

@@ -117,28 +117,62 @@ fn spent_on_path(exchange: &mut Exchange) -> bool {
     spent
 }
 
+/// From the rules of the site to the action. One function for the usual way, on which nothing waits before the action;
+/// whatever may wait is boxed, so that the future of a usual request is small.
 async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    exchange.route = installed.plan.site(exchange.site).fallback;
+    if begins_unusually(exchange, installed)
+        && let Some(instead) = Box::pin(before_search(exchange, down, installed)).await
+    {
+        return instead;
+    }
+    if let Some(instead) = search(exchange, installed) {
+        return instead;
+    }
+    if asks_before_action(exchange, installed)
+        && let Some(instead) = Box::pin(before_action(exchange, down, installed)).await
+    {
+        return instead;
+    }
+    act(exchange, down, installed).await
+}
+
+/// Whether there is anything for [`before_search`] to do.
+fn begins_unusually(exchange: &Exchange, installed: &Installed) -> bool {
     let site = installed.plan.site(exchange.site);
-    exchange.route = site.fallback;
+    site.program.is_some()
+        || installed.plan.route(site.fallback).settings.real_ip.is_some()
+        || exchange.handshake_refusal.is_some()
+        || exchange.request.path == b"*"
+}
+
+/// What a site does before a route is searched. `Some`: none is to be.
+async fn before_search<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+) -> Option<Next> {
+    let site = installed.plan.site(exchange.site);
     let settings = &installed.plan.route(site.fallback).settings;
     if let Some(rules) = &settings.real_ip {
         access::real_ip(exchange, rules);
     }
     if let Some(status) = exchange.handshake_refusal {
-        return handshake_refused(exchange, down, installed, status).await;
+        return Some(handshake_refused(exchange, down, installed, status).await);
     }
     if exchange.request.path == b"*" && site.conduct.answer_asterisk {
         // `OPTIONS *` asks about the server, and no location is called so.
         Box::pin(respond::last_hop(exchange, down)).await;
-        return Next::Done;
+        return Some(Next::Done);
     }
-    if let Some(program) = &site.program {
-        match program::run_waiting(exchange, program).await {
-            Verdict::Go => {}
-            other => return Box::pin(verdict(exchange, down, installed, other)).await,
-        }
+    let verdict_of_site = match &site.program {
+        Some(program) => program::run_waiting(exchange, program).await,
+        None => Verdict::Go,
+    };
+    match verdict_of_site {
+        Verdict::Go => None,
+        other => Some(Box::pin(verdict(exchange, down, installed, other)).await),
     }
-    enter_path(exchange, down, installed).await
 }
 
 /// Answers a client whose handshake does not do. nginx's 495, 496 and 497 choose an error page; what is answered is 400.
@@ -236,34 +270,51 @@ fn search(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
 
 /// The current route from its program on.
 async fn enter_route<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    if asks_before_action(exchange, installed)
+        && let Some(instead) = Box::pin(before_action(exchange, down, installed)).await
+    {
+        return instead;
+    }
+    act(exchange, down, installed).await
+}
+
+/// Whether there is anything for [`before_action`] to do.
+fn asks_before_action(exchange: &Exchange, installed: &Installed) -> bool {
+    let route = installed.plan.route(exchange.route);
+    route.program.is_some()
+        || route.features.intersects(hooks::ANY)
+        || exchange.request.content_length.is_some()
+}
+
+/// What a route does before its action. `Some`: it is not to act.
+async fn before_action<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+) -> Option<Next> {
     loop {
         // As nginx: a declared body that is too large is refused before anything answers, be it a mere `return`.
         if !exchange.in_error_page && crate::exchange::intake::declared_too_large(exchange) {
-            return Next::Status(413);
+            return Some(Next::Status(413));
         }
         let Some(program) = &installed.plan.route(exchange.route).program else { break };
         match program::run_waiting(exchange, program).await {
             Verdict::Go => {}
-            other => return Box::pin(verdict(exchange, down, installed, other)).await,
+            other => return Some(Box::pin(verdict(exchange, down, installed, other)).await),
         }
         if !exchange.path_changed {
             break;
         }
         if spent_on_path(exchange) {
-            return Next::Status(500);
+            return Some(Next::Status(500));
         }
         if let Some(instead) = search(exchange, installed) {
-            return instead;
+            return Some(instead);
         }
     }
     // `Adopt` may have changed the route.
     let route = installed.plan.route(exchange.route);
-    if route.features.intersects(hooks::ANY)
-        && let Some(next) = hooks::run(exchange, down, installed).await
-    {
-        return next;
-    }
-    act(exchange, down, installed).await
+    if route.features.intersects(hooks::ANY) { hooks::run(exchange, down, installed).await } else { None }
 }
 
 async fn verdict<D: Downstream>(

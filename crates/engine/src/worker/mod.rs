@@ -57,7 +57,7 @@ const MOST_BESIDE: usize = 512;
 const KEPT_SPARES: usize = 256;
 
 /// TLS of the process, held by a worker: what uses it counts with its own thread alone.
-type Tls = Arc<MadeTls>;
+pub(crate) type Tls = Arc<MadeTls>;
 
 /// A plan as one worker runs it.
 pub(crate) struct Installed {

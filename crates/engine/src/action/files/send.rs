@@ -129,24 +129,59 @@ pub(super) async fn body<D: Downstream>(
     start: u64,
     end: u64,
 ) -> Next<Box<Rest>> {
-    let due = lasting::due(exchange);
-    let sent = async {
-        if queued(exchange, down, file, start, end)? {
-            return respond::end(exchange, down, &Fields::default()).await.map(|()| Next::Done);
-        }
+    let sent = match at_once(exchange, down, file, start, end) {
+        Ok(Came::Whole) => return Next::Done,
+        Ok(came) => Box::pin(waiting(exchange, down, file, (start, end), came)).await,
+        Err(error) => Err(error),
+    };
+    sent.unwrap_or_else(|error| {
+        down.fail(exchange, &error);
+        Next::Done
+    })
+}
+
+/// How far a body came without a wait.
+#[derive(PartialEq, Eq)]
+enum Came {
+    /// All of it has left, and the answer is ended.
+    Whole,
+    /// All of it is queued.
+    ToQueue,
+    /// Nothing was done.
+    Nowhere,
+}
+
+/// Sends a body, where that needs no wait.
+fn at_once<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &Rc<StaticFile>,
+    start: u64,
+    end: u64,
+) -> Result<Came, SendError> {
+    if !queued(exchange, down, file, start, end)? {
+        return Ok(Came::Nowhere);
+    }
+    let ended = respond::end_now(exchange, down, &Fields::default())?;
+    Ok(if ended { Came::Whole } else { Came::ToQueue })
+}
+
+/// Sends what is left of a body, piece by piece, and ends it.
+async fn waiting<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    file: &Rc<StaticFile>,
+    (start, end): (u64, u64),
+    came: Came,
+) -> Result<Next<Box<Rest>>, SendError> {
+    if came == Came::Nowhere {
+        let due = lasting::due(exchange);
         let at = part(exchange, down, file, start, end, due).await?;
         if at < end {
             return Ok(Next::Later(Box::new(Rest { file: file.clone(), at, end })));
         }
-        respond::end(exchange, down, &Fields::default()).await.map(|()| Next::Done)
-    };
-    match sent.await {
-        Ok(next) => next,
-        Err(error) => {
-            down.fail(exchange, &error);
-            Next::Done
-        }
     }
+    respond::end(exchange, down, &Fields::default()).await.map(|()| Next::Done)
 }
 
 /// Queues a small body from memory behind its head: there is nothing to wait for. False: nothing was done.

@@ -46,7 +46,8 @@ impl Rest {
         let (waits, patience) = ((&timer, &watch, None), self.settings.read_timeout);
         let relayed = relay(exchange, down, patience, waits, &mut self.ahead, &mut self.source).await;
         // Something of it was sent long ago: nothing else can be answered.
-        let _: Next<Infallible> = relayed_to(exchange, down, self.source, self.status, relayed.map(drop));
+        let _: Next<Infallible> =
+            relayed_to(exchange, down, &mut self.source, self.status, relayed.map(drop));
     }
 }
 
@@ -54,13 +55,13 @@ impl Rest {
 pub(super) fn relayed_to<D: Downstream, L>(
     exchange: &mut Exchange,
     down: &mut D,
-    source: Source<'_>,
+    source: &mut Source<'_>,
     status: u16,
     relayed: Result<(), Relay>,
 ) -> Next<L> {
     let (length, head, ended) = source.came();
     let over = source.is_over();
-    let mut counted = source.into_counted();
+    let counted = source.counted();
     let elapsed = ended.map_or(exchange.elapsed(), |ended| ended.saturating_duration_since(exchange.started));
     if let Some(record) = exchange.attempts.last_mut() {
         record.response = Some(elapsed);

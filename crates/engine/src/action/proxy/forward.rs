@@ -18,20 +18,57 @@ use crate::answer::respond;
 use crate::eval::program::Verdict;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase};
 use crate::upstream::request::Asked;
-use crate::upstream::{Answered, Attempts, Destination, Picked, sticky};
+use crate::upstream::{Answered, Attempts, Destination, LeaseEnd, Picked, sticky};
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept};
 use crate::worker::watch::Ends;
 
-/// Forwards an answer whose head has arrived.
-pub(super) async fn forward<D: Downstream>(
+/// How an answer goes on behind its head.
+pub(super) enum Goes<'a> {
+    /// It is over, or another takes its place.
+    Over(Next<Later>),
+    /// As a tunnel.
+    Tunnel(Box<ClientConnection>, Attempting, LeaseEnd),
+    /// As a body that has to be waited for.
+    Body(Box<Body<'a>>),
+}
+
+/// A body that is under way.
+pub(super) struct Body<'a> {
+    source: Source<'a>,
+    /// The status of the endpoint's answer.
+    status: u16,
+    /// All of it is queued.
+    queued: bool,
+}
+
+/// Forwards the rest of an answer that was begun.
+pub(super) async fn go_on<'a, D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
-    attempts: &Attempts<'_>,
+    attempts: &Attempts<'a>,
+    proxy: &Proxy,
+    goes: Goes<'a>,
+) -> Next<Later> {
+    match goes {
+        Goes::Over(next) => next,
+        Goes::Tunnel(conn, counted, lease) => {
+            let upgraded = tunnel::upgraded(exchange, down, proxy, conn, counted, lease).await;
+            upgraded.map_or(Next::Done, |tunnel| Next::Later(Later::Tunnel(tunnel)))
+        }
+        Goes::Body(body) => carry(exchange, down, attempts, proxy, *body).await,
+    }
+}
+
+/// Begins to forward an answer whose head has arrived, and ends it where its body is here whole and small.
+pub(super) fn begin<'a, D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempts: &Attempts<'a>,
     proxy: &Proxy,
     asked: Asked,
     answered: Answered<Box<ClientConnection>>,
-) -> Next<Later> {
+) -> Goes<'a> {
     let installed = attempts.installed;
     let Answered { link: mut conn, key, history, picked, destination, lease, mut counted } = answered;
     let method = exchange.request.method;
@@ -50,13 +87,12 @@ pub(super) async fn forward<D: Downstream>(
     {
         let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
         unwanted.end(exchange, attempts, counted);
-        return instead;
+        return Goes::Over(instead);
     }
     sticky::set(exchange, installed, &picked);
     if status == 101 {
         counted.answered(status);
-        let upgraded = Box::pin(tunnel::upgraded(exchange, down, proxy, conn, counted, lease)).await;
-        return upgraded.map_or(Next::Done, |tunnel| Next::Later(Later::Tunnel(tunnel)));
+        return Goes::Tunnel(conn, counted, lease);
     }
     let framing = conn.response().framing(method);
     let redirected = rewrite::accelerated(exchange, installed, proxy);
@@ -66,7 +102,7 @@ pub(super) async fn forward<D: Downstream>(
     if redirected.is_some() || intercepted {
         let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
         unwanted.end(exchange, attempts, counted);
-        return redirected.unwrap_or(Next::Status(status));
+        return Goes::Over(redirected.unwrap_or(Next::Status(status)));
     }
     conn.begin_body(method);
     let size = match framing {
@@ -75,10 +111,9 @@ pub(super) async fn forward<D: Downstream>(
         Framing::None => BodySize::Known(0),
         Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
     };
-    let buffering = rewrite::buffering(exchange, proxy);
-    exchange.response.unbuffered = !buffering;
+    exchange.response.unbuffered = !rewrite::buffering(exchange, proxy);
     respond::start(exchange, down, size);
-    let at_once = relay::at_once(exchange, down, &mut conn);
+    let queued = relay::at_once(exchange, down, &mut conn);
     let keeping = reusable.then(|| Keeping {
         pool: picked.pool,
         bounds: destination.keepalive(installed),
@@ -86,25 +121,39 @@ pub(super) async fn forward<D: Downstream>(
         history,
     });
     let mut source = Source::new(exchange, conn, keeping, counted, lease);
-    match at_once {
-        Ok(false) => {}
-        Ok(true) => {
-            let ended = relay::end(exchange, down, &mut source).await;
-            return relayed_to(exchange, down, source, status, ended);
-        }
-        Err(error) => return relayed_to(exchange, down, source, status, Err(error)),
+    let (queued, ended) = match queued {
+        Ok(true) => (true, relay::end_now(exchange, down, &mut source)),
+        other => (false, other),
+    };
+    match ended {
+        Ok(false) => Goes::Body(Box::new(Body { source, status, queued })),
+        ended => Goes::Over(relayed_to(exchange, down, &mut source, status, ended.map(drop))),
+    }
+}
+
+/// Carries a body.
+async fn carry<'a, D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempts: &Attempts<'a>,
+    proxy: &Proxy,
+    Body { mut source, status, queued }: Body<'a>,
+) -> Next<Later> {
+    if queued {
+        let ended = relay::end(exchange, down, &mut source).await;
+        return relayed_to(exchange, down, &mut source, status, ended);
     }
     let settings = &proxy.settings;
     attempts.watch.change(Ends::answering(settings.client_abort));
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
-    let mut ahead = ReadAhead::new(settings, buffering);
+    let mut ahead = ReadAhead::new(settings, !exchange.response.unbuffered);
     match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
         Ok(Relayed::Lasting) => {
             let rest =
                 Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
             Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest))))
         }
-        relayed => relayed_to(exchange, down, source, status, relayed.map(drop)),
+        relayed => relayed_to(exchange, down, &mut source, status, relayed.map(drop)),
     }
 }
 

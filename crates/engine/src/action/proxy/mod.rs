@@ -9,6 +9,7 @@ mod forward;
 mod relay;
 
 pub(crate) use ending::{Rest, answer_for};
+use forward::Goes;
 
 use weir_plan::Proxy;
 use weir_rt::Timer;
@@ -48,10 +49,10 @@ pub(crate) async fn serve<D: Downstream>(
         Ok(body) => body,
         Err(status) => return Next::Status(status),
     };
-    let mut target = Vec::with_capacity(exchange.request.raw_path.len() + exchange.request.query.len() + 16);
+    let mut target = std::mem::take(&mut exchange.response.upstream_target);
+    target.clear();
     request::target(exchange, proxy, resolved.path.as_deref(), &mut target);
-    exchange.response.upstream_target.clear();
-    exchange.response.upstream_target.extend_from_slice(&target);
+    exchange.response.upstream_target = target;
     let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
     let timer = Timer::new();
     let watch = Watch::new(down.watched(), Ends::unanswered(proxy.settings.client_abort));
@@ -76,7 +77,6 @@ pub(crate) async fn serve<D: Downstream>(
     let mut http1 = Http1 {
         down: &mut *down,
         proxy,
-        target: &target,
         body,
         asked,
         streaming,
@@ -85,9 +85,15 @@ pub(crate) async fn serve<D: Downstream>(
         reused: false,
         interims: 0,
     };
-    match attempts.run(exchange, &mut http1, resolved.destination).await {
-        Ok(answered) => forward::forward(exchange, down, &attempts, proxy, asked, answered).await,
-        Err(unanswered) => answer_for(down, unanswered),
+    let answered = attempts.run(exchange, &mut http1, resolved.destination).await;
+    let goes = match answered {
+        Ok(answered) => forward::begin(exchange, down, &attempts, proxy, asked, answered),
+        Err(unanswered) => return answer_for(down, unanswered),
+    };
+    match goes {
+        Goes::Over(next) => next,
+        // What waits is boxed: most answers are over at once, and their future is small.
+        goes => Box::pin(forward::go_on(exchange, down, &attempts, proxy, goes)).await,
     }
 }
 

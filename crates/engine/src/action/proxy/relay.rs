@@ -130,9 +130,9 @@ impl<'a> Source<'a> {
         self.conn.is_none()
     }
 
-    /// The attempt, when the answer is over.
-    pub(crate) fn into_counted(self) -> Attempting {
-        self.counted
+    /// The attempt.
+    pub(crate) fn counted(&mut self) -> &mut Attempting {
+        &mut self.counted
     }
 
     /// Bytes of the body and of the head before it, and when the last of them came, if it has come.
@@ -409,6 +409,16 @@ pub(super) fn at_once<D: Downstream>(
     }
     while let Step::Piece(..) = conn.incoming.step().map_err(Relay::Endpoint)? {}
     Ok(true)
+}
+
+/// As [`end`], where that needs no wait. False: [`end`] is to follow.
+pub(super) fn end_now<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    source: &mut Source<'_>,
+) -> Result<bool, Relay> {
+    source.release();
+    respond::end_now(exchange, down, &source.trailers).map_err(Relay::Client)
 }
 
 /// Gives the endpoint's connection back, whose answer is here whole, and ends the one to the client.
