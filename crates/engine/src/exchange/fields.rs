@@ -191,6 +191,9 @@ impl Fields {
     /// Appends all values of a name to `out`, joined; false if there is none.
     pub fn join<'n>(&self, name: impl Into<FieldName<'n>>, separator: &[u8], out: &mut Vec<u8>) -> bool {
         let name = name.into();
+        if !name.may_be_in(self.present) {
+            return false;
+        }
         let mut found = false;
         for line in self.lines.iter().filter(|line| name.is(line.id, line.name(&self.bytes))) {
             if found {

@@ -45,8 +45,15 @@ pub(crate) fn text(traffic: &impl Traffic, template: &Template) -> Vec<u8> {
     out
 }
 
-/// Changes what stands behind `start` by filters.
+/// Changes what stands behind `start` by filters, of which mostly there are none.
+#[inline]
 pub(crate) fn apply(filters: &[Filter], out: &mut Vec<u8>, start: usize) {
+    if !filters.is_empty() {
+        apply_all(filters, out, start);
+    }
+}
+
+fn apply_all(filters: &[Filter], out: &mut Vec<u8>, start: usize) {
     for filter in filters {
         match filter {
             Filter::Lower => out[start..].make_ascii_lowercase(),
