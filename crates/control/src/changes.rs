@@ -233,12 +233,14 @@ pub struct Changes {
 struct Kept {
     record: Record,
     revision: u64,
+    /// The last revision that is in a file, or cannot be.
+    in_file: u64,
 }
 
 impl Changes {
     /// Begins with what an earlier process had.
     pub fn new(record: Record) -> Self {
-        Self { kept: Mutex::new(Kept { record, revision: 0 }), changed: Condvar::new() }
+        Self { kept: Mutex::new(Kept { record, ..Kept::default() }), changed: Condvar::new() }
     }
 
     /// The addresses of a name, if it was ever found.
@@ -304,6 +306,20 @@ impl Changes {
         let waited = self.changed.wait_timeout_while(kept, patience, |kept| kept.revision == seen);
         let (kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (kept.revision, kept.record.clone())
+    }
+
+    /// Notes that a revision is in a file, or cannot be.
+    pub fn note_written(&self, revision: u64) {
+        self.kept().in_file = revision;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all that was changed so far is in a file, or cannot be; at most for `patience`. Without anybody who
+    /// writes, that is in vain.
+    pub fn settle(&self, patience: Duration) {
+        let waited =
+            self.changed.wait_timeout_while(self.kept(), patience, |kept| kept.in_file < kept.revision);
+        drop(waited);
     }
 
     fn change(&self, change: impl FnOnce(&mut Record) -> bool) {

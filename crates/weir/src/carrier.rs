@@ -20,6 +20,9 @@ use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
 const DRAIN_SLICE: Duration = Duration::from_millis(50);
 const DRAIN_PAUSE: Duration = Duration::from_millis(1);
 
+/// How long the last write of what was changed may take.
+const LAST_WRITE: Duration = Duration::from_secs(1);
+
 /// Ends the workers from another thread.
 type Stopper = Box<dyn Fn() + Send + Sync>;
 
@@ -43,6 +46,13 @@ pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
 impl Carrier {
     fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was changed last is in its file before the process goes.
+    fn settle(&self) {
+        if self.options.state.is_some() {
+            self.changes.settle(LAST_WRITE);
+        }
     }
 
     fn remember_stopper(&self, engine: &Engine) {
@@ -91,7 +101,7 @@ impl DataPlane for Carrier {
             let slice = left.map_or(DRAIN_SLICE, |left| left.min(DRAIN_SLICE));
             let ended = self.engine().as_mut().is_none_or(|engine| engine.drain(Some(slice)));
             if ended || left.is_some_and(|left| left.is_zero()) {
-                return;
+                return self.settle();
             }
             std::thread::sleep(DRAIN_PAUSE);
         }
@@ -102,6 +112,7 @@ impl DataPlane for Carrier {
         if let Some(stop) = &*self.stopper.lock().unwrap_or_else(PoisonError::into_inner) {
             stop();
         }
+        self.settle();
     }
 
     fn status(&self) -> String {

@@ -85,6 +85,7 @@ fn follow(changes: &Changes, path: &Path) {
         {
             errln!("weir: {}: {error}; what changes will be forgotten at the end", path.display());
         }
+        changes.note_written(revision);
         seen = revision;
     }
 }
@@ -139,6 +140,7 @@ mod tests {
         let changes = keep(&path);
         assert!(dir.path().join("state.broken").exists());
         changes.set_addresses("app.test", vec![[192, 0, 2, 1].into()]);
-        weir_testkit::eventually("the file", || (read(&path).unwrap() == record).then_some(()));
+        changes.settle(Duration::from_secs(20));
+        assert_eq!(read(&path).unwrap(), record);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use weir_control::changes::{KeyPair, NewEndpoint};
 use weir_control::{AdminState, Change};
 use weir_testkit::{
-    Address, Certificate, Client, Io, Load, Origin, Proxy, TlsOptions, both_drivers, eventually,
+    Address, Authority, Certificate, Client, Io, Load, Origin, Proxy, TlsOptions, both_drivers, eventually,
 };
 
 /// A listener with TLS, and a pool of two origins behind `/POOL` for each of these pools.
@@ -202,6 +202,41 @@ both_drivers! {
         go_on(&running, Change::Certificate { name, certificate: None });
         assert!(shown(&port, &own) && !shown(&port, &given));
         assert_eq!(answers(&port, &own, "p", 4), "aabb");
+    }
+
+    fn a_certificate_that_is_shown_to_endpoints_is_replaced_too(io: Io) {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Certificate::p256(&["localhost"]);
+        let authority = Authority::root("authority");
+        let [own, given] = ["own", "given"].map(|name| authority.certificate(&[name]));
+        let name = own.write(folder.path(), "own").chain.to_str().unwrap().to_owned();
+        let origin = Proxy::nginx(
+            "events {} http { access_log off; server { listen 127.0.0.1:{port} ssl; ssl_certificate {dir}/site.crt;
+             ssl_certificate_key {dir}/site.key; ssl_verify_client on; ssl_client_certificate {dir}/ca;
+             return 200 \"$ssl_client_fingerprint $connection\"; } }",
+        )
+        .by_rival()
+        .certificate("site", &site)
+        .file("ca", authority.root_pem())
+        .start();
+        let folder = folder.path().display();
+        let text = format!(
+            "worker_processes 1; error_log /dev/null; events {{}} http {{ access_log off; upstream u {{ server {}; keepalive 4; }} \
+             server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass https://u; proxy_http_version 1.1; proxy_set_header Connection ''; \
+             proxy_ssl_certificate {folder}/own.crt; proxy_ssl_certificate_key {folder}/own.key; }} }} }}",
+            origin.address()
+        );
+        let (running, port) = Running::start(io, &text);
+        let mut client = Client::connect(&port);
+        let mut shown = || client.get("/").expect_status(200).text();
+        let first = shown();
+        assert_eq!(shown(), first, "the connection is kept");
+        running.engine.change(Change::Certificate { name: name.clone(), certificate: Some(pair(&given)) }).unwrap();
+        let second = shown();
+        assert_ne!(first.split(' ').next(), second.split(' ').next(), "one that knows the old certificate is not used");
+        assert_eq!(shown(), second);
+        running.engine.change(Change::Certificate { name, certificate: None }).unwrap();
+        assert_eq!(shown().split(' ').next(), first.split(' ').next());
     }
 
     fn no_request_fails_while_endpoints_and_weights_change(io: Io) {
