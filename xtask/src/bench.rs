@@ -8,13 +8,13 @@ use crate::{build, dist};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use weir_lab::contender::{Driver, Rival};
 use weir_lab::prices::Prices;
 use weir_lab::report::{self, verdict};
 use weir_lab::run;
 use weir_lab::scenario::Scenario;
 use weir_lab::scope::Scope;
 use weir_lab::servers::Ports;
-use weir_lab::who::{Driver, Rival};
 
 /// The scenario.
 const SCENARIO: &str = "packed";

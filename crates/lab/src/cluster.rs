@@ -5,7 +5,7 @@
 //! Driven by: `run`, for scenarios with `kubernetes`.
 //! Why: how a controller is deployed is its owner's choice. The lab measures what is there.
 
-use crate::scenario::{Kubernetes, Who};
+use crate::scenario::{Contender, Kubernetes};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,13 +47,13 @@ impl Address {
 }
 
 /// A contender, and the name of its class of Ingress.
-pub type Class = (Who, String);
+pub type Class = (Contender, String);
 
 /// Which contenders the cluster has; else why nothing can be measured there, for people.
 ///
 /// # Errors
 /// There is no cluster, or none of them in it.
-pub fn classes(contenders: &[Who]) -> Result<Vec<Class>, String> {
+pub fn classes(contenders: &[Contender]) -> Result<Vec<Class>, String> {
     let output = Command::new("kubectl")
         .args(["get", "ingressclasses", "-o", "json", "--request-timeout=5s"])
         .stdin(Stdio::null())
@@ -78,7 +78,7 @@ pub fn classes(contenders: &[Who]) -> Result<Vec<Class>, String> {
 }
 
 /// The classes of contenders, and the controllers of others.
-fn sorted_out(list: &Value, contenders: &[Who]) -> (Vec<Class>, Vec<String>) {
+fn sorted_out(list: &Value, contenders: &[Contender]) -> (Vec<Class>, Vec<String>) {
     let (mut found, mut others): (Vec<Class>, Vec<String>) = (Vec::new(), Vec::new());
     for item in list["items"].as_array().into_iter().flatten() {
         let controller = item["spec"]["controller"].as_str().unwrap_or_default().to_owned();
@@ -94,7 +94,7 @@ fn sorted_out(list: &Value, contenders: &[Who]) -> (Vec<Class>, Vec<String>) {
 /// A namespace with pages and an Ingress for each contender; dropping it deletes it.
 pub struct Cluster {
     namespace: String,
-    addresses: BTreeMap<Who, Address>,
+    addresses: BTreeMap<Contender, Address>,
 }
 
 impl Cluster {
@@ -107,7 +107,7 @@ impl Cluster {
         pages: &[(String, usize)],
         [chain, key]: [&Path; 2],
         classes: &[Class],
-        told: &BTreeMap<Who, Address>,
+        told: &BTreeMap<Contender, Address>,
     ) -> Result<Self> {
         let namespace = format!("weir-lab-{}", std::process::id());
         let certificate = [std::fs::read_to_string(chain)?, std::fs::read_to_string(key)?];
@@ -128,7 +128,7 @@ impl Cluster {
 
     /// Where a contender answers, if it is in the cluster.
     #[must_use]
-    pub fn of(&self, who: Who) -> Option<&Address> {
+    pub fn of(&self, who: Contender) -> Option<&Address> {
         self.addresses.get(&who)
     }
 
@@ -145,7 +145,7 @@ impl Cluster {
         Ok(output.stdout)
     }
 
-    fn address(&self, who: Who) -> Result<Address> {
+    fn address(&self, who: Contender) -> Result<Address> {
         let begun = Instant::now();
         loop {
             let ingress: Value =
@@ -176,7 +176,7 @@ impl Drop for Cluster {
 
 /// The name by which a contender is asked.
 #[must_use]
-pub fn host(who: Who) -> String {
+pub fn host(who: Contender) -> String {
     format!("{}.weir-lab.example", who.name())
 }
 
@@ -266,11 +266,15 @@ mod tests {
         let class = |name: &str, controller: &str| json!({ "metadata": { "name": name }, "spec": { "controller": controller } });
         let list = json!({ "items": [class("public", "k8s.io/ingress-nginx"), class("t", "traefik.io/ingress-controller"),
             class("h", "haproxy.org/ingress-controller/haproxy"), class("w", "weir.example/ingress")] });
-        let all = [Who::Weir, Who::Nginx, Who::Haproxy];
+        let all = [Contender::Weir, Contender::Nginx, Contender::Haproxy];
         let (found, others) = sorted_out(&list, &all);
         assert_eq!(
             found,
-            [(Who::Nginx, "public".into()), (Who::Haproxy, "h".into()), (Who::Weir, "w".into())]
+            [
+                (Contender::Nginx, "public".into()),
+                (Contender::Haproxy, "h".into()),
+                (Contender::Weir, "w".into())
+            ]
         );
         assert_eq!(others, ["traefik.io/ingress-controller"]);
     }

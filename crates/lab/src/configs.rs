@@ -1,6 +1,6 @@
 //! The configuration of each contender: equal in meaning, and the best each can do.
 //!
-//! Owns: nginx.conf (for Weir and nginx alike) and haproxy.cfg (for HAProxy and one of Weir's seats) for each kind of service,
+//! Owns: nginx.conf (for Weir and nginx alike) and haproxy.cfg (for HAProxy and one of Weir's own contenders) for each kind of service,
 //! and the command lines that take them.
 //! Never: handicaps a rival. nginx gets `open_file_cache`, `sendfile`, `tcp_nopush`, upstream keep-alive, a socket a worker and
 //! 64 KB stream buffers; HAProxy answers from memory, reuses connections always, and gets 64 KB buffers where bodies are large.

@@ -27,6 +27,7 @@ pub mod callgrind;
 pub mod cgroup;
 pub mod cluster;
 pub mod configs;
+pub mod contender;
 pub mod generator;
 mod idle;
 pub mod instructions;
@@ -45,7 +46,6 @@ pub mod servers;
 mod sites;
 pub mod size;
 pub mod stats;
-pub mod who;
 mod wrk;
 
 pub use progress::time;

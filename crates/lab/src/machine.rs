@@ -158,14 +158,14 @@ pub fn cpus() -> Result<Vec<usize>> {
 
 /// Who has which CPUs at one point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seats {
+pub struct CpuSplit {
     /// The server under test.
     pub server: Vec<usize>,
     /// Generator and origin.
     pub generator: Vec<usize>,
 }
 
-impl Seats {
+impl CpuSplit {
     /// Divides `cpus`, or says why they do not suffice.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn cpus_are_divided() {
-        let divide = |placement, workers| Seats::divide(placement, workers, &[0, 1, 2]);
+        let divide = |placement, workers| CpuSplit::divide(placement, workers, &[0, 1, 2]);
         let split = divide(Placement::Split, 2).unwrap();
         assert_eq!((split.server.as_slice(), split.generator.as_slice()), (&[0, 1][..], &[2][..]));
         assert!(!split.shared());

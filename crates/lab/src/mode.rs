@@ -4,8 +4,8 @@
 //! Never: knows a configuration (`configs` does).
 //! Driven by: `scenario`.
 
+use crate::contender::Contender;
 use crate::scenario::Key;
-use crate::who::Who;
 use serde::{Deserialize, Serialize};
 
 /// What a server does.
@@ -99,7 +99,7 @@ impl Mode {
 
 /// Whether a contender has something to do in a mode.
 #[must_use]
-pub fn takes_part(who: Who, mode: Mode) -> bool {
+pub fn takes_part(who: Contender, mode: Mode) -> bool {
     // Nobody between is the same whatever is passed through.
-    who != Who::Direct || matches!(mode, Mode::Http | Mode::Https)
+    who != Contender::Direct || matches!(mode, Mode::Http | Mode::Https)
 }

@@ -4,7 +4,7 @@
 //! Never: starts one as a server.
 //! Driven by: `run`.
 
-use crate::who::{Driver, Kind, Rival, Who};
+use crate::contender::{Contender, Driver, Kind, Rival};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct Programs {
     pub driver: Option<Driver>,
     /// The other generator, where one is wanted.
     pub wrk: Option<PathBuf>,
-    rivals: BTreeMap<Who, (Kind, PathBuf)>,
+    rivals: BTreeMap<Contender, (Kind, PathBuf)>,
 }
 
 impl Programs {
@@ -32,8 +32,8 @@ impl Programs {
     /// One is missing, or is not what it is called.
     pub fn find(
         weir: PathBuf,
-        contenders: &[Who],
-        told: &BTreeMap<Who, PathBuf>,
+        contenders: &[Contender],
+        told: &BTreeMap<Contender, PathBuf>,
         more: &[Rival],
     ) -> Result<Self> {
         // Servers run in folders of their own, so a relative path would lead elsewhere.
@@ -44,8 +44,8 @@ impl Programs {
         let mut rivals = BTreeMap::new();
         for &who in contenders {
             let kind = match who {
-                Who::Nginx => Kind::Nginx,
-                Who::Haproxy => Kind::Haproxy,
+                Contender::Nginx => Kind::Nginx,
+                Contender::Haproxy => Kind::Haproxy,
                 _ => continue,
             };
             let path = match told.get(&who) {
@@ -69,7 +69,7 @@ impl Programs {
     ///
     /// # Errors
     /// It is not there; the message names the remedies.
-    pub fn rival(who: Who) -> Result<PathBuf> {
+    pub fn rival(who: Contender) -> Result<PathBuf> {
         let name = who.name();
         search(name).with_context(|| {
             format!(
@@ -84,7 +84,7 @@ impl Programs {
     ///
     /// # Errors
     /// It was not searched for.
-    pub fn of(&self, who: Who) -> Result<&Path> {
+    pub fn of(&self, who: Contender) -> Result<&Path> {
         match who.kind() {
             Some(Kind::Weir) => Ok(&self.weir),
             _ => {
@@ -98,15 +98,15 @@ impl Programs {
     ///
     /// # Errors
     /// It was not searched for.
-    pub fn kind(&self, who: Who) -> Result<Kind> {
+    pub fn kind(&self, who: Contender) -> Result<Kind> {
         let found = who.kind().or_else(|| self.rivals.get(&who).map(|(kind, _)| *kind));
         found.context("a contender that was not searched for")
     }
 
     /// How the sockets of a Weir are driven; nothing: as it does unless told.
     #[must_use]
-    pub fn driver(&self, who: Who) -> Option<Driver> {
-        if who == Who::WeirEpoll { Some(Driver::Epoll) } else { self.driver }
+    pub fn driver(&self, who: Contender) -> Option<Driver> {
+        if who == Contender::WeirEpoll { Some(Driver::Epoll) } else { self.driver }
     }
 
     /// The first line that each prints of its version.
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn missing_and_wrong_programs_are_told() {
         let find = |path: &str| {
-            let told = BTreeMap::from([(Who::Nginx, PathBuf::from(path))]);
-            Programs::find("/bin/true".into(), &[Who::Nginx], &told, &[]).unwrap_err().to_string()
+            let told = BTreeMap::from([(Contender::Nginx, PathBuf::from(path))]);
+            Programs::find("/bin/true".into(), &[Contender::Nginx], &told, &[]).unwrap_err().to_string()
         };
         assert!(find("/nowhere/nginx").contains("--nginx /nowhere/nginx: there is no such program"));
         assert!(find("/bin/true").contains("/bin/true is no weir"));

@@ -13,12 +13,12 @@
 //! DIR/B7/skipped                          why this machine cannot run a scenario
 //! ```
 
+use crate::contender::{Contender, Driver, Kind};
 use crate::idle::Idle;
 use crate::machine::Environment;
 use crate::scenario::{Point, Scenario};
 use crate::scope::Scope;
 use crate::servers::Start;
-use crate::who::{Driver, Kind, Who};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct Settings {
     pub driver: Option<Driver>,
     /// Rivals besides those that scenarios name: what kind of program each is.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub rivals: BTreeMap<Who, Kind>,
+    pub rivals: BTreeMap<Contender, Kind>,
     /// The machine and its programs.
     pub environment: Environment,
 }
@@ -52,13 +52,13 @@ pub struct Settings {
 impl Settings {
     /// The further rivals.
     #[must_use]
-    pub fn more(&self) -> Vec<Who> {
+    pub fn more(&self) -> Vec<Contender> {
         self.rivals.keys().copied().collect()
     }
 
     /// The kind of a contender's program; nothing for one that nobody has told of.
     #[must_use]
-    pub fn kind(&self, who: Who) -> Option<Kind> {
+    pub fn kind(&self, who: Contender) -> Option<Kind> {
         who.kind().or_else(|| self.rivals.get(&who).copied())
     }
 }
@@ -69,7 +69,7 @@ pub struct Record {
     /// Where.
     pub point: Point,
     /// Who.
-    pub contender: Who,
+    pub contender: Contender,
     /// Which of its runs, from 0.
     pub run: u32,
     /// Whether the generator had the server's CPUs too.
@@ -203,13 +203,13 @@ impl Results {
         self.dir.join(&scenario.id).join(point.name()).join(name)
     }
 
-    fn record_file(&self, scenario: &Scenario, point: &Point, who: Who, run: u32) -> PathBuf {
+    fn record_file(&self, scenario: &Scenario, point: &Point, who: Contender, run: u32) -> PathBuf {
         self.file(scenario, point, &format!("{}-{run}.json", who.name()))
     }
 
     /// Whether a run has been done.
     #[must_use]
-    pub fn has(&self, scenario: &Scenario, point: &Point, who: Who, run: u32) -> bool {
+    pub fn has(&self, scenario: &Scenario, point: &Point, who: Contender, run: u32) -> bool {
         self.record_file(scenario, point, who, run).is_file()
     }
 
@@ -229,7 +229,13 @@ impl Results {
     ///
     /// # Errors
     /// One cannot be read.
-    pub fn records(&self, scenario: &Scenario, point: &Point, who: Who, runs: u32) -> Result<Vec<Record>> {
+    pub fn records(
+        &self,
+        scenario: &Scenario,
+        point: &Point,
+        who: Contender,
+        runs: u32,
+    ) -> Result<Vec<Record>> {
         let files = (0..runs).map(|run| self.record_file(scenario, point, who, run));
         files.filter(|f| f.is_file()).map(|f| read(&f)).collect()
     }
@@ -238,7 +244,13 @@ impl Results {
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn failed(&self, scenario: &Scenario, point: &Point, who: Who, why: Option<&str>) -> Result<()> {
+    pub fn failed(
+        &self,
+        scenario: &Scenario,
+        point: &Point,
+        who: Contender,
+        why: Option<&str>,
+    ) -> Result<()> {
         note(&self.file(scenario, point, &format!("{}.failed", who.name())), why)
     }
 
@@ -258,14 +270,14 @@ impl Results {
 
     /// Why a contender has no figures at a point, if that was noted.
     #[must_use]
-    pub fn failure(&self, scenario: &Scenario, point: &Point, who: Who) -> Option<String> {
+    pub fn failure(&self, scenario: &Scenario, point: &Point, who: Contender) -> Option<String> {
         fs::read_to_string(self.file(scenario, point, &format!("{}.failed", who.name()))).ok()
     }
 }
 
 /// What is noted of a contender that does not do what a point asks for.
 #[must_use]
-pub(crate) fn not_done(who: Who) -> String {
+pub(crate) fn not_done(who: Contender) -> String {
     format!("{} does not do this", who.name())
 }
 

@@ -11,19 +11,19 @@ use crate::burst::Bucket;
 use crate::callgrind;
 use crate::cgroup::Group;
 use crate::cluster::{self, Address, Cluster};
+use crate::contender::{Contender, Driver, Kind, Rival};
 use crate::generator::{self, Agents, Order, Target};
 use crate::idle;
 use crate::instructions;
-use crate::machine::{self, Environment, Seats};
+use crate::machine::{self, CpuSplit, Environment};
 use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use crate::results::{Record, Results, SCHEMA, Settings, not_done};
 use crate::scenario::{Effort, Generator, Mode, Origin, Point, Scenario};
 use crate::scope::Scope;
-use crate::servers::{Ground, Ports, Running, Stand};
+use crate::servers::{Ports, Running, Setup, Testbed};
 use crate::stats::median;
-use crate::who::{Driver, Kind, Rival, Who};
 use crate::wrk;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -50,11 +50,11 @@ pub struct Options {
     /// This program.
     pub weir: PathBuf,
     /// Rivals that are not to be searched for.
-    pub programs: BTreeMap<Who, PathBuf>,
+    pub programs: BTreeMap<Contender, PathBuf>,
     /// Rivals besides those that scenarios name.
     pub rivals: Vec<Rival>,
     /// Contenders that are left out.
-    pub without: Vec<Who>,
+    pub without: Vec<Contender>,
     /// How Weir's sockets are driven; nothing: as it does unless told.
     pub driver: Option<Driver>,
     /// Whether instructions are counted where scenarios ask for it.
@@ -62,7 +62,7 @@ pub struct Options {
     /// Where servers listen.
     pub ports: Ports,
     /// Where ingress controllers answer, instead of where their Ingresses say.
-    pub ingresses: BTreeMap<Who, Address>,
+    pub ingresses: BTreeMap<Contender, Address>,
 }
 
 /// Runs what is not yet in the results folder, and gives how many contenders failed at a point: each is noted there and
@@ -80,21 +80,21 @@ pub fn run(options: Options) -> Result<usize> {
         .iter()
         .map(|s| s.clone().narrowed(&options.scope, options.quick))
         .collect::<Result<_>>()?;
-    let taking_part = |s: &Scenario| -> Vec<Who> {
+    let taking_part = |s: &Scenario| -> Vec<Contender> {
         s.contenders.iter().copied().filter(|w| !options.without.contains(w)).collect()
     };
     // Ingress controllers are found in the cluster.
     let here = || scenarios.iter().filter(|s| s.kubernetes.is_none());
-    let mut everybody: Vec<Who> = here().flat_map(taking_part).collect();
-    everybody.extend(here().any(|s| s.origin == Origin::Nginx).then_some(Who::Nginx));
+    let mut everybody: Vec<Contender> = here().flat_map(taking_part).collect();
+    everybody.extend(here().any(|s| s.origin == Origin::Nginx).then_some(Contender::Nginx));
     let mut programs = Programs::find(options.weir.clone(), &everybody, &options.programs, &options.rivals)?;
     programs.driver = options.driver;
     programs.wrk = here().find(|s| s.generator == Generator::Wrk).and_then(|_| wrk::find().ok());
     let descriptors = machine::raise_descriptors()?;
     let environment = Environment::read(&programs)?;
     let debug_build = programs.is_development()?;
-    let rivals: BTreeMap<Who, Kind> = options.rivals.iter().map(|r| (r.who, r.kind)).collect();
-    let more: Vec<Who> = rivals.keys().copied().collect();
+    let rivals: BTreeMap<Contender, Kind> = options.rivals.iter().map(|r| (r.who, r.kind)).collect();
+    let more: Vec<Contender> = rivals.keys().copied().collect();
     let settings = Settings {
         schema: SCHEMA.into(),
         quick: options.quick,
@@ -134,8 +134,8 @@ pub fn run(options: Options) -> Result<usize> {
     let mut progress = Progress::new(todo.iter().map(Job::seconds).sum());
     for jobs in todo.chunk_by(|a, b| a.scenario.id == b.scenario.id) {
         let Some(first) = jobs.first() else { continue };
-        let ground = Ground::prepare(first.scenario, options.quick, descriptors)?;
-        let cluster = match cluster_of(first, &ground, &options.ingresses) {
+        let testbed = Testbed::prepare(first.scenario, options.quick, descriptors)?;
+        let cluster = match cluster_of(first, &testbed, &options.ingresses) {
             Ok(cluster) => cluster,
             Err(why) => {
                 let why = format!("the cluster cannot be used: {why:#}");
@@ -147,7 +147,7 @@ pub fn run(options: Options) -> Result<usize> {
             }
         };
         for job in jobs {
-            lab.point(job, &Place { ground: &ground, cluster: cluster.as_ref() }, &mut progress)?;
+            lab.point(job, &Place { testbed: &testbed, cluster: cluster.as_ref() }, &mut progress)?;
         }
     }
     progress.clear();
@@ -156,7 +156,7 @@ pub fn run(options: Options) -> Result<usize> {
 }
 
 /// Why this machine cannot run a scenario.
-fn unable(scenario: &Scenario, contenders: &[Who]) -> Option<String> {
+fn unable(scenario: &Scenario, contenders: &[Contender]) -> Option<String> {
     if scenario.kubernetes.is_some() {
         return cluster::classes(contenders).err();
     }
@@ -171,7 +171,11 @@ fn unable(scenario: &Scenario, contenders: &[Who]) -> Option<String> {
 }
 
 /// What a scenario wants of a cluster, deployed there; nothing for scenarios of this machine.
-fn cluster_of(job: &Job<'_>, ground: &Ground, told: &BTreeMap<Who, Address>) -> Result<Option<Cluster>> {
+fn cluster_of(
+    job: &Job<'_>,
+    testbed: &Testbed,
+    told: &BTreeMap<Contender, Address>,
+) -> Result<Option<Cluster>> {
     let Some(wanted) = &job.scenario.kubernetes else { return Ok(None) };
     let classes = cluster::classes(&job.contenders).map_err(anyhow::Error::msg)?;
     let pages: Vec<(String, usize)> = job
@@ -180,13 +184,13 @@ fn cluster_of(job: &Job<'_>, ground: &Ground, told: &BTreeMap<Who, Address>) -> 
         .into_iter()
         .map(|size| Ok((size.clone(), usize::try_from(crate::scenario::bytes(&size)?)?)))
         .collect::<Result<_>>()?;
-    let [chain, key, _] = ground.certificate(job.scenario.tls.key);
+    let [chain, key, _] = testbed.certificate(job.scenario.tls.key);
     Cluster::prepare(wanted, &pages, [&chain, &key], &classes, told).map(Some)
 }
 
-/// Where contenders stand.
+/// Where contenders run.
 struct Place<'a> {
-    ground: &'a Ground,
+    testbed: &'a Testbed,
     cluster: Option<&'a Cluster>,
 }
 
@@ -201,12 +205,12 @@ fn token() -> Result<String> {
 struct Job<'a> {
     scenario: &'a Scenario,
     point: Point,
-    seats: Seats,
+    split: CpuSplit,
     effort: Effort,
     /// About how long one run takes, seconds.
     each: f64,
-    contenders: Vec<Who>,
-    missing: Vec<(Who, u32)>,
+    contenders: Vec<Contender>,
+    missing: Vec<(Contender, u32)>,
 }
 
 impl Job<'_> {
@@ -226,7 +230,7 @@ struct Stage {
     origins: Vec<Running>,
     agents: Vec<Running>,
     /// Instructions a request, by callgrind.
-    counts: BTreeMap<Who, f64>,
+    counts: BTreeMap<Contender, f64>,
 }
 
 struct Lab {
@@ -240,9 +244,9 @@ struct Lab {
     instructions: bool,
     /// Whether anything is to count them.
     counting: bool,
-    without: Vec<Who>,
+    without: Vec<Contender>,
     /// Rivals besides those that scenarios name.
-    more: Vec<Who>,
+    more: Vec<Contender>,
     stop: Arc<AtomicBool>,
     failures: usize,
 }
@@ -252,12 +256,12 @@ impl Lab {
         let mut jobs = Vec::new();
         for point in scenario.points(self.quick) {
             // Points without enough CPUs: the report says why they are missing.
-            let seats = if scenario.kubernetes.is_some() {
-                Ok(Seats { server: Vec::new(), generator: self.cpus.clone() })
+            let split = if scenario.kubernetes.is_some() {
+                Ok(CpuSplit { server: Vec::new(), generator: self.cpus.clone() })
             } else {
-                Seats::divide(scenario.placement, point.workers, &self.cpus)
+                CpuSplit::divide(scenario.placement, point.workers, &self.cpus)
             };
-            let Ok(seats) = seats else { continue };
+            let Ok(split) = split else { continue };
             let effort = scenario.effort_at(&point, self.quick);
             let mut contenders = scenario.contenders_at(&point, self.quick, &self.more);
             contenders.retain(|who| !self.without.contains(who));
@@ -271,7 +275,7 @@ impl Lab {
             }
             if !missing.is_empty() {
                 let each = scenario.run_seconds(&point, self.quick);
-                jobs.push(Job { scenario, point, seats, effort, each, contenders, missing });
+                jobs.push(Job { scenario, point, split, effort, each, contenders, missing });
             }
         }
         jobs
@@ -298,8 +302,8 @@ impl Lab {
                 return Ok(());
             }
         };
-        let mut servers: BTreeMap<Who, Running> = BTreeMap::new();
-        let mut out: Vec<Who> = Vec::new();
+        let mut servers: BTreeMap<Contender, Running> = BTreeMap::new();
+        let mut out: Vec<Contender> = Vec::new();
         for &(who, run) in &job.missing {
             if out.contains(&who) {
                 progress.done(job.each);
@@ -337,7 +341,7 @@ impl Lab {
         let runs = job.effort.runs;
         let mut capacities = Vec::new();
         // A load balancer is compared with load balancers: what nobody between does is not its capacity.
-        for &who in job.contenders.iter().filter(|who| **who != Who::Direct) {
+        for &who in job.contenders.iter().filter(|who| **who != Contender::Direct) {
             let records = self.results.records(job.scenario, &job.point.at_full_speed(), who, runs)?;
             let rates: Vec<f64> = records.iter().map(|r| r.load.total.rate).collect();
             capacities.extend((!rates.is_empty()).then(|| median(&rates)));
@@ -354,16 +358,16 @@ impl Lab {
 
     /// Starts what contenders of a point have in common.
     fn stage(&mut self, job: &Job<'_>, place: &Place<'_>, rate: Option<f64>) -> Result<Stage> {
-        let (cpus, clients) = (&job.seats.generator, job.scenario.clients);
+        let (cpus, clients) = (&job.split.generator, job.scenario.clients);
         let origins = if place.cluster.is_some() {
             Vec::new()
         } else {
-            let started = place.ground.origins(&job.point, cpus, &self.programs, &mut self.ports);
+            let started = place.testbed.origins(&job.point, cpus, &self.programs, &mut self.ports);
             started.context("the origin does not start")?
         };
         let agents = if clients > 1 {
             place
-                .ground
+                .testbed
                 .agents(clients, &self.token, cpus, &self.programs, &mut self.ports)
                 .context("a generator does not start")?
         } else {
@@ -378,7 +382,7 @@ impl Lab {
         job: &Job<'_>,
         place: &Place<'_>,
         stage: &mut Stage,
-    ) -> Result<Vec<(Who, anyhow::Error)>> {
+    ) -> Result<Vec<(Contender, anyhow::Error)>> {
         let mut failed = Vec::new();
         let wanted = self.counting && job.scenario.instructions && !self.quick && place.cluster.is_none();
         if !wanted
@@ -391,7 +395,9 @@ impl Lab {
         }
         let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
         // Weir runs with its epoll driver there anyway.
-        for &who in job.contenders.iter().filter(|who| !matches!(who, Who::Direct | Who::WeirEpoll)) {
+        for &who in
+            job.contenders.iter().filter(|who| !matches!(who, Contender::Direct | Contender::WeirEpoll))
+        {
             // Runs before a stop have it already.
             let before = self.results.records(job.scenario, &job.point, who, job.effort.runs)?;
             if let Some(count) = before.iter().find_map(|r| r.instructions_per_request) {
@@ -400,13 +406,13 @@ impl Lab {
             }
             let point = own_work(who, &job.point);
             let kind = self.programs.kind(who)?;
-            if place.ground.configuration((who, kind), &point, 0, &origins)?.is_none() {
+            if place.testbed.configuration((who, kind), &point, 0, &origins)?.is_none() {
                 continue;
             }
             let (programs, ports, stop) = (&self.programs, &mut self.ports, &self.stop);
-            let stand = Stand { origins: &origins, cpus: &job.seats.server, counted: true };
+            let setup = Setup { origins: &origins, cpus: &job.split.server, counted: true };
             let counted = callgrind::per_request(
-                || place.ground.start(who, &point, stand, programs, ports)?.context("it does no such work"),
+                || place.testbed.start(who, &point, setup, programs, ports)?.context("it does no such work"),
                 |server, seconds| {
                     let order = Order {
                         weir: &programs.weir,
@@ -417,7 +423,7 @@ impl Lab {
                         point: &job.point,
                         effort: Effort { runs: 1, seconds, warmup: 0.0 },
                         rate: None,
-                        cpus: &job.seats.generator,
+                        cpus: &job.split.generator,
                         agents: Agents { running: &[], token: "" },
                         instructions: false,
                     };
@@ -438,8 +444,8 @@ impl Lab {
         &mut self,
         job: &Job<'_>,
         place: &Place<'_>,
-        servers: &mut BTreeMap<Who, Running>,
-        (who, run): (Who, u32),
+        servers: &mut BTreeMap<Contender, Running>,
+        (who, run): (Contender, u32),
         stage: &Stage,
     ) -> Result<bool> {
         if job.point.mode.is_idle() {
@@ -453,7 +459,7 @@ impl Lab {
         } else {
             match servers.entry(who) {
                 Entry::Occupied(there) => Target::Here(there.into_mut()),
-                Entry::Vacant(seat) => match self.start(job, place.ground, who, stage)? {
+                Entry::Vacant(seat) => match self.start(job, place.testbed, who, stage)? {
                     Some(server) => {
                         fresh = true;
                         Target::Here(seat.insert(server))
@@ -465,12 +471,12 @@ impl Lab {
         let order = Order {
             weir: &self.programs.weir,
             wrk: self.programs.wrk.as_deref(),
-            script: &place.ground.script(&job.point),
+            script: &place.testbed.script(&job.point),
             scenario: job.scenario,
             point: &job.point,
             effort: job.effort,
             rate: stage.rate,
-            cpus: &job.seats.generator,
+            cpus: &job.split.generator,
             agents: Agents { running: &stage.agents, token: &self.token },
             instructions: self.instructions && self.counting,
         };
@@ -510,7 +516,7 @@ impl Lab {
             point: job.point.clone(),
             contender: who,
             run,
-            shared_cpus: job.seats.shared(),
+            shared_cpus: job.split.shared(),
             cpu_us_per_request: outcome.cpu_us / requests as f64,
             switches_per_request: outcome.switches / requests as f64,
             memory_peak: outcome.memory_peak,
@@ -532,18 +538,18 @@ impl Lab {
         &mut self,
         job: &Job<'_>,
         place: &Place<'_>,
-        (who, run): (Who, u32),
+        (who, run): (Contender, u32),
         stage: &Stage,
     ) -> Result<bool> {
-        let Some(mut server) = self.start(job, place.ground, who, stage)? else { return Ok(false) };
-        let count = place.ground.idle(job.scenario.idle(self.quick));
+        let Some(mut server) = self.start(job, place.testbed, who, stage)? else { return Ok(false) };
+        let count = place.testbed.idle(job.scenario.idle(self.quick));
         let scheme = if job.point.mode.encrypted() { "https" } else { "http" };
         let mut load = weir_loadgen::report::Report {
             schema: weir_loadgen::report::SCHEMA.into(),
             started_unix_s: generator::now(),
             ..Default::default()
         };
-        let (weir, cpus) = (&self.programs.weir, &job.seats.generator);
+        let (weir, cpus) = (&self.programs.weir, &job.split.generator);
         let found = idle::measure(weir, cpus, &server, scheme, count, &self.stop);
         server.check().context("while it was measured")?;
         let found = found.with_context(|| who.name().to_owned())?;
@@ -553,7 +559,7 @@ impl Lab {
             point: job.point.clone(),
             contender: who,
             run,
-            shared_cpus: job.seats.shared(),
+            shared_cpus: job.split.shared(),
             cpu_us_per_request: 0.0,
             switches_per_request: 0.0,
             memory_peak: accounting::memory_peak(&accounting::family(server.pid())),
@@ -568,12 +574,18 @@ impl Lab {
     }
 
     /// Starts a contender; nothing if it does no such work.
-    fn start(&mut self, job: &Job<'_>, ground: &Ground, who: Who, stage: &Stage) -> Result<Option<Running>> {
+    fn start(
+        &mut self,
+        job: &Job<'_>,
+        testbed: &Testbed,
+        who: Contender,
+        stage: &Stage,
+    ) -> Result<Option<Running>> {
         let point = own_work(who, &job.point);
         let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
         let (programs, ports) = (&self.programs, &mut self.ports);
-        let stand = Stand { origins: &origins, cpus: &job.seats.server, counted: false };
-        let server = ground.start(who, &point, stand, programs, ports)?;
+        let setup = Setup { origins: &origins, cpus: &job.split.server, counted: false };
+        let server = testbed.start(who, &point, setup, programs, ports)?;
         match server {
             Some(mut server) if job.is_rationed() => {
                 server.ration(Group::make(who.name())?)?;
@@ -584,7 +596,7 @@ impl Lab {
     }
 
     /// The account of a contender before one of its runs: what the run before has left.
-    fn bucket(&self, job: &Job<'_>, who: Who, run: u32) -> Result<Option<Bucket>> {
+    fn bucket(&self, job: &Job<'_>, who: Contender, run: u32) -> Result<Option<Bucket>> {
         let Some(machine) = job.scenario.burstable else { return Ok(None) };
         // A quick run stands for a full one, and spends as much.
         let scale = job.scenario.full.seconds / job.effort.seconds;
@@ -596,10 +608,10 @@ impl Lab {
 }
 
 /// Nobody between: the origin itself, in the server's place.
-fn own_work(who: Who, point: &Point) -> Point {
+fn own_work(who: Contender, point: &Point) -> Point {
     let mode = match (who, point.mode) {
-        (Who::Direct, Mode::Http) => Mode::FilesHttp,
-        (Who::Direct, Mode::Https) => Mode::FilesHttps,
+        (Contender::Direct, Mode::Http) => Mode::FilesHttp,
+        (Contender::Direct, Mode::Https) => Mode::FilesHttps,
         (_, mode) => mode,
     };
     Point { mode, ..point.clone() }

@@ -7,10 +7,10 @@
 //! are the examples: `crates/lab/scenarios`.
 
 use crate::burst::Burstable;
+pub use crate::contender::Contender;
 pub use crate::mode::{Mode, takes_part};
 use crate::rate::{Rate, Word};
 use crate::scope::Scope;
-pub use crate::who::Who;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub struct Scenario {
     /// What was published, how it is repeated, and where that departs.
     pub about: String,
     /// Who is measured, in this order.
-    pub contenders: Vec<Who>,
+    pub contenders: Vec<Contender>,
     /// What they do.
     #[serde(default)]
     pub modes: Vec<Mode>,
@@ -186,12 +186,12 @@ pub struct Single {
     pub title: Option<String>,
     /// Whose row it is. Points that differ in this alone are measured in the same rounds.
     #[serde(default = "weir")]
-    pub by: Who,
+    pub by: Contender,
     /// Whom it is compared with, instead of the best rival.
-    pub against: Option<Who>,
+    pub against: Option<Contender>,
     /// Contenders that take no part here.
     #[serde(default)]
-    pub without: Vec<Who>,
+    pub without: Vec<Contender>,
     /// No more runs than these, where more would tell nothing.
     pub runs: Option<u32>,
     /// What the ratio is held to.
@@ -208,7 +208,7 @@ impl Single {
             keepalive,
             id: None,
             title: None,
-            by: Who::Weir,
+            by: Contender::Weir,
             against: None,
             without: Vec::new(),
             runs: None,
@@ -218,8 +218,8 @@ impl Single {
     }
 }
 
-fn weir() -> Who {
-    Who::Weir
+fn weir() -> Contender {
+    Contender::Weir
 }
 
 /// A point that has a name, and what it is held to.
@@ -232,9 +232,9 @@ pub struct Goal {
     /// Where.
     pub point: Point,
     /// Whose.
-    pub by: Who,
+    pub by: Contender,
     /// Whom it is compared with, instead of the best rival.
-    pub against: Option<Who>,
+    pub against: Option<Contender>,
     /// What the ratio is held to.
     pub target: Option<f64>,
     /// What would be better still.
@@ -251,7 +251,7 @@ impl Goal {
     /// Whether its ratio is one of Weir's CPU time to the best rival's: these have a mean and a ceiling.
     #[must_use]
     pub fn counts(&self) -> bool {
-        self.by == Who::Weir && self.against.is_none() && !self.point.mode.is_idle()
+        self.by == Contender::Weir && self.against.is_none() && !self.point.mode.is_idle()
     }
 }
 
@@ -519,13 +519,13 @@ impl Scenario {
     }
 
     fn check_contenders(&self) -> Result<()> {
-        let seats = self.points.iter().flat_map(|p| [Some(p.by), p.against]).flatten();
-        for who in self.contenders.iter().copied().chain(seats) {
+        let judged = self.points.iter().flat_map(|p| [Some(p.by), p.against]).flatten();
+        for who in self.contenders.iter().copied().chain(judged) {
             ensure!(
-                !matches!(who, Who::Named(_)),
+                !matches!(who, Contender::Named(_)),
                 "`{}` is no contender: {} are",
                 who.name(),
-                Who::KNOWN.map(Who::class).join(", ")
+                Contender::KNOWN.map(Contender::class).join(", ")
             );
         }
         ensure!(self.connections > 0, "connections must be above 0");
@@ -657,13 +657,15 @@ impl Scenario {
 
     /// Who is measured at a point, in this order; `more` are rivals that the scenario does not know.
     #[must_use]
-    pub fn contenders_at(&self, point: &Point, quick: bool, more: &[Who]) -> Vec<Who> {
+    pub fn contenders_at(&self, point: &Point, quick: bool, more: &[Contender]) -> Vec<Contender> {
         let mut all = self.contenders.clone();
         let goals = self.goals(quick);
         let here: Vec<&Goal> = goals.iter().filter(|g| &g.point == point).collect();
-        // Where only the rows of other seats are wanted, Weir's own is none of them.
-        if !here.is_empty() && here.iter().all(|g| g.by != Who::Weir && g.against != Some(Who::Weir)) {
-            all.retain(|who| *who != Who::Weir);
+        // Where only the rows of other contenders are wanted, Weir's own is none of them.
+        if !here.is_empty()
+            && here.iter().all(|g| g.by != Contender::Weir && g.against != Some(Contender::Weir))
+        {
+            all.retain(|who| *who != Contender::Weir);
         }
         let after_weir = all.iter().position(|who| who.is_rival()).unwrap_or(all.len());
         for who in here.iter().flat_map(|g| [Some(g.by), g.against]).flatten() {
@@ -673,7 +675,7 @@ impl Scenario {
         }
         all.extend(more);
         let singles = self.wanted(quick).into_iter().filter(|(_, p)| p == point);
-        let out: Vec<Who> = singles.flat_map(|(single, _)| single.without).collect();
+        let out: Vec<Contender> = singles.flat_map(|(single, _)| single.without).collect();
         all.retain(|who| takes_part(*who, point.mode) && !out.contains(who));
         all
     }

@@ -1,6 +1,6 @@
 //! Servers under test: started with their configuration, known to listen, ended with their handle.
 //!
-//! Owns: the ground they stand on (pages, certificate, origin), their ports and processes.
+//! Owns: the testbed they share (pages, certificate, origin), their ports and processes.
 //! Never: measures; leaves a process behind when its handle is dropped.
 //! Driven by: `run`, a point at a time.
 
@@ -8,11 +8,11 @@ use crate::accounting::{family, memory};
 use crate::callgrind;
 use crate::cgroup::Group;
 use crate::configs::{self, Pem, Role, Service};
+use crate::contender::{Contender, Driver, Kind};
 use crate::machine::on;
 use crate::programs::Programs;
 use crate::scenario::{Generator, Key, Mode, Origin, Point, Scenario, bytes};
 use crate::sites;
-use crate::who::{Driver, Kind, Who};
 use crate::wrk;
 use anyhow::{Context, Result, bail};
 use rcgen::{CertifiedKey, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
@@ -188,7 +188,7 @@ impl Ports {
 
 /// How a server is started.
 #[derive(Clone, Copy)]
-pub struct Stand<'a> {
+pub struct Setup<'a> {
     /// The ports of what is behind it.
     pub origins: &'a [u16],
     /// The CPUs that it runs on.
@@ -197,8 +197,8 @@ pub struct Stand<'a> {
     pub counted: bool,
 }
 
-/// What all contenders of a scenario stand on.
-pub struct Ground {
+/// What all contenders of a scenario share: pages, certificates, scripts.
+pub struct Testbed {
     dir: tempfile::TempDir,
     key: Key,
     servers: u16,
@@ -208,7 +208,7 @@ pub struct Ground {
     descriptors: u64,
 }
 
-impl Ground {
+impl Testbed {
     /// Writes pages of the scenario's sizes, certificates, and scripts for the generator.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl Ground {
                 fs::write(place.join(&size), vec![b'x'; usize::try_from(bytes(&size)?)?])?;
             }
         }
-        let ground = Self {
+        let testbed = Self {
             dir,
             key: scenario.tls.key,
             servers: scenario.servers,
@@ -237,13 +237,13 @@ impl Ground {
             descriptors,
         };
         let done = if scenario.generator == Generator::Wrk { wrk::DONE } else { "" };
-        fs::write(ground.file("requests.lua"), done)?;
+        fs::write(testbed.file("requests.lua"), done)?;
         if let Some(point) = many {
-            let [sites, locations] = ground.sites;
-            fs::write(ground.file("sites.lua"), sites::script(&point.size, sites, locations) + done)?;
+            let [sites, locations] = testbed.sites;
+            fs::write(testbed.file("sites.lua"), sites::script(&point.size, sites, locations) + done)?;
         }
-        scenario.keys().into_iter().try_for_each(|key| ground.write_certificate(key))?;
-        Ok(ground)
+        scenario.keys().into_iter().try_for_each(|key| testbed.write_certificate(key))?;
+        Ok(testbed)
     }
 
     fn write_certificate(&self, kind: Key) -> Result<()> {
@@ -292,7 +292,7 @@ impl Ground {
     /// The size is none.
     pub fn configuration(
         &self,
-        (who, kind): (Who, Kind),
+        (who, kind): (Contender, Kind),
         point: &Point,
         port: u16,
         origins: &[u16],
@@ -316,8 +316,8 @@ impl Ground {
         let tls = (point.mode.encrypted() && !passes_on).then_some(pem);
         let role = Role { service, port, workers: point.workers, descriptors: self.descriptors, tls };
         let [sites, locations] = self.sites;
-        let sites = if who == Who::WeirOneSite { 1 } else { sites };
-        let speaks_haproxy = kind == Kind::Haproxy || who == Who::WeirHaproxy;
+        let sites = if who == Contender::WeirOneSite { 1 } else { sites };
+        let speaks_haproxy = kind == Kind::Haproxy || who == Contender::WeirHaproxy;
         Ok(match (speaks_haproxy, point.mode) {
             // It serves no folders.
             (true, Mode::Sites) => None,
@@ -333,7 +333,7 @@ impl Ground {
     /// The folder cannot be written.
     pub fn command(
         &self,
-        (who, kind): (Who, Kind),
+        (who, kind): (Contender, Kind),
         program: &Path,
         text: &str,
         port: u16,
@@ -389,12 +389,12 @@ impl Ground {
         let workers = u16::try_from(each).unwrap_or(u16::MAX);
         let as_origin = Point { mode, workers, ..point.clone() };
         let who = match self.origin {
-            Origin::WeirLoad => Who::Direct,
-            Origin::Nginx => Who::Nginx,
+            Origin::WeirLoad => Contender::Direct,
+            Origin::Nginx => Contender::Nginx,
         };
         let start = |_| {
-            let stand = Stand { origins: &[], cpus, counted: false };
-            let started = self.start(who, &as_origin, stand, programs, ports)?;
+            let setup = Setup { origins: &[], cpus, counted: false };
+            let started = self.start(who, &as_origin, setup, programs, ports)?;
             started.context("an origin serves whatever is asked")
         };
         (0..self.servers).map(start).collect()
@@ -431,26 +431,27 @@ impl Ground {
     /// It does not start; its port is used.
     pub fn start(
         &self,
-        who: Who,
+        who: Contender,
         point: &Point,
-        stand: Stand<'_>,
+        setup: Setup<'_>,
         programs: &Programs,
         ports: &mut Ports,
     ) -> Result<Option<Running>> {
         let port = ports.take()?;
         let (program, kind) = (programs.of(who)?, programs.kind(who)?);
         let (name, (mut command, dir)) = match who {
-            Who::Direct => ("the origin", self.origin_command(program, point, port)?),
-            _ => match self.configuration((who, kind), point, port, stand.origins)? {
+            Contender::Direct => ("the origin", self.origin_command(program, point, port)?),
+            _ => match self.configuration((who, kind), point, port, setup.origins)? {
                 Some(text) => (who.name(), self.command((who, kind), program, &text, port)?),
                 None => return Ok(None),
             },
         };
-        if let Some(driver) = programs.driver(who).filter(|_| kind == Kind::Weir && who != Who::Direct) {
+        if let Some(driver) = programs.driver(who).filter(|_| kind == Kind::Weir && who != Contender::Direct)
+        {
             command.env("WEIR_IO", Driver::word(driver));
         }
-        let command = if stand.counted { callgrind::under(&command) } else { command };
-        let running = on(stand.cpus, || Running::start(name, command, &dir, port))?;
+        let command = if setup.counted { callgrind::under(&command) } else { command };
+        let running = on(setup.cpus, || Running::start(name, command, &dir, port))?;
         running.wait_until_it_listens().map(Some)
     }
 }

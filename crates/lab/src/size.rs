@@ -12,7 +12,7 @@ mod text;
 
 use crate::prices::{Machine, Prices};
 use crate::report::guide::machines;
-use crate::scenario::{Mode, Who};
+use crate::scenario::{Contender, Mode};
 use anyhow::{Result, bail, ensure};
 use curve::Curve;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub struct Answer {
     /// The machine that was measured.
     pub machine: String,
     /// Who.
-    pub contender: Who,
+    pub contender: Contender,
     /// Whole cores.
     pub cores: Span,
     /// The cheapest machines with so many: how many, their name, the price of all. Nothing if the list has no such.
@@ -102,14 +102,14 @@ pub fn answers(dir: &Path, demand: &Demand, prices: &Prices) -> Result<Vec<Answe
     let mut found = Vec::new();
     let mut lacking = Vec::new();
     for machine in machines(dir)? {
-        for who in [Who::Weir, Who::Nginx, Who::Haproxy] {
+        for who in [Contender::Weir, Contender::Nginx, Contender::Haproxy] {
             match curves(&machine.report, who, demand) {
                 Ok(curves) => found.extend(answer(&machine, who, &curves, demand, prices)?),
                 Err(why) => lacking.push(format!("{}, {}: {why}", machine.name, who.name())),
             }
         }
     }
-    if !found.iter().any(|a| a.contender == Who::Weir) {
+    if !found.iter().any(|a| a.contender == Contender::Weir) {
         let why = lacking.iter().find(|l| l.contains("weir")).map_or("", String::as_str);
         bail!("no curve to answer from in {}: {why}", dir.display());
     }
@@ -117,7 +117,11 @@ pub fn answers(dir: &Path, demand: &Demand, prices: &Prices) -> Result<Vec<Answe
 }
 
 /// The curves of each part of the load, or what is lacking.
-fn curves(report: &crate::report::Report, who: Who, demand: &Demand) -> Result<Vec<(f64, Curve)>, String> {
+fn curves(
+    report: &crate::report::Report,
+    who: Contender,
+    demand: &Demand,
+) -> Result<Vec<(f64, Curve)>, String> {
     let mut curves = Vec::new();
     if demand.rps > 0.0 {
         let mode = demand.mode.unwrap_or(if demand.tps > 0.0 { Mode::Https } else { Mode::Http });
@@ -139,7 +143,7 @@ fn curves(report: &crate::report::Report, who: Who, demand: &Demand) -> Result<V
 
 fn answer(
     machine: &crate::report::guide::Measured,
-    who: Who,
+    who: Contender,
     curves: &[(f64, Curve)],
     demand: &Demand,
     prices: &Prices,
@@ -163,7 +167,7 @@ fn answer(
         beyond: curve.beyond(f64::from(expected)),
     });
     let mut doubts = Vec::new();
-    if machine.report.debug_build && who == Who::Weir {
+    if machine.report.debug_build && who == Contender::Weir {
         doubts.push("Weir was measured in a debug build: this is no measure of it".to_owned());
     }
     if machine.report.quick {

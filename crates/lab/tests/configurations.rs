@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
+use weir_lab::contender::Contender;
 use weir_lab::programs::Programs;
 use weir_lab::scenario::{Mode, Point, Scenario};
-use weir_lab::servers::Ground;
-use weir_lab::who::Who;
+use weir_lab::servers::Testbed;
 
 const MODES: [Mode; 11] = [
     Mode::FilesHttp,
@@ -23,11 +23,11 @@ const MODES: [Mode; 11] = [
 ];
 
 /// Every mode, size and number of workers, tested by the program itself; how many were accepted.
-fn accepted(who: Who, flag: &str) -> usize {
+fn accepted(who: Contender, flag: &str) -> usize {
     let (found, kind) = (Programs::rival(who).unwrap(), who.kind().unwrap());
     let mut count = 0;
     for scenario in Scenario::built_in().unwrap() {
-        let ground = Ground::prepare(&scenario, true, 4096).unwrap();
+        let testbed = Testbed::prepare(&scenario, true, 4096).unwrap();
         let keys = scenario.keys();
         // What takes pages of its own, or as long as many sites do, is tried where it is used.
         let used: Vec<Mode> = scenario.points(true).iter().map(|p| p.mode).collect();
@@ -40,10 +40,10 @@ fn accepted(who: Who, flag: &str) -> usize {
             for workers in [1, 4] {
                 let point = Point { mode, keepalive: true, size: size.clone(), workers, rate: None };
                 let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();
-                let Some(text) = ground.configuration((who, kind), &point, 12_345, &origins).unwrap() else {
+                let Some(text) = testbed.configuration((who, kind), &point, 12_345, &origins).unwrap() else {
                     let large = ["100k", "1m", "10m"].contains(&size.as_str());
                     assert!(
-                        who == Who::Haproxy && (large || mode == Mode::Sites),
+                        who == Contender::Haproxy && (large || mode == Mode::Sites),
                         "{who:?} can {}",
                         point.name()
                     );
@@ -52,7 +52,7 @@ fn accepted(who: Who, flag: &str) -> usize {
                 let passes_on = matches!(mode, Mode::Http | Mode::Https | Mode::TcpHttp | Mode::TcpHttps);
                 let named = origins.iter().filter(|o| text.contains(&format!("127.0.0.1:{o}"))).count();
                 assert_eq!(named, if passes_on { origins.len() } else { 0 }, "{text}");
-                let (mut command, _) = ground.command((who, kind), &found, &text, 12_345).unwrap();
+                let (mut command, _) = testbed.command((who, kind), &found, &text, 12_345).unwrap();
                 let output = command.arg(flag).output().unwrap();
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 assert!(output.status.success(), "{}: {said}\n{text}", point.name());
@@ -66,17 +66,17 @@ fn accepted(who: Who, flag: &str) -> usize {
 
 #[test]
 fn nginx_accepts_its_configurations() {
-    assert!(accepted(Who::Nginx, "-t") > 40);
+    assert!(accepted(Contender::Nginx, "-t") > 40);
 }
 
 #[test]
 fn haproxy_accepts_its_configurations() {
-    assert!(accepted(Who::Haproxy, "-c") > 40);
+    assert!(accepted(Contender::Haproxy, "-c") > 40);
 }
 
 #[test]
 fn a_missing_rival_is_told_with_the_remedy() {
-    let told = BTreeMap::from([(Who::Haproxy, "/nowhere/haproxy".into())]);
-    let why = Programs::find("/bin/true".into(), &[Who::Haproxy], &told, &[]).unwrap_err().to_string();
+    let told = BTreeMap::from([(Contender::Haproxy, "/nowhere/haproxy".into())]);
+    let why = Programs::find("/bin/true".into(), &[Contender::Haproxy], &told, &[]).unwrap_err().to_string();
     assert!(why.contains("--haproxy /nowhere/haproxy"), "{why}");
 }

@@ -5,10 +5,10 @@
 mod common;
 
 use common::{Shown, fill, settings};
+use weir_lab::contender::Contender;
 use weir_lab::prices::Prices;
 use weir_lab::report::{self, Report};
 use weir_lab::scenario::{Mode, Point};
-use weir_lab::who::Who;
 
 const SCENARIO: &str = "\
 id: own
@@ -24,7 +24,10 @@ full: { runs: 9, seconds: 20, warmup: 2 }
 quick: { runs: 5, seconds: 1, warmup: 0.1 }
 ";
 
-fn made(shown: &dyn Fn(Who, &Point, u32) -> Option<Shown>, debug_build: bool) -> (Report, String, String) {
+fn made(
+    shown: &dyn Fn(Contender, &Point, u32) -> Option<Shown>,
+    debug_build: bool,
+) -> (Report, String, String) {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let mut settings = settings("p", 2);
@@ -38,13 +41,13 @@ fn made(shown: &dyn Fn(Who, &Point, u32) -> Option<Shown>, debug_build: bool) ->
 }
 
 /// Weir is clearly faster over HTTP, clearly slower over HTTPS, and as fast as its noise over TCP.
-fn mixed(who: Who, point: &Point, run: u32) -> Option<Shown> {
+fn mixed(who: Contender, point: &Point, run: u32) -> Option<Shown> {
     let run = f64::from(run);
     let rate = match (who, point.mode) {
-        (Who::Weir, Mode::Http) => 200.0 + run,
-        (Who::Weir, Mode::Https) => 50.0 + run / 10.0,
-        (Who::Weir, _) => 80.0 + 10.0 * run,
-        (Who::Haproxy, Mode::TcpHttp) if run == 4.0 => return None,
+        (Contender::Weir, Mode::Http) => 200.0 + run,
+        (Contender::Weir, Mode::Https) => 50.0 + run / 10.0,
+        (Contender::Weir, _) => 80.0 + 10.0 * run,
+        (Contender::Haproxy, Mode::TcpHttp) if run == 4.0 => return None,
         _ => 100.0 + run / 10.0,
     };
     Some(Shown { rate: rate * 1000.0, us: 500.0, cpu_us: 1e3 / rate })
@@ -89,7 +92,7 @@ fn json_has_every_run_unrounded() {
     let weir = read.scenarios[0]
         .rows
         .iter()
-        .find(|r| r.contender == Who::Weir && r.point.mode == Mode::Https)
+        .find(|r| r.contender == Contender::Weir && r.point.mode == Mode::Https)
         .unwrap();
     let rates: Vec<f64> = weir.each.iter().map(|e| e.rate).collect();
     assert_eq!(rates, [50_000.0, 50_100.0, 50_200.0, 50_300.0, 50_400.0]);

@@ -6,11 +6,11 @@ mod common;
 
 use common::{Shown, fill, settings};
 use std::path::Path;
+use weir_lab::contender::Contender;
 use weir_lab::prices::Prices;
 use weir_lab::report::guide::merge;
 use weir_lab::scenario::{Mode, Point};
 use weir_lab::size::{Demand, answers, told};
-use weir_lab::who::Who;
 
 const SCENARIO: &str = "\
 id: B6
@@ -27,12 +27,12 @@ quick: { runs: 3, seconds: 1, warmup: 0.1 }
 ";
 
 /// A busy server: 10 µs a request at 128 bytes and 20 at 10 KB (nginx twice that), 500 µs a handshake, on any cores.
-fn shown(who: Who, point: &Point, run: u32) -> Option<Shown> {
+fn shown(who: Contender, point: &Point, run: u32) -> Option<Shown> {
     let each = match (point.mode, point.size.as_str()) {
         (Mode::HandshakeRsa2048, _) => 500.0,
         (_, "128") => 10.0,
         _ => 20.0,
-    } * if who == Who::Nginx { 2.0 } else { 1.0 };
+    } * if who == Contender::Nginx { 2.0 } else { 1.0 };
     let each = each * (1.0 + (f64::from(run) - 1.0) * 0.01);
     let rate = f64::from(point.workers) * 1e6 / each;
     Some(Shown { rate, us: 50e6 / rate, cpu_us: each })
@@ -128,9 +128,9 @@ fn a_load_is_sized_from_measured_curves() {
     let all = answers(folder, &demand(100_000.0, 1000.0, 10_240), &prices()).unwrap();
     // 100,000 × 20 µs and 1,000 × 500 µs are 2.5 CPUs, of which each may be busy 70%: 4 cores. nginx: 5 of them, 8.
     let weir = &all[0];
-    assert_eq!((weir.contender, weir.cores.expected), (Who::Weir, 4.0));
+    assert_eq!((weir.contender, weir.cores.expected), (Contender::Weir, 4.0));
     assert!(weir.cores.low <= 4.0 && weir.cores.high >= 4.0);
-    assert_eq!((all[1].contender, all[1].cores.expected), (Who::Nginx, 8.0));
+    assert_eq!((all[1].contender, all[1].cores.expected), (Contender::Nginx, 8.0));
     let hardware = weir.hardware.as_ref().unwrap();
     assert_eq!((hardware.count, hardware.price), (1, 1300.0));
     assert!(weir.parts.iter().all(|p| p.beyond.is_empty()), "{:?}", weir.parts);

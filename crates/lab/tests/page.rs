@@ -6,11 +6,11 @@ mod common;
 
 use common::browser::{check, opened};
 use common::{Shown, fill, settings};
+use weir_lab::contender::Contender;
 use weir_lab::prices::Prices;
 use weir_lab::rate::Rate;
 use weir_lab::report::{self, Report, knee::Where};
 use weir_lab::scenario::Point;
-use weir_lab::who::Who;
 
 const WORKERS: &str = "\
 id: B3
@@ -98,12 +98,12 @@ quick: { runs: 3, seconds: 1, warmup: 0.1 }
 ";
 
 /// A plausible machine: each contender has a speed, pages cost by their size, and runs differ a little.
-fn shown(who: Who, point: &Point, run: u32) -> Option<Shown> {
+fn shown(who: Contender, point: &Point, run: u32) -> Option<Shown> {
     let speed = match who {
-        Who::Direct => 4.0,
-        Who::Weir => 1.5,
-        Who::Nginx => 1.0,
-        Who::Haproxy => 0.9,
+        Contender::Direct => 4.0,
+        Contender::Weir => 1.5,
+        Contender::Nginx => 1.0,
+        Contender::Haproxy => 0.9,
         other => panic!("{other:?} takes no part"),
     };
     let bytes = weir_lab::scenario::bytes(&point.size).unwrap() as f64;
@@ -150,9 +150,9 @@ fn what_it_found(report: &Report) {
     // 25.1 µs a request ÷ 1.5, 1 and 0.9: 59,700, 39,800 and 35,800 requests a second, and 2% more in each further run.
     let b1 = chapter("B1");
     for (who, low, high) in [
-        (Who::Weir, 50_000.0, 70_000.0),
-        (Who::Nginx, 30_000.0, 50_000.0),
-        (Who::Haproxy, 30_000.0, 40_000.0),
+        (Contender::Weir, 50_000.0, 70_000.0),
+        (Contender::Nginx, 30_000.0, 50_000.0),
+        (Contender::Haproxy, 30_000.0, 40_000.0),
     ] {
         let knee = b1.knees.iter().find(|k| k.contender == who).unwrap().knee;
         assert_eq!(knee.place, Where::Found);

@@ -6,13 +6,13 @@ mod common;
 
 use common::{Shown, fill, settings};
 use std::path::Path;
+use weir_lab::contender::{Contender, Kind};
 use weir_lab::prices::Prices;
 use weir_lab::report::verdict::{markdown, text};
 use weir_lab::report::{self, Judged, Report, Verdict};
 use weir_lab::results::{Results, Settings};
 use weir_lab::scenario::{Generator, Mode, Origin, Point, Scenario};
 use weir_lab::scope::Scope;
-use weir_lab::who::{Kind, Who};
 
 fn packed() -> Scenario {
     Scenario::choose(&["packed".into()]).unwrap().remove(0)
@@ -39,30 +39,30 @@ fn the_scenario_has_the_rows_that_are_demanded() {
     assert!(goals.iter().filter(|g| g.counts()).all(|g| g.stretch < g.target));
     assert!(scenario.targets.is_some());
     // Rows of the epoll driver share the rounds of the row without.
-    for row in goals.iter().filter(|g| g.by == Who::WeirEpoll) {
+    for row in goals.iter().filter(|g| g.by == Contender::WeirEpoll) {
         let other = goals.iter().find(|g| format!("{}-epoll", g.id) == row.id).unwrap();
         assert_eq!(other.point, row.point);
         let here = scenario.contenders_at(&row.point, false, &[]);
         let files = row.point.mode == Mode::FilesHttp;
-        let rivals = if files { vec![Who::Nginx] } else { vec![Who::Nginx, Who::Haproxy] };
-        let mut wanted = [vec![Who::Weir, Who::WeirEpoll], rivals].concat();
-        wanted.splice(1..1, (!files).then_some(Who::WeirHaproxy));
+        let rivals = if files { vec![Contender::Nginx] } else { vec![Contender::Nginx, Contender::Haproxy] };
+        let mut wanted = [vec![Contender::Weir, Contender::WeirEpoll], rivals].concat();
+        wanted.splice(1..1, (!files).then_some(Contender::WeirHaproxy));
         assert_eq!(here, wanted, "haproxy serves no files");
     }
     // What HAProxy does, Weir does from both languages, and is held to the same.
-    for row in goals.iter().filter(|g| g.by == Who::Weir && g.against.is_none()) {
+    for row in goals.iter().filter(|g| g.by == Contender::Weir && g.against.is_none()) {
         let here = scenario.contenders_at(&row.point, false, &[]);
         let twin = goals.iter().find(|g| g.id == format!("{}-haproxy", row.id));
-        let does = here.contains(&Who::Haproxy) && row.id != "https-100k";
+        let does = here.contains(&Contender::Haproxy) && row.id != "https-100k";
         assert_eq!(twin.is_some(), does, "{}", row.id);
         if let Some(twin) = twin {
             assert_eq!((&twin.point, twin.target), (&row.point, row.target));
-            assert_eq!(twin.by, Who::WeirHaproxy);
+            assert_eq!(twin.by, Contender::WeirHaproxy);
         }
     }
     let sites = goals.iter().find(|g| g.id == "sites").unwrap();
-    assert_eq!((sites.by, sites.against), (Who::Weir, Some(Who::WeirOneSite)));
-    assert!(scenario.contenders_at(&sites.point, false, &[]).contains(&Who::WeirOneSite));
+    assert_eq!((sites.by, sites.against), (Contender::Weir, Some(Contender::WeirOneSite)));
+    assert!(scenario.contenders_at(&sites.point, false, &[]).contains(&Contender::WeirOneSite));
     assert_eq!((scenario.idle(false), scenario.sites(false), scenario.locations), (8000, 10_000, 10));
     assert!(scenario.effort(false).runs >= 9, "a verdict wants nine pairs");
     assert_eq!((scenario.generator, scenario.origin), (Generator::Wrk, Origin::Nginx));
@@ -84,7 +84,7 @@ fn a_part_is_chosen_by_the_beginnings_of_names() {
     // Nobody measures what no row wants.
     let epoll = part(&["proxy-1k-epoll"]).unwrap();
     let here = epoll.contenders_at(&epoll.points(false)[0], false, &[]);
-    assert_eq!(here, [Who::WeirEpoll, Who::Nginx, Who::Haproxy]);
+    assert_eq!(here, [Contender::WeirEpoll, Contender::Nginx, Contender::Haproxy]);
     let none = part(&["prxy"]).unwrap_err().to_string();
     assert!(none.contains("`prxy`") && none.contains("proxy-1k"), "{none}");
     let half = Scope { seconds: Some(0.5), ..Scope::default() };
@@ -130,19 +130,19 @@ fn mistakes_in_targets_are_named() {
 }
 
 /// What a request costs each, microseconds, and what a connection costs, bytes.
-fn shown(who: Who, point: &Point, run: u32) -> Option<Shown> {
+fn shown(who: Contender, point: &Point, run: u32) -> Option<Shown> {
     let one = match (who, point.mode, point.size.as_str()) {
-        (Who::Haproxy, Mode::Sites, _) => return None,
-        (Who::Haproxy, ..) => 40.0,
-        (Who::Weir, Mode::FilesHttp, _) => 5.0,
-        (Who::WeirEpoll, ..) => 6.0,
+        (Contender::Haproxy, Mode::Sites, _) => return None,
+        (Contender::Haproxy, ..) => 40.0,
+        (Contender::Weir, Mode::FilesHttp, _) => 5.0,
+        (Contender::WeirEpoll, ..) => 6.0,
         // From 0.66 to 0.78 of nginx: the median is above the target, the interval begins below it.
-        (Who::Weir, Mode::Http, "1k") => 7.2 + (f64::from(run) - 4.0) * 0.15,
-        (Who::Weir, Mode::Http, _) => 11.0,
-        (Who::Weir, Mode::IdleHttp, _) => 14.8,
-        (Who::Weir, Mode::Sites, _) => 12.0,
-        (Who::Named(name), ..) if name.as_str() == "old" => 4.0 + f64::from(run),
-        (Who::Named(_), ..) => 8.0,
+        (Contender::Weir, Mode::Http, "1k") => 7.2 + (f64::from(run) - 4.0) * 0.15,
+        (Contender::Weir, Mode::Http, _) => 11.0,
+        (Contender::Weir, Mode::IdleHttp, _) => 14.8,
+        (Contender::Weir, Mode::Sites, _) => 12.0,
+        (Contender::Named(name), ..) if name.as_str() == "old" => 4.0 + f64::from(run),
+        (Contender::Named(_), ..) => 8.0,
         _ => 10.0,
     };
     Some(Shown { rate: 1e6 / one, us: 500.0, cpu_us: one })
@@ -171,14 +171,14 @@ fn targets_are_met_by_the_lower_end_of_the_interval() {
         let row = row(&verdict, id);
         (row.best.unwrap(), (row.ratio.unwrap().median * 100.0).round() / 100.0, row.met, row.stretched)
     };
-    assert_eq!(told("easy"), (Who::Nginx, 0.5, Some(true), Some(true)));
+    assert_eq!(told("easy"), (Contender::Nginx, 0.5, Some(true), Some(true)));
     let just = row(&verdict, "just").ratio.unwrap();
     assert!(just.median > 0.70 && just.low < 0.70 && just.low > 0.6, "{just:?}");
-    assert_eq!(told("just"), (Who::Nginx, 0.72, Some(true), Some(false)));
-    assert_eq!(told("dear"), (Who::Nginx, 1.1, Some(false), Some(false)));
-    assert_eq!(told("easy-epoll"), (Who::Nginx, 0.6, Some(false), None));
-    assert_eq!(told("idle"), (Who::Nginx, 1.48, Some(true), None));
-    assert_eq!(told("sites"), (Who::WeirOneSite, 1.2, Some(false), None));
+    assert_eq!(told("just"), (Contender::Nginx, 0.72, Some(true), Some(false)));
+    assert_eq!(told("dear"), (Contender::Nginx, 1.1, Some(false), Some(false)));
+    assert_eq!(told("easy-epoll"), (Contender::Nginx, 0.6, Some(false), None));
+    assert_eq!(told("idle"), (Contender::Nginx, 1.48, Some(true), None));
+    assert_eq!(told("sites"), (Contender::WeirOneSite, 1.2, Some(false), None));
     assert_eq!(row(&verdict, "idle").others[0].each.len(), 3, "as many as the point says");
     assert_eq!(verdict.short, ["dear", "easy-epoll", "sites"]);
     // The mean and the ceiling are over Weir's own rows of CPU time.
@@ -228,7 +228,7 @@ fn every_form_tells_it(dir: &Path, report: &Report) {
 fn further_rivals_are_measures_and_other_builds_are_compared() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings("p", 2);
-    let (old, newer) = (Who::parse("old").unwrap(), Who::parse("nginx-9").unwrap());
+    let (old, newer) = (Contender::parse("old").unwrap(), Contender::parse("nginx-9").unwrap());
     settings.rivals = [(old, Kind::Weir), (newer, Kind::Nginx)].into();
     let (report, verdict) = made(dir.path(), &settings);
     let easy = row(&verdict, "easy");
@@ -251,14 +251,14 @@ fn further_rivals_are_measures_and_other_builds_are_compared() {
 fn a_row_without_figures_falls_short_and_says_why() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &settings("p", 2), SCENARIO, &|who, point, run| {
-        shown(who, point, run).filter(|_| (who, point.mode) != (Who::Nginx, Mode::FilesHttp) || run < 4)
+        shown(who, point, run).filter(|_| (who, point.mode) != (Contender::Nginx, Mode::FilesHttp) || run < 4)
     });
     let scenario = Scenario::parse(SCENARIO).unwrap();
     let (results, _) = Results::read(dir.path()).unwrap();
     let point = |id: &str| scenario.goals(true).into_iter().find(|g| g.id == id).unwrap().point;
-    results.failed(&scenario, &point("dear"), Who::Nginx, Some("nginx ended: no luck")).unwrap();
-    results.failed(&scenario, &point("easy"), Who::WeirEpoll, Some("no such driver")).unwrap();
-    results.failed(&scenario, &point("sites"), Who::Haproxy, Some("haproxy does not do this")).unwrap();
+    results.failed(&scenario, &point("dear"), Contender::Nginx, Some("nginx ended: no luck")).unwrap();
+    results.failed(&scenario, &point("easy"), Contender::WeirEpoll, Some("no such driver")).unwrap();
+    results.failed(&scenario, &point("sites"), Contender::Haproxy, Some("haproxy does not do this")).unwrap();
     let (report, verdict) = read(dir.path());
     let dear = row(&verdict, "dear");
     assert_eq!(

@@ -9,11 +9,11 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use weir_lab::accounting::family;
+use weir_lab::contender::Contender;
 use weir_lab::report::Judged;
 use weir_lab::report::Report;
 use weir_lab::results::Record;
 use weir_lab::stats::median;
-use weir_lab::who::Who;
 use weir_testkit::Deadline;
 
 const SCENARIO: &str = "\
@@ -551,9 +551,11 @@ fn targets_are_judged_from_what_was_measured() {
     assert_eq!(judged(&report).len(), 7);
     let row = |id: &str| judged(&report).iter().find(|r| r.id == id).unwrap();
     assert_eq!((row("proxy").met, row("shakes").met), (Some(false), Some(true)));
-    assert_eq!(row("sites").best, Some(Who::WeirOneSite));
-    let many =
-        report.scenarios[0].rows.iter().find(|r| r.point == row("sites").point && r.contender == Who::Weir);
+    assert_eq!(row("sites").best, Some(Contender::WeirOneSite));
+    let many = report.scenarios[0]
+        .rows
+        .iter()
+        .find(|r| r.point == row("sites").point && r.contender == Contender::Weir);
     let many = many.unwrap();
     assert_eq!((many.sites, many.errors, many.bad_status), (Some([12, 3]), 0, 0));
     assert!(many.start.unwrap().seconds.median > 0.0 && many.start.unwrap().memory.median > 1e6);

@@ -68,7 +68,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("loadgen/src/target.rs", &["load_url"]),
     ("lab/src/rate.rs", &["lab_scenario"]),
     ("lab/src/scenario.rs", &["lab_scenario"]),
-    ("lab/src/who.rs", &["lab_scenario"]),
+    ("lab/src/contender.rs", &["lab_scenario"]),
 ];
 
 /// Files that look like parsers, and why none of their input is another's.

@@ -8,11 +8,11 @@ use super::figures::{Beginning, Chapter, Each, KneeOf, Missing, Row, Waiting};
 use super::published::{By, Curve, Quantity, published};
 use super::words::{facet, unique};
 use super::{findings, knee, verdict};
-use crate::machine::Seats;
+use crate::contender::Contender;
+use crate::machine::CpuSplit;
 use crate::results::{Record, Results, Settings, not_done};
 use crate::scenario::{Mode, Placement, Point, Scenario, bytes};
 use crate::stats::{Estimate, estimate, median};
-use crate::who::Who;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use weir_loadgen::report::{Latency, Tls};
@@ -35,17 +35,18 @@ pub(super) fn of(
     let more = settings.more();
     let mut unseen: Vec<Missing> = Vec::new();
     for point in points {
-        if let Err(why) = Seats::divide(scenario.placement, point.workers, &cpus) {
+        if let Err(why) = CpuSplit::divide(scenario.placement, point.workers, &cpus) {
             missing.push(Missing { point, contender: None, why, failed: false });
             continue;
         }
         let runs = scenario.effort_at(&point, settings.quick).runs;
-        let all: Vec<(Who, Vec<Record>)> = scenario
+        let all: Vec<(Contender, Vec<Record>)> = scenario
             .contenders_at(&point, settings.quick, &more)
             .into_iter()
             .map(|who| Ok((who, results.records(scenario, &point, who, runs)?)))
             .collect::<Result<_>>()?;
-        let weir: &[Record] = all.iter().find(|(w, _)| *w == Who::Weir).map_or(&[], |(_, r)| r.as_slice());
+        let weir: &[Record] =
+            all.iter().find(|(w, _)| *w == Contender::Weir).map_or(&[], |(_, r)| r.as_slice());
         for (who, records) in &all {
             let failure = results.failure(scenario, &point, *who);
             if failure.is_some() || (records.len() as u32) < runs {
@@ -62,7 +63,7 @@ pub(super) fn of(
             if !records.is_empty() {
                 let mut row = row(&point, *who, records, weir)?;
                 row.sites = (point.mode == Mode::Sites).then(|| match who {
-                    Who::WeirOneSite => [1, scenario.locations],
+                    Contender::WeirOneSite => [1, scenario.locations],
                     _ => [scenario.sites(settings.quick), scenario.locations],
                 });
                 rows.push(row);
@@ -110,7 +111,7 @@ fn own_curve(given: &crate::scenario::Published) -> Curve {
     }
 }
 
-fn row(point: &Point, who: Who, records: &[Record], weir: &[Record]) -> Result<Row> {
+fn row(point: &Point, who: Contender, records: &[Record], weir: &[Record]) -> Result<Row> {
     let values = |of: &dyn Fn(&Record) -> f64| records.iter().map(of).collect::<Vec<f64>>();
     let figure = |of: &dyn Fn(&Record) -> f64| estimate(&values(of));
     let sum = |of: &dyn Fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
@@ -132,7 +133,7 @@ fn row(point: &Point, who: Who, records: &[Record], weir: &[Record]) -> Result<R
                 (of(r) > 0.0).then(|| of(same) / of(r))
             })
             .collect();
-        (who != Who::Weir && !ratios.is_empty()).then(|| estimate(&ratios))
+        (who != Contender::Weir && !ratios.is_empty()).then(|| estimate(&ratios))
     };
     let one = records.first();
     let gbit = figure(&|r| r.load.total.gbit_s);

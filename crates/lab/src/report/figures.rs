@@ -6,10 +6,10 @@
 
 use super::knee::Knee;
 use super::published::{Curve, Published, Quantity};
+use crate::contender::{Contender, Driver, Kind};
 use crate::machine::Environment;
 use crate::scenario::{Point, Targets};
 use crate::stats::Estimate;
-use crate::who::{Driver, Kind, Who};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use weir_loadgen::report::Work;
@@ -83,7 +83,7 @@ pub struct Row {
     /// The page, bytes.
     pub bytes: u64,
     /// Who.
-    pub contender: Who,
+    pub contender: Contender,
     /// What a unit of work was: what this report calls a request.
     #[serde(default)]
     pub work: Work,
@@ -202,7 +202,7 @@ pub struct KneeOf {
     /// The curve: its point of the lowest rate.
     pub point: Point,
     /// Whose.
-    pub contender: Who,
+    pub contender: Contender,
     /// Where.
     pub knee: Knee,
 }
@@ -213,7 +213,7 @@ pub struct Missing {
     /// Where.
     pub point: Point,
     /// Who; nothing for everybody.
-    pub contender: Option<Who>,
+    pub contender: Option<Contender>,
     /// Why.
     pub why: String,
     /// Whether something failed; else it does no such work, was left out, or is still to be measured.
@@ -259,7 +259,7 @@ pub struct Judged {
     /// Where.
     pub point: Point,
     /// Whose it is.
-    pub by: Who,
+    pub by: Contender,
     /// What its cost is counted in.
     pub unit: Unit,
     /// What it costs; nothing if it has no figures.
@@ -267,7 +267,7 @@ pub struct Judged {
     /// Requests a second; nothing where none are made.
     pub rate: Option<f64>,
     /// Who is the measure: the best rival, or whom the scenario names.
-    pub best: Option<Who>,
+    pub best: Option<Contender>,
     /// Its cost ÷ the measure's, in the same rounds.
     pub ratio: Option<Estimate>,
     /// All the others at this point.
@@ -300,7 +300,7 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Against {
     /// Who.
-    pub contender: Who,
+    pub contender: Contender,
     /// What kind of program, if that is known.
     pub kind: Option<Kind>,
     /// What it costs.
@@ -319,7 +319,7 @@ pub struct Against {
 
 impl Chapter {
     /// The row of a contender at a point.
-    pub(super) fn row(&self, point: &Point, who: Who) -> Option<&Row> {
+    pub(super) fn row(&self, point: &Point, who: Contender) -> Option<&Row> {
         self.rows.iter().find(|r| &r.point == point && r.contender == who)
     }
 

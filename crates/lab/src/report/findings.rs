@@ -9,9 +9,9 @@ use super::knee::{TIMES, Where};
 use super::published::{By, Quantity};
 use super::verdict;
 use super::words::{counted, facet, number, unique, unit, with_interval, words};
+use crate::contender::Contender;
 use crate::scenario::Key;
 use crate::stats::{Estimate, estimate, geometric_mean};
-use crate::who::Who;
 use weir_loadgen::report::Work;
 
 /// A ratio to one rival over several points.
@@ -38,7 +38,7 @@ pub(super) fn kinds(chapter: &Chapter) -> Vec<Kind> {
 }
 
 /// The rivals of a chapter: nginx and HAProxy first, then those that were added.
-pub(super) fn rivals(chapter: &Chapter) -> Vec<Who> {
+pub(super) fn rivals(chapter: &Chapter) -> Vec<Contender> {
     let mut all = unique(chapter.rows.iter().map(|r| r.contender).filter(|who| who.is_rival()));
     all.sort();
     all
@@ -53,7 +53,7 @@ pub(super) fn title((mode, work): Kind) -> String {
 }
 
 /// Rates of Weir over those of a rival; nothing where rates were given, or all shared one CPU.
-pub(super) fn rates(chapter: &Chapter, kind: Kind, who: Who) -> Option<Against> {
+pub(super) fn rates(chapter: &Chapter, kind: Kind, who: Contender) -> Option<Against> {
     if chapter.packed {
         return None;
     }
@@ -61,14 +61,14 @@ pub(super) fn rates(chapter: &Chapter, kind: Kind, who: Who) -> Option<Against> 
 }
 
 /// CPU time a request of Weir over that of a rival.
-pub(super) fn cpu(chapter: &Chapter, kind: Kind, who: Who) -> Option<Against> {
+pub(super) fn cpu(chapter: &Chapter, kind: Kind, who: Contender) -> Option<Against> {
     against(chapter, kind, who, |_| true, |e| e.cpu_us, |r| r.weir_cpu_over_this)
 }
 
 fn against(
     chapter: &Chapter,
     kind: Kind,
-    who: Who,
+    who: Contender,
     counts: fn(&Row) -> bool,
     of: fn(&Each) -> f64,
     point: fn(&Row) -> Option<Estimate>,
@@ -84,7 +84,7 @@ fn against(
         let ratios: Vec<f64> = rows
             .iter()
             .filter_map(|r| {
-                let weir = chapter.row(&r.point, Who::Weir)?;
+                let weir = chapter.row(&r.point, Contender::Weir)?;
                 let at = |row: &Row| row.each.iter().find(|e| e.run == round).map(of).filter(|v| *v > 0.0);
                 Some(at(weir)? / at(r)?)
             })
@@ -126,9 +126,9 @@ pub(super) fn of(chapter: &Chapter) -> Vec<String> {
 /// Where Weir has more than a rival, where less, and where noise hides it.
 fn beside(
     chapter: &Chapter,
-    who: Who,
+    who: Contender,
     what: &str,
-    of: fn(&Chapter, Kind, Who) -> Option<Against>,
+    of: fn(&Chapter, Kind, Contender) -> Option<Against>,
 ) -> Option<String> {
     let all: Vec<(Kind, Against)> =
         kinds(chapter).into_iter().filter_map(|kind| Some((kind, of(chapter, kind, who)?))).collect();
@@ -224,7 +224,7 @@ fn beside_published(chapter: &Chapter) -> Vec<String> {
     for curve in curves {
         let of = |r: &Row| if curve.quantity == Quantity::Gbit { r.gbit } else { r.rate };
         let same = |r: &&Row| {
-            r.contender == Who::Nginx
+            r.contender == Contender::Nginx
                 && (curve.quantity == Quantity::Gbit || curve.quantity == r.quantity())
                 && r.rate_wanted.is_none()
                 && r.point.mode.handshakes() != Some(Key::P256)

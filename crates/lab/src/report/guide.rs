@@ -12,7 +12,7 @@ use super::table::Table;
 use super::words::{escaped, facet, number, unique, unit, with_interval, words};
 use crate::prices::Prices;
 use crate::results::{Results, write};
-use crate::scenario::Who;
+use crate::scenario::Contender;
 use crate::stats::Estimate;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ fn differences(a: &str, b: &str) -> Vec<String> {
 struct Entry<'a> {
     work: String,
     quantity: Quantity,
-    who: Who,
+    who: Contender,
     cores: u16,
     /// By machine, in their order.
     rows: Vec<Option<&'a Row>>,
@@ -248,7 +248,7 @@ fn sizing(guide: &Guide, prices: &Prices) -> Option<(String, Table)> {
     };
     let id = ["B6", "B7"].into_iter().find(|id| has(id))?;
     let all: Vec<Entry<'_>> =
-        entries(guide).into_iter().filter(|e| e.who == Who::Weir && e.work.starts_with(id)).collect();
+        entries(guide).into_iter().filter(|e| e.who == Contender::Weir && e.work.starts_with(id)).collect();
     let columns = [(Quantity::Rps, "RPS"), (Quantity::Tps, "TPS")];
     let mut head = vec![("cores".to_owned(), true), (format!("price, {}", prices.currency), true)];
     for (quantity, short) in columns {
@@ -394,7 +394,7 @@ fn html(guide: &Guide, prices: &Prices) -> String {
 /// Of each work of Weir, a line a machine.
 fn plots(guide: &Guide) -> String {
     let all = entries(guide);
-    let weir = || all.iter().filter(|e| e.who == Who::Weir);
+    let weir = || all.iter().filter(|e| e.who == Contender::Weir);
     let colours = ["weir", "nginx", "haproxy", "avi", "direct"];
     let draw = |work: &String| {
         let of_work: Vec<&Entry<'_>> = weir().filter(|e| e.work == *work).collect();

@@ -10,8 +10,8 @@ use super::findings::{Against, cpu, kinds, rates, rivals, title};
 use super::tables::{self, HEAD, cells, legend};
 use super::words::{date, escaped, unique};
 use super::{plots, verdict};
+use crate::contender::Contender;
 use crate::prices::Prices;
-use crate::who::Who;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
@@ -72,7 +72,7 @@ fn head(report: &Report) -> String {
         .filter_map(|(who, name)| told(who, name))
         .collect();
     let rows = report.scenarios.iter().flat_map(|c| &c.rows);
-    let named = unique(rows.map(|r| r.contender).filter(|who| matches!(who, Who::Named(_))));
+    let named = unique(rows.map(|r| r.contender).filter(|who| matches!(who, Contender::Named(_))));
     rivals.extend(named.iter().map(|who| who.name().to_owned()));
     let beside = if rivals.is_empty() { String::new() } else { format!(" beside {}", rivals.join(" and ")) };
     let what = if e.virtualisation.is_empty() { String::new() } else { format!(", {}", e.virtualisation) };
@@ -98,7 +98,7 @@ fn version(line: &str) -> Option<&str> {
 
 /// Ratios of all scenarios in one table.
 fn summary(report: &Report) -> String {
-    let mut rivals: Vec<Who> = unique(report.scenarios.iter().flat_map(rivals));
+    let mut rivals: Vec<Contender> = unique(report.scenarios.iter().flat_map(rivals));
     rivals.sort();
     let mut out = "<section id=\"summary\"><h2>At a glance</h2>\n<p>Weir divided by each rival: geometric means over the points of a \
                    scenario, with their intervals, and in how many points the interval lies above or below 1.</p>\n\

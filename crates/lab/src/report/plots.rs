@@ -10,7 +10,7 @@ use super::knee::Where;
 use super::plot::{Axis, Bar, Bars, Group, Line, Lines, Mark, Ratio, Ratios, Rule, Style};
 use super::published::{By, Curve, Quantity};
 use super::words::{facet, number, size, unique, unit, with_interval, words};
-use crate::scenario::{Key, Who};
+use crate::scenario::{Contender, Key};
 use crate::stats::Estimate;
 use weir_loadgen::report::Work;
 
@@ -129,7 +129,7 @@ fn lines_of(
     scale: f64,
     tip: &dyn Fn(&Row) -> String,
 ) -> Vec<Line> {
-    let of = |who: Who| {
+    let of = |who: Contender| {
         let mut marks: Vec<Mark> = rows
             .iter()
             .filter(|r| r.contender == who)

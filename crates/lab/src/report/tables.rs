@@ -12,7 +12,7 @@ use super::table::Table;
 use super::words::{number, size, unique, unit, with_interval, words};
 use super::{findings, verdict};
 use crate::prices::Prices;
-use crate::scenario::{Mode, Who};
+use crate::scenario::{Contender, Mode};
 use crate::stats::Estimate;
 use std::fmt::Write;
 
@@ -147,7 +147,7 @@ fn summary(report: &Report) -> Table {
     let mut table = Table::new(&[&[("scenario", false), ("work", false)], head.as_slice()].concat());
     for chapter in &report.scenarios {
         for kind in findings::kinds(chapter) {
-            let ratios = [Who::Nginx, Who::Haproxy]
+            let ratios = [Contender::Nginx, Contender::Haproxy]
                 .into_iter()
                 .flat_map(|who| [findings::rates(chapter, kind, who), findings::cpu(chapter, kind, who)]);
             let told =
@@ -207,7 +207,7 @@ pub(super) fn prices(chapter: &Chapter, prices: &Prices) -> Option<Table> {
         let value = machine.map_or_else(String::new, |m| number(rate / m.price));
         table.rows.push(vec![number(cores), price, who, work, told, value]);
     };
-    for row in chapter.rows.iter().filter(proxied).filter(|r| r.contender != Who::Direct) {
+    for row in chapter.rows.iter().filter(proxied).filter(|r| r.contender != Contender::Direct) {
         let mark = if row.shared_cpus || !row.doubts.is_empty() { " ²" } else { "" };
         line(
             f64::from(row.point.workers),
@@ -234,10 +234,10 @@ pub(super) fn prices(chapter: &Chapter, prices: &Prices) -> Option<Table> {
 /// What has no figures, each reason once.
 pub(super) fn missing(chapter: &Chapter) -> Vec<String> {
     let key = |m: &Missing| (m.contender, m.why.replace(['\n', '\r'], " ").trim().to_owned());
-    let line = |(who, why): (Option<Who>, String)| {
+    let line = |(who, why): (Option<Contender>, String)| {
         let same = chapter.missing.iter().filter(|m| key(m) == (who, why.clone()));
         let points: Vec<String> = same.map(|m| m.point.name()).collect();
-        format!("{} at {}: {why}", who.as_ref().map_or("everybody", Who::name), points.join(", "))
+        format!("{} at {}: {why}", who.as_ref().map_or("everybody", Contender::name), points.join(", "))
     };
     unique(chapter.missing.iter().map(key)).into_iter().map(line).collect()
 }

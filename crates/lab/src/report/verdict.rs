@@ -10,10 +10,10 @@ use super::environment::environment;
 use super::figures::{Against, Chapter, Each, Judged, Mean, Report, Row, Unit, Verdict};
 use super::table::Table;
 use super::words::{counted, unique, whole};
+use crate::contender::{Contender, Kind};
 use crate::results::Settings;
 use crate::scenario::{Goal, Targets};
 use crate::stats::{Estimate, estimate, geometric_mean};
-use crate::who::{Kind, Who};
 use std::fmt::Write;
 
 /// Fewer pairs than these are a look, not a verdict.
@@ -47,7 +47,7 @@ fn judge(chapter: &Chapter, goal: &Goal, settings: &Settings) -> Judged {
     let others: Vec<Against> = chapter
         .rows
         .iter()
-        .filter(|r| r.point == goal.point && r.contender != goal.by && r.contender != Who::Direct)
+        .filter(|r| r.point == goal.point && r.contender != goal.by && r.contender != Contender::Direct)
         .filter_map(|r| against(own?, r, unit, settings.kind(r.contender)))
         .collect();
     let candidate = |a: &&Against| match goal.against {
@@ -81,7 +81,7 @@ fn judge(chapter: &Chapter, goal: &Goal, settings: &Settings) -> Judged {
 /// Why a row cannot be judged: it has no figures, somebody at its point failed, or requests did.
 fn spoiled(chapter: &Chapter, goal: &Goal, own: Option<&Row>) -> Option<String> {
     // Another seat of Weir that fails spoils its own rows alone.
-    let matters = |who: Who| who == goal.by || Some(who) == goal.against || who.is_rival();
+    let matters = |who: Contender| who == goal.by || Some(who) == goal.against || who.is_rival();
     let failed =
         chapter.missing.iter().find(|m| m.point == goal.point && m.failed && m.contender.is_none_or(matters));
     if let Some(missing) = failed {
@@ -160,9 +160,9 @@ impl Judged {
 }
 
 /// Other builds of Weir at any of the rows: each has a column of its own.
-fn builds(verdict: &Verdict) -> Vec<Who> {
+fn builds(verdict: &Verdict) -> Vec<Contender> {
     let all = verdict.rows.iter().flat_map(|r| r.others.iter());
-    let named = all.filter(|a| a.kind == Some(Kind::Weir) && matches!(a.contender, Who::Named(_)));
+    let named = all.filter(|a| a.kind == Some(Kind::Weir) && matches!(a.contender, Contender::Named(_)));
     unique(named.map(|a| a.contender))
 }
 
@@ -185,7 +185,7 @@ pub(super) fn table(verdict: &Verdict) -> Table {
     table
 }
 
-fn line(row: &Judged, builds: &[Who]) -> Vec<String> {
+fn line(row: &Judged, builds: &[Contender]) -> Vec<String> {
     let best = row.others.iter().find(|a| Some(a.contender) == row.best);
     let short = |why: &String| why.lines().next().unwrap_or_default().chars().take(80).collect::<String>();
     let rates = row.rate.zip(best.and_then(|b| b.rate));
@@ -242,7 +242,7 @@ pub(super) fn sentences(chapter: &Chapter, verdict: &Verdict) -> Vec<String> {
 /// How many connections waited; how a server of many sites began.
 fn memory_note(row: &Row) -> Option<String> {
     if let Some(idle) = &row.idle {
-        let first = row.contender == Who::Weir;
+        let first = row.contender == Contender::Weir;
         return first
             .then(|| format!("{}: {} of them were held.", row.point.mode.title(), whole(idle.connections)));
     }

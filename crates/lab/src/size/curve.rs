@@ -7,7 +7,7 @@
 use super::Span;
 use crate::report::published::{By, Quantity, published};
 use crate::report::{Chapter, Report, Row};
-use crate::scenario::{Mode, Who};
+use crate::scenario::{Contender, Mode};
 use weir_loadgen::report::Work;
 
 /// A curve of costs.
@@ -49,7 +49,7 @@ fn cost(row: &Row) -> (Span, bool) {
 
 impl Curve {
     /// Requests of a page on kept connections; nothing if none were measured.
-    pub(super) fn of_requests(report: &Report, who: Who, mode: Mode, page: u64) -> Option<Self> {
+    pub(super) fn of_requests(report: &Report, who: Contender, mode: Mode, page: u64) -> Option<Self> {
         let fits = |row: &Row| {
             row.contender == who
                 && row.point.mode == mode
@@ -101,7 +101,7 @@ impl Curve {
     }
 
     /// Full handshakes; nothing if neither they nor new connections by HTTPS were measured.
-    pub(super) fn of_handshakes(report: &Report, who: Who) -> Option<Self> {
+    pub(super) fn of_handshakes(report: &Report, who: Contender) -> Option<Self> {
         let alone =
             |row: &Row| row.contender == who && row.work == Work::Handshakes && row.rate_wanted.is_none();
         let with_request = |row: &Row| {

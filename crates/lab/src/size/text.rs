@@ -7,7 +7,7 @@
 use super::{Answer, Demand};
 use crate::prices::Prices;
 use crate::report::number;
-use crate::scenario::Who;
+use crate::scenario::Contender;
 use std::fmt::Write;
 
 /// The answers, for people.
@@ -43,7 +43,7 @@ pub fn told(demand: &Demand, answers: &[Answer], prices: &Prices) -> String {
             }
             out.push('\n');
         }
-        if answer.contender == Who::Weir {
+        if answer.contender == Contender::Weir {
             details(answer, &mut out);
         }
     }

@@ -10,12 +10,12 @@
 pub(crate) mod browser;
 
 use std::path::Path;
-use weir_lab::machine::Seats;
+use weir_lab::contender::Contender;
+use weir_lab::machine::CpuSplit;
 use weir_lab::rate::Rate;
 use weir_lab::results::{Record, Results, SCHEMA, Settings};
 use weir_lab::scenario::{Point, Scenario};
 use weir_lab::scope::Scope;
-use weir_lab::who::Who;
 use weir_loadgen::report::{Latency, Report, Work, empty_histogram};
 
 /// What a run is to have shown.
@@ -50,13 +50,13 @@ pub(crate) fn fill(
     dir: &Path,
     settings: &Settings,
     scenario: &str,
-    shown: &dyn Fn(Who, &Point, u32) -> Option<Shown>,
+    shown: &dyn Fn(Contender, &Point, u32) -> Option<Shown>,
 ) {
     let results = Results::open(dir, settings).unwrap();
     let scenario = Scenario::parse(scenario).unwrap();
     results.begin(&scenario, &Scope::default()).unwrap();
     let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
-    let fits = |p: &Point| Seats::divide(scenario.placement, p.workers, &cpus).is_ok();
+    let fits = |p: &Point| CpuSplit::divide(scenario.placement, p.workers, &cpus).is_ok();
     for point in scenario.points(true).into_iter().filter(fits) {
         let runs = scenario.effort_at(&point, true).runs;
         for who in scenario.contenders_at(&point, true, &settings.more()) {
@@ -70,7 +70,7 @@ pub(crate) fn fill(
 }
 
 /// One record, by way of JSON: members that are added later have their defaults.
-fn record(who: Who, point: &Point, run: u32, shown: Shown) -> Record {
+fn record(who: Contender, point: &Point, run: u32, shown: Shown) -> Record {
     let mut histogram = empty_histogram();
     // From a third of the median to six times it, most of them near it.
     (1..=1000_u32).for_each(|n| {

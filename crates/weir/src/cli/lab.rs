@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use weir_lab::cluster::Address;
+use weir_lab::contender::{Contender, Driver, Rival};
 use weir_lab::prices::{self, Prices};
 use weir_lab::report::{self, guide, verdict};
 use weir_lab::run::{self, Options};
@@ -17,7 +18,6 @@ use weir_lab::scenario::{Mode, Scenario, bytes};
 use weir_lab::scope::Scope;
 use weir_lab::servers::Ports;
 use weir_lab::size::{self, Demand};
-use weir_lab::who::{Driver, Rival, Who};
 
 use super::values::IoWord;
 
@@ -198,9 +198,10 @@ struct Run {
     ingress: Vec<String>,
 }
 
-fn ingress(word: &str) -> Result<(Who, Address), anyhow::Error> {
+fn ingress(word: &str) -> Result<(Contender, Address), anyhow::Error> {
     let (name, address) = word.split_once('=').context("--ingress NAME=HOST[:HTTP[:HTTPS]]")?;
-    let known = [Who::Weir, Who::Nginx, Who::Haproxy].into_iter().find(|who| who.name() == name);
+    let known =
+        [Contender::Weir, Contender::Nginx, Contender::Haproxy].into_iter().find(|who| who.name() == name);
     let who = known.with_context(|| format!("--ingress {name}: there are weir, nginx and haproxy"))?;
     Ok((who, Address::parse(address).context("--ingress")?))
 }
@@ -212,7 +213,7 @@ enum Left {
     Direct,
 }
 
-impl From<Left> for Who {
+impl From<Left> for Contender {
     fn from(left: Left) -> Self {
         match left {
             Left::Nginx => Self::Nginx,
@@ -312,8 +313,8 @@ fn points(word: &str) -> Result<(), anyhow::Error> {
 }
 
 fn measure(words: Run) -> Result<(), anyhow::Error> {
-    let told = [(Who::Nginx, words.nginx), (Who::Haproxy, words.haproxy)];
-    let programs: BTreeMap<Who, PathBuf> =
+    let told = [(Contender::Nginx, words.nginx), (Contender::Haproxy, words.haproxy)];
+    let programs: BTreeMap<Contender, PathBuf> =
         told.into_iter().filter_map(|(who, path)| Some((who, path?))).collect();
     let out = words.out.clone();
     let rivals = words.rivals.iter().filter(|word| !word.is_empty());
@@ -328,7 +329,7 @@ fn measure(words: Run) -> Result<(), anyhow::Error> {
         },
         programs,
         rivals: rivals.map(|word| Rival::parse(word)).collect::<Result<_, _>>()?,
-        without: words.without.into_iter().map(Who::from).collect(),
+        without: words.without.into_iter().map(Contender::from).collect(),
         driver: words.io.map(Driver::from),
         instructions: !words.no_instructions,
         ports: words.port.map_or(Ports::Any, Ports::From),

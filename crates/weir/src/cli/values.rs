@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 
 use clap::ValueEnum;
-use weir_lab::who::Driver;
+use weir_lab::contender::Driver;
 use weir_loadgen::{IoChoice, TlsVersion};
 
 use crate::launch::Io;

@@ -1,16 +1,16 @@
-//! Who takes part: the contenders that scenarios name, and others by names of their own.
+//! The contenders: those that scenarios name, and others by names of their own.
 //!
-//! Owns: their names in scenarios, results and reports; which kind of program each is; how Weir's seats differ.
+//! Owns: their names in scenarios, results and reports; which kind of program each is; how Weir's own differ.
 //! Never: knows where a program is (`programs` does).
-//! Driven by: everything that says who.
+//! Driven by: everything that names one.
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::PathBuf;
 
-/// Who takes part.
+/// One that takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Who {
+pub enum Contender {
     /// Nobody between generator and origin.
     Direct,
     /// This program.
@@ -116,7 +116,7 @@ impl Driver {
     }
 }
 
-impl Who {
+impl Contender {
     /// Those that scenarios can name.
     pub const KNOWN: [Self; 7] = [
         Self::Direct,
@@ -181,13 +181,13 @@ impl Who {
     }
 }
 
-impl Serialize for Who {
+impl Serialize for Contender {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-impl<'de> Deserialize<'de> for Who {
+impl<'de> Deserialize<'de> for Contender {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         Self::parse(&name).map_err(serde::de::Error::custom)
@@ -198,7 +198,7 @@ impl<'de> Deserialize<'de> for Who {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rival {
     /// Its name.
-    pub who: Who,
+    pub who: Contender,
     /// What it is.
     pub kind: Kind,
     /// The program.
@@ -215,9 +215,9 @@ impl Rival {
         let (name, program) = word.split_once('=').with_context(told)?;
         let (kind, path) = program.split_once(':').with_context(told)?;
         let kind = Kind::ALL.into_iter().find(|k| k.name() == kind).with_context(told)?;
-        let who = Who::parse(name).with_context(told)?;
+        let who = Contender::parse(name).with_context(told)?;
         ensure!(
-            matches!(who, Who::Named(_)) && !path.is_empty(),
+            matches!(who, Contender::Named(_)) && !path.is_empty(),
             "--rival `{word}`: `{name}` is what scenarios call their own; take another name"
         );
         Ok(Self { who, kind, path: path.into() })
@@ -230,14 +230,14 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        for who in Who::KNOWN {
-            assert_eq!(Who::parse(who.name()).unwrap(), who);
+        for who in Contender::KNOWN {
+            assert_eq!(Contender::parse(who.name()).unwrap(), who);
             assert_eq!(serde_json::to_string(&who).unwrap(), format!("{:?}", who.name()));
         }
-        let other: Who = serde_json::from_str("\"nginx-1.31\"").unwrap();
+        let other: Contender = serde_json::from_str("\"nginx-1.31\"").unwrap();
         assert_eq!((other.name(), other.class(), other.kind()), ("nginx-1.31", "other", None));
         for bad in ["", "a b", "../x", ".x", "a/b", &"x".repeat(33)] {
-            assert!(Who::parse(bad).is_err(), "{bad}");
+            assert!(Contender::parse(bad).is_err(), "{bad}");
         }
     }
 
