@@ -1,4 +1,4 @@
-//! Who of a worker's connections is to go on when.
+//! When each of a worker's connections is due to send next.
 //!
 //! Owns: the queue of moments, and the wakers of those who wait.
 //! Never: holds more entries than there are connections; wakes anyone early.

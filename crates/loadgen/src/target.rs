@@ -1,4 +1,4 @@
-//! An address asked, from its URL.
+//! The server that load is sent to, read from a URL.
 //!
 //! Owns: reading `[WEIGHT@]scheme://host[:port][/path][?query]`.
 //! Never: resolves a name.

@@ -32,15 +32,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         .shared(access::limit_req_zone),
     Entry::new("limit_req", HSL, (1, 3), "", "Limits request rates.").repeats().scope(access::limit_req),
     Entry::one("limit_req_status", HSL, Number, "503", "Status of refusals.").scope(|_, s, d| {
-        s.parts().limit_req_manner.status = count(d).clamp(400, 599) as u16;
+        s.parts().limit_req_settings.status = count(d).clamp(400, 599) as u16;
     }),
     Entry::one("limit_req_log_level", HSL, OneOf(LEVELS), "error", "Severity of log lines.").scope(
         |_, s, d| {
-            s.parts().limit_req_manner.log_level = crate::take::log::level(d.arg(0)).unwrap_or_default();
+            s.parts().limit_req_settings.log_level = crate::take::log::level(d.arg(0)).unwrap_or_default();
         },
     ),
     Entry::one("limit_req_dry_run", HSL, Flag, "off", "Counts, but lets pass.").scope(|_, s, d| {
-        s.parts().limit_req_manner.dry_run = on(d);
+        s.parts().limit_req_settings.dry_run = on(d);
     }),
     Entry::new("limit_conn_zone", H, (2, 2), "", "A zone of concurrent requests.")
         .repeats()
@@ -51,15 +51,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         .repeats()
         .scope(access::limit_conn),
     Entry::one("limit_conn_status", HSL, Number, "503", "Status of refusals.").scope(|_, s, d| {
-        s.parts().limit_conn_manner.status = count(d).clamp(400, 599) as u16;
+        s.parts().limit_conn_settings.status = count(d).clamp(400, 599) as u16;
     }),
     Entry::one("limit_conn_log_level", HSL, OneOf(LEVELS), "error", "Severity of log lines.").scope(
         |_, s, d| {
-            s.parts().limit_conn_manner.log_level = crate::take::log::level(d.arg(0)).unwrap_or_default();
+            s.parts().limit_conn_settings.log_level = crate::take::log::level(d.arg(0)).unwrap_or_default();
         },
     ),
     Entry::one("limit_conn_dry_run", HSL, Flag, "off", "Counts, but lets pass.").scope(|_, s, d| {
-        s.parts().limit_conn_manner.dry_run = on(d);
+        s.parts().limit_conn_settings.dry_run = on(d);
     }),
     Entry::new("valid_referers", SL, (1, MANY), "", "Referers for $invalid_referer.")
         .not_yet("$invalid_referer is not built"),

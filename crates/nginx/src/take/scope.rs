@@ -75,13 +75,13 @@ pub(crate) struct ErrorPageSpec {
 
 /// What `limit_req` and `limit_conn` say beside the zone.
 #[derive(Clone, Debug)]
-pub(crate) struct LimitManner {
+pub(crate) struct LimitSettings {
     pub status: u16,
     pub log_level: LogLevel,
     pub dry_run: bool,
 }
 
-impl Default for LimitManner {
+impl Default for LimitSettings {
     fn default() -> Self {
         Self { status: 503, log_level: LogLevel::Error, dry_run: false }
     }
@@ -286,9 +286,9 @@ impl TlsScope {
 pub(crate) struct Parts {
     pub error_logs: List<ErrorLog>,
     pub limit_req: List<LimitReq>,
-    pub limit_req_manner: LimitManner,
+    pub limit_req_settings: LimitSettings,
     pub limit_conn: List<LimitConn>,
-    pub limit_conn_manner: LimitManner,
+    pub limit_conn_settings: LimitSettings,
     pub access_rules: List<AccessRule>,
     pub realm: Option<(Template, Span)>,
     pub user_file: Option<Template>,
@@ -312,9 +312,9 @@ impl Default for Parts {
         Self {
             error_logs: List::default(),
             limit_req: List::default(),
-            limit_req_manner: LimitManner::default(),
+            limit_req_settings: LimitSettings::default(),
             limit_conn: List::default(),
-            limit_conn_manner: LimitManner::default(),
+            limit_conn_settings: LimitSettings::default(),
             access_rules: List::default(),
             realm: None,
             user_file: None,
@@ -377,12 +377,12 @@ impl Parts {
     }
 
     fn req(&self, limit: &LimitReq) -> LimitReq {
-        let LimitManner { status, log_level, dry_run } = self.limit_req_manner;
+        let LimitSettings { status, log_level, dry_run } = self.limit_req_settings;
         LimitReq { status, log_level, dry_run, ..limit.clone() }
     }
 
     fn conn(&self, limit: &LimitConn) -> LimitConn {
-        let LimitManner { status, log_level, dry_run } = self.limit_conn_manner;
+        let LimitSettings { status, log_level, dry_run } = self.limit_conn_settings;
         LimitConn { status, log_level, dry_run, ..limit.clone() }
     }
 

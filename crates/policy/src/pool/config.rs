@@ -1,4 +1,4 @@
-//! What a pool is told: its endpoints, its method, and the tables that follow from them.
+//! The configuration of a pool: its endpoints, its method, and the tables that follow from them.
 //!
 //! Owns: endpoint options, the balancing method, tables computed once and shared by all workers.
 //! Never: holds anything that changes while running.
