@@ -91,7 +91,7 @@ impl Engine {
         names::follow(&shared, &crew, &prepared)?;
         health::follow(&shared, &crew, &prepared)?;
         let telling = shared.clone();
-        weir_rt::weigh_sendfile(move |weighed| telling.tell_weighed(weighed));
+        weir_rt::compare_sendfile(move |cost| telling.tell_sendfile(cost));
         memory::watch(&shared).map_err(|error| format!("cannot start: {error}"))?;
         let mut engine =
             Self { shared, crew, prepared, active: Vec::new(), resting: Vec::new(), sockets: HashMap::new() };

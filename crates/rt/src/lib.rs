@@ -73,6 +73,7 @@ mod notify;
 mod paged;
 mod reactor;
 mod runtime;
+mod sendfile;
 mod shared;
 mod source;
 mod stream;
@@ -80,7 +81,6 @@ mod timer;
 mod tls;
 mod turn;
 mod uring;
-mod weigh;
 mod worker;
 
 pub use addr::PeerAddr;
@@ -94,6 +94,7 @@ pub use file::pread_into;
 pub use listen::{ListenOptions, Listener, listen_addr, listen_tcp, listen_unix, probe};
 pub use mailbox::{Receiver, Sender, mailbox};
 pub use runtime::{Runtime, now, spawn, task_panics, unix_now, yield_now};
+pub use sendfile::{SendfileCost, compare_sendfile, sendfile_cost, sendfile_pays};
 pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
@@ -106,7 +107,6 @@ pub use tls::{
     Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated,
 };
 pub use turn::fair;
-pub use weigh::{Weighed, sendfile_pays, weigh_sendfile, weighed};
 
 #[cfg(test)]
 mod sizes {

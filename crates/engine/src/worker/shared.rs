@@ -187,13 +187,13 @@ impl Shared {
     }
 
     /// Says which way files of middling size go out, and what it goes by.
-    pub(crate) fn tell_weighed(&self, weighed: std::io::Result<weir_rt::Weighed>) {
-        let line = match weighed {
-            Ok(weighed) => format!(
+    pub(crate) fn tell_sendfile(&self, cost: std::io::Result<weir_rt::SendfileCost>) {
+        let line = match cost {
+            Ok(cost) => format!(
                 "files of 60 to 128 KB go out by {}: 100 KB cost {:.1} us by sendfile, {:.1} us by a copy",
-                if weighed.sendfile_pays() { "sendfile" } else { "copies" },
-                weighed.sendfile.as_secs_f64() * 1e6,
-                weighed.copy.as_secs_f64() * 1e6,
+                if cost.sendfile_pays() { "sendfile" } else { "copies" },
+                cost.sendfile.as_secs_f64() * 1e6,
+                cost.copy.as_secs_f64() * 1e6,
             ),
             Err(error) => {
                 format!("files of 60 to 128 KB go out by copies: cannot compare with sendfile: {error}")

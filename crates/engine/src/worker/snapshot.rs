@@ -119,7 +119,7 @@ pub(crate) fn process(shared: &Shared) -> Process {
         pid: std::process::id(),
         workers: shared.workers.load(Relaxed) as u32,
         driver: shared.driver.get().cloned().unwrap_or_default(),
-        sendfile_pays: weir_rt::weighed().map(weir_rt::Weighed::sendfile_pays),
+        sendfile_pays: weir_rt::sendfile_cost().map(weir_rt::SendfileCost::sendfile_pays),
         started_unix: shared.started_unix,
         uptime_ms: now.saturating_sub(shared.started_unix * 1000),
         plan: reloads + 1,

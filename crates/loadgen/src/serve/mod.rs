@@ -104,7 +104,7 @@ impl Server {
         }
         let tls = if options.https.is_empty() { None } else { Some(tls(options.certificate.as_ref())?) };
         let pages = Arc::new(Pages::new(&options.sizes));
-        weir_rt::weigh_sendfile(drop);
+        weir_rt::compare_sendfile(drop);
         let threads = options.threads.clamp(1, 1024) as usize;
         let mut per_thread: Vec<Vec<(Kind, OwnedFd)>> = (0..threads).map(|_| Vec::new()).collect();
         let mut bind = |kind: Kind, addrs: &[SocketAddr]| -> Result<Vec<SocketAddr>, String> {

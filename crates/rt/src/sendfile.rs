@@ -23,18 +23,18 @@ const ROUNDS: usize = 24;
 /// No call takes longer on a machine where the verdict could matter.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static WEIGHED: OnceLock<Weighed> = OnceLock::new();
+static COMPARED: OnceLock<SendfileCost> = OnceLock::new();
 
 /// What 100 KB cost either way, in CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weighed {
+pub struct SendfileCost {
     /// By a copy from memory.
     pub copy: Duration,
     /// By sendfile(2).
     pub sendfile: Duration,
 }
 
-impl Weighed {
+impl SendfileCost {
     /// Whether sendfile is the cheaper way. Copies are made from a warm cache here, as they rarely are: a server has more
     /// than one file.
     pub fn sendfile_pays(self) -> bool {
@@ -44,28 +44,28 @@ impl Weighed {
 
 /// Compares the two ways in a thread of its own, in some milliseconds, and tells `done` of it; a process compares once.
 /// Where that cannot be done copying stays.
-pub fn weigh_sendfile(done: impl FnOnce(io::Result<Weighed>) + Send + 'static) {
-    if WEIGHED.get().is_some() {
+pub fn compare_sendfile(done: impl FnOnce(io::Result<SendfileCost>) + Send + 'static) {
+    if COMPARED.get().is_some() {
         return;
     }
-    let weigh = || {
-        let weighed = compare();
-        if let Ok(weighed) = weighed {
-            let _ = WEIGHED.set(weighed);
+    let comparison = || {
+        let cost = compare();
+        if let Ok(cost) = cost {
+            let _ = COMPARED.set(cost);
         }
-        done(weighed);
+        done(cost);
     };
-    let _ = std::thread::Builder::new().name("weir-weigh".into()).spawn(weigh);
+    let _ = std::thread::Builder::new().name("weir-sendfile".into()).spawn(comparison);
 }
 
 /// What the comparison came to; `None` until it is done, and where it cannot be done.
-pub fn weighed() -> Option<Weighed> {
-    WEIGHED.get().copied()
+pub fn sendfile_cost() -> Option<SendfileCost> {
+    COMPARED.get().copied()
 }
 
 /// Whether sendfile is the cheaper way. False until the comparison is done.
 pub fn sendfile_pays() -> bool {
-    weighed().is_some_and(Weighed::sendfile_pays)
+    sendfile_cost().is_some_and(SendfileCost::sendfile_pays)
 }
 
 /// CPU time of this thread.
@@ -74,10 +74,10 @@ fn cpu_time() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-fn compare() -> io::Result<Weighed> {
+fn compare() -> io::Result<SendfileCost> {
     let (mut sender, mut receiver) = pair()?;
     let bytes = vec![b'x'; SIZE];
-    let mut file = File::from(rustix::fs::memfd_create("weir-weigh", rustix::fs::MemfdFlags::CLOEXEC)?);
+    let mut file = File::from(rustix::fs::memfd_create("weir-sendfile", rustix::fs::MemfdFlags::CLOEXEC)?);
     file.write_all(&bytes)?;
     let mut room = vec![0; SIZE];
     let (mut copy, mut lent) = (Duration::MAX, Duration::MAX);
@@ -98,7 +98,7 @@ fn compare() -> io::Result<Weighed> {
         lent = lent.min(cpu_time().saturating_sub(begun));
         receiver.read_exact(&mut room)?;
     }
-    Ok(Weighed { copy, sendfile: lent })
+    Ok(SendfileCost { copy, sendfile: lent })
 }
 
 /// Two ends of a connection, with room for all that is sent at once.
@@ -121,10 +121,10 @@ fn pair() -> io::Result<(TcpStream, TcpStream)> {
 mod tests {
     #[test]
     fn the_comparison_comes_to_an_end() {
-        let weighed = super::compare().expect("a loopback device");
+        let cost = super::compare().expect("a loopback device");
         // Neither way is free, and neither takes the time that the thread only waits.
-        for way in [weighed.copy, weighed.sendfile] {
-            assert!(!way.is_zero() && way < super::PATIENCE, "{weighed:?}");
+        for way in [cost.copy, cost.sendfile] {
+            assert!(!way.is_zero() && way < super::PATIENCE, "{cost:?}");
         }
     }
 }
