@@ -10,8 +10,10 @@ use in_process::Running;
 use serde_json::json;
 use weir_control::changes::{KeyPair, NewEndpoint};
 use weir_control::{AdminState, Change};
+use weir_testkit::dns::{NameAnswer, NameServer};
 use weir_testkit::{
-    Address, Authority, Certificate, Client, Io, Load, Origin, Proxy, TlsOptions, both_drivers, eventually,
+    Address, Authority, Certificate, Client, Io, Load, Origin, Proxy, Request, TlsOptions, both_drivers,
+    eventually,
 };
 
 /// A listener with TLS, and a pool of two origins behind `/POOL` for each of these pools.
@@ -237,6 +239,80 @@ both_drivers! {
         assert_eq!(shown(), second);
         running.engine.change(Change::Certificate { name, certificate: None }).unwrap();
         assert_eq!(shown().split(' ').next(), first.split(' ').next());
+    }
+
+    fn servers_of_a_haproxy_cfg_are_drained_and_taken_into_service_by_name(io: Io) {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b, _) = two_origins();
+        let state = folder.path().join("state");
+        let record = json!({ "pools": { "b": { "states": { "s1": "drain", "s2": "ready" }, "weights": { "s2": 7 } } } });
+        std::fs::write(&state, record.to_string()).unwrap();
+        let proxy = Proxy::haproxy(&format!(
+            "global\n nbthread 1\ndefaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n stats enable\n stats uri /stats\n default_backend b\n\
+             backend b\n cookie C insert\n server s1 {a} cookie one\n server s2 {b} cookie two disabled\n"
+        ))
+        .io(io)
+        .argument("--state")
+        .argument(state.to_str().unwrap())
+        .start();
+        let mut client = Client::connect(&proxy);
+        for _ in 0..4 {
+            client.get("/").expect_body("b");
+        }
+        // Who is bound to a server that drains stays there.
+        client.request(&Request::get("/").header("Cookie", "C=one")).expect_body("a");
+        let table = client.get("/stats;csv").expect_status(200).text();
+        let cell = |server: &str, column: &str| {
+            let at = table.lines().next().unwrap().split(',').position(|name| name == column).unwrap();
+            let row = table.lines().find(|line| line.starts_with(&format!("b,{server},"))).unwrap();
+            row.split(',').nth(at).unwrap().to_owned()
+        };
+        assert_eq!((&*cell("s1", "status"), &*cell("s2", "weight")), ("DRAIN", "7"), "{table}");
+        proxy.wait_for_log("s1 of the pool b is draining, as was asked for while running");
+    }
+
+    fn names_that_are_looked_up_leave_given_endpoints_alone_and_have_the_weight_of_their_line(io: Io) {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b, _) = two_origins();
+        let names = NameServer::start();
+        let (one, nowhere) = ([127, 0, 0, 1].into(), [127, 0, 0, 9].into());
+        names.tell("app.test", NameAnswer::Addresses(vec![one], 1));
+        let state = folder.path().join("state");
+        let line = format!("app.test:{}", a.port());
+        let record = json!({ "pools": {
+            "given": { "endpoints": [{ "name": "b", "address": b.to_string() }] },
+            "named": { "weights": { &*line: 3 } },
+        } });
+        std::fs::write(&state, record.to_string()).unwrap();
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; error_log {{dir}}/error.log notice; events {{}} http {{ access_log off; resolver {} ipv6=off; \
+             upstream given {{ zone g 64k; server {line} resolve; }} upstream named {{ zone n 64k; server {line} resolve; server {b}; }} \
+             server {{ listen 127.0.0.1:{{port}}; location /given {{ proxy_pass http://given; }} location /named {{ proxy_pass http://named; }} }} }}",
+            names.address()
+        ))
+        .io(io)
+        .argument("--state")
+        .argument(state.to_str().unwrap())
+        .start();
+        let mut client = Client::connect(&proxy);
+        let mut seen = |path: &str, count: usize| {
+            let mut seen: Vec<String> = (0..count).map(|_| client.get(path).expect_status(200).text()).collect();
+            seen.sort();
+            seen.concat()
+        };
+        assert_eq!(seen("/named", 8), "aaaaaabb");
+        assert_eq!(seen("/given", 2), "bb");
+        names.tell("app.test", NameAnswer::Addresses(vec![nowhere], 1));
+        proxy.wait_for_file("error.log", &format!("the endpoints of named are now 127.0.0.9:{}", a.port()));
+        names.tell("app.test", NameAnswer::Addresses(vec![one], 1));
+        eventually("the name to be back", || {
+            let log = std::fs::read_to_string(proxy.dir().join("error.log")).unwrap();
+            log.lines().last()?.contains(&format!("the endpoints of named are now 127.0.0.1:{}", a.port())).then_some(())
+        });
+        assert_eq!(seen("/given", 2), "bb");
+        assert_eq!(seen("/named", 8), "aaaaaabb", "an endpoint that comes back has it, too");
+        assert!(!std::fs::read_to_string(proxy.dir().join("error.log")).unwrap().contains("the endpoints of given are now"));
     }
 
     fn no_request_fails_while_endpoints_and_weights_change(io: Io) {

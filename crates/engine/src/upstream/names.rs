@@ -213,6 +213,8 @@ impl State {
                 .filter_map(|one| one.address.as_ref())
                 .map(ToString::to_string)
                 .collect();
+            // Once it is said, it is so.
+            crew.tell_endpoints(shared, prepared, pool.id);
             shared.logs.event(
                 Level::Notice,
                 &format!(
@@ -221,7 +223,6 @@ impl State {
                     if told.is_empty() { "none".to_owned() } else { told.join(", ") }
                 ),
             );
-            crew.tell_endpoints(shared, prepared, pool.id);
         }
     }
 
