@@ -22,7 +22,6 @@ const UNREAD: &[(&str, &str)] = &[
 
 /// Words that are called built and lower to nothing, and why.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
-    ("http2", "it warns by itself until HTTP/2 is built"),
     ("no-sslv3", "Weir never speaks it"),
     ("no-tlsv10", "Weir never speaks it"),
     ("no-tlsv11", "Weir never speaks it"),

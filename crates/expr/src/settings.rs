@@ -31,6 +31,8 @@ pub struct ClientSettings {
     pub max_headers: u64,
     /// Most field lines; more is 431.
     pub max_header_count: u32,
+    /// Most streams that an HTTP/2 connection may have open (`http2_max_concurrent_streams`).
+    pub http2_streams: u32,
     /// Idle time between requests; `None` closes after each response (`keepalive_timeout 0`).
     pub keepalive_timeout: Option<Duration>,
     /// Value of a `Keep-Alive: timeout=` response field, where one is sent.
@@ -82,6 +84,7 @@ impl Default for ClientSettings {
             max_header_line: 8 << 10,
             max_headers: 32 << 10,
             max_header_count: 1000,
+            http2_streams: 128,
             keepalive_timeout: Some(Duration::from_secs(75)),
             keepalive_header: None,
             keepalive_requests: Some(1000),

@@ -89,6 +89,8 @@ variables! {
         RequestLine => "request_line";
         /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0` (`$server_protocol`).
         Protocol => "protocol";
+        /// `h2` over TLS and `h2c` without, for requests of HTTP/2; none for others (`$http2`).
+        Http2 => "http2";
         /// Host of the target or of the Host field, lower case, no port; else the site's first name (`$host`).
         Host => "host";
         /// Port named by the target or the Host field; empty if none (`$request_port`).

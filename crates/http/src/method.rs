@@ -102,6 +102,8 @@ pub enum Version {
     /// HTTP/1.1, and any higher minor version, which RFC 9110 §2.5 reads as the highest that we know.
     #[default]
     Http11,
+    /// HTTP/2, which has no minor versions.
+    Http2,
 }
 
 impl Version {
@@ -111,6 +113,7 @@ impl Version {
         match self {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Listener {
     pub proxy_protocol: bool,
     /// Who it names is the client. Otherwise that is only known, and real-IP rules say whether it holds.
     pub proxy_header_names_client: bool,
+    /// HTTP/2 is spoken where a connection without TLS begins with its preface. With TLS the identities' ALPN decides.
+    pub http2: bool,
     /// TLS, if it is spoken here.
     pub tls: Option<ListenerTls>,
     /// Client connections accepted at once; `None`: only the process's limit.

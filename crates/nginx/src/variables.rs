@@ -80,6 +80,7 @@ const HTTP: &[(&str, Var)] = &[
     ("fastcgi_script_name", Var::FastcgiScriptName),
     ("gzip_ratio", Var::GzipRatio),
     ("host", Var::Host),
+    ("http2", Var::Http2),
     ("https", Var::HttpsOn),
     ("is_args", Var::IsArgs),
     ("is_request_port", Var::IsRequestPort),
@@ -126,7 +127,7 @@ const STREAM: &[(&str, Var)] = &[
 ];
 
 /// Names whose value is empty without the feature behind them.
-const EMPTY: &[&str] = &["http2", "http3", "quic_connection", "slice_range", "msie", "secure_link_expires"];
+const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range", "msie", "secure_link_expires"];
 
 /// Names that nginx or a well-known module has, and Weir not.
 const NOT_YET: &[&str] = &[

@@ -21,6 +21,8 @@ pub struct Listener {
     pub proxy_protocol: bool,
     /// Who it names is the client; else real-IP rules say whether that holds.
     pub proxy_header_names_client: bool,
+    /// HTTP/2 is spoken where a connection without TLS begins with its preface.
+    pub http2: bool,
     /// TLS, if it is spoken here.
     pub tls: Option<Arc<ListenerTls>>,
     /// Client connections accepted at once; `None`: only the process's limit.

@@ -17,14 +17,16 @@
 mod client;
 mod error;
 pub mod h2;
+mod pace;
 mod receive;
 mod send;
 mod server;
 
 pub use client::{ClientConnection, Heard, ResponseFailure};
 pub use error::{ReceiveError, SendError};
+pub use pace::{LeastRate, Pace};
 pub use receive::{Incoming, Lent, Step};
-pub use send::{LeastRate, Outgoing, SHARE, SendFraming};
+pub use send::{Outgoing, SHARE, SendFraming};
 pub use server::{HeadFailure, ServerConnection};
 
 pub use weir_rt::Conn;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use weir_rt::{Buf, Instant, LARGE, PIECE, Shared, Timer};
 
+use crate::pace::{LeastRate, Pace};
 use crate::{Conn, SendError};
 
 /// Up to this many bytes are copied behind what is already in the output buffer.
@@ -30,25 +31,6 @@ pub enum SendFraming {
     Chunked,
     /// Up to the end of the connection.
     UntilClose,
-}
-
-/// How fast a peer has to take what is sent to it, at least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeastRate {
-    /// Bytes a second; 0: there is no least rate.
-    pub bytes_per_second: u64,
-    /// Averaged over so much waiting.
-    pub window: Duration,
-}
-
-/// How a peer takes what is sent to it. Only the time counts for which there was something that it did not take.
-#[derive(Clone, Copy)]
-struct Pace {
-    least: LeastRate,
-    /// Waited in this window.
-    waited: Duration,
-    /// `sent` when the window began.
-    from: u64,
 }
 
 /// The sending direction of a connection.
@@ -112,8 +94,7 @@ impl Outgoing {
 
     /// Sets how fast the peer has to take this message, at least: a slower one has a [`SendError::Timeout`].
     pub fn set_least_rate(&mut self, least: Option<LeastRate>) {
-        let least = least.filter(|least| least.bytes_per_second > 0);
-        self.pace = least.map(|least| Pace { least, waited: Duration::ZERO, from: self.sent });
+        self.pace = least.and_then(|least| Pace::new(least, self.sent));
     }
 
     /// Says whether a head waits for the file behind it, so that both leave in full packets (nginx's `tcp_nopush`).
@@ -129,14 +110,7 @@ impl Outgoing {
     /// Counts a wait that began then, for the peer to take what was there.
     fn count_wait(&mut self, began: Instant) -> Result<(), SendError> {
         let Some(pace) = &mut self.pace else { return Ok(()) };
-        pace.waited += weir_rt::now().saturating_duration_since(began);
-        if pace.waited < pace.least.window {
-            return Ok(());
-        }
-        let due = u128::from(pace.least.bytes_per_second) * pace.waited.as_millis() / 1000;
-        let taken = self.sent.wrapping_sub(pace.from);
-        (pace.waited, pace.from) = (Duration::ZERO, self.sent);
-        if u128::from(taken) < due { Err(SendError::Timeout) } else { Ok(()) }
+        pace.count(weir_rt::now().saturating_duration_since(began), self.sent)
     }
 
     /// Waits until the peer takes more.

@@ -19,7 +19,7 @@ use crate::answer::filters;
 use crate::eval::edit;
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Ending, Exchange, Then};
+use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase, Then};
 
 /// Begins an answer whose status and fields are in `exchange.response`: applies the route's edits and compression.
 pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: BodySize) {
@@ -266,6 +266,14 @@ pub(crate) fn close_after<D: Downstream>(exchange: &mut Exchange, down: &D, stat
         413 => !down.body_done(),
         _ => false,
     };
+}
+
+/// Turns a request away for want of memory, so that those under way can end.
+pub(crate) async fn shed<D: Downstream>(exchange: &mut Exchange, down: &mut D) {
+    exchange.worker.shared.memory.shed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    exchange.close_after = true;
+    exchange.ending = Ending::Resource(Phase::Request);
+    status(exchange, down, 503).await;
 }
 
 /// The methods that are served somewhere: what `Allow` says where no action was asked.

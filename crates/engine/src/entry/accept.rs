@@ -209,6 +209,8 @@ fn begin(
     let (worker, client) = (worker.clone(), Rc::new(client));
     if is_tcp {
         weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &held).await });
+    } else if conn.tls().is_some_and(|tls| tls.alpn_is(weir_wire::h2::ALPN)) {
+        weir_rt::spawn(crate::http::h2::serve(worker, held, conn, client, timer, ahead));
     } else {
         weir_rt::spawn(crate::http::connection::serve(worker, held, conn, client, timer, ahead));
     }

@@ -11,6 +11,7 @@ use weir_wire::{ReceiveError, SendError};
 
 use super::fields::Fields;
 use super::{Ending, Exchange, Phase};
+use crate::worker::watch::Watched;
 
 /// How long the body of an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,8 +118,8 @@ pub(crate) trait Downstream {
     /// Bytes sent for this exchange: all, and those of the body.
     fn sent(&self) -> (u64, u64);
 
-    /// The client's connection, to watch over. `None`: there is nobody.
-    fn watched(&self) -> Option<weir_wire::Conn>;
+    /// The client, to watch over.
+    fn watched(&self) -> Watched;
 
     /// The transport, for a tunnel, with what was read ahead. `None`: there is none to be had.
     fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)>;

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use weir_expr::settings::ClientSettings;
 use weir_http::{RequestError, TargetForm};
-use weir_plan::{Service, SiteIx};
+use weir_plan::{ListenerIx, Service};
 use weir_rt::{Buf, Timer};
 use weir_wire::{Conn, HeadFailure, ServerConnection};
 
 use super::h1::H1;
+use super::h2;
+use super::head::{self, Asked};
 use crate::action::Later;
 use crate::action::later::Rest;
 use crate::action::tunnel::{Upgraded, carry_upgraded};
@@ -45,6 +47,7 @@ pub(crate) fn serve(
     async move {
         let mut wait = first_wait(&worker, &client);
         let mut ended = worker.now();
+        let mut may_be_h2 = speaks_h2(&worker, &client);
         // The first request has often arrived with the connection: trying costs less than waiting for what is there.
         let _ = conn.try_read_up_to(&mut input, weir_rt::SMALL);
         let mut draining = worker.draining.place();
@@ -71,6 +74,14 @@ pub(crate) fn serve(
                         Ok(Some(read)) if read > 0 => {}
                         _ => return,
                     },
+                }
+            }
+            if std::mem::take(&mut may_be_h2) {
+                if input.is_empty() {
+                    let _ = conn.try_read_up_to(&mut input, weir_rt::SMALL);
+                }
+                if h2::is_preface(&input) {
+                    return Box::pin(h2::serve(worker.clone(), held, conn, client, timer, input)).await;
                 }
             }
             let idle = worker.now().saturating_duration_since(ended);
@@ -113,6 +124,12 @@ async fn requests(
     };
     worker.give_head(h1.conn.into_head());
     served
+}
+
+/// Whether a connection without TLS may begin with HTTP/2's preface.
+fn speaks_h2(worker: &Rc<Worker>, client: &Client) -> bool {
+    let listens = |(installed, ix, _): (Rc<Installed>, ListenerIx, bool)| installed.plan.listener(ix).http2;
+    client.tls.is_none() && !client.speaks_plain && worker.for_listener(client.listener).is_some_and(listens)
 }
 
 /// How long the first request may take to begin.
@@ -185,7 +202,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
             if worker.shared.memory.is_short() {
-                Box::pin(shed(&mut exchange, h1)).await;
+                Box::pin(respond::shed(&mut exchange, h1)).await;
                 drop(writing);
                 let _ = after(&mut exchange, h1).await;
                 end(exchange);
@@ -222,14 +239,6 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
     let keep = after(&mut exchange, h1).await;
     end(exchange);
     keep.map_or(Served::Close, Served::Keep)
-}
-
-/// Turns a request away for want of memory, so that those under way can end.
-async fn shed(exchange: &mut Exchange, h1: &mut H1<'_>) {
-    exchange.worker.shared.memory.shed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    exchange.close_after = true;
-    exchange.ending = Ending::Resource(Phase::Request);
-    respond::status(exchange, h1, 503).await;
 }
 
 /// What was a request goes on as a tunnel, to its end. Nothing that holds the plan lives here.
@@ -339,81 +348,15 @@ fn take_request(
         request.fields.set(b"Host", &authority);
     }
     h1.client_keeps_alive(view_keeps_alive(&h1.conn));
-    let (method, unknown_expectation) = (exchange.request.method, h1.conn.request().expects_unknown());
-    let default = exchange.site;
-    find_site(exchange, hosts)?;
-    if heads_differ {
-        apply_head_rules(exchange, default)?;
-    }
-    // What TRACE would show (cookies, credentials, fields that this proxy adds) is nothing for scripts.
-    let traced = method == weir_http::Method::Trace && !exchange.site().client.forward_trace;
-    if method == weir_http::Method::Connect || traced {
-        return Err(405);
-    }
-    if unknown_expectation {
-        return Err(417);
-    }
-    if insecure {
-        return Err(421);
-    }
-    // Paths are read before the site is known: as in nginx the default site says how.
-    let client = &exchange.installed.plan.site(default).client;
-    let (reading, merge_slashes) = (client.paths, client.merge_slashes);
-    exchange
-        .set_raw_path(h1.conn.request().path(), reading, merge_slashes)
-        .map_err(|error| error.status())?;
+    let view = h1.conn.request();
+    let asked = Asked { path: view.path(), unknown_expectation: view.expects_unknown(), insecure };
+    head::settle(exchange, hosts, heads_differ, &asked)?;
     h1.conn.begin_body();
-    Ok(())
-}
-
-/// Applies the rules for heads where sites of a listener have different ones: to fields before Host those of the
-/// default site, to the others those of the request's own, as in nginx. `Err`: the status to refuse with.
-fn apply_head_rules(exchange: &mut Exchange, default: SiteIx) -> Result<(), u16> {
-    let installed = exchange.installed.clone();
-    let before = &installed.plan.site(default).heads;
-    let after = &installed.plan.site(exchange.site).heads;
-    let line = exchange.request.line.len() as u64;
-    let together = usize::try_from(exchange.request.bytes.saturating_sub(line)).unwrap_or(usize::MAX);
-    let fields = &mut exchange.request.fields;
-    let too_long = |field: crate::exchange::fields::Field<'_>| {
-        field.name.len() + field.value.len() + 4 > after.field_line
-    };
-    if together > after.head || fields.iter().count() > after.fields || fields.iter().any(too_long) {
-        return Err(431);
-    }
-    let mut rules = before;
-    fields.retain(|field| {
-        let keep = rules.keeps(field.name);
-        if field.id == weir_http::HeaderId::Host {
-            rules = after;
-        }
-        keep
-    });
     Ok(())
 }
 
 fn view_keeps_alive(conn: &ServerConnection) -> bool {
     conn.request().keep_alive()
-}
-
-/// Finds the site by the host. `Err`: the status to refuse with, where a pattern gave up.
-fn find_site(exchange: &mut Exchange, hosts: &weir_plan::HostIndex) -> Result<(), u16> {
-    if hosts.is_trivial() {
-        return Ok(());
-    }
-    let host = std::mem::take(&mut exchange.request.host);
-    let found = hosts.lookup(&host);
-    if let Ok(weir_plan::NameFound { matched: Some((pattern, captures)), .. }) = &found {
-        crate::eval::keep_match(exchange, pattern, captures, &host);
-    }
-    exchange.request.host = host;
-    let site: SiteIx = found.map(|found| found.value).map_err(|why| {
-        errors::undecided(exchange, &why);
-        500_u16
-    })?;
-    exchange.site = site;
-    exchange.route = exchange.installed.plan.site(site).fallback;
-    Ok(())
 }
 
 /// Answers what is no request, where an answer is due.

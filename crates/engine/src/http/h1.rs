@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use weir_expr::settings::KeepAliveMode;
 use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
-use weir_policy::limit::{BodyRate, BodyRateConfig};
 use weir_rt::{Buf, Shared, Timer};
 use weir_wire::{Conn, LeastRate, ReceiveError, SendError, SendFraming, ServerConnection};
 
+use super::pace::BodyPace;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, intake};
+use crate::worker::watch::Watched;
 
 /// The client's half over HTTP/1.
 pub(crate) struct H1<'a> {
@@ -28,8 +29,7 @@ pub(crate) struct H1<'a> {
     keeps: bool,
     continue_due: bool,
     cut: bool,
-    /// Of a body that is read against a least rate; apart, because it is rare.
-    rate: Option<Box<BodyRate>>,
+    pace: BodyPace,
     answers: u64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> H1<'a> {
             keeps: false,
             continue_due: false,
             cut: false,
-            rate: None,
+            pace: BodyPace::default(),
             answers: 0,
         }
     }
@@ -54,7 +54,7 @@ impl<'a> H1<'a> {
         self.version = exchange.request.version;
         self.method = exchange.request.method;
         self.continue_due = exchange.request.expects_continue;
-        self.rate = None;
+        self.pace = BodyPace::default();
         self.conn.outgoing.reset_counts();
     }
 
@@ -150,28 +150,16 @@ impl<'a> H1<'a> {
     }
 
     async fn read_piece(&mut self, timeout: Duration, exchange: &Exchange) -> Result<bool, ReceiveError> {
-        // The minimum rate counts only the time that the client is the one delaying: here.
-        let min_rate = exchange.route().settings.body.min_rate;
-        if min_rate == 0 {
+        if exchange.route().settings.body.min_rate == 0 {
             self.conn.incoming.fill(self.timer, timeout, weir_rt::PIECE).await?;
             return Ok(true);
         }
-        let rate = self.rate.get_or_insert_with(|| {
-            Box::new(BodyRate::new(BodyRateConfig {
-                bytes_per_second: u32::try_from(min_rate).unwrap_or(u32::MAX),
-                ..BodyRateConfig::default()
-            }))
-        });
         let before = self.conn.incoming.pending().len();
-        rate.wait(exchange.worker.millis());
-        let limit = rate.poll_timeout().map(|at| exchange.worker.shared.instant(at));
-        let patience = limit.map_or(timeout, |at| timeout.min(at.saturating_duration_since(exchange.now())));
+        let patience = self.pace.wait(exchange, timeout);
         let filled = self.conn.incoming.fill(self.timer, patience, weir_rt::PIECE).await;
-        let now = exchange.worker.millis();
-        rate.receive(now, self.conn.incoming.pending().len().saturating_sub(before));
-        rate.pause(now);
+        let too_slow = self.pace.took(exchange, self.conn.incoming.pending().len().saturating_sub(before));
         match filled {
-            Err(ReceiveError::Timeout) if patience < timeout && !rate.too_slow(now) => Ok(true),
+            Err(ReceiveError::Timeout) if patience < timeout && !too_slow => Ok(true),
             other => other.map(|()| true),
         }
     }
@@ -179,7 +167,7 @@ impl<'a> H1<'a> {
 
 /// How fast the client has to take an answer: none where the answer itself comes slowly. Never stricter than the time for
 /// one write alone: a client that takes nothing for so long is given up in any case.
-fn least_rate(exchange: &Exchange, size: BodySize) -> Option<LeastRate> {
+pub(super) fn least_rate(exchange: &Exchange, size: BodySize) -> Option<LeastRate> {
     let client = &exchange.route().settings.client;
     let is_stream = || {
         let kind = exchange.response.fields.first(HeaderId::ContentType);
@@ -398,8 +386,8 @@ impl Downstream for H1<'_> {
         self.counts()
     }
 
-    fn watched(&self) -> Option<Conn> {
-        Some(self.conn.io().clone())
+    fn watched(&self) -> Watched {
+        Watched::Connection(self.conn.io().clone())
     }
 
     fn take_tunnel(&mut self) -> Option<(Conn, Buf)> {

@@ -2,3 +2,6 @@
 
 pub(crate) mod connection;
 pub(crate) mod h1;
+pub(crate) mod h2;
+mod head;
+mod pace;

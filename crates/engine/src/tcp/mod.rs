@@ -20,7 +20,7 @@ use crate::exchange::{Client, Ending, Exchange, Peeked, Phase, Session, Traffic,
 use crate::upstream::{Answered, Attempts, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered, resolve};
 use crate::worker::count::Attempting;
 use crate::worker::door::Held;
-use crate::worker::watch::{Ends, Watch};
+use crate::worker::watch::{Ends, Watch, Watched};
 use crate::worker::{Installed, Worker};
 
 /// Serves a connection to a TCP service.
@@ -250,7 +250,7 @@ async fn connect(
         }
     };
     // A client that ended its half only may still want to hear.
-    let watch = Watch::new(Some(client.clone()), Ends::Reset);
+    let watch = Watch::new(Watched::Connection(client.clone()), Ends::Reset);
     let attempts = Attempts {
         installed,
         retry: proxy.retry,

@@ -18,7 +18,7 @@ use crate::exchange::{Ending, Exchange, Phase};
 use crate::upstream::{Answered, Attempts, Destination, Failed, Opened, Protocol, Stop, Unanswered};
 use crate::worker::Worker;
 use crate::worker::idle::Kept;
-use crate::worker::watch::{Ends, Watch};
+use crate::worker::watch::{Ends, Watch, Watched};
 
 /// What an endpoint does with one request.
 pub(super) enum Does {
@@ -85,7 +85,8 @@ pub(super) async fn run(
     script: &mut Script,
 ) -> Result<Answered<Box<ClientConnection>>, Unanswered> {
     let installed = exchange.installed.clone();
-    let (timer, watch) = (Timer::new(), Watch::new(client, Ends::Closed));
+    let (timer, watch) =
+        (Timer::new(), Watch::new(client.map_or(Watched::Nobody, Watched::Connection), Ends::Closed));
     let attempts =
         Attempts { installed: &installed, retry: *retry, reach: reach(), timer: &timer, watch: &watch };
     attempts.run(exchange, script, Destination::Pool(PoolIx(0))).await

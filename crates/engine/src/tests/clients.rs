@@ -29,6 +29,7 @@ fn plan(socket: &std::path::Path, settings: RouteSettings) -> Plan {
         id: ListenerId::from_name("front"),
         name: "front".into(),
         address: Address::Unix("front".into()),
+        http2: false,
         proxy_protocol: false,
         proxy_header_names_client: false,
         tls: None,

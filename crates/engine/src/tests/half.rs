@@ -6,6 +6,7 @@ use weir_wire::{ReceiveError, SendError};
 
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange};
+use crate::worker::watch::Watched;
 
 /// What the client was told.
 #[derive(Default)]
@@ -67,8 +68,8 @@ impl Downstream for Told {
         (sent, sent)
     }
 
-    fn watched(&self) -> Option<weir_wire::Conn> {
-        None
+    fn watched(&self) -> Watched {
+        Watched::Nobody
     }
 
     fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)> {

@@ -16,7 +16,7 @@ use crate::exchange::{Ending, Phase};
 use crate::upstream::http1::Http1;
 use crate::upstream::request::{Asked, UpstreamBody};
 use crate::upstream::{Attempts, Destination, Unanswered};
-use crate::worker::watch::{Ends, Watch};
+use crate::worker::watch::{Ends, Watch, Watched};
 
 pub(super) fn proxy() -> Proxy {
     Proxy {
@@ -56,7 +56,7 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
         exchange.response.upstream_target.push(b'/');
         let installed = exchange.installed.clone();
         let (proxy, mut told) = (proxy(), Told::default());
-        let (timer, watch) = (Timer::new(), Watch::new(None, Ends::Closed));
+        let (timer, watch) = (Timer::new(), Watch::new(Watched::Nobody, Ends::Closed));
         let retry = RetryPolicy::default();
         let attempts =
             Attempts { installed: &installed, retry, reach: reach(), timer: &timer, watch: &watch };

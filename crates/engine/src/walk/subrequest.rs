@@ -17,6 +17,7 @@ use weir_wire::{ReceiveError, SendError};
 use crate::exchange::errors;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange};
+use crate::worker::watch::Watched;
 
 /// Most bytes of a body that are read and dropped so that its connection can be kept.
 const MOST_DROPPED: u64 = 1 << 20;
@@ -141,8 +142,8 @@ impl Downstream for Nobody {
         (self.told, self.told)
     }
 
-    fn watched(&self) -> Option<weir_wire::Conn> {
-        None
+    fn watched(&self) -> Watched {
+        Watched::Nobody
     }
 
     fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)> {

@@ -9,7 +9,9 @@
 
 use std::cell::{Cell, OnceCell};
 use std::future::Future;
+use std::io::ErrorKind;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -51,9 +53,25 @@ impl Ends {
     }
 }
 
+/// Whom to watch over.
+pub(crate) enum Watched {
+    /// Nobody, who never leaves.
+    Nobody,
+    /// The client of a connection that carries one request at a time.
+    Connection(Conn),
+    /// That of one among several on a connection.
+    Stream(Rc<dyn Leaves>),
+}
+
+/// One who may leave and be heard leaving.
+pub(crate) trait Leaves {
+    /// Ready once it has left.
+    fn poll_left(&self, cx: &mut Context<'_>) -> Poll<()>;
+}
+
 /// Watches over a client.
 pub(crate) struct Watch {
-    conn: Option<Conn>,
+    watched: Watched,
     ends: Cell<Ends>,
     /// The client's socket is being read: who reads sees its end.
     reading: Cell<bool>,
@@ -61,9 +79,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Over the client behind `conn`; `None`: nobody, who never leaves.
-    pub(crate) fn new(conn: Option<Conn>, ends: Ends) -> Self {
-        Self { conn, ends: Cell::new(ends), reading: Cell::new(false), timer: OnceCell::new() }
+    /// Over a client.
+    pub(crate) fn new(watched: Watched, ends: Ends) -> Self {
+        Self { watched, ends: Cell::new(ends), reading: Cell::new(false), timer: OnceCell::new() }
     }
 
     /// Says what counts from now on.
@@ -85,9 +103,17 @@ impl Watch {
     }
 
     fn poll_gone(&self, began: Instant, cx: &mut Context<'_>) -> Poll<PeerClosed> {
-        let Some(conn) = self.conn.as_ref().filter(|_| self.ends.get() != Ends::Never && !self.reading.get())
-        else {
+        if self.ends.get() == Ends::Never || self.reading.get() {
             return Poll::Pending;
+        }
+        let conn = match &self.watched {
+            Watched::Nobody => return Poll::Pending,
+            Watched::Connection(conn) => conn,
+            // It says so itself: there is nothing to be asked of the kernel.
+            Watched::Stream(stream) => {
+                let failed = |()| PeerClosed::Failed(ErrorKind::ConnectionReset.into());
+                return stream.poll_left(cx).map(failed);
+            }
         };
         let due = began + MOMENT;
         let early = weir_rt::now() < due;

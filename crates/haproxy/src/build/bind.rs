@@ -200,21 +200,8 @@ impl Binder<'_> {
         words.get(at + 1).map(|word| word.text.clone())
     }
 
-    /// Protocols that are not spoken; HTTP/2 is said to be missing, until it is built.
+    /// Protocols that are not spoken.
     fn check_protocols(&mut self, parameters: &Parameters) {
-        let asked = [("alpn", "h2"), ("proto", "h2")];
-        let word = asked.iter().find_map(|(name, protocol)| {
-            parameters.value(name).filter(|word| word.text.split(',').any(|p| p == *protocol))
-        });
-        if let Some(word) = word {
-            self.findings.push(
-                Diagnostic::warning(
-                    "haproxy::http2",
-                    "HTTP/2 is not built yet: this listener offers HTTP/1.1",
-                )
-                .at(word.span),
-            );
-        }
         if let Some(word) =
             parameters.value("proto").filter(|word| !matches!(word.as_str(), "h1" | "h2" | "none"))
         {
@@ -281,9 +268,7 @@ impl Binder<'_> {
             .cloned();
         let ca = own.value("ca-file").or_else(|| own.value("ca-verify-file")).cloned();
         let base = self.global.ca_base.clone().or_else(|| self.base.clone());
-        let alpn = own
-            .value("alpn")
-            .map(|word| word.text.split(',').filter(|p| *p != "h2").map(str::to_owned).collect());
+        let alpn = own.value("alpn").map(|word| word.text.split(',').map(str::to_owned).collect());
         TlsIdentity {
             versions: tls::versions(&[defaults, own], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),

@@ -187,6 +187,8 @@ fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], s
             socket: one.socket.clone(),
             proxy_protocol: one.proxy_protocol,
             proxy_header_names_client: true,
+            // A preface is enough, as with HAProxy.
+            http2: matches!(service, Service::Http { .. }),
             tls: one.tls.clone(),
             max_connections: one.max_connections,
             gate: gate.clone(),

@@ -122,6 +122,7 @@ pub(crate) fn listener(address: &str, sites: Vec<SiteId>) -> Listener {
         address: Address::Tcp(address.parse().unwrap()),
         socket: SocketOptions::default(),
         proxy_protocol: false,
+        http2: false,
         proxy_header_names_client: false,
         tls: None,
         max_connections: None,

@@ -23,6 +23,8 @@ struct Gathered {
     default: Option<(usize, Span)>,
     tls: Option<Span>,
     proxy_protocol: bool,
+    /// `http2` was written as a parameter of `listen`, which holds for all servers of the address.
+    http2: bool,
     socket: SocketOptions,
     options: Option<Span>,
 }
@@ -57,6 +59,7 @@ fn gather(lo: &mut Lowering<'_>, servers: &[Lowered]) -> Vec<Gathered> {
                     default: None,
                     tls: None,
                     proxy_protocol: false,
+                    http2: false,
                     socket: SocketOptions::default(),
                     options: None,
                 });
@@ -74,6 +77,7 @@ fn add(lo: &mut Lowering<'_>, gathered: &mut Gathered, n: usize, server: &Lowere
         gathered.tls.get_or_insert(spec.span);
     }
     gathered.proxy_protocol |= spec.proxy_protocol;
+    gathered.http2 |= spec.http2;
     if spec.default_server {
         match gathered.default {
             None => gathered.default = Some((n, spec.span)),
@@ -120,6 +124,7 @@ fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> L
         socket: gathered.socket,
         proxy_protocol: gathered.proxy_protocol,
         proxy_header_names_client: false,
+        http2: gathered.http2 || servers[default].http2,
         tls,
         max_connections: None,
         gate: Vec::new(),
@@ -167,7 +172,8 @@ fn tls(
     span: Span,
 ) -> Option<ListenerTls> {
     let settings: Arc<TlsScope> = servers[default].tls.clone();
-    let Some(identity) = tls::identity(lo, &settings) else {
+    let protocols = |n: usize| offered(gathered.http2 || servers[n].http2);
+    let Some(identity) = tls::identity(lo, &settings, protocols(default)) else {
         if settings.broken || !settings.certificates.items().is_empty() {
             // What is wrong with them was told.
             return None;
@@ -185,7 +191,7 @@ fn tls(
     let mut by_name: Vec<(Vec<NamePattern>, TlsIdentity)> = Vec::new();
     for &n in gathered.servers.iter().filter(|&&n| !servers[n].names.is_empty()) {
         // A server without a certificate answers with the default's, as in nginx; what it asks of clients still holds.
-        let own = tls::identity(lo, &servers[n].tls);
+        let own = tls::identity(lo, &servers[n].tls, protocols(n));
         if let Some(own) = own.or_else(|| tls::asking(lo, &identity, &servers[n].tls))
             && (own != identity || n != default)
         {
@@ -201,4 +207,10 @@ fn tls(
         session_timeout: settings.session_timeout,
         answer_bad_certificates: true,
     })
+}
+
+/// What ALPN offers, best first.
+fn offered(http2: bool) -> Vec<String> {
+    let http1 = "http/1.1".to_owned();
+    if http2 { vec!["h2".to_owned(), http1] } else { vec![http1] }
 }

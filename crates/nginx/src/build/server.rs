@@ -26,6 +26,7 @@ pub(crate) struct Lowered {
     pub names: Vec<NamePattern>,
     pub tls: Arc<TlsScope>,
     pub ssl_on: bool,
+    pub http2: bool,
 }
 
 /// Lowers one block.
@@ -75,6 +76,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         names: parts.names,
         tls: scope.tls.clone(),
         ssl_on: scope.ssl_on,
+        http2: scope.site.http2,
     }
 }
 

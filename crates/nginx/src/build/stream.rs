@@ -175,6 +175,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
         address: spec.address,
         socket: spec.socket,
         proxy_protocol: spec.proxy_protocol,
+        http2: false,
         proxy_header_names_client: false,
         tls,
         max_connections: None,
@@ -184,7 +185,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
 }
 
 fn tls(lo: &mut Lowering<'_>, s: &StreamScope, spec: &ListenSpec) -> Option<ListenerTls> {
-    let Some(mut identity) = crate::take::tls::identity(lo, &s.tls) else {
+    let Some(identity) = crate::take::tls::identity(lo, &s.tls, s.alpn.clone()) else {
         if s.tls.broken || !s.tls.certificates.items().is_empty() {
             // What is wrong with them was told.
             return None;
@@ -194,7 +195,6 @@ fn tls(lo: &mut Lowering<'_>, s: &StreamScope, spec: &ListenSpec) -> Option<List
         lo.report(found.help("add `ssl_certificate` and `ssl_certificate_key`"));
         return None;
     };
-    identity.alpn.clone_from(&s.alpn);
     Some(ListenerTls {
         default: identity,
         by_name: Vec::new(),

@@ -158,8 +158,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         .tuning(OLD),
     Entry::one("auth_delay", HSL, Time, "0s", "Delays 401 answers.")
         .tuning("401 answers are not delayed; use `limit_req` against guessing"),
-    Entry::one("http2", HS, Flag, "off", "Offers HTTP/2.").server_flag(),
-    Entry::one("http2_max_concurrent_streams", HS, Number, "128", "Streams at once.").tuning(NO_HTTP2),
+    Entry::one("http2", HS, Flag, "off", "Offers HTTP/2.").scope(client::http2),
+    Entry::one("http2_max_concurrent_streams", HS, Number, "128", "Streams at once.")
+        .scope(client::http2_streams),
     Entry::one("http2_chunk_size", HSL, Size, "8k", "Size of frames.").tuning(NO_HTTP2),
     Entry::one("http2_body_preread_size", HS, Size, "64k", "Body bytes read early.").tuning(NO_HTTP2),
     Entry::one("http2_recv_buffer_size", H, Size, "256k", "Buffer of a worker.").tuning(NO_HTTP2),
@@ -197,7 +198,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 const TABLES: &str = "Weir sizes its tables by itself";
 const MEMORY: &str = "Weir sizes its buffers by itself";
 const OLD: &str = "browsers that old are not treated apart";
-const NO_HTTP2: &str = "HTTP/2 is not built yet; clients speak HTTP/1.1";
+const NO_HTTP2: &str = "Weir sizes the frames and buffers of HTTP/2 by itself";
 const NO_HTTP3: &str = "HTTP/3 is not built yet; clients speak HTTP/1.1";
 
 impl Entry {
@@ -205,10 +206,5 @@ impl Entry {
     const fn two(mut self) -> Self {
         self.arity = (2, 2);
         self
-    }
-
-    /// `http2 on`, which holds for the server's listeners.
-    const fn server_flag(self) -> Self {
-        self.scope(client::http2)
     }
 }

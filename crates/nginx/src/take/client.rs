@@ -81,24 +81,17 @@ pub(crate) fn server_tokens(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive)
     Arc::make_mut(&mut s.site).server_header = Some(header).filter(|text| !text.is_empty());
 }
 
-/// `http2 on`: until it is built, a warning; the listener offers HTTP/1.1.
-pub(crate) fn http2(lo: &mut Lowering<'_>, _: &mut Scope, d: &Directive) {
-    if on(d) {
-        warn_http2(lo, d.span);
-    }
+/// `http2 on`.
+pub(crate) fn http2(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    Arc::make_mut(&mut s.site).http2 = on(d);
 }
 
-/// Tells, once, that HTTP/2 is not spoken yet.
-pub(crate) fn warn_http2(lo: &mut Lowering<'_>, span: weir_diag::Span) {
-    const CODE: &str = "nginx::http2-not-built";
-    if lo.diagnostics.iter().any(|found| found.code == CODE) {
-        return;
+/// `http2_max_concurrent_streams number`.
+pub(crate) fn http2_streams(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    match value::number(d.arg(0)).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0) {
+        Some(most) => Arc::make_mut(&mut s.client).http2_streams = most,
+        None => lo.bad_value(d, 0, "a number of streams, at least 1"),
     }
-    lo.report(
-        Diagnostic::warning(CODE, "HTTP/2 is not built yet; this listener offers HTTP/1.1")
-            .at(span)
-            .help("clients that offer both take HTTP/1.1 by themselves; nothing needs to change"),
-    );
 }
 
 /// `resolver address … [valid=time] [ipv4=on|off] [ipv6=on|off] [status_zone=zone]`.

@@ -116,9 +116,7 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, spec: &mut ListenSp
         }
         "ssl" => spec.tls = true,
         "proxy_protocol" => spec.proxy_protocol = true,
-        "http2" if lo.dialect == Dialect::Http => {
-            super::client::warn_http2(lo, d.arg_span(n));
-        }
+        "http2" if lo.dialect == Dialect::Http => spec.http2 = true,
         "spdy" => {
             let text = "`spdy` has no effect: nginx dropped it in 1.9.5";
             lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.arg_span(n)));

@@ -122,6 +122,7 @@ pub(crate) struct ListenSpec {
     pub default_server: bool,
     pub tls: bool,
     pub proxy_protocol: bool,
+    pub http2: bool,
     /// Socket options were written, which only one `listen` of an address may do.
     pub has_options: bool,
     pub socket: SocketOptions,
@@ -136,6 +137,7 @@ impl ListenSpec {
             default_server: false,
             tls: false,
             proxy_protocol: false,
+            http2: false,
             has_options: false,
             socket: SocketOptions::default(),
         }

@@ -94,6 +94,7 @@ pub(crate) struct SiteSettings {
     pub server_name_in_redirect: bool,
     pub port_in_redirect: bool,
     pub absolute_redirect: bool,
+    pub http2: bool,
 }
 
 impl Default for SiteSettings {
@@ -103,6 +104,7 @@ impl Default for SiteSettings {
             server_name_in_redirect: false,
             port_in_redirect: true,
             absolute_redirect: true,
+            http2: false,
         }
     }
 }

@@ -246,7 +246,7 @@ pub(crate) fn set_conf_command(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Di
 }
 
 /// The identity that a scope comes to. `None` if there is no certificate and handshakes are not refused.
-pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>) -> Option<TlsIdentity> {
+pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<String>) -> Option<TlsIdentity> {
     let (certificates, keys) = (tls.certificates.items().len(), tls.keys.items().len());
     if certificates > keys
         && let Some((name, span)) = tls.certificates.items().get(keys).cloned()
@@ -270,7 +270,7 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>) -> Option<Tls
         client_crl: tls.client_crl.clone(),
         client_depth: Some(tls.verify_depth),
         reject: tls.reject,
-        alpn: Vec::new(),
+        alpn,
         record_size: tls.record_size,
     })
 }

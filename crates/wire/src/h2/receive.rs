@@ -272,7 +272,7 @@ impl Connection {
             frame::PRIORITY => {
                 self.chat(now)?;
                 if payload.len() == 5 {
-                    Ok(None)
+                    self.depends(head.stream, payload).map(|()| None)
                 } else {
                     self.offend(head.stream, Reason::FRAME_SIZE_ERROR, now)
                 }
@@ -411,6 +411,7 @@ impl Connection {
             to = to.checked_sub(usize::from(*payload.first().ok_or(bad)?)).ok_or(bad)?;
         }
         if head.has(frame::WITH_PRIORITY) {
+            self.depends(head.stream, payload.get(from..).unwrap_or_default())?;
             from += 5;
         }
         let block = payload.get(from..to).ok_or(bad)?;
@@ -422,6 +423,16 @@ impl Connection {
         self.block.extend_from_slice(block);
         self.unfinished = Some(Unfinished { stream: head.stream, end, frames: 1 });
         Ok(None)
+    }
+
+    /// Priorities of streams mean nothing any more, but one that depends on itself is still a fault (RFC 7540 §5.3.1).
+    fn depends(&self, stream: u32, priority: &[u8]) -> Step<()> {
+        match frame::number(priority, 0) {
+            Some(on) if on & !(1 << 31) == stream => {
+                Err(fault(Reason::PROTOCOL_ERROR, "a stream that depends on itself"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn continuation(&mut self, head: FrameHead, payload: &[u8], now: Instant) -> Step<Option<Event>> {

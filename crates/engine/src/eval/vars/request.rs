@@ -1,7 +1,7 @@
 //! Variables about a request, and about where it leads.
 
 use weir_expr::{Counted, PlaceVar, RequestVar};
-use weir_http::HeaderId;
+use weir_http::{HeaderId, Version};
 
 use super::client::address;
 use super::write::{extend, number, text_of};
@@ -22,6 +22,10 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
         RequestVar::Arg(name) => extend(out, request.arg(name.as_bytes())),
         RequestVar::RequestLine => text_of(out, &request.line),
         RequestVar::Protocol => text_of(out, request.version.as_str().as_bytes()),
+        RequestVar::Http2 => {
+            let name: &[u8] = if exchange.client.tls.is_some() { b"h2" } else { b"h2c" };
+            extend(out, (request.version == Version::Http2).then_some(name))
+        }
         RequestVar::Host => text_of(out, exchange.host()),
         RequestVar::HostPort => number(out, request.port.map(u64::from)),
         RequestVar::IsRequestPort => text_of(out, if request.port.is_some() { b":" } else { b"" }),

@@ -57,6 +57,12 @@ fn faults_of_a_connection() {
         (vec![frame(RST_STREAM, 0, 1, &[0; 4])], Reason::PROTOCOL_ERROR),
         (vec![frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])], Reason::PROTOCOL_ERROR),
         (vec![get(2, END)], Reason::PROTOCOL_ERROR),
+        // A stream that depends on itself.
+        (vec![frame(PRIORITY, 0, 1, &[0, 0, 0, 1, 9])], Reason::PROTOCOL_ERROR),
+        (
+            vec![frame(HEADERS, END | WITH_PRIORITY, 1, &[&[0x80, 0, 0, 1, 9][..], &block(&GET)].concat())],
+            Reason::PROTOCOL_ERROR,
+        ),
         // Sizes.
         (vec![frame(DATA, 0, 1, &[0; 16_385])], Reason::FRAME_SIZE_ERROR),
         (vec![frame(PING, 0, 0, &[0; 7])], Reason::FRAME_SIZE_ERROR),

@@ -1,0 +1,394 @@
+//! The client's half of an exchange on a stream.
+//!
+//! Owns: the answer's head until it leaves, what the announced length leaves to be sent, how the stream ends.
+//! Never: writes to the connection; the carrier does.
+//! Driven by: actions and the responder, through [`Downstream`]; [`serve`] by the carrier, for each stream.
+//! Why the head is held until something follows it: an answer that turns out to be another one can be taken back, and one
+//! without a body is a single frame.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_http::HeaderId;
+use weir_http::scan::{is_field_value, is_token};
+use weir_rt::{Buf, LARGE, Timer};
+use weir_wire::h2::{self, Reason};
+use weir_wire::{Pace, ReceiveError, SendError};
+
+use super::mux::{Inbox, Lost, Mux};
+use crate::action::Later;
+use crate::answer::{log, respond};
+use crate::exchange::fields::{Field, Fields};
+use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase};
+use crate::http::h1::least_rate;
+use crate::http::pace::BodyPace;
+use crate::walk;
+use crate::worker::Worker;
+use crate::worker::watch::Watched;
+
+/// What the head of a frame takes.
+const FRAME_HEAD: u64 = 9;
+
+/// Answers a request, to its end. `verdict`: the status to refuse it with.
+pub(super) async fn serve(
+    worker: Rc<Worker>,
+    mut exchange: Box<Exchange>,
+    mut stream: Stream,
+    verdict: Result<(), u16>,
+) {
+    let writing = worker.counters.writing();
+    match verdict {
+        Ok(()) => {
+            assert!(!worker.takes_injected_panic(), "a test asked for this panic");
+            if worker.shared.memory.is_short() {
+                respond::shed(&mut exchange, &mut stream).await;
+            } else {
+                // What is left is carried once the walk, and its hold on the plan, are gone.
+                let later = walk::run(&mut exchange, &mut stream).await;
+                if let Some(Later::Rest(rest)) = later {
+                    rest.carry(&mut exchange, &mut stream).await;
+                }
+            }
+        }
+        Err(status) => {
+            exchange.ending = Ending::Proxy(Phase::Request);
+            match status {
+                405 => respond::not_allowed(&mut exchange, &mut stream).await,
+                _ => walk::refuse(&mut exchange, &mut stream, status).await,
+            }
+        }
+    }
+    drop(writing);
+    (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = stream.sent();
+    drop(stream);
+    log::exchange_ended(&mut exchange);
+    exchange.give();
+}
+
+/// The client's half on a stream.
+pub(super) struct Stream {
+    mux: Rc<Mux>,
+    inbox: Rc<Inbox>,
+    timer: Timer,
+    /// The piece of the request's body that was given out last.
+    piece: Buf,
+    pace: BodyPace,
+    continue_due: bool,
+    /// The answer's head.
+    head: h2::Fields,
+    /// It was begun and has not left.
+    held: bool,
+    /// Payload that is still to come, where the length is known.
+    left: Option<u64>,
+    /// Our side has ended.
+    ended: bool,
+    least: Option<Pace>,
+    sent: u64,
+    payload: u64,
+}
+
+impl Stream {
+    /// A stream that has begun.
+    pub(super) fn new(mux: Rc<Mux>, inbox: Rc<Inbox>, continue_due: bool) -> Self {
+        Self {
+            mux,
+            inbox,
+            timer: Timer::new(),
+            piece: Buf::new(),
+            pace: BodyPace::default(),
+            continue_due,
+            head: h2::Fields::new(),
+            held: false,
+            left: None,
+            ended: false,
+            least: None,
+            sent: 0,
+            payload: 0,
+        }
+    }
+
+    fn send_timeout(exchange: &Exchange) -> Duration {
+        exchange.route().settings.client.send_timeout
+    }
+
+    /// Sends a head or trailers.
+    fn send_list(&mut self, list: &h2::Fields, end: bool) -> Result<(), SendError> {
+        let wire = &mut *self.mux.wire.borrow_mut();
+        let before = wire.output().len();
+        let sent = wire.send_head(self.inbox.key, list, end);
+        self.sent += (wire.output().len() - before) as u64;
+        self.ended |= end;
+        sent.map_err(|h2::Gone| gone())
+    }
+
+    /// Sends the head, if it was held back.
+    fn open(&mut self, end: bool) -> Result<(), SendError> {
+        if !std::mem::take(&mut self.held) {
+            return Ok(());
+        }
+        let head = std::mem::take(&mut self.head);
+        let sent = self.send_list(&head, end);
+        self.head = head;
+        sent
+    }
+
+    /// Sends payload: as much as fits now, and the rest as room comes.
+    async fn payload(&mut self, timeout: Duration, data: &[u8], end: bool) -> Result<(), SendError> {
+        let mut rest = data;
+        loop {
+            let taken = self.mux.wire.borrow_mut().send_data(self.inbox.key, rest, end);
+            let n = taken.map_err(|h2::Gone| gone())?;
+            self.mux.call_carrier();
+            rest = &rest[n..];
+            self.payload += n as u64;
+            self.sent += n as u64 + FRAME_HEAD;
+            if rest.is_empty() {
+                self.ended |= end;
+                return Ok(());
+            }
+            let began = weir_rt::now();
+            self.timer.arm(timeout);
+            self.timer.run(poll_fn(|cx| self.inbox.poll_room(cx))).await?.map_err(|Lost| gone())?;
+            if let Some(least) = &mut self.least {
+                least.count(weir_rt::now().saturating_duration_since(began), self.payload)?;
+            }
+        }
+    }
+
+    /// Counts payload that is to be sent. True: it is the last of what was announced.
+    fn count(&mut self, length: usize) -> Result<bool, SendError> {
+        let Some(left) = self.left else { return Ok(false) };
+        let left = left.checked_sub(length as u64).ok_or(SendError::Length)?;
+        self.left = Some(left);
+        Ok(left == 0)
+    }
+
+    /// Gives the client room for what was given out last.
+    fn release(&mut self) {
+        if !self.piece.is_empty() {
+            self.mux.wire.borrow_mut().release(self.inbox.key, self.piece.len());
+            self.mux.call_carrier();
+            self.piece.clear();
+        }
+    }
+
+    fn reset(&mut self, reason: Reason) {
+        self.ended = true;
+        self.held = false;
+        self.mux.reset(self.inbox.key, reason);
+    }
+}
+
+impl Drop for Stream {
+    /// Whatever way the exchange went: the client sees an end, and nothing of the stream is kept.
+    fn drop(&mut self) {
+        let left = self.piece.len() + self.inbox.untaken();
+        self.mux.forget(self.inbox.key);
+        // Borrowed only if the protocol itself panicked: the connection ends then.
+        let Ok(mut wire) = self.mux.wire.try_borrow_mut() else { return };
+        if left > 0 {
+            wire.release(self.inbox.key, left);
+        }
+        // What the client still sends is nothing to anybody (RFC 9113 §8.1).
+        wire.reset(self.inbox.key, if self.ended { Reason::NO_ERROR } else { Reason::INTERNAL_ERROR });
+        drop(wire);
+        self.mux.call_carrier();
+    }
+}
+
+fn gone() -> SendError {
+    SendError::Io(ErrorKind::ConnectionReset.into())
+}
+
+/// Appends a field of ours, in lower case. What a variable brought in may hold what must not stand there: it is left out.
+fn put(list: &mut h2::Fields, field: Field<'_>) {
+    let (name, value) = (field.name.to_ascii_lowercase(), field.value.trim_ascii());
+    if is_token(&name) && is_field_value(value) {
+        list.push(&name, value);
+    }
+}
+
+/// Whether a field is about the connection, which HTTP/2 has no words for (RFC 9113 §8.2.2).
+fn is_of_connection(field: &Field<'_>) -> bool {
+    field.hop_by_hop
+        || matches!(
+            field.id,
+            HeaderId::Connection
+                | HeaderId::KeepAlive
+                | HeaderId::ProxyConnection
+                | HeaderId::TransferEncoding
+                | HeaderId::Upgrade
+        )
+}
+
+impl Downstream for Stream {
+    async fn body_piece(&mut self, exchange: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
+        self.release();
+        if self.continue_due && !self.inbox.is_done() {
+            self.interim(100, &Fields::default()).await.map_err(|_| ReceiveError::Closed)?;
+        }
+        let timeout = exchange.route().settings.body.timeout;
+        loop {
+            let patience = self.pace.wait(exchange, timeout);
+            self.timer.arm(patience);
+            let (inbox, piece) = (&self.inbox, &mut self.piece);
+            let arrived = self.timer.run(poll_fn(|cx| inbox.poll_data(cx, piece))).await;
+            let too_slow = self.pace.took(exchange, self.piece.len());
+            return match arrived {
+                Ok(Ok(true)) => Ok(Some(&self.piece)),
+                Ok(Ok(false)) => Ok(None),
+                Ok(Err(Lost)) => Err(ReceiveError::Closed),
+                Err(_) if patience < timeout && !too_slow => continue,
+                Err(elapsed) => Err(elapsed.into()),
+            };
+        }
+    }
+
+    fn body_done(&self) -> bool {
+        self.inbox.is_done()
+    }
+
+    fn trailers(&self, into: &mut Fields) {
+        self.inbox.trailers(into);
+    }
+
+    async fn interim(&mut self, status: u16, fields: &Fields) -> Result<(), SendError> {
+        // There is no upgrade (RFC 9113 §8.6), and nobody waits for what nobody asked for.
+        if status == 101 || status == 100 && !std::mem::take(&mut self.continue_due) {
+            return Ok(());
+        }
+        let mut list = h2::Fields::new();
+        list.push(b":status", itoa::Buffer::new().format(status).as_bytes());
+        for field in
+            fields.iter().filter(|field| !is_of_connection(field) && field.id != HeaderId::ContentLength)
+        {
+            put(&mut list, field);
+        }
+        let sent = self.send_list(&list, false);
+        self.mux.call_carrier();
+        sent
+    }
+
+    fn begin(&mut self, exchange: &mut Exchange, size: BodySize) {
+        let response = &exchange.response;
+        self.head.clear();
+        self.head.push(b":status", itoa::Buffer::new().format(response.status).as_bytes());
+        let mut has_date = false;
+        for field in response.fields.iter().filter(|field| !is_of_connection(field)) {
+            has_date |= field.id == HeaderId::Date;
+            // An answer without a body may still say how long it would have been; never 1xx and 204 (RFC 9110 §8.6).
+            let is_ours = size != BodySize::Bodiless || matches!(response.status, 100..200 | 204);
+            if field.id != HeaderId::ContentLength || !is_ours {
+                put(&mut self.head, field);
+            }
+        }
+        if let BodySize::Known(length) = size {
+            self.head.push(b"content-length", itoa::Buffer::new().format(length).as_bytes());
+        }
+        if !has_date {
+            let mut line = exchange.worker.take_text();
+            exchange.worker.date_line(&mut line);
+            let value = line.iter().position(|&byte| byte == b':').map_or(&[][..], |at| &line[at + 1..]);
+            self.head.push(b"date", value.trim_ascii());
+            exchange.worker.give_text(line);
+        }
+        self.held = true;
+        self.left = match size {
+            BodySize::Known(length) => Some(length),
+            BodySize::Bodiless => Some(0),
+            BodySize::Unknown => None,
+        };
+        self.least = least_rate(exchange, size).and_then(|least| Pace::new(least, self.payload));
+        exchange.response.head_sent = true;
+    }
+
+    async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let end = self.count(data.len())?;
+        self.open(false)?;
+        self.payload(Self::send_timeout(exchange), data, end).await
+    }
+
+    async fn send_file(
+        &mut self,
+        exchange: &Exchange,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), SendError> {
+        let mut piece = Buf::new();
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            weir_rt::fair().await;
+            piece.clear();
+            let want = usize::try_from(end - at).unwrap_or(usize::MAX).min(LARGE);
+            // Shorter than its head says by now: the answer cannot be completed.
+            if weir_rt::pread_into(file, at, &mut piece, want)? == 0 {
+                return Err(SendError::Length);
+            }
+            at += piece.len() as u64;
+            self.send(exchange, &piece).await?;
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self, _: &Exchange) -> Result<(), SendError> {
+        let sent = self.open(false);
+        self.mux.call_carrier();
+        sent
+    }
+
+    async fn finish(&mut self, exchange: &Exchange, trailers: &Fields) -> Result<(), SendError> {
+        if self.ended {
+            return Ok(());
+        }
+        if self.left.is_some_and(|left| left > 0) {
+            return Err(SendError::Length);
+        }
+        if !trailers.is_empty() && self.left.is_none() {
+            self.open(false)?;
+            let mut list = h2::Fields::new();
+            trailers.iter().filter(|field| !is_of_connection(field)).for_each(|field| put(&mut list, field));
+            self.send_list(&list, true)?;
+        } else if self.held {
+            self.open(true)?;
+        } else {
+            self.payload(Self::send_timeout(exchange), b"", true).await?;
+        }
+        self.mux.call_carrier();
+        Ok(())
+    }
+
+    fn cut(&mut self) {
+        if !self.ended {
+            self.reset(Reason::INTERNAL_ERROR);
+        }
+    }
+
+    fn retract(&mut self, exchange: &mut Exchange) -> bool {
+        if !std::mem::take(&mut self.held) {
+            return false;
+        }
+        self.left = None;
+        exchange.response.head_sent = false;
+        exchange.filters.clear();
+        true
+    }
+
+    fn sent(&self) -> (u64, u64) {
+        (self.sent, self.payload)
+    }
+
+    fn watched(&self) -> Watched {
+        Watched::Stream(self.inbox.clone())
+    }
+
+    fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, Buf)> {
+        None
+    }
+}
