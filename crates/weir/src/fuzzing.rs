@@ -4,7 +4,7 @@
 //! Never: opens a socket or starts a process.
 //! Driven by: `xtask`.
 
-use crate::compile::resolve::parse_answers;
+use crate::compile::host_names::parse_answers;
 use crate::keeper::channel::ToPlane;
 use crate::keeper::parcel::Parcel;
 use crate::keeper::{channel, replies};

@@ -8,7 +8,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`carrier`], `pages` | the engine behind the seam |
+//! | [`adapter`], `pages` | the engine behind the seam |
 //! | `cli` | command lines of weir, nginx and haproxy |
 //! | `launch` | what they ask for, as data |
 //! | `compile` | texts → model → plan, recorded so that it can be repeated without rights |
@@ -24,7 +24,7 @@
 #[macro_use]
 mod output;
 
-pub mod carrier;
+pub mod adapter;
 mod cli;
 mod compile;
 pub mod fuzzing;

@@ -7,5 +7,5 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    weir::main_with(weir::carrier::start)
+    weir::main_with(weir::adapter::start)
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the way from a plan's page to the renderer's options and back.
 //! Never: renders.
-//! Driven by: `carrier`, for the engine.
+//! Driven by: `adapter`, for the engine.
 
 use weir_admin::{Request, metrics as prometheus, stats as haproxy};
 use weir_control::snapshot::Snapshot;

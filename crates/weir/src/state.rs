@@ -2,7 +2,7 @@
 //!
 //! Owns: reading it at the start, writing it anew after each change.
 //! Never: lets a file that is missing, broken or not writable keep anything from running.
-//! Driven by: `carrier`, in the process that carries the traffic, with its rights.
+//! Driven by: `adapter`, in the process that carries the traffic, with its rights.
 //! Why: names of endpoints that cannot be looked up at the start would leave a gap that the process before did not have.
 
 use std::fs::{File, OpenOptions};

@@ -55,7 +55,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("expr/src/ciphers.rs", &["nginx_ciphers"]),
     ("nginx/src/lexer.rs", &["nginx_conf", "nginx_plan", "nginx_tables"]),
     ("haproxy/src/read/words.rs", &["haproxy_cfg", "haproxy_plan", "haproxy_tables"]),
-    ("weir/src/compile/resolve.rs", &["resolver_answers"]),
+    ("weir/src/compile/host_names.rs", &["resolver_answers"]),
     ("weir/src/compile/store.rs", &["keeper_parcel"]),
     ("weir/src/keeper/channel.rs", &["keeper_orders"]),
     ("weir/src/keeper/parcel.rs", &["keeper_parcel"]),

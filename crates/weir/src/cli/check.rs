@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use weir_diag::{render_json, summary};
 
 use crate::compile;
-use crate::compile::resolve::{BUDGET, resolve_all};
+use crate::compile::host_names::{BUDGET, resolve_all};
 use crate::compile::store::Store;
 use crate::launch::{Launch, Manner};
 use crate::report;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::compile;
-use crate::compile::resolve::{BUDGET, resolve_all};
+use crate::compile::host_names::{BUDGET, resolve_all};
 use crate::compile::store::Store;
 use crate::launch::{Launch, Manner};
 use crate::{output, report};

@@ -5,7 +5,7 @@
 //! Driven by: `cli` (check, explain), `life::master` (start, reload), `keeper::plane` (the same again from a parcel).
 
 pub(crate) mod front;
-pub(crate) mod resolve;
+pub(crate) mod host_names;
 pub(crate) mod store;
 pub(crate) mod wire;
 

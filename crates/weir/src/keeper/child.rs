@@ -26,11 +26,11 @@ use super::parcel::Parcel;
 use super::replies::{self, FromPlane, Heard, Replies};
 use super::zone;
 use crate::launch::{Launch, Manner};
-use crate::life::backend::{Backend, Candidate, Event};
 use crate::life::logs::LogFiles;
 use crate::life::notify;
 use crate::life::privileges::Identity;
 use crate::life::sockets::{OpenSocket, SocketId};
+use crate::life::supervised::{Candidate, Event, Supervised};
 use crate::role::Role;
 
 /// A configuration that takes longer to start than this is given up.
@@ -360,7 +360,7 @@ impl Stock {
     }
 }
 
-impl Backend for Keeper {
+impl Supervised for Keeper {
     fn apply(&mut self, candidate: Candidate) {
         let generation = candidate.generation;
         let ids = |sockets: &[OpenSocket]| sockets.iter().map(|socket| socket.id).collect();

@@ -2,7 +2,7 @@
 //!
 //! Owns: the table of system calls for the data plane and for the resolver, and what they give up beside that.
 //! Never: takes a site down: what is refused fails as on a kernel that does not have it, and libraries do without.
-//! Driven by: `keeper::plane` once it is the user, `compile::resolve` in the helper process.
+//! Driven by: `keeper::plane` once it is the user, `compile::host_names` in the helper process.
 //! Why ENOSYS and not the end of the process: a new version of a library that tries something new then falls back, and
 //! the kernel's log tells of it all the same. Why no list of files by Landlock: it could never be made longer, and each
 //! reload may bring new paths. So it denies what no configuration can need.

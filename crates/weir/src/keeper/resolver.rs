@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::confine::{Part, confine};
-use crate::compile::resolve::{self, BUDGET, parse_answers};
+use crate::compile::host_names::{self, BUDGET, parse_answers};
 use crate::launch::Sandbox;
 use crate::life::notify;
 use crate::role::Role;
@@ -77,5 +77,5 @@ pub(crate) fn helper() -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
     // Without the filter it still has no rights.
     let _ = confine(Part::Resolver, Sandbox::from_environment());
-    resolve::helper()
+    host_names::helper()
 }

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::backend::{Backend, Candidate, Event};
 use super::bell::Bell;
 use super::logs::LogFiles;
+use super::supervised::{Candidate, Event, Supervised};
 use crate::plane::{DataPlane, Options, Start, Update};
 
 /// See the module.
@@ -49,7 +49,7 @@ impl Local {
     }
 }
 
-impl Backend for Local {
+impl Supervised for Local {
     fn apply(&mut self, candidate: Candidate) {
         let generation = candidate.generation;
         let update = Update {

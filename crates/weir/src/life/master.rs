@@ -2,7 +2,7 @@
 //!
 //! Owns: what is in force (sockets, logs, pid file, generation), and what is being tried.
 //! Never: blocks for long: the data plane is told and tells later, so signals are always taken, and taken first.
-//! Driven by: signals, `weir reload`, the backend's events.
+//! Driven by: signals, `weir reload`, the data plane's events.
 //!
 //! ```text
 //!   begin ──→ trying 1 ──Applied──→ serving ⇄ trying n ──→ ending ──Ended──→ exit
@@ -24,7 +24,6 @@ use weir_diag::{Diagnostic, Sources};
 use weir_expr::settings::LogLevel;
 use weir_model::Model;
 
-use super::backend::{Backend, Candidate, Event};
 use super::control::{Asker, Control};
 use super::daemon::Ready;
 use super::error_log::ErrorLog;
@@ -36,6 +35,7 @@ use super::reload::{self, Prepared};
 use super::signals::{Order, Signals, order_of};
 use super::sockets::{Change, SocketTable};
 use super::start;
+use super::supervised::{Candidate, Event, Supervised};
 use crate::launch::{Launch, Manner, OldOnes};
 use crate::report;
 
@@ -46,7 +46,7 @@ const BRIEF: Duration = Duration::from_secs(10);
 pub(crate) struct Master {
     launch: Launch,
     signals: Signals,
-    backend: Box<dyn Backend>,
+    plane: Box<dyn Supervised>,
     kept_apart: bool,
     table: SocketTable,
     model: Arc<Model>,
@@ -78,7 +78,7 @@ impl Master {
     pub(crate) fn new(
         launch: Launch,
         signals: Signals,
-        backend: Box<dyn Backend>,
+        plane: Box<dyn Supervised>,
         identity: Option<Identity>,
         table: SocketTable,
     ) -> Self {
@@ -86,7 +86,7 @@ impl Master {
             error_log: ErrorLog::early(launch.manner),
             launch,
             signals,
-            backend,
+            plane,
             kept_apart: identity.is_some(),
             table,
             model: Arc::default(),
@@ -125,8 +125,8 @@ impl Master {
             while let Some(asker) = self.control.next() {
                 self.reload(Some(asker));
             }
-            self.backend.turn();
-            while let Some(event) = self.backend.next_event() {
+            self.plane.turn();
+            while let Some(event) = self.plane.next_event() {
                 if self.take_event(event) {
                     return ExitCode::from(self.exit);
                 }
@@ -136,9 +136,9 @@ impl Master {
     }
 
     fn wait(&self) {
-        let limit = self.backend.wake_at().map(|at| at.saturating_duration_since(Instant::now()));
+        let limit = self.plane.wake_at().map(|at| at.saturating_duration_since(Instant::now()));
         let limit = limit.and_then(|limit| limit.try_into().ok());
-        let mut fds = self.backend.fds();
+        let mut fds = self.plane.fds();
         let own = [Some(self.signals.as_fd()), self.control.fd()];
         fds.extend(own.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         // An interrupted wait is a wait that ended: everything is looked at anyway.
@@ -159,7 +159,7 @@ impl Master {
                 self.drain(Some(self.model.process.shutdown_timeout.map_or(BRIEF, |limit| limit.min(BRIEF))));
             }
             Order::Stop => self.stop(signal),
-            Order::Status => self.backend.status(),
+            Order::Status => self.plane.status(),
             Order::Later(what) => self.error_log.line(LogLevel::Error, what),
         }
     }
@@ -196,7 +196,7 @@ impl Master {
             asker,
         });
         self.generation = candidate.generation;
-        self.backend.apply(candidate);
+        self.plane.apply(candidate);
     }
 
     fn applied(&mut self, tried: Trying) -> Result<(), ()> {
@@ -350,7 +350,7 @@ impl Master {
         self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
         self.error_log.line(LogLevel::Notice, "logs are open again");
         let stderr = self.move_stderr();
-        self.backend.reopen(&self.logs, stderr);
+        self.plane.reopen(&self.logs, stderr);
     }
 
     fn drain(&mut self, deadline: Option<Duration>) {
@@ -358,7 +358,7 @@ impl Master {
             return;
         }
         self.end();
-        self.backend.drain(deadline);
+        self.plane.drain(deadline);
     }
 
     fn stop(&mut self, signal: Signal) {
@@ -367,7 +367,7 @@ impl Master {
         if self.launch.manner == Manner::Haproxy && self.launch.master_worker {
             self.exit = 128 + signal as u8;
         }
-        self.backend.stop();
+        self.plane.stop();
     }
 
     fn end(&mut self) {

@@ -5,12 +5,11 @@
 //! Driven by: `cli`, once a launch is known.
 //!
 //! ```text
-//!   front ──daemon on──→ daemon ┐                       ┌─ Local: the data plane in this process
-//!     └───────foreground────────┴─→ Master ── Backend ──┤
-//!                                                       └─ Keeper: the data plane in a child without rights
+//!   front ──daemon on──→ daemon ┐                          ┌─ Local: the data plane in this process
+//!     └───────foreground────────┴─→ Master ── Supervised ──┤
+//!                                                          └─ Keeper: the data plane in a child without rights
 //! ```
 
-pub(crate) mod backend;
 pub(crate) mod bell;
 pub(crate) mod control;
 pub(crate) mod daemon;
@@ -29,3 +28,4 @@ pub(crate) mod reload;
 pub(crate) mod signals;
 pub(crate) mod sockets;
 pub(crate) mod start;
+pub(crate) mod supervised;

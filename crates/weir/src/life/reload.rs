@@ -7,12 +7,12 @@
 use weir_diag::{Diagnostic, Sources, has_errors};
 use weir_model::Model;
 
-use super::backend::Candidate;
 use super::folders;
 use super::logs::LogFiles;
 use super::privileges;
 use super::sockets::{self, Change, Contention, SocketTable};
 use super::start;
+use super::supervised::Candidate;
 use crate::compile;
 use crate::launch::Launch;
 

@@ -14,7 +14,6 @@ use weir_diag::{Diagnostic, Severity, Sources, has_errors};
 use weir_model::Model;
 use weir_rt::confine::close_inherited;
 
-use super::backend::{Backend, Candidate};
 use super::daemon::{self, Ready};
 use super::error_log;
 use super::folders;
@@ -26,7 +25,8 @@ use super::master::Master;
 use super::privileges::{self, Identity};
 use super::signals::Signals;
 use super::sockets::{self, Contention, SocketTable};
-use crate::compile::resolve::{BUDGET, resolve_all};
+use super::supervised::{Candidate, Supervised};
+use crate::compile::host_names::{BUDGET, resolve_all};
 use crate::compile::store::{Answers, Store};
 use crate::compile::{self, Compiled};
 use crate::keeper::child::Keeper;
@@ -122,9 +122,9 @@ fn serve(
     let stderr = background_stderr(manner, &model, &logs)
         .map_err(|error| say(manner, &format!("cannot detach: {error}")))?;
     let candidate = Candidate { generation: 1, workers, model, plan, answers, sockets, logs, stderr };
-    let backend = backend(&launch, parts, identity.as_ref(), open_files, &candidate.model)
+    let plane = data_plane(&launch, parts, identity.as_ref(), open_files, &candidate.model)
         .map_err(|error| say(manner, &error))?;
-    let mut master = Master::new(launch, signals, backend, identity, table);
+    let mut master = Master::new(launch, signals, plane, identity, table);
     master.begin(candidate, change, ready, warnings);
     Ok(master.run())
 }
@@ -160,13 +160,13 @@ fn look_up(
     }
 }
 
-fn backend(
+fn data_plane(
     launch: &Launch,
     parts: Start,
     identity: Option<&Identity>,
     open_files: OpenFiles,
     model: &Model,
-) -> Result<Box<dyn Backend>, String> {
+) -> Result<Box<dyn Supervised>, String> {
     let open_files = open_files.effective;
     if let Some(identity) = identity {
         return Ok(Box::new(Keeper::new(launch.clone(), identity.clone(), open_files)));

@@ -27,7 +27,7 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 type Stopper = Box<dyn Fn() + Send + Sync>;
 
 /// The engine.
-pub struct Carrier {
+pub struct EngineAdapter {
     options: Options,
     changes: Arc<Changes>,
     engine: Mutex<Option<Engine>>,
@@ -40,10 +40,10 @@ pub struct Carrier {
 /// None yet: drivers are tried when the first configuration is applied.
 pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     let changes = options.state.as_deref().map(crate::state::keep).unwrap_or_default();
-    Ok(Box::new(Carrier { options, changes, engine: Mutex::default(), stopper: Mutex::default() }))
+    Ok(Box::new(EngineAdapter { options, changes, engine: Mutex::default(), stopper: Mutex::default() }))
 }
 
-impl Carrier {
+impl EngineAdapter {
     fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,7 +60,7 @@ impl Carrier {
     }
 }
 
-impl DataPlane for Carrier {
+impl DataPlane for EngineAdapter {
     fn apply(&self, update: Update) -> Result<(), String> {
         let sockets = sockets(&update);
         let logs = log_files(&update.logs)?;

@@ -1,6 +1,6 @@
 //! The data plane as the master sees it, wherever it lives.
 //!
-//! Owns: [`Backend`], with what it is told and what it tells.
+//! Owns: [`Supervised`], with what it is told and what it tells.
 //! Never: binds, logs, reads a signal.
 //! Driven by: `life::master`. Implemented by `life::local` (same process) and `keeper::child` (another one).
 //! Why: one life cycle serves both; an application that takes a while never stops signals from being taken.
@@ -30,7 +30,7 @@ pub(crate) struct Candidate {
     pub(crate) stderr: Option<Arc<File>>,
 }
 
-/// What a backend tells.
+/// What a data plane tells.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// This generation serves.
@@ -46,7 +46,7 @@ pub(crate) enum Event {
 }
 
 /// A data plane.
-pub(crate) trait Backend {
+pub(crate) trait Supervised {
     /// Begins to change over; `Applied` or `Refused` follows.
     fn apply(&mut self, candidate: Candidate);
     /// Writes to other log files from now on.
