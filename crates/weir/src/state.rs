@@ -52,14 +52,25 @@ fn read(path: &Path) -> io::Result<Record> {
     if file.take(MOST + 1).read_to_end(&mut bytes)? as u64 > MOST {
         return Err(io::Error::other(format!("it has more than {MOST} bytes")));
     }
-    let written: Written = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+    let written: Written = serde_json::from_slice(&bytes).map_err(misread)?;
     if written.format > FORMAT {
         return Err(io::Error::other(format!(
             "its format is {}, and this program knows formats up to {FORMAT}",
             written.format
         )));
     }
-    serde_json::from_slice(&bytes).map_err(io::Error::other)
+    serde_json::from_slice(&bytes).map_err(misread)
+}
+
+/// Says what is wrong with the text. Its messages quote what is in the wrong place, and that may be a key.
+fn misread(error: serde_json::Error) -> io::Error {
+    let (line, column) = (error.line(), error.column());
+    match error.to_string() {
+        said if said.contains("-----BEGIN") => {
+            io::Error::other(format!("something is in the wrong place at line {line} column {column}"))
+        }
+        said => io::Error::other(said),
+    }
 }
 
 /// What all formats have. Files from before there were several have none.
@@ -129,6 +140,10 @@ mod tests {
             ("{", "EOF"),
             ("{\"pols\": {}}", "unknown field `pols`"),
             ("{\"format\": 2, \"later\": 1}", "its format is 2"),
+            (
+                "{\"certificates\": {\"a\": \"-----BEGIN PRIVATE KEY-----\"}}",
+                "in the wrong place at line 1 column 52",
+            ),
         ] {
             std::fs::write(&path, text).unwrap();
             let said = read(&path).unwrap_err().to_string();
