@@ -120,9 +120,11 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
 
 /// Whether early hints are for this client.
 fn takes_hints(exchange: &Exchange) -> bool {
-    let conditions = &exchange.route().settings.early_hints;
     let holds = |condition| !matches!(&*crate::eval::text(exchange, condition), b"" | b"0");
-    conditions.is_empty() || conditions.iter().any(holds)
+    exchange.route_if_any().is_none_or(|route| {
+        let conditions = &route.settings.early_hints;
+        conditions.is_empty() || conditions.iter().any(holds)
+    })
 }
 
 impl<D: Downstream> Http1<'_, D> {
