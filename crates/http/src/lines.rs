@@ -263,7 +263,7 @@ fn usual_line(buf: &[u8], start: usize) -> Option<(Field, usize)> {
     let colon = scan::colon_in_block(rest.first_chunk()?)?;
     let (name, [b':', b' ', first, ..]) = rest.split_at_checked(colon)? else { return None };
     // A known name is a token.
-    let id = HeaderId::of(name);
+    let id = HeaderId::look_up(name);
     if id == HeaderId::Unknown || scan::is_ows(*first) {
         return None;
     }

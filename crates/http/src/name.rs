@@ -245,6 +245,12 @@ impl HeaderId {
     #[must_use]
     #[inline]
     pub fn of(name: &[u8]) -> Self {
+        Self::look_up(name)
+    }
+
+    /// [`HeaderId::of`] in place, for the loop over the lines of a head.
+    #[inline(always)]
+    pub(crate) fn look_up(name: &[u8]) -> Self {
         let ends = Ends::of(name);
         let at = usize::from(SLOTS[ends.slot()]);
         let Some(known) = KNOWN_ENDS.get(at).filter(|known| known.fits(ends)) else { return Self::Unknown };

@@ -87,7 +87,21 @@ pub fn is_plain_name(name: &[u8]) -> bool {
 /// Whether `value` may stand in a field value: RFC 9110 §5.5, with obs-text and tabs.
 #[must_use]
 pub fn is_field_value(value: &[u8]) -> bool {
-    value_end(value, 0) == value.len()
+    match short_block(value) {
+        Some(block) => marked(&block, is_stop) == 0,
+        None => value_end(value, 0) == value.len(),
+    }
+}
+
+/// A text of eight to sixteen bytes as a block: its two ends, which may overlap.
+#[inline]
+fn short_block(text: &[u8]) -> Option<[u8; BLOCK]> {
+    const HALF: usize = BLOCK / 2;
+    let (start, end) = (text.first_chunk::<HALF>()?, text.last_chunk::<HALF>()?);
+    let mut block = [0; BLOCK];
+    block[..HALF].copy_from_slice(start);
+    block[HALF..].copy_from_slice(end);
+    (text.len() <= BLOCK).then_some(block)
 }
 
 /// Whether `byte` may stand in a registered name: RFC 3986 §3.2.2, but no comma: `a,b` is two hosts to anybody who joins
@@ -211,6 +225,20 @@ mod tests {
                             "{byte:#x} at {place} of {length} from {from}"
                         );
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_any_length_are_judged_by_each_of_their_bytes() {
+        for length in 0..40 {
+            assert!(is_field_value(&vec![b'x'; length]));
+            for place in 0..length {
+                for (byte, fits) in [(b'\t', true), (0xff, true), (b'\r', false), (0, false), (0x7f, false)] {
+                    let mut value = vec![b'x'; length];
+                    value[place] = byte;
+                    assert_eq!(is_field_value(&value), fits, "{byte:#x} at {place} of {length}");
                 }
             }
         }

@@ -34,8 +34,9 @@ pub struct PathIndex {
     prefixes: Box<[PrefixEntry]>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     patterns: Box<[(Arc<Pattern>, RouteIx)]>,
+    /// Which lengths paths have that are redirected, as [`length_bit`]s: for others nothing is searched.
     #[serde(skip)]
-    redirects: bool,
+    redirects: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -112,7 +113,10 @@ impl PathIndex {
             }
             whole.entry(path).or_insert(route);
         }
-        let redirects = !unslashed.is_empty() || prefixes.iter().any(|prefix| prefix.auto_redirect);
+        let slashed = prefixes.iter().filter(|prefix| prefix.auto_redirect).map(|prefix| &prefix.path);
+        let bare =
+            slashed.map(|path| path.len().wrapping_sub(1)).chain(unslashed.keys().map(|path| path.len()));
+        let redirects = bare.fold(0, |lengths, length| lengths | length_bit(length));
         let mut entries: Vec<PrefixEntry> = Vec::with_capacity(prefixes.len());
         for Prefix { path, route, stop, auto_redirect } in prefixes {
             let mut parent = entries.len().checked_sub(1).map_or(NONE, |last| last as u32);
@@ -189,7 +193,7 @@ impl PathIndex {
         let after = self.prefixes.partition_point(|entry| *entry.path <= *path);
         let longest = self.longest_prefix(path, after);
         // nginx redirects only where no entry is the path itself; a shorter prefix does not prevent it.
-        if self.redirects
+        if self.redirects & length_bit(path.len()) != 0
             && longest.is_none_or(|entry| entry.path.len() < path.len())
             && let Some(route) = self.with_slash(path, after)
         {
@@ -227,6 +231,11 @@ impl PathIndex {
         let prefix = at.and_then(|at| above.get(at)).filter(|entry| entry.auto_redirect);
         prefix.map(|entry| entry.route).or_else(|| self.unslashed.get(path).copied())
     }
+}
+
+/// A bit for paths of this length, and of some others.
+fn length_bit(length: usize) -> u64 {
+    1 << (length % 64)
 }
 
 /// Searches the children of the route found so far; `None` if it has none or none matches.

@@ -16,9 +16,7 @@ use crate::worker::Installed;
 pub(crate) fn pass_fields(exchange: &mut Exchange, hidden: &HeaderSet) {
     // What the exchange had set before (an authentication's challenge does not get here) is not the endpoint's.
     let response = &mut exchange.response;
-    response.fields.load_some(&response.upstream_fields, |line, bytes| {
-        !line.is_hop_by_hop() && line.id != HeaderId::Connection && !hidden.contains_line(line, bytes)
-    });
+    response.fields.pass_on(&response.upstream_fields, hidden);
 }
 
 /// [`pass_fields`] with the proxy's rewrites.

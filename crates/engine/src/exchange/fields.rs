@@ -7,6 +7,7 @@
 //! makes edits safe, for about 20 ns. Lines that stand as they are to be sent, side by side, are sent on in one piece.
 
 use weir_http::HeaderId;
+use weir_plan::HeaderSet;
 
 /// An ordered multiset of field lines.
 #[derive(Default, Clone)]
@@ -95,18 +96,17 @@ impl Fields {
         self.lines.extend_from_slice(headers.fields());
     }
 
-    /// Takes over the lines of another list that pass, with one copy of its bytes. `keep` is shown each line and the bytes
-    /// it stands in: most are judged by their number alone.
-    pub(crate) fn load_some(&mut self, other: &Self, mut keep: impl FnMut(&weir_http::Field, &[u8]) -> bool) {
+    /// Takes over the lines of another list that go further than this hop and are not `hidden`, with one copy of its
+    /// bytes.
+    pub(crate) fn pass_on(&mut self, other: &Self, hidden: &HeaderSet) {
         self.clear();
         self.bytes.extend_from_slice(&other.bytes);
-        self.lines.reserve(other.lines.len());
-        for line in &other.lines {
-            if keep(line, &other.bytes) {
-                self.present |= line.id.bit();
-                self.lines.push(*line);
-            }
-        }
+        let passes = |line: &&weir_http::Field| {
+            let ends = line.is_hop_by_hop() || line.id == HeaderId::Connection;
+            !ends && !hidden.contains_line(line, &other.bytes)
+        };
+        self.lines.extend(other.lines.iter().filter(passes));
+        self.present = other.present & !hidden.known;
     }
 
     /// Appends a line whose name's number is known already.
@@ -228,7 +228,8 @@ impl Fields {
     }
 
     /// Writes the lines that pass, in canonical form. Those that have it already, and stand side by side, are copied
-    /// together; one that may not stand in a head is left out. For `keep` see [`Fields::load_some`].
+    /// together; one that may not stand in a head is left out. `keep` is shown each line and the bytes it stands in: most
+    /// are judged by their number alone.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mut keep: impl FnMut(&weir_http::Field, &[u8]) -> bool) {
         let mut run = 0..0;
         for line in &self.lines {
@@ -316,7 +317,7 @@ mod tests {
         assert!(parsed.parse(head, &weir_http::HeadRules::default()).is_ok());
         let (mut received, mut fields) = (Fields::default(), Fields::default());
         received.load(head, parsed.view(head).headers());
-        fields.load_some(&received, |line, _| line.id != HeaderId::Server);
+        fields.pass_on(&received, &HeaderSet::new(["server"]));
         assert!(!fields.has(HeaderId::Server) && fields.has(HeaderId::ETag));
         fields.rewrite(FieldName::new(b"x-four"), |_| Some(b"four".to_vec()));
         fields.push(b"X-Own", b"7");
