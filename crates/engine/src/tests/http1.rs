@@ -11,7 +11,7 @@ use weir_rt::Timer;
 
 use super::half::Told;
 use super::origin::{Then, origin};
-use super::{exchange, on_a_worker, plan, reach, sockets};
+use super::{exchange, on_a_worker, reach, responses, sockets};
 use crate::exchange::{Ending, Phase};
 use crate::upstream::http1::Http1;
 use crate::upstream::request::{Asked, UpstreamBody};
@@ -51,7 +51,7 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
         let _ = stream.write_all(answer);
         Then::Close
     });
-    on_a_worker(plan(&[&a]), async |worker| {
+    on_a_worker(responses::plan(&[&a]), async |worker| {
         let mut exchange = exchange(&worker, weir_http::Method::Get);
         exchange.response.upstream_target.push(b'/');
         let installed = exchange.installed.clone();
