@@ -9,7 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`scenario`], [`mode`], [`rate`], [`scope`] | what is measured, as data; the part of it that is wanted |
-//! | [`who`], [`programs`], [`machine`] | who takes part; the environment, and who has which CPUs |
+//! | [`contender`], [`programs`], [`machine`] | the contenders; the environment, and who has which CPUs |
 //! | [`configs`], `sites`, [`servers`] | the configuration of each contender; starting and ending them |
 //! | [`run`](mod@run), [`generator`], `wrk`, `idle` | the order of measurements; one of them, by each generator |
 //! | [`accounting`], [`instructions`], [`callgrind`] | what a process used: by the kernel's accounts, the processor's, valgrind's |

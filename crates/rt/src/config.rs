@@ -21,7 +21,7 @@ pub enum IoChoice {
 /// What is called with the message of a task's panic.
 pub type PanicHook = Box<dyn Fn(&str)>;
 
-/// Settings of a [`Runtime`].
+/// Settings of a [`Runtime`](crate::Runtime).
 pub struct RuntimeConfig {
     /// The driver.
     pub io: IoChoice,
