@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// What is asked of the generator.
 #[derive(Clone, Copy)]
-pub struct Order<'a> {
+pub struct LoadSpec<'a> {
     /// The program.
     pub weir: &'a Path,
     /// The other one, for scenarios that name it.
@@ -95,7 +95,7 @@ impl Reading {
     }
 }
 
-impl Order<'_> {
+impl LoadSpec<'_> {
     /// wrk, where it makes the load: it shakes no hands in full.
     fn by_wrk(&self) -> Option<&Path> {
         let wanted = self.scenario.generator == Generator::Wrk && self.point.mode.handshakes().is_none();
@@ -126,30 +126,30 @@ pub enum Target<'a> {
 /// # Errors
 /// The generator fails, or takes too long; `stop` was set; a control group cannot be changed.
 pub fn run(
-    order: &Order<'_>,
+    spec: &LoadSpec<'_>,
     target: &mut Target<'_>,
     bucket: Option<Bucket>,
     stop: &AtomicBool,
 ) -> Result<Outcome> {
-    let by_wrk = order.by_wrk();
+    let by_wrk = spec.by_wrk();
     let command = match by_wrk {
         Some(wrk) => {
-            let work = (order.scenario, order.point);
-            wrk::command(wrk, work, order.effort, order.threads(), order.script, &url(order, target))
+            let work = (spec.scenario, spec.point);
+            wrk::command(wrk, work, spec.effort, spec.threads(), spec.script, &url(spec, target))
         }
-        None => command(order, target),
+        None => command(spec, target),
     };
     let family = match target {
         Target::Here(server) => accounting::family(server.pid()),
         Target::Elsewhere { .. } => Vec::new(),
     };
-    let counts = order.instructions && !family.is_empty();
+    let counts = spec.instructions && !family.is_empty();
     let counter = counts.then(|| Counter::start(&family)).transpose().context("perf stat")?;
     let begun = Cpu::of_processes(&family);
     let mut ration = bucket.map(Ration::new);
     let (stolen, started) = (machine::steal_ticks(), now());
-    let mut child = on(order.cpus, || Ok(Process::start(command)?))?;
-    let limit = Duration::from_secs_f64(order.effort.seconds + order.effort.warmup) + GRACE;
+    let mut child = on(spec.cpus, || Ok(Process::start(command)?))?;
+    let limit = Duration::from_secs_f64(spec.effort.seconds + spec.effort.warmup) + GRACE;
     let deadline = std::time::Instant::now() + limit;
     let mut readings: Vec<Reading> = Vec::new();
     let ended = loop {
@@ -178,15 +178,15 @@ pub fn run(
         bail!("the generator failed ({ended}): {}", complaints.trim());
     }
     let (load, from, to) = if by_wrk.is_some() {
-        let (work, asked) = ((order.scenario, order.point), url(order, target));
-        let mut load = wrk::report(&text, started, work, order.threads(), &asked)?;
+        let (work, asked) = ((spec.scenario, spec.point), url(spec, target));
+        let mut load = wrk::report(&text, started, work, spec.threads(), &asked)?;
         load.generator.steal = machine::steal_since(stolen);
         // It tells no beginning; its requests are those of all its time.
         (load, started, now())
     } else {
         let load =
             Report::from_json(&text).map_err(|bad| anyhow::anyhow!("the generator's report: {bad}"))?;
-        let from = load.started_unix_s + order.effort.warmup;
+        let from = load.started_unix_s + spec.effort.warmup;
         let to = from + load.total.elapsed_s;
         (load, from, to)
     };
@@ -254,22 +254,22 @@ fn at(line: &[(f64, f64)], moment: f64) -> f64 {
 }
 
 /// The command line of `weir load`.
-fn command(order: &Order<'_>, target: &Target<'_>) -> Command {
-    let (scenario, point) = (order.scenario, order.point);
-    let mut command = Command::new(order.weir);
+fn command(spec: &LoadSpec<'_>, target: &Target<'_>) -> Command {
+    let (scenario, point) = (spec.scenario, spec.point);
+    let mut command = Command::new(spec.weir);
     command.args(["load", "--json", "--timeout", "10s"]).args([
-        format!("-t{}", order.threads()),
+        format!("-t{}", spec.threads()),
         format!("-c{}", scenario.connections),
-        format!("-d{}ms", (order.effort.seconds * 1e3).round()),
+        format!("-d{}ms", (spec.effort.seconds * 1e3).round()),
     ]);
-    command.args(["--warmup".to_owned(), format!("{}ms", (order.effort.warmup * 1e3).round())]);
-    if let Some(rate) = order.rate {
+    command.args(["--warmup".to_owned(), format!("{}ms", (spec.effort.warmup * 1e3).round())]);
+    if let Some(rate) = spec.rate {
         command.arg(format!("-R{rate}"));
     }
-    if !order.agents.running.is_empty() {
+    if !spec.agents.running.is_empty() {
         let agents: Vec<String> =
-            order.agents.running.iter().map(|a| format!("127.0.0.1:{}", a.port)).collect();
-        command.args(["--agents", &agents.join(",")]).env("WEIR_LOAD_TOKEN", order.agents.token);
+            spec.agents.running.iter().map(|a| format!("127.0.0.1:{}", a.port)).collect();
+        command.args(["--agents", &agents.join(",")]).env("WEIR_LOAD_TOKEN", spec.agents.token);
     }
     match (point.mode.handshakes(), point.keepalive) {
         (Some(_), _) => _ = command.arg("--handshakes"),
@@ -277,7 +277,7 @@ fn command(order: &Order<'_>, target: &Target<'_>) -> Command {
         (None, true) => {}
     }
     if point.mode == Mode::Sites {
-        command.arg("-s").arg(order.script);
+        command.arg("-s").arg(spec.script);
     }
     if point.mode.encrypted() {
         if let Target::Elsewhere { name, .. } = target {
@@ -293,13 +293,13 @@ fn command(order: &Order<'_>, target: &Target<'_>) -> Command {
     if let Target::Elsewhere { name, .. } = target {
         command.args(["-H", &format!("Host: {name}")]);
     }
-    command.arg(url(order, target));
+    command.arg(url(spec, target));
     command
 }
 
 /// What is asked for.
-fn url(order: &Order<'_>, target: &Target<'_>) -> String {
-    let encrypted = order.point.mode.encrypted();
+fn url(spec: &LoadSpec<'_>, target: &Target<'_>) -> String {
+    let encrypted = spec.point.mode.encrypted();
     let (host, port) = match target {
         Target::Here(server) => ("127.0.0.1", server.port),
         Target::Elsewhere { address, .. } => {
@@ -307,7 +307,7 @@ fn url(order: &Order<'_>, target: &Target<'_>) -> String {
         }
     };
     let scheme = if encrypted { "https" } else { "http" };
-    format!("{scheme}://{host}:{port}/{}", order.point.size)
+    format!("{scheme}://{host}:{port}/{}", spec.point.size)
 }
 
 /// The generator's process; dropping it ends it.

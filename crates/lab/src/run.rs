@@ -12,7 +12,7 @@ use crate::callgrind;
 use crate::cgroup::Group;
 use crate::cluster::{self, Address, Cluster};
 use crate::contender::{Contender, Driver, Kind, Rival};
-use crate::generator::{self, Agents, Order, Target};
+use crate::generator::{self, Agents, LoadSpec, Target};
 use crate::idle;
 use crate::instructions;
 use crate::machine::{self, CpuSplit, Environment};
@@ -414,7 +414,7 @@ impl Lab {
             let counted = callgrind::per_request(
                 || place.testbed.start(who, &point, setup, programs, ports)?.context("it does no such work"),
                 |server, seconds| {
-                    let order = Order {
+                    let spec = LoadSpec {
                         weir: &programs.weir,
                         // It takes whole seconds only, and what it counts is the same.
                         wrk: None,
@@ -427,7 +427,7 @@ impl Lab {
                         agents: Agents { running: &[], token: "" },
                         instructions: false,
                     };
-                    let outcome = generator::run(&order, &mut Target::Here(server), None, stop)?;
+                    let outcome = generator::run(&spec, &mut Target::Here(server), None, stop)?;
                     Ok(outcome.load.total.requests)
                 },
             );
@@ -468,7 +468,7 @@ impl Lab {
                 },
             }
         };
-        let order = Order {
+        let spec = LoadSpec {
             weir: &self.programs.weir,
             wrk: self.programs.wrk.as_deref(),
             script: &place.testbed.script(&job.point),
@@ -483,11 +483,11 @@ impl Lab {
         // Caches, pools and connections to the origin come to their steady state in a run that does not count.
         if fresh && job.scenario.generator == Generator::Wrk && job.effort.warmup > 0.0 {
             let effort = Effort { runs: 1, seconds: job.effort.warmup.ceil(), warmup: 0.0 };
-            let warmed = generator::run(&Order { effort, ..order }, &mut target, None, &self.stop);
+            let warmed = generator::run(&LoadSpec { effort, ..spec }, &mut target, None, &self.stop);
             warmed.with_context(|| format!("{}, before it was measured", who.name()))?;
         }
         let bucket = if job.is_rationed() { self.bucket(job, who, run)? } else { None };
-        let outcome = generator::run(&order, &mut target, bucket, &self.stop);
+        let outcome = generator::run(&spec, &mut target, bucket, &self.stop);
         // A server that died explains a generator that failed.
         let mut start = None;
         if let Target::Here(server) = target {
