@@ -74,20 +74,19 @@ impl HeaderSet {
     /// True if a field, whose number is `id`, is in the set.
     #[inline]
     pub fn contains(&self, id: HeaderId, name: &[u8]) -> bool {
-        if id != HeaderId::Unknown {
-            return self.known & id.bit() != 0;
-        }
-        // Such lists are a handful of names; the lengths differ at most comparisons.
-        self.others.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name))
+        is_in(self.known, id) || id == HeaderId::Unknown && self.contains_other(name)
     }
 
     /// True if a line of a head that stands in `bytes` is in the set. The name is looked at only where it has no number.
     #[inline]
     pub fn contains_line(&self, line: &weir_http::Field, bytes: &[u8]) -> bool {
-        if line.id == HeaderId::Unknown {
-            return self.contains(line.id, line.name(bytes));
-        }
-        is_in(self.known, line.id)
+        is_in(self.known, line.id) || line.id == HeaderId::Unknown && self.contains_other(line.name(bytes))
+    }
+
+    /// True if a name without a number is in the set.
+    fn contains_other(&self, name: &[u8]) -> bool {
+        // Such lists are a handful of names; the lengths differ at most comparisons.
+        self.others.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name))
     }
 
     /// True if nothing is in it.
@@ -103,6 +102,9 @@ fn is_in(known: u128, id: HeaderId) -> bool {
     let half = if number < 64 { low } else { high };
     half >> (number & 63) & 1 != 0
 }
+
+// A name without a number has a bit of its own, which is in no set.
+const _: () = assert!((HeaderId::Unknown as u32) < u128::BITS && HeaderId::Unknown.bit() == 0);
 
 impl Serialize for HeaderSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

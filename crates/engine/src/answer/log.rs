@@ -131,7 +131,9 @@ fn write_line(exchange: &impl Traffic, format: &Template, escape: LogEscape, out
                     continue;
                 }
                 let has_value = vars::append(exchange, var, out) || is_found_empty(var);
-                escape_value(escape, var, out, start);
+                if !is_plain(var) {
+                    escape_value(escape, var, out, start);
+                }
                 if escape == LogEscape::Default && !has_value {
                     out.push(b'-');
                 }
@@ -157,9 +159,6 @@ fn is_found_empty(var: &Var) -> bool {
 
 /// Escapes what stands behind `start`. Most values need nothing, and are only looked at.
 fn escape_value(escape: LogEscape, var: &Var, out: &mut Vec<u8>, start: usize) {
-    if is_plain(var) {
-        return;
-    }
     let value = &out[start..];
     let needs = match escape {
         LogEscape::None => false,

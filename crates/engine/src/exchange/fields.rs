@@ -101,11 +101,11 @@ impl Fields {
     pub(crate) fn pass_on(&mut self, other: &Self, hidden: &HeaderSet) {
         self.clear();
         self.bytes.extend_from_slice(&other.bytes);
-        let passes = |line: &&weir_http::Field| {
+        self.lines.extend_from_slice(&other.lines);
+        self.lines.retain(|line| {
             let ends = line.is_hop_by_hop() || line.id == HeaderId::Connection;
             !ends && !hidden.contains_line(line, &other.bytes)
-        };
-        self.lines.extend(other.lines.iter().filter(passes));
+        });
         self.present = other.present & !hidden.known;
     }
 
