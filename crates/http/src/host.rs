@@ -52,19 +52,12 @@ fn is_ipv6(text: &[u8]) -> bool {
 }
 
 fn is_reg_name(text: &[u8]) -> bool {
-    // No name has an empty label but the root's, at its end (RFC 1034 §3.1); a path of `..` is made of them. Most names are
-    // judged in this one pass.
-    let mut before = 0;
-    let is_plain = text.iter().all(|&byte| {
-        let follows = before == b'.' && byte == b'.';
-        before = byte;
-        is_host_byte(byte) && !follows
-    });
-    if is_plain {
-        return !matches!(text, [] | [b'.']);
-    }
-    if text.windows(2).any(|pair| pair == b"..") {
+    // No name has an empty label but the root's, at its end (RFC 1034 §3.1); a path of `..` is made of them.
+    if text == b"." || text.windows(2).any(|pair| pair == b"..") {
         return false;
+    }
+    if text.iter().all(|&byte| is_host_byte(byte)) {
+        return !text.is_empty();
     }
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
