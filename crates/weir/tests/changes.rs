@@ -107,7 +107,7 @@ both_drivers! {
         assert!(!log(folder.path()).contains("pool gone"));
         eventually("the file to be written", || {
             let text = std::fs::read_to_string(&state).unwrap();
-            (!text.contains("drained") && !text.contains("old")).then_some(())
+            (!text.contains("\"drained\"") && !text.contains("\"old\"")).then_some(())
         });
         proxy.reload(&text);
         assert_eq!(answers(&proxy, &given, "drained", 4), "aabb", "it was forgotten");
