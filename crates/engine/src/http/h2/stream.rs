@@ -343,25 +343,36 @@ impl Downstream for Stream {
         sent
     }
 
-    async fn finish(&mut self, exchange: &Exchange, trailers: &Fields) -> Result<(), SendError> {
+    async fn finish(&mut self, _: &Exchange, trailers: &Fields) -> Result<(), SendError> {
+        if self.ended || self.left.is_some() || trailers.is_empty() {
+            return self.finish_now().map(drop);
+        }
+        self.open(false)?;
+        let mut list = h2::Fields::new();
+        trailers.iter().filter(|field| !is_of_connection(field)).for_each(|field| put(&mut list, field));
+        self.send_list(&list, true)?;
+        self.mux.call_carrier();
+        Ok(())
+    }
+
+    fn finish_now(&mut self) -> Result<bool, SendError> {
         if self.ended {
-            return Ok(());
+            return Ok(true);
         }
         if self.left.is_some_and(|left| left > 0) {
             return Err(SendError::Length);
         }
-        if !trailers.is_empty() && self.left.is_none() {
-            self.open(false)?;
-            let mut list = h2::Fields::new();
-            trailers.iter().filter(|field| !is_of_connection(field)).for_each(|field| put(&mut list, field));
-            self.send_list(&list, true)?;
-        } else if self.held {
+        if self.held {
             self.open(true)?;
         } else {
-            self.payload(Self::send_timeout(exchange), b"", true).await?;
+            // An end without payload needs no window.
+            let ended = self.mux.wire.borrow_mut().send_data(self.inbox.key, b"", true);
+            ended.map_err(|h2::Gone| gone())?;
+            self.sent += FRAME_HEAD;
+            self.ended = true;
         }
         self.mux.call_carrier();
-        Ok(())
+        Ok(true)
     }
 
     fn cut(&mut self) {
