@@ -274,6 +274,23 @@ both_drivers! {
         }
     }
 
+    fn a_request_that_began_before_a_reload_is_judged_by_what_holds_after_it(io: Io) {
+        let site = Certificate::p256(&["a.test"]);
+        let (old, new) = (Authority::root("old"), Authority::root("new"));
+        let member = old.certificate(&["member"]);
+        let mut proxy = Proxy::nginx(&members_only("ssl_client_certificate {dir}/ca;"))
+            .io(io).certificate("a", &site).file("ca", old.root_pem()).start();
+        let options = TlsOptions::trusting(&site).name("a.test").identity(&member);
+        let mut kept = Client::tls(&proxy, &options);
+        get(&mut kept, "a.test").expect_body("secret SUCCESS");
+        kept.send("GET / HTTP/1.1\r\nHo");
+        proxy.write("ca", new.root_pem());
+        proxy.reload_same();
+        kept.send("st: a.test\r\n\r\n");
+        kept.read().expect_status(421);
+        kept.expect_closed();
+    }
+
     fn haproxys_binds_judge_by_the_authority_of_today(io: Io) {
         let site = Certificate::p256(&["a.test"]);
         let (old, new) = (Authority::root("old"), Authority::root("new"));

@@ -54,14 +54,17 @@ pub(crate) fn serve(
         loop {
             if input.is_empty() {
                 let waiting = worker.counters.waiting();
-                timer.arm(wait);
+                timer.arm_at(ended + wait);
                 let arrived = race(timer.run(conn.readable()), draining.wait()).await;
                 drop(waiting);
                 match arrived {
                     Either::Left(Ok(())) => {
                         // Read here, where no future has to be had for it. An end or a failure is seen again, and told,
                         // by who waits for the head.
-                        let _ = conn.try_read_up_to(&mut input, weir_rt::MEDIUM);
+                        if let Ok(None) = conn.try_read_up_to(&mut input, weir_rt::MEDIUM) {
+                            // News of what was read before, or TLS records without data: the connection is as idle as it was.
+                            continue;
+                        }
                     }
                     Either::Left(Err(_)) => {
                         if client.requests.get() == 0 {
@@ -193,6 +196,21 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
         end(exchange);
         return Served::Close;
     }
+    // Judged by the plan of now: the one that it began to arrive under may trust whom today's does not.
+    let (installed, ix, last) = if worker.is_newest(&installed) {
+        (installed, ix, last)
+    } else {
+        let Some(found) = worker.for_listener(client.listener) else { return Served::Close };
+        let began = exchange.started;
+        exchange.give();
+        exchange = Exchange::take(worker, found.0.clone(), client.clone());
+        (exchange.started, exchange.times.idle) = (began, idle);
+        found
+    };
+    let listener = installed.plan.listener(ix);
+    let Service::Http(hosts) = &listener.service else { return Served::Close };
+    exchange.site = hosts.default_value();
+    exchange.route = installed.plan.site(exchange.site).fallback;
     exchange.times.head = Some(exchange.elapsed());
     client.requests.set(client.requests.get() + 1);
     exchange.close_after |= last || worker.is_leaving();

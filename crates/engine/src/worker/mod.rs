@@ -229,6 +229,11 @@ impl Worker {
         self.installed.borrow().clone()
     }
 
+    /// Whether this is the newest plan.
+    pub(crate) fn is_newest(&self, installed: &Rc<Installed>) -> bool {
+        Rc::ptr_eq(&self.installed.borrow(), installed)
+    }
+
     /// The plan and listener for a connection's next request: the newest plan, or the last that had its listener.
     /// The flag says that the listener is gone: this request is the connection's last.
     pub(crate) fn for_listener(&self, id: ListenerId) -> Option<(Rc<Installed>, ListenerIx, bool)> {
