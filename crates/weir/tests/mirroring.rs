@@ -73,8 +73,9 @@ both_drivers! {
             Client::connect(&proxy).request(&Request::post("/", vec![b'x'; 300_000])).expect_status(413);
             Client::connect(&proxy).get("/last").expect_status(200);
             assert_eq!(seen(&mirror, 3), ["- GET /last - ", "/m/a GET /last - ", &*format!("/m/a POST / 150000 {}", String::from_utf8_lossy(&body))]);
-            let log = proxy.wait_for_file("error.log", "client intended to send too large body: 150000 bytes");
-            assert!(log.contains("client intended to send too large body: 300000 bytes"), "{log}");
+            for length in [150_000, 300_000] {
+                proxy.wait_for_file("error.log", &format!("client intended to send too large body: {length} bytes"));
+            }
         }
     }
 
