@@ -227,6 +227,24 @@ pub struct Sticky {
     pub attributes: Vec<String>,
 }
 
+impl Sticky {
+    /// By a cookie of this name that is set for the client, without attributes.
+    #[must_use]
+    pub fn by(cookie: &str) -> Self {
+        Self {
+            cookie: cookie.to_owned(),
+            mode: StickyMode::Insert,
+            indirect: false,
+            no_cache: false,
+            post_only: false,
+            http_only: false,
+            secure: false,
+            domains: Vec::new(),
+            attributes: Vec::new(),
+        }
+    }
+}
+
 /// Active checks of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HealthCheck {

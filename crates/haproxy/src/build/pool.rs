@@ -280,17 +280,7 @@ fn hash_type(scope: &Scope<'_>, findings: &mut Findings) -> (bool, HashFunction,
 fn sticky(line: &Line, findings: &mut Findings) -> Option<Sticky> {
     let name = line.word(1)?;
     let mut mode = None;
-    let mut sticky = Sticky {
-        cookie: name.text.clone(),
-        mode: StickyMode::Insert,
-        indirect: false,
-        no_cache: false,
-        post_only: false,
-        http_only: false,
-        secure: false,
-        domains: Vec::new(),
-        attributes: Vec::new(),
-    };
+    let mut sticky = Sticky::by(&name.text);
     let mut words = line.from(2).iter();
     while let Some(word) = words.next() {
         match word.as_str() {

@@ -1,7 +1,7 @@
 //! `sticky cookie`: clients keep their endpoint by a cookie (nginx since 1.29.6).
 
 use weir_diag::Diagnostic;
-use weir_model::{Sticky, StickyMode};
+use weir_model::Sticky;
 
 use super::{Lowering, PoolParts};
 use crate::tree::Directive;
@@ -13,17 +13,7 @@ pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
         let text = format!("`sticky {}` is not supported yet; `sticky cookie NAME` is", d.arg(0));
         return lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
     }
-    let mut sticky = Sticky {
-        cookie: d.arg(1).to_owned(),
-        mode: StickyMode::Insert,
-        indirect: false,
-        no_cache: false,
-        post_only: false,
-        http_only: false,
-        secure: false,
-        domains: Vec::new(),
-        attributes: Vec::new(),
-    };
+    let mut sticky = Sticky::by(d.arg(1));
     for n in 2..d.args.len() {
         if !attribute(lo, d, n, &mut sticky) {
             return;
