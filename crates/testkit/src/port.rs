@@ -17,6 +17,23 @@ use std::sync::atomic::{AtomicU16, Ordering};
 const FIRST: u16 = 12_000;
 const LAST: u16 = 31_999;
 
+/// Listeners on some addresses of this machine, all on one port, which comes first.
+///
+/// # Panics
+/// When no port is found that is free on all of them.
+#[must_use]
+pub fn listeners_on_one_port<const N: usize>(addresses: [Ipv4Addr; N]) -> (u16, [TcpListener; N]) {
+    crate::eventually("a port that is free on all addresses", || {
+        let mut port = 0;
+        let listeners = addresses.map(|address| {
+            let listener = TcpListener::bind(SocketAddr::from((address, port))).ok()?;
+            port = listener.local_addr().ok()?.port();
+            Some(listener)
+        });
+        listeners.iter().all(Option::is_some).then(|| (port, listeners.map(Option::unwrap)))
+    })
+}
+
 /// A TCP and UDP port of 127.0.0.1 that no other test gets while this value (or a clone) lives.
 #[derive(Clone)]
 pub struct Port {

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::Ipv4Addr;
 use weir_testkit::dns::{NameAnswer, NameServer};
+use weir_testkit::port::listeners_on_one_port;
 use weir_testkit::{Client, Io, Proxy, Running, both_drivers, eventually};
 
 const ONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -12,12 +13,7 @@ const TWO: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// Origins on two addresses with one port, which is given; each answers with its address.
 fn two_origins() -> u16 {
-    let listeners = eventually("a port that is free on both addresses", || {
-        let one = TcpListener::bind(SocketAddr::from((ONE, 0))).ok()?;
-        let two = TcpListener::bind(SocketAddr::from((TWO, one.local_addr().ok()?.port()))).ok()?;
-        Some([one, two])
-    });
-    let port = listeners[0].local_addr().unwrap().port();
+    let (port, listeners) = listeners_on_one_port([ONE, TWO]);
     for listener in listeners {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
