@@ -16,7 +16,6 @@ use weir_rt::{Instant, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::SendError;
 
-use super::proxy::answer_for;
 use super::{lasting, rewrite};
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
@@ -85,7 +84,7 @@ pub(crate) async fn serve<D: Downstream>(
             watch.change(Ends::answering(settings.client_abort));
             forward(exchange, down, &attempts, fastcgi, answered).await
         }
-        Err(unanswered) => answer_for(down, unanswered),
+        Err(unanswered) => unanswered.end(down),
     }
 }
 

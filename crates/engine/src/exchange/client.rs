@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_control::ListenerId;
+use weir_expr::settings::ClientSettings;
 use weir_rt::{CertFailure, Instant, PeerAddr};
 
 use crate::worker::Worker;
@@ -111,6 +112,14 @@ impl Client {
             handshake: Cell::new(0),
             requests: Cell::new(0),
         }
+    }
+
+    /// Whether it has carried as many requests, or lived as long, as its settings allow.
+    pub(crate) fn has_served_its_time(&self, settings: &ClientSettings, now: Instant) -> bool {
+        settings.keepalive_requests.is_some_and(|most| self.requests.get() >= most)
+            || settings
+                .keepalive_time
+                .is_some_and(|most| now.saturating_duration_since(self.accepted) >= most)
     }
 
     /// When it was accepted, since 1970.

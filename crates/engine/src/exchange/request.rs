@@ -5,7 +5,7 @@
 //! Driven by: `http::connection` (fills), the program (edits), actions (read).
 //! Why: one form for all versions; buffers are used again for the next request of the worker.
 
-use weir_http::{Method, Version};
+use weir_http::{Authority, Method, Version};
 
 use crate::exchange::fields::Fields;
 
@@ -51,6 +51,16 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Takes the host of an authority over: in lower case, without the dot of a rooted name.
+    pub(crate) fn set_host(&mut self, authority: &Authority<'_>) {
+        self.host.extend_from_slice(authority.host);
+        self.host.make_ascii_lowercase();
+        if self.host.last() == Some(&b'.') {
+            self.host.pop();
+        }
+        self.port = authority.port;
+    }
+
     /// Forgets the last request, keeps the memory.
     pub(crate) fn clear(&mut self) {
         let Self {

@@ -160,15 +160,13 @@ enum Served {
 async fn too_late(worker: &Rc<Worker>, conn: &Conn, client: &Rc<Client>, timer: &Timer) {
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
     let Service::Http(hosts) = &installed.plan.listener(ix).service else { return };
-    let site = hosts.default_value();
-    if !installed.plan.site(site).answer_silence {
+    let site = installed.plan.site(hosts.default_value());
+    if !site.answer_silence {
         return;
     }
-    let mut exchange = Exchange::take(worker, installed.clone(), client.clone());
-    exchange.site = site;
-    exchange.route = installed.plan.site(site).fallback;
+    let mut exchange = head::begin(worker, &installed, hosts, client);
     exchange.started = client.accepted;
-    exchange.unlogged = !installed.plan.site(site).log_empty_connections;
+    exchange.unlogged = !site.log_empty_connections;
     let mut h1 = H1::new(ServerConnection::new(conn.clone(), Buf::new(), worker.take_head()), timer);
     refuse(&mut h1, &mut exchange, HeadFailure::Timeout).await;
     end(exchange);
@@ -176,41 +174,34 @@ async fn too_late(worker: &Rc<Worker>, conn: &Conn, client: &Rc<Client>, timer: 
 
 /// One request.
 async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Duration) -> Served {
-    let Some((installed, ix, last)) = worker.for_listener(client.listener) else { return Served::Close };
-    let Service::Http(hosts) = &installed.plan.listener(ix).service else { return Served::Close };
-    let default = hosts.default_value();
-    let settings = &*installed.plan.site(default).client;
-    let mut exchange = Exchange::take(worker, installed.clone(), client.clone());
-    exchange.site = default;
-    exchange.route = installed.plan.site(default).fallback;
-    exchange.times.idle = idle;
-    let reading = worker.counters.reading();
-    let listener = installed.plan.listener(ix);
+    let Some(mut found) = worker.for_listener(client.listener) else { return Served::Close };
+    let began = worker.now();
     let received = {
+        let (installed, ix, _) = &found;
+        let listener = installed.plan.listener(*ix);
+        let Service::Http(hosts) = &listener.service else { return Served::Close };
+        let timeout = installed.plan.site(hosts.default_value()).client.header_timeout;
+        let _reading = worker.counters.reading();
         // Which site's rules hold is known once Host is; until then what any of them lets pass does.
-        h1.conn.receive_head(&listener.heads, h1.timer, settings.header_timeout).await
+        h1.conn.receive_head(&listener.heads, h1.timer, timeout).await
     };
-    drop(reading);
+    // Judged by the plan of now: the one that it began to arrive under may trust whom today's does not.
+    if !worker.is_newest(&found.0) {
+        match worker.for_listener(client.listener) {
+            Some(newer) => found = newer,
+            None => return Served::Close,
+        }
+    }
+    let (installed, ix, last) = found;
+    let listener = installed.plan.listener(ix);
+    let Service::Http(hosts) = &listener.service else { return Served::Close };
+    let mut exchange = head::begin(worker, &installed, hosts, client);
+    (exchange.started, exchange.times.idle) = (began, idle);
     if let Err(failure) = received {
         Box::pin(refuse(h1, &mut exchange, failure)).await;
         end(exchange);
         return Served::Close;
     }
-    // Judged by the plan of now: the one that it began to arrive under may trust whom today's does not.
-    let (installed, ix, last) = if worker.is_newest(&installed) {
-        (installed, ix, last)
-    } else {
-        let Some(found) = worker.for_listener(client.listener) else { return Served::Close };
-        let began = exchange.started;
-        exchange.give();
-        exchange = Exchange::take(worker, found.0.clone(), client.clone());
-        (exchange.started, exchange.times.idle) = (began, idle);
-        found
-    };
-    let listener = installed.plan.listener(ix);
-    let Service::Http(hosts) = &listener.service else { return Served::Close };
-    exchange.site = hosts.default_value();
-    exchange.route = installed.plan.site(exchange.site).fallback;
     exchange.times.head = Some(exchange.elapsed());
     client.requests.set(client.requests.get() + 1);
     exchange.close_after |= last || worker.is_leaving();
@@ -350,12 +341,7 @@ fn take_request(
     request.expects_continue = view.expects_continue();
     request.fields.load(head, view.headers());
     if let Some(authority) = view.authority() {
-        request.host.extend_from_slice(authority.host);
-        request.host.make_ascii_lowercase();
-        if request.host.last() == Some(&b'.') {
-            request.host.pop();
-        }
-        request.port = authority.port;
+        request.set_host(&authority);
     }
     let absolute = view.target_form() == TargetForm::Absolute;
     // RFC 9110 §7.4: what is asked of `https` is not answered over a connection that is not secured.

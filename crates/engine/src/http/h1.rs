@@ -105,13 +105,11 @@ impl<'a> H1<'a> {
     fn framing(&self, exchange: &Exchange, size: BodySize) -> (SendFraming, bool) {
         let settings = &exchange.route().settings;
         let client = &settings.client;
-        let age = || exchange.now().saturating_duration_since(exchange.client.accepted);
         let mut keeps = self.client_keeps
             && !exchange.close_after
             && exchange.site().keepalive_mode != KeepAliveMode::Close
             && client.keepalive_timeout.is_some()
-            && client.keepalive_requests.is_none_or(|most| exchange.client.requests.get() < most)
-            && client.keepalive_time.is_none_or(|most| age() < most)
+            && !exchange.client.has_served_its_time(client, exchange.now())
             && !exchange.worker.is_leaving();
         let framing = match size {
             BodySize::Bodiless => SendFraming::None,
@@ -149,18 +147,14 @@ impl<'a> H1<'a> {
         exchange.response.head_sent = true;
     }
 
-    async fn read_piece(&mut self, timeout: Duration, exchange: &Exchange) -> Result<bool, ReceiveError> {
-        if exchange.route().settings.body.min_rate == 0 {
-            self.conn.incoming.fill(self.timer, timeout, weir_rt::PIECE).await?;
-            return Ok(true);
-        }
+    async fn read_piece(&mut self, timeout: Duration, exchange: &Exchange) -> Result<(), ReceiveError> {
         let before = self.conn.incoming.pending().len();
         let patience = self.pace.wait(exchange, timeout);
         let filled = self.conn.incoming.fill(self.timer, patience, weir_rt::PIECE).await;
         let too_slow = self.pace.took(exchange, self.conn.incoming.pending().len().saturating_sub(before));
         match filled {
-            Err(ReceiveError::Timeout) if patience < timeout && !too_slow => Ok(true),
-            other => other.map(|()| true),
+            Err(ReceiveError::Timeout) if patience < timeout && !too_slow => Ok(()),
+            other => other,
         }
     }
 }

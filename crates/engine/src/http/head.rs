@@ -1,14 +1,30 @@
 //! What holds for the head of a request in every version of HTTP.
 //!
-//! Owns: which site a request is for, what of its head that site lets pass, what no site serves.
+//! Owns: how its exchange begins, which site a request is for, what of its head that site lets pass, what no site serves.
 //! Never: reads a head: the version's own module has, and has filled in the request.
 //! Driven by: [`super::connection`], [`super::h2`].
+
+use std::rc::Rc;
 
 use weir_http::Method;
 use weir_plan::{HostIndex, SiteIx};
 
-use crate::exchange::Exchange;
 use crate::exchange::errors;
+use crate::exchange::{Client, Exchange};
+use crate::worker::{Installed, Worker};
+
+/// Begins an exchange, for the default site of a listener until [`settle`] knows better.
+pub(super) fn begin(
+    worker: &Rc<Worker>,
+    installed: &Rc<Installed>,
+    hosts: &HostIndex,
+    client: &Rc<Client>,
+) -> Box<Exchange> {
+    let mut exchange = Exchange::take(worker, installed.clone(), client.clone());
+    exchange.site = hosts.default_value();
+    exchange.route = installed.plan.site(exchange.site).fallback;
+    exchange
+}
 
 /// What a head says that the request does not keep.
 pub(super) struct Asked<'a> {

@@ -266,6 +266,11 @@ impl Clock {
     pub(crate) fn date_line(&mut self, at: Duration, out: &mut Vec<u8>) {
         out.extend_from_slice(self.date.at(HttpDate::from_unix(at.as_secs())));
     }
+
+    /// The value of a `Date` field.
+    pub(crate) fn date(&mut self, at: Duration) -> &[u8] {
+        self.date.value_at(HttpDate::from_unix(at.as_secs()))
+    }
 }
 
 fn millis(at: Duration) -> u64 {

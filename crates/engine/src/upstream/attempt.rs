@@ -28,7 +28,7 @@ use weir_wire::{ClientConnection, Conn};
 use super::connect::{ConnectFailure, ConnectSettings, local_address, open};
 use super::picker::{Picked, Picker, Refusal, Stuck};
 use super::target::Destination;
-use crate::exchange::{self, Core, Ending, Exchange, Phase, Traffic, errors};
+use crate::exchange::{self, Core, Downstream, Ending, Exchange, Next, Phase, Traffic, errors};
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept, TlsKey};
 use crate::worker::watch::Watch;
@@ -166,6 +166,20 @@ pub(crate) enum Unanswered {
     Own,
     /// There is nobody to answer.
     Gone,
+}
+
+impl Unanswered {
+    /// What follows for the client.
+    pub(crate) fn end<D: Downstream, L>(self, down: &mut D) -> Next<L> {
+        match self {
+            Self::Status(status) => Next::Status(status),
+            Self::Own => Next::Status(500),
+            Self::Gone => {
+                down.cut();
+                Next::Done
+            }
+        }
+    }
 }
 
 /// Says that the endpoint did well, when the answer is through.

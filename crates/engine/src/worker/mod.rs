@@ -371,6 +371,11 @@ impl Worker {
         self.clock.borrow_mut().date_line(weir_rt::unix_now(), out);
     }
 
+    /// Uses the value of a Date field.
+    pub(crate) fn with_date(&self, use_it: impl FnOnce(&[u8])) {
+        use_it(self.clock.borrow_mut().date(weir_rt::unix_now()));
+    }
+
     /// Name of the machine.
     pub(crate) fn hostname(&self) -> &str {
         &self.shared.hostname

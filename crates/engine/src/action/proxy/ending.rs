@@ -15,20 +15,7 @@ use weir_wire::ReceiveError;
 use super::relay::{ReadAhead, Relay, Source, relay};
 use crate::exchange::errors;
 use crate::exchange::{Downstream, Ending, Exchange, Next, Phase};
-use crate::upstream::Unanswered;
 use crate::worker::watch::{Ends, Watch};
-
-/// What follows where no endpoint answered.
-pub(crate) fn answer_for<D: Downstream, L>(down: &mut D, unanswered: Unanswered) -> Next<L> {
-    match unanswered {
-        Unanswered::Status(status) => Next::Status(status),
-        Unanswered::Own => Next::Status(500),
-        Unanswered::Gone => {
-            down.cut();
-            Next::Done
-        }
-    }
-}
 
 /// What is left of an answer that lasts.
 pub(crate) struct Rest {

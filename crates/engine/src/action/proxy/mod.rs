@@ -8,7 +8,7 @@ mod ending;
 mod forward;
 mod relay;
 
-pub(crate) use ending::{Rest, answer_for};
+pub(crate) use ending::Rest;
 use forward::Goes;
 
 use weir_plan::Proxy;
@@ -88,7 +88,7 @@ pub(crate) async fn serve<D: Downstream>(
     let answered = attempts.run(exchange, &mut http1, resolved.destination).await;
     let goes = match answered {
         Ok(answered) => forward::begin(exchange, down, &attempts, proxy, asked, answered),
-        Err(unanswered) => return answer_for(down, unanswered),
+        Err(unanswered) => return unanswered.end(down),
     };
     match goes {
         Goes::Over(next) => next,

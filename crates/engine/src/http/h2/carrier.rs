@@ -20,6 +20,7 @@ use super::mux::Mux;
 use super::request;
 use super::stream::{self, Stream};
 use crate::exchange::{Client, Exchange};
+use crate::http::head;
 use crate::worker::count::Counted;
 use crate::worker::door::Held;
 use crate::worker::race::{Either, race};
@@ -243,10 +244,7 @@ impl Carrier {
         let Service::Http(hosts) = &listener.service else {
             return self.mux.reset(key, Reason::REFUSED_STREAM);
         };
-        let default = hosts.default_value();
-        let mut exchange = Exchange::take(&self.worker, installed.clone(), self.client.clone());
-        exchange.site = default;
-        exchange.route = installed.plan.site(default).fallback;
+        let mut exchange = head::begin(&self.worker, &installed, hosts, &self.client);
         exchange.times.head = Some(Duration::ZERO);
         self.client.requests.set(self.client.requests.get() + 1);
         let verdict = {
@@ -274,11 +272,8 @@ impl Carrier {
 
     /// Whether the connection has served its time with this request.
     fn is_last(&self, installed: &Installed, exchange: &Exchange) -> bool {
-        let client = &installed.plan.site(exchange.site).client;
-        let age = || self.worker.now().saturating_duration_since(self.client.accepted);
-        client.keepalive_requests.is_some_and(|most| self.client.requests.get() >= most)
-            || client.keepalive_time.is_some_and(|most| age() >= most)
-            || self.worker.is_leaving()
+        let settings = &installed.plan.site(exchange.site).client;
+        self.client.has_served_its_time(settings, self.worker.now()) || self.worker.is_leaving()
     }
 
     /// Says that the connection will end: what the client has sent before it hears is answered.

@@ -41,12 +41,7 @@ pub(super) fn take(
     // CONNECT names no path, and is refused for what it is.
     let authority = list.authority().unwrap_or_default();
     let Some(authority) = Authority::parse(authority) else { return Err(400) };
-    request.host.extend_from_slice(authority.host);
-    request.host.make_ascii_lowercase();
-    if request.host.last() == Some(&b'.') {
-        request.host.pop();
-    }
-    request.port = authority.port;
+    request.set_host(&authority);
     head::settle(exchange, hosts, differ, &Asked { path, unknown_expectation, insecure: false })
 }
 

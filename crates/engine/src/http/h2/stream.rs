@@ -289,11 +289,7 @@ impl Downstream for Stream {
             self.head.push(b"content-length", itoa::Buffer::new().format(length).as_bytes());
         }
         if !has_date {
-            let mut line = exchange.worker.take_text();
-            exchange.worker.date_line(&mut line);
-            let value = line.iter().position(|&byte| byte == b':').map_or(&[][..], |at| &line[at + 1..]);
-            self.head.push(b"date", value.trim_ascii());
-            exchange.worker.give_text(line);
+            exchange.worker.with_date(|date| self.head.push(b"date", date));
         }
         self.held = true;
         self.left = match size {
