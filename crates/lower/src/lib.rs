@@ -22,6 +22,7 @@ mod context;
 mod default;
 mod explain;
 mod files;
+mod filters;
 mod index;
 mod listener;
 mod log;

@@ -92,6 +92,7 @@ impl<'m> Cx<'m> {
             response_edits: self.response_edits(&route.response_edits),
             expires: route.expires.as_ref().map(|expires| self.expires(expires)),
             gzip: route.gzip.as_ref().map(|gzip| self.gzip(gzip)),
+            filters: route.filters.as_deref().map(|filters| self.body_filters(filters)),
             access_logs: self.access_logs(&route.access_logs),
             error_logs: match &route.error_logs {
                 Some(logs) => self.error_logs(logs),
@@ -198,7 +199,7 @@ impl<'m> Cx<'m> {
         self.shared.expires.keep(expires, Arc::new(compiled))
     }
 
-    fn gzip(&mut self, gzip: &'m Arc<weir_expr::settings::GzipSettings>) -> Arc<plan::Gzip> {
+    pub(crate) fn gzip(&mut self, gzip: &'m Arc<weir_expr::settings::GzipSettings>) -> Arc<plan::Gzip> {
         if let Some(known) = self.shared.gzip.find(gzip) {
             return known;
         }

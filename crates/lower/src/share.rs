@@ -75,6 +75,7 @@ pub(crate) struct Shared<'m> {
     pub(crate) response_edits: Memo<'m, Vec<model::HeaderEdit>, Arc<[plan::HeaderEdit]>>,
     pub(crate) expires: Memo<'m, model::Expires, Arc<plan::Expires>>,
     pub(crate) gzip: Memo<'m, GzipSettings, Arc<plan::Gzip>>,
+    pub(crate) filters: Memo<'m, model::BodyFilters, Arc<plan::BodyFilters>>,
     pub(crate) access_logs: Memo<'m, Vec<model::AccessLog>, Arc<[plan::AccessLog]>>,
     pub(crate) error_logs: Memo<'m, Vec<model::ErrorLog>, Arc<[plan::ErrorLog]>>,
     pub(crate) formats: Memo<'m, model::Template, Arc<plan::Template>>,

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod filters;
 mod listener;
 mod pool;
 mod process;
@@ -31,6 +32,7 @@ mod tls;
 mod variable;
 
 pub use action::*;
+pub use filters::*;
 pub use listener::*;
 pub use pool::*;
 pub use process::*;

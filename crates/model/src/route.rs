@@ -58,6 +58,9 @@ pub struct Route {
     pub expires: Option<Arc<Expires>>,
     /// Compression.
     pub gzip: Option<Arc<GzipSettings>>,
+    /// Other filters of bodies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filters: Option<Arc<crate::BodyFilters>>,
     /// Access logs.
     pub access_logs: Arc<Vec<AccessLog>>,
     /// Error logs, if other than the process's.
@@ -105,6 +108,7 @@ impl Route {
             response_program: Vec::new(),
             expires: None,
             gzip: None,
+            filters: None,
             access_logs: Arc::default(),
             error_logs: None,
             log_not_found: true,

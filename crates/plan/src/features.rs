@@ -30,6 +30,8 @@ bitflags::bitflags! {
         const EXPIRES = 1 << 8;
         /// Compression may apply.
         const GZIP = 1 << 9;
+        /// Other filters of bodies may apply.
+        const FILTERS = 1 << 21;
         /// An access log is written.
         const ACCESS_LOG = 1 << 10;
         /// An access log may ask for fields of the answer.
@@ -104,6 +106,7 @@ impl RouteFeatures {
             response_edits,
             expires,
             gzip,
+            filters,
             access_logs,
             error_logs: _,
             log_not_found: _,
@@ -127,6 +130,7 @@ impl RouteFeatures {
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),
             (Self::GZIP, gzip.is_some()),
+            (Self::FILTERS, filters.is_some()),
             (Self::ACCESS_LOG, !access_logs.is_empty()),
             (Self::LOGS_ANSWER, access_logs.iter().any(|log| log.asks_for_answer)),
             (Self::LIMIT_RATE, limit_rate.is_some()),

@@ -6,8 +6,8 @@ use serde::Serialize;
 use weir_expr::settings::{BodySettings, ClientSettings, GzipSettings, Mirrors};
 
 use crate::{
-    Access, AccessLog, Action, ErrorLog, HeaderEdit, LimitConn, LimitReq, PathIndex, Pattern, Program,
-    RealIp, Resolver, RouteFeatures, RouteIx, StaticFiles, Template,
+    Access, AccessLog, Action, BodyFilters, ErrorLog, HeaderEdit, LimitConn, LimitReq, PathIndex, Pattern,
+    Program, RealIp, Resolver, RouteFeatures, RouteIx, StaticFiles, Template,
 };
 
 /// A route. What many routes have in common is behind [`Route::settings`] and shared.
@@ -69,6 +69,9 @@ crate::identity::identified! {
         pub expires: Option<Arc<Expires>>,
         /// Compression.
         pub gzip: Option<Arc<Gzip>>,
+        /// Other filters of bodies.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub filters: Option<Arc<BodyFilters>>,
         /// Access logs.
         pub access_logs: Arc<[AccessLog]>,
         /// Error logs; the process's if the route names none.

@@ -111,8 +111,7 @@ pub(crate) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
     fields.remove(HeaderId::ContentLength);
     fields.remove(HeaderId::AcceptRanges);
     fields.push_id(HeaderId::ContentEncoding, b"gzip");
-    // The bytes differ from what a strong tag stands for.
-    fields.rewrite(HeaderId::ETag, |tag| (!tag.starts_with(b"W/")).then(|| [b"W/", tag].concat()));
+    super::entity::weaken(fields);
     if size == BodySize::Bodiless {
         return size;
     }

@@ -6,7 +6,7 @@
 
 use weir_plan::RouteFeatures;
 
-use super::compress;
+use super::{compress, replace, trailers, unpack};
 use crate::exchange::{BodySize, Exchange};
 
 /// One filter.
@@ -17,8 +17,13 @@ struct Declared {
     begin: fn(&mut Exchange, BodySize) -> BodySize,
 }
 
-/// All of them. Compression comes last: the others read what it writes.
-const FILTERS: [Declared; 1] = [Declared { feature: RouteFeatures::GZIP, begin: compress::begin }];
+/// All of them, in nginx's order. Compression comes last: it reads what the others write.
+const FILTERS: [Declared; 4] = [
+    Declared { feature: RouteFeatures::FILTERS, begin: unpack::begin },
+    Declared { feature: RouteFeatures::FILTERS, begin: replace::begin },
+    Declared { feature: RouteFeatures::FILTERS, begin: trailers::begin },
+    Declared { feature: RouteFeatures::GZIP, begin: compress::begin },
+];
 
 /// What routes with any filter have.
 pub(crate) const ANY: RouteFeatures = {
@@ -35,4 +40,16 @@ pub(crate) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
     let features = exchange.route().features;
     let of_route = FILTERS.iter().filter(|filter| features.intersects(filter.feature));
     of_route.fold(size, |size, filter| (filter.begin)(exchange, size))
+}
+
+/// Whether the body of an answer of this Content-Type will be another than the file that it is made of: ranges of that
+/// file are no ranges of it.
+pub(crate) fn rewrite(exchange: &Exchange, content_type: &[u8]) -> bool {
+    let route = exchange.route();
+    if !route.features.intersects(RouteFeatures::FILTERS) {
+        return false;
+    }
+    let Some(filters) = &route.settings.filters else { return false };
+    let content_type = Some(content_type).filter(|value| !value.is_empty());
+    filters.replace.as_ref().is_some_and(|replace| replace.types.take(content_type))
 }

@@ -1,8 +1,12 @@
 //! Making the response: its head, its body's filters, its line in the log.
 
 mod compress;
+mod entity;
 pub(crate) mod filters;
 pub(crate) mod log;
+mod replace;
 pub(crate) mod respond;
+mod trailers;
+mod unpack;
 
 pub(crate) use compress::{takes_gzip, wanted as wants_gzip};

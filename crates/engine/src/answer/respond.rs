@@ -15,11 +15,11 @@ use weir_plan::settings::PageLayout;
 use weir_plan::{Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
-use crate::answer::filters;
+use crate::answer::{filters, trailers};
 use crate::eval::edit;
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Ending, Exchange, Phase, Then};
+use crate::exchange::{BodySize, Downstream, Ending, Exchange, Filters, Phase, Then, errors};
 
 /// Begins an answer whose status and fields are in `exchange.response`: applies the route's edits and compression.
 pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: BodySize) {
@@ -128,13 +128,38 @@ async fn filtered<D: Downstream>(
     then: Then,
 ) -> Result<(), SendError> {
     let mut filters = std::mem::take(&mut exchange.filters);
-    let sent = send_paced(exchange, down, filters.pass(piece, then)).await;
+    let sent = through(exchange, down, &mut filters, piece, then).await;
     if then == Then::End {
         filters.note(&mut exchange.response);
         filters.clear();
     }
     exchange.filters = filters;
     sent
+}
+
+/// Takes a piece through filters in steps that suit them.
+async fn through<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    filters: &mut Filters,
+    piece: &[u8],
+    then: Then,
+) -> Result<(), SendError> {
+    let step = filters.step();
+    let mut rest = piece;
+    loop {
+        let (now, later) = rest.split_at(rest.len().min(step));
+        let out = filters.pass(now, if later.is_empty() { then } else { Then::More });
+        send_paced(exchange, down, out).await?;
+        if let Some(why) = filters.problem() {
+            errors::error(exchange, &why);
+            return Err(SendError::Length);
+        }
+        if later.is_empty() {
+            return Ok(());
+        }
+        rest = later;
+    }
 }
 
 /// Ends the body.
@@ -151,6 +176,11 @@ pub(crate) async fn end<D: Downstream>(
     }
     if !exchange.filters.is_empty() {
         Box::pin(filtered(exchange, down, b"", Then::End)).await?;
+        if let Some(trailers) = trailers::with_own(exchange, trailers) {
+            Box::pin(down.finish(exchange, &trailers)).await?;
+            exchange.response.complete = true;
+            return Ok(());
+        }
     }
     Box::pin(down.finish(exchange, trailers)).await?;
     exchange.response.complete = true;

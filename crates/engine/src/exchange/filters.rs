@@ -23,6 +23,16 @@ pub(crate) trait BodyFilter {
     /// Takes a piece, perhaps an empty one; gives what goes on from here, perhaps nothing.
     fn pass<'a>(&'a mut self, piece: &'a [u8], then: Then) -> &'a [u8];
 
+    /// The most bytes that it is given at once: fewer where it may make much of little.
+    fn step(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Why the body cannot go on, if it cannot: what the error log says. The response is cut then.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+
     /// The body has ended: notes what logs and counters show of it.
     fn note(&self, _: &mut Response) {}
 }
@@ -50,6 +60,16 @@ impl Filters {
     /// Takes a piece through all of them.
     pub(crate) fn pass<'a>(&'a mut self, piece: &'a [u8], then: Then) -> &'a [u8] {
         self.0.iter_mut().fold(piece, |piece, filter| filter.pass(piece, then))
+    }
+
+    /// See [`BodyFilter::step`].
+    pub(crate) fn step(&self) -> usize {
+        self.0.iter().map(|filter| filter.step()).min().unwrap_or(usize::MAX)
+    }
+
+    /// See [`BodyFilter::problem`].
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.0.iter().find_map(|filter| filter.problem())
     }
 
     /// See [`BodyFilter::note`].

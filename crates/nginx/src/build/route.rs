@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_diag::Span;
 use weir_expr::settings::Exposition;
-use weir_model::{Action, ErrorPage, ErrorTarget, Route, RouteMatch};
+use weir_model::{Action, BodyFilters, ErrorPage, ErrorTarget, Route, RouteMatch};
 
 use super::admit::Admitted;
 use crate::lexer::Word;
@@ -63,6 +63,7 @@ pub(crate) fn route(
         response_program: Vec::new(),
         expires: s.expires.clone(),
         gzip: s.gzip_on.then(|| s.gzip.clone()),
+        filters: filters(s),
         access_logs: s.access_logs.items().clone(),
         error_logs: s.built.error_logs.clone(),
         log_not_found: s.log_not_found,
@@ -74,6 +75,15 @@ pub(crate) fn route(
         early_hints: s.early_hints.items().clone(),
         resolver: s.built.resolver.clone(),
     }
+}
+
+/// Filters of bodies. Unpacking goes by the words about compression, which are settings of their own.
+fn filters(s: &Scope) -> Option<Arc<BodyFilters>> {
+    if !s.gunzip {
+        return s.built.filters.clone();
+    }
+    let others = s.built.filters.as_deref().cloned().unwrap_or_default();
+    Some(Arc::new(BodyFilters { unpack: Some(s.gzip.clone()), ..others }))
 }
 
 /// Error pages with their names resolved in the server at hand.

@@ -35,8 +35,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("gzip_hash", HSL, Size, "", "Memory of the compressor.").tuning(OWN),
     Entry::one("postpone_gzipping", HSL, Size, "0", "Bytes gathered first.").tuning(OWN),
     Entry::one("gzip_no_buffer", HSL, Flag, "off", "Flushes at once.").tuning(OWN),
-    Entry::one("gunzip", HSL, Flag, "off", "Unpacks upstreams' answers for clients without gzip.")
-        .not_yet("upstreams' answers are not unpacked"),
+    Entry::one("gunzip", HSL, Flag, "off", "Unpacks answers in gzip for clients without gzip.")
+        .scope(|_, s, d| s.gunzip = on(d)),
     Entry::new("gunzip_buffers", HSL, (2, 2), "32 4k", "Memory of it.")
-        .tuning("upstreams' answers are not unpacked"),
+        .tuning("Weir sizes that memory by itself"),
 ];

@@ -11,7 +11,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(headers::expires),
     Entry::new("add_trailer", HSLI, (2, 3), "", "Adds a response trailer.")
         .repeats()
-        .not_yet("response trailers of its own are not built"),
+        .scope(headers::add_trailer),
     Entry::one("add_header_inherit", HSLI, Text, "on", "Whether response fields are inherited.")
         .not_yet("only nginx's default, inheritance as a whole, is built"),
     Entry::one("add_trailer_inherit", HSLI, Text, "on", "Whether response trailers are inherited.")

@@ -11,6 +11,7 @@ mod entry;
 mod events;
 mod fastcgi;
 mod files;
+mod filters;
 mod gateway;
 mod gzip;
 mod headers;
@@ -61,7 +62,7 @@ pub fn compatibility() -> Vec<Row> {
 }
 
 fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
-    let written: [(&'static str, &'static [Entry]); 18] = [
+    let written: [(&'static str, &'static [Entry]); 19] = [
         ("core", core::ENTRIES),
         ("events", events::ENTRIES),
         ("http core", http::ENTRIES),
@@ -71,6 +72,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("headers", headers::ENTRIES),
         ("logs", log::ENTRIES),
         ("gzip", gzip::ENTRIES),
+        ("filters", filters::ENTRIES),
         ("proxy", proxy::ENTRIES),
         ("proxy", gateway::PROXY_BASIC),
         ("proxy", gateway::PROXY_BUFFERED),

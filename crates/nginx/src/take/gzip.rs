@@ -15,16 +15,8 @@ pub(crate) fn level(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     }
 }
 
-/// `text/html` is always compressed, so nginx warns of it; Weir just takes it.
 pub(crate) fn types(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    let mut types = vec!["text/html".to_owned()];
-    for word in &d.args {
-        let media = word.text.to_ascii_lowercase();
-        if !types.contains(&media) {
-            types.push(media);
-        }
-    }
-    Arc::make_mut(&mut s.gzip).types = types;
+    Arc::make_mut(&mut s.gzip).types = super::filters::types(d);
 }
 
 pub(crate) fn proxied(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
-use weir_model::{EditKind, Expires, HeaderEdit};
+use weir_model::{EditKind, Expires, HeaderEdit, Template};
 
 use super::{Lowering, Scope};
 use crate::tree::Directive;
@@ -14,15 +14,7 @@ pub(crate) const USUAL: [u16; 10] = [200, 201, 204, 206, 301, 302, 303, 304, 307
 
 /// `add_header name value [always]`.
 pub(crate) fn add_header(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    let always = d.args.len() == 3;
-    if always && d.arg(2) != "always" {
-        return lo.bad_value(d, 2, "`always`");
-    }
-    let name = d.arg(0).to_owned();
-    if !is_field_name(&name) {
-        return lo.bad_value(d, 0, "a field name");
-    }
-    let value = lo.template(&d.args[1]);
+    let Some((name, value, statuses)) = field(lo, d) else { return };
     // nginx replaces these two and adds all others.
     let single = name.eq_ignore_ascii_case("last-modified") || name.eq_ignore_ascii_case("etag");
     let kind = match (single, value.is_empty()) {
@@ -30,9 +22,35 @@ pub(crate) fn add_header(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
         (true, false) => EditKind::Set,
         (false, _) => EditKind::Add,
     };
-    let statuses = if always { Vec::new() } else { USUAL.to_vec() };
     s.add_headers
         .push(s.level, HeaderEdit { kind, name, value, skip_empty: true, statuses, condition: None });
+}
+
+/// `add_trailer name value [always]`.
+pub(crate) fn add_trailer(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let Some((name, value, statuses)) = field(lo, d) else { return };
+    let kind = EditKind::Add;
+    let level = s.level;
+    s.parts()
+        .filters
+        .trailers
+        .push(level, HeaderEdit { kind, name, value, skip_empty: true, statuses, condition: None });
+}
+
+/// `name value [always]`, with the statuses that it holds for.
+fn field(lo: &mut Lowering<'_>, d: &Directive) -> Option<(String, Template, Vec<u16>)> {
+    let always = d.args.len() == 3;
+    if always && d.arg(2) != "always" {
+        lo.bad_value(d, 2, "`always`");
+        return None;
+    }
+    let name = d.arg(0).to_owned();
+    if !is_field_name(&name) {
+        lo.bad_value(d, 0, "a field name");
+        return None;
+    }
+    let value = lo.template(&d.args[1]);
+    Some((name, value, if always { Vec::new() } else { USUAL.to_vec() }))
 }
 
 /// RFC 9110 §5.6.2: a token.

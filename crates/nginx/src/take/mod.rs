@@ -14,6 +14,8 @@ pub(crate) mod condition;
 pub(crate) mod declare;
 pub(crate) mod fastcgi;
 pub(crate) mod files;
+pub(crate) mod filter_parts;
+pub(crate) mod filters;
 pub(crate) mod gzip;
 pub(crate) mod headers;
 pub(crate) mod listen;

@@ -14,10 +14,12 @@ use weir_model::settings::{
     BodySettings, ClientSettings, ClientVerify, GzipSettings, LogLevel, Mirrors, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
-    Access, AccessLog, AccessRule, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam, HeaderEdit,
-    IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem, RealIp, RealIpSource,
-    RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
+    Access, AccessLog, AccessRule, BodyFilters, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam,
+    HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem, RealIp,
+    RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
+
+use super::filter_parts::FilterParts;
 
 /// The most issuers between a certificate and its authority where nothing else is written.
 pub(crate) const VERIFY_DEPTH: usize = 1;
@@ -302,6 +304,7 @@ pub(crate) struct Parts {
     /// `mirror`.
     pub mirrors: List<String>,
     pub mirror_body: bool,
+    pub filters: FilterParts,
     pub real_ip_from: List<Who>,
     pub real_ip_source: RealIpSource,
     pub real_ip_recursive: bool,
@@ -325,6 +328,7 @@ impl Default for Parts {
             ask_set: List::default(),
             mirrors: List::default(),
             mirror_body: true,
+            filters: FilterParts::default(),
             real_ip_from: List::default(),
             real_ip_source: RealIpSource::Header("x-real-ip".into()),
             real_ip_recursive: false,
@@ -342,6 +346,7 @@ pub(crate) struct Built {
     pub limit_conn: Arc<Vec<LimitConn>>,
     pub real_ip: Option<Arc<RealIp>>,
     pub mirrors: Option<Arc<Mirrors>>,
+    pub filters: Option<Arc<BodyFilters>>,
     pub resolver: Option<Arc<Resolver>>,
     pub error_logs: Option<Arc<Vec<ErrorLog>>>,
 }
@@ -357,6 +362,7 @@ impl Parts {
             real_ip: (!self.real_ip_from.items().is_empty()).then(|| Arc::new(self.real_ip())),
             mirrors: (!self.mirrors.items().is_empty())
                 .then(|| Arc::new(Mirrors { paths: self.mirrors.items().to_vec(), body: self.mirror_body })),
+            filters: self.filters.build(),
             resolver: self.resolver.clone().map(|r| Arc::new(Resolver { timeout, again: timeout, ..r })),
             error_logs: (!logs.is_empty()).then(|| logs.clone()),
         }
@@ -417,6 +423,7 @@ pub(crate) struct Scope {
     pub expires: Option<Arc<Expires>>,
     pub gzip_on: bool,
     pub gzip: Arc<GzipSettings>,
+    pub gunzip: bool,
     pub access_logs: List<AccessLog>,
     pub log_not_found: bool,
     pub limit_rate: Option<u64>,
@@ -474,6 +481,7 @@ impl Scope {
             expires: None,
             gzip_on: false,
             gzip: Arc::new(default_gzip()),
+            gunzip: false,
             access_logs,
             log_not_found: true,
             limit_rate: None,

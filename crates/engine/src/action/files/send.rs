@@ -14,7 +14,7 @@ use weir_wire::{SHARE, SendError};
 
 use super::{ranges, usual};
 use crate::action::lasting;
-use crate::answer::respond;
+use crate::answer::{filters, respond};
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next};
 use crate::files::{StaticFile, Way};
@@ -317,7 +317,9 @@ fn wanted(exchange: &Exchange, file: &StaticFile, coded: bool) -> Wanted {
         Outcome::Proceed => {}
     }
     // RFC 9110 §14.2: ranges are defined for GET alone. Of compressed variants nginx gives none.
-    let has_ranges = exchange.request.method == Method::Get && !coded;
+    let has_ranges = exchange.request.method == Method::Get
+        && !coded
+        && !filters::rewrite(exchange, files.types.of(&exchange.request.path).as_bytes());
     let Some(value) = fields.value(HeaderId::Range).filter(|_| has_ranges) else {
         return Wanted::Whole;
     };

@@ -1,0 +1,35 @@
+//! What is done to the bodies of responses on their way to the client, other than compression.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use weir_expr::settings::GzipSettings;
+
+use crate::{HeaderEdit, Template};
+
+/// Filters of a route's response bodies, and what follows a body.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct BodyFilters {
+    /// Text is replaced by other text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<Replace>,
+    /// Bodies in gzip are unpacked for clients that these settings would not compress for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unpack: Option<Arc<GzipSettings>>,
+    /// Trailers of our own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trailers: Vec<HeaderEdit>,
+}
+
+/// Replacing text in bodies (nginx `sub_filter`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Replace {
+    /// `(what is looked for, what takes its place)`. Case does not count. Where two are found at one place the first wins.
+    pub pairs: Vec<(Template, Template)>,
+    /// Media types whose bodies are searched, lower case; `*` for all.
+    pub types: Vec<String>,
+    /// Each of them is replaced only where it is found first.
+    pub once: bool,
+    /// `Last-Modified` is kept and the ETag is weakened; otherwise both go.
+    pub keeps_validators: bool,
+}

@@ -1,0 +1,50 @@
+//! Settings of which the filters of response bodies are made.
+//!
+//! Owns: the fields with nginx's defaults, and the filters that they make together.
+//! Never: reports, or reads a directive; `take::filters` does.
+//! Driven by: `Parts`, whose part it is.
+
+use std::sync::Arc;
+
+use weir_model::{BodyFilters, HeaderEdit, Replace, Template};
+
+use super::scope::List;
+
+/// What inner blocks inherit.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterParts {
+    /// `sub_filter`.
+    pub subs: List<(Template, Template)>,
+    pub sub_types: Vec<String>,
+    pub sub_once: bool,
+    pub sub_last_modified: bool,
+    /// `add_trailer`.
+    pub trailers: List<HeaderEdit>,
+}
+
+impl Default for FilterParts {
+    fn default() -> Self {
+        let html = || vec!["text/html".to_owned()];
+        Self {
+            subs: List::default(),
+            sub_types: html(),
+            sub_once: true,
+            sub_last_modified: false,
+            trailers: List::default(),
+        }
+    }
+}
+
+impl FilterParts {
+    /// The filters, if there is any.
+    pub(crate) fn build(&self) -> Option<Arc<BodyFilters>> {
+        let replace = (!self.subs.items().is_empty()).then(|| Replace {
+            pairs: self.subs.items().to_vec(),
+            types: self.sub_types.clone(),
+            once: self.sub_once,
+            keeps_validators: self.sub_last_modified,
+        });
+        let filters = BodyFilters { replace, unpack: None, trailers: self.trailers.items().to_vec() };
+        (filters != BodyFilters::default()).then(|| Arc::new(filters))
+    }
+}

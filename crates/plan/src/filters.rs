@@ -1,0 +1,69 @@
+//! What is done to the bodies of responses on their way to the client, other than compression.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{Gzip, HeaderEdit, Template};
+
+/// Filters of a route's response bodies, and what follows a body.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct BodyFilters {
+    /// Text is replaced by other text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<Replace>,
+    /// Bodies in gzip are unpacked for clients that these settings would not compress for.
+    pub unpack: Option<Arc<Gzip>>,
+    /// Trailers of our own.
+    pub trailers: Box<[HeaderEdit]>,
+}
+
+/// Replacing text in bodies.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replace {
+    /// `(what is looked for, what takes its place)`. Case does not count. Where two are found at one place the first wins.
+    pub pairs: Box<[(Template, Template)]>,
+    /// Media types whose bodies are searched.
+    pub types: MediaTypes,
+    /// Each of them is replaced only where it is found first.
+    pub once: bool,
+    /// `Last-Modified` is kept and the ETag is weakened; otherwise both go.
+    pub keeps_validators: bool,
+}
+
+/// A set of media types.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct MediaTypes {
+    types: Box<[Box<str>]>,
+    any: bool,
+}
+
+impl MediaTypes {
+    /// The set of these types, in lower case; `*` stands for all.
+    pub fn new(types: &[String]) -> Self {
+        Self {
+            any: types.iter().any(|media_type| media_type == "*"),
+            types: types.iter().map(|media_type| media_type.to_ascii_lowercase().into()).collect(),
+        }
+    }
+
+    /// True if a response with this Content-Type is among them; parameters are not looked at.
+    pub fn take(&self, content_type: Option<&[u8]>) -> bool {
+        let Some(content_type) = content_type else { return self.any };
+        let essence = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        self.any || self.types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(essence))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_compared_without_case_and_parameters() {
+        let types = MediaTypes::new(&["text/html".into(), "text/CSS".into()]);
+        assert!(types.take(Some(b"Text/HTML; charset=utf-8")) && types.take(Some(b"text/css")));
+        assert!(!types.take(Some(b"text/plain")) && !types.take(None));
+        assert!(MediaTypes::new(&["*".into()]).take(None));
+    }
+}
