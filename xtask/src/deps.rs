@@ -49,6 +49,9 @@ const NEEDS: &[Need] = &[
     need("unshare", "util-linux", false),
     need("nsenter", "util-linux", false),
     need("/usr/sbin/php-fpm*", "php-fpm", false),
+    need("uwsgi", "uwsgi-core", false),
+    need("/usr/lib/uwsgi/plugins/python3*_plugin.so", "uwsgi-plugin-python3", false),
+    need("memcached", "memcached", false),
     need("fail2ban-regex", "fail2ban", false),
     need("chromium", "chromium", false),
 ];

@@ -4,12 +4,14 @@
 
 mod conduct;
 mod files;
+mod gateway;
 mod pool;
 mod rewrite;
 mod socket;
 
 pub use conduct::*;
 pub use files::*;
+pub use gateway::*;
 pub use pool::*;
 pub use rewrite::*;
 pub use socket::*;
@@ -168,7 +170,7 @@ pub struct Mirrors {
     pub body: bool,
 }
 
-/// Times, buffers and limits of an upstream exchange (proxy and FastCGI).
+/// Times, buffers and limits of an upstream exchange (proxies and application servers).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct UpstreamSettings {
     /// Time to connect, one attempt.

@@ -20,6 +20,7 @@ pub mod framing;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod gateway;
 pub mod hello;
 pub mod host;
 pub mod limits;

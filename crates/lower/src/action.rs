@@ -70,7 +70,11 @@ impl<'m> Cx<'m> {
         });
         let params = params.collect();
         let compiled = plan::FastCgi {
+            spoken: fastcgi.spoken,
             target: self.proxy_target(&fastcgi.target),
+            tls: fastcgi.tls.as_ref().map(|tls| Box::new(self.upstream_tls(tls))),
+            bind: self.optional_template(fastcgi.bind.as_ref()),
+            key: self.optional_template(fastcgi.key.as_ref()),
             params,
             index: fastcgi.index.as_deref().map(Box::from),
             split_path_info: fastcgi.split_path_info.as_ref().map(|pattern| self.pattern(pattern)),

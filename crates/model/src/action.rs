@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::UpstreamSettings;
+use weir_expr::settings::{Spoken, UpstreamSettings};
 
 use crate::{CookieAttribute, IfModifiedSince, Listing, Pattern, Respond, Symlinks, Template, UpstreamTls};
 
@@ -16,7 +16,7 @@ pub enum Action {
     Static,
     /// HTTP/1 to a pool.
     Proxy(Arc<Proxy>),
-    /// FastCGI to a pool.
+    /// FastCGI, or one of its kin, to a pool.
     FastCgi(Arc<FastCgi>),
     /// A fixed answer.
     Respond(Respond),
@@ -162,11 +162,19 @@ pub struct CookieRewrite {
     pub to: Template,
 }
 
-/// FastCGI to a pool.
+/// FastCGI, or one of its kin, to a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FastCgi {
+    /// Which of them.
+    pub spoken: Spoken,
     /// To whom.
     pub target: ProxyTarget,
+    /// TLS to endpoints. An endpoint's own TLS comes before.
+    pub tls: Option<UpstreamTls>,
+    /// Local address of connections.
+    pub bind: Option<Template>,
+    /// The key that memcached is asked for.
+    pub key: Option<Template>,
     /// Parameters in order; `if_not_empty` leaves empty ones out.
     pub params: Arc<Vec<FastCgiParam>>,
     /// Appended to paths that end with `/`.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use weir_expr::settings::UpstreamSettings;
+use weir_expr::settings::{Spoken, UpstreamSettings};
 use weir_http::HeadRules;
 use weir_policy::retry::RetryPolicy;
 
@@ -18,7 +18,7 @@ pub enum Action {
     Static,
     /// HTTP/1 to a pool.
     Proxy(Arc<Proxy>),
-    /// FastCGI to a pool.
+    /// FastCGI, or one of its kin, to a pool.
     FastCgi(Arc<FastCgi>),
     /// A fixed answer.
     Respond(Arc<Respond>),
@@ -143,11 +143,19 @@ pub struct CookieRewrite {
     pub to: Template,
 }
 
-/// FastCGI to a pool.
+/// FastCGI, or one of its kin, to a pool.
 #[derive(Clone, Debug, Serialize)]
 pub struct FastCgi {
+    /// Which of them.
+    pub spoken: Spoken,
     /// To whom.
     pub target: ProxyTarget,
+    /// TLS to endpoints. An endpoint's own TLS comes before.
+    pub tls: Option<Box<UpstreamTlsUse>>,
+    /// Local address of connections.
+    pub bind: Option<Template>,
+    /// The key that memcached is asked for.
+    pub key: Option<Template>,
     /// Parameters in order.
     pub params: Box<[FastCgiParam]>,
     /// Appended to paths that end with `/`.

@@ -130,6 +130,9 @@ fn http(name: &str) -> Vec<Vec<u8>> {
         "http_response_head" | "http_cgi_head" => answers(),
         "http_chunked" => CHUNKS.iter().map(|c| c.as_bytes()).collect(),
         "http_fastcgi" => FASTCGI.to_vec(),
+        "http_memcached" => {
+            vec![b"VALUE key 2 10\r\n0123456789\r\nEND\r\n", b"END\r\n", b"VALUE key 0 0\r\n\r\nEND\r\n"]
+        }
         "http_proxy_protocol" => PROXY_HEADERS.to_vec(),
         "http_hello" => HELLOS.to_vec(),
         "http_uri" | "http_normalizers" => URIS.iter().map(|u| u.as_bytes()).collect(),

@@ -1,7 +1,7 @@
-//! The FastCGI action: an application server's answer to the client.
+//! The action of FastCGI and its kin (uwsgi, SCGI, memcached): an application server's answer to the client.
 //!
 //! Owns: what is asked, and relaying of stdout.
-//! Never: tries (`upstream::attempt`), speaks (`upstream::fastcgi`), or parses records (`weir_http::fastcgi`).
+//! Never: tries (`upstream::attempt`), speaks (`upstream::fastcgi`, `upstream::memcached`), or parses records (`weir_http::fastcgi`).
 //! Driven by: the walk.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_expr::settings::UpstreamSettings;
+use weir_expr::settings::{Spoken, UpstreamSettings};
 use weir_plan::FastCgi;
 use weir_policy::retry::Failure;
 use weir_rt::{Instant, Timer};
@@ -21,6 +21,7 @@ use crate::answer::respond;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase, errors, intake};
 use crate::upstream::fastcgi::{Answer, Application, Keeping};
+use crate::upstream::memcached::Memcached;
 use crate::upstream::{Answered, Attempts, Failed, LeaseEnd, Reach, resolve};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
@@ -28,6 +29,7 @@ use crate::worker::watch::{Ends, Watch};
 
 /// Sets kept connections apart from those of HTTP.
 const OF_FASTCGI: u64 = 2;
+const OF_MEMCACHED: u64 = 4;
 
 /// Serves a request from an application server.
 pub(crate) async fn serve<D: Downstream>(
@@ -59,6 +61,7 @@ pub(crate) async fn serve<D: Downstream>(
         return Next::Status(status);
     }
     let settings = &*fastcgi.settings;
+    let memcached = matches!(fastcgi.spoken, Spoken::Memcached { .. });
     let timer = Timer::new();
     let watch = Watch::new(down.watched(), Ends::unanswered(settings.client_abort));
     let attempts = Attempts {
@@ -67,19 +70,25 @@ pub(crate) async fn serve<D: Downstream>(
         reach: Reach {
             timeout: settings.connect_timeout,
             keepalive: settings.socket_keepalive,
-            bind: None,
-            tls: None,
-            secure: None,
+            bind: fastcgi.bind.as_ref(),
+            tls: fastcgi.tls.as_deref(),
+            secure: resolved.secure,
             host: resolved.host.as_deref(),
             send_proxy: None,
             reuse: fastcgi.keep_connection,
-            spoken: OF_FASTCGI,
+            spoken: if memcached { OF_MEMCACHED } else { OF_FASTCGI },
         },
         timer: &timer,
         watch: &watch,
     };
-    let mut application = Application { fastcgi, timer: &timer, reused: false };
-    match attempts.run(exchange, &mut application, resolved.destination).await {
+    let answered = if memcached {
+        let Some(store) = Memcached::new(exchange, fastcgi, &timer) else { return Next::Status(500) };
+        Box::pin(attempts.run(exchange, &mut { store }, resolved.destination)).await
+    } else {
+        let mut application = Application { fastcgi, timer: &timer, reused: false };
+        attempts.run(exchange, &mut application, resolved.destination).await
+    };
+    match answered {
         Ok(answered) => {
             watch.change(Ends::answering(settings.client_abort));
             forward(exchange, down, &attempts, fastcgi, answered).await
@@ -117,9 +126,12 @@ async fn forward<D: Downstream>(
     answer.text.drain(..answer.head_len);
     let redirected = rewrite::obey(exchange, attempts.installed, &fastcgi.ignore_headers);
     let settings = &fastcgi.settings;
-    let intercepted = settings.intercept_errors
-        && status >= 300
-        && exchange.route().settings.error_pages.find(status).is_some();
+    // What memcached does not have is no answer of its own.
+    let missing = status == 404 && matches!(fastcgi.spoken, Spoken::Memcached { .. });
+    let intercepted = missing
+        || settings.intercept_errors
+            && status >= 300
+            && exchange.route().settings.error_pages.find(status).is_some();
     if redirected.is_some() || intercepted {
         exchange.response.fields.clear();
         answer.park(exchange, &counted);

@@ -118,7 +118,7 @@ fn describe(exchange: &Exchange, line: &mut String) {
     if let Some(attempt) = exchange.attempts.last() {
         let (scheme, place) = (upstream_scheme(exchange), upstream_place(attempt));
         // An application server has no targets, as nginx sees it.
-        let target: &[u8] = if scheme == FASTCGI { b"" } else { &exchange.response.upstream_target };
+        let target: &[u8] = if is_application(exchange) { b"" } else { &exchange.response.upstream_target };
         // So nginx ends the path of a socket.
         let end = if place.starts_with("unix:") && !target.is_empty() { ":" } else { "" };
         let target = String::from_utf8_lossy(target);
@@ -159,11 +159,13 @@ fn upstream_place(attempt: &Attempt) -> &str {
     &attempt.address
 }
 
-const FASTCGI: &str = "fastcgi://";
+fn is_application(exchange: &Exchange) -> bool {
+    matches!(exchange.route_if_any().map(|route| &route.action), Some(weir_plan::Action::FastCgi(_)))
+}
 
 fn upstream_scheme(exchange: &Exchange) -> &'static str {
     match exchange.route_if_any().map(|route| &route.action) {
-        Some(weir_plan::Action::FastCgi(_)) => FASTCGI,
+        Some(weir_plan::Action::FastCgi(gateway)) => gateway.spoken.scheme(),
         Some(weir_plan::Action::Proxy(proxy)) if proxy.tls.is_some() => "https://",
         _ => "http://",
     }

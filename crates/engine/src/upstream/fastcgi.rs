@@ -1,7 +1,7 @@
-//! FastCGI towards an application server: parameters and body, and the head of its CGI answer.
+//! FastCGI, uwsgi and SCGI towards an application server: parameters and body, and the head of its CGI answer.
 //!
 //! Owns: what one attempt says and hears; logging of what the application says on stderr.
-//! Never: parses records (`weir_http::fastcgi`), judges what a failure means (`attempt`), or carries the answer's body.
+//! Never: chooses parameters (`cgi`), parses records (`weir_http::fastcgi`), judges what a failure means (`attempt`), or carries the answer's body.
 //! Driven by: [`Attempts`](super::Attempts); the action, which reads on where the head ended.
 
 use std::borrow::Cow;
@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use weir_control::PoolId;
 use weir_http::fastcgi::{self, CgiError, CgiHead, Decoder, FastCgiEvent};
-use weir_http::{HeadRules, HeaderId, Parsed, UnusualNames};
+use weir_http::gateway;
+use weir_http::{HeadRules, Method, Parsed, UnusualNames};
+use weir_plan::settings::Spoken;
 use weir_plan::{FastCgi, UpstreamKeepalive};
 use weir_policy::idle::History;
 use weir_policy::retry::Failure;
@@ -18,6 +20,7 @@ use weir_rt::{Buf, LARGE, Timer};
 use weir_wire::{ClientConnection, Conn};
 
 use super::attempt::{Failed, Opened, Protocol, Stop};
+use super::cgi;
 use crate::exchange::{BodyPiece, Exchange, errors};
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept};
@@ -49,8 +52,8 @@ pub(crate) struct Keeping {
 
 /// The answer as far as it was read: the connection, the decoder, the head, and what follows it.
 pub(crate) struct Answer {
-    conn: Conn,
-    decoder: Decoder,
+    pub(super) conn: Conn,
+    pub(super) framing: Framing,
     /// What was read and not decoded.
     pub(crate) input: Buf,
     /// The head, once it is whole.
@@ -69,10 +72,20 @@ pub(crate) struct Answer {
     pub(crate) received: u64,
     /// What the connection is kept under, if it is.
     pub(crate) keeping: Option<Box<Keeping>>,
-    sent: u64,
+    pub(super) sent: u64,
     /// What the application may still say to the log.
     stderr_left: usize,
     reused: bool,
+}
+
+/// How an answer is framed.
+pub(super) enum Framing {
+    /// In records of FastCGI.
+    Records(Box<Decoder>),
+    /// All that comes until the connection ends, or so many bytes, once that is known.
+    Plain(Option<u64>),
+    /// So many bytes, and what ends a value of memcached.
+    Value(u64),
 }
 
 impl Protocol for Application<'_> {
@@ -81,32 +94,18 @@ impl Protocol for Application<'_> {
 
     fn take_up(&mut self, opened: Opened) -> Answer {
         self.reused = matches!(opened, Opened::Kept(_));
-        let conn = match opened {
-            Opened::New(conn) => conn,
-            Opened::Kept(kept) => kept.io().clone(),
+        let framing = match self.fastcgi.spoken {
+            Spoken::Uwsgi(..) | Spoken::Scgi => Framing::Plain(None),
+            Spoken::FastCgi | Spoken::Memcached { .. } => Framing::Records(Box::default()),
         };
-        Answer {
-            conn,
-            decoder: Decoder::new(),
-            input: Buf::new(),
-            head: CgiHead::new(),
-            text: Vec::new(),
-            head_len: 0,
-            ended: false,
-            silent: Duration::ZERO,
-            passed: 0,
-            received: 0,
-            keeping: None,
-            sent: 0,
-            stderr_left: MOST_STDERR,
-            reused: self.reused,
-        }
+        Answer::new(opened, framing)
     }
 
     async fn send(&mut self, exchange: &mut Exchange, answer: &mut Answer) -> Result<(), Stop> {
         let mut out = Vec::with_capacity(2048);
-        fastcgi::begin_request(&mut out, self.fastcgi.keep_connection);
-        fastcgi::params(&mut out, &parameters(exchange, self.fastcgi));
+        let records = self.fastcgi.spoken == Spoken::FastCgi;
+        cgi::write_head(exchange, self.fastcgi, &mut out)
+            .map_err(|gateway::TooLong| Stop::Own("the parameters are too long for uwsgi".into()))?;
         if let Some(why) = exchange.slots.take_doubt() {
             return Err(Stop::Own(why.to_string()));
         }
@@ -116,17 +115,23 @@ impl Protocol for Application<'_> {
                 Ok(BodyPiece::End) => break,
                 Ok(BodyPiece::Data(piece)) => {
                     offset += piece.len() as u64;
-                    fastcgi::stdin(&mut out, &piece);
+                    if records {
+                        fastcgi::stdin(&mut out, &piece);
+                    } else {
+                        out.extend_from_slice(&piece);
+                    }
                 }
                 Err(error) => return Err(Stop::Own(format!("cannot read a request body back: {error}"))),
             }
             if out.len() >= LARGE {
-                self.write(answer, &out).await?;
+                answer.write(&out, self.timer, self.fastcgi.settings.send_timeout).await?;
                 out.clear();
             }
         }
-        fastcgi::end_stream(&mut out);
-        self.write(answer, &out).await
+        if records {
+            fastcgi::end_stream(&mut out);
+        }
+        answer.write(&out, self.timer, self.fastcgi.settings.send_timeout).await
     }
 
     /// Reads records until the CGI head is whole. As in nginx the time is for all of it, whatever else is said meanwhile.
@@ -151,6 +156,7 @@ impl Protocol for Application<'_> {
                 match answer.head.parse(&answer.text, &rules) {
                     Ok(Parsed::Whole(length)) => {
                         answer.head_len = length;
+                        answer.bound(exchange.request.method == Method::Head);
                         return Ok(Some(answer.head.status()));
                     }
                     Ok(Parsed::NeedMore) if answer.ended => {
@@ -171,13 +177,41 @@ impl Protocol for Application<'_> {
     }
 }
 
-impl Application<'_> {
-    async fn write(&self, answer: &mut Answer, bytes: &[u8]) -> Result<(), Stop> {
+impl Answer {
+    /// Nothing was read yet.
+    pub(super) fn new(opened: Opened, framing: Framing) -> Self {
+        let reused = matches!(opened, Opened::Kept(_));
+        let conn = match opened {
+            Opened::New(conn) => conn,
+            Opened::Kept(kept) => kept.io().clone(),
+        };
+        let head =
+            if matches!(framing, Framing::Plain(_)) { CgiHead::with_status_line() } else { CgiHead::new() };
+        Self {
+            conn,
+            framing,
+            input: Buf::new(),
+            head,
+            text: Vec::new(),
+            head_len: 0,
+            ended: false,
+            silent: Duration::ZERO,
+            passed: 0,
+            received: 0,
+            keeping: None,
+            sent: 0,
+            stderr_left: MOST_STDERR,
+            reused,
+        }
+    }
+
+    /// Sends a part of the request.
+    pub(super) async fn write(&mut self, bytes: &[u8], timer: &Timer, timeout: Duration) -> Result<(), Stop> {
         for piece in bytes.chunks(LARGE) {
-            self.timer.arm(self.fastcgi.settings.send_timeout);
-            let (failure, why) = match self.timer.run(answer.conn.write_slice(piece)).await {
+            timer.arm(timeout);
+            let (failure, why) = match timer.run(self.conn.write_slice(piece)).await {
                 Ok(Ok(())) => {
-                    answer.sent += piece.len() as u64;
+                    self.sent += piece.len() as u64;
                     continue;
                 }
                 Ok(Err(error)) => (
@@ -190,47 +224,21 @@ impl Application<'_> {
         }
         Ok(())
     }
-}
 
-/// Parameters as pairs, in the order configured; the client's fields follow as `HTTP_*`.
-fn parameters(exchange: &Exchange, fastcgi: &FastCgi) -> Vec<u8> {
-    let mut pairs = Vec::with_capacity(1024);
-    for parameter in &fastcgi.params {
-        let value = crate::eval::text(exchange, &parameter.value);
-        if !(parameter.if_not_empty && value.is_empty()) {
-            fastcgi::param(&mut pairs, parameter.name.as_bytes(), &value);
+    /// The head is whole: where no record tells the end, the length does, if there is one. What follows it is dropped.
+    fn bound(&mut self, to_head: bool) {
+        let Framing::Plain(left) = &mut self.framing else { return };
+        let bodiless = to_head || matches!(self.head.status(), 204 | 304);
+        let length = if bodiless { Some(0) } else { self.head.content_length() };
+        let Some(length) = length else { return };
+        let here = (self.text.len() - self.head_len) as u64;
+        if here >= length {
+            // At most what is here: it fits.
+            self.text.truncate(self.head_len + length as usize);
+            self.ended = true;
         }
+        *left = Some(length.saturating_sub(here));
     }
-    if fastcgi.pass_request_headers {
-        let set = |name: &[u8]| fastcgi.params.iter().any(|parameter| parameter.name.as_bytes() == name);
-        let mut seen: Vec<Vec<u8>> = Vec::new();
-        for field in exchange.request.fields.iter() {
-            // `Proxy` would become HTTP_PROXY, which programs take for a setting of their own.
-            let own = matches!(
-                field.id,
-                HeaderId::ContentLength | HeaderId::ContentType | HeaderId::ProxyAuthorization
-            ) || field.name.eq_ignore_ascii_case(b"proxy")
-                || field.hop_by_hop;
-            let mut name = b"HTTP_".to_vec();
-            name.extend(field.name.iter().map(|&b| if b == b'-' { b'_' } else { b.to_ascii_uppercase() }));
-            if own || seen.contains(&name) || set(&name) {
-                continue;
-            }
-            let mut value = Vec::new();
-            let separator: &[u8] = if field.id == HeaderId::Cookie { b"; " } else { b", " };
-            exchange.request.fields.join(
-                crate::exchange::fields::FieldName::new(field.name),
-                separator,
-                &mut value,
-            );
-            fastcgi::param(&mut pairs, &name, &value);
-            seen.push(name);
-        }
-    }
-    pairs
-}
-
-impl Answer {
     /// Keeps the connection if the answer is whole and nothing followed it.
     pub(crate) fn park(&mut self, exchange: &Exchange, counted: &Attempting) {
         let whole = self.ended && self.input.is_empty();
@@ -280,7 +288,52 @@ impl Answer {
         let restart = || timeout.into_iter().for_each(|timeout| timer.arm(timeout));
         restart();
         loop {
-            let event = self.decoder.next(&self.input).map_err(|error| Failed {
+            let decoder = match &mut self.framing {
+                Framing::Records(decoder) => decoder,
+                Framing::Plain(left) => {
+                    if !self.input.is_empty() {
+                        let n = left.map_or(self.input.len(), |left| {
+                            usize::try_from(left).unwrap_or(usize::MAX).min(self.input.len())
+                        });
+                        self.text.extend_from_slice(&self.input[..n]);
+                        self.input.clear();
+                        if let Some(left) = left {
+                            *left -= n as u64;
+                            self.ended = *left == 0;
+                        }
+                        return Ok(());
+                    }
+                    let whole = left.is_none() && self.head_len > 0;
+                    match self.read(timer).await {
+                        Err(failed) if failed.why.is_empty() && whole => {
+                            self.ended = true;
+                            return Ok(());
+                        }
+                        read => read.map_err(|failed| self.explained(failed))?,
+                    }
+                    continue;
+                }
+                Framing::Value(left) => {
+                    if *left > 0 && !self.input.is_empty() {
+                        let n = usize::try_from(*left).unwrap_or(usize::MAX).min(self.input.len());
+                        self.text.extend_from_slice(&self.input[..n]);
+                        self.input.consume(n);
+                        *left -= n as u64;
+                        return Ok(());
+                    }
+                    if *left == 0 && self.input.len() >= gateway::MEMCACHED_END.len() {
+                        if !self.input.starts_with(gateway::MEMCACHED_END) {
+                            return Err(Failed::malformed("memcached sent invalid trailer"));
+                        }
+                        self.input.consume(gateway::MEMCACHED_END.len());
+                        self.ended = true;
+                        return Ok(());
+                    }
+                    self.read(timer).await.map_err(|failed| self.explained(failed))?;
+                    continue;
+                }
+            };
+            let event = decoder.next(&self.input).map_err(|error| Failed {
                 failure: Failure::InvalidHeader,
                 sent: true,
                 why: format!("upstream sent bad FastCGI records: {}", error.as_str()),
@@ -303,27 +356,39 @@ impl Answer {
                 }
                 FastCgiEvent::NeedMore(consumed) => {
                     self.input.consume(consumed);
-                    let (failure, why) = match timer.run(self.conn.read_up_to(&mut self.input, LARGE)).await {
-                        Ok(Ok(read)) if read > 0 => {
-                            self.received += read as u64;
-                            continue;
-                        }
-                        Ok(Ok(_)) => (
-                            self.broken(),
-                            format!("upstream prematurely closed FastCGI connection while {}", self.doing()),
-                        ),
-                        Ok(Err(error)) => (
-                            self.broken(),
-                            format!("recv() failed ({}) while {}", errors::system(&error), self.doing()),
-                        ),
-                        Err(_) => (
-                            Failure::Timeout,
-                            format!("upstream timed out (110: Connection timed out) while {}", self.doing()),
-                        ),
-                    };
-                    return Err(Failed { failure, sent: true, why });
+                    self.read(timer).await.map_err(|failed| self.explained(failed))?;
                 }
             }
         }
+    }
+
+    /// Reads on. An end of the connection is a failure without words.
+    pub(super) async fn read(&mut self, timer: &Timer) -> Result<(), Failed> {
+        let (failure, why) = match timer.run(self.conn.read_up_to(&mut self.input, LARGE)).await {
+            Ok(Ok(read)) if read > 0 => {
+                self.received += read as u64;
+                return Ok(());
+            }
+            Ok(Ok(_)) => (self.broken(), String::new()),
+            Ok(Err(error)) => {
+                (self.broken(), format!("recv() failed ({}) while {}", errors::system(&error), self.doing()))
+            }
+            Err(_) => (
+                Failure::Timeout,
+                format!("upstream timed out (110: Connection timed out) while {}", self.doing()),
+            ),
+        };
+        Err(Failed { failure, sent: true, why })
+    }
+
+    /// A failure with words.
+    pub(super) fn explained(&self, failed: Failed) -> Failed {
+        let what =
+            if matches!(self.framing, Framing::Records(_)) { "FastCGI connection" } else { "connection" };
+        let why = match failed.why.is_empty() {
+            true => format!("upstream prematurely closed {what} while {}", self.doing()),
+            false => failed.why,
+        };
+        Failed { why, ..failed }
     }
 }

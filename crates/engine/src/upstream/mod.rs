@@ -5,11 +5,13 @@
 //! Driven by: the actions that ask endpoints, TCP services, the health checks.
 
 mod attempt;
+mod cgi;
 mod connect;
 pub(crate) mod dns;
 pub(crate) mod fastcgi;
 pub(crate) mod health;
 pub(crate) mod http1;
+pub(crate) mod memcached;
 pub(crate) mod names;
 mod picker;
 pub(crate) mod request;

@@ -61,6 +61,9 @@ pub struct CgiHead {
     table: FieldTable,
     status: u16,
     length: Option<u64>,
+    /// The answer may begin with a status line of HTTP/1, and where its words stand if it does.
+    may_begin: bool,
+    words: Option<(usize, usize)>,
 }
 
 impl CgiHead {
@@ -70,10 +73,17 @@ impl CgiHead {
         Self::default()
     }
 
+    /// An empty head of an answer that may begin with a status line of HTTP/1, as those of uwsgi and some of SCGI do.
+    #[must_use]
+    pub fn with_status_line() -> Self {
+        Self { may_begin: true, ..Self::default() }
+    }
+
     /// Forgets the answer, keeps the table's memory.
     pub fn reset(&mut self) {
         self.table.clear();
         (self.line, self.seen, self.done) = (0, 0, false);
+        self.words = None;
     }
 
     /// Parses `buf`, which holds all of the answer that has come.
@@ -110,6 +120,9 @@ impl CgiHead {
     fn parse_line(&mut self, buf: &[u8], end: usize, rules: &HeadRules) -> Result<(), CgiError> {
         let start = self.line;
         let line = buf[start..end].strip_suffix(b"\r").unwrap_or(&buf[start..end]);
+        if self.may_begin && start == 0 && line.starts_with(b"HTTP/1.") {
+            return self.parse_status_line(line);
+        }
         if line.is_empty() {
             self.done = true;
             return self.finish(buf);
@@ -136,6 +149,18 @@ impl CgiHead {
         Ok(())
     }
 
+    /// `HTTP/1.1 200 OK`: what it says of the version means nothing, since no connection is kept.
+    fn parse_status_line(&mut self, line: &[u8]) -> Result<(), CgiError> {
+        let at = memchr::memchr(b' ', line).ok_or(CgiError::Status)? + 1;
+        let rest = &line[at..];
+        if !scan::is_field_value(rest) {
+            return Err(LineError::Control.into());
+        }
+        self.status = status(rest).ok_or(CgiError::Status)?;
+        self.words = Some((line.len().min(at + 4), line.len()));
+        Ok(())
+    }
+
     fn finish(&mut self, buf: &[u8]) -> Result<(), CgiError> {
         let headers = self.table.view(buf);
         if headers.repeats(HeaderId::Status) {
@@ -143,6 +168,7 @@ impl CgiHead {
         }
         self.status = match headers.value(HeaderId::Status) {
             Some(value) => status(value).ok_or(CgiError::Status)?,
+            None if self.words.is_some() => self.status,
             None if headers.has(HeaderId::Location) => 302,
             None => 200,
         };
@@ -160,7 +186,7 @@ impl CgiHead {
         Ok(())
     }
 
-    /// The status: of `Status`, else 302 with `Location`, else 200. Meaningful once the head is whole.
+    /// The status: of `Status`, else of a status line, else 302 with `Location`, else 200. Meaningful once the head is whole.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
@@ -169,8 +195,11 @@ impl CgiHead {
     /// The words behind the digits of `Status`.
     #[must_use]
     pub fn reason<'a>(&'a self, buf: &'a [u8]) -> Option<&'a [u8]> {
-        let value = self.headers(buf).value(HeaderId::Status)?;
-        value.get(4..).filter(|words| !words.is_empty())
+        let value = match self.headers(buf).value(HeaderId::Status) {
+            Some(value) => value.get(4..),
+            None => self.words.and_then(|(from, to)| buf.get(from..to)),
+        };
+        value.filter(|words| !words.is_empty())
     }
 
     /// Content-Length, if the application gave one. A body of another length is cut or broken.

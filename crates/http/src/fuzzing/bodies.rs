@@ -3,6 +3,7 @@
 use super::{ends, pieces};
 use crate::body::encode;
 use crate::fastcgi::{Decoder, FastCgiEvent};
+use crate::gateway::{self, Found};
 use crate::hello::{self, Peek};
 use crate::{BodyEvent, BodyReader, ChunkLimits, Framing, proxy_protocol};
 
@@ -94,6 +95,24 @@ fn decode(text: &[u8], step: usize) -> Option<(Vec<u8>, Vec<u8>, Option<usize>)>
 pub(super) fn fastcgi(data: &[u8]) {
     let (step, text) = pieces(data);
     assert_eq!(decode(text, text.len().max(1)), decode(text, step));
+}
+
+/// The line is read alike however it comes, and a key never ends one.
+pub(super) fn memcached(data: &[u8]) {
+    let (step, text) = pieces(data);
+    if let Some(key) = gateway::memcached_key(text) {
+        assert!(key.len() <= gateway::MOST_KEY && key.iter().all(|&byte| byte > b' ' && byte != 0x7f));
+    }
+    let read = |end: usize| gateway::memcached_answer(&text[..end], b"key");
+    let at_once = read(text.len());
+    let in_pieces = ends(text.len(), step)
+        .map(read)
+        .find(|found| !matches!(found, Ok(Found::NeedMore)))
+        .unwrap_or(Ok(Found::NeedMore));
+    assert_eq!(at_once, in_pieces);
+    if let Ok(Found::Value { line, .. } | Found::Nothing(line)) = at_once {
+        assert!(line <= text.len() && text[line - 1] == b'\n');
+    }
 }
 
 pub(super) fn hello(data: &[u8]) {

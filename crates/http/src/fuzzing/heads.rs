@@ -110,9 +110,10 @@ pub(super) fn cgi(data: &[u8]) {
     let (step, rest) = pieces(data);
     let text = ended(rest);
     let rules = rules(text.len());
-    let mut whole = CgiHead::new();
+    let new = if rest.starts_with(b"HTTP") { CgiHead::with_status_line } else { CgiHead::new };
+    let mut whole = new();
     let at_once = whole.parse(&text, &rules);
-    let mut head = CgiHead::new();
+    let mut head = new();
     let in_pieces = ends(text.len(), step)
         .map(|end| head.parse(&text[..end], &rules))
         .find(|found| !matches!(found, Ok(Parsed::NeedMore)));
@@ -120,7 +121,7 @@ pub(super) fn cgi(data: &[u8]) {
         Ok(Parsed::Whole(len)) => {
             assert_eq!(in_pieces, Some(Ok(Parsed::Whole(len))));
             assert!((100..1000).contains(&whole.status()));
-            assert_eq!(whole.status(), head.status());
+            assert_eq!((whole.status(), whole.reason(&text)), (head.status(), head.reason(&text)));
             let mut out = Vec::new();
             let mut writer = HeadWriter::response(&mut out, whole.status(), Phrases::Nginx);
             for (_, name, value) in whole.headers(&text).end_to_end() {

@@ -21,6 +21,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_head_writer", heads::writer),
     ("http_chunked", bodies::chunked),
     ("http_fastcgi", bodies::fastcgi),
+    ("http_memcached", bodies::memcached),
     ("http_proxy_protocol", bodies::proxy_protocol),
     ("http_hello", bodies::hello),
     ("http_uri", values::uri),

@@ -97,6 +97,9 @@ const CHUNKS: &[&[u8]] = &[
     b" ",
 ];
 
+const MEMCACHED: &[&[u8]] =
+    &[b"VALUE ", b"key", b" ", b"0", b"17", b"\r\n", b"END", b"\n", b"-1", b"99999999999999999999"];
+
 const RECORDS: &[&[u8]] = &[
     b"\x01\x06\0\x01\0\x05\x03\0helloxxx",
     b"\x01\x07\0\x01\0\x01\0\0e",
@@ -177,6 +180,8 @@ proptest! {
 
     #[test]
     fn fastcgi_records(data in made_of(RECORDS)) { bodies::fastcgi(&data); }
+    #[test]
+    fn memcached_answers(data in made_of(MEMCACHED)) { bodies::memcached(&data); }
 
     #[test]
     fn proxy_headers(data in made_of(PROXY)) { bodies::proxy_protocol(&data); }

@@ -40,7 +40,7 @@ pub(crate) fn route(
         Some(ActionSpec::StubStatus) => Action::StubStatus,
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, s, place, spec),
-        Some(ActionSpec::FastCgi(target)) => fastcgi::action(lo, s, target),
+        Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, *spoken, target, span),
     };
     Route {
         name,

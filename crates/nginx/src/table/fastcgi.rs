@@ -7,8 +7,8 @@ use super::entry::Kind::{Flag, Size, Text};
 use super::entry::places::{HSL, LI};
 use crate::take::Scope;
 use crate::take::args::on;
-use crate::take::fastcgi;
 use crate::take::scope::FastCgiScope;
+use crate::take::{fastcgi, proxy};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("fastcgi_pass", LI, Text, "", "Sends requests to a FastCGI server.").place(fastcgi::pass),
@@ -19,8 +19,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(fastcgi::split_path_info),
     Entry::one("fastcgi_keep_conn", HSL, Flag, "off", "Keeps connections.")
         .scope(|_, s, d| s.fastcgi_mut().keep_connection = on(d)),
-    Entry::new("fastcgi_bind", HSL, (1, 2), "", "Local address towards upstreams.")
-        .not_yet("local addresses towards FastCGI servers are not built"),
+    Entry::new("fastcgi_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(|lo, s, d| {
+        if let Some(bind) = proxy::parse_bind(lo, d) {
+            s.fastcgi_mut().bind = bind;
+        }
+    }),
     Entry::one("fastcgi_catch_stderr", HSL, Text, "", "Treats texts on standard error as failures.")
         .repeats()
         .not_yet("standard error of FastCGI servers is only logged"),

@@ -221,14 +221,19 @@ pub(super) const PROXY_BUFFERED: &[Entry] =
 pub(super) const FASTCGI_BASIC: &[Entry] = basic!("fastcgi_", fastcgi_gateway);
 /// `fastcgi_*`: buffers, files, the cache.
 pub(super) const FASTCGI_BUFFERED: &[Entry] = buffered!("fastcgi_", fastcgi_gateway, "");
+/// `uwsgi_*`.
+pub(super) const UWSGI_BASIC: &[Entry] = basic!("uwsgi_", uwsgi_gateway);
+/// `uwsgi_*`: buffers, files, the cache.
+pub(super) const UWSGI_BUFFERED: &[Entry] = buffered!("uwsgi_", uwsgi_gateway, "");
+/// `scgi_*`.
+pub(super) const SCGI_BASIC: &[Entry] = basic!("scgi_", scgi_gateway);
+/// `scgi_*`: buffers, files, the cache.
+pub(super) const SCGI_BUFFERED: &[Entry] = buffered!("scgi_", scgi_gateway, "");
+/// `memcached_*`.
+pub(super) const MEMCACHED_BASIC: &[Entry] = basic!("memcached_", memcached_gateway);
 
 /// Gateways that are not built: their prefix, and which of the words they have.
-const UNBUILT: &[(&str, &[&[Entry]])] = &[
-    ("uwsgi", &[PROXY_BASIC, PROXY_BUFFERED]),
-    ("scgi", &[PROXY_BASIC, PROXY_BUFFERED]),
-    ("grpc", &[PROXY_BASIC]),
-    ("memcached", &[PROXY_BASIC]),
-];
+const UNBUILT: &[(&str, &[&[Entry]])] = &[("grpc", &[PROXY_BASIC])];
 
 /// Why words of such a gateway do nothing.
 pub(super) const IDLE: &str = "nothing is handed on this way until its `…_pass` is built";
@@ -254,5 +259,17 @@ impl Scope {
 
     fn fastcgi_gateway(&mut self) -> &mut GatewayScope {
         &mut self.fastcgi_mut().gateway
+    }
+
+    fn uwsgi_gateway(&mut self) -> &mut GatewayScope {
+        &mut self.uwsgi_mut().gateway
+    }
+
+    fn scgi_gateway(&mut self) -> &mut GatewayScope {
+        &mut self.scgi_mut().gateway
+    }
+
+    fn memcached_gateway(&mut self) -> &mut GatewayScope {
+        &mut self.memcached_mut().gateway
     }
 }

@@ -52,19 +52,10 @@ const LUA: &str = "Lua is not built";
 const MAIL: Contexts = Contexts::MAIL.and(Contexts::MAIL_SERVER);
 
 const FAMILIES: &[Family] = &[
-    deciding("uwsgi", LI, "uwsgi is not built", "uwsgi_pass"),
-    helping("uwsgi", HSL, IDLE, "bind param").prefixed("uwsgi_"),
-    helping("uwsgi", HSL, IDLE, GATEWAY_TLS).prefixed("uwsgi_"),
-    helping("uwsgi", HSL, IDLE, "modifier1 modifier2 string").prefixed("uwsgi_"),
-    deciding("scgi", LI, "SCGI is not built", "scgi_pass"),
-    helping("scgi", HSL, IDLE, "bind param").prefixed("scgi_"),
     deciding("grpc", LI, "gRPC needs HTTP/2, which is not built yet", "grpc_pass"),
     helping("grpc", HSL, IDLE, "bind").prefixed("grpc_"),
     helping("grpc", HSL, IDLE, GATEWAY_TLS).prefixed("grpc_"),
     helping("grpc", HSL, IDLE, "grpc_set_header"),
-    deciding("memcached", LI, "memcached is not built", "memcached_pass"),
-    helping("memcached", HSL, IDLE, "bind").prefixed("memcached_"),
-    helping("memcached", HSL, IDLE, "memcached_gzip_flag"),
     deciding("tunnel", LI, "CONNECT tunnels are not built", "tunnel_pass"),
     helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
     deciding("ssi", HSLI, "server-side includes are not built", "ssi"),

@@ -6,6 +6,7 @@
 //! Why: reference, suggestions, checks and the compatibility table cannot drift apart if they are one table.
 
 mod access;
+mod applications;
 mod core;
 mod entry;
 mod events;
@@ -13,6 +14,7 @@ mod fastcgi;
 mod files;
 mod filters;
 mod gateway;
+mod gateway_tls;
 mod gzip;
 mod headers;
 mod http;
@@ -62,7 +64,7 @@ pub fn compatibility() -> Vec<Row> {
 }
 
 fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
-    let written: [(&'static str, &'static [Entry]); 19] = [
+    let written = [
         ("core", core::ENTRIES),
         ("events", events::ENTRIES),
         ("http core", http::ENTRIES),
@@ -76,9 +78,19 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("proxy", proxy::ENTRIES),
         ("proxy", gateway::PROXY_BASIC),
         ("proxy", gateway::PROXY_BUFFERED),
+        ("proxy", gateway_tls::PROXY),
         ("fastcgi", fastcgi::ENTRIES),
         ("fastcgi", gateway::FASTCGI_BASIC),
         ("fastcgi", gateway::FASTCGI_BUFFERED),
+        ("uwsgi", applications::UWSGI),
+        ("uwsgi", gateway::UWSGI_BASIC),
+        ("uwsgi", gateway::UWSGI_BUFFERED),
+        ("uwsgi", gateway_tls::UWSGI),
+        ("scgi", applications::SCGI),
+        ("scgi", gateway::SCGI_BASIC),
+        ("scgi", gateway::SCGI_BUFFERED),
+        ("memcached", applications::MEMCACHED),
+        ("memcached", gateway::MEMCACHED_BASIC),
         ("upstream", upstream::ENTRIES),
         ("ssl", tls::ENTRIES),
         ("stream", stream::ENTRIES),

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::entry::Kind::{Flag, Number, OneOf, Size, Text};
 use super::entry::places::{HSL, LIX};
 use super::entry::{Entry, MANY};
-use crate::take::args::{count, on};
-use crate::take::tls::pem_file;
-use crate::take::{proxy, upstream_tls};
+use crate::take::proxy;
 
 const CACHE: &str = "caching is not built yet; every request goes to the upstream";
 
@@ -50,39 +48,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .not_yet("changing cookies' flags is not built"),
     // Times, buffers, retries.
     Entry::new("proxy_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(proxy::bind),
-    // TLS to upstreams.
-    Entry::one("proxy_ssl_verify", HSL, Flag, "off", "Verifies upstreams' certificates.")
-        .scope(|_, s, d| s.proxy_tls().tls.verify = on(d)),
-    Entry::one("proxy_ssl_trusted_certificate", HSL, Text, "", "Trusted CAs.")
-        .scope(|lo, s, d| s.proxy_tls().tls.ca = pem_file(lo, d)),
-    Entry::one("proxy_ssl_crl", HSL, Text, "", "Revoked certificates.")
-        .scope(|lo, s, d| s.proxy_tls().tls.crl = pem_file(lo, d)),
-    Entry::one("proxy_ssl_server_name", HSL, Flag, "off", "Sends SNI.")
-        .scope(|_, s, d| s.proxy_tls().tls.send_name = on(d)),
-    Entry::one("proxy_ssl_name", HSL, Text, "$proxy_host", "Name for SNI and verification.")
-        .scope(|lo, s, d| s.proxy_tls().tls.name = Some(lo.template(&d.args[0]))),
-    Entry::one("proxy_ssl_certificate", HSL, Text, "", "Certificate shown to upstreams.")
-        .scope(|_, s, d| s.proxy_tls().certificate = Some((d.arg(0).to_owned(), d.span))),
-    Entry::one("proxy_ssl_certificate_key", HSL, Text, "", "Its key.")
-        .scope(|_, s, d| s.proxy_tls().key = Some((d.arg(0).to_owned(), d.span))),
-    Entry::one("proxy_ssl_session_reuse", HSL, Flag, "on", "Resumes sessions.")
-        .scope(|_, s, d| s.proxy_tls().tls.session_reuse = on(d)),
-    Entry::new("proxy_ssl_protocols", HSL, (1, MANY), "TLSv1.2 TLSv1.3", "Versions offered.")
-        .scope(upstream_tls::protocols),
-    Entry::one("proxy_ssl_ciphers", HSL, Text, "DEFAULT", "Suites offered.").scope(upstream_tls::ciphers),
-    Entry::one("proxy_ssl_verify_depth", HSL, Number, "1", "Most issuers in a chain.")
-        .scope(|_, s, d| s.proxy_tls().tls.depth = Some(count(d) as usize)),
-    Entry::one("proxy_ssl_password_file", HSL, Text, "", "Pass phrases of keys.")
-        .scope(|lo, s, d| s.proxy_tls().passwords = pem_file(lo, d)),
-    Entry::new("proxy_ssl_conf_command", HSL, (2, 2), "", "OpenSSL settings.")
-        .repeats()
-        .not_yet("Weir uses no OpenSSL"),
-    Entry::one("proxy_ssl_key_log", HSL, Text, "", "Logs session keys.")
-        .tuning("session keys are never logged"),
     Entry::one("proxy_ssl_alpn", HSL, Text, "", "Protocols offered.")
         .tuning("`http/1.1` is what Weir speaks to upstreams"),
-    Entry::new("proxy_ssl_certificate_cache", HSL, (1, MANY), "off", "Keeps certificates.")
-        .tuning("certificates are read when the configuration is loaded"),
     // Tuning.
     Entry::one("proxy_send_lowat", HSL, Size, "0", "Low-water mark of sockets.")
         .tuning("it has no effect on Linux"),

@@ -1,11 +1,12 @@
-//! Words about FastCGI, and the action they make.
+//! Words about FastCGI, uwsgi, SCGI and memcached, and the action they make.
 
 use std::sync::Arc;
 
-use weir_diag::Diagnostic;
-use weir_model::{Action, FastCgi, FastCgiParam, ProxyTarget};
+use weir_diag::{Diagnostic, Span};
+use weir_model::settings::Spoken;
+use weir_model::{Action, FastCgi, FastCgiParam, ProxyTarget, Template, Var};
 
-use super::parts::ActionSpec;
+use super::parts::{ActionSpec, Application};
 use super::target::authority;
 use super::{Lowering, Place, Scope};
 use crate::tree::Directive;
@@ -22,27 +23,77 @@ const HIDDEN: [&str; 6] = [
 
 /// `fastcgi_pass address`.
 pub(crate) fn pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
-    let target = if d.arg(0).contains('$') {
-        ProxyTarget::Computed(lo.template(&d.args[0]))
-    } else {
-        let Some((authority, None)) = authority(d.arg(0)) else {
-            return lo.bad_value(d, 0, "an address such as `127.0.0.1:9000` or `unix:/run/php/php-fpm.sock`");
-        };
-        let Some(pool) = lo.pool_of(&authority, None, d.arg_span(0)) else { return };
-        ProxyTarget::Pool(pool)
+    if let Some(target) = target(lo, d, d.arg(0), 0) {
+        place.set_action(lo, ActionSpec::FastCgi(Application::FastCgi, target), d.span);
+    }
+}
+
+/// `uwsgi_pass [protocol://]address`, with `uwsgi` or `suwsgi` (over TLS).
+pub(crate) fn uwsgi_pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    let (tls, rest) = match d.arg(0).split_once("://") {
+        None => (false, d.arg(0)),
+        Some(("uwsgi", rest)) => (false, rest),
+        Some(("suwsgi", rest)) => (true, rest),
+        Some(_) => return lo.bad_value(d, 0, "an address, perhaps after `uwsgi://` or `suwsgi://`"),
     };
-    place.set_action(lo, ActionSpec::FastCgi(target), d.span);
+    let skipped = d.arg(0).len() - rest.len();
+    if let Some(target) = target(lo, d, rest, skipped) {
+        place.set_action(lo, ActionSpec::FastCgi(Application::Uwsgi { tls }, target), d.span);
+    }
+}
+
+/// `scgi_pass address`.
+pub(crate) fn scgi_pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    if let Some(target) = target(lo, d, d.arg(0), 0) {
+        place.set_action(lo, ActionSpec::FastCgi(Application::Scgi, target), d.span);
+    }
+}
+
+/// `memcached_pass address`.
+pub(crate) fn memcached_pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    if let Some(target) = target(lo, d, d.arg(0), 0) {
+        place.set_action(lo, ActionSpec::FastCgi(Application::Memcached, target), d.span);
+    }
+}
+
+/// The address that a word names.
+fn target(lo: &mut Lowering<'_>, d: &Directive, text: &str, skipped: usize) -> Option<ProxyTarget> {
+    if text.contains('$') {
+        let word = &d.args[0];
+        return Some(ProxyTarget::Computed(lo.template_of(&word.text[skipped..], word)));
+    }
+    let Some((authority, None)) = authority(text) else {
+        lo.bad_value(d, 0, "an address such as `127.0.0.1:9000` or `unix:/run/php/php-fpm.sock`");
+        return None;
+    };
+    lo.pool_of(&authority, None, d.arg_span(0)).map(ProxyTarget::Pool)
 }
 
 /// `fastcgi_param name value [if_not_empty]`.
 pub(crate) fn param(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let level = s.level;
+    if let Some(param) = parse_param(lo, d) {
+        s.fastcgi_mut().params.push(level, param);
+    }
+}
+
+/// The same of another gateway.
+pub(crate) fn parse_param(lo: &mut Lowering<'_>, d: &Directive) -> Option<FastCgiParam> {
     let if_not_empty = d.args.len() == 3;
     if if_not_empty && d.arg(2) != "if_not_empty" {
-        return lo.bad_value(d, 2, "`if_not_empty`");
+        lo.bad_value(d, 2, "`if_not_empty`");
+        return None;
     }
-    let param = FastCgiParam { name: d.arg(0).to_owned(), value: lo.template(&d.args[1]), if_not_empty };
-    let level = s.level;
-    s.fastcgi_mut().params.push(level, param);
+    Some(FastCgiParam { name: d.arg(0).to_owned(), value: lo.template(&d.args[1]), if_not_empty })
+}
+
+/// `uwsgi_modifier1 number`.
+pub(crate) fn modifier(lo: &mut Lowering<'_>, d: &Directive) -> Option<u8> {
+    let number = crate::value::number(d.arg(0)).and_then(|number| u8::try_from(number).ok());
+    if number.is_none() {
+        lo.bad_value(d, 0, "a number from 0 to 255");
+    }
+    number
 }
 
 /// `fastcgi_split_path_info regex`, with two groups.
@@ -57,18 +108,47 @@ pub(crate) fn split_path_info(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directiv
 }
 
 /// The finished action.
-pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, target: &ProxyTarget) -> Action {
-    let fastcgi = &*s.fastcgi;
+pub(crate) fn action(
+    lo: &mut Lowering<'_>,
+    s: &Scope,
+    application: Application,
+    target: &ProxyTarget,
+    span: Span,
+) -> Action {
+    let (scope, spoken) = match application {
+        Application::FastCgi => (&s.fastcgi, Spoken::FastCgi),
+        Application::Uwsgi { .. } => (&s.uwsgi, Spoken::Uwsgi(s.uwsgi.modifiers.0, s.uwsgi.modifiers.1)),
+        Application::Scgi => (&s.scgi, Spoken::Scgi),
+        Application::Memcached => (&s.memcached, Spoken::Memcached { gzip_flag: s.memcached.gzip_flag }),
+    };
+    let memcached = application == Application::Memcached;
+    let tls = application == Application::Uwsgi { tls: true };
     Action::FastCgi(Arc::new(FastCgi {
+        spoken,
         target: target.clone(),
-        params: fastcgi.params.items().clone(),
-        index: fastcgi.index.clone(),
-        split_path_info: fastcgi.split.clone(),
-        pass_request_headers: fastcgi.gateway.pass_request_headers,
-        pass_request_body: fastcgi.gateway.pass_request_body,
-        keep_connection: fastcgi.keep_connection,
-        settings: fastcgi.gateway.settings.clone(),
-        hide_headers: lo.hidden(&HIDDEN, fastcgi.gateway.hide.items(), fastcgi.gateway.pass.items()),
-        ignore_headers: fastcgi.gateway.ignore.items().clone(),
+        tls: tls.then(|| super::upstream_tls::finish(lo, &scope.tls)),
+        bind: scope.bind.clone(),
+        key: memcached.then(|| memcached_key(lo, span)),
+        params: scope.params.items().clone(),
+        index: scope.index.clone(),
+        split_path_info: scope.split.clone(),
+        pass_request_headers: scope.gateway.pass_request_headers,
+        pass_request_body: scope.gateway.pass_request_body && !memcached,
+        keep_connection: scope.keep_connection || memcached,
+        settings: scope.gateway.settings.clone(),
+        hide_headers: lo.hidden(&HIDDEN, scope.gateway.hide.items(), scope.gateway.pass.items()),
+        ignore_headers: scope.gateway.ignore.items().clone(),
     }))
+}
+
+/// `$memcached_key`, which the file has to set.
+fn memcached_key(lo: &mut Lowering<'_>, span: Span) -> Template {
+    let name = "memcached_key";
+    if !lo.declared.contains(name) {
+        let text = "`memcached_pass` needs `$memcached_key`, which nothing sets";
+        let found = Diagnostic::error("nginx::no-key", text).at(span);
+        lo.report(found.help("write `set $memcached_key \"$uri\";` beside it"));
+        return Template::default();
+    }
+    Template::var(Var::User(name.to_owned()))
 }

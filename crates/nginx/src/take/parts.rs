@@ -52,9 +52,18 @@ impl PlaceKind {
 #[derive(Clone, Debug)]
 pub(crate) enum ActionSpec {
     Proxy(Arc<ProxySpec>),
-    FastCgi(ProxyTarget),
+    FastCgi(Application, ProxyTarget),
     StubStatus,
     Metrics,
+}
+
+/// What is spoken with an application server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Application {
+    FastCgi,
+    Uwsgi { tls: bool },
+    Scgi,
+    Memcached,
 }
 
 /// Words of one place that inner ones do not inherit.

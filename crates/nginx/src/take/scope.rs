@@ -127,6 +127,14 @@ pub(crate) struct UpstreamTlsScope {
     pub passwords: Option<Pem>,
 }
 
+impl UpstreamTlsScope {
+    /// nginx's defaults of `…_ssl_*`.
+    pub(crate) fn of_upstream() -> Self {
+        let tls = UpstreamTls { session_reuse: true, depth: Some(VERIFY_DEPTH), ..UpstreamTls::default() };
+        Self { tls, ..Self::default() }
+    }
+}
+
 /// Settings that every gateway has (`proxy_*`, `fastcgi_*`).
 #[derive(Clone, Debug)]
 pub(crate) struct GatewayScope {
@@ -176,7 +184,6 @@ pub(crate) struct ProxyScope {
 
 impl Default for ProxyScope {
     fn default() -> Self {
-        let tls = UpstreamTls { session_reuse: true, depth: Some(VERIFY_DEPTH), ..UpstreamTls::default() };
         Self {
             gateway: GatewayScope::default(),
             headers: List::default(),
@@ -187,15 +194,21 @@ impl Default for ProxyScope {
             method: None,
             body: None,
             bind: None,
-            tls: Arc::new(UpstreamTlsScope { tls, ..UpstreamTlsScope::default() }),
+            tls: Arc::new(UpstreamTlsScope::of_upstream()),
         }
     }
 }
 
-/// Settings of `fastcgi_*`.
+/// Settings of `fastcgi_*`, `uwsgi_*`, `scgi_*` or `memcached_*`.
 #[derive(Clone, Debug)]
 pub(crate) struct FastCgiScope {
     pub gateway: GatewayScope,
+    pub bind: Option<Template>,
+    pub tls: Arc<UpstreamTlsScope>,
+    /// uwsgi's.
+    pub modifiers: (u8, u8),
+    /// Memcached's.
+    pub gzip_flag: u32,
     pub params: List<FastCgiParam>,
     pub index: Option<String>,
     pub split: Option<weir_model::Pattern>,
@@ -204,10 +217,21 @@ pub(crate) struct FastCgiScope {
 
 impl Default for FastCgiScope {
     fn default() -> Self {
-        let settings =
-            UpstreamSettings { temp_path: "/var/lib/nginx/fastcgi".into(), ..UpstreamSettings::default() };
+        Self::with_folder("fastcgi")
+    }
+}
+
+impl FastCgiScope {
+    /// Nothing was said; answers are spooled in this folder of nginx's.
+    pub(crate) fn with_folder(name: &str) -> Self {
+        let temp_path = std::path::Path::new("/var/lib/nginx").join(name);
+        let settings = UpstreamSettings { temp_path, ..UpstreamSettings::default() };
         Self {
             gateway: GatewayScope { settings: Arc::new(settings), ..GatewayScope::default() },
+            bind: None,
+            tls: Arc::new(UpstreamTlsScope::of_upstream()),
+            modifiers: (0, 0),
+            gzip_flag: 0,
             params: List::default(),
             index: None,
             split: None,
@@ -433,6 +457,9 @@ pub(crate) struct Scope {
     pub early_hints: List<Template>,
     pub proxy: Arc<ProxyScope>,
     pub fastcgi: Arc<FastCgiScope>,
+    pub uwsgi: Arc<FastCgiScope>,
+    pub scgi: Arc<FastCgiScope>,
+    pub memcached: Arc<FastCgiScope>,
     pub tls: Arc<TlsScope>,
     pub parts: Arc<Parts>,
     pub built: Built,
@@ -491,6 +518,9 @@ impl Scope {
             early_hints: List::default(),
             proxy: Arc::default(),
             fastcgi: Arc::default(),
+            uwsgi: Arc::new(FastCgiScope::with_folder("uwsgi")),
+            scgi: Arc::new(FastCgiScope::with_folder("scgi")),
+            memcached: Arc::default(),
             tls: Arc::default(),
             parts: Arc::default(),
             built: Built::default(),

@@ -4,17 +4,9 @@ use weir_diag::Diagnostic;
 use weir_expr::ciphers::select;
 use weir_model::{Certificate, Pem, UpstreamTls};
 
+use super::Lowering;
 use super::scope::UpstreamTlsScope;
-use super::{Lowering, Scope};
 use crate::tree::Directive;
-
-pub(crate) fn protocols(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    set_protocols(lo, s.proxy_tls(), d);
-}
-
-pub(crate) fn ciphers(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    set_ciphers(lo, s.proxy_tls(), d);
-}
 
 pub(crate) fn set_protocols(lo: &mut Lowering<'_>, tls: &mut UpstreamTlsScope, d: &Directive) {
     if let Some(versions) = super::tls::usable_versions(lo, d) {
