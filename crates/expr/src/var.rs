@@ -132,6 +132,15 @@ variables! {
         /// A request field kept by a capture rule (HAProxy `capture.req.hdr(n)`).
         CapturedRequestHeader(slot: u16) => "captured_request_header.{slot}";
     }
+    /// The request as settings of its route judge it.
+    Judged as JudgedVar [] {
+        /// What the link of a request is worth: empty, `0` if its time is over, `1`; or the link itself (`$secure_link`).
+        SecureLink => "secure_link";
+        /// The time until which a link holds, in seconds since 1970 (`$secure_link_expires`).
+        SecureLinkExpires => "secure_link_expires";
+        /// `1` if the page that the request comes from may not refer here, else empty (`$invalid_referer`).
+        InvalidReferer => "invalid_referer";
+    }
     /// The client's connection.
     Client as ClientVar [] {
         /// `http` or `https` (`$scheme`).

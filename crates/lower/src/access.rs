@@ -20,6 +20,7 @@ impl<'m> Cx<'m> {
             basic: access.basic.as_ref().map(|basic| self.basic_auth(basic)),
             ask: access.ask.as_ref().map(|ask| self.auth_request(ask)),
             any: access.any,
+            delay: access.delay,
         };
         self.shared.access.keep(access, Arc::new(compiled))
     }

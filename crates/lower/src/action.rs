@@ -20,6 +20,7 @@ impl<'m> Cx<'m> {
             model::Action::FastCgi(fastcgi) => plan::Action::FastCgi(self.fastcgi(fastcgi)),
             model::Action::Respond(respond) => plan::Action::Respond(self.respond(respond)),
             model::Action::StubStatus => plan::Action::StubStatus,
+            model::Action::EmptyGif => plan::Action::EmptyGif,
             model::Action::Stats(page) => plan::Action::Stats(Arc::new(stats_page(page))),
             model::Action::Metrics(form) => plan::Action::Metrics(*form),
         }

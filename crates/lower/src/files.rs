@@ -24,6 +24,7 @@ impl<'m> Cx<'m> {
             precompressed: files.precompressed,
             sendfile: files.sendfile,
             symlinks: files.symlinks,
+            random_index: files.random_index,
         };
         self.shared.files.keep(files, Arc::new(compiled))
     }

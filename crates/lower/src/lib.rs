@@ -21,6 +21,7 @@ mod check;
 mod context;
 mod default;
 mod explain;
+mod facts;
 mod files;
 mod filters;
 mod index;

@@ -22,6 +22,8 @@ pub enum Action {
     Respond(Respond),
     /// nginx's counters in text.
     StubStatus,
+    /// A transparent image of one pixel (nginx `empty_gif`).
+    EmptyGif,
     /// HAProxy's statistics page.
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
@@ -59,6 +61,9 @@ pub struct StaticFiles {
     pub sendfile: bool,
     /// Symbolic links: refused altogether, or if their owner differs (`disable_symlinks`).
     pub symlinks: Symlinks,
+    /// A folder is answered with one of its files, whichever (`random_index`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub random_index: bool,
 }
 
 /// Media types by extension, lower case, without the dot.

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod facts;
 mod filters;
 mod listener;
 mod pool;
@@ -32,6 +33,7 @@ mod tls;
 mod variable;
 
 pub use action::*;
+pub use facts::*;
 pub use filters::*;
 pub use listener::*;
 pub use pool::*;

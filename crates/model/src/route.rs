@@ -61,6 +61,9 @@ pub struct Route {
     /// Other filters of bodies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filters: Option<Arc<crate::BodyFilters>>,
+    /// Settings of variables that judge a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Arc<crate::Facts>>,
     /// Access logs.
     pub access_logs: Arc<Vec<AccessLog>>,
     /// Error logs, if other than the process's.
@@ -109,6 +112,7 @@ impl Route {
             expires: None,
             gzip: None,
             filters: None,
+            facts: None,
             access_logs: Arc::default(),
             error_logs: None,
             log_not_found: true,
@@ -159,6 +163,9 @@ pub struct Access {
     pub ask: Option<AuthRequest>,
     /// One of `rules`, `basic` and `ask` suffices (`satisfy any`).
     pub any: bool,
+    /// How long a refusal with 401 waits before it is told (`auth_delay`).
+    #[serde(skip_serializing_if = "std::time::Duration::is_zero")]
+    pub delay: std::time::Duration,
 }
 
 /// A request of Weir's own to another path of the site, whose status decides (nginx `auth_request`): 2xx lets pass, 401

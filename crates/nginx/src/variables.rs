@@ -82,6 +82,7 @@ const HTTP: &[(&str, Var)] = &[
     ("host", Var::Host),
     ("http2", Var::Http2),
     ("https", Var::HttpsOn),
+    ("invalid_referer", Var::InvalidReferer),
     ("is_args", Var::IsArgs),
     ("is_request_port", Var::IsRequestPort),
     ("limit_req_status", Var::LimitReqStatus),
@@ -104,6 +105,8 @@ const HTTP: &[(&str, Var)] = &[
     ("request_time", Var::RequestTime),
     ("request_uri", Var::Target),
     ("scheme", Var::Scheme),
+    ("secure_link", Var::SecureLink),
+    ("secure_link_expires", Var::SecureLinkExpires),
     ("server_name", Var::ServerName),
     ("server_protocol", Var::Protocol),
     ("ssl_client_escaped_cert", Var::TlsClientCertEscaped),
@@ -127,7 +130,7 @@ const STREAM: &[(&str, Var)] = &[
 ];
 
 /// Names whose value is empty without the feature behind them.
-const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range", "msie", "secure_link_expires"];
+const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range", "msie"];
 
 /// Names that nginx or a well-known module has, and Weir not.
 const NOT_YET: &[&str] = &[
@@ -152,7 +155,6 @@ const NOT_YET: &[&str] = &[
     "geoip_postal_code",
     "geoip_region",
     "geoip_region_name",
-    "invalid_referer",
     "jwt_payload",
     "limit_rate",
     "memcached_key",
@@ -162,7 +164,6 @@ const NOT_YET: &[&str] = &[
     "otel_span_id",
     "otel_trace_id",
     "proxy_internal_body_length",
-    "secure_link",
     "ssl_ciphers",
     "ssl_client_sigalg",
     "ssl_client_v_end",

@@ -35,6 +35,9 @@ pub struct Access {
     pub ask: Option<AuthRequest>,
     /// One of `rules`, `basic` and `ask` suffices (`satisfy any`).
     pub any: bool,
+    /// How long a refusal with 401 waits before it is told (`auth_delay`).
+    #[serde(skip_serializing_if = "std::time::Duration::is_zero")]
+    pub delay: std::time::Duration,
 }
 
 /// A request of Weir's own to another path of the site, whose status decides: 2xx lets pass, 401 and 403 refuse.

@@ -24,6 +24,8 @@ pub enum Action {
     Respond(Arc<Respond>),
     /// nginx's counters in text.
     StubStatus,
+    /// A transparent image of one pixel (nginx `empty_gif`).
+    EmptyGif,
     /// HAProxy's statistics page.
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.

@@ -107,6 +107,7 @@ impl RouteFeatures {
             expires,
             gzip,
             filters,
+            facts: _,
             access_logs,
             error_logs: _,
             log_not_found: _,

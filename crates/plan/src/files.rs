@@ -31,6 +31,9 @@ pub struct StaticFiles {
     pub sendfile: bool,
     /// Handling of symbolic links.
     pub symlinks: Symlinks,
+    /// A folder is answered with one of its files, whichever (`random_index`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub random_index: bool,
 }
 
 impl StaticFiles {
@@ -41,6 +44,7 @@ impl StaticFiles {
             && self.listing.is_none()
             && self.precompressed.is_none()
             && self.symlinks == Symlinks::Follow
+            && !self.random_index
     }
 }
 

@@ -22,6 +22,7 @@
 mod access;
 mod action;
 mod endpoints;
+mod facts;
 mod features;
 mod files;
 mod filters;
@@ -50,6 +51,7 @@ mod words;
 pub use access::*;
 pub use action::*;
 pub use endpoints::*;
+pub use facts::*;
 pub use features::*;
 pub use files::*;
 pub use filters::*;

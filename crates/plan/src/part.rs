@@ -11,10 +11,10 @@ use std::sync::Arc;
 use weir_expr::{Piece, Slot};
 
 use crate::{
-    Access, AccessLog, Action, BasicAuth, Condition, Definition, ErrorLog, ErrorPages, HeadTemplate,
-    Listener, ListenerIx, LogIx, LogTarget, NameIndex, PathIndex, Plan, Pool, PoolIx, Process, Proxy,
-    ProxyTarget, Route, RouteFeatures, RouteIx, RouteSettings, Service, Site, SiteIx, StaticFiles, Step,
-    Subject, TcpAction, TcpIx, TcpService, Template, Variable,
+    Access, AccessLog, Action, BasicAuth, BodyFilters, Condition, Definition, ErrorLog, ErrorPages, Facts,
+    HeadTemplate, Listener, ListenerIx, LogIx, LogTarget, NameIndex, PathIndex, Plan, Pool, PoolIx, Process,
+    Proxy, ProxyTarget, Route, RouteFeatures, RouteIx, RouteSettings, SecureLink, Service, Site, SiteIx,
+    StaticFiles, Step, Subject, TcpAction, TcpIx, TcpService, Template, Variable,
 };
 
 /// What is kept. In the part each of them has index 0.
@@ -106,6 +106,8 @@ impl Cut<'_> {
                 response_edits: Arc::default(),
                 expires: None,
                 gzip: None,
+                filters: self.trailers(settings),
+                facts: self.facts(settings),
                 access_logs: self.access_logs(&settings.access_logs),
                 error_logs: self.error_logs(&settings.error_logs),
                 body: settings.body.clone(),
@@ -114,6 +116,22 @@ impl Cut<'_> {
                 ..RouteSettings::clone(settings)
             }),
         }
+    }
+
+    /// Of the filters, what is asked for once a body has ended.
+    fn trailers(&mut self, settings: &RouteSettings) -> Option<Arc<BodyFilters>> {
+        let filters = settings.filters.as_ref().filter(|filters| !filters.trailers.is_empty())?;
+        filters.trailers.iter().for_each(|trailer| self.template(&trailer.value));
+        Some(Arc::new(BodyFilters { trailers: filters.trailers.clone(), ..BodyFilters::default() }))
+    }
+
+    /// A line of a log may show them.
+    fn facts(&mut self, settings: &RouteSettings) -> Option<Arc<Facts>> {
+        let facts = settings.facts.clone()?;
+        if let Some(SecureLink::Signed { shown, signed }) = &facts.secure_link {
+            [shown, signed].into_iter().for_each(|template| self.template(template));
+        }
+        Some(facts)
     }
 
     fn service(&mut self, service: &TcpService) -> TcpService {

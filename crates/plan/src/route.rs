@@ -6,8 +6,8 @@ use serde::Serialize;
 use weir_expr::settings::{BodySettings, ClientSettings, GzipSettings, Mirrors};
 
 use crate::{
-    Access, AccessLog, Action, BodyFilters, ErrorLog, HeaderEdit, LimitConn, LimitReq, PathIndex, Pattern,
-    Program, RealIp, Resolver, RouteFeatures, RouteIx, StaticFiles, Template,
+    Access, AccessLog, Action, BodyFilters, ErrorLog, Facts, HeaderEdit, LimitConn, LimitReq, PathIndex,
+    Pattern, Program, RealIp, Resolver, RouteFeatures, RouteIx, StaticFiles, Template,
 };
 
 /// A route. What many routes have in common is behind [`Route::settings`] and shared.
@@ -72,6 +72,9 @@ crate::identity::identified! {
         /// Other filters of bodies.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub filters: Option<Arc<BodyFilters>>,
+        /// Settings of variables that judge a request.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub facts: Option<Arc<Facts>>,
         /// Access logs.
         pub access_logs: Arc<[AccessLog]>,
         /// Error logs; the process's if the route names none.

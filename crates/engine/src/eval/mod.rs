@@ -11,6 +11,7 @@ pub(crate) mod cgi;
 pub(crate) mod condition;
 mod convert;
 pub(crate) mod edit;
+mod facts;
 pub(crate) mod place;
 mod pools;
 pub(crate) mod program;

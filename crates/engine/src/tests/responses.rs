@@ -33,6 +33,7 @@ pub(super) fn plan(sockets: &[&Path]) -> Plan {
         precompressed: None,
         sendfile: false,
         symlinks: Symlinks::default(),
+        random_index: false,
     };
     let mut route = Route {
         name: "/".into(),

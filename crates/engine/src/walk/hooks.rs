@@ -156,6 +156,12 @@ pub(super) async fn run<D: Downstream>(
             },
             Run::Waits(run) => {
                 if let Some(status) = run(exchange, installed).await {
+                    if status == 401 {
+                        let delay = installed.plan.route(exchange.route).settings.access.delay;
+                        if !delay.is_zero() {
+                            weir_rt::sleep(delay).await;
+                        }
+                    }
                     return Some(Next::Status(status));
                 }
             }

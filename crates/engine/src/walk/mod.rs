@@ -374,6 +374,7 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
             Next::Respond(respond.clone())
         }
         Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await.wrap(Later::never),
+        Action::EmptyGif => Box::pin(action::image::serve(exchange, down)).await.wrap(Later::never),
         Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await.wrap(Later::never),
         Action::Metrics(form) => {
             Box::pin(action::status::metrics(exchange, down, *form)).await.wrap(Later::never)

@@ -195,6 +195,7 @@ pub(super) fn no_files() -> StaticFiles {
         precompressed: None,
         sendfile: false,
         symlinks: Symlinks::Refuse,
+        random_index: false,
     }
 }
 

@@ -91,6 +91,7 @@ pub(crate) fn files() -> Arc<StaticFiles> {
         precompressed: None,
         sendfile: true,
         symlinks: Symlinks::Follow,
+        random_index: false,
     })
 }
 

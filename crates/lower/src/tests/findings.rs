@@ -305,6 +305,7 @@ fn secrets_are_not_printed() {
         }),
         ask: None,
         any: false,
+        delay: std::time::Duration::ZERO,
     });
     let mut model = single(vec![root(Action::Stats(Arc::new(page))), guarded]);
     model.pools.push(pool("app", &["127.0.0.1:1"]));

@@ -105,8 +105,7 @@ fn a_proxy_with_rules() {
             AccessRule { allow: true, who: Who::All },
         ],
         basic: None,
-        ask: None,
-        any: false,
+        ..Access::default()
     });
     api.access_logs = Arc::new(vec![AccessLog {
         target: LogTarget::File("/var/log/access.log".into()),

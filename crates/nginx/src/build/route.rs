@@ -38,6 +38,7 @@ pub(crate) fn route(
     let action = match &place.action {
         None => Action::Static,
         Some(ActionSpec::StubStatus) => Action::StubStatus,
+        Some(ActionSpec::EmptyGif) => Action::EmptyGif,
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, s, place, spec),
         Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, *spoken, target, span),
@@ -64,6 +65,7 @@ pub(crate) fn route(
         expires: s.expires.clone(),
         gzip: s.gzip_on.then(|| s.gzip.clone()),
         filters: filters(s),
+        facts: s.parts.facts.build(&lo.server_names),
         access_logs: s.access_logs.items().clone(),
         error_logs: s.built.error_logs.clone(),
         log_not_found: s.log_not_found,

@@ -44,6 +44,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         parts.listens.push(ListenSpec::plain(implicit_address(lo), d.name.span));
     }
     lo.pages.clear();
+    lo.server_names.clone_from(&parts.names);
     location::reserve_named(lo, &scope, d);
     let mut place = Place::new(PlaceKind::Server);
     apply_place(lo, &words, &mut place);

@@ -1,10 +1,10 @@
 //! Words about who gets in, and how often (nginx.org: access, auth_basic, realip, limit_req, limit_conn).
 
 use super::entry::Kind::{Flag, Number, OneOf, Text};
-use super::entry::places::{H, HSL, HSLX, SL};
+use super::entry::places::{H, HSL, HSLX, L, SL};
 use super::entry::{Entry, MANY};
-use crate::take::access;
 use crate::take::args::{count, on};
+use crate::take::{access, facts};
 
 const LEVELS: &[&str] = &["info", "notice", "warn", "error"];
 
@@ -62,7 +62,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         s.parts().limit_conn_settings.dry_run = on(d);
     }),
     Entry::new("valid_referers", SL, (1, MANY), "", "Referers for $invalid_referer.")
-        .not_yet("$invalid_referer is not built"),
+        .repeats()
+        .scope(facts::valid_referers),
+    Entry::one("secure_link", HSL, Text, "", "The hash that a link shows, and its time.")
+        .scope(facts::secure_link),
+    Entry::one("secure_link_md5", HSL, Text, "", "The text that such a hash is made of.")
+        .scope(facts::secure_link_md5),
+    Entry::one("secure_link_secret", L, Text, "", "The word that hashes in paths are made with.")
+        .scope(facts::secure_link_secret),
     Entry::one("auth_request", HSL, Text, "off", "Asks another location who gets in.")
         .scope(access::auth_request),
     Entry::new("auth_request_set", HSL, (2, 2), "", "Variables from that answer.")

@@ -85,7 +85,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("log_not_found", HSL, Flag, "on", "Logs missing files.")
         .scope(|_, s, d| s.log_not_found = on(d)),
     Entry::one("random_index", L, Flag, "off", "A random file as index.")
-        .not_yet("random index files are not built"),
+        .scope(|_, s, d| Arc::make_mut(&mut s.files).random_index = on(d)),
+    Entry::new("empty_gif", L, (0, 0), "", "A transparent image of one pixel.").place(location::empty_gif),
     Entry::new("open_file_cache", HSL, (1, 2), "off", "Keeps files open.").tuning(CACHE),
     Entry::one("open_file_cache_valid", HSL, Time, "60s", "Age of entries.").tuning(CACHE),
     Entry::one("open_file_cache_min_uses", HSL, Number, "1", "Uses of entries.").tuning(CACHE),

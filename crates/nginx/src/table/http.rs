@@ -157,7 +157,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("msie_refresh", HSL, Flag, "off", "Refresh instead of redirects for old browsers.")
         .tuning(OLD),
     Entry::one("auth_delay", HSL, Time, "0s", "Delays 401 answers.")
-        .tuning("401 answers are not delayed; use `limit_req` against guessing"),
+        .scope(|_, s, d| s.parts().auth_delay = time(d)),
     Entry::one("http2", HS, Flag, "off", "Offers HTTP/2.").scope(client::http2),
     Entry::one("http2_max_concurrent_streams", HS, Number, "128", "Streams at once.")
         .scope(client::http2_streams),

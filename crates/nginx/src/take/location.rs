@@ -13,6 +13,11 @@ pub(crate) fn stub_status(lo: &mut Lowering<'_>, place: &mut Place, d: &Directiv
     place.set_action(lo, ActionSpec::StubStatus, d.span);
 }
 
+/// `empty_gif`.
+pub(crate) fn empty_gif(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    place.set_action(lo, ActionSpec::EmptyGif, d.span);
+}
+
 /// `weir_metrics`: a word of Weir's own.
 pub(crate) fn metrics(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
     place.set_action(lo, ActionSpec::Metrics, d.span);

@@ -12,6 +12,8 @@ pub(crate) mod balance;
 pub(crate) mod client;
 pub(crate) mod condition;
 pub(crate) mod declare;
+pub(crate) mod fact_parts;
+pub(crate) mod facts;
 pub(crate) mod fastcgi;
 pub(crate) mod files;
 pub(crate) mod filter_parts;

@@ -54,6 +54,7 @@ pub(crate) enum ActionSpec {
     Proxy(Arc<ProxySpec>),
     FastCgi(Application, ProxyTarget),
     StubStatus,
+    EmptyGif,
     Metrics,
 }
 

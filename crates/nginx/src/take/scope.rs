@@ -19,6 +19,7 @@ use weir_model::{
     RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
 
+use super::fact_parts::FactParts;
 use super::filter_parts::FilterParts;
 
 /// The most issuers between a certificate and its authority where nothing else is written.
@@ -321,6 +322,7 @@ pub(crate) struct Parts {
     pub realm: Option<(Template, Span)>,
     pub user_file: Option<Template>,
     pub satisfy_any: bool,
+    pub auth_delay: Duration,
     /// `auth_request`.
     pub ask: Option<String>,
     /// `auth_request_set`.
@@ -329,6 +331,7 @@ pub(crate) struct Parts {
     pub mirrors: List<String>,
     pub mirror_body: bool,
     pub filters: FilterParts,
+    pub facts: FactParts,
     pub real_ip_from: List<Who>,
     pub real_ip_source: RealIpSource,
     pub real_ip_recursive: bool,
@@ -348,11 +351,13 @@ impl Default for Parts {
             realm: None,
             user_file: None,
             satisfy_any: false,
+            auth_delay: Duration::ZERO,
             ask: None,
             ask_set: List::default(),
             mirrors: List::default(),
             mirror_body: true,
             filters: FilterParts::default(),
+            facts: FactParts::default(),
             real_ip_from: List::default(),
             real_ip_source: RealIpSource::Header("x-real-ip".into()),
             real_ip_recursive: false,
@@ -405,7 +410,13 @@ impl Parts {
             .ask
             .as_ref()
             .map(|path| weir_model::AuthRequest { path: path.clone(), set: self.ask_set.items().to_vec() });
-        Access { rules: self.access_rules.items().to_vec(), basic, ask, any: self.satisfy_any }
+        Access {
+            rules: self.access_rules.items().to_vec(),
+            basic,
+            ask,
+            any: self.satisfy_any,
+            delay: self.auth_delay,
+        }
     }
 
     fn req(&self, limit: &LimitReq) -> LimitReq {
@@ -561,6 +572,7 @@ fn file_defaults(root: &str) -> StaticFiles {
         precompressed: None,
         sendfile: false,
         symlinks: Symlinks::Follow,
+        random_index: false,
     }
 }
 

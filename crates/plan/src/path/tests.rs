@@ -67,6 +67,7 @@ fn route() -> Route {
         precompressed: None,
         sendfile: false,
         symlinks: crate::Symlinks::Follow,
+        random_index: false,
     };
     let settings = RouteSettings::default();
     Route {

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use rustix::io::Errno;
 use weir_plan::{RouteFeatures, Symlinks};
 
+use super::listing;
 use super::names::{leaves_root, refused, text};
 use super::send::Rest;
 use crate::eval::render;
@@ -33,6 +34,11 @@ pub(super) enum Index {
 /// Searches the index file of the folder that the path names.
 pub(super) fn find(exchange: &mut Exchange, installed: &Installed) -> Index {
     let files = installed.plan.route(exchange.route).files.clone();
+    if files.random_index
+        && let Some(path) = random(exchange, files.symlinks)
+    {
+        return Index::Next(Next::InternalPath(path));
+    }
     let mut name = exchange.worker.files.take_name();
     exchange.append_filename(&mut name);
     let folder = name.len();
@@ -76,6 +82,19 @@ pub(super) fn find(exchange: &mut Exchange, installed: &Installed) -> Index {
     };
     exchange.worker.files.give_name(name);
     found
+}
+
+/// The path of one of the folder's files, whichever. `None`: it has none, or cannot be read.
+#[cold]
+fn random(exchange: &Exchange, rule: Symlinks) -> Option<Vec<u8>> {
+    let mut folder = Vec::new();
+    exchange.append_filename(&mut folder);
+    if leaves_root(exchange, &folder) {
+        return None;
+    }
+    let names = listing::file_names(&folder, rule).ok().filter(|names| !names.is_empty())?;
+    let at = exchange.worker.random() % names.len() as u64;
+    Some([&exchange.request.path[..], &names[at as usize]].concat())
 }
 
 /// Whether something is there.

@@ -120,6 +120,11 @@ fn read(folder: &[u8], rule: Symlinks) -> Result<Vec<Item>, Errno> {
     Ok(items)
 }
 
+/// The names of a folder's files.
+pub(super) fn file_names(folder: &[u8], rule: Symlinks) -> Result<Vec<Vec<u8>>, Errno> {
+    Ok(read(folder, rule)?.into_iter().filter(|item| item.is_file).map(|item| item.name).collect())
+}
+
 fn item(name: Vec<u8>, about: &Metadata) -> Item {
     let modified = about.modified().map_or(0, |time| HttpDate::from_system(time).unix());
     Item { name, is_folder: about.is_dir(), is_file: about.is_file(), size: about.len(), modified }

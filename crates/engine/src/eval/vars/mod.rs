@@ -83,6 +83,10 @@ fn apply_all(filters: &[Filter], out: &mut Vec<u8>, start: usize) {
 pub(crate) fn append(traffic: &impl Traffic, var: &Var<Slot>, out: &mut Vec<u8>) -> bool {
     match (var.family(), traffic.kind()) {
         (Family::Request(var), Kind::Request(exchange)) => request::append(exchange, var, out),
+        (Family::Judged(var), Kind::Request(exchange)) => {
+            let value = super::facts::value(exchange, var, |template| text(exchange, template));
+            write::extend(out, value.as_deref())
+        }
         (Family::Place(var), Kind::Request(exchange)) => request::append_place(exchange, var, out),
         (Family::Response(var), Kind::Request(exchange)) => response::append(exchange, var, out),
         (Family::Session(var), Kind::Session(session)) => session::append(session, var, out),
@@ -95,7 +99,10 @@ pub(crate) fn append(traffic: &impl Traffic, var: &Var<Slot>, out: &mut Vec<u8>)
         (Family::Process(var), _) => process::append(traffic, var, out),
         (Family::User(slot), _) => super::tables::append_user(traffic, *slot, out),
         // What only requests have, asked of a session, or the other way round.
-        (Family::Request(_) | Family::Place(_) | Family::Response(_), Kind::Session(_))
+        (
+            Family::Request(_) | Family::Judged(_) | Family::Place(_) | Family::Response(_),
+            Kind::Session(_),
+        )
         | (Family::Session(_), Kind::Request(_)) => false,
     }
 }

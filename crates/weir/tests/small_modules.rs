@@ -1,0 +1,161 @@
+//! nginx's small modules: secure_link, referer, empty_gif, random_index, auth_delay, beside Debian's nginx.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod beside;
+
+use std::time::{Duration, Instant};
+
+use beside::{agree, conf, start};
+use weir_testkit::{Client, Io, Request, both_drivers};
+
+fn gets(paths: &[&str]) -> Vec<Request> {
+    paths.iter().map(|path| Request::get(path)).collect()
+}
+
+/// What follows the head.
+fn body_of(told: &str) -> &str {
+    told.split_once('\n').map_or("", |(_, body)| body)
+}
+
+both_drivers! {
+    fn signed_links_are_told_from_wrong_and_old_ones(io: Io) {
+        let text = conf("", r#"
+            location /s/ { secure_link $arg_md5,$arg_expires; secure_link_md5 "$secure_link_expires$uri secret";
+                return 200 "[$secure_link][$secure_link_expires]"; }
+            location /n/ { secure_link $arg_md5; secure_link_md5 "$uri secret"; return 200 "[$secure_link][$secure_link_expires]"; }
+            location /w/ { secure_link_secret word; if ($secure_link = "") { return 403; } rewrite ^ /to/$secure_link; }
+            location /to/ { internal; return 200 "$uri"; }
+            location /unset/ { return 200 "[$secure_link]"; }
+            location /half/ { secure_link $arg_md5; return 200 "[$secure_link]"; }
+        "#);
+        let word = md5_hex("x/y.gifword");
+        let link = |path: &str, expires: &str| format!("{path}?md5={}&expires={expires}", md5_url(&format!("{expires}{path} secret")));
+        let links = [
+            link("/s/a", "2147483647"), link("/s/a", "1"), link("/s/a", "2147483647").replace("/s/a", "/s/b"),
+            link("/s/a", "-5"), link("/s/a", "0"), "/s/a".to_owned(), "/s/a?md5=short&expires=2147483647".to_owned(),
+            link("/s/a", "2147483647").replace("2147483647", "2147483646"),
+            format!("/n/a?md5={}", md5_url("/n/a secret")), format!("/n/a?md5={}==", md5_url("/n/a secret")), "/n/a?md5=_-_-".to_owned(),
+            format!("/w/{word}/x/y.gif"), format!("/w/{word}/x/z.gif"), format!("/w/{}/x/y.gif", word.to_uppercase()), "/w/x".to_owned(),
+            "/w/".to_owned(), format!("/w/{word}/"), "/unset/".to_owned(), "/half/?md5=x".to_owned(),
+        ];
+        let requests: Vec<Request> = links.iter().map(|link| Request::get(link)).collect();
+        let said = agree(io, &text, &[], &requests);
+        let bodies: Vec<&str> = said.iter().map(|told| body_of(told)).collect();
+        assert_eq!(bodies[0], "[1][2147483647]");
+        assert_eq!(bodies[1], "[0][1]");
+        assert_eq!(bodies[2], "[][2147483647]");
+        assert_eq!((bodies[8], bodies[9], bodies[10]), ("[1][]", "[1][]", "[][]"));
+        assert_eq!(bodies[11], "/to/x/y.gif");
+        assert!(said[12].starts_with("403") && said[14].starts_with("403"));
+    }
+
+    fn pages_that_may_not_refer_are_named(io: Io) {
+        let text = conf("", r#"
+            server_name www.here.test *.wild.test ~^re\d+\.test$;
+            location /all/ { valid_referers none blocked server_names *.example.com example.* www.example.org/galleries/ ~\.google\.; return 200 "[$invalid_referer]"; }
+            location /some/ { valid_referers a.test .dotted.test; valid_referers b.test; return 200 "[$invalid_referer]"; }
+            location /unset/ { return 200 "[$invalid_referer]"; }
+            location /refused/ { valid_referers a.test; if ($invalid_referer) { return 403; } return 200 "welcome"; }
+        "#);
+        let referers = [
+            "", "-", "http://", "ftp://a.test/", "http://www.here.test/x", "http://WWW.HERE.TEST", "https://a.wild.test:81/", "http://wild.test/",
+            "http://re5.test/x", "http://rex.test/x", "http://a.b.example.com/", "http://example.com/", "http://example.org.br/x",
+            "http://www.example.org/galleries/1", "http://www.example.org/other", "http://www.example.org:80/galleries/1", "http://www.google.com/x",
+            "http://evil.test/?.google.", "HTTPS://a.test", "http://a.test.evil.test/", "http://b.test/", "http://x.dotted.test/", "http://dotted.test/",
+            "http://xdotted.test/", "http://user@a.test/",
+        ];
+        let mut requests = Vec::new();
+        for place in ["/all/", "/some/", "/unset/", "/refused/"] {
+            requests.push(Request::get(place));
+            requests.extend(referers.iter().map(|referer| Request::get(place).header("Referer", referer)));
+        }
+        let said = agree(io, &text, &[], &requests);
+        assert_eq!(body_of(&said[0]), "[]");
+        assert!(said.iter().any(|told| body_of(told) == "[1]") && said.last().unwrap().starts_with("403"));
+    }
+
+    fn an_empty_image_is_served_from_memory(io: Io) {
+        let text = conf("", "location = /_.gif { empty_gif; } location = /e.gif { empty_gif; expires epoch; add_header X-A b; }");
+        let date = "Mon, 28 Sep 1970 06:00:00 GMT";
+        let mut requests = gets(&["/_.gif", "/_.gif?x=1", "/e.gif"]);
+        requests.push(Request::head("/_.gif"));
+        requests.push(Request::get("/_.gif").header("If-Modified-Since", date));
+        requests.push(Request::get("/_.gif").header("If-Modified-Since", "Mon, 28 Sep 1970 06:00:01 GMT"));
+        requests.push(Request::get("/_.gif").header("If-Unmodified-Since", "Mon, 28 Sep 1970 05:00:00 GMT"));
+        let said = agree(io, &text, &[], &requests);
+        assert!(said[0].contains("content-type: image/gif") && said[0].contains(date));
+        assert!(said[4].starts_with("304"));
+    }
+
+    fn a_folder_is_answered_with_one_of_its_files(io: Io) {
+        let text = conf("", "location / { random_index on; } location /off/ { } location /empty/ { random_index on; } location /none/ { random_index on; }");
+        let files: &[beside::Named<'_>] =
+            &[("d/a.txt", b"one"), ("d/b.txt", b"one"), ("d/.hidden", b"no"), ("d/sub/x", b"no"), ("off/index.html", b"index"), ("empty/.h", b"no")];
+        let requests = gets(&["/off/", "/empty/", "/none/"]);
+        agree(io, &text, files, &requests);
+        for rival in [false, true] {
+            let proxy = start(io, &text, files, rival);
+            let mut client = Client::connect(&proxy);
+            for _ in 0..20 {
+                client.get("/d/").expect_status(200).expect_header("Content-Type", "text/plain").expect_body("one");
+            }
+        }
+    }
+
+    fn refusals_with_401_wait(io: Io) {
+        let text = conf("", r#"
+            location /slow { auth_delay 300ms; auth_basic x; auth_basic_user_file {dir}/users; }
+            location /asked { auth_delay 300ms; auth_request /ask; }
+            location = /ask { return 401; }
+            location /not { auth_delay 300ms; deny all; }
+            location /fast { auth_basic x; auth_basic_user_file {dir}/users; }
+        "#);
+        let files: &[beside::Named<'_>] = &[("users", b"u:{PLAIN}p\n"), ("slow", b"here")];
+        for rival in [false, true] {
+            let proxy = start(io, &text, files, rival);
+            let mut client = Client::connect(&proxy);
+            let mut waits = |request: &Request, status: u16| {
+                let before = Instant::now();
+                client.request(request).expect_status(status);
+                before.elapsed() >= Duration::from_millis(290)
+            };
+            assert!(waits(&Request::get("/slow"), 401), "rival: {rival}");
+            assert!(waits(&Request::get("/slow").header("Authorization", "Basic dTp3cm9uZw=="), 401));
+            assert!(waits(&Request::get("/asked"), 401));
+            assert!(!waits(&Request::get("/slow").header("Authorization", "Basic dTpw"), 200));
+            assert!(!waits(&Request::get("/not"), 403));
+            assert!(!waits(&Request::get("/fast"), 401));
+        }
+    }
+}
+
+fn md5(text: &str) -> Vec<u8> {
+    use md5::Digest as _;
+    md5::Md5::digest(text).to_vec()
+}
+
+fn md5_hex(text: &str) -> String {
+    md5(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn md5_url(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(md5(text))
+}
+
+#[test]
+fn mistakes_are_found() {
+    let check = |words: &str| weir_testkit::Proxy::nginx(&conf("", words)).check();
+    for words in [
+        "valid_referers '';",
+        "valid_referers *;",
+        "valid_referers a.*.b;",
+        "valid_referers ~(;",
+        "empty_gif;",
+        "auth_delay soon;",
+    ] {
+        let (code, said) = check(words);
+        assert!(code != 0, "{words}: {said}");
+    }
+}
