@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_diag::Diagnostic;
 use weir_model as model;
 use weir_plan as plan;
 
@@ -12,13 +13,42 @@ impl<'m> Cx<'m> {
         if let Some(known) = self.shared.filters.find(filters) {
             return known;
         }
-        let model::BodyFilters { replace, unpack, trailers } = filters;
+        let model::BodyFilters { charset, replace, unpack, trailers } = filters;
         let compiled = plan::BodyFilters {
+            charset: charset.as_ref().map(|charset| self.charset(charset)),
             replace: replace.as_ref().map(|replace| self.replace(replace)),
             unpack: unpack.as_ref().map(|gzip| self.gzip(gzip)),
             trailers: trailers.iter().map(|trailer| self.header_edit(trailer)).collect(),
         };
         self.shared.filters.keep(filters, Arc::new(compiled))
+    }
+
+    fn charset(&mut self, charset: &'m model::Charset) -> plan::Charset {
+        let maps: Box<[_]> = charset
+            .maps
+            .iter()
+            .map(|map| {
+                let pairs = map.pairs.iter().map(|(byte, other)| (*byte, &other[..]));
+                plan::CharsetMap::new(&map.from, &map.to, pairs)
+            })
+            .collect();
+        let name = self.template(&charset.name);
+        let source = charset.source.as_ref().map(|source| self.template(source));
+        if let (Some(to), Some(from)) =
+            (name.as_literal(), source.as_ref().and_then(plan::Template::as_literal))
+            && !from.eq_ignore_ascii_case(to)
+            && !maps.iter().any(|map| map.way(from.as_bytes(), to.as_bytes()).is_some())
+        {
+            let title = format!("no table says how to get from the charset `{from}` to `{to}`");
+            self.report_once(&title.clone(), Diagnostic::error("charset::no-map", title));
+        }
+        plan::Charset {
+            name,
+            source,
+            overrides: charset.overrides,
+            types: plan::MediaTypes::new(&charset.types),
+            maps,
+        }
     }
 
     fn replace(&mut self, replace: &'m model::Replace) -> plan::Replace {

@@ -92,7 +92,10 @@ impl<'m> Cx<'m> {
             response_edits: self.response_edits(&route.response_edits),
             expires: route.expires.as_ref().map(|expires| self.expires(expires)),
             gzip: route.gzip.as_ref().map(|gzip| self.gzip(gzip)),
-            filters: route.filters.as_deref().map(|filters| self.body_filters(filters)),
+            filters: route
+                .filters
+                .as_deref()
+                .map(|filters| self.at(route.origin, |cx| cx.body_filters(filters))),
             facts: route.facts.as_deref().map(|facts| self.facts(facts)),
             access_logs: self.access_logs(&route.access_logs),
             error_logs: match &route.error_logs {

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_expr::settings::GzipSettings;
 
-use crate::{HeaderEdit, Template};
+use crate::{Charset, HeaderEdit, Template};
 
 /// Filters of a route's response bodies, and what follows a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct BodyFilters {
+    /// What is said about charsets, and done to bodies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charset: Option<Charset>,
     /// Text is replaced by other text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replace: Option<Replace>,

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod charset;
 mod facts;
 mod filters;
 mod listener;
@@ -33,6 +34,7 @@ mod tls;
 mod variable;
 
 pub use action::*;
+pub use charset::*;
 pub use facts::*;
 pub use filters::*;
 pub use listener::*;

@@ -32,6 +32,8 @@ bitflags::bitflags! {
         const GZIP = 1 << 9;
         /// Other filters of bodies may apply.
         const FILTERS = 1 << 21;
+        /// Responses say a charset.
+        const CHARSET = 1 << 22;
         /// An access log is written.
         const ACCESS_LOG = 1 << 10;
         /// An access log may ask for fields of the answer.
@@ -131,7 +133,8 @@ impl RouteFeatures {
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),
             (Self::GZIP, gzip.is_some()),
-            (Self::FILTERS, filters.is_some()),
+            (Self::FILTERS, filters.as_ref().is_some_and(|filters| filters.act())),
+            (Self::CHARSET, filters.as_ref().is_some_and(|filters| filters.charset.is_some())),
             (Self::ACCESS_LOG, !access_logs.is_empty()),
             (Self::LOGS_ANSWER, access_logs.iter().any(|log| log.asks_for_answer)),
             (Self::LIMIT_RATE, limit_rate.is_some()),

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{Gzip, HeaderEdit, Template};
+use crate::{Charset, Gzip, HeaderEdit, Template};
 
 /// Filters of a route's response bodies, and what follows a body.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BodyFilters {
+    /// What is said about charsets, and done to bodies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charset: Option<Charset>,
     /// Text is replaced by other text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replace: Option<Replace>,
@@ -16,6 +19,17 @@ pub struct BodyFilters {
     pub unpack: Option<Arc<Gzip>>,
     /// Trailers of our own.
     pub trailers: Box<[HeaderEdit]>,
+}
+
+impl BodyFilters {
+    /// Whether there is more to do than to say a charset that is known at load: files say that with their media type.
+    pub fn act(&self) -> bool {
+        let charset = self.charset.as_ref();
+        self.replace.is_some()
+            || self.unpack.is_some()
+            || !self.trailers.is_empty()
+            || charset.is_some_and(|charset| charset.source.is_some() || charset.name.as_literal().is_none())
+    }
 }
 
 /// Replacing text in bodies.

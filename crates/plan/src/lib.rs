@@ -21,6 +21,7 @@
 
 mod access;
 mod action;
+mod charset;
 mod endpoints;
 mod facts;
 mod features;
@@ -50,6 +51,7 @@ mod words;
 
 pub use access::*;
 pub use action::*;
+pub use charset::*;
 pub use endpoints::*;
 pub use facts::*;
 pub use features::*;

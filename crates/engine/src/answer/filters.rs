@@ -6,7 +6,7 @@
 
 use weir_plan::RouteFeatures;
 
-use super::{compress, replace, trailers, unpack};
+use super::{charset, compress, replace, trailers, unpack};
 use crate::exchange::{BodySize, Exchange};
 
 /// One filter.
@@ -18,9 +18,10 @@ struct Declared {
 }
 
 /// All of them, in nginx's order. Compression comes last: it reads what the others write.
-const FILTERS: [Declared; 4] = [
+const FILTERS: [Declared; 5] = [
     Declared { feature: RouteFeatures::FILTERS, begin: unpack::begin },
     Declared { feature: RouteFeatures::FILTERS, begin: replace::begin },
+    Declared { feature: RouteFeatures::CHARSET, begin: charset::begin },
     Declared { feature: RouteFeatures::FILTERS, begin: trailers::begin },
     Declared { feature: RouteFeatures::GZIP, begin: compress::begin },
 ];
@@ -34,6 +35,9 @@ pub(crate) const ANY: RouteFeatures = {
     }
     any
 };
+
+/// What routes have whose files are not sent as they are: a charset that is known at load stands with their media types.
+pub(crate) const OF_FILES: RouteFeatures = ANY.difference(RouteFeatures::CHARSET);
 
 /// Asks each filter of the route whether it applies to the answer that begins.
 pub(crate) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
@@ -52,4 +56,5 @@ pub(crate) fn rewrite(exchange: &Exchange, content_type: &[u8]) -> bool {
     let Some(filters) = &route.settings.filters else { return false };
     let content_type = Some(content_type).filter(|value| !value.is_empty());
     filters.replace.as_ref().is_some_and(|replace| replace.types.take(content_type))
+        || filters.charset.as_ref().is_some_and(|one| charset::may_convert(one, content_type))
 }

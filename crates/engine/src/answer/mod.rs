@@ -1,5 +1,6 @@
 //! Making the response: its head, its body's filters, its line in the log.
 
+mod charset;
 mod compress;
 mod entity;
 pub(crate) mod filters;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_diag::Span;
 use weir_expr::settings::Exposition;
-use weir_model::{Action, BodyFilters, ErrorPage, ErrorTarget, Route, RouteMatch};
+use weir_model::{Action, BodyFilters, Charset, ErrorPage, ErrorTarget, Route, RouteMatch, StaticFiles};
 
 use super::admit::Admitted;
 use crate::lexer::Word;
@@ -56,7 +56,7 @@ pub(crate) fn route(
         real_ip: s.built.real_ip.clone(),
         mirrors: s.built.mirrors.clone(),
         try_files: place.try_files.clone(),
-        files: s.files.clone(),
+        files: files(s),
         action,
         error_pages: error_pages(lo, s),
         recursive_error_pages: s.recursive_error_pages,
@@ -64,7 +64,7 @@ pub(crate) fn route(
         response_program: Vec::new(),
         expires: s.expires.clone(),
         gzip: s.gzip_on.then(|| s.gzip.clone()),
-        filters: filters(s),
+        filters: filters(lo, s),
         facts: s.parts.facts.build(&lo.server_names),
         access_logs: s.access_logs.items().clone(),
         error_logs: s.built.error_logs.clone(),
@@ -79,13 +79,32 @@ pub(crate) fn route(
     }
 }
 
-/// Filters of bodies. Unpacking goes by the words about compression, which are settings of their own.
-fn filters(s: &Scope) -> Option<Arc<BodyFilters>> {
-    if !s.gunzip {
-        return s.built.filters.clone();
+/// Filters of bodies. What goes by words about compression, or by tables of the whole file, is added here.
+fn filters(lo: &Lowering<'_>, s: &Scope) -> Option<Arc<BodyFilters>> {
+    let built = s.built.filters.as_ref();
+    let tables = built.and_then(|filters| filters.charset.as_ref()).is_some_and(converts);
+    if !s.gunzip && !tables {
+        return built.cloned();
     }
-    let others = s.built.filters.as_deref().cloned().unwrap_or_default();
-    Some(Arc::new(BodyFilters { unpack: Some(s.gzip.clone()), ..others }))
+    let mut all = built.map(|filters| BodyFilters::clone(filters)).unwrap_or_default();
+    all.unpack = s.gunzip.then(|| s.gzip.clone());
+    if let Some(charset) = all.charset.as_mut().filter(|_| tables) {
+        charset.maps = lo.charset_maps.clone();
+    }
+    Some(Arc::new(all))
+}
+
+fn converts(charset: &Charset) -> bool {
+    charset.source.is_some() || charset.overrides
+}
+
+/// Files as they are served; what is converted gets its charset with the conversion.
+fn files(s: &Scope) -> Arc<StaticFiles> {
+    let charset = s.built.filters.as_ref().and_then(|filters| filters.charset.as_ref());
+    if s.files.charset.is_some() && charset.is_some_and(|charset| charset.source.is_some()) {
+        return Arc::new(StaticFiles { charset: None, ..StaticFiles::clone(&s.files) });
+    }
+    s.files.clone()
 }
 
 /// Error pages with their names resolved in the server at hand.

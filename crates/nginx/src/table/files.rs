@@ -6,7 +6,7 @@ use super::entry::Kind::{Flag, Number, OneOf, Size, Text, Time};
 use super::entry::places::{H, HSL, HSLI, L, SL};
 use super::entry::{Entry, MANY};
 use crate::take::args::{count, on};
-use crate::take::{files, location};
+use crate::take::{charset, files, location};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("root", HSLI, Text, "html", "Folder of files.").scope(files::root),
@@ -65,7 +65,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("sendfile", HSLI, Flag, "off", "Sends files from the kernel's cache.")
         .scope(|_, s, d| Arc::make_mut(&mut s.files).sendfile = on(d)),
     Entry::new("disable_symlinks", HSL, (1, 2), "off", "Refuses symbolic links.").scope(files::symlinks),
-    Entry::one("charset", HSLI, Text, "off", "Charset appended to text types.").scope(files::charset),
+    Entry::one("charset", HSLI, Text, "off", "Charset appended to text types.").scope(charset::charset),
     Entry::new(
         "charset_types",
         HSL,
@@ -73,15 +73,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         "text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
         "Types that get the charset.",
     )
-    .scope(files::charset_types),
+    .scope(charset::types),
     Entry::one("override_charset", HSLI, Flag, "off", "Converts upstreams' charsets.")
-        .tuning("upstreams' own charsets are left as they are"),
-    Entry::one("source_charset", HSLI, Text, "", "Charset of files.")
-        .not_yet("files are sent as they are, never converted"),
+        .scope(|_, s, d| s.parts().filters.override_charset = on(d)),
+    Entry::one("source_charset", HSLI, Text, "", "Charset of files.").scope(charset::source),
     Entry::new("charset_map", H, (2, 2), "", "Conversion between charsets.")
         .block()
         .repeats()
-        .tuning("files are sent as they are, never converted"),
+        .shared(charset::map),
     Entry::one("log_not_found", HSL, Flag, "on", "Logs missing files.")
         .scope(|_, s, d| s.log_not_found = on(d)),
     Entry::one("random_index", L, Flag, "off", "A random file as index.")

@@ -156,19 +156,3 @@ pub(crate) fn symlinks(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     }
     Arc::make_mut(&mut s.files).symlinks = symlinks;
 }
-
-pub(crate) fn charset(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    if d.arg(0).contains('$') {
-        let text = "`charset` made of variables is not supported yet";
-        return lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
-    }
-    let charset = (d.arg(0) != "off").then(|| d.arg(0).to_owned());
-    Arc::make_mut(&mut s.files).charset = charset;
-}
-
-pub(crate) fn charset_types(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    let mut types = vec!["text/html".to_owned()];
-    types.extend(d.args.iter().map(|word| word.text.to_ascii_lowercase()));
-    types.dedup();
-    Arc::make_mut(&mut s.files).charset_types = Arc::new(types);
-}

@@ -6,13 +6,18 @@
 
 use std::sync::Arc;
 
-use weir_model::{BodyFilters, HeaderEdit, Replace, Template};
+use weir_model::{BodyFilters, Charset, HeaderEdit, Replace, Template};
 
 use super::scope::List;
 
 /// What inner blocks inherit.
 #[derive(Clone, Debug)]
 pub(crate) struct FilterParts {
+    /// `charset`.
+    pub charset: Option<Template>,
+    pub source_charset: Option<Template>,
+    pub override_charset: bool,
+    pub charset_types: Arc<Vec<String>>,
     /// `sub_filter`.
     pub subs: List<(Template, Template)>,
     pub sub_types: Vec<String>,
@@ -26,6 +31,10 @@ impl Default for FilterParts {
     fn default() -> Self {
         let html = || vec!["text/html".to_owned()];
         Self {
+            charset: None,
+            source_charset: None,
+            override_charset: false,
+            charset_types: Arc::new(super::scope::default_charset_types()),
             subs: List::default(),
             sub_types: html(),
             sub_once: true,
@@ -44,7 +53,15 @@ impl FilterParts {
             once: self.sub_once,
             keeps_validators: self.sub_last_modified,
         });
-        let filters = BodyFilters { replace, unpack: None, trailers: self.trailers.items().to_vec() };
+        let charset = self.charset.as_ref().map(|name| Charset {
+            name: name.clone(),
+            source: self.source_charset.clone(),
+            overrides: self.override_charset,
+            types: self.charset_types.clone(),
+            maps: Arc::default(),
+        });
+        let filters =
+            BodyFilters { charset, replace, unpack: None, trailers: self.trailers.items().to_vec() };
         (filters != BodyFilters::default()).then(|| Arc::new(filters))
     }
 }

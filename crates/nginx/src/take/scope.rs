@@ -576,7 +576,8 @@ fn file_defaults(root: &str) -> StaticFiles {
     }
 }
 
-fn default_charset_types() -> Vec<String> {
+/// Media types that get a charset.
+pub(super) fn default_charset_types() -> Vec<String> {
     [
         "text/html",
         "text/xml",

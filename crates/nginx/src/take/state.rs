@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Origin, Sources, Span};
 use weir_model::settings::LogEscape;
-use weir_model::{Address, ErrorPage, Listener, Model, NamePattern, Route, RouteId, Template};
+use weir_model::{Address, CharsetMap, ErrorPage, Listener, Model, NamePattern, Route, RouteId, Template};
 
 use super::scope::{ErrorPageSpec, Level};
 use crate::files::Files;
@@ -56,6 +56,8 @@ pub(crate) struct Lowering<'a> {
     pub pools: BTreeMap<(Dialect, String), String>,
     /// Named locations of the server at hand.
     pub named: HashMap<String, RouteId>,
+    /// `charset_map`.
+    pub charset_maps: Arc<Vec<CharsetMap>>,
     /// Names of the server at hand.
     pub server_names: Vec<NamePattern>,
     /// Error pages of the server at hand, by the list they were made of.
@@ -99,6 +101,7 @@ impl<'a> Lowering<'a> {
             formats: HashMap::new(),
             pools: BTreeMap::new(),
             named: HashMap::new(),
+            charset_maps: Arc::default(),
             server_names: Vec::new(),
             pages: HashMap::new(),
             fields: HashMap::new(),

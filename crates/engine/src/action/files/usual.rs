@@ -18,7 +18,7 @@ use crate::files::{Head, StaticFile};
 /// What may change an answer or ask for its fields.
 const UNUSUAL: RouteFeatures = RouteFeatures::RESPONSE_EDITS
     .union(RouteFeatures::EXPIRES)
-    .union(filters::ANY)
+    .union(filters::OF_FILES)
     .union(RouteFeatures::LIMIT_RATE)
     .union(RouteFeatures::LOGS_ANSWER);
 
