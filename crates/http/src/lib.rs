@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod auth;
+mod block;
 pub mod body;
 pub mod connection;
 pub mod cookie;

@@ -1,10 +1,9 @@
 //! Byte classes, and finding the end of a run of them.
 //!
-//! Owns: the classes of RFC 9110 §5.6.2 (token) and RFC 9112 §3.2 (target), and the sixteen-bytes-at-once search.
+//! Owns: the classes of RFC 9110 §5.6.2 (token) and RFC 9112 §3.2 (target), and searching for them block by block.
 //! Never: decides what a stray byte means; it only says where it stands.
-//! Why: field values are most of a head. Comparing sixteen bytes each with a constant, into an array of all ones or zeros,
-//! is a shape that compiles to vector instructions; the array read as one number says which byte was first. That needs no
-//! unsafe code and no CPU probing.
+
+use crate::block::{BLOCK, Block, Passes};
 
 const TOKEN: u8 = 1;
 const PLAIN_NAME: u8 = 2;
@@ -88,7 +87,7 @@ pub fn is_plain_name(name: &[u8]) -> bool {
 #[must_use]
 pub fn is_field_value(value: &[u8]) -> bool {
     match short_block(value) {
-        Some(block) => marked(&block, is_stop) == 0,
+        Some(block) => is_stop(Block::of(&block)).marks().is_none(),
         None => value_end(value, 0) == value.len(),
     }
 }
@@ -115,14 +114,14 @@ pub(crate) fn is_host_byte(byte: u8) -> bool {
 pub(crate) fn near_colon(buf: &[u8], at: usize) -> Option<usize> {
     let rest = buf.get(at..)?;
     let near = &rest[..rest.len().min(2 * BLOCK)];
-    let place = find(near, 0, |byte| byte == b':');
+    let place = find(near, 0, |block| block.is(b':'));
     (place < near.len()).then_some(at + place)
 }
 
 /// The first colon of a block: where most names end.
 #[inline]
 pub(crate) fn colon_in_block(block: &[u8; BLOCK]) -> Option<usize> {
-    first(marked(block, |byte| byte == b':'))
+    Block::of(block).is(b':').marks().first()
 }
 
 /// The first position from `at` whose byte is no token byte, or the length.
@@ -136,7 +135,7 @@ pub(crate) fn token_end(buf: &[u8], at: usize) -> usize {
 /// fragment, which has no place in a request.
 #[inline]
 pub(crate) fn target_end(buf: &[u8], at: usize) -> usize {
-    find(buf, at, |byte| (byte <= 0x20) | (byte == 0x7f) | (byte == b'#'))
+    find(buf, at, |block| block.is_at_most(b' ').or(block.is(0x7f)).or(block.is(b'#')))
 }
 
 /// The first position from `at` whose byte may not stand in a field value (a control other than a tab), or the length.
@@ -145,52 +144,40 @@ pub(crate) fn value_end(buf: &[u8], at: usize) -> usize {
     find(buf, at, is_stop)
 }
 
+/// The first position from `at` of a byte, or the length.
+#[inline]
+pub(crate) fn byte(buf: &[u8], at: usize, byte: u8) -> usize {
+    find(buf, at, |block| block.is(byte))
+}
+
 /// The first position from `at` whose byte passes a test, or the length.
 #[inline]
-pub(crate) fn find(buf: &[u8], at: usize, test: impl Fn(u8) -> bool) -> usize {
+fn find(buf: &[u8], at: usize, test: impl Fn(Block) -> Passes) -> usize {
     let mut pos = at.min(buf.len());
     while let Some(block) = buf[pos..].first_chunk() {
-        if let Some(place) = first(marked(block, &test)) {
+        if let Some(place) = test(Block::of(block)).marks().first() {
             return pos + place;
         }
         pos += BLOCK;
     }
     // Fewer bytes than a block follow: the last block of the buffer, if it has one, less what is before `pos`. For an
-    // empty rest that would be all of it, and then some.
-    let Some(block) = buf.last_chunk() else {
-        return buf[pos..].iter().position(|&byte| test(byte)).map_or(buf.len(), |n| pos + n);
-    };
-    let before = u32::try_from(pos + BLOCK - buf.len()).unwrap_or(u32::MAX);
-    let marks = marked(block, test).checked_shr(before.saturating_mul(8)).unwrap_or(0);
-    first(marks).map_or(buf.len(), |place| pos + place)
-}
-
-/// A control other than a tab.
-#[inline]
-const fn is_stop(byte: u8) -> bool {
-    (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
-}
-
-/// Bytes looked at in one step.
-pub(crate) const BLOCK: usize = 16;
-
-/// All ones in place of each byte for which `test` holds, zeros in place of the others; the first byte lowest.
-#[inline]
-fn marked(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u128 {
-    u128::from_le_bytes(std::array::from_fn(|at| if test(block[at]) { u8::MAX } else { 0 }))
-}
-
-/// The place of the first byte that is marked.
-#[inline]
-fn first(marks: u128) -> Option<usize> {
-    // In halves: half of all lines are decided by the lower one.
-    #[expect(clippy::cast_possible_truncation, reason = "the halves")]
-    let (low, high) = (marks as u64, (marks >> 64) as u64);
-    match (low, high) {
-        (0, 0) => None,
-        (0, high) => Some(8 + high.trailing_zeros() as usize / 8),
-        (low, _) => Some(low.trailing_zeros() as usize / 8),
+    // empty rest that would be all of it.
+    if let Some(block) = buf.last_chunk() {
+        let start = buf.len() - BLOCK;
+        let marks = test(Block::of(block)).marks().behind(pos - start);
+        return marks.first().map_or(buf.len(), |place| start + place);
     }
+    // What stands behind the buffer's end does not count.
+    let mut block = [0; BLOCK];
+    block[..buf.len()].copy_from_slice(buf);
+    let marks = test(Block::of(&block)).marks().behind(pos);
+    marks.first().map_or(buf.len(), |place| place.min(buf.len()))
+}
+
+/// Controls other than a tab.
+#[inline]
+fn is_stop(block: Block) -> Passes {
+    block.is_at_most(0x1f).but_not(block.is(b'\t')).or(block.is(0x7f))
 }
 
 /// `value` without the spaces and tabs around it: OWS of RFC 9110 §5.6.3.

@@ -91,7 +91,7 @@ fn has_prefix(text: &[u8], prefix: &[u8]) -> bool {
 
 #[inline]
 fn split_query(buf: &[u8], rest: Range<usize>, mut target: Target) -> Target {
-    let path_end = scan::find(&buf[..rest.end], rest.start, |byte| byte == b'?');
+    let path_end = scan::byte(&buf[..rest.end], rest.start, b'?');
     if path_end < rest.end {
         target.query = Some(path_end + 1..rest.end);
     }
