@@ -55,6 +55,12 @@ impl Passes {
         Self(self.0 & !other.0)
     }
 
+    /// The bytes that do not pass.
+    #[inline]
+    pub(crate) fn inverted(self) -> Self {
+        Self(!self.0)
+    }
+
     /// The same, as bits.
     #[inline]
     pub(crate) fn marks(self) -> Marks {

@@ -92,6 +92,19 @@ pub fn is_field_value(value: &[u8]) -> bool {
     }
 }
 
+/// Whether `text` may stand between double quotes as it is: printable ASCII, but `"` and `\`.
+#[must_use]
+pub fn is_quotable(text: &[u8]) -> bool {
+    let stops = |block: Block| {
+        let printable = block.is_at_most(0x7e).but_not(block.is_at_most(0x1f));
+        printable.inverted().or(block.is(b'"')).or(block.is(b'\\'))
+    };
+    match short_block(text) {
+        Some(block) => stops(Block::of(&block)).marks().is_none(),
+        None => find(text, 0, stops) == text.len(),
+    }
+}
+
 /// A text of eight to sixteen bytes as a block: its two ends, which may overlap.
 #[inline]
 fn short_block(text: &[u8]) -> Option<[u8; BLOCK]> {
@@ -226,6 +239,20 @@ mod tests {
                     let mut value = vec![b'x'; length];
                     value[place] = byte;
                     assert_eq!(is_field_value(&value), fits, "{byte:#x} at {place} of {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_stand_in_quotes_is_told_byte_by_byte() {
+        for length in 0..40 {
+            for place in 0..length {
+                for byte in 0..=255u8 {
+                    let mut text = vec![b'x'; length];
+                    text[place] = byte;
+                    let fits = matches!(byte, 0x20..0x7f) && byte != b'"' && byte != b'\\';
+                    assert_eq!(is_quotable(&text), fits, "{byte:#x} at {place} of {length}");
                 }
             }
         }

@@ -24,7 +24,7 @@ impl<'m> Cx<'m> {
         let ix = self.log_ix(Log { target, buffer: log.buffer, flush: log.flush, gzip: log.gzip });
         let format = self.format(&log.format);
         let condition = self.optional_template(log.condition.as_ref());
-        let templates = [Some(&*format), condition.as_ref(), name.as_ref()];
+        let templates = [Some(format.template()), condition.as_ref(), name.as_ref()];
         Some(plan::AccessLog {
             log: ix,
             escape: log.escape,
@@ -35,11 +35,11 @@ impl<'m> Cx<'m> {
         })
     }
 
-    fn format(&mut self, format: &'m model::Template) -> Arc<plan::Template> {
+    fn format(&mut self, format: &'m model::Template) -> Arc<plan::LogFormat> {
         match self.shared.formats.find(format) {
             Some(known) => known,
             None => {
-                let compiled = Arc::new(self.template(format));
+                let compiled = Arc::new(plan::LogFormat::new(self.template(format)));
                 self.shared.formats.keep(format, compiled)
             }
         }

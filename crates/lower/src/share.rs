@@ -79,7 +79,7 @@ pub(crate) struct Shared<'m> {
     pub(crate) facts: Memo<'m, model::Facts, Arc<plan::Facts>>,
     pub(crate) access_logs: Memo<'m, Vec<model::AccessLog>, Arc<[plan::AccessLog]>>,
     pub(crate) error_logs: Memo<'m, Vec<model::ErrorLog>, Arc<[plan::ErrorLog]>>,
-    pub(crate) formats: Memo<'m, model::Template, Arc<plan::Template>>,
+    pub(crate) formats: Memo<'m, model::Template, Arc<plan::LogFormat>>,
     pub(crate) body: Memo<'m, BodySettings, Arc<BodySettings>>,
     pub(crate) client: Memo<'m, ClientSettings, Arc<ClientSettings>>,
     pub(crate) upstream: Memo<'m, UpstreamSettings, Arc<UpstreamSettings>>,

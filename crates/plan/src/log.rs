@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_expr::settings::{LogEscape, LogLevel};
 
-use crate::{Condition, LogIx, Template};
+use crate::{Condition, LogFormat, LogIx, Template};
 
 /// A log target with its batching. Each is opened once, whoever writes to it; equal targets are one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -80,7 +80,7 @@ pub struct AccessLog {
     /// Target.
     pub log: LogIx,
     /// A line, without its end.
-    pub format: Arc<Template>,
+    pub format: Arc<LogFormat>,
     /// Escaping of values.
     pub escape: LogEscape,
     /// Written only if this is neither empty nor `0`.

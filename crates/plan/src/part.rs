@@ -154,7 +154,7 @@ impl Cut<'_> {
     fn access_logs(&mut self, logs: &[AccessLog]) -> Arc<[AccessLog]> {
         logs.iter()
             .map(|log| {
-                self.template(&log.format);
+                self.template(log.format.template());
                 log.condition.iter().for_each(|template| self.template(template));
                 log.only.iter().for_each(|condition| self.condition(condition));
                 AccessLog { log: self.log(log.log), ..log.clone() }

@@ -29,7 +29,8 @@ fn file(path: &Path) -> TargetSpec {
 }
 
 fn put(buffer: &mut LogBuffer, text: &str) {
-    buffer.line(NOW, LogClock::utc().at(NOW), |out| out.extend_from_slice(text.as_bytes()));
+    let mut clock = LogClock::utc();
+    buffer.line(NOW, || clock.at(NOW), |out| out.extend_from_slice(text.as_bytes()));
 }
 
 #[test]

@@ -8,7 +8,8 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use weir_expr::settings::LogEscape;
-use weir_plan::{AccessLog, Piece, Template, Var};
+use weir_http::scan::is_quotable;
+use weir_plan::{AccessLog, Filter, LogFormat, LogStep, Template, Usual, Var};
 use weir_telemetry::log::{escape_default, escape_json};
 
 use crate::eval::{apply, condition, text, vars};
@@ -65,8 +66,8 @@ fn access(exchange: &mut Exchange) {
     if exchange.unlogged || exchange.route().settings.access_logs.is_empty() {
         return;
     }
-    let logs = exchange.route().settings.access_logs.clone();
-    write_all(exchange, &logs);
+    let installed = exchange.installed.clone();
+    write_all(exchange, &installed.plan.route(exchange.route).settings.access_logs);
 }
 
 fn write_all(exchange: &mut impl Traffic, logs: &[AccessLog]) {
@@ -76,12 +77,11 @@ fn write_all(exchange: &mut impl Traffic, logs: &[AccessLog]) {
         }
         let mut line = exchange.worker.take_text();
         write_line(exchange, &log.format, log.escape, &mut line);
-        let worker = exchange.worker.clone();
-        let installed = exchange.installed.clone();
+        let worker = &exchange.worker;
         worker.logs.line(
             &worker.shared.logs,
             worker.millis(),
-            &installed.prepared.logs,
+            &exchange.installed.prepared.logs,
             log.log,
             &line,
             |path| file_name(exchange, path),
@@ -117,29 +117,56 @@ fn wanted(exchange: &mut impl Traffic, log: &AccessLog) -> bool {
 }
 
 /// Appends a line, without its end.
-fn write_line(exchange: &impl Traffic, format: &Template, escape: LogEscape, out: &mut Vec<u8>) {
-    for piece in &format.pieces {
-        match piece {
-            Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
-            Piece::Var(var, filters) => {
-                let start = out.len();
-                let unread =
-                    escape == LogEscape::Hash && *var == Var::RequestLine && exchange.times.head.is_none();
-                if unread {
-                    out.extend_from_slice(b"<BADREQ>");
-                    apply(filters, out, start);
-                    continue;
-                }
-                let has_value = vars::append(exchange, var, out) || is_found_empty(var);
-                if !is_plain(var) {
-                    escape_value(escape, var, out, start);
-                }
-                if escape == LogEscape::Default && !has_value {
-                    out.push(b'-');
-                }
-                apply(filters, out, start);
+fn write_line(traffic: &impl Traffic, format: &LogFormat, escape: LogEscape, out: &mut Vec<u8>) {
+    for step in format.steps() {
+        match step {
+            LogStep::Short(text, length) => vars::short(out, text, usize::from(*length)),
+            LogStep::Text(text) => out.extend_from_slice(text),
+            LogStep::Usual(Usual::RequestLine) if escape == LogEscape::Hash => {
+                write_value(traffic, &Var::RequestLine, &[], escape, out);
             }
+            LogStep::Usual(usual) => {
+                let start = out.len();
+                let has_value = vars::append_usual(traffic, *usual, out);
+                if matches!(usual, Usual::RemoteUser | Usual::RequestLine) {
+                    escape_value(escape, is_control, out, start);
+                }
+                dash_if_none(escape, has_value, out);
+            }
+            LogStep::Field(id) => {
+                let start = out.len();
+                let has_value =
+                    traffic.exchange().is_some_and(|exchange| exchange.request.fields.join(*id, b", ", out));
+                if has_value {
+                    escape_value(escape, is_control, out, start);
+                }
+                dash_if_none(escape, has_value, out);
+            }
+            LogStep::Var(value) => write_value(traffic, &value.0, &value.1, escape, out),
         }
+    }
+}
+
+/// Appends the value of any variable.
+fn write_value(traffic: &impl Traffic, var: &Var, filters: &[Filter], escape: LogEscape, out: &mut Vec<u8>) {
+    let start = out.len();
+    if escape == LogEscape::Hash && *var == Var::RequestLine && traffic.times.head.is_none() {
+        out.extend_from_slice(b"<BADREQ>");
+    } else {
+        let has_value = vars::append(traffic, var, out) || is_found_empty(var);
+        if !is_plain(var) {
+            escape_value(escape, hashed(var), out, start);
+        }
+        dash_if_none(escape, has_value, out);
+    }
+    apply(filters, out, start);
+}
+
+/// nginx shows what is not there as a dash, unless it writes for programs.
+#[inline]
+fn dash_if_none(escape: LogEscape, has_value: bool, out: &mut Vec<u8>) {
+    if escape == LogEscape::Default && !has_value {
+        out.push(b'-');
     }
 }
 
@@ -157,26 +184,29 @@ fn is_found_empty(var: &Var) -> bool {
     )
 }
 
-/// Escapes what stands behind `start`. Most values need nothing, and are only looked at.
-fn escape_value(escape: LogEscape, var: &Var, out: &mut Vec<u8>, start: usize) {
+/// Escapes what stands behind `start`. Most values need nothing, and are only looked at. `hashed`: what HAProxy escapes of it.
+#[inline]
+fn escape_value(escape: LogEscape, hashed: fn(u8) -> bool, out: &mut Vec<u8>, start: usize) {
     let value = &out[start..];
     let needs = match escape {
         LogEscape::None => false,
-        LogEscape::Default => {
-            any(value, |byte| !(0x20..0x7f).contains(&byte) | (byte == b'"') | (byte == b'\\'))
-        }
+        LogEscape::Default => !is_quotable(value),
         LogEscape::Json => any(value, |byte| (byte < 0x20) | (byte == b'"') | (byte == b'\\')),
-        LogEscape::Hash => any(value, hashed(var)),
+        LogEscape::Hash => any(value, hashed),
     };
-    if !needs {
-        return;
+    if needs {
+        escape_behind(escape, hashed, out, start);
     }
+}
+
+#[cold]
+fn escape_behind(escape: LogEscape, hashed: fn(u8) -> bool, out: &mut Vec<u8>, start: usize) {
     let plain = out.split_off(start);
     match escape {
         LogEscape::None => {}
         LogEscape::Default => escape_default(out, &plain),
         LogEscape::Json => escape_json(out, &plain),
-        LogEscape::Hash => escape_hash(out, &plain, hashed(var)),
+        LogEscape::Hash => escape_hash(out, &plain, hashed),
     }
 }
 
@@ -218,8 +248,12 @@ fn hashed(var: &Var) -> fn(u8) -> bool {
         Var::RequestLine | Var::Target | Var::RawPath | Var::Query | Var::Method => {
             |byte| !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#')
         }
-        _ => |byte| byte < 0x20 || byte == 0x7f,
+        _ => is_control,
     }
+}
+
+fn is_control(byte: u8) -> bool {
+    byte < 0x20 || byte == 0x7f
 }
 
 fn escape_hash(out: &mut Vec<u8>, text: &[u8], needs: fn(u8) -> bool) {
@@ -240,7 +274,7 @@ mod tests {
     fn escaped(how: LogEscape, var: &Var, text: &[u8]) -> String {
         let mut out = b"before ".to_vec();
         out.extend_from_slice(text);
-        escape_value(how, var, &mut out, 7);
+        escape_value(how, hashed(var), &mut out, 7);
         String::from_utf8(out.split_off(7)).unwrap()
     }
 

@@ -78,7 +78,6 @@ impl WorkerLogs {
     ) {
         let Some(target) = targets.target(log) else { return };
         let now = now.0;
-        let unix = u64::try_from(weir_rt::unix_now().as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.borrow_mut();
         let State { clock, plans, uses } = &mut *state;
         let slot = slot(plans, targets.serial, log);
@@ -101,7 +100,7 @@ impl WorkerLogs {
             }
         };
         let line = longest.map_or(line, |most| &line[..line.len().min(most)]);
-        buffer.line(now, clock.at(unix), |out| out.extend_from_slice(line));
+        buffer.line(now, || clock.at(millis(weir_rt::unix_now())), |out| out.extend_from_slice(line));
         let due = buffer.poll_timeout().map(Millis);
         drop(state);
         if let Some(due) = due

@@ -35,6 +35,8 @@ impl Default for BufferOptions {
 pub struct LogBuffer {
     target: Arc<LogTarget>,
     options: BufferOptions,
+    /// Its age in milliseconds.
+    age: u64,
     syslog: Option<(SyslogHeader, Severity)>,
     gzip: Option<u8>,
     bytes: Vec<u8>,
@@ -45,7 +47,17 @@ pub struct LogBuffer {
 impl LogBuffer {
     /// A buffer for lines to a file or standard error.
     pub fn new(target: Arc<LogTarget>, options: BufferOptions) -> Self {
-        Self { target, options, syslog: None, gzip: None, bytes: Vec::new(), ends: Vec::new(), oldest: None }
+        let age = u64::try_from(options.age.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            target,
+            options,
+            age,
+            syslog: None,
+            gzip: None,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            oldest: None,
+        }
     }
 
     /// A buffer for messages to syslog.
@@ -73,12 +85,17 @@ impl LogBuffer {
         &self.target
     }
 
-    /// Adds the line that `write` appends; the newline, or syslog's head, is added here. `now_ms` and `stamp` are of
-    /// the same moment.
-    pub fn line(&mut self, now_ms: u64, stamp: &Stamp, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds the line that `write` appends; the newline, or syslog's head, is added here. `now_ms` and `stamp`, which only
+    /// syslog asks for, are of the same moment.
+    pub fn line<'s>(
+        &mut self,
+        now_ms: u64,
+        stamp: impl FnOnce() -> &'s Stamp,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
         match &self.syslog {
             Some((header, severity)) => {
-                header.write(&mut self.bytes, *severity, stamp);
+                header.write(&mut self.bytes, *severity, stamp());
                 write(&mut self.bytes);
                 if header.newline {
                     self.bytes.push(b'\n');
@@ -98,7 +115,7 @@ impl LogBuffer {
 
     /// When [`Self::flush`] must be called, on the clock of `now_ms`; `None`: nothing waits.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.oldest.map(|oldest| oldest.saturating_add(self.options.age.as_millis() as u64))
+        self.oldest.map(|oldest| oldest.saturating_add(self.age))
     }
 
     /// Hands over what has gathered.

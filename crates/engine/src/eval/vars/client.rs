@@ -12,7 +12,7 @@ pub(super) fn append(traffic: &Core, var: ClientVar, out: &mut Vec<u8>) -> bool 
     let client = &*traffic.client;
     let told = || client.proxied.as_ref();
     match var {
-        ClientVar::ClientAddr => address(out, traffic.client_source().map(|(ip, _)| ip), traffic),
+        ClientVar::ClientAddr => append_address(traffic, out),
         ClientVar::ClientAddrBinary => match traffic.client_source() {
             Some((IpAddr::V4(ip), _)) => text_of(out, &ip.octets()),
             Some((IpAddr::V6(ip), _)) => text_of(out, &ip.octets()),
@@ -43,6 +43,11 @@ pub(super) fn append(traffic: &Core, var: ClientVar, out: &mut Vec<u8>) -> bool 
         ClientVar::Scheme => text_of(out, if client.tls.is_some() { b"https" } else { b"http" }),
         ClientVar::HttpsOn => text_of(out, if client.tls.is_some() { b"on" } else { b"" }),
     }
+}
+
+/// Appends the client's address.
+pub(super) fn append_address(traffic: &Core, out: &mut Vec<u8>) -> bool {
+    address(out, traffic.client_source().map(|(ip, _)| ip), traffic)
 }
 
 /// An address; connections through unix sockets show `unix:` as nginx does.

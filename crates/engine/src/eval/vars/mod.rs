@@ -14,6 +14,7 @@ mod request;
 mod response;
 mod session;
 mod upstream;
+mod usual;
 pub(super) mod write;
 
 use weir_expr::{Family, Slot, Var};
@@ -23,6 +24,8 @@ use crate::exchange::{Kind, Traffic};
 
 pub use process::NGINX_LANGUAGE;
 pub(crate) use request::cookie;
+pub(crate) use usual::append as append_usual;
+pub(crate) use write::short;
 
 /// Appends the text of a template.
 pub(crate) fn render(traffic: &impl Traffic, template: &Template, out: &mut Vec<u8>) {

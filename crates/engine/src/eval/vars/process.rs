@@ -14,7 +14,7 @@ pub const NGINX_LANGUAGE: &str = "1.31.0";
 pub(super) fn append(traffic: &Core, var: ProcessVar, out: &mut Vec<u8>) -> bool {
     let worker = &traffic.worker;
     match var {
-        ProcessVar::TimeLocal => worker.time_local(out),
+        ProcessVar::TimeLocal => return append_time_local(traffic, out),
         ProcessVar::TimeIso8601 => worker.time_iso8601(out),
         ProcessVar::TimeSeconds => {
             let now = weir_rt::unix_now();
@@ -24,5 +24,11 @@ pub(super) fn append(traffic: &Core, var: ProcessVar, out: &mut Vec<u8>) -> bool
         ProcessVar::Pid => return number(out, Some(u64::from(std::process::id()))),
         ProcessVar::NginxVersion => out.extend_from_slice(NGINX_LANGUAGE.as_bytes()),
     }
+    true
+}
+
+/// Appends `$time_local`.
+pub(super) fn append_time_local(traffic: &Core, out: &mut Vec<u8>) -> bool {
+    traffic.worker.time_local(out);
     true
 }

@@ -3,7 +3,7 @@
 use weir_expr::{Counted, PlaceVar, RequestVar};
 use weir_http::{HeaderId, Version};
 
-use super::client::address;
+use super::client::append_address;
 use super::write::{extend, number, text_of};
 use crate::eval::cgi;
 use crate::exchange::Exchange;
@@ -20,7 +20,7 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
         RequestVar::Query => text_of(out, &request.query),
         RequestVar::IsArgs => text_of(out, if request.query.is_empty() { b"" } else { b"?" }),
         RequestVar::Arg(name) => extend(out, request.arg(name.as_bytes())),
-        RequestVar::RequestLine => text_of(out, &request.line),
+        RequestVar::RequestLine => append_line(exchange, out),
         RequestVar::Protocol => text_of(out, request.version.as_str().as_bytes()),
         RequestVar::Http2 => {
             let name: &[u8] = if exchange.client.tls.is_some() { b"h2" } else { b"h2c" };
@@ -71,7 +71,7 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
             if request.fields.join(HeaderId::XForwardedFor, b", ", out) {
                 out.extend_from_slice(b", ");
             }
-            address(out, exchange.client_source().map(|(ip, _)| ip), exchange);
+            append_address(exchange, out);
             true
         }
         RequestVar::CapturedRequestHeader(slot) => {
@@ -104,8 +104,13 @@ pub(super) fn append_place(exchange: &Exchange, var: PlaceVar, out: &mut Vec<u8>
     out.len() > before
 }
 
+/// Appends the request line as received.
+pub(super) fn append_line(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text_of(out, &exchange.request.line)
+}
+
 /// The user that authenticated; else the one that the request names, unchecked, as nginx shows it.
-fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+pub(super) fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     if exchange.user.is_some() {
         return extend(out, exchange.user.as_deref());
     }

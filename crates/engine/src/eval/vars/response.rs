@@ -15,9 +15,9 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
     let response = &exchange.response;
     let kept = |slot: &u16| exchange.captured.response.get(usize::from(*slot)).and_then(Option::as_deref);
     match var {
-        ResponseVar::Status => status(exchange, b"000", out),
+        ResponseVar::Status => append_status(exchange, out),
         ResponseVar::StatusCode => status(exchange, b"-1", out),
-        ResponseVar::BodyBytesSent => number(out, Some(response.body_bytes_sent)),
+        ResponseVar::BodyBytesSent => append_body_bytes_sent(exchange, out),
         ResponseVar::SentHeader(name) => response.fields.join(FieldName::new(name.as_bytes()), b", ", out),
         ResponseVar::SentTrailer(name) | ResponseVar::UpstreamTrailer(name) => {
             response.upstream_trailers.join(FieldName::new(name.as_bytes()), b", ", out)
@@ -39,6 +39,16 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
         ResponseVar::UpstreamCacheStatus => false,
         ResponseVar::CapturedResponseHeader(slot) => extend(out, kept(slot)),
     }
+}
+
+/// Appends the status as nginx shows it.
+pub(super) fn append_status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    status(exchange, b"000", out)
+}
+
+/// Appends how many bytes of the body were sent.
+pub(super) fn append_body_bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    number(out, Some(exchange.response.body_bytes_sent))
 }
 
 /// The status, in three digits. In an error page it is the one that led there.

@@ -46,22 +46,43 @@ pub(super) fn three_digits(out: &mut Vec<u8>, number: u32) -> bool {
 
 /// An IPv4 address. It stands in half of all log lines and upstream requests: the general way takes ten times as long.
 pub(super) fn ipv4(out: &mut Vec<u8>, ip: Ipv4Addr) -> bool {
-    let [first, rest @ ..] = ip.octets();
-    digits(out, first);
-    for octet in rest {
-        out.push(b'.');
-        digits(out, octet);
+    for octet in ip.octets() {
+        let (text, length) = OCTETS[usize::from(octet)];
+        short(out, &text, length.into());
     }
+    // The dot behind the last one.
+    out.pop();
     true
 }
 
-/// A byte in decimal.
-fn digits(out: &mut Vec<u8>, number: u8) {
-    match number {
-        0..10 => out.push(b'0' + number),
-        10..100 => out.extend([number / 10, number % 10].map(|digit| b'0' + digit)),
-        100.. => {
-            three_digits(out, number.into());
+/// Each byte in decimal and a dot, and how long that is.
+static OCTETS: [([u8; 4], u8); 256] = {
+    let mut all = [([b'.'; 4], 0); 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let digits = [b'0' + (octet / 100) as u8, b'0' + (octet / 10 % 10) as u8, b'0' + (octet % 10) as u8];
+        let length = if octet >= 100 {
+            3
+        } else if octet >= 10 {
+            2
+        } else {
+            1
+        };
+        let mut at = 0;
+        while at < length {
+            all[octet].0[at] = digits[3 - length + at];
+            at += 1;
         }
+        all[octet].1 = length as u8 + 1;
+        octet += 1;
     }
+    all
+};
+
+/// Appends the beginning of a block: one store, whatever its length.
+#[inline]
+pub(crate) fn short<const N: usize>(out: &mut Vec<u8>, block: &[u8; N], length: usize) {
+    let end = out.len() + length.min(N);
+    out.extend_from_slice(block);
+    out.truncate(end);
 }
