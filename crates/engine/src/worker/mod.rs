@@ -69,7 +69,8 @@ pub(crate) struct Installed {
     pub(crate) pools: Vec<RefCell<WorkerPool>>,
     /// TLS, as the worker was last told.
     tls: RefCell<Rc<Tls>>,
-    listeners: HashMap<ListenerId, ListenerIx>,
+    /// By stable id, in its order: a request looks its listener up, and most plans have a handful.
+    listeners: Box<[(ListenerId, ListenerIx)]>,
     /// What tunnels and lasting answers that began under this plan hold on to.
     pub(crate) residues: RefCell<HashMap<PartOf, Weak<Installed>>>,
 }
@@ -81,17 +82,11 @@ impl Installed {
             let old = before.and_then(|before| before.pool(pool.id)).map(RefCell::borrow);
             RefCell::new(WorkerPool::new(&live.now(), old.as_deref(), seed))
         });
-        let listeners = plan
-            .listeners
-            .iter()
-            .enumerate()
-            .map(|(at, listener)| (listener.id, ListenerIx(at as u32)))
-            .collect();
         let tls = RefCell::new(Rc::new(prepared.tls.now()));
         Self {
             pools: pools.collect(),
             tls,
-            listeners,
+            listeners: by_id(&plan),
             residues: RefCell::default(),
             plan: plan.clone(),
             prepared,
@@ -101,11 +96,10 @@ impl Installed {
     /// A part of a plan that ran before, with the choosers of its pools.
     pub(crate) fn of_part(prepared: Arc<Prepared>, pools: Vec<WorkerPool>) -> Self {
         let plan = prepared.plan.clone();
-        let listeners = plan.listeners.iter().zip(0..).map(|(listener, at)| (listener.id, ListenerIx(at)));
         Self {
             pools: pools.into_iter().map(RefCell::new).collect(),
             tls: RefCell::default(),
-            listeners: listeners.collect(),
+            listeners: by_id(&plan),
             residues: RefCell::default(),
             plan,
             prepared,
@@ -137,11 +131,17 @@ impl Installed {
 
     /// A listener by its stable id; `None` if this plan has none.
     pub(crate) fn listener(&self, id: ListenerId) -> Option<ListenerIx> {
-        if let [only] = self.plan.listeners.as_slice() {
-            return (only.id == id).then_some(ListenerIx(0));
-        }
-        self.listeners.get(&id).copied()
+        let at = self.listeners.binary_search_by_key(&id.0, |(known, _)| known.0).ok()?;
+        Some(self.listeners[at].1)
     }
+}
+
+/// The listeners of a plan in the order of their ids.
+fn by_id(plan: &Plan) -> Box<[(ListenerId, ListenerIx)]> {
+    let all = plan.listeners.iter().zip(0..).map(|(listener, at)| (listener.id, ListenerIx(at)));
+    let mut all: Box<[_]> = all.collect();
+    all.sort_unstable_by_key(|(id, _)| id.0);
+    all
 }
 
 /// What all connections of a worker share.
