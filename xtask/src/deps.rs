@@ -64,14 +64,70 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut missing: Vec<&str> =
         NEEDS.iter().filter(|n| (n.bench || !options.bench) && !exists(n.file)).map(|n| n.package).collect();
     missing.dedup();
+    if !options.bench && peers_are_old() && !exists("go") {
+        missing.push("golang-go");
+    }
     if missing.is_empty() {
-        return Ok(());
+        return if options.bench { Ok(()) } else { peers() };
     }
     println!("installing {}", missing.join(" "));
     install(&missing)?;
+    if !options.bench {
+        peers()?;
+    }
     let still: Vec<&str> =
         NEEDS.iter().filter(|n| missing.contains(&n.package) && !exists(n.file)).map(|n| n.file).collect();
     if still.is_empty() { Ok(()) } else { bail!("installed, and still missing: {}", still.join(", ")) }
+}
+
+/// Programs of others that are built from source: h2spec, and the peers of gRPC's own interoperation tests.
+const PEERS: [(&str, &str); 2] =
+    [("h2spec", "github.com/summerwind/h2spec/cmd/h2spec"), ("grpc", "weir.example/peers/grpc")];
+
+/// Their sources, and what pins those of others.
+fn peers_source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testkit/peers")
+}
+
+/// Where they are put: beside what cargo builds.
+fn peers_folder() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    Some(own.parent()?.parent()?.join("peers"))
+}
+
+/// Whether one of them is missing, or older than its source.
+fn peers_are_old() -> bool {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+    let sources = ["go.sum", "grpc/main.go"].map(|name| changed(&peers_source().join(name)));
+    let Some(folder) = peers_folder() else { return true };
+    PEERS.iter().any(|(name, _)| {
+        let Some(built) = changed(&folder.join(name)) else { return true };
+        sources.iter().flatten().any(|source| *source > built)
+    })
+}
+
+/// Builds them where that is needed.
+fn peers() -> Result<()> {
+    if !peers_are_old() {
+        return Ok(());
+    }
+    let Some(folder) = peers_folder() else { bail!("this program is in no folder of cargo's") };
+    std::fs::create_dir_all(&folder)?;
+    println!("building h2spec and gRPC's peers");
+    for (name, package) in PEERS {
+        let status = Command::new("go")
+            .args(["build", "-o"])
+            .arg(folder.join(name))
+            .arg(package)
+            .current_dir(peers_source())
+            .stdin(Stdio::null())
+            .status()
+            .context("cannot run go")?;
+        if !status.success() {
+            bail!("{package} cannot be built");
+        }
+    }
+    Ok(())
 }
 
 /// Installs what brings one program, if it is missing.

@@ -170,6 +170,18 @@ pub fn server(command: Command) -> Process {
     Process::spawn(command).unwrap_or_else(|e| panic!("{name} (`cargo xtask deps` installs programs): {e}"))
 }
 
+/// Where a program of `crates/testkit/peers` is.
+///
+/// # Panics
+/// When the test does not run out of a folder of cargo's.
+#[must_use]
+pub fn peer(name: &str) -> std::path::PathBuf {
+    let test = std::env::current_exe().expect("a test is a file");
+    // target/debug/deps/test
+    let target = test.ancestors().nth(3).expect("cargo puts tests three folders deep");
+    target.join("peers").join(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ mod relay;
 pub(crate) use ending::Rest;
 use forward::Goes;
 
+use weir_http::HeaderId;
 use weir_plan::Proxy;
 use weir_rt::Timer;
 
@@ -118,8 +119,10 @@ async fn take_body<D: Downstream>(
     // HTTP/1.0 has no chunked coding: the length must be known first.
     let must_know = exchange.request.chunked && !proxy.http_1_1;
     if !exchange.body.complete && !must_know && (!proxy.settings.request_buffering || asked.upgrade) {
+        // Trailers that are announced have no place behind a length; those of HTTP/2 do.
+        let trailers = exchange.request.fields.has(HeaderId::Trailer);
         return Ok(match exchange.request.content_length {
-            Some(length) if !exchange.request.chunked => UpstreamBody::Length(length),
+            Some(length) if !exchange.request.chunked && !trailers => UpstreamBody::Length(length),
             _ => UpstreamBody::Chunked,
         });
     }
