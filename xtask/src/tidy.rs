@@ -29,7 +29,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("loadgen", &["wire", "rt", "http", "expr"]),
     ("lab", &["loadgen"]),
     ("weir", &["*"]),
-    ("testkit", &[]),
+    ("testkit", &["rt", "wire"]),
     ("xtask", &["*"]),
 ];
 

@@ -16,6 +16,7 @@ impl<'m> Cx<'m> {
     pub(crate) fn action(&mut self, action: &'m model::Action) -> plan::Action {
         match action {
             model::Action::Static => plan::Action::Static,
+            model::Action::Proxy(proxy) if proxy.http2 => plan::Action::Http2(self.proxy(proxy)),
             model::Action::Proxy(proxy) => plan::Action::Proxy(self.proxy(proxy)),
             model::Action::FastCgi(fastcgi) => plan::Action::FastCgi(self.fastcgi(fastcgi)),
             model::Action::Respond(respond) => plan::Action::Respond(self.respond(respond)),
@@ -42,6 +43,7 @@ impl<'m> Cx<'m> {
             uri,
             method: self.optional_template(proxy.method.as_ref()),
             http_1_1: proxy.http_1_1,
+            grpc: proxy.grpc,
             announce_close: proxy.announce_close,
             head: self.head(&proxy.request_headers),
             pass_request_headers: proxy.pass_request_headers,

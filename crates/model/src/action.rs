@@ -14,7 +14,7 @@ use crate::{CookieAttribute, IfModifiedSince, Listing, Pattern, Respond, Symlink
 pub enum Action {
     /// Files of [`crate::Route::files`].
     Static,
-    /// HTTP/1 to a pool.
+    /// HTTP to a pool.
     Proxy(Arc<Proxy>),
     /// FastCGI, or one of its kin, to a pool.
     FastCgi(Arc<FastCgi>),
@@ -88,6 +88,12 @@ pub struct Proxy {
     pub method: Option<Template>,
     /// Version sent: true for HTTP/1.1.
     pub http_1_1: bool,
+    /// HTTP/2 is spoken instead.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
+    /// What is asked and answered is gRPC: `te: trailers` is sent, and nothing is held back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub grpc: bool,
     /// `Connection: close` is asked for (HAProxy `http-server-close`, `httpclose`).
     pub announce_close: bool,
     /// Fields set, in order; they replace the client's of that name; an empty value omits the field.

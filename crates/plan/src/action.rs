@@ -18,6 +18,8 @@ pub enum Action {
     Static,
     /// HTTP/1 to a pool.
     Proxy(Arc<Proxy>),
+    /// HTTP/2 to a pool, gRPC among it.
+    Http2(Arc<Proxy>),
     /// FastCGI, or one of its kin, to a pool.
     FastCgi(Arc<FastCgi>),
     /// A fixed answer.
@@ -30,6 +32,16 @@ pub enum Action {
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
     Metrics(weir_expr::settings::Exposition),
+}
+
+impl Action {
+    /// The proxy that it is, whatever version is spoken.
+    pub fn proxy(&self) -> Option<&Arc<Proxy>> {
+        match self {
+            Self::Proxy(proxy) | Self::Http2(proxy) => Some(proxy),
+            _ => None,
+        }
+    }
 }
 
 /// HTTP to a pool or to a computed address.
@@ -47,6 +59,8 @@ pub struct Proxy {
     pub method: Option<Template>,
     /// Version sent: true for HTTP/1.1.
     pub http_1_1: bool,
+    /// What is asked and answered is gRPC.
+    pub grpc: bool,
     /// `Connection: close` is asked for (HAProxy `http-server-close`, `httpclose`).
     pub announce_close: bool,
     /// Fields set, compiled.

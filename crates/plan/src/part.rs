@@ -75,11 +75,15 @@ impl Cut<'_> {
     fn route(&mut self, route: &Route) -> Route {
         self.template(&route.files.root);
         let action = match &route.action {
-            Action::Proxy(proxy) => {
+            Action::Proxy(proxy) | Action::Http2(proxy) => {
                 if let ProxyTarget::Computed(target) = &proxy.target {
                     self.template(target);
                 }
-                Action::Proxy(Arc::new(slim_proxy(proxy)))
+                let slim = Arc::new(slim_proxy(proxy));
+                match &route.action {
+                    Action::Http2(_) => Action::Http2(slim),
+                    _ => Action::Proxy(slim),
+                }
             }
             other => other.clone(),
         };
@@ -238,12 +242,9 @@ impl Cut<'_> {
 
 /// The pool that a route names.
 fn pool_of(route: &Route) -> Option<PoolIx> {
-    match &route.action {
-        Action::Proxy(proxy) => match proxy.target {
-            ProxyTarget::Pool(pool) => Some(pool),
-            ProxyTarget::Computed(_) => None,
-        },
-        _ => None,
+    match route.action.proxy()?.target {
+        ProxyTarget::Pool(pool) => Some(pool),
+        ProxyTarget::Computed(_) => None,
     }
 }
 

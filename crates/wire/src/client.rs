@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir_http::{HeadRules, Method, Parsed, Response, ResponseError, ResponseHead};
 use weir_rt::{MEDIUM, PIECE, Timer};
 
-use crate::{Conn, Incoming, Outgoing, SendError};
+use crate::{Conn, Incoming, Outgoing, SendError, h2};
 
 /// A connection to an endpoint.
 pub struct ClientConnection {
@@ -23,6 +23,8 @@ pub struct ClientConnection {
     head: ResponseHead,
     head_len: usize,
     head_seen: usize,
+    /// The state of a connection that speaks HTTP/2, while it is kept.
+    pub http2: Option<Box<h2::Connection>>,
 }
 
 /// What an endpoint has said while its request was still being sent.
@@ -62,6 +64,7 @@ impl ClientConnection {
             head: ResponseHead::new(),
             head_len: 0,
             head_seen: 0,
+            http2: None,
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 
-use super::{fastcgi, files, proxy, tunnel};
+use super::{fastcgi, files, http2, proxy, tunnel};
 use crate::exchange::{Downstream, Exchange};
 
 /// What is left of an answer.
@@ -29,6 +29,11 @@ impl Later {
         Self::Rest(Rest::FastCgi(rest))
     }
 
+    /// Of an exchange over HTTP/2.
+    pub(crate) fn http2(rest: Box<http2::Rest>) -> Self {
+        Self::Rest(Rest::Http2(rest))
+    }
+
     /// Of an answer that leaves nothing.
     pub(crate) fn never(never: Infallible) -> Self {
         match never {}
@@ -41,6 +46,8 @@ pub(crate) enum Rest {
     Proxied(Box<proxy::Rest>),
     /// An application server.
     FastCgi(Box<fastcgi::Rest>),
+    /// An endpoint, over HTTP/2.
+    Http2(Box<http2::Rest>),
     /// A file.
     File(Box<files::Rest>),
 }
@@ -52,6 +59,7 @@ impl Rest {
         match self {
             Self::Proxied(rest) => rest.carry(exchange, down).await,
             Self::FastCgi(rest) => rest.carry(exchange, down).await,
+            Self::Http2(rest) => rest.carry(exchange, down).await,
             Self::File(rest) => rest.carry(exchange, down).await,
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod fastcgi;
 pub(crate) mod files;
+pub(crate) mod http2;
 pub(crate) mod image;
 mod lasting;
 pub(crate) mod later;

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use weir_plan::{Action, ProxyTarget};
+use weir_plan::ProxyTarget;
 
 use crate::exchange::Exchange;
 
@@ -36,8 +36,8 @@ impl Exchange {
 
     /// Host named by the proxy action, perhaps with its port: what most upstream requests have as `Host`.
     pub(crate) fn proxy_host_text(&self) -> Option<Cow<'_, [u8]>> {
-        match &self.route().action {
-            Action::Proxy(proxy) if matches!(proxy.target, ProxyTarget::Pool(_)) => {
+        match self.route().action.proxy() {
+            Some(proxy) if matches!(proxy.target, ProxyTarget::Pool(_)) => {
                 Some(Cow::Borrowed(proxy.host.as_bytes()))
             }
             _ => self.proxy_host().map(|(host, _)| host),
@@ -46,7 +46,7 @@ impl Exchange {
 
     /// Host and port named by the proxy action; of a computed target, what it comes to now.
     pub(crate) fn proxy_host(&self) -> Option<(Cow<'_, [u8]>, u16)> {
-        let Action::Proxy(proxy) = &self.route_if_any()?.action else { return None };
+        let proxy = self.route_if_any()?.action.proxy()?;
         if let ProxyTarget::Computed(template) = &proxy.target {
             let (host, port) = named_host(&super::text(self, template))?;
             return Some((Cow::Owned(host), port));
@@ -61,9 +61,10 @@ impl Exchange {
 /// Host and port that a computed target names, as `$proxy_host` shows them: without the scheme's own port.
 pub(crate) fn named_host(value: &[u8]) -> Option<(Vec<u8>, u16)> {
     let value = std::str::from_utf8(value).ok()?;
-    let (default, rest) = match value.strip_prefix("https://") {
-        Some(rest) => (443, rest),
-        None => (80, value.strip_prefix("http://").unwrap_or(value)),
+    let (default, rest) = match value.split_once("://") {
+        Some(("https" | "grpcs", rest)) => (443, rest),
+        Some(("http" | "grpc", rest)) => (80, rest),
+        _ => (80, value),
     };
     if rest.starts_with("unix:") {
         return Some((b"localhost".to_vec(), default));

@@ -61,6 +61,20 @@ impl RequestBody {
         self.streamed = true;
     }
 
+    /// Counts bytes that are passed on as they come, and keeps them for another attempt as long as there are at most `most`.
+    pub(crate) fn pass_on(&mut self, bytes: &[u8], most: usize) {
+        self.received += bytes.len() as u64;
+        if self.streamed {
+            return;
+        }
+        if self.memory.len() + bytes.len() <= most {
+            self.memory.extend_from_slice(bytes);
+        } else {
+            self.streamed = true;
+            self.memory.clear();
+        }
+    }
+
     /// Bytes held.
     pub(crate) fn buffered(&self) -> u64 {
         self.memory.len() as u64 + self.spool.as_ref().map_or(0, |spool| spool.length)

@@ -5,6 +5,9 @@
 //! Why: one proxy loop for all versions. HTTP/2 and HTTP/3 become further implementations, not further loops.
 
 use std::fs::File;
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Poll};
 
 use weir_rt::Shared;
 use weir_wire::{ReceiveError, SendError};
@@ -30,6 +33,31 @@ pub(crate) trait Downstream {
     /// The next piece of the request's body; `None` at its end. Sends `100 Continue` first if the client waits for it.
     /// Dropping the future loses nothing.
     async fn body_piece(&mut self, exchange: &Exchange) -> Result<Option<&[u8]>, ReceiveError>;
+
+    /// As [`Downstream::body_piece`], where an answer passes at the same time.
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+    ) -> Poll<Result<Option<&[u8]>, ReceiveError>> {
+        // Dropping it loses nothing.
+        pin!(self.body_piece(exchange)).poll(cx)
+    }
+
+    /// Sends as much of a piece of the answer's body as fits now, where requests pass at the same time. `None`: this cannot
+    /// be; [`Downstream::send`] it.
+    ///
+    /// # Errors
+    /// As [`Downstream::send`].
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+        data: &[u8],
+    ) -> Option<Poll<Result<usize, SendError>>> {
+        let _ = (cx, exchange, data);
+        None
+    }
 
     /// Whether the request's body has been read to its end.
     fn body_done(&self) -> bool;

@@ -166,7 +166,13 @@ fn is_application(exchange: &Exchange) -> bool {
 fn upstream_scheme(exchange: &Exchange) -> &'static str {
     match exchange.route_if_any().map(|route| &route.action) {
         Some(weir_plan::Action::FastCgi(gateway)) => gateway.spoken.scheme(),
-        Some(weir_plan::Action::Proxy(proxy)) if proxy.tls.is_some() => "https://",
+        Some(weir_plan::Action::Http2(proxy)) if proxy.grpc => match proxy.tls.is_some() {
+            true => "grpcs://",
+            false => "grpc://",
+        },
+        Some(weir_plan::Action::Proxy(proxy) | weir_plan::Action::Http2(proxy)) if proxy.tls.is_some() => {
+            "https://"
+        }
         _ => "http://",
     }
 }

@@ -51,7 +51,7 @@ use std::sync::Arc;
 use weir_expr::settings::PathReading;
 use weir_http::HeaderId;
 use weir_http::uri::{self, UriError};
-use weir_plan::{Action, Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
+use weir_plan::{Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
 use weir_rt::Instant;
 
 use crate::exchange::fields::Fields;
@@ -367,7 +367,7 @@ impl Exchange {
 
     /// The pool that its action names.
     pub(crate) fn pool_of_action(&self) -> Option<PoolIx> {
-        let Action::Proxy(proxy) = &self.route_if_any()?.action else { return None };
+        let proxy = self.route_if_any()?.action.proxy()?;
         match proxy.target {
             ProxyTarget::Pool(pool) => Some(pool),
             ProxyTarget::Computed(_) => None,

@@ -76,7 +76,7 @@ pub(crate) trait Traffic: DerefMut<Target = Core> {
     /// What becomes of the work for a client that goes away, by the route's action.
     fn client_abort(&self) -> ClientAbort {
         match self.exchange().and_then(Exchange::route_if_any).map(|route| &route.action) {
-            Some(Action::Proxy(proxy)) => proxy.settings.client_abort,
+            Some(Action::Proxy(proxy) | Action::Http2(proxy)) => proxy.settings.client_abort,
             Some(Action::FastCgi(fastcgi)) => fastcgi.settings.client_abort,
             _ => ClientAbort::default(),
         }

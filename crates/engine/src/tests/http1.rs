@@ -26,6 +26,7 @@ pub(super) fn proxy() -> Proxy {
         uri: UpstreamUri::Pass,
         method: None,
         http_1_1: true,
+        grpc: false,
         announce_close: false,
         head: Arc::default(),
         pass_request_headers: true,

@@ -47,6 +47,12 @@ pub(crate) trait Protocol {
     /// Takes up a connection for an attempt.
     fn take_up(&mut self, opened: Opened) -> Self::Link;
 
+    /// Whether a kept connection can carry another request. `look`: it is looked at, whatever was noticed of it.
+    #[inline]
+    fn is_usable(kept: &mut ClientConnection, look: bool) -> bool {
+        kept.was_silent(look)
+    }
+
     /// Sends the request. An answer that comes early may end it.
     async fn send(&mut self, traffic: &mut Self::Traffic, link: &mut Self::Link) -> Result<(), Stop>;
 
@@ -318,16 +324,17 @@ impl Attempts<'_> {
         fresh: bool,
     ) -> Result<Tried<P::Link>, Stop> {
         let began = exchange.now();
-        let (opened, mut history, key) = match self.take_kept(exchange, picker, picked, counted, fresh)? {
-            Ok((Kept { conn, history }, key)) => (Opened::Kept(conn), history, key),
-            Err(way) => {
-                counted.connecting();
-                let key = way.key;
-                let conn = Box::pin(self.open(exchange, picked, way)).await?;
-                let history = History { opened: exchange.worker.millis(), requests: 0 };
-                (Opened::New(conn), history, key)
-            }
-        };
+        let (opened, mut history, key) =
+            match self.take_kept::<P>(exchange, picker, picked, counted, fresh)? {
+                Ok((Kept { conn, history }, key)) => (Opened::Kept(conn), history, key),
+                Err(way) => {
+                    counted.connecting();
+                    let key = way.key;
+                    let conn = Box::pin(self.open(exchange, picked, way)).await?;
+                    let history = History { opened: exchange.worker.millis(), requests: 0 };
+                    (Opened::New(conn), history, key)
+                }
+            };
         let connected = exchange.now().saturating_duration_since(began);
         if let Some(record) = exchange.attempts.last_mut() {
             record.connect = Some(connected);
@@ -372,16 +379,16 @@ impl Attempts<'_> {
         let key = IdleKey {
             endpoint: picked.link,
             tls: tls.as_ref().map(|tls| TlsKey::new(tls.client().digest(), &tls.name)),
-            local: local.as_ref().map_or(reach.spoken, |local| crate::eval::hash(local) | 1),
+            local: local.as_ref().map_or(reach.spoken, |local| (crate::eval::hash(local) | 1) ^ reach.spoken),
         };
         let send_proxy = endpoint.and_then(|endpoint| endpoint.send_proxy).or(reach.send_proxy);
         Ok(Way { tls, local, send_proxy, key })
     }
 
     /// A connection that carried requests before; else, the way to a new one.
-    fn take_kept(
+    fn take_kept<P: Protocol>(
         &self,
-        exchange: &impl Traffic,
+        exchange: &P::Traffic,
         picker: &Picker,
         picked: &Picked,
         counted: &Attempting,
@@ -399,7 +406,7 @@ impl Attempts<'_> {
         });
         let worker = &exchange.worker;
         while let Some(mut kept) = worker.idle.take(worker.millis(), picked.pool, &way.key) {
-            if kept.conn.was_silent(careful) {
+            if P::is_usable(&mut kept.conn, careful) {
                 counted.reused();
                 return Ok(Ok((kept, way.key)));
             }

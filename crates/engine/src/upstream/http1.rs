@@ -119,7 +119,7 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
 }
 
 /// Whether early hints are for this client.
-fn takes_hints(exchange: &Exchange) -> bool {
+pub(super) fn takes_hints(exchange: &Exchange) -> bool {
     let holds = |condition| !matches!(&*crate::eval::text(exchange, condition), b"" | b"0");
     exchange.route_if_any().is_none_or(|route| {
         let conditions = &route.settings.early_hints;

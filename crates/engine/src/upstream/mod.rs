@@ -11,6 +11,7 @@ pub(crate) mod dns;
 pub(crate) mod fastcgi;
 pub(crate) mod health;
 pub(crate) mod http1;
+pub(crate) mod http2;
 pub(crate) mod memcached;
 pub(crate) mod names;
 mod picker;

@@ -97,14 +97,11 @@ async fn computed(
         return Err((500, why.to_string()));
     }
     let value = String::from_utf8(value).map_err(|_| (500, "the proxy target is not text".to_owned()))?;
-    let (secure, rest) = if let Some(rest) = value.strip_prefix("https://") {
-        (Some(true), rest)
-    } else if let Some(rest) = value.strip_prefix("http://") {
-        (Some(false), rest)
-    } else if value.contains("://") {
-        return Err((500, format!("invalid URL prefix in \"{value}\"")));
-    } else {
-        (None, &*value)
+    let (secure, rest) = match value.split_once("://") {
+        None => (None, &*value),
+        Some(("https" | "grpcs" | "suwsgi", rest)) => (Some(true), rest),
+        Some(("http" | "grpc" | "uwsgi", rest)) => (Some(false), rest),
+        Some(_) => return Err((500, format!("invalid URL prefix in \"{value}\""))),
     };
     if let Some(unix) = rest.strip_prefix("unix:") {
         // `unix:/path/of/socket:/uri`

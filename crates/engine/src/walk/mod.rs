@@ -366,6 +366,9 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
     match &route.action {
         Action::Static => action::files::serve(exchange, down, installed).await.wrap(Later::file),
         Action::Proxy(proxy) => Box::pin(action::proxy::serve(exchange, down, installed, proxy)).await,
+        Action::Http2(proxy) => {
+            Box::pin(action::http2::serve(exchange, down, installed, proxy)).await.wrap(Later::http2)
+        }
         Action::FastCgi(fastcgi) => {
             Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await.wrap(Later::fast_cgi)
         }

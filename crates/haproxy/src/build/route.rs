@@ -428,6 +428,8 @@ impl<'a> Front<'a> {
             uri: UpstreamUri::Pass,
             method: None,
             http_1_1: true,
+            http2: false,
+            grpc: false,
             announce_close: closes(self.proxy)
                 || (closes(backend) && !backend.settings.flag("http-pretend-keepalive")),
             request_headers: Arc::default(),

@@ -187,6 +187,8 @@ pub(crate) fn proxy(pool: &str, fields: &[(&str, Template)]) -> Action {
         uri: UpstreamUri::Pass,
         method: None,
         http_1_1: true,
+        http2: false,
+        grpc: false,
         announce_close: false,
         request_headers: Arc::new(
             fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),

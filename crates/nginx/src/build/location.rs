@@ -157,7 +157,8 @@ fn build_one(
 
 /// Prefixes that end with `/` and are handed on redirect the path without the slash.
 fn with_auto_redirect(matching: RouteMatch, place: &Place) -> RouteMatch {
-    let handed_on = matches!(place.action, Some(ActionSpec::Proxy(_) | ActionSpec::FastCgi(..)));
+    let handed_on =
+        matches!(place.action, Some(ActionSpec::Proxy(_) | ActionSpec::Grpc(_) | ActionSpec::FastCgi(..)));
     match matching {
         RouteMatch::Prefix { path, stop, .. } => {
             let auto_redirect = handed_on && path.ends_with('/');

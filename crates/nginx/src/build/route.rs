@@ -14,7 +14,7 @@ use crate::lexer::Word;
 use crate::table::Taker;
 use crate::take::location::named;
 use crate::take::parts::ActionSpec;
-use crate::take::{Lowering, Place, Scope, access, fastcgi, proxy};
+use crate::take::{Lowering, Place, Scope, access, fastcgi, grpc, proxy};
 
 /// Applies the words of a place.
 pub(crate) fn apply_place(lo: &mut Lowering<'_>, words: &[Admitted<'_>], place: &mut Place) {
@@ -40,7 +40,8 @@ pub(crate) fn route(
         Some(ActionSpec::StubStatus) => Action::StubStatus,
         Some(ActionSpec::EmptyGif) => Action::EmptyGif,
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
-        Some(ActionSpec::Proxy(spec)) => proxy::action(lo, s, place, spec),
+        Some(ActionSpec::Proxy(spec)) => proxy::action(lo, &s.proxy, place, spec),
+        Some(ActionSpec::Grpc(spec)) => grpc::action(lo, &s.grpc, place, spec),
         Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, *spoken, target, span),
     };
     Route {

@@ -1,6 +1,6 @@
 //! Words that all gateways have, whatever protocol they hand requests on by: each is declared once, and takes a prefix.
 //!
-//! Owns: the words of `proxy_*` and `fastcgi_*` that mean the same, and their names for gateways that are not built.
+//! Owns: the words of `proxy_*` and `fastcgi_*` that mean the same.
 //! Never: holds a word that only one gateway has; that stands in its own table.
 //! Why: uwsgi, SCGI, gRPC and memcached have the same words. Building one of them is one line here for all of those.
 
@@ -232,25 +232,11 @@ pub(super) const SCGI_BUFFERED: &[Entry] = buffered!("scgi_", scgi_gateway, "");
 /// `memcached_*`.
 pub(super) const MEMCACHED_BASIC: &[Entry] = basic!("memcached_", memcached_gateway);
 
-/// Gateways that are not built: their prefix, and which of the words they have.
-const UNBUILT: &[(&str, &[&[Entry]])] = &[("grpc", &[PROXY_BASIC])];
+/// `grpc_*`.
+pub(super) const GRPC_BASIC: &[Entry] = basic!("grpc_", grpc_gateway);
 
-/// Why words of such a gateway do nothing.
+/// Why words of a gateway that is not built do nothing.
 pub(super) const IDLE: &str = "nothing is handed on this way until its `…_pass` is built";
-
-/// The words of gateways that are not built, as words that only help: without its `…_pass` none of them does anything.
-pub(super) fn unbuilt() -> impl Iterator<Item = (&'static str, Entry)> {
-    UNBUILT.iter().flat_map(|(gateway, tables)| {
-        let words = tables.iter().flat_map(|table| table.iter());
-        words.filter_map(move |entry| {
-            let word = entry.name.strip_prefix("proxy_")?;
-            // Once in the life of a process, for a table that lives as long.
-            let name: &'static str = format!("{gateway}_{word}").leak();
-            let entry = Entry::new(name, entry.contexts, (0, MANY), "", "").repeats().tuning(IDLE);
-            Some((*gateway, entry))
-        })
-    })
-}
 
 impl Scope {
     fn proxy_gateway(&mut self) -> &mut GatewayScope {
@@ -267,6 +253,10 @@ impl Scope {
 
     fn scgi_gateway(&mut self) -> &mut GatewayScope {
         &mut self.scgi_mut().gateway
+    }
+
+    fn grpc_gateway(&mut self) -> &mut GatewayScope {
+        &mut self.grpc_mut().gateway
     }
 
     fn memcached_gateway(&mut self) -> &mut GatewayScope {

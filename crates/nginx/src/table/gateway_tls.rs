@@ -62,3 +62,4 @@ macro_rules! tls {
 
 pub(super) const PROXY: &[Entry] = tls!("proxy_", proxy_tls, "$proxy_host");
 pub(super) const UWSGI: &[Entry] = tls!("uwsgi_", uwsgi_tls, "host from uwsgi_pass");
+pub(super) const GRPC: &[Entry] = tls!("grpc_", grpc_tls, "host from grpc_pass");

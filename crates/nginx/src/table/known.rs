@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::entry::places::{E, H, HS, HSL, HSLI, L, LI, M, S, SL, T, TS, TSRV, TU, U};
 use super::entry::{Contexts, Entry, MANY, Status};
-use super::gateway::{self, IDLE};
+use super::gateway::IDLE;
 
 /// Words of one module that share a fate.
 struct Family {
@@ -16,8 +16,7 @@ struct Family {
     contexts: Contexts,
     status: Status,
     why: &'static str,
-    prefix: &'static str,
-    /// Names without the prefix, separated by blanks.
+    /// Names, separated by blanks.
     names: &'static str,
     block: bool,
 }
@@ -28,34 +27,24 @@ const fn deciding(
     why: &'static str,
     names: &'static str,
 ) -> Family {
-    Family { module, contexts, status: Status::NotYet, why, prefix: "", names, block: false }
+    Family { module, contexts, status: Status::NotYet, why, names, block: false }
 }
 
 const fn helping(module: &'static str, contexts: Contexts, why: &'static str, names: &'static str) -> Family {
-    Family { module, contexts, status: Status::TuningOnly, why, prefix: "", names, block: false }
+    Family { module, contexts, status: Status::TuningOnly, why, names, block: false }
 }
 
 impl Family {
-    const fn prefixed(mut self, prefix: &'static str) -> Self {
-        self.prefix = prefix;
-        self
-    }
-
     const fn blocks(mut self) -> Self {
         self.block = true;
         self
     }
 }
 
-const GATEWAY_TLS: &str = "ssl_session_reuse ssl_protocols ssl_ciphers ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_trusted_certificate ssl_crl ssl_certificate ssl_certificate_key ssl_password_file ssl_conf_command ssl_key_log ssl_certificate_cache bind_dynamic";
 const LUA: &str = "Lua is not built";
 const MAIL: Contexts = Contexts::MAIL.and(Contexts::MAIL_SERVER);
 
 const FAMILIES: &[Family] = &[
-    deciding("grpc", LI, "gRPC needs HTTP/2, which is not built yet", "grpc_pass"),
-    helping("grpc", HSL, IDLE, "bind").prefixed("grpc_"),
-    helping("grpc", HSL, IDLE, GATEWAY_TLS).prefixed("grpc_"),
-    helping("grpc", HSL, IDLE, "grpc_set_header"),
     deciding("tunnel", LI, "CONNECT tunnels are not built", "tunnel_pass"),
     helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
     deciding("ssi", HSLI, "server-side includes are not built", "ssi"),
@@ -167,7 +156,7 @@ const FAMILIES: &[Family] = &[
 ];
 
 static ENTRIES: LazyLock<Vec<(&'static str, Entry)>> = LazyLock::new(|| {
-    let mut out: Vec<_> = gateway::unbuilt().collect();
+    let mut out = Vec::new();
     for family in FAMILIES {
         for name in family.names.split(' ') {
             out.push((family.module, entry(family, name)));
@@ -177,8 +166,6 @@ static ENTRIES: LazyLock<Vec<(&'static str, Entry)>> = LazyLock::new(|| {
 });
 
 fn entry(family: &Family, name: &'static str) -> Entry {
-    // Once in the life of a process, for a table that lives as long.
-    let name = if family.prefix.is_empty() { name } else { format!("{}{name}", family.prefix).leak() };
     Entry {
         status: family.status,
         why: family.why,

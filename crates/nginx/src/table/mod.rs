@@ -15,6 +15,7 @@ mod files;
 mod filters;
 mod gateway;
 mod gateway_tls;
+mod grpc;
 mod gzip;
 mod headers;
 mod http;
@@ -91,6 +92,9 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("scgi", gateway::SCGI_BUFFERED),
         ("memcached", applications::MEMCACHED),
         ("memcached", gateway::MEMCACHED_BASIC),
+        ("grpc", grpc::ENTRIES),
+        ("grpc", gateway::GRPC_BASIC),
+        ("grpc", gateway_tls::GRPC),
         ("upstream", upstream::ENTRIES),
         ("ssl", tls::ENTRIES),
         ("stream", stream::ENTRIES),

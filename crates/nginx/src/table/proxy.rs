@@ -19,7 +19,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "Sets a field of upstream requests.",
     )
     .repeats()
-    .scope(proxy::set_header),
+    .scope(|lo, s, d| proxy::set_header(lo, s.level, s.proxy_mut(), d)),
     Entry::one(
         "proxy_http_version",
         HSL,
@@ -27,7 +27,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "1.1",
         "Version towards upstreams.",
     )
-    .scope(proxy::http_version),
+    .scope(|_, s, d| proxy::http_version(s, d)),
     Entry::one("proxy_method", HSL, Text, "", "Method of upstream requests.").scope(|lo, s, d| {
         s.proxy_mut().method = Some(lo.template(&d.args[0]));
     }),

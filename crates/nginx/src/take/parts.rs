@@ -52,6 +52,7 @@ impl PlaceKind {
 #[derive(Clone, Debug)]
 pub(crate) enum ActionSpec {
     Proxy(Arc<ProxySpec>),
+    Grpc(Arc<ProxySpec>),
     FastCgi(Application, ProxyTarget),
     StubStatus,
     EmptyGif,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use weir_diag::{Diagnostic, Span};
 use weir_model::{
     Action, CookieAttribute, CookieRewrite, Proxy, ProxyTarget, RedirectRewrite, Template, TextMatch,
-    UpstreamUri, Var,
+    UpstreamTls, UpstreamUri, Var,
 };
 
 use super::parts::{ActionSpec, PlaceKind, ProxySpec};
-use super::scope::{ProxyScope, RedirectSpec};
+use super::scope::{Level, ProxyScope, RedirectSpec};
 use super::target::{Authority, authority};
 use super::{Lowering, Place, Scope};
 use crate::lexer::Word;
@@ -97,7 +97,7 @@ fn fixed(lo: &mut Lowering<'_>, place: &Place, d: &Directive, text: &str) -> Opt
 }
 
 /// `$proxy_host`: the default port is left out; unix sockets are `localhost`.
-fn host_field(authority: &Authority, default_port: u16) -> String {
+pub(crate) fn host_field(authority: &Authority, default_port: u16) -> String {
     match authority {
         Authority::Unix(_) => "localhost".into(),
         Authority::Host { host, port } => {
@@ -111,19 +111,23 @@ fn host_field(authority: &Authority, default_port: u16) -> String {
 }
 
 /// The finished action.
-pub(crate) fn action(lo: &mut Lowering<'_>, s: &Scope, place: &Place, spec: &ProxySpec) -> Action {
-    let proxy = &*s.proxy;
+pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, spec: &ProxySpec) -> Action {
     let uri = match &spec.uri {
         Some(uri) => UpstreamUri::Replace(uri.clone()),
         None => UpstreamUri::Pass,
     };
     Action::Proxy(Arc::new(Proxy {
         target: spec.target.clone(),
-        tls: spec.tls.then(|| super::upstream_tls::finish(lo, &proxy.tls)),
+        tls: spec.tls.then(|| {
+            let tls = super::upstream_tls::finish(lo, &proxy.tls);
+            if proxy.http2 { UpstreamTls { alpn: vec!["h2".to_owned()], ..tls } } else { tls }
+        }),
         host: spec.host.clone(),
         uri,
         method: proxy.method.clone(),
         http_1_1: proxy.http_1_1,
+        http2: proxy.http2,
+        grpc: false,
         announce_close: false,
         request_headers: request_fields(lo, proxy),
         pass_request_headers: proxy.gateway.pass_request_headers,
@@ -184,22 +188,19 @@ fn request_fields(lo: &mut Lowering<'_>, proxy: &ProxyScope) -> Arc<Vec<(String,
 }
 
 /// `proxy_set_header name value`.
-pub(crate) fn set_header(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+pub(crate) fn set_header(lo: &mut Lowering<'_>, level: Level, scope: &mut ProxyScope, d: &Directive) {
     if !super::headers::is_field_name(d.arg(0)) {
         return lo.bad_value(d, 0, "a field name");
     }
     let field = (d.arg(0).to_owned(), lo.template(&d.args[1]));
-    let level = s.level;
-    s.proxy_mut().headers.push(level, field);
+    scope.headers.push(level, field);
 }
 
-/// `proxy_http_version`; 2 is met by 1.1.
-pub(crate) fn http_version(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    if d.arg(0).starts_with('2') {
-        let text = "HTTP/2 towards upstreams is not built yet; HTTP/1.1 is spoken";
-        lo.report(Diagnostic::warning("nginx::http2-not-built", text).at(d.span));
-    }
-    s.proxy_mut().http_1_1 = d.arg(0) != "1.0";
+/// `proxy_http_version`.
+pub(crate) fn http_version(s: &mut Scope, d: &Directive) {
+    let proxy = s.proxy_mut();
+    proxy.http_1_1 = d.arg(0) != "1.0";
+    proxy.http2 = d.arg(0).starts_with('2');
 }
 
 /// `proxy_bind address [transparent] | off`.

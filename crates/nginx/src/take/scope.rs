@@ -177,6 +177,7 @@ pub(crate) struct ProxyScope {
     pub redirects_off: bool,
     pub cookies: List<CookieRewrite>,
     pub http_1_1: bool,
+    pub http2: bool,
     pub method: Option<Template>,
     pub body: Option<Template>,
     pub bind: Option<Template>,
@@ -192,11 +193,22 @@ impl Default for ProxyScope {
             redirects_off: false,
             cookies: List::default(),
             http_1_1: true,
+            http2: false,
             method: None,
             body: None,
             bind: None,
             tls: Arc::new(UpstreamTlsScope::of_upstream()),
         }
+    }
+}
+
+impl ProxyScope {
+    /// nginx's defaults of `grpc_*`: nothing is held back.
+    pub(crate) fn grpc() -> Self {
+        let mut scope = Self { http2: true, ..Self::default() };
+        let settings = scope.gateway.upstream();
+        (settings.request_buffering, settings.buffering) = (false, false);
+        scope
     }
 }
 
@@ -467,6 +479,7 @@ pub(crate) struct Scope {
     pub chunked: bool,
     pub early_hints: List<Template>,
     pub proxy: Arc<ProxyScope>,
+    pub grpc: Arc<ProxyScope>,
     pub fastcgi: Arc<FastCgiScope>,
     pub uwsgi: Arc<FastCgiScope>,
     pub scgi: Arc<FastCgiScope>,
@@ -528,6 +541,7 @@ impl Scope {
             chunked: true,
             early_hints: List::default(),
             proxy: Arc::default(),
+            grpc: Arc::new(ProxyScope::grpc()),
             fastcgi: Arc::default(),
             uwsgi: Arc::new(FastCgiScope::with_folder("uwsgi")),
             scgi: Arc::new(FastCgiScope::with_folder("scgi")),

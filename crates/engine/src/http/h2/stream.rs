@@ -10,6 +10,7 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use weir_http::HeaderId;
@@ -85,6 +86,8 @@ pub(super) struct Stream {
     left: Option<u64>,
     /// Our side has ended.
     ended: bool,
+    /// A part of a piece did not fit, and since then nothing did.
+    stuck: bool,
     least: Option<Pace>,
     sent: u64,
     payload: u64,
@@ -104,6 +107,7 @@ impl Stream {
             held: false,
             left: None,
             ended: false,
+            stuck: false,
             least: None,
             sent: 0,
             payload: 0,
@@ -155,6 +159,43 @@ impl Stream {
             if let Some(least) = &mut self.least {
                 least.count(weir_rt::now().saturating_duration_since(began), self.payload)?;
             }
+        }
+    }
+
+    /// Sends as much payload as fits now.
+    fn send_some(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+        data: &[u8],
+    ) -> Poll<Result<usize, SendError>> {
+        let most = data.len() as u64;
+        if self.left.is_some_and(|left| left < most) {
+            return Poll::Ready(Err(SendError::Length));
+        }
+        self.open(false)?;
+        let end = self.left == Some(most);
+        let taken = self.mux.wire.borrow_mut().send_data(self.inbox.key, data, end);
+        let n = taken.map_err(|h2::Gone| gone())?;
+        self.mux.call_carrier();
+        if n > 0 || data.is_empty() {
+            self.stuck = false;
+            self.left = self.left.map(|left| left - n as u64);
+            self.payload += n as u64;
+            self.sent += n as u64 + FRAME_HEAD;
+            self.ended |= end && n == data.len();
+            return Poll::Ready(Ok(n));
+        }
+        if !std::mem::replace(&mut self.stuck, true) {
+            self.timer.arm(Self::send_timeout(exchange));
+        }
+        match self.inbox.poll_room(cx) {
+            Poll::Ready(Ok(())) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Ready(Err(Lost)) => Poll::Ready(Err(gone())),
+            Poll::Pending => self.timer.poll_expired(cx).map(|()| Err(SendError::Timeout)),
         }
     }
 
@@ -245,6 +286,36 @@ impl Downstream for Stream {
                 Err(elapsed) => Err(elapsed.into()),
             };
         }
+    }
+
+    // A stream in both directions may be silent for as long as its endpoint may: there is no rate to keep.
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &Exchange,
+    ) -> Poll<Result<Option<&[u8]>, ReceiveError>> {
+        self.release();
+        if !self.inbox.is_done() && std::mem::take(&mut self.continue_due) {
+            let mut list = h2::Fields::new();
+            list.push(b":status", b"100");
+            self.send_list(&list, false).map_err(|_| ReceiveError::Closed)?;
+            self.mux.call_carrier();
+        }
+        match self.inbox.poll_data(cx, &mut self.piece) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(true)) => Poll::Ready(Ok(Some(&self.piece))),
+            Poll::Ready(Ok(false)) => Poll::Ready(Ok(None)),
+            Poll::Ready(Err(Lost)) => Poll::Ready(Err(ReceiveError::Closed)),
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+        data: &[u8],
+    ) -> Option<Poll<Result<usize, SendError>>> {
+        Some(self.send_some(cx, exchange, data))
     }
 
     fn body_done(&self) -> bool {
