@@ -13,11 +13,16 @@ impl<'m> Cx<'m> {
         if let Some(known) = self.shared.filters.find(filters) {
             return known;
         }
-        let model::BodyFilters { charset, replace, unpack, trailers } = filters;
+        let model::BodyFilters { charset, replace, unpack, addition, trailers } = filters;
         let compiled = plan::BodyFilters {
             charset: charset.as_ref().map(|charset| self.charset(charset)),
             replace: replace.as_ref().map(|replace| self.replace(replace)),
             unpack: unpack.as_ref().map(|gzip| self.gzip(gzip)),
+            addition: addition.as_ref().map(|addition| plan::Addition {
+                before: addition.before.as_deref().map(Into::into),
+                after: addition.after.as_deref().map(Into::into),
+                types: plan::MediaTypes::new(&addition.types),
+            }),
             trailers: trailers.iter().map(|trailer| self.header_edit(trailer)).collect(),
         };
         self.shared.filters.keep(filters, Arc::new(compiled))

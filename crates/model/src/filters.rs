@@ -19,6 +19,9 @@ pub struct BodyFilters {
     /// Bodies in gzip are unpacked for clients that these settings would not compress for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpack: Option<Arc<GzipSettings>>,
+    /// Bodies of other requests around the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addition: Option<Addition>,
     /// Trailers of our own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trailers: Vec<HeaderEdit>,
@@ -35,4 +38,15 @@ pub struct Replace {
     pub once: bool,
     /// `Last-Modified` is kept and the ETag is weakened; otherwise both go.
     pub keeps_validators: bool,
+}
+
+/// Bodies of other requests around the body of a response (nginx `add_before_body`, `add_after_body`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Addition {
+    /// The path of the site whose body comes before it.
+    pub before: Option<String>,
+    /// The path of the site whose body comes behind it.
+    pub after: Option<String>,
+    /// Media types of responses that this is done to, lower case; `*` for all.
+    pub types: Vec<String>,
 }

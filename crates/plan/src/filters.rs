@@ -17,6 +17,9 @@ pub struct BodyFilters {
     pub replace: Option<Replace>,
     /// Bodies in gzip are unpacked for clients that these settings would not compress for.
     pub unpack: Option<Arc<Gzip>>,
+    /// Bodies of other requests around the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addition: Option<Addition>,
     /// Trailers of our own.
     pub trailers: Box<[HeaderEdit]>,
 }
@@ -27,6 +30,7 @@ impl BodyFilters {
         let charset = self.charset.as_ref();
         self.replace.is_some()
             || self.unpack.is_some()
+            || self.addition.is_some()
             || !self.trailers.is_empty()
             || charset.is_some_and(|charset| charset.source.is_some() || charset.name.as_literal().is_none())
     }
@@ -43,6 +47,17 @@ pub struct Replace {
     pub once: bool,
     /// `Last-Modified` is kept and the ETag is weakened; otherwise both go.
     pub keeps_validators: bool,
+}
+
+/// Bodies of other requests around the body of a response.
+#[derive(Clone, Debug, Serialize)]
+pub struct Addition {
+    /// The path of the site whose body comes before it.
+    pub before: Option<Box<str>>,
+    /// The path of the site whose body comes behind it.
+    pub after: Option<Box<str>>,
+    /// Media types of responses that this is done to.
+    pub types: MediaTypes,
 }
 
 /// A set of media types.

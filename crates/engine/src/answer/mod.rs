@@ -4,6 +4,7 @@ mod charset;
 mod compress;
 mod entity;
 pub(crate) mod filters;
+pub(crate) mod include;
 pub(crate) mod log;
 mod replace;
 pub(crate) mod respond;

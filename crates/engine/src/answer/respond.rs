@@ -15,7 +15,7 @@ use weir_plan::settings::PageLayout;
 use weir_plan::{Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
-use crate::answer::{filters, trailers};
+use crate::answer::{filters, include, trailers};
 use crate::eval::edit;
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
@@ -145,6 +145,9 @@ async fn through<D: Downstream>(
     piece: &[u8],
     then: Then,
 ) -> Result<(), SendError> {
+    if let Some(at) = filters.joined_at() {
+        return Box::pin(include::around(exchange, down, filters, at, piece, then)).await;
+    }
     let step = filters.step();
     let mut rest = piece;
     loop {
@@ -217,7 +220,8 @@ pub(crate) fn rate_limit(exchange: &Exchange) -> Option<u64> {
     exchange.limit_rate.or(exchange.route().settings.limit_rate).filter(|&rate| rate > 0)
 }
 
-async fn send_paced<D: Downstream>(
+/// Sends bytes as they are, at the pace that holds.
+pub(super) async fn send_paced<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     piece: &[u8],

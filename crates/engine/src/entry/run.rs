@@ -145,6 +145,7 @@ impl Runner {
 }
 
 async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Receiver<Command>) {
+    crate::walk::included::serve();
     let worker = Rc::new(Worker::new(id, shared, given.prepared.clone()));
     let runner = Runner { worker: worker.clone(), loops: RefCell::default() };
     let flushes = worker.clone();

@@ -28,6 +28,11 @@ pub(crate) trait BodyFilter {
         usize::MAX
     }
 
+    /// Where other bodies come in, if that is here.
+    fn joint(&mut self) -> Option<&mut Joint> {
+        None
+    }
+
     /// Why the body cannot go on, if it cannot: what the error log says. The response is cut then.
     fn problem(&self) -> Option<String> {
         None
@@ -35,6 +40,15 @@ pub(crate) trait BodyFilter {
 
     /// The body has ended: notes what logs and counters show of it.
     fn note(&self, _: &mut Response) {}
+}
+
+/// Paths of the site whose bodies come in around what passes, each once.
+#[derive(Default)]
+pub(crate) struct Joint {
+    /// Before it.
+    pub(crate) before: Option<Box<str>>,
+    /// Behind it.
+    pub(crate) after: Option<Box<str>>,
 }
 
 /// Filters of an answer.
@@ -60,6 +74,26 @@ impl Filters {
     /// Takes a piece through all of them.
     pub(crate) fn pass<'a>(&'a mut self, piece: &'a [u8], then: Then) -> &'a [u8] {
         self.0.iter_mut().fold(piece, |piece, filter| filter.pass(piece, then))
+    }
+
+    /// The place of the filter where other bodies come in.
+    pub(crate) fn joined_at(&mut self) -> Option<usize> {
+        self.0.iter_mut().position(|filter| filter.joint().is_some())
+    }
+
+    /// What comes in at the filter of this place.
+    pub(crate) fn joint(&mut self, at: usize) -> Option<&mut Joint> {
+        self.0.get_mut(at)?.joint()
+    }
+
+    /// Takes a piece through the filters before a place.
+    pub(crate) fn pass_until<'a>(&'a mut self, end: usize, piece: &'a [u8], then: Then) -> &'a [u8] {
+        self.0.iter_mut().take(end).fold(piece, |piece, filter| filter.pass(piece, then))
+    }
+
+    /// Takes a piece through the filters from a place on.
+    pub(crate) fn pass_from<'a>(&'a mut self, start: usize, piece: &'a [u8], then: Then) -> &'a [u8] {
+        self.0.iter_mut().skip(start).fold(piece, |piece, filter| filter.pass(piece, then))
     }
 
     /// See [`BodyFilter::step`].

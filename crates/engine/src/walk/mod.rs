@@ -6,6 +6,7 @@
 //! Driven by: `http::connection`, once a request.
 
 mod hooks;
+pub(crate) mod included;
 mod subrequest;
 
 use weir_plan::{Action, ErrorTarget, Respond};

@@ -1,6 +1,6 @@
-//! Words about what is done to bodies of responses (nginx.org: sub).
+//! Words about what is done to bodies of responses (nginx.org: sub, addition).
 
-use super::entry::Kind::Flag;
+use super::entry::Kind::{Flag, Text};
 use super::entry::places::HSL;
 use super::entry::{Entry, MANY};
 use crate::take::args::on;
@@ -16,4 +16,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| s.parts().filters.sub_once = on(d)),
     Entry::one("sub_filter_last_modified", HSL, Flag, "off", "Keeps Last-Modified, and the ETag weakened.")
         .scope(|_, s, d| s.parts().filters.sub_last_modified = on(d)),
+    Entry::one("add_before_body", HSL, Text, "", "Another answer's body comes first.").scope(filters::before),
+    Entry::one("add_after_body", HSL, Text, "", "Another answer's body comes last.").scope(filters::after),
+    Entry::new("addition_types", HSL, (1, MANY), "text/html", "Media types added to; text/html always is.")
+        .scope(|_, s, d| s.parts().filters.addition_types = filters::types(d)),
 ];

@@ -49,8 +49,6 @@ const FAMILIES: &[Family] = &[
     helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
     deciding("ssi", HSLI, "server-side includes are not built", "ssi"),
     helping("ssi", HSL, "server-side includes are not built", "ssi_silent_errors ssi_ignore_recycled_buffers ssi_min_file_chunk ssi_value_length ssi_types ssi_last_modified"),
-    deciding("addition", HSL, "joining answers is not built", "add_before_body add_after_body"),
-    helping("addition", HSL, "joining answers is not built", "addition_types"),
     deciding("userid", HSL, "user-id cookies are not built", "userid"),
     helping("userid", HSL, "user-id cookies are not built", "userid_service userid_name userid_domain userid_path userid_expires userid_flags userid_p3p userid_mark"),
     helping("slice", HSL, "caching is not built yet; whole answers are fetched", "slice"),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use weir_model::{BodyFilters, Charset, HeaderEdit, Replace, Template};
+use weir_model::{Addition, BodyFilters, Charset, HeaderEdit, Replace, Template};
 
 use super::scope::List;
 
@@ -23,6 +23,10 @@ pub(crate) struct FilterParts {
     pub sub_types: Vec<String>,
     pub sub_once: bool,
     pub sub_last_modified: bool,
+    /// `add_before_body`, `add_after_body`.
+    pub before: Option<String>,
+    pub after: Option<String>,
+    pub addition_types: Vec<String>,
     /// `add_trailer`.
     pub trailers: List<HeaderEdit>,
 }
@@ -39,6 +43,9 @@ impl Default for FilterParts {
             sub_types: html(),
             sub_once: true,
             sub_last_modified: false,
+            before: None,
+            after: None,
+            addition_types: html(),
             trailers: List::default(),
         }
     }
@@ -60,8 +67,13 @@ impl FilterParts {
             types: self.charset_types.clone(),
             maps: Arc::default(),
         });
-        let filters =
-            BodyFilters { charset, replace, unpack: None, trailers: self.trailers.items().to_vec() };
+        let addition = (self.before.is_some() || self.after.is_some()).then(|| Addition {
+            before: self.before.clone(),
+            after: self.after.clone(),
+            types: self.addition_types.clone(),
+        });
+        let trailers = self.trailers.items().to_vec();
+        let filters = BodyFilters { charset, replace, unpack: None, addition, trailers };
         (filters != BodyFilters::default()).then(|| Arc::new(filters))
     }
 }

@@ -24,3 +24,27 @@ pub(crate) fn types(d: &Directive) -> Vec<String> {
     }
     types
 }
+
+/// `add_before_body path`.
+pub(crate) fn before(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    if let Some(path) = added(lo, d) {
+        s.parts().filters.before = path;
+    }
+}
+
+/// `add_after_body path`.
+pub(crate) fn after(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    if let Some(path) = added(lo, d) {
+        s.parts().filters.after = path;
+    }
+}
+
+/// A path, or none where it is empty, as nginx documents it. `None`: it is neither.
+fn added(lo: &mut Lowering<'_>, d: &Directive) -> Option<Option<String>> {
+    let path = d.arg(0);
+    if !path.is_empty() && !path.starts_with('/') {
+        lo.bad_value(d, 0, "a path that begins with `/`, or an empty text");
+        return None;
+    }
+    Some((!path.is_empty()).then(|| path.to_owned()))
+}

@@ -1,0 +1,188 @@
+//! Requests of our own whose bodies become parts of another response.
+//!
+//! Owns: the half of the client of such a request, which hands the body on piece by piece, a bounded number of bytes
+//! ahead.
+//! Driven by: `answer::include`, for nginx's addition module.
+//! Why: request and response that asks for it are one task: whoever wants a piece runs the request until there is one.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use weir_http::HeaderId;
+use weir_rt::{Buf, PIECE};
+use weir_wire::{ReceiveError, SendError};
+
+use crate::answer::include::{self, Included};
+use crate::exchange::fields::Fields;
+use crate::exchange::{BodySize, Downstream, Exchange};
+use crate::worker::watch::Watched;
+
+/// Bytes that a request is ahead of its response.
+const AHEAD: usize = 64 << 10;
+
+/// Fields of the client that speak of the whole response, not of a part of it.
+const OF_WHOLE: [HeaderId; 7] = [
+    HeaderId::AcceptEncoding,
+    HeaderId::IfMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfRange,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::Range,
+];
+
+/// Lets responses ask for other bodies.
+pub(crate) fn serve() {
+    include::serve_by(ask);
+}
+
+fn ask(exchange: &Exchange, path: &[u8]) -> Box<dyn Included> {
+    let mut asked = exchange.ask_for(path);
+    for id in OF_WHOLE {
+        asked.request.fields.remove(id);
+    }
+    let pipe = Rc::new(Pipe::default());
+    let mut teller = Teller { pipe: pipe.clone(), told: 0 };
+    let run = Box::pin(async move {
+        let _ = super::run_path(&mut asked, &mut teller).await;
+        asked.give();
+    });
+    Box::new(Running { run: Some(run), pipe })
+}
+
+/// What was told and not taken yet.
+#[derive(Default)]
+struct Pipe {
+    pieces: RefCell<VecDeque<Vec<u8>>>,
+    held: Cell<usize>,
+    cut: Cell<bool>,
+}
+
+/// A request under way.
+struct Running {
+    run: Option<Pin<Box<dyn Future<Output = ()>>>>,
+    pipe: Rc<Pipe>,
+}
+
+impl Included for Running {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, ()>> {
+        loop {
+            if let Some(piece) = self.pipe.pieces.borrow_mut().pop_front() {
+                self.pipe.held.set(self.pipe.held.get() - piece.len());
+                return Poll::Ready(Ok(Some(piece)));
+            }
+            let Some(run) = &mut self.run else {
+                return Poll::Ready(if self.pipe.cut.get() { Err(()) } else { Ok(None) });
+            };
+            match run.as_mut().poll(cx) {
+                Poll::Ready(()) => self.run = None,
+                Poll::Pending if self.pipe.held.get() == 0 => return Poll::Pending,
+                Poll::Pending => {}
+            }
+        }
+    }
+}
+
+/// The client's half.
+struct Teller {
+    pipe: Rc<Pipe>,
+    told: u64,
+}
+
+impl Teller {
+    /// Hands a piece on, then waits until little is held: whoever takes pieces runs this again.
+    async fn tell(&mut self, piece: Vec<u8>) {
+        if piece.is_empty() {
+            return;
+        }
+        self.told += piece.len() as u64;
+        let pipe = &self.pipe;
+        pipe.held.set(pipe.held.get() + piece.len());
+        pipe.pieces.borrow_mut().push_back(piece);
+        poll_fn(|_| if pipe.held.get() < AHEAD { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+impl Downstream for Teller {
+    async fn body_piece(&mut self, _: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
+        Ok(None)
+    }
+
+    fn body_done(&self) -> bool {
+        true
+    }
+
+    fn trailers(&self, _: &mut Fields) {}
+
+    async fn interim(&mut self, _: u16, _: &Fields) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    fn begin(&mut self, exchange: &mut Exchange, _: BodySize) {
+        exchange.response.head_sent = true;
+    }
+
+    async fn send(&mut self, _: &Exchange, data: &[u8]) -> Result<(), SendError> {
+        self.tell(data.to_vec()).await;
+        Ok(())
+    }
+
+    async fn send_file(
+        &mut self,
+        _: &Exchange,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), SendError> {
+        let (mut at, end, mut buf) = (offset, offset + length, Buf::new());
+        while at < end {
+            buf.clear();
+            let most = (end - at).min(PIECE as u64) as usize;
+            let read = weir_rt::pread_into(file, at, &mut buf, most)?;
+            if read == 0 {
+                return Err(SendError::Length);
+            }
+            at += read as u64;
+            self.tell(buf.to_vec()).await;
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self, _: &Exchange) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    async fn finish(&mut self, _: &Exchange, _: &Fields) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    fn cut(&mut self) {
+        self.pipe.cut.set(true);
+    }
+
+    fn retract(&mut self, exchange: &mut Exchange) -> bool {
+        let untold = self.told == 0 && !self.pipe.cut.get();
+        if untold {
+            exchange.response.head_sent = false;
+            exchange.filters.clear();
+        }
+        untold
+    }
+
+    fn sent(&self) -> (u64, u64) {
+        (self.told, self.told)
+    }
+
+    fn watched(&self) -> Watched {
+        Watched::Nobody
+    }
+
+    fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)> {
+        None
+    }
+}
