@@ -39,6 +39,11 @@ const fn need(file: &'static str, package: &'static str, bench: bool) -> Need {
 const NEEDS: &[Need] = &[
     need("nginx", "nginx", true),
     need("/usr/lib/nginx/modules/ngx_stream_module.so", "libnginx-mod-stream", true),
+    need(
+        "/usr/lib/nginx/modules/ngx_http_headers_more_filter_module.so",
+        "libnginx-mod-http-headers-more-filter",
+        true,
+    ),
     need("haproxy", "haproxy", true),
     need("wrk", "wrk", true),
     need("curl", "curl", false),

@@ -170,7 +170,9 @@ impl<'m> Cx<'m> {
         let kind = match &edit.kind {
             model::EditKind::Add => plan::EditKind::Add,
             model::EditKind::Set => plan::EditKind::Set,
+            model::EditKind::Assign => plan::EditKind::Assign,
             model::EditKind::Remove => plan::EditKind::Remove,
+            model::EditKind::RemovePrefix => plan::EditKind::RemovePrefix,
             model::EditKind::Replace { pattern, each } => {
                 plan::EditKind::Replace { pattern: self.pattern(pattern), each: *each }
             }

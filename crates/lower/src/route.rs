@@ -90,6 +90,7 @@ impl<'m> Cx<'m> {
             error_pages: self.error_pages(&route.error_pages),
             recursive_error_pages: route.recursive_error_pages,
             response_edits: self.response_edits(&route.response_edits),
+            request_edits: self.response_edits(&route.request_edits),
             expires: route.expires.as_ref().map(|expires| self.expires(expires)),
             gzip: route.gzip.as_ref().map(|gzip| self.gzip(gzip)),
             filters: route

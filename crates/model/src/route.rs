@@ -52,6 +52,9 @@ pub struct Route {
     pub recursive_error_pages: bool,
     /// Edits of every response of this route, in order (add_header, http-response rules).
     pub response_edits: Arc<Vec<HeaderEdit>>,
+    /// Edits of every request of this route, before its action (headers-more).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub request_edits: Arc<Vec<HeaderEdit>>,
     /// Runs on every response of an endpoint, before `response_edits` (HAProxy `http-response`).
     pub response_program: Vec<Op>,
     /// `Expires` and `Cache-Control: max-age`.
@@ -108,6 +111,7 @@ impl Route {
             error_pages: Arc::default(),
             recursive_error_pages: false,
             response_edits: Arc::default(),
+            request_edits: Arc::default(),
             response_program: Vec::new(),
             expires: None,
             gzip: None,

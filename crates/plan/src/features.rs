@@ -26,6 +26,8 @@ bitflags::bitflags! {
         const MIRRORS = 1 << 20;
         /// Edits of responses.
         const RESPONSE_EDITS = 1 << 7;
+        /// Edits of requests.
+        const REQUEST_EDITS = 1 << 23;
         /// `expires`.
         const EXPIRES = 1 << 8;
         /// Compression may apply.
@@ -66,6 +68,7 @@ impl RouteFeatures {
         .union(Self::REAL_IP)
         .union(Self::TRY_FILES)
         .union(Self::MIRRORS)
+        .union(Self::REQUEST_EDITS)
         .union(Self::INTERNAL);
 
     /// What a route asks for. Every field of a route and of its settings stands here: one that is new does not compile
@@ -106,6 +109,7 @@ impl RouteFeatures {
             error_pages,
             recursive_error_pages: _,
             response_edits,
+            request_edits,
             expires,
             gzip,
             filters,
@@ -131,6 +135,7 @@ impl RouteFeatures {
             (Self::MIRRORS, mirrors.is_some()),
             (Self::ERROR_PAGES, !error_pages.is_empty()),
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
+            (Self::REQUEST_EDITS, !request_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),
             (Self::GZIP, gzip.is_some()),
             (Self::FILTERS, filters.as_ref().is_some_and(|filters| filters.act())),

@@ -108,6 +108,7 @@ impl Cut<'_> {
                 mirrors: None,
                 error_pages: Arc::new(ErrorPages::default()),
                 response_edits: Arc::default(),
+                request_edits: Arc::default(),
                 expires: None,
                 gzip: None,
                 filters: self.trailers(settings),

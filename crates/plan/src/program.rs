@@ -275,6 +275,10 @@ pub enum EditKind {
     Add,
     /// Instead of all lines of that name.
     Set,
+    /// As `Set`; an empty value is no line (headers-more).
+    Assign,
+    /// No line of a name that begins so. `value` is not used.
+    RemovePrefix,
     /// No line of that name. `value` is not used.
     Remove,
     /// In each line of that name, what the pattern matches as a whole is replaced by `value`.

@@ -65,6 +65,9 @@ crate::identity::identified! {
         pub recursive_error_pages: bool,
         /// Edits of every response of this route, in order.
         pub response_edits: Arc<[HeaderEdit]>,
+        /// Edits of every request of this route, in order.
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        pub request_edits: Arc<[HeaderEdit]>,
         /// `Expires` and `Cache-Control: max-age`.
         pub expires: Option<Arc<Expires>>,
         /// Compression.

@@ -36,6 +36,16 @@ pub(crate) fn request(exchange: &mut Exchange, edit: &HeaderEdit) -> Result<(), 
     Ok(())
 }
 
+/// Edits the request as its route says.
+pub(crate) fn of_route(exchange: &mut Exchange) {
+    let installed = exchange.installed.clone();
+    for edit in installed.plan.route(exchange.route).settings.request_edits.iter() {
+        if let Err(why) = request(exchange, edit) {
+            return exchange.slots.doubt(why);
+        }
+    }
+}
+
 /// Edits the response: `Expires`, the route's edits, then those that the program asked for.
 pub(crate) fn response(exchange: &mut Exchange) {
     let installed = exchange.installed.clone();
@@ -81,7 +91,13 @@ fn apply(exchange: &Exchange, fields: &mut Fields, edit: &HeaderEdit, value: Vec
     match &edit.kind {
         EditKind::Add => fields.push_known(edit.name.id, name, &value),
         EditKind::Set => fields.set(name, &value),
+        EditKind::Assign if value.is_empty() => drop(fields.remove(FieldName::new(name))),
+        EditKind::Assign => fields.set(name, &value),
         EditKind::Remove => drop(fields.remove(FieldName::new(name))),
+        EditKind::RemovePrefix => fields.retain(|field| {
+            let start = field.name.get(..name.len());
+            !start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+        }),
         EditKind::Replace { pattern, each } => {
             fields.rewrite(FieldName::new(name), |line| {
                 replace_line(exchange, pattern, &edit.value, line, *each)

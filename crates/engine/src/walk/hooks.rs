@@ -14,7 +14,7 @@ use weir_plan::{RouteFeatures, RouteSettings, TryLast};
 use super::{Next, subrequest};
 use crate::action;
 use crate::admission::{access, limits};
-use crate::eval::text;
+use crate::eval::{edit, text};
 use crate::exchange::{Downstream, Exchange, intake};
 use crate::worker::Installed;
 
@@ -57,7 +57,14 @@ const NONE: RouteFeatures = RouteFeatures::empty();
 const NO_BODY: fn(&RouteSettings) -> bool = |_| false;
 
 /// All of them, in order. nginx asks nobody who asks who gets in, nor counts what it asks itself.
-const HOOKS: [Declared; 8] = [
+const HOOKS: [Declared; 9] = [
+    Declared {
+        feature: RouteFeatures::REQUEST_EDITS,
+        unless: NONE,
+        ours: true,
+        body: NO_BODY,
+        run: Run::Now(edited),
+    },
     Declared {
         feature: RouteFeatures::REAL_IP,
         unless: NONE,
@@ -168,6 +175,11 @@ pub(super) async fn run<D: Downstream>(
         }
     }
     None
+}
+
+fn edited(exchange: &mut Exchange, _: &Installed) -> Then {
+    edit::of_route(exchange);
+    Then::Go
 }
 
 fn real_ip(exchange: &mut Exchange, installed: &Installed) -> Then {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use weir_diag::Span;
 use weir_expr::settings::Exposition;
-use weir_model::{Action, BodyFilters, Charset, ErrorPage, ErrorTarget, Route, RouteMatch, StaticFiles};
+use weir_model::{
+    Action, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch, StaticFiles,
+};
 
 use super::admit::Admitted;
 use crate::lexer::Word;
@@ -61,7 +63,8 @@ pub(crate) fn route(
         action,
         error_pages: error_pages(lo, s),
         recursive_error_pages: s.recursive_error_pages,
-        response_edits: s.add_headers.items().clone(),
+        response_edits: response_edits(s),
+        request_edits: s.more_input_headers.clone(),
         response_program: Vec::new(),
         expires: s.expires.clone(),
         gzip: s.gzip_on.then(|| s.gzip.clone()),
@@ -97,6 +100,15 @@ fn filters(lo: &Lowering<'_>, s: &Scope) -> Option<Arc<BodyFilters>> {
 
 fn converts(charset: &Charset) -> bool {
     charset.source.is_some() || charset.overrides
+}
+
+/// Edits of responses: headers-more comes before `add_header`.
+fn response_edits(s: &Scope) -> Arc<Vec<HeaderEdit>> {
+    let added = s.add_headers.items();
+    if s.more_headers.is_empty() {
+        return added.clone();
+    }
+    Arc::new(s.more_headers.iter().chain(added.iter()).cloned().collect())
 }
 
 /// Files as they are served; what is converted gets its charset with the conversion.

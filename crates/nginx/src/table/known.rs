@@ -117,7 +117,6 @@ const FAMILIES: &[Family] = &[
     // Other well-known modules.
     helping("brotli", HSLI, "Brotli is not built; gzip is", "brotli brotli_comp_level brotli_types brotli_min_length brotli_buffers brotli_window brotli_static"),
     helping("zstd", HSLI, "Zstandard is not built; gzip is", "zstd zstd_comp_level zstd_types zstd_min_length zstd_buffers zstd_static zstd_dict_file"),
-    deciding("headers_more", HSLI, "headers-more is not built; `add_header`, `proxy_set_header` and `proxy_hide_header` are", "more_set_headers more_clear_headers more_set_input_headers more_clear_input_headers"),
     deciding("echo", HSLI, "the echo module is not built; `return` is near", "echo echo_duplicate echo_flush echo_sleep echo_location echo_exec echo_before_body echo_after_body echo_read_request_body"),
     deciding("fancyindex", HSLI, "fancyindex is not built; `autoindex` is", "fancyindex"),
     helping("fancyindex", HSLI, "fancyindex is not built; `autoindex` is", "fancyindex_exact_size fancyindex_name_length fancyindex_localtime fancyindex_header fancyindex_footer fancyindex_css_href fancyindex_default_sort fancyindex_ignore fancyindex_time_format"),

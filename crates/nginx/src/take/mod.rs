@@ -27,6 +27,7 @@ pub(crate) mod location;
 pub(crate) mod log;
 pub(crate) mod maps;
 pub(crate) mod mirror;
+pub(crate) mod more;
 pub(crate) mod parts;
 pub(crate) mod pool;
 pub(crate) mod process;

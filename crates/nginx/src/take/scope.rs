@@ -467,6 +467,9 @@ pub(crate) struct Scope {
     pub error_pages: List<ErrorPageSpec>,
     pub recursive_error_pages: bool,
     pub add_headers: List<HeaderEdit>,
+    /// `more_set_headers` and its kin: outer levels first, then inner ones.
+    pub more_headers: Arc<Vec<HeaderEdit>>,
+    pub more_input_headers: Arc<Vec<HeaderEdit>>,
     pub expires: Option<Arc<Expires>>,
     pub gzip_on: bool,
     pub gzip: Arc<GzipSettings>,
@@ -529,6 +532,8 @@ impl Scope {
             error_pages: List::default(),
             recursive_error_pages: false,
             add_headers: List::default(),
+            more_headers: Arc::default(),
+            more_input_headers: Arc::default(),
             expires: None,
             gzip_on: false,
             gzip: Arc::new(default_gzip()),
