@@ -126,7 +126,7 @@ const READING: &[libc::c_long] = &[
     libc::SYS_readahead,
 ];
 
-/// Bodies that go to disk, logs with computed names.
+/// Bodies and objects of caches that go to disk, logs with computed names.
 const WRITING: &[libc::c_long] = &[
     libc::SYS_ftruncate,
     libc::SYS_fallocate,
@@ -137,6 +137,7 @@ const WRITING: &[libc::c_long] = &[
     libc::SYS_renameat,
     libc::SYS_renameat2,
     libc::SYS_unlinkat,
+    libc::SYS_flock,
 ];
 
 /// Sockets but for what makes them. Listening ones come from the keeper, but for one: at its start the data plane compares
