@@ -2,6 +2,7 @@
 //!
 //! Times are [`Duration`]s, sizes are bytes in `u64`. `None` means "no limit" unless a field says otherwise.
 
+mod cache;
 mod conduct;
 mod files;
 mod gateway;
@@ -9,6 +10,7 @@ mod pool;
 mod rewrite;
 mod socket;
 
+pub use cache::*;
 pub use conduct::*;
 pub use files::*;
 pub use gateway::*;

@@ -260,6 +260,10 @@ variables! {
         UpstreamTrailer(name: String) => "upstream.trailer.{name}";
         /// `HIT`, `MISS` … (`$upstream_cache_status`); empty without a cache.
         UpstreamCacheStatus => "upstream.cache_status";
+        /// `Last-Modified` of the object that an old one is asked about with (`$upstream_cache_last_modified`).
+        UpstreamCacheLastModified => "upstream.cache_last_modified";
+        /// `ETag` of that object (`$upstream_cache_etag`).
+        UpstreamCacheETag => "upstream.cache_etag";
         /// A response field kept by a capture rule.
         CapturedResponseHeader(slot: u16) => "captured_response_header.{slot}";
     }

@@ -58,6 +58,11 @@ impl<'m> Cx<'m> {
             ignore_headers: self.header_set(&proxy.ignore_headers),
             accel: proxy.accel,
             bind: self.optional_template(proxy.bind.as_ref()),
+            cache: proxy.cache.as_deref().map(|cache| {
+                let set = |(name, _): &(String, model::Template)| name.eq_ignore_ascii_case("authorization");
+                let hidden = !proxy.pass_request_headers || proxy.request_headers.iter().any(set);
+                self.caching(cache, hidden)
+            }),
         };
         self.shared.proxies.keep(proxy, Arc::new(compiled))
     }
@@ -88,8 +93,27 @@ impl<'m> Cx<'m> {
             settings: self.upstream_settings(&fastcgi.settings),
             hide_headers: self.header_set(&fastcgi.hide_headers),
             ignore_headers: self.header_set(&fastcgi.ignore_headers),
+            cache: fastcgi.cache.as_deref().map(|cache| self.caching(cache, false)),
         };
         self.shared.fastcgi.keep(fastcgi, Arc::new(compiled))
+    }
+
+    fn caching(&mut self, cache: &'m model::Caching, hides_credentials: bool) -> Arc<plan::Caching> {
+        use weir_expr::{Piece, Var};
+        let credentials = |piece: &Piece<String>| match piece {
+            Piece::Var(Var::Header(name) | Var::HeaderUnderscored(name), _) => name == "authorization",
+            Piece::Var(Var::RemoteUser, _) => true,
+            _ => false,
+        };
+        Arc::new(plan::Caching {
+            zone: self.cache_zone_ix(&cache.zone),
+            key: self.optional_template(cache.key.as_ref()),
+            key_has_credentials: cache.key.iter().any(|key| key.pieces.iter().any(credentials)),
+            hides_credentials,
+            bypass: cache.bypass.iter().map(|template| self.template(template)).collect(),
+            no_store: cache.no_store.iter().map(|template| self.template(template)).collect(),
+            settings: cache.settings.clone(),
+        })
     }
 
     pub(crate) fn proxy_target(&mut self, target: &model::ProxyTarget) -> plan::ProxyTarget {

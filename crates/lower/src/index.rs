@@ -46,4 +46,5 @@ fn zones(cx: &mut Cx<'_>) {
         size: zone.size,
     });
     cx.plan.conn_zones = conn.collect();
+    cx.plan.cache_zones = model.cache_zones.clone();
 }

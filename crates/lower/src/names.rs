@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use weir_diag::{Diagnostic, Origin};
 use weir_expr::Slot;
 use weir_model::Model;
-use weir_plan::{ConnZoneIx, PoolIx, ReqZoneIx};
+use weir_plan::{CacheZoneIx, ConnZoneIx, PoolIx, ReqZoneIx};
 
 /// Most user variables: slots count in 16 bits, and the last stands for "unknown".
 const MAX_VARIABLES: usize = u16::MAX as usize - 1;
@@ -20,6 +20,7 @@ pub(crate) struct Names<'m> {
     pub(crate) pools: HashMap<&'m str, PoolIx>,
     pub(crate) req_zones: HashMap<&'m str, ReqZoneIx>,
     pub(crate) conn_zones: HashMap<&'m str, ConnZoneIx>,
+    pub(crate) cache_zones: HashMap<&'m str, CacheZoneIx>,
 }
 
 impl<'m> Names<'m> {
@@ -59,6 +60,11 @@ impl<'m> Names<'m> {
         for (at, zone) in (0u32..).zip(&model.limit_conn_zones) {
             if unique("concurrency zone", &zone.name, None, "zone::defined-twice") {
                 names.conn_zones.insert(&zone.name, ConnZoneIx(at));
+            }
+        }
+        for (at, zone) in (0u32..).zip(&model.cache_zones) {
+            if unique("cache zone", &zone.name, None, "zone::defined-twice") {
+                names.cache_zones.insert(&zone.name, CacheZoneIx(at));
             }
         }
         if model.variables.len() > MAX_VARIABLES {

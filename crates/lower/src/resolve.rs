@@ -5,7 +5,7 @@
 
 use weir_diag::Diagnostic;
 use weir_model::{Op, Route, RouteId, RouteMatch};
-use weir_plan::{ConnZoneIx, PoolIx, ReqZoneIx};
+use weir_plan::{CacheZoneIx, ConnZoneIx, PoolIx, ReqZoneIx};
 
 use crate::context::Cx;
 
@@ -38,6 +38,16 @@ impl Cx<'_> {
         let near = weir_diag::nearest(name, self.names.conn_zones.keys().copied()).map(str::to_owned);
         self.unknown("zone::unknown", format!("there is no concurrency zone `{name}`"), near);
         ConnZoneIx(0)
+    }
+
+    /// The cache zone of a name.
+    pub(crate) fn cache_zone_ix(&mut self, name: &str) -> CacheZoneIx {
+        if let Some(&ix) = self.names.cache_zones.get(name) {
+            return ix;
+        }
+        let near = weir_diag::nearest(name, self.names.cache_zones.keys().copied()).map(str::to_owned);
+        self.unknown("zone::unknown", format!("there is no cache zone `{name}`"), near);
+        CacheZoneIx(0)
     }
 
     fn unknown(&mut self, code: &'static str, title: String, near: Option<String>) {

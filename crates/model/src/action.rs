@@ -119,6 +119,23 @@ pub struct Proxy {
     pub accel: bool,
     /// Local address of upstream connections.
     pub bind: Option<Template>,
+    /// The cache before it.
+    pub cache: Option<Arc<Caching>>,
+}
+
+/// A cache before an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Caching {
+    /// Name of the zone.
+    pub zone: String,
+    /// What one object has the same; `None`: the URL that is asked of the upstream.
+    pub key: Option<Template>,
+    /// The cache is not asked if one of these is neither empty nor `0`.
+    pub bypass: Vec<Template>,
+    /// An answer is not stored if one of these is neither empty nor `0`.
+    pub no_store: Vec<Template>,
+    /// The rest.
+    pub settings: weir_expr::settings::CacheSettings,
 }
 
 /// To whom a proxy action speaks.
@@ -204,6 +221,8 @@ pub struct FastCgi {
     pub hide_headers: Arc<Vec<String>>,
     /// `X-Accel-*` fields not obeyed.
     pub ignore_headers: Arc<Vec<String>>,
+    /// The cache before it.
+    pub cache: Option<Arc<Caching>>,
 }
 
 /// One parameter.

@@ -84,6 +84,8 @@ pub struct Model {
     pub limit_req_zones: Vec<LimitReqZone>,
     /// Zones of concurrency limits.
     pub limit_conn_zones: Vec<LimitConnZone>,
+    /// Zones of the cache.
+    pub cache_zones: Vec<weir_expr::settings::CacheZone>,
     /// Name servers for names looked up while running; a site or route may name its own.
     pub resolver: Option<Resolver>,
 }

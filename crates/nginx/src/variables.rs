@@ -112,6 +112,8 @@ const HTTP: &[(&str, Var)] = &[
     ("ssl_client_escaped_cert", Var::TlsClientCertEscaped),
     ("ssl_early_data", Var::TlsEarlyData),
     ("status", Var::Status),
+    ("upstream_cache_etag", Var::UpstreamCacheETag),
+    ("upstream_cache_last_modified", Var::UpstreamCacheLastModified),
     ("upstream_cache_status", Var::UpstreamCacheStatus),
     ("upstream_header_time", Var::UpstreamHeaderTime),
     ("upstream_response_length", Var::UpstreamResponseLength),

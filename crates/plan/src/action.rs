@@ -8,7 +8,9 @@ use weir_expr::settings::{Spoken, UpstreamSettings};
 use weir_http::HeadRules;
 use weir_policy::retry::RetryPolicy;
 
-use crate::{CookieAttribute, HeadTemplate, HeaderSet, Pattern, PoolIx, Respond, Template, UpstreamTlsUse};
+use crate::{
+    CacheZoneIx, CookieAttribute, HeadTemplate, HeaderSet, Pattern, PoolIx, Respond, Template, UpstreamTlsUse,
+};
 
 /// What a route does with a request that reached it.
 #[derive(Clone, Debug, Serialize)]
@@ -91,6 +93,27 @@ pub struct Proxy {
     pub accel: bool,
     /// Local address of upstream connections.
     pub bind: Option<Template>,
+    /// The cache before it.
+    pub cache: Option<Arc<Caching>>,
+}
+
+/// A cache before an upstream.
+#[derive(Clone, Debug, Serialize)]
+pub struct Caching {
+    /// Zone.
+    pub zone: CacheZoneIx,
+    /// What one object has the same; `None`: the URL that is asked of the upstream.
+    pub key: Option<Template>,
+    /// Requests with different credentials have different keys.
+    pub key_has_credentials: bool,
+    /// The client's credentials do not go to the upstream: the configuration puts others in their place, or none.
+    pub hides_credentials: bool,
+    /// The cache is not asked if one of these is neither empty nor `0`.
+    pub bypass: Box<[Template]>,
+    /// An answer is not stored if one of these is neither empty nor `0`.
+    pub no_store: Box<[Template]>,
+    /// The rest.
+    pub settings: weir_expr::settings::CacheSettings,
 }
 
 impl Proxy {
@@ -193,6 +216,8 @@ pub struct FastCgi {
     pub hide_headers: Arc<HeaderSet>,
     /// `X-Accel-*` fields not obeyed.
     pub ignore_headers: Arc<HeaderSet>,
+    /// The cache before it.
+    pub cache: Option<Arc<Caching>>,
 }
 
 /// One parameter.

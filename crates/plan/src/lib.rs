@@ -126,6 +126,8 @@ index! {
     ReqZoneIx;
     /// Index into [`Plan::conn_zones`].
     ConnZoneIx;
+    /// Index into [`Plan::cache_zones`].
+    CacheZoneIx;
     /// Index into [`Plan::logs`].
     LogIx;
     /// Index into [`Plan::tls`].
@@ -160,6 +162,8 @@ pub struct Plan {
     pub req_zones: Vec<ReqZone>,
     /// Zones of concurrency limits.
     pub conn_zones: Vec<ConnZone>,
+    /// Zones of the cache.
+    pub cache_zones: Vec<settings::CacheZone>,
     /// Log targets, each once.
     pub logs: Vec<Log>,
     /// TLS identities of listeners, each once.

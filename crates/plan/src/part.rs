@@ -275,6 +275,7 @@ fn slim_proxy(proxy: &Proxy) -> Proxy {
         target,
         head: Arc::new(HeadTemplate::default()),
         body: None,
+        cache: None,
         redirects: Arc::default(),
         cookie_rewrites: Arc::default(),
         ..proxy.clone()

@@ -16,6 +16,7 @@ use weir_rt::{Instant, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::SendError;
 
+use super::cached::keep;
 use super::{lasting, rewrite};
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
@@ -63,7 +64,8 @@ pub(crate) async fn serve<D: Downstream>(
     let settings = &*fastcgi.settings;
     let memcached = matches!(fastcgi.spoken, Spoken::Memcached { .. });
     let timer = Timer::new();
-    let watch = Watch::new(down.watched(), Ends::unanswered(settings.client_abort));
+    let watch =
+        Watch::new(down.watched(), Ends::unanswered(keep::client_abort(exchange, settings.client_abort)));
     let attempts = Attempts {
         installed,
         retry: fastcgi.retry,
@@ -90,7 +92,7 @@ pub(crate) async fn serve<D: Downstream>(
     };
     match answered {
         Ok(answered) => {
-            watch.change(Ends::answering(settings.client_abort));
+            watch.change(Ends::answering(keep::client_abort(exchange, settings.client_abort)));
             forward(exchange, down, &attempts, fastcgi, answered).await
         }
         Err(unanswered) => unanswered.end(down),
@@ -116,6 +118,11 @@ async fn forward<D: Downstream>(
     for (id, name, value) in answer.head.headers(&answer.text).end_to_end() {
         exchange.response.upstream_fields.push_known(id, name, value);
     }
+    if exchange.caching.is_some() && keep::seen(exchange, &fastcgi.ignore_headers) {
+        answer.park(exchange, &counted);
+        counted.end(AttemptEnd::Answer(status), exchange);
+        return Next::Done;
+    }
     rewrite::pass_fields(exchange, &fastcgi.hide_headers);
     if let Some(reason) = answer.head.reason(&answer.text)
         && reason != weir_http::Phrases::default().reason(status).as_bytes()
@@ -133,6 +140,9 @@ async fn forward<D: Downstream>(
             && status >= 300
             && exchange.route().settings.error_pages.find(status).is_some();
     if redirected.is_some() || intercepted {
+        if exchange.caching.is_some() && redirected.is_none() {
+            keep::intercepted(exchange, &fastcgi.ignore_headers);
+        }
         exchange.response.fields.clear();
         answer.park(exchange, &counted);
         counted.end(AttemptEnd::Answer(status), exchange);
@@ -146,6 +156,10 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = !settings.buffering;
+    let size = match &exchange.caching {
+        Some(_) => keep::begin_storing(exchange, &fastcgi.ignore_headers, size),
+        None => size,
+    };
     respond::start(exchange, down, size);
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
     let relayed = relay(exchange, down, &mut answer, settings.read_timeout, waits).await;

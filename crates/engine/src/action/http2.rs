@@ -19,6 +19,7 @@ use weir_rt::{Instant, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::SendError;
 
+use super::cached::keep;
 use super::{lasting, rewrite};
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase, errors, intake};
@@ -63,7 +64,10 @@ pub(crate) async fn serve<D: Downstream>(
     request::target(exchange, proxy, resolved.path.as_deref(), &mut target);
     exchange.response.upstream_target = target;
     let timer = Timer::new();
-    let watch = Watch::new(down.watched(), Ends::unanswered(proxy.settings.client_abort));
+    let watch = Watch::new(
+        down.watched(),
+        Ends::unanswered(keep::client_abort(exchange, proxy.settings.client_abort)),
+    );
     let secure = proxy.tls.is_some() && resolved.secure != Some(false);
     let attempts = Attempts {
         installed,
@@ -128,6 +132,11 @@ async fn forward<D: Downstream>(
     let status = exchange.attempts.last().map_or(0, |attempt| attempt.status);
     exchange.response.status = status;
     exchange.response.upstream_fields = std::mem::take(&mut link.fields);
+    if exchange.caching.is_some() && keep::seen(exchange, &proxy.ignore_headers) {
+        link.park(exchange, &counted);
+        counted.end(AttemptEnd::Answer(status), exchange);
+        return Next::Done;
+    }
     rewrite::take_fields(exchange, proxy);
     sticky::set(exchange, attempts.installed, &picked);
     let redirected = rewrite::accelerated(exchange, attempts.installed, proxy);
@@ -135,6 +144,9 @@ async fn forward<D: Downstream>(
         && status >= 300
         && exchange.route().settings.error_pages.find(status).is_some();
     if redirected.is_some() || intercepted {
+        if exchange.caching.is_some() && redirected.is_none() {
+            keep::intercepted(exchange, &proxy.ignore_headers);
+        }
         exchange.response.fields.clear();
         link.park(exchange, &counted);
         counted.end(AttemptEnd::Answer(status), exchange);
@@ -147,10 +159,14 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = proxy.grpc || !rewrite::buffering(exchange, proxy);
+    let size = match &exchange.caching {
+        Some(_) => keep::begin_storing(exchange, &proxy.ignore_headers, size),
+        None => size,
+    };
     respond::start(exchange, down, size);
     let settings = &proxy.settings;
     attempts.watch.reading(false);
-    attempts.watch.change(Ends::answering(settings.client_abort));
+    attempts.watch.change(Ends::answering(keep::client_abort(exchange, settings.client_abort)));
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
     let relayed = relay(exchange, down, &mut link, settings, waits).await;
     let rest = Rest { link, counted, lease, settings: settings.clone(), status };

@@ -7,6 +7,7 @@
 
 use std::convert::Infallible;
 
+use super::cached::deliver;
 use super::{fastcgi, files, http2, proxy, tunnel};
 use crate::exchange::{Downstream, Exchange};
 
@@ -22,6 +23,11 @@ impl Later {
     /// Of a file.
     pub(crate) fn file(rest: Box<files::Rest>) -> Self {
         Self::Rest(Rest::File(rest))
+    }
+
+    /// Of an object of the cache.
+    pub(crate) fn cached(rest: Box<deliver::Rest>) -> Self {
+        Self::Rest(Rest::Cached(rest))
     }
 
     /// Of an application server's answer.
@@ -50,6 +56,8 @@ pub(crate) enum Rest {
     Http2(Box<http2::Rest>),
     /// A file.
     File(Box<files::Rest>),
+    /// An object of the cache.
+    Cached(Box<deliver::Rest>),
 }
 
 impl Rest {
@@ -61,6 +69,7 @@ impl Rest {
             Self::FastCgi(rest) => rest.carry(exchange, down).await,
             Self::Http2(rest) => rest.carry(exchange, down).await,
             Self::File(rest) => rest.carry(exchange, down).await,
+            Self::Cached(rest) => rest.carry(exchange, down).await,
         }
     }
 }

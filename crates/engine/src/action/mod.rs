@@ -1,5 +1,6 @@
 //! What answers a request.
 
+pub(crate) mod cached;
 pub(crate) mod fastcgi;
 pub(crate) mod files;
 pub(crate) mod http2;

@@ -21,6 +21,11 @@ use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Filters, Phase, Then, errors};
 
+/// Between two looks at filters that were given more than they can take.
+const CROWDED: Duration = Duration::from_millis(5);
+/// So many looks a piece.
+const MOST_CROWDED: usize = 40;
+
 /// Begins an answer whose status and fields are in `exchange.response`: applies the route's edits and compression.
 pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: BodySize) {
     if let Some(status) = exchange.status_override.take() {
@@ -111,11 +116,11 @@ pub(crate) async fn data<D: Downstream>(
     down: &mut D,
     piece: &[u8],
 ) -> Result<(), SendError> {
-    if is_bodiless(exchange) {
-        return Ok(());
-    }
     if !exchange.filters.is_empty() {
         return Box::pin(filtered(exchange, down, piece, Then::More)).await;
+    }
+    if is_bodiless(exchange) {
+        return Ok(());
     }
     send_paced(exchange, down, piece).await
 }
@@ -152,16 +157,47 @@ async fn through<D: Downstream>(
     let mut rest = piece;
     loop {
         let (now, later) = rest.split_at(rest.len().min(step));
+        make_room(filters).await;
         let out = filters.pass(now, if later.is_empty() { then } else { Then::More });
-        send_paced(exchange, down, out).await?;
-        if let Some(why) = filters.problem() {
+        // One that stores a response wants its body where the client gets none.
+        let mut sent = if is_bodiless(exchange) { Ok(()) } else { send_paced(exchange, down, out).await };
+        if sent.is_ok()
+            && let Some(why) = filters.problem()
+        {
             errors::error(exchange, &why);
-            return Err(SendError::Length);
+            sent = Err(SendError::Length);
         }
-        if later.is_empty() {
-            return Ok(());
+        if sent.is_err() && !later.is_empty() {
+            // They miss the rest: what one of them stores would not be whole.
+            filters.clear();
+        }
+        if sent.is_err() || later.is_empty() {
+            return sent;
         }
         rest = later;
+    }
+}
+
+/// Shows a piece of the body to the filters alone: the client has gone, and one of them stores it.
+pub(crate) async fn absorb(exchange: &mut Exchange, piece: &[u8], then: Then) {
+    let step = exchange.filters.step();
+    for part in piece.chunks(step.max(1)) {
+        make_room(&exchange.filters).await;
+        exchange.filters.pass(part, Then::More);
+    }
+    if then == Then::End {
+        exchange.filters.pass(b"", Then::End);
+        exchange.filters.clear();
+    }
+}
+
+/// Waits a little for filters that were given more than they can take.
+async fn make_room(filters: &Filters) {
+    for _ in 0..MOST_CROWDED {
+        if !filters.are_crowded() {
+            return;
+        }
+        weir_rt::sleep(CROWDED).await;
     }
 }
 

@@ -8,7 +8,7 @@
 pub(crate) const GROUPS: usize = 10;
 
 /// Groups of one match.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Captured {
     subject: Vec<u8>,
     ranges: [Option<(u32, u32)>; GROUPS],

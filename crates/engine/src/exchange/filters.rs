@@ -38,6 +38,11 @@ pub(crate) trait BodyFilter {
         None
     }
 
+    /// It takes pieces faster than it can do with them: whoever can is to wait a little.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
     /// The body has ended: notes what logs and counters show of it.
     fn note(&self, _: &mut Response) {}
 }
@@ -104,6 +109,11 @@ impl Filters {
     /// See [`BodyFilter::problem`].
     pub(crate) fn problem(&self) -> Option<String> {
         self.0.iter().find_map(|filter| filter.problem())
+    }
+
+    /// Whether one of them should be given time.
+    pub(crate) fn are_crowded(&self) -> bool {
+        self.0.iter().any(|filter| filter.is_crowded())
     }
 
     /// See [`BodyFilter::note`].

@@ -12,6 +12,7 @@
 //! ```
 
 mod body;
+pub(crate) mod caching;
 mod captures;
 mod client;
 mod core;
@@ -22,6 +23,7 @@ pub(crate) mod fields;
 mod filters;
 pub(crate) mod intake;
 mod next;
+mod nobody;
 mod request;
 pub(crate) mod residue;
 mod response;
@@ -31,12 +33,14 @@ mod tally;
 mod traffic;
 
 pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
+pub(crate) use caching::{CacheStatus, Caching};
 pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
 pub(crate) use core::Core;
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
 pub(crate) use filters::{BodyFilter, Filters, Joint, Then};
 pub(crate) use next::Next;
+pub(crate) use nobody::Nobody;
 pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};
 pub(crate) use session::{Peeked, Session};
@@ -117,6 +121,8 @@ pub(crate) struct Exchange {
     pub(crate) persistence: [u8; 2],
     /// A rule wants no access log of it.
     pub(crate) unlogged: bool,
+    /// What it has to do with the cache.
+    pub(crate) caching: Option<Box<Caching>>,
 }
 
 /// Fields kept by capture rules.
@@ -171,6 +177,7 @@ impl Exchange {
             close_after: false,
             persistence: *b"--",
             unlogged: false,
+            caching: None,
         }
     }
 
@@ -191,6 +198,8 @@ impl Exchange {
         if worker.keeps_spare(&self.installed) {
             self.guards.clear();
             self.body.clear();
+            self.filters.clear();
+            self.caching = None;
             worker.give_spare(self);
         }
     }
@@ -227,6 +236,7 @@ impl Exchange {
             close_after,
             persistence,
             unlogged,
+            caching,
         } = self;
         core.restart(installed, client);
         (*site, *route, *matched) = (SiteIx(0), RouteIx(0), 0);
@@ -255,6 +265,7 @@ impl Exchange {
         *close_after = false;
         *persistence = *b"--";
         *unlogged = false;
+        *caching = None;
     }
 
     /// A request of our own for this exchange: GET of a path, with the client's fields and no body.
@@ -271,6 +282,22 @@ impl Exchange {
         asked.real_client = self.real_client;
         asked.share_id(self);
         asked
+    }
+
+    /// This request once more, on the route that it has reached, with all that was made of it on its way.
+    pub(crate) fn again(&self) -> Box<Exchange> {
+        let mut copy = self.ask_for(&self.request.path);
+        let (from, to) = (&self.request, &mut copy.request);
+        to.method = from.method;
+        to.method_text.clone_from(&from.method_text);
+        to.query.clone_from(&from.query);
+        to.path_is_raw = from.path_is_raw;
+        copy.route = self.route;
+        copy.matched = self.matched;
+        copy.rewritten = self.rewritten;
+        copy.user.clone_from(&self.user);
+        copy.captures = self.captures.clone();
+        copy
     }
 
     /// This request once more, for a path of its site; with its body, if that is wanted and all of it is here.

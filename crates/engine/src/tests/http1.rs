@@ -41,6 +41,7 @@ pub(super) fn proxy() -> Proxy {
         ignore_headers: Arc::default(),
         accel: false,
         bind: None,
+        cache: None,
     }
 }
 

@@ -56,13 +56,15 @@ fn each(exchange: &Exchange, gateway: &FastCgi, mut put: impl FnMut(&[u8], &[u8]
     }
     let set = |name: &[u8]| gateway.params.iter().any(|parameter| parameter.name.as_bytes() == name);
     let mut seen: Vec<Vec<u8>> = Vec::new();
+    let kept = exchange.kept_from_upstream();
     for field in exchange.request.fields.iter() {
         // `Proxy` would become HTTP_PROXY, which programs take for a setting of their own.
         let own = matches!(
             field.id,
             HeaderId::ContentLength | HeaderId::ContentType | HeaderId::ProxyAuthorization
         ) || field.name.eq_ignore_ascii_case(b"proxy")
-            || field.hop_by_hop;
+            || field.hop_by_hop
+            || kept & field.id.bit() != 0;
         let mut name = b"HTTP_".to_vec();
         name.extend(field.name.iter().map(|&b| if b == b'-' { b'_' } else { b.to_ascii_uppercase() }));
         if own || seen.contains(&name) || set(&name) {
@@ -74,4 +76,7 @@ fn each(exchange: &Exchange, gateway: &FastCgi, mut put: impl FnMut(&[u8], &[u8]
         put(&name, &value);
         seen.push(name);
     }
+    let [(_, tag), (_, since)] = exchange.conditions();
+    let _ = tag.map(|tag| put(b"HTTP_IF_NONE_MATCH", tag));
+    let _ = since.map(|since| put(b"HTTP_IF_MODIFIED_SINCE", since));
 }

@@ -112,7 +112,7 @@ pub(crate) fn write(
 ) -> Result<(), Cow<'static, str>> {
     let request = &exchange.request;
     let method = proxy.method.as_ref().map(|template| text(exchange, template));
-    let method = method.as_deref().unwrap_or(&request.method_text);
+    let method = method.as_deref().unwrap_or(exchange.upstream_method_text());
     let version = if proxy.http_1_1 { Version::Http11 } else { Version::Http10 };
     HeadWriter::request(out, method, &exchange.response.upstream_target, version)
         .map_err(|_| "the method or target is not valid")?;
@@ -142,13 +142,14 @@ pub(crate) fn write(
     }
     debug_assert!(out.len() >= start);
     let mut has_host = proxy.head.has_host;
+    let kept = exchange.kept_from_upstream();
     if proxy.pass_request_headers {
         request.fields.write(out, |line, bytes| {
             let own = match line.id {
                 HeaderId::ContentLength | HeaderId::Expect => true,
                 HeaderId::Upgrade | HeaderId::Connection | HeaderId::TransferEncoding => true,
                 HeaderId::Host => has_host,
-                _ => line.is_hop_by_hop(),
+                _ => line.is_hop_by_hop() || kept & line.id.bit() != 0,
             };
             if own || proxy.head.replaced.contains_line(line, bytes) {
                 return false;
@@ -161,6 +162,11 @@ pub(crate) fn write(
     if !has_host {
         let host = if request.host.is_empty() { proxy.host.as_bytes() } else { &request.host };
         let _ = head.known(HeaderId::Host, host);
+    }
+    if kept != 0 {
+        for (id, value) in exchange.conditions() {
+            let _ = value.map(|value| head.known(id, value));
+        }
     }
     match body {
         UpstreamBody::None if request.fields.has(HeaderId::ContentLength) && proxy.pass_request_body => {

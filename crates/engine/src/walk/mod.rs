@@ -11,6 +11,7 @@ mod subrequest;
 
 use weir_plan::{Action, ErrorTarget, Respond};
 
+use crate::action::cached::gateway::Gateway;
 use crate::action::{self, Later};
 use crate::admission::access;
 use crate::answer::respond;
@@ -366,6 +367,12 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
     let route = installed.plan.route(exchange.route);
     match &route.action {
         Action::Static => action::files::serve(exchange, down, installed).await.wrap(Later::file),
+        Action::Proxy(proxy) | Action::Http2(proxy) if proxy.cache.is_some() => {
+            Box::pin(cached(exchange, down, installed)).await
+        }
+        Action::FastCgi(fastcgi) if fastcgi.cache.is_some() => {
+            Box::pin(cached(exchange, down, installed)).await
+        }
         Action::Proxy(proxy) => Box::pin(action::proxy::serve(exchange, down, installed, proxy)).await,
         Action::Http2(proxy) => {
             Box::pin(action::http2::serve(exchange, down, installed, proxy)).await.wrap(Later::http2)
@@ -384,6 +391,19 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
             Box::pin(action::status::metrics(exchange, down, *form)).await.wrap(Later::never)
         }
     }
+}
+
+/// An action whose upstream is cached.
+#[cold]
+async fn cached<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
+    let (gateway, settings) = match &installed.plan.route(exchange.route).action {
+        Action::Proxy(proxy) => (Gateway::Proxy(proxy), &proxy.cache),
+        Action::Http2(proxy) => (Gateway::Http2(proxy), &proxy.cache),
+        Action::FastCgi(fastcgi) => (Gateway::FastCgi(fastcgi), &fastcgi.cache),
+        _ => return Next::Status(500),
+    };
+    let Some(settings) = settings else { return Next::Status(500) };
+    action::cached::serve(exchange, down, installed, (gateway, settings)).await
 }
 
 async fn fixed<D: Downstream>(

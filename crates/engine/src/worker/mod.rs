@@ -5,6 +5,7 @@
 //! Driven by: `entry::run`, which carries out orders; connections, which look things up.
 //! Why: a thread per core and nothing contended between them.
 
+pub(crate) mod caches;
 pub(crate) mod command;
 pub(crate) mod count;
 pub(crate) mod door;
@@ -35,7 +36,7 @@ use weir_http::RequestHead;
 use weir_plan::{ListenerIx, PartOf, Plan, UpstreamKeepalive};
 use weir_rt::Instant;
 
-use crate::files::FileCache;
+use crate::files::{FileCache, Objects};
 use crate::logging::WorkerLogs;
 use crate::worker::count::CountedIdle;
 use crate::worker::door::Door;
@@ -159,6 +160,8 @@ pub(crate) struct Worker {
     pub(crate) idle: IdleConnections,
     /// Files held in memory.
     pub(crate) files: Rc<FileCache>,
+    /// Objects of the cache held in memory.
+    pub(crate) objects: Objects,
     /// Passwords that were verified lately.
     pub(crate) passwords: passwords::Known,
     /// Log lines on their way.
@@ -202,6 +205,7 @@ impl Worker {
             ended: Signal::default(),
             idle: IdleConnections::default(),
             files: Rc::default(),
+            objects: Objects::default(),
             passwords: passwords::Known::default(),
             logs: WorkerLogs::default(),
             counters: crate::worker::count::Counters::new(&shared, id),
@@ -267,6 +271,7 @@ impl Worker {
     /// Lets go of what can be had again: memory is short.
     pub(crate) fn relieve(&self) {
         self.files.clear();
+        self.objects.clear();
         self.idle.clear();
         weir_rt::release_pool();
         // The allocator keeps what a thread freed until that thread asks for memory again, which one that accepts

@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
+use weir_cache::Store;
 use weir_plan::{Plan, PoolIx};
 use weir_policy::limit::{ConnZone, RateZone};
 
+use crate::worker::caches::caches_for;
 use crate::worker::endpoints::LivePool;
 use crate::worker::live_tls::{LiveTls, MadeTls};
 use crate::worker::shared::Shared;
@@ -23,6 +25,8 @@ pub(crate) struct Prepared {
     pub(crate) rates: Vec<Arc<RateZone>>,
     /// Its zones of concurrency, by index.
     pub(crate) conns: Vec<Arc<ConnZone>>,
+    /// The stores of its zones of the cache, by index.
+    pub(crate) caches: Vec<Arc<Store>>,
     /// Its TLS. Changes as endpoints do.
     pub(crate) tls: LiveTls,
     /// Its log targets.
@@ -36,6 +40,7 @@ impl Prepared {
             pools: pool.and_then(|pool| self.pools.get(pool.at()).cloned()).into_iter().collect(),
             rates: Vec::new(),
             conns: Vec::new(),
+            caches: Vec::new(),
             tls: LiveTls::default(),
             logs: self.logs.part(&shared.logs, &part),
             plan: Arc::new(part.plan),
@@ -46,13 +51,14 @@ impl Prepared {
     ///
     /// # Errors
     /// One line that says what cannot be used, and where it was read.
-    pub(crate) fn new(shared: &Shared, plan: Arc<Plan>) -> Result<Self, String> {
+    pub(crate) fn new(shared: &Arc<Shared>, plan: Arc<Plan>) -> Result<Self, String> {
         let tls = MadeTls::new(shared, &plan, &|name| shared.changes.certificate(name))?;
         let logs = shared.logs.targets_for(&plan)?;
         Ok(Self {
             pools: shared.pools_for(&plan),
             rates: shared.rates_for(&plan),
             conns: shared.conns_for(&plan),
+            caches: caches_for(shared, &plan),
             tls: LiveTls::new(tls),
             logs,
             plan,

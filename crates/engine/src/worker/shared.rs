@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) changes: Arc<Changes>,
     /// Whether memory is short.
     pub(crate) memory: crate::worker::memory::Pressure,
+    /// The stores of the cache.
+    pub(crate) caches: crate::worker::caches::Caches,
     io: IoChoice,
     origin: Instant,
     seed: u64,
@@ -130,6 +132,7 @@ impl Shared {
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
+            caches: crate::worker::caches::Caches::default(),
             io: options.io,
             // Zero means "never" in policies.
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),

@@ -443,6 +443,7 @@ impl<'a> Front<'a> {
             ignore_headers: Arc::default(),
             accel: false,
             bind: local_address(backend),
+            cache: None,
         })))
     }
 

@@ -203,6 +203,7 @@ pub(crate) fn proxy(pool: &str, fields: &[(&str, Template)]) -> Action {
         ignore_headers: Arc::default(),
         accel: true,
         bind: None,
+        cache: None,
     }))
 }
 

@@ -9,10 +9,11 @@ use super::entry::places::{H, HSL};
 use super::entry::{Entry, MANY};
 use crate::take::Scope;
 use crate::take::args::{bytes, count, limit, on, time};
+use crate::take::cache;
 use crate::take::scope::GatewayScope;
 use crate::take::upstream_settings as settings;
 
-const CACHE: &str = "caching is not built yet; every request goes to the upstream";
+const PURGE: &str = "removing objects by requests is not built; remove their files";
 const STORE: &str = "storing answers as files is not built";
 const ALWAYS: &str = "Weir forwards bytes as they come";
 
@@ -152,20 +153,31 @@ macro_rules! buffered {
             Entry::new(concat!($prefix, "store_access"), HSL, (1, 3), "user:rw", "Modes of those files.")
                 .tuning(STORE),
             // The cache.
-            Entry::one(concat!($prefix, "cache"), HSL, Text, "off", "A zone of the cache.").tuning(CACHE),
+            Entry::one(concat!($prefix, "cache"), HSL, Text, "off", "A zone of the cache.")
+                .scope(|lo, s, d| cache::zone(lo, s.$of(), d)),
             Entry::new(concat!($prefix, "cache_path"), H, (2, MANY), "", "A zone of the cache.")
                 .repeats()
-                .tuning(CACHE),
-            Entry::one(concat!($prefix, "cache_key"), HSL, Text, $key, "Key of the cache.").tuning(CACHE),
+                .shared(cache::path),
+            Entry::one(concat!($prefix, "cache_key"), HSL, Text, $key, "Key of the cache.")
+                .scope(|lo, s, d| s.$of().cache().key = Some(lo.template(&d.args[0]))),
             Entry::new(concat!($prefix, "cache_bypass"), HSL, (1, MANY), "", "When the cache is not asked.")
                 .repeats()
-                .tuning(CACHE),
+                .scope(|lo, s, d| {
+                    let level = s.level;
+                    d.args.iter().for_each(|a| s.$of().cache().bypass.push(level, lo.template(a)));
+                }),
             Entry::new(concat!($prefix, "no_cache"), HSL, (1, MANY), "", "When answers are not kept.")
                 .repeats()
-                .tuning(CACHE),
+                .scope(|lo, s, d| {
+                    let level = s.level;
+                    d.args.iter().for_each(|a| s.$of().cache().no_store.push(level, lo.template(a)));
+                }),
             Entry::new(concat!($prefix, "cache_valid"), HSL, (1, MANY), "", "How long answers are kept.")
                 .repeats()
-                .tuning(CACHE),
+                .scope(|lo, s, d| {
+                    let level = s.level;
+                    cache::valid(lo, s.$of(), level, d);
+                }),
             Entry::one(
                 concat!($prefix, "cache_min_uses"),
                 HSL,
@@ -173,9 +185,9 @@ macro_rules! buffered {
                 "1",
                 "Requests before an answer is kept.",
             )
-            .tuning(CACHE),
-            Entry::one(concat!($prefix, "cache_max_range_offset"), HSL, Text, "", "Ranges past the cache.")
-                .tuning(CACHE),
+            .scope(|_, s, d| s.$of().cache().settings.min_uses = count(d)),
+            Entry::one(concat!($prefix, "cache_max_range_offset"), HSL, Size, "", "Ranges past the cache.")
+                .scope(|_, s, d| s.$of().cache().settings.max_range_offset = Some(bytes(d))),
             Entry::new(
                 concat!($prefix, "cache_use_stale"),
                 HSL,
@@ -183,7 +195,7 @@ macro_rules! buffered {
                 "off",
                 "When old answers are used.",
             )
-            .tuning(CACHE),
+            .scope(|lo, s, d| cache::use_stale(lo, s.$of(), d)),
             Entry::new(
                 concat!($prefix, "cache_methods"),
                 HSL,
@@ -191,13 +203,15 @@ macro_rules! buffered {
                 "GET HEAD",
                 "Methods that are cached.",
             )
-            .tuning(CACHE),
+            .scope(|lo, s, d| cache::methods(lo, s.$of(), d)),
             Entry::one(concat!($prefix, "cache_lock"), HSL, Flag, "off", "One request fills an entry.")
-                .tuning(CACHE),
-            Entry::one(concat!($prefix, "cache_lock_timeout"), HSL, Time, "5s", "Wait for it.").tuning(CACHE),
-            Entry::one(concat!($prefix, "cache_lock_age"), HSL, Time, "5s", "Time for it.").tuning(CACHE),
+                .scope(|_, s, d| s.$of().cache().settings.lock = on(d)),
+            Entry::one(concat!($prefix, "cache_lock_timeout"), HSL, Time, "5s", "Wait for it.")
+                .scope(|_, s, d| s.$of().cache().settings.lock_timeout = time(d)),
+            Entry::one(concat!($prefix, "cache_lock_age"), HSL, Time, "5s", "Time for it.")
+                .scope(|_, s, d| s.$of().cache().settings.lock_age = time(d)),
             Entry::one(concat!($prefix, "cache_revalidate"), HSL, Flag, "off", "Revalidates entries.")
-                .tuning(CACHE),
+                .scope(|_, s, d| s.$of().cache().settings.revalidate = on(d)),
             Entry::one(
                 concat!($prefix, "cache_background_update"),
                 HSL,
@@ -205,9 +219,9 @@ macro_rules! buffered {
                 "off",
                 "Updates old entries aside.",
             )
-            .tuning(CACHE),
+            .scope(|_, s, d| s.$of().cache().settings.background_update = on(d)),
             Entry::new(concat!($prefix, "cache_purge"), HSL, (1, MANY), "", "Removes entries.")
-                .not_yet(CACHE),
+                .not_yet(PURGE),
         ]
     };
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use super::entry::Kind::{Flag, Number, OneOf, Size, Text};
 use super::entry::places::{HSL, LIX};
 use super::entry::{Entry, MANY};
+use crate::take::args::on;
 use crate::take::proxy;
-
-const CACHE: &str = "caching is not built yet; every request goes to the upstream";
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_pass", LIX, Text, "", "Sends requests to a pool.").place(proxy::pass),
@@ -64,7 +63,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("proxy_bind_dynamic", HSL, (1, 1), "off", "Binds anew for each connection.")
         .tuning("local addresses with variables are computed for each connection"),
     // The cache.
-    Entry::one("proxy_cache_convert_head", HSL, Flag, "on", "Turns HEAD into GET.").tuning(CACHE),
+    Entry::one("proxy_cache_convert_head", HSL, Flag, "on", "Turns HEAD into GET.")
+        .scope(|_, s, d| s.proxy_mut().gateway.cache().settings.convert_head = on(d)),
 ];
 
 use crate::take::Scope;

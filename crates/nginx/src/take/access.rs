@@ -110,7 +110,7 @@ pub(crate) fn real_ip_header(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive)
 }
 
 /// `name:size` of a zone.
-fn zone(text: &str) -> Option<(String, u64)> {
+pub(crate) fn zone(text: &str) -> Option<(String, u64)> {
     let (name, size) = text.rsplit_once(':')?;
     let size = value::size(size).filter(|&size| size >= 8 * 4096)?;
     (!name.is_empty()).then(|| (name.to_owned(), size))
@@ -215,13 +215,15 @@ pub(crate) fn check_zones(lo: &mut Lowering<'_>) {
     for (kind, name, span) in std::mem::take(&mut lo.zones_used) {
         let known: Vec<String> = match kind {
             "limit_req" => lo.model.limit_req_zones.iter().map(|zone| zone.name.clone()).collect(),
+            "cache" => lo.model.cache_zones.iter().map(|zone| zone.name.clone()).collect(),
             _ => lo.model.limit_conn_zones.iter().map(|zone| zone.name.clone()).collect(),
         };
         if known.contains(&name) {
             continue;
         }
+        let word = if kind == "cache" { "…_cache_path".to_owned() } else { format!("{kind}_zone") };
         let mut found =
-            Diagnostic::error("nginx::unknown-zone", format!("no `{kind}_zone` defines `{name}`")).at(span);
+            Diagnostic::error("nginx::unknown-zone", format!("no `{word}` defines `{name}`")).at(span);
         if let Some(near) = weir_diag::nearest(&name, known.iter().map(String::as_str)) {
             found = found.help(format!("did you mean `{near}`?"));
         }

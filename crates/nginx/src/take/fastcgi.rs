@@ -123,6 +123,13 @@ pub(crate) fn action(
     };
     let memcached = application == Application::Memcached;
     let tls = application == Application::Uwsgi { tls: true };
+    let (word, cached) = match application {
+        Application::FastCgi => ("fastcgi_cache", &s.fastcgi),
+        Application::Uwsgi { .. } => ("uwsgi_cache", &s.uwsgi),
+        Application::Scgi => ("scgi_cache", &s.scgi),
+        Application::Memcached => ("memcached_cache", &s.memcached),
+    };
+    let cache = super::cache::caching(lo, &cached.gateway.cache, word, false);
     Action::FastCgi(Arc::new(FastCgi {
         spoken,
         target: target.clone(),
@@ -138,6 +145,7 @@ pub(crate) fn action(
         settings: scope.gateway.settings.clone(),
         hide_headers: lo.hidden(&HIDDEN, scope.gateway.hide.items(), scope.gateway.pass.items()),
         ignore_headers: scope.gateway.ignore.items().clone(),
+        cache,
     }))
 }
 

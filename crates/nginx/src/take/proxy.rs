@@ -116,6 +116,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
         Some(uri) => UpstreamUri::Replace(uri.clone()),
         None => UpstreamUri::Pass,
     };
+    let cache = super::cache::caching(lo, &proxy.gateway.cache, "proxy_cache", true);
     Action::Proxy(Arc::new(Proxy {
         target: spec.target.clone(),
         tls: spec.tls.then(|| {
@@ -140,6 +141,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
         ignore_headers: proxy.gateway.ignore.items().clone(),
         accel: true,
         bind: proxy.bind.clone(),
+        cache,
     }))
 }
 

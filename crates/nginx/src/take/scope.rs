@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use weir_diag::Span;
 use weir_model::settings::{
-    BodySettings, ClientSettings, ClientVerify, GzipSettings, LogLevel, Mirrors, TlsVersion, UpstreamSettings,
+    BodySettings, CacheSettings, CacheValid, ClientSettings, ClientVerify, GzipSettings, LogLevel, Mirrors,
+    TlsVersion, UpstreamSettings,
 };
 use weir_model::{
     Access, AccessLog, AccessRule, BodyFilters, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam,
@@ -145,6 +146,18 @@ pub(crate) struct GatewayScope {
     pub ignore: List<String>,
     pub pass_request_headers: bool,
     pub pass_request_body: bool,
+    pub cache: Arc<CacheScope>,
+}
+
+/// Settings of `…_cache*`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CacheScope {
+    pub zone: Option<(String, Span)>,
+    pub key: Option<Template>,
+    pub bypass: List<Template>,
+    pub no_store: List<Template>,
+    pub valid: List<CacheValid>,
+    pub settings: CacheSettings,
 }
 
 impl Default for GatewayScope {
@@ -156,6 +169,7 @@ impl Default for GatewayScope {
             ignore: List::default(),
             pass_request_headers: true,
             pass_request_body: true,
+            cache: Arc::default(),
         }
     }
 }
@@ -164,6 +178,11 @@ impl GatewayScope {
     /// Times, buffers, retries, for a change.
     pub(crate) fn upstream(&mut self) -> &mut UpstreamSettings {
         Arc::make_mut(&mut self.settings)
+    }
+
+    /// The cache, for a change.
+    pub(crate) fn cache(&mut self) -> &mut CacheScope {
+        Arc::make_mut(&mut self.cache)
     }
 }
 

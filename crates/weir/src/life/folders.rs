@@ -1,4 +1,4 @@
-//! Folders for bodies that are too large for memory.
+//! Folders for bodies that are too large for memory, and for objects of the cache.
 //!
 //! Owns: making them, and giving them to the user that will write there.
 //! Never: touches a folder that exists; makes more than the last part of a path.
@@ -31,9 +31,10 @@ fn make_one(path: &Path, identity: Option<&Identity>) -> io::Result<()> {
 }
 
 fn warning(path: &Path, error: &io::Error) -> Diagnostic {
-    let title = format!("the folder {} for large bodies cannot be made: {error}", path.display());
+    let title =
+        format!("the folder {} for large bodies or cached objects cannot be made: {error}", path.display());
     Diagnostic::warning("process::temp-folder", title)
-        .help("make it, or name another (`client_body_temp_path`); until then bodies have to fit into memory")
+        .help("make it, or name another (`client_body_temp_path`, `proxy_cache_path`); until then bodies have to fit into memory, and nothing is cached")
 }
 
 fn paths_of(model: &Model) -> BTreeSet<PathBuf> {
@@ -42,5 +43,6 @@ fn paths_of(model: &Model) -> BTreeSet<PathBuf> {
         Action::Proxy(proxy) if proxy.settings.max_temp_file > 0 => Some(proxy.settings.temp_path.clone()),
         _ => None,
     });
-    bodies.chain(spools).collect()
+    let objects = model.cache_zones.iter().map(|zone| zone.path.clone());
+    bodies.chain(spools).chain(objects).collect()
 }

@@ -22,7 +22,7 @@ mod send;
 mod usual;
 
 pub(crate) use candidates::first_candidate;
-pub(crate) use send::Rest;
+pub(crate) use send::{Rest, part, queued};
 
 use rustix::io::Errno;
 use weir_http::uri::{Escape, escape};

@@ -69,7 +69,7 @@ async fn many<D: Downstream>(
         text.clear();
         parts.put_part(&mut text, *range);
         respond::data(exchange, down, &text).await?;
-        part(exchange, down, file, range.start, range.end, None).await?;
+        part(exchange, down, &file.content, range.start, range.end, None).await?;
     }
     text.clear();
     parts.put_end(&mut text);

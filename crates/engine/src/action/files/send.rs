@@ -17,7 +17,7 @@ use crate::action::lasting;
 use crate::answer::{filters, respond};
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next};
-use crate::files::{StaticFile, Way};
+use crate::files::{Content, StaticFile, Way};
 
 /// Fields of requests that make more of them than "the whole file".
 const SPECIAL: u128 = HeaderId::IfMatch.bit()
@@ -159,7 +159,7 @@ fn at_once<D: Downstream>(
     start: u64,
     end: u64,
 ) -> Result<Came, SendError> {
-    if !queued(exchange, down, file, start, end)? {
+    if !queued(exchange, down, &file.content, start, end)? {
         return Ok(Came::Nowhere);
     }
     let ended = respond::end_now(exchange, down, &Fields::default())?;
@@ -176,7 +176,7 @@ async fn waiting<D: Downstream>(
 ) -> Result<Next<Box<Rest>>, SendError> {
     if came == Came::Nowhere {
         let due = lasting::due(exchange);
-        let at = part(exchange, down, file, start, end, due).await?;
+        let at = part(exchange, down, &file.content, start, end, due).await?;
         if at < end {
             return Ok(Next::Later(Box::new(Rest { file: file.clone(), at, end })));
         }
@@ -185,17 +185,17 @@ async fn waiting<D: Downstream>(
 }
 
 /// Queues a small body from memory behind its head: there is nothing to wait for. False: nothing was done.
-fn queued<D: Downstream>(
+pub(crate) fn queued<D: Downstream>(
     exchange: &Exchange,
     down: &mut D,
-    file: &StaticFile,
+    content: &Content,
     start: u64,
     end: u64,
 ) -> Result<bool, SendError> {
     if respond::is_changed(exchange) {
         return Ok(false);
     }
-    let Way::Bytes(bytes) = file.content.way(exchange.client.tls.is_some()) else { return Ok(false) };
+    let Way::Bytes(bytes) = content.way(exchange.client.tls.is_some()) else { return Ok(false) };
     match bytes.get(start as usize..end as usize) {
         Some(piece) if piece.len() < SHARE => down.queue(piece),
         _ => Ok(false),
@@ -213,7 +213,7 @@ impl Rest {
     /// Sends it.
     pub(in crate::action) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
         let sent = async {
-            part(exchange, down, &self.file, self.at, self.end, None).await?;
+            part(exchange, down, &self.file.content, self.at, self.end, None).await?;
             respond::end(exchange, down, &Fields::default()).await
         };
         if let Err(error) = sent.await {
@@ -223,10 +223,10 @@ impl Rest {
 }
 
 /// Sends the bytes `start..end`. Once it is `due` there is a stop between two pieces: where, is given back.
-pub(super) async fn part<D: Downstream>(
+pub(crate) async fn part<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
-    file: &StaticFile,
+    content: &Content,
     start: u64,
     end: u64,
     due: Option<Instant>,
@@ -235,7 +235,7 @@ pub(super) async fn part<D: Downstream>(
         return Ok(end);
     }
     let changed = !exchange.filters.is_empty() || respond::rate_limit(exchange).is_some();
-    let open = match file.content.way(changed || exchange.client.tls.is_some()) {
+    let open = match content.way(changed || exchange.client.tls.is_some()) {
         Way::Bytes(bytes) => {
             let (mut at, end) = (start as usize, end as usize);
             while at < end && !lasting::is_due(due) {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use weir_expr::settings::UpstreamSettings;
 use weir_rt::Timer;
 use weir_telemetry::AttemptEnd;
-use weir_wire::ReceiveError;
+use weir_wire::{ReceiveError, SendError};
 
-use super::relay::{ReadAhead, Relay, Source, relay};
+use super::relay::{self, ReadAhead, Relay, Relayed, Source, relay};
 use crate::exchange::errors;
 use crate::exchange::{Downstream, Ending, Exchange, Next, Phase};
 use crate::worker::watch::{Ends, Watch};
@@ -32,9 +32,42 @@ impl Rest {
         let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
         let (waits, patience) = ((&timer, &watch, None), self.settings.read_timeout);
         let relayed = relay(exchange, down, patience, waits, &mut self.ahead, &mut self.source).await;
+        let relayed = match relayed {
+            Err(Relay::Client(error)) if exchange.may_be_stored() => {
+                self.store(exchange, down, &timer, error).await.map(|()| Relayed::Whole)
+            }
+            relayed => relayed,
+        };
         // Something of it was sent long ago: nothing else can be answered.
         let _: Next<Infallible> =
             relayed_to(exchange, down, &mut self.source, self.status, relayed.map(drop));
+    }
+}
+
+impl Rest {
+    /// Takes an answer in whose client has gone, because it is stored.
+    pub(super) async fn store<D: Downstream>(
+        &mut self,
+        exchange: &mut Exchange,
+        down: &mut D,
+        timer: &Timer,
+        error: SendError,
+    ) -> Result<(), Relay> {
+        down.fail(exchange, &error);
+        let patience = self.settings.read_timeout;
+        relay::absorb(exchange, patience, timer, &mut self.ahead, &mut self.source).await?;
+        // What became of the client stands.
+        Err(Relay::Client(error))
+    }
+
+    /// Notes how it ended.
+    pub(super) fn ended<D: Downstream, L>(
+        mut self,
+        exchange: &mut Exchange,
+        down: &mut D,
+        relayed: Result<(), Relay>,
+    ) -> Next<L> {
+        relayed_to(exchange, down, &mut self.source, self.status, relayed)
     }
 }
 

@@ -11,7 +11,8 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Step};
 
 use super::ending::{Rest, relayed_to};
-use super::relay::{self, Keeping, ReadAhead, Relayed, Source, relay};
+use super::relay::{self, Keeping, ReadAhead, Relay, Relayed, Source, relay};
+use crate::action::cached::keep;
 use crate::action::later::{self, Later};
 use crate::action::{lasting, rewrite, tunnel};
 use crate::answer::respond;
@@ -71,7 +72,7 @@ pub(super) fn begin<'a, D: Downstream>(
 ) -> Goes<'a> {
     let installed = attempts.installed;
     let Answered { link: mut conn, key, history, picked, destination, lease, mut counted } = answered;
-    let method = exchange.request.method;
+    let method = exchange.upstream_method();
     let response = conn.response();
     let status = response.status();
     let reusable = response.reusable(method) && !asked.close;
@@ -80,6 +81,11 @@ pub(super) fn begin<'a, D: Downstream>(
     let reason = response.reason();
     if reason != weir_http::Phrases::default().reason(status).as_bytes() {
         exchange.response.reason = Some(reason.into());
+    }
+    if exchange.caching.is_some() && keep::seen(exchange, &proxy.ignore_headers) {
+        let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
+        unwanted.end(exchange, attempts, counted);
+        return Goes::Over(Next::Done);
     }
     rewrite::take_fields(exchange, proxy);
     if let Some(program) = &installed.plan.route(exchange.route).response_program
@@ -100,6 +106,9 @@ pub(super) fn begin<'a, D: Downstream>(
         && status >= 300
         && exchange.route().settings.error_pages.find(status).is_some();
     if redirected.is_some() || intercepted {
+        if exchange.caching.is_some() && redirected.is_none() {
+            keep::intercepted(exchange, &proxy.ignore_headers);
+        }
         let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
         unwanted.end(exchange, attempts, counted);
         return Goes::Over(redirected.unwrap_or(Next::Status(status)));
@@ -112,6 +121,10 @@ pub(super) fn begin<'a, D: Downstream>(
         Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
     };
     exchange.response.unbuffered = !rewrite::buffering(exchange, proxy);
+    let size = match &exchange.caching {
+        Some(_) => keep::begin_storing(exchange, &proxy.ignore_headers, size),
+        None => size,
+    };
     respond::start(exchange, down, size);
     let queued = relay::at_once(exchange, down, &mut conn);
     let keeping = reusable.then(|| Keeping {
@@ -144,7 +157,7 @@ async fn carry<'a, D: Downstream>(
         return relayed_to(exchange, down, &mut source, status, ended);
     }
     let settings = &proxy.settings;
-    attempts.watch.change(Ends::answering(settings.client_abort));
+    attempts.watch.change(Ends::answering(keep::client_abort(exchange, settings.client_abort)));
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
     let mut ahead = ReadAhead::new(settings, !exchange.response.unbuffered);
     match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
@@ -152,6 +165,12 @@ async fn carry<'a, D: Downstream>(
             let rest =
                 Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
             Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest))))
+        }
+        Err(Relay::Client(error)) if exchange.may_be_stored() => {
+            let mut rest =
+                Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
+            let stored = Box::pin(rest.store(exchange, down, attempts.timer, error)).await;
+            rest.ended(exchange, down, stored)
         }
         relayed => relayed_to(exchange, down, &mut source, status, relayed.map(drop)),
     }
@@ -188,7 +207,7 @@ impl Unwanted<'_> {
     /// What little of its body is here is read, so that the connection may be kept.
     fn end(self, exchange: &mut Exchange, attempts: &Attempts<'_>, mut counted: Attempting) {
         let Self { mut conn, key, history, picked, destination, reusable } = self;
-        let (method, status) = (exchange.request.method, conn.response().status());
+        let (method, status) = (exchange.upstream_method(), conn.response().status());
         conn.begin_body(method);
         if reusable && conn.incoming.rest_is_here() && drained(&mut conn) && conn.is_clean() {
             let bounds = destination.keepalive(attempts.installed);

@@ -15,6 +15,7 @@ use weir_http::HeaderId;
 use weir_plan::Proxy;
 use weir_rt::Timer;
 
+use super::cached::keep;
 use super::later::Later;
 use crate::answer::respond;
 use crate::exchange::{Downstream, Exchange, Next, errors, intake};
@@ -56,7 +57,10 @@ pub(crate) async fn serve<D: Downstream>(
     exchange.response.upstream_target = target;
     let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
     let timer = Timer::new();
-    let watch = Watch::new(down.watched(), Ends::unanswered(proxy.settings.client_abort));
+    let watch = Watch::new(
+        down.watched(),
+        Ends::unanswered(keep::client_abort(exchange, proxy.settings.client_abort)),
+    );
     watch.reading(streaming);
     let attempts = Attempts {
         installed,

@@ -36,7 +36,7 @@ use weir_wire::{ClientConnection, Incoming, Lent, ReceiveError, SendError, Step}
 use crate::action::lasting;
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
-use crate::exchange::{Downstream, Exchange, create_spool_file};
+use crate::exchange::{Downstream, Exchange, Then, create_spool_file};
 use crate::upstream::LeaseEnd;
 use crate::worker::Worker;
 use crate::worker::count::Attempting;
@@ -365,12 +365,13 @@ pub(crate) async fn relay<'a, D: Downstream>(
                 let lent = conn.incoming.lend(start, end);
                 let send = respond::data(exchange, down, lent.piece());
                 let sending = Sending { send, ahead: &mut *ahead, source: &mut *source, lent: Some(&lent) };
-                sending.await.map_err(Relay::Client)?;
+                let sent = sending.await;
                 if std::mem::take(&mut ahead.parted) {
                     ahead.sent(lent.piece().len());
                 } else if let Some(conn) = &mut source.conn {
                     conn.incoming.take_back(lent);
                 }
+                sent.map_err(Relay::Client)?;
             }
             Step::End => source.release(),
             Step::Wait => {
@@ -431,6 +432,34 @@ pub(super) async fn end<D: Downstream>(
     let ended = respond::end(exchange, down, &source.trailers).await.map_err(Relay::Client);
     exchange.response.upstream_trailers = std::mem::take(&mut source.trailers);
     ended
+}
+
+/// Takes in what is left of an answer whose client has gone, for the filter that stores it.
+pub(crate) async fn absorb(
+    exchange: &mut Exchange,
+    patience: Duration,
+    timer: &Timer,
+    ahead: &mut ReadAhead<'_>,
+    source: &mut Source<'_>,
+) -> Result<(), Relay> {
+    while let Some(part) = ahead.next().map_err(Relay::Own)? {
+        respond::absorb(exchange, &part, Then::More).await;
+        ahead.sent(part.len());
+    }
+    if let Some(error) = ahead.failed.take() {
+        return Err(Relay::Endpoint(error));
+    }
+    while let Some(conn) = &mut source.conn {
+        match conn.incoming.step().map_err(Relay::Endpoint)? {
+            Step::Piece(start, end) => {
+                respond::absorb(exchange, conn.incoming.slice(start, end), Then::More).await
+            }
+            Step::End => source.release(),
+            Step::Wait => conn.incoming.fill(timer, patience, PIECE).await.map_err(Relay::Endpoint)?,
+        }
+    }
+    respond::absorb(exchange, b"", Then::End).await;
+    Ok(())
 }
 
 /// The client was seen to have gone.

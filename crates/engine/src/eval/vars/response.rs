@@ -35,8 +35,12 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
             response.upstream_fields.join(FieldName::new(name.as_bytes()), b", ", out)
         }
         ResponseVar::UpstreamCookie(name) => extend(out, upstream_cookie(exchange, name.as_bytes())),
-        // There is no cache.
-        ResponseVar::UpstreamCacheStatus => false,
+        ResponseVar::UpstreamCacheStatus => {
+            let status = exchange.caching.as_ref().and_then(|caching| caching.status);
+            extend(out, status.map(|status| status.as_str().as_bytes()))
+        }
+        ResponseVar::UpstreamCacheLastModified => extend(out, exchange.conditions()[1].1),
+        ResponseVar::UpstreamCacheETag => extend(out, exchange.conditions()[0].1),
         ResponseVar::CapturedResponseHeader(slot) => extend(out, kept(slot)),
     }
 }

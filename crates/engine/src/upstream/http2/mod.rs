@@ -60,7 +60,7 @@ impl<D: Downstream> Protocol for Http2<'_, D> {
     async fn send(&mut self, exchange: &mut Exchange, link: &mut Link) -> Result<(), Stop> {
         let list = self.head_list(exchange)?;
         let has_body = self.body != UpstreamBody::None;
-        let to_head = exchange.request.method == weir_http::Method::Head;
+        let to_head = exchange.upstream_method() == weir_http::Method::Head;
         match link.wire.open(&list, !has_body, to_head) {
             Ok(key) => link.key = Some(key),
             Err(error) => {
