@@ -109,8 +109,12 @@ impl<'m> Cx<'m> {
                 None => self.shared.body.keep(&route.body, route.body.clone()),
             },
             client: self.client_settings(&route.client),
-            limit_rate: route.limit_rate,
-            limit_rate_after: route.limit_rate_after,
+            limit_rate: slowest(route.limit_rate, upstream_rate(&route.action)),
+            // What an upstream may send at once is nobody's business but its own.
+            limit_rate_after: match upstream_rate(&route.action) {
+                Some(_) if route.limit_rate.is_none() => 0,
+                _ => route.limit_rate_after,
+            },
             chunked: route.chunked,
             early_hints: route.early_hints.iter().map(|condition| self.template(condition)).collect(),
             resolver: match &route.resolver {
@@ -228,5 +232,22 @@ pub(crate) fn descend(model: &model::Model, roots: &[model::RouteId], visit: &mu
         let Some(route) = model.routes.get(id.0 as usize) else { continue };
         visit(RouteIx(id.0));
         descend(model, &route.children, visit);
+    }
+}
+
+/// How fast the answer of an upstream may come.
+fn upstream_rate(action: &model::Action) -> Option<u64> {
+    match action {
+        model::Action::Proxy(proxy) => proxy.settings.limit_rate,
+        model::Action::FastCgi(gateway) => gateway.settings.limit_rate,
+        _ => None,
+    }
+}
+
+fn slowest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one.filter(|&rate| rate > 0), other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (None, Some(other)) => Some(other),
+        (_, None) => one,
     }
 }

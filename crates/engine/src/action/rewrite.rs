@@ -5,6 +5,7 @@
 
 use weir_http::HeaderId;
 use weir_http::semantics::FieldSource as _;
+use weir_plan::settings::{CookieFlags, SameSite};
 use weir_plan::{CookieAttribute, CookieRewrite, HeaderSet, Proxy, RedirectRewrite, TextMatch};
 
 use crate::eval::{render, render_with_groups, text};
@@ -83,7 +84,7 @@ fn replace_head(
 
 fn cookie(exchange: &Exchange, rules: &[CookieRewrite], value: &[u8]) -> Option<Vec<u8>> {
     let mut changed = false;
-    let parts: Vec<Vec<u8>> = value
+    let mut parts: Vec<Vec<u8>> = value
         .split(|&b| b == b';')
         .enumerate()
         .map(|(at, part)| {
@@ -99,7 +100,57 @@ fn cookie(exchange: &Exchange, rules: &[CookieRewrite], value: &[u8]) -> Option<
             }
         })
         .collect();
+    if let Some(flags) = flags_of(exchange, rules, &parts[0]) {
+        put_flags(&mut parts, flags);
+        changed = true;
+    }
     changed.then(|| parts.join(&b";"[..]))
+}
+
+/// What the first rule that finds a cookie by its name makes of its flags.
+fn flags_of(exchange: &Exchange, rules: &[CookieRewrite], pair: &[u8]) -> Option<CookieFlags> {
+    let name = pair.split(|&b| b == b'=').next().unwrap_or_default().trim_ascii();
+    rules.iter().find_map(|rule| {
+        let CookieAttribute::Flags(flags) = rule.attribute else { return None };
+        let found = match &rule.from {
+            TextMatch::Prefix(own) => text(exchange, own).eq_ignore_ascii_case(name),
+            TextMatch::Regex(pattern) => pattern
+                .matches(name)
+                .unwrap_or_else(|why| {
+                    exchange.slots.doubt(why);
+                    None
+                })
+                .is_some(),
+        };
+        found.then_some(flags)
+    })
+}
+
+fn put_flags(parts: &mut Vec<Vec<u8>>, flags: CookieFlags) {
+    let mut put = |name: &str, new: Option<&[u8]>| {
+        let is_it = |part: &Vec<u8>| {
+            let own = part.split(|&b| b == b'=').next().unwrap_or_default().trim_ascii();
+            own.eq_ignore_ascii_case(name.as_bytes())
+        };
+        let first = parts.first().cloned().unwrap_or_default();
+        let mut rest: Vec<Vec<u8>> = parts.drain(..).skip(1).filter(|part| !is_it(part)).collect();
+        parts.push(first);
+        parts.append(&mut rest);
+        parts.extend(new.map(|new| [b" ", new].concat()));
+    };
+    if let Some(on) = flags.secure {
+        put("secure", on.then_some(b"Secure"));
+    }
+    if let Some(on) = flags.http_only {
+        put("httponly", on.then_some(b"HttpOnly"));
+    }
+    match flags.same_site {
+        None => {}
+        Some(SameSite::Away) => put("samesite", None),
+        Some(SameSite::Strict) => put("samesite", Some(b"SameSite=Strict")),
+        Some(SameSite::Lax) => put("samesite", Some(b"SameSite=Lax")),
+        Some(SameSite::None) => put("samesite", Some(b"SameSite=None")),
+    }
 }
 
 fn attribute(exchange: &Exchange, rules: &[CookieRewrite], part: &[u8]) -> Option<Vec<u8>> {

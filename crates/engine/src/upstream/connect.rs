@@ -21,8 +21,8 @@ pub(crate) type ProxyAbout<'a> = (ProxyProtocol, &'a Client, Option<(IpAddr, u16
 pub(crate) struct ConnectSettings<'a> {
     /// For all steps together.
     pub(crate) timeout: Duration,
-    /// Local address.
-    pub(crate) local: Option<IpAddr>,
+    /// Local address; port 0: any.
+    pub(crate) local: Option<SocketAddr>,
     /// Send TCP keep-alive probes.
     pub(crate) keepalive: bool,
     /// PROXY header sent first, about this client.
@@ -72,7 +72,7 @@ async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::
     match address {
         Address::Tcp(to) => {
             let options = ConnectOptions {
-                source: settings.local.map(|ip| SocketAddr::new(ip, 0)),
+                source: settings.local,
                 nodelay: true,
                 keepalive: settings.keepalive.then(|| Keepalive { on: true, ..Keepalive::default() }),
                 ..ConnectOptions::default()
@@ -115,9 +115,11 @@ async fn send_proxy_header(
     stream.write_all(Buf::from(&text[..])).await.0
 }
 
-/// The local address that a template came to: an address without port, or nothing.
-pub(crate) fn local_address(text: &[u8]) -> Option<IpAddr> {
-    std::str::from_utf8(text).ok()?.trim().parse().ok()
+/// The local address that a template came to: an address, perhaps with a port, or nothing.
+pub(crate) fn local_address(text: &[u8]) -> Option<SocketAddr> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let bare = |text: &str| Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, 0));
+    text.parse().ok().or_else(|| bare(text))
 }
 
 #[cfg(test)]
@@ -128,7 +130,11 @@ mod tests {
     fn a_lack_of_descriptors_is_not_the_endpoints_fault() {
         assert!(matches!(sort(std::io::Error::from_raw_os_error(24)), ConnectFailure::Resources(_)));
         assert!(matches!(sort(std::io::Error::from_raw_os_error(111)), ConnectFailure::Failed(_)));
-        assert_eq!(local_address(b"127.0.0.2"), Some("127.0.0.2".parse().unwrap()));
+        assert_eq!(local_address(b"127.0.0.2"), Some("127.0.0.2:0".parse().unwrap()));
+        assert_eq!(local_address(b"127.0.0.2:81"), Some("127.0.0.2:81".parse().unwrap()));
+        assert_eq!(local_address(b"[::1]:81"), Some("[::1]:81".parse().unwrap()));
+        assert_eq!(local_address(b"[::1]"), Some("[::1]:0".parse().unwrap()));
+        assert_eq!(local_address(b"nonsense"), None);
         assert_eq!(local_address(b""), None);
     }
 }

@@ -38,4 +38,31 @@ pub enum CookieAttribute {
     Domain,
     /// `Path`.
     Path,
+    /// The attributes that are no places: of a cookie that is found by its name.
+    Flags(CookieFlags),
+}
+
+/// What becomes of a cookie's flags. `None`: they stay as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct CookieFlags {
+    /// `Secure` is set, or taken away.
+    pub secure: Option<bool>,
+    /// `HttpOnly`.
+    pub http_only: Option<bool>,
+    /// `SameSite`.
+    pub same_site: Option<SameSite>,
+}
+
+/// What `SameSite` becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SameSite {
+    /// It goes.
+    Away,
+    /// `Strict`.
+    Strict,
+    /// `Lax`.
+    Lax,
+    /// `None`.
+    None,
 }

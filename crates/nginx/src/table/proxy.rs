@@ -44,7 +44,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(proxy::cookie_path),
     Entry::new("proxy_cookie_flags", HSL, (1, 4), "off", "Changes cookies' flags.")
         .repeats()
-        .not_yet("changing cookies' flags is not built"),
+        .scope(proxy::cookie_flags),
     // Times, buffers, retries.
     Entry::new("proxy_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(proxy::bind),
     Entry::one("proxy_ssl_alpn", HSL, Text, "", "Protocols offered.")

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
+use weir_model::settings::{CookieFlags, SameSite};
 use weir_model::{
     Action, CookieAttribute, CookieRewrite, Proxy, ProxyTarget, RedirectRewrite, Template, TextMatch,
     UpstreamTls, UpstreamUri, Var,
 };
 
 use super::parts::{ActionSpec, PlaceKind, ProxySpec};
-use super::scope::{Level, ProxyScope, RedirectSpec};
+use super::scope::{Level, List, ProxyScope, RedirectSpec};
 use super::target::{Authority, authority};
 use super::{Lowering, Place, Scope};
 use crate::lexer::Word;
@@ -137,7 +138,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
         settings: proxy.gateway.settings.clone(),
         hide_headers: lo.hidden(&HIDDEN, proxy.gateway.hide.items(), proxy.gateway.pass.items()),
         redirects: redirects(lo, proxy, place, spec),
-        cookie_rewrites: proxy.cookies.items().clone(),
+        cookie_rewrites: cookies(proxy),
         ignore_headers: proxy.gateway.ignore.items().clone(),
         accel: true,
         bind: proxy.bind.clone(),
@@ -300,22 +301,68 @@ fn default_redirect(place: &Place, spec: &ProxySpec) -> Option<RedirectRewrite> 
 }
 
 pub(crate) fn cookie_domain(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    cookie(lo, s, d, CookieAttribute::Domain);
+    cookie(lo, s, d, CookieAttribute::Domain, 0);
 }
 
 pub(crate) fn cookie_path(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    cookie(lo, s, d, CookieAttribute::Path);
+    cookie(lo, s, d, CookieAttribute::Path, 1);
 }
 
-/// `proxy_cookie_domain off | from to`. Both attributes share one list, so each is begun at its level by either.
-fn cookie(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive, attribute: CookieAttribute) {
+/// `proxy_cookie_domain off | from to`.
+fn cookie(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive, attribute: CookieAttribute, list: usize) {
     let level = s.level;
     if d.args.len() == 1 {
         if d.arg(0) != "off" {
             return lo.bad_value(d, 0, "`off`, or followed by a replacement");
         }
-        return s.proxy_mut().cookies.begin(level);
+        return s.proxy_mut().cookies[list].begin(level);
     }
     let rewrite = CookieRewrite { attribute, from: text_match(lo, &d.args[0]), to: lo.template(&d.args[1]) };
-    s.proxy_mut().cookies.push(level, rewrite);
+    s.proxy_mut().cookies[list].push(level, rewrite);
+}
+
+/// `proxy_cookie_flags off | cookie [flag …]`.
+pub(crate) fn cookie_flags(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let level = s.level;
+    if d.args.len() == 1 && d.arg(0) == "off" {
+        return s.proxy_mut().cookies[2].begin(level);
+    }
+    let mut flags = CookieFlags::default();
+    for (n, word) in d.args.iter().enumerate().skip(1) {
+        match word.text.as_str() {
+            "secure" => flags.secure = Some(true),
+            "nosecure" => flags.secure = Some(false),
+            "httponly" => flags.http_only = Some(true),
+            "nohttponly" => flags.http_only = Some(false),
+            "samesite=strict" => flags.same_site = Some(SameSite::Strict),
+            "samesite=lax" => flags.same_site = Some(SameSite::Lax),
+            "samesite=none" => flags.same_site = Some(SameSite::None),
+            "nosamesite" => flags.same_site = Some(SameSite::Away),
+            _ => {
+                let known = "one of `secure`, `httponly`, `samesite=strict`, `samesite=lax`, `samesite=none`, or `no` before the name";
+                return lo.bad_value(d, n, known);
+            }
+        }
+    }
+    let word = &d.args[0];
+    let from = match word.text.strip_prefix('~') {
+        // Names in patterns have no case, and `~*` is none of its forms.
+        Some(pattern) => TextMatch::Regex(lo.pattern(pattern, true, word)),
+        None => TextMatch::Prefix(lo.template(word)),
+    };
+    let rewrite = CookieRewrite { attribute: CookieAttribute::Flags(flags), from, to: Template::default() };
+    s.proxy_mut().cookies[2].push(level, rewrite);
+}
+
+/// Rewrites of cookies of all kinds, in one list.
+fn cookies(proxy: &ProxyScope) -> Arc<Vec<CookieRewrite>> {
+    let mut written = proxy.cookies.iter().map(List::items).filter(|list| !list.is_empty());
+    match (written.next(), written.next()) {
+        (None, _) => Arc::default(),
+        // Mostly the same for many locations.
+        (Some(only), None) => only.clone(),
+        (Some(_), Some(_)) => {
+            Arc::new(proxy.cookies.iter().flat_map(|list| list.items().iter().cloned()).collect())
+        }
+    }
 }

@@ -194,7 +194,8 @@ pub(crate) struct ProxyScope {
     pub redirects: List<RedirectSpec>,
     /// `proxy_redirect off` was written at the level of `redirects`.
     pub redirects_off: bool,
-    pub cookies: List<CookieRewrite>,
+    /// Of domains, of paths, of flags: each is inherited by itself.
+    pub cookies: [List<CookieRewrite>; 3],
     pub http_1_1: bool,
     pub http2: bool,
     pub method: Option<Template>,
@@ -210,7 +211,7 @@ impl Default for ProxyScope {
             headers: List::default(),
             redirects: List::default(),
             redirects_off: false,
-            cookies: List::default(),
+            cookies: Default::default(),
             http_1_1: true,
             http2: false,
             method: None,
