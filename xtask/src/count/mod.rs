@@ -26,9 +26,9 @@ use weir_testkit::{Deadline, Port, Process};
 /// What is counted.
 const ROWS: [Row; 6] = [
     Row { name: "static 1 KB", listener: Listener::Plain, path: "/1k" },
-    Row { name: "static 1 KB, logged", listener: Listener::Plain, path: "/logged/1k" },
+    Row { name: "static 1 KB, logged", listener: Listener::Logged, path: "/1k" },
     Row { name: "proxied 1 KB", listener: Listener::Plain, path: "/api/1k" },
-    Row { name: "proxied 1 KB, logged", listener: Listener::Plain, path: "/api-logged/1k" },
+    Row { name: "proxied 1 KB, logged", listener: Listener::Logged, path: "/api/1k" },
     Row { name: ONE_SITE, listener: Listener::OneSite, path: "/e/1k" },
     Row { name: MANY_SITES, listener: Listener::ManySites, path: "/e/1k" },
 ];
@@ -52,8 +52,10 @@ struct Row {
 /// Listeners of the server that is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listener {
-    /// One site, a few locations.
+    /// One site, of files and a proxied location.
     Plain,
+    /// The same with an access log.
+    Logged,
     /// One site of ten locations.
     OneSite,
     /// Many of them; requests go to each in turn.
@@ -61,12 +63,12 @@ enum Listener {
 }
 
 impl Listener {
-    const ALL: [Self; 3] = [Self::Plain, Self::OneSite, Self::ManySites];
+    const ALL: [Self; 4] = [Self::Plain, Self::Logged, Self::OneSite, Self::ManySites];
 
     /// The sites that requests name.
     fn sites(self) -> u32 {
         match self {
-            Self::Plain => 0,
+            Self::Plain | Self::Logged => 0,
             Self::OneSite => 1,
             Self::ManySites => SITES,
         }
@@ -230,7 +232,7 @@ fn accept(kind: &str, columns: &[(&str, Phases)]) -> Result<()> {
 /// Runs `weir` under callgrind, and counts `requests` requests of each row.
 fn count<'r>(weir: &Path, rows: &[&'r Row], requests: u32) -> Result<Vec<(&'r Row, Profile)>> {
     let dir = tempfile::Builder::new().prefix("weir-count-").tempdir()?;
-    for folder in ["html", "html/logged", "html/e"] {
+    for folder in ["html", "html/e"] {
         std::fs::create_dir_all(dir.path().join(folder))?;
         std::fs::write(dir.path().join(folder).join("1k"), [b'x'; 1024])?;
     }
@@ -239,6 +241,7 @@ fn count<'r>(weir: &Path, rows: &[&'r Row], requests: u32) -> Result<Vec<(&'r Ro
     let port_of = |listener: Listener| ports[listener as usize].number();
     let text = include_str!("count.conf")
         .replace("{PORT}", &port_of(Listener::Plain).to_string())
+        .replace("{LOGGED}", &port_of(Listener::Logged).to_string())
         .replace("{ORIGIN}", &origin.port().to_string())
         .replace("{SITES}", &Listener::ALL.map(|listener| listener.text(port_of(listener))).concat());
     std::fs::write(dir.path().join("count.conf"), text)?;
