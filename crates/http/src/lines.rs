@@ -180,7 +180,7 @@ fn parse_lines<const LF: bool>(
 ) -> Result<bool, LineError> {
     while progress.wants(buf) {
         if !LF {
-            take_usual_lines(progress, table, *dropped, buf, rules)?;
+            take_canonical_lines(progress, table, *dropped, buf, rules)?;
         }
         let start = progress.line;
         match any_line::<LF>(buf, start)? {
@@ -212,7 +212,7 @@ fn parse_lines<const LF: bool>(
 
 /// Takes in the lines that are whole and spelt as nearly all are, up to the first that is not.
 #[inline]
-fn take_usual_lines(
+fn take_canonical_lines(
     progress: &mut Progress,
     table: &mut FieldTable,
     dropped: usize,
@@ -220,7 +220,7 @@ fn take_usual_lines(
     rules: &HeadRules,
 ) -> Result<(), LineError> {
     let mut start = progress.line;
-    while let Some((field, next)) = usual_line(buf, start) {
+    while let Some((field, next)) = canonical_line(buf, start) {
         check_line(start, next, table.len() + dropped, rules)?;
         table.push(field);
         start = next;
@@ -258,7 +258,7 @@ fn check_cut_line(start: usize, end: usize, rules: &HeadRules) -> Result<(), Lin
 /// A line that is whole and spelt as nearly all are: a known name, a colon, one space, a value without space around it,
 /// CRLF; and where the next begins. `None`: it is another, or none.
 #[inline]
-fn usual_line(buf: &[u8], start: usize) -> Option<(Field, usize)> {
+fn canonical_line(buf: &[u8], start: usize) -> Option<(Field, usize)> {
     let rest = buf.get(start..)?;
     let colon = scan::colon_in_block(rest.first_chunk()?)?;
     let (name, [b':', b' ', first, ..]) = rest.split_at_checked(colon)? else { return None };

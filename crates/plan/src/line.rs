@@ -1,7 +1,7 @@
 //! The lines of access logs, compiled.
 //!
-//! Owns: a format's steps: short texts as one store of the processor, fields by number, and what nearly every line shows by
-//! itself.
+//! Owns: a format's steps: short texts as one store of the processor, fields by number, and the values
+//! of the Common Log Format by themselves.
 //! Never: computes a value; the engine does, also for templates.
 //! Driven by: the lowering (makes them), the engine's log (follows them).
 //! Why: a line is made for each request. As a template it took 2,600 instructions, most of them to find out anew what each
@@ -30,16 +30,16 @@ pub enum LogStep {
     Text(Box<[u8]>),
     /// All values of a request's field, joined by commas.
     Field(HeaderId),
-    /// A value that nearly every line shows.
-    Usual(Usual),
+    /// A value of the Common Log Format.
+    Common(CommonValue),
     /// Another variable, through filters.
     Var(Box<(Var<Slot>, Vec<Filter>)>),
 }
 
-/// What nearly every line shows; each is the variable of the same name.
+/// The values of the Common Log Format; each is the variable of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the variable of its name")]
-pub enum Usual {
+pub enum CommonValue {
     ClientAddr,
     RemoteUser,
     TimeLocal,
@@ -80,8 +80,8 @@ impl LogStep {
     fn of(piece: &Piece<Slot>) -> Self {
         match piece {
             Piece::Literal(text) => Self::text(text.as_bytes()),
-            Piece::Var(var, filters) if filters.is_empty() => match Usual::of(var) {
-                Some(usual) => Self::Usual(usual),
+            Piece::Var(var, filters) if filters.is_empty() => match CommonValue::of(var) {
+                Some(value) => Self::Common(value),
                 None => Self::field(var).unwrap_or_else(|| Self::Var(Box::new((var.clone(), Vec::new())))),
             },
             Piece::Var(var, filters) => Self::Var(Box::new((var.clone(), filters.clone()))),
@@ -107,7 +107,7 @@ impl LogStep {
     }
 }
 
-impl Usual {
+impl CommonValue {
     fn of(var: &Var<Slot>) -> Option<Self> {
         Some(match var {
             Var::ClientAddr => Self::ClientAddr,

@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Part`], and the choice of what goes into it.
 //! Never: serves a request; it has no paths, no programs and no TLS.
-//! Driven by: `engine::residue`, once for the tunnels of a route.
+//! Driven by: `engine::exchange::detach`, once for the tunnels of a route.
 //! Why: tunnels live for days. One that held on to its plan would keep thousands of sites in memory after a reload,
 //! and each reload another thousands.
 

@@ -38,7 +38,7 @@ pub(crate) async fn serve<D: Downstream>(
     down: &mut D,
     installed: &Installed,
     fastcgi: &FastCgi,
-) -> Next<Box<Rest>> {
+) -> Next<Box<FastCgiRest>> {
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
@@ -106,7 +106,7 @@ async fn forward<D: Downstream>(
     attempts: &Attempts<'_>,
     fastcgi: &FastCgi,
     answered: Answered<Answer>,
-) -> Next<Box<Rest>> {
+) -> Next<Box<FastCgiRest>> {
     let Answered { link: mut answer, lease, mut counted, key, history, picked, destination } = answered;
     if fastcgi.keep_connection {
         let bounds = Cow::Owned(destination.keepalive(attempts.installed).into_owned());
@@ -163,7 +163,7 @@ async fn forward<D: Downstream>(
     respond::start(exchange, down, size);
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
     let relayed = relay(exchange, down, &mut answer, settings.read_timeout, waits).await;
-    let rest = Rest { answer, counted, lease, settings: settings.clone(), status };
+    let rest = FastCgiRest { answer, counted, lease, settings: settings.clone(), status };
     match relayed {
         Ok(Relayed::Lasting) => Next::Later(Box::new(rest)),
         relayed => rest.ended(exchange, down, relayed.map(drop)),
@@ -171,7 +171,7 @@ async fn forward<D: Downstream>(
 }
 
 /// What is left of an answer, and what its end is noted in.
-pub(crate) struct Rest {
+pub(crate) struct FastCgiRest {
     answer: Answer,
     counted: Attempting,
     lease: LeaseEnd,
@@ -179,7 +179,7 @@ pub(crate) struct Rest {
     status: u16,
 }
 
-impl Rest {
+impl FastCgiRest {
     /// Carries it to its end.
     pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
         let timer = Timer::new();

@@ -40,7 +40,7 @@ pub(crate) async fn serve<D: Downstream>(
     down: &mut D,
     installed: &Installed,
     proxy: &Proxy,
-) -> Next<Box<Rest>> {
+) -> Next<Box<Http2Rest>> {
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
@@ -125,7 +125,7 @@ async fn forward<D: Downstream>(
     attempts: &Attempts<'_>,
     proxy: &Proxy,
     answered: Answered<Link>,
-) -> Next<Box<Rest>> {
+) -> Next<Box<Http2Rest>> {
     let Answered { mut link, lease, mut counted, key, history, picked, destination } = answered;
     let bounds = Cow::Owned(destination.keepalive(attempts.installed).into_owned());
     link.keeping = Some(Box::new(Keeping { pool: picked.pool, bounds, key, history }));
@@ -169,7 +169,7 @@ async fn forward<D: Downstream>(
     attempts.watch.change(Ends::answering(keep::client_abort(exchange, settings.client_abort)));
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
     let relayed = relay(exchange, down, &mut link, settings, waits).await;
-    let rest = Rest { link, counted, lease, settings: settings.clone(), status };
+    let rest = Http2Rest { link, counted, lease, settings: settings.clone(), status };
     match relayed {
         Ok(Relayed::Lasting) => Next::Later(Box::new(rest)),
         relayed => rest.ended(exchange, down, relayed.map(drop)),
@@ -177,7 +177,7 @@ async fn forward<D: Downstream>(
 }
 
 /// What is left of an exchange, and what its end is noted in.
-pub(crate) struct Rest {
+pub(crate) struct Http2Rest {
     link: Link,
     counted: Attempting,
     lease: LeaseEnd,
@@ -185,7 +185,7 @@ pub(crate) struct Rest {
     status: u16,
 }
 
-impl Rest {
+impl Http2Rest {
     /// Carries it to its end.
     pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
         let timer = Timer::new();

@@ -21,22 +21,22 @@ pub(crate) enum Later {
 
 impl Later {
     /// Of a file.
-    pub(crate) fn file(rest: Box<files::Rest>) -> Self {
+    pub(crate) fn file(rest: Box<files::FileRest>) -> Self {
         Self::Rest(Rest::File(rest))
     }
 
     /// Of an object of the cache.
-    pub(crate) fn cached(rest: Box<deliver::Rest>) -> Self {
+    pub(crate) fn cached(rest: Box<deliver::CachedRest>) -> Self {
         Self::Rest(Rest::Cached(rest))
     }
 
     /// Of an application server's answer.
-    pub(crate) fn fast_cgi(rest: Box<fastcgi::Rest>) -> Self {
+    pub(crate) fn fast_cgi(rest: Box<fastcgi::FastCgiRest>) -> Self {
         Self::Rest(Rest::FastCgi(rest))
     }
 
     /// Of an exchange over HTTP/2.
-    pub(crate) fn http2(rest: Box<http2::Rest>) -> Self {
+    pub(crate) fn http2(rest: Box<http2::Http2Rest>) -> Self {
         Self::Rest(Rest::Http2(rest))
     }
 
@@ -49,21 +49,21 @@ impl Later {
 /// The rest of a body, by where it comes from.
 pub(crate) enum Rest {
     /// An endpoint.
-    Proxied(Box<proxy::Rest>),
+    Proxied(Box<proxy::ProxiedRest>),
     /// An application server.
-    FastCgi(Box<fastcgi::Rest>),
+    FastCgi(Box<fastcgi::FastCgiRest>),
     /// An endpoint, over HTTP/2.
-    Http2(Box<http2::Rest>),
+    Http2(Box<http2::Http2Rest>),
     /// A file.
-    File(Box<files::Rest>),
+    File(Box<files::FileRest>),
     /// An object of the cache.
-    Cached(Box<deliver::Rest>),
+    Cached(Box<deliver::CachedRest>),
 }
 
 impl Rest {
     /// Carries it to its end. The exchange holds on to no plan meanwhile.
     pub(crate) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
-        crate::exchange::residue::of_exchange(exchange);
+        crate::exchange::detach::exchange(exchange);
         match self {
             Self::Proxied(rest) => rest.carry(exchange, down).await,
             Self::FastCgi(rest) => rest.carry(exchange, down).await,

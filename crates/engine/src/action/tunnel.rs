@@ -251,7 +251,7 @@ pub(crate) async fn upgraded<D: Downstream>(
 /// Carries what follows a 101, to its end. The exchange holds on to no plan meanwhile.
 pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
     let Upgraded { conn, client, above, below, settings, mut counted, _lease } = tunnel;
-    crate::exchange::residue::of_exchange(exchange);
+    crate::exchange::detach::exchange(exchange);
     let carried = Carried::default();
     let timer = Timer::new();
     let end = carry(&client, conn.io(), above, below, &settings, &timer, &carried).await;

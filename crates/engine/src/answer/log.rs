@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use weir_expr::settings::LogEscape;
 use weir_http::scan::is_quotable;
-use weir_plan::{AccessLog, Filter, LogFormat, LogStep, Template, Usual, Var};
+use weir_plan::{AccessLog, CommonValue, Filter, LogFormat, LogStep, Template, Var};
 use weir_telemetry::log::{escape_default, escape_json};
 
 use crate::eval::{apply, condition, text, vars};
@@ -122,13 +122,13 @@ fn write_line(traffic: &impl Traffic, format: &LogFormat, escape: LogEscape, out
         match step {
             LogStep::Short(text, length) => vars::short(out, text, usize::from(*length)),
             LogStep::Text(text) => out.extend_from_slice(text),
-            LogStep::Usual(Usual::RequestLine) if escape == LogEscape::Hash => {
+            LogStep::Common(CommonValue::RequestLine) if escape == LogEscape::Hash => {
                 write_value(traffic, &Var::RequestLine, &[], escape, out);
             }
-            LogStep::Usual(usual) => {
+            LogStep::Common(value) => {
                 let start = out.len();
-                let has_value = vars::append_usual(traffic, *usual, out);
-                if matches!(usual, Usual::RemoteUser | Usual::RequestLine) {
+                let has_value = vars::append_common(traffic, *value, out);
+                if matches!(value, CommonValue::RemoteUser | CommonValue::RequestLine) {
                     escape_value(escape, is_control, out, start);
                 }
                 dash_if_none(escape, has_value, out);

@@ -17,7 +17,7 @@ use weir_rt::{Instant, Listener, PeerAddr, Stream, Timer};
 
 use crate::exchange::Client;
 use crate::worker::command::SocketKey;
-use crate::worker::door::Held;
+use crate::worker::connection_counts::CountedConnection;
 use crate::worker::lasting;
 use crate::worker::race::{Either, Signal, race};
 use crate::worker::{Installed, Worker};
@@ -157,7 +157,7 @@ impl AcceptLoop {
         let id = self.key.listener;
         let Some((installed, ix, _)) = worker.for_listener(id) else { return };
         let listener = installed.plan.listener(ix);
-        let held = Held::new(worker, worker.door(&installed, listener));
+        let counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
         inherit_nodelay(&stream, wants_nodelay(&installed, &listener.service));
         if let Some(gate) = &listener.gate {
             let caller = Client::new(worker, peer.clone(), local.clone(), id);
@@ -167,16 +167,16 @@ impl AcceptLoop {
         }
         let client = Client::new(worker, peer, local, id);
         if listener.proxy_protocol || listener.tls.is_some() {
-            weir_rt::spawn(settle(worker.clone(), held, stream, client));
+            weir_rt::spawn(settle(worker.clone(), counted, stream, client));
         } else {
             let (conn, is_tcp) = (weir_wire::Conn::Plain(stream), is_tcp(&listener.service));
-            begin(worker, held, conn, client, Timer::new(), weir_rt::Buf::new(), is_tcp);
+            begin(worker, counted, conn, client, Timer::new(), weir_rt::Buf::new(), is_tcp);
         }
     }
 }
 
 /// Settles what comes before the protocol, then begins it in a task of its own: an idle connection is only that.
-async fn settle(worker: Rc<Worker>, mut held: Held, stream: Stream, mut client: Client) {
+async fn settle(worker: Rc<Worker>, mut counted: CountedConnection, stream: Stream, mut client: Client) {
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
     let timer = Timer::new();
     let mut ahead = weir_rt::Buf::new();
@@ -185,12 +185,12 @@ async fn settle(worker: Rc<Worker>, mut held: Held, stream: Stream, mut client: 
             .await;
     let Some(conn) = settled else { return };
     if client.tls.is_some() {
-        held.encrypt();
+        counted.encrypt();
     }
     // What is served may have changed meanwhile.
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
     let is_tcp = is_tcp(&installed.plan.listener(ix).service);
-    begin(&worker, held, conn, client, timer, ahead, is_tcp);
+    begin(&worker, counted, conn, client, timer, ahead, is_tcp);
 }
 
 fn is_tcp(service: &Service) -> bool {
@@ -199,7 +199,7 @@ fn is_tcp(service: &Service) -> bool {
 
 fn begin(
     worker: &Rc<Worker>,
-    held: Held,
+    counted: CountedConnection,
     conn: weir_wire::Conn,
     client: Client,
     timer: Timer,
@@ -208,11 +208,11 @@ fn begin(
 ) {
     let (worker, client) = (worker.clone(), Rc::new(client));
     if is_tcp {
-        weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &held).await });
+        weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &counted).await });
     } else if conn.tls().is_some_and(|tls| tls.alpn_is(weir_wire::h2::ALPN)) {
-        weir_rt::spawn(crate::http::h2::serve(worker, held, conn, client, timer, ahead));
+        weir_rt::spawn(crate::http::h2::serve(worker, counted, conn, client, timer, ahead));
     } else {
-        weir_rt::spawn(crate::http::connection::serve(worker, held, conn, client, timer, ahead));
+        weir_rt::spawn(crate::http::connection::serve(worker, counted, conn, client, timer, ahead));
     }
 }
 

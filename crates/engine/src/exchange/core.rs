@@ -24,7 +24,7 @@ pub(crate) struct Core {
     /// The worker it lives on.
     pub(crate) worker: Rc<Worker>,
     /// The plan it began with; it keeps it to its end, or until it becomes a tunnel or its answer
-    /// lasts (see `residue`).
+    /// lasts (see `detach`).
     pub(crate) installed: Rc<Installed>,
     /// The client's connection.
     pub(crate) client: Rc<Client>,

@@ -26,7 +26,7 @@ use crate::answer::respond;
 use crate::exchange::errors;
 use crate::exchange::{Client, Ending, Exchange, Phase};
 use crate::walk;
-use crate::worker::door::Held;
+use crate::worker::connection_counts::CountedConnection;
 use crate::worker::race::{Either, race};
 use crate::worker::{Installed, Worker};
 
@@ -37,7 +37,7 @@ const MAX_SKIPPED: u64 = 1 << 20;
 // An `async` block that captures: an `async fn` would hold each argument twice, in every idle connection.
 pub(crate) fn serve(
     worker: Rc<Worker>,
-    held: Held,
+    counted: CountedConnection,
     conn: Conn,
     client: Rc<Client>,
     timer: Timer,
@@ -84,7 +84,7 @@ pub(crate) fn serve(
                     let _ = conn.try_read_up_to(&mut input, weir_rt::SMALL);
                 }
                 if h2::is_preface(&input) {
-                    return Box::pin(h2::serve(worker.clone(), held, conn, client, timer, input)).await;
+                    return Box::pin(h2::serve(worker.clone(), counted, conn, client, timer, input)).await;
                 }
             }
             let idle = worker.now().saturating_duration_since(ended);
@@ -92,7 +92,7 @@ pub(crate) fn serve(
                 Served::Keep(keep) => wait = keep,
                 Served::Close => return,
                 Served::Tunnel(exchange, upgraded) => {
-                    held.release_plan();
+                    counted.release_plan();
                     return Box::pin(tunnel(&worker, exchange, *upgraded)).await;
                 }
                 Served::Lasting(..) => return,

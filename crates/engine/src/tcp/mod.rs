@@ -18,8 +18,8 @@ use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
 use crate::exchange::{Client, Ending, Exchange, Peeked, Phase, Session, Traffic, errors};
 use crate::upstream::{Answered, Attempts, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered, resolve};
+use crate::worker::connection_counts::CountedConnection;
 use crate::worker::count::Attempting;
-use crate::worker::door::Held;
 use crate::worker::watch::{Ends, Watch, Watched};
 use crate::worker::{Installed, Worker};
 
@@ -30,7 +30,7 @@ pub(crate) async fn serve(
     client: Rc<Client>,
     timer: Timer,
     mut ahead: Buf,
-    held: &Held,
+    counted: &CountedConnection,
 ) {
     let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
     let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
@@ -43,8 +43,8 @@ pub(crate) async fn serve(
             session.status = status;
         }
         Begun::Connected(connected) => {
-            crate::exchange::residue::of_session(&mut session, listener);
-            held.release_plan();
+            crate::exchange::detach::session(&mut session, listener);
+            counted.release_plan();
             carry_session(&mut session, *connected, &conn, ahead, &timer).await;
             session.status = 200;
         }

@@ -17,7 +17,7 @@ use super::origin::{Then, bytes, head, origin};
 use super::{on_a_worker, responses, sockets};
 use crate::exchange::Client;
 use crate::http::connection;
-use crate::worker::door::Held;
+use crate::worker::connection_counts::CountedConnection;
 
 /// A plan whose one listener, site and route lead to this socket.
 fn plan(socket: &std::path::Path, settings: RouteSettings) -> Plan {
@@ -64,11 +64,11 @@ fn talk(
         let conn = Conn::Plain(Stream::from_fd(ours.into()).unwrap());
         let installed = worker.installed();
         let listener = &installed.plan.listeners[0];
-        let held = Held::new(&worker, worker.door(&installed, listener));
+        let counted = CountedConnection::new(&worker, worker.connection_counts(&installed, listener));
         let address = PeerAddr::Unix(None);
         let client = Client::new(&worker, address.clone(), Rc::new(address), listener.id);
         drop(installed);
-        connection::serve(worker.clone(), held, conn, Rc::new(client), Timer::new(), Buf::new()).await;
+        connection::serve(worker.clone(), counted, conn, Rc::new(client), Timer::new(), Buf::new()).await;
         // What the worker closes leaves with its loop, which must not stand still.
         assert_eq!(ended.recv().await, None);
         speaker.join().unwrap();

@@ -123,7 +123,7 @@ fn spent_on_path(exchange: &mut Exchange) -> bool {
 /// whatever may wait is boxed, so that the future of a usual request is small.
 async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
     exchange.route = installed.plan.site(exchange.site).fallback;
-    if begins_unusually(exchange, installed)
+    if must_wait_first(exchange, installed)
         && let Some(instead) = Box::pin(before_search(exchange, down, installed)).await
     {
         return instead;
@@ -140,7 +140,7 @@ async fn enter_site<D: Downstream>(exchange: &mut Exchange, down: &mut D, instal
 }
 
 /// Whether there is anything for [`before_search`] to do.
-fn begins_unusually(exchange: &Exchange, installed: &Installed) -> bool {
+fn must_wait_first(exchange: &Exchange, installed: &Installed) -> bool {
     let site = installed.plan.site(exchange.site);
     site.program.is_some()
         || installed.plan.route(site.fallback).settings.real_ip.is_some()

@@ -7,8 +7,8 @@
 
 pub(crate) mod caches;
 pub(crate) mod command;
+pub(crate) mod connection_counts;
 pub(crate) mod count;
-pub(crate) mod door;
 pub(crate) mod endpoints;
 pub(crate) mod idle;
 pub(crate) mod lasting;
@@ -38,8 +38,8 @@ use weir_rt::Instant;
 
 use crate::files::{FileCache, Objects};
 use crate::logging::WorkerLogs;
+use crate::worker::connection_counts::ConnectionCounts;
 use crate::worker::count::CountedIdle;
-use crate::worker::door::Door;
 use crate::worker::endpoints::WorkerPool;
 use crate::worker::idle::{IdleConnections, IdleKey, Kept};
 use crate::worker::live_tls::MadeTls;
@@ -73,7 +73,7 @@ pub(crate) struct Installed {
     /// By stable id, in its order: a request looks its listener up, and most plans have a handful.
     listeners: Box<[(ListenerId, ListenerIx)]>,
     /// What tunnels and lasting answers that began under this plan hold on to.
-    pub(crate) residues: RefCell<HashMap<PartOf, Weak<Installed>>>,
+    pub(crate) parts: RefCell<HashMap<PartOf, Weak<Installed>>>,
 }
 
 impl Installed {
@@ -88,7 +88,7 @@ impl Installed {
             pools: pools.collect(),
             tls,
             listeners: by_id(&plan),
-            residues: RefCell::default(),
+            parts: RefCell::default(),
             plan: plan.clone(),
             prepared,
         }
@@ -101,7 +101,7 @@ impl Installed {
             pools: pools.into_iter().map(RefCell::new).collect(),
             tls: RefCell::default(),
             listeners: by_id(&plan),
-            residues: RefCell::default(),
+            parts: RefCell::default(),
             plan,
             prepared,
         }
@@ -173,7 +173,7 @@ pub(crate) struct Worker {
     retired: RefCell<HashMap<ListenerId, (Rc<Installed>, usize)>>,
     connections: RefCell<HashMap<ListenerId, usize>>,
     /// What their connections count in.
-    doors: RefCell<HashMap<ListenerId, Rc<Door>>>,
+    connection_counts: RefCell<HashMap<ListenerId, Rc<ConnectionCounts>>>,
     total: Cell<usize>,
     /// Requests of our own that run beside those of clients.
     beside: Cell<usize>,
@@ -212,7 +212,7 @@ impl Worker {
             installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),
             retired: RefCell::default(),
             connections: RefCell::default(),
-            doors: RefCell::default(),
+            connection_counts: RefCell::default(),
             total: Cell::new(0),
             beside: Cell::new(0),
             spares: RefCell::default(),
@@ -407,9 +407,16 @@ impl Worker {
     }
 
     /// What connections of a listener count in under the plan that they begin with.
-    pub(crate) fn door(&self, installed: &Installed, listener: &weir_plan::Listener) -> Rc<Door> {
-        let mut doors = self.doors.borrow_mut();
-        doors.entry(listener.id).or_insert_with(|| Rc::new(Door::new(self, installed, listener))).clone()
+    pub(crate) fn connection_counts(
+        &self,
+        installed: &Installed,
+        listener: &weir_plan::Listener,
+    ) -> Rc<ConnectionCounts> {
+        let mut connection_counts = self.connection_counts.borrow_mut();
+        connection_counts
+            .entry(listener.id)
+            .or_insert_with(|| Rc::new(ConnectionCounts::new(self, installed, listener)))
+            .clone()
     }
 
     /// Counts a connection in.
@@ -476,7 +483,7 @@ impl Worker {
             }
         }
         self.counters.forget_handles();
-        self.doors.borrow_mut().clear();
+        self.connection_counts.borrow_mut().clear();
         // What waits to be used again would hold the old plan.
         self.spares.borrow_mut().clear();
         *self.installed.borrow_mut() = now;

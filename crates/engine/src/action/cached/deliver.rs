@@ -23,7 +23,7 @@ pub(super) async fn send<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     held: &Rc<Held>,
-) -> Next<Box<Rest>> {
+) -> Next<Box<CachedRest>> {
     let (start, end) = match range::wanted(exchange, Some(held.length)) {
         Wanted::Whole => (0, held.length),
         Wanted::One(part) => {
@@ -42,7 +42,7 @@ async fn special<D: Downstream>(
     down: &mut D,
     held: &Rc<Held>,
     wanted: Wanted,
-) -> Next<Box<Rest>> {
+) -> Next<Box<CachedRest>> {
     match wanted {
         Wanted::Failed => {
             exchange.response.fields.clear();
@@ -99,14 +99,14 @@ async fn many<D: Downstream>(
 }
 
 /// Sends the bytes `start..end` of where the object is, as the body of an answer that was begun, and ends it; what lasts is
-/// left to [`Rest`].
+/// left to [`CachedRest`].
 async fn body<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     held: &Rc<Held>,
     start: u64,
     end: u64,
-) -> Next<Box<Rest>> {
+) -> Next<Box<CachedRest>> {
     let sent = match queued(exchange, down, &held.content, start, end) {
         Ok(true) => match respond::end_now(exchange, down, &Fields::default()) {
             Ok(true) => return Next::Done,
@@ -117,7 +117,7 @@ async fn body<D: Downstream>(
             let due = lasting::due(exchange);
             match Box::pin(part(exchange, down, &held.content, start, end, due)).await {
                 Ok(at) if at < end => {
-                    let rest = Rest { held: held.clone(), at, end };
+                    let rest = CachedRest { held: held.clone(), at, end };
                     return Next::Later(Box::new(rest));
                 }
                 Ok(_) => Box::pin(respond::end(exchange, down, &Fields::default())).await,
@@ -133,13 +133,13 @@ async fn body<D: Downstream>(
 }
 
 /// What is left of an object whose sending lasts.
-pub(crate) struct Rest {
+pub(crate) struct CachedRest {
     held: Rc<Held>,
     at: u64,
     end: u64,
 }
 
-impl Rest {
+impl CachedRest {
     /// Sends it.
     pub(in crate::action) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
         let sent = async {

@@ -12,7 +12,7 @@ use weir_plan::{RouteFeatures, Symlinks};
 
 use super::listing;
 use super::names::{leaves_root, refused, text};
-use super::send::Rest;
+use super::send::FileRest;
 use crate::eval::render;
 use crate::exchange::{Exchange, Next, errors};
 use crate::files::open;
@@ -26,7 +26,7 @@ pub(super) enum Index {
     /// The path is that of a file now, of this route.
     Here,
     /// Something else is to be done.
-    Next(Next<Box<Rest>>),
+    Next(Next<Box<FileRest>>),
     /// There is none.
     None,
 }

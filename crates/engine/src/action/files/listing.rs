@@ -16,7 +16,7 @@ use weir_plan::{Listing, ListingFormat, Symlinks};
 use weir_telemetry::LogClock;
 
 use super::names::refused;
-use super::send::Rest;
+use super::send::FileRest;
 use crate::answer::respond;
 use crate::exchange::{Downstream, Ending, Exchange, Next};
 use crate::files::open;
@@ -35,7 +35,7 @@ struct Item {
 }
 
 /// Answers with a listing of the folder that the path names.
-pub(super) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next<Box<Rest>> {
+pub(super) async fn serve<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Next<Box<FileRest>> {
     let Some(listing) = exchange.route().files.listing else { return Next::Status(403) };
     if exchange.request.method == Method::Post {
         return Next::Status(403);

@@ -17,12 +17,12 @@ mod candidates;
 mod index;
 mod listing;
 mod names;
+mod plain;
 mod ranges;
 mod send;
-mod usual;
 
 pub(crate) use candidates::first_candidate;
-pub(crate) use send::{Rest, part, queued};
+pub(crate) use send::{FileRest, part, queued};
 
 use rustix::io::Errno;
 use weir_http::uri::{Escape, escape};
@@ -42,7 +42,7 @@ pub(crate) async fn serve<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     installed: &Installed,
-) -> Next<Box<Rest>> {
+) -> Next<Box<FileRest>> {
     if !matches!(exchange.request.method, Method::Get | Method::Head | Method::Post) {
         return wrong_method(exchange);
     }
@@ -116,14 +116,14 @@ fn wants_gzip(exchange: &Exchange) -> bool {
 }
 
 /// 405 with what is allowed.
-fn wrong_method(exchange: &mut Exchange) -> Next<Box<Rest>> {
+fn wrong_method(exchange: &mut Exchange) -> Next<Box<FileRest>> {
     exchange.response.fields.remove(HeaderId::Allow);
     exchange.response.fields.push_id(HeaderId::Allow, b"GET, HEAD");
     Next::Status(405)
 }
 
 /// 301 to the path with a slash.
-fn with_slash(exchange: &Exchange) -> Next<Box<Rest>> {
+fn with_slash(exchange: &Exchange) -> Next<Box<FileRest>> {
     let request = &exchange.request;
     let mut location = Vec::with_capacity(request.path.len() + request.query.len() + 2);
     escape(Escape::Uri, &request.path, &mut location);

@@ -9,7 +9,7 @@ use weir_http::HeaderId;
 use weir_http::semantics::range::{self, ByteRange, Multipart};
 use weir_wire::SendError;
 
-use super::send::{Rest, body, part};
+use super::send::{FileRest, body, part};
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, Next};
@@ -21,7 +21,7 @@ pub(super) async fn send<D: Downstream>(
     down: &mut D,
     file: &Rc<StaticFile>,
     ranges: &[ByteRange],
-) -> Next<Box<Rest>> {
+) -> Next<Box<FileRest>> {
     exchange.response.status = 206;
     let types = exchange.route().files.types.clone();
     let content_type = types.of(&exchange.request.path).as_bytes();
@@ -43,7 +43,7 @@ async fn one<D: Downstream>(
     file: &Rc<StaticFile>,
     range: ByteRange,
     content_type: Option<&[u8]>,
-) -> Next<Box<Rest>> {
+) -> Next<Box<FileRest>> {
     if let Some(content_type) = content_type {
         exchange.response.fields.push_id(HeaderId::ContentType, content_type);
     }

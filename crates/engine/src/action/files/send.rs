@@ -12,7 +12,7 @@ use weir_http::{HeaderId, HttpDate, Method};
 use weir_rt::{Buf, Instant, PIECE, Shared};
 use weir_wire::{SHARE, SendError};
 
-use super::{ranges, usual};
+use super::{plain, ranges};
 use crate::action::lasting;
 use crate::answer::{filters, respond};
 use crate::exchange::fields::Fields;
@@ -45,18 +45,18 @@ pub(super) async fn file<D: Downstream>(
     file: &Rc<StaticFile>,
     coded: bool,
     varies: bool,
-) -> Next<Box<Rest>> {
-    if is_usual(exchange) && !coded && !varies {
+) -> Next<Box<FileRest>> {
+    if is_plain(exchange) && !coded && !varies {
         note_local(exchange);
-        usual::begin(exchange, down, file);
+        plain::begin(exchange, down, file);
         return body(exchange, down, file, 0, file.size).await;
     }
-    Box::pin(unusual(exchange, down, file, coded, varies)).await
+    Box::pin(general(exchange, down, file, coded, varies)).await
 }
 
-fn is_usual(exchange: &Exchange) -> bool {
+fn is_plain(exchange: &Exchange) -> bool {
     let fields = &exchange.request.fields;
-    usual::applies(exchange) && !fields.has_any(SPECIAL)
+    plain::applies(exchange) && !fields.has_any(SPECIAL)
 }
 
 fn note_local(exchange: &mut Exchange) {
@@ -66,13 +66,13 @@ fn note_local(exchange: &mut Exchange) {
 }
 
 /// As [`file()`], for whatever else may be asked.
-async fn unusual<D: Downstream>(
+async fn general<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     file: &Rc<StaticFile>,
     coded: bool,
     varies: bool,
-) -> Next<Box<Rest>> {
+) -> Next<Box<FileRest>> {
     let status = exchange.status_override.unwrap_or(200);
     let wanted = if status == 200 { wanted(exchange, file, coded) } else { Wanted::Whole };
     if status == 200 {
@@ -121,14 +121,14 @@ pub(super) fn put_fields(exchange: &mut Exchange, file: &StaticFile, status: u16
 }
 
 /// Sends the bytes `start..end`, which are the body of an answer that was begun, and ends it; what lasts is left to
-/// [`Rest`].
+/// [`FileRest`].
 pub(super) async fn body<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     file: &Rc<StaticFile>,
     start: u64,
     end: u64,
-) -> Next<Box<Rest>> {
+) -> Next<Box<FileRest>> {
     let sent = match at_once(exchange, down, file, start, end) {
         Ok(Came::Whole) => return Next::Done,
         Ok(came) => Box::pin(waiting(exchange, down, file, (start, end), came)).await,
@@ -173,12 +173,12 @@ async fn waiting<D: Downstream>(
     file: &Rc<StaticFile>,
     (start, end): (u64, u64),
     came: Came,
-) -> Result<Next<Box<Rest>>, SendError> {
+) -> Result<Next<Box<FileRest>>, SendError> {
     if came == Came::Nowhere {
         let due = lasting::due(exchange);
         let at = part(exchange, down, &file.content, start, end, due).await?;
         if at < end {
-            return Ok(Next::Later(Box::new(Rest { file: file.clone(), at, end })));
+            return Ok(Next::Later(Box::new(FileRest { file: file.clone(), at, end })));
         }
     }
     respond::end(exchange, down, &Fields::default()).await.map(|()| Next::Done)
@@ -203,13 +203,13 @@ pub(crate) fn queued<D: Downstream>(
 }
 
 /// What is left of a file whose sending lasts.
-pub(crate) struct Rest {
+pub(crate) struct FileRest {
     file: Rc<StaticFile>,
     at: u64,
     end: u64,
 }
 
-impl Rest {
+impl FileRest {
     /// Sends it.
     pub(in crate::action) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
         let sent = async {

@@ -18,14 +18,14 @@ use crate::exchange::{Downstream, Ending, Exchange, Next, Phase};
 use crate::worker::watch::{Ends, Watch};
 
 /// What is left of an answer that lasts.
-pub(crate) struct Rest {
+pub(crate) struct ProxiedRest {
     pub(super) source: Source<'static>,
     pub(super) ahead: ReadAhead<'static>,
     pub(super) settings: Arc<UpstreamSettings>,
     pub(super) status: u16,
 }
 
-impl Rest {
+impl ProxiedRest {
     /// Carries it to its end.
     pub(crate) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
         let timer = Timer::new();
@@ -44,7 +44,7 @@ impl Rest {
     }
 }
 
-impl Rest {
+impl ProxiedRest {
     /// Takes an answer in whose client has gone, because it is stored.
     pub(super) async fn store<D: Downstream>(
         &mut self,

@@ -10,7 +10,7 @@ use weir_policy::idle::History;
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Step};
 
-use super::ending::{Rest, relayed_to};
+use super::ending::{ProxiedRest, relayed_to};
 use super::relay::{self, Keeping, ReadAhead, Relay, Relayed, Source, relay};
 use crate::action::cached::keep;
 use crate::action::later::{self, Later};
@@ -162,13 +162,21 @@ async fn carry<'a, D: Downstream>(
     let mut ahead = ReadAhead::new(settings, !exchange.response.unbuffered);
     match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
         Ok(Relayed::Lasting) => {
-            let rest =
-                Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
+            let rest = ProxiedRest {
+                source: source.owned(),
+                ahead: ahead.owned(),
+                settings: settings.clone(),
+                status,
+            };
             Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest))))
         }
         Err(Relay::Client(error)) if exchange.may_be_stored() => {
-            let mut rest =
-                Rest { source: source.owned(), ahead: ahead.owned(), settings: settings.clone(), status };
+            let mut rest = ProxiedRest {
+                source: source.owned(),
+                ahead: ahead.owned(),
+                settings: settings.clone(),
+                status,
+            };
             let stored = Box::pin(rest.store(exchange, down, attempts.timer, error)).await;
             rest.ended(exchange, down, stored)
         }

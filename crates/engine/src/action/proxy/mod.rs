@@ -8,7 +8,7 @@ mod ending;
 mod forward;
 mod relay;
 
-pub(crate) use ending::Rest;
+pub(crate) use ending::ProxiedRest;
 use forward::Goes;
 
 use weir_http::HeaderId;

@@ -8,13 +8,13 @@
 //! have is computed from an exchange alone.
 
 mod client;
+mod common;
 mod course;
 mod process;
 mod request;
 mod response;
 mod session;
 mod upstream;
-mod usual;
 pub(super) mod write;
 
 use weir_expr::{Family, Slot, Var};
@@ -22,9 +22,9 @@ use weir_plan::{Filter, Piece, Template};
 
 use crate::exchange::{Kind, Traffic};
 
+pub(crate) use common::append as append_common;
 pub use process::NGINX_LANGUAGE;
 pub(crate) use request::cookie;
-pub(crate) use usual::append as append_usual;
 pub(crate) use write::short;
 
 /// Appends the text of a template.

@@ -21,8 +21,8 @@ use super::request;
 use super::stream::{self, Stream};
 use crate::exchange::{Client, Exchange};
 use crate::http::head;
+use crate::worker::connection_counts::CountedConnection;
 use crate::worker::count::Counted;
-use crate::worker::door::Held;
 use crate::worker::race::{Either, race};
 use crate::worker::{Installed, Worker};
 
@@ -35,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// Serves a connection until it closes. `ahead` is what was read of it already.
 pub(crate) async fn serve(
     worker: Rc<Worker>,
-    held: Held,
+    counted: CountedConnection,
     conn: Conn,
     client: Rc<Client>,
     timer: Timer,
@@ -60,7 +60,7 @@ pub(crate) async fn serve(
     if end == End::Said {
         carrier.linger().await;
     }
-    drop(held);
+    drop(counted);
 }
 
 /// How a connection ended.

@@ -15,7 +15,7 @@ use crate::exchange::{Core, Exchange, Session};
 use crate::worker::Installed;
 
 /// Lets go of the plan of an exchange that became a tunnel, or whose answer lasts.
-pub(crate) fn of_exchange(exchange: &mut Exchange) {
+pub(crate) fn exchange(exchange: &mut Exchange) {
     let Some(listener) = exchange.installed.listener(exchange.client.listener) else { return };
     let of = PartOf { listener, http: Some((exchange.site, exchange.route)), tcp: None, pool: exchange.pool };
     reduce(exchange, of);
@@ -25,7 +25,7 @@ pub(crate) fn of_exchange(exchange: &mut Exchange) {
 }
 
 /// Lets go of the plan of a session.
-pub(crate) fn of_session(session: &mut Session, listener: ListenerIx) {
+pub(crate) fn session(session: &mut Session, listener: ListenerIx) {
     let of = PartOf { listener, http: None, tcp: Some(session.tcp), pool: session.pool };
     reduce(session, of);
     session.tcp = TcpIx(0);
@@ -33,14 +33,14 @@ pub(crate) fn of_session(session: &mut Session, listener: ListenerIx) {
 
 fn reduce(exchange: &mut Core, of: PartOf) {
     let whole = exchange.installed.clone();
-    let known = whole.residues.borrow().get(&of).and_then(Weak::upgrade);
+    let known = whole.parts.borrow().get(&of).and_then(Weak::upgrade);
     let part = known.unwrap_or_else(|| {
         let made = Rc::new(cut(exchange, &whole, of));
-        let mut residues = whole.residues.borrow_mut();
-        if residues.len().is_power_of_two() {
-            residues.retain(|_, part| part.strong_count() > 0);
+        let mut parts = whole.parts.borrow_mut();
+        if parts.len().is_power_of_two() {
+            parts.retain(|_, part| part.strong_count() > 0);
         }
-        residues.insert(of, Rc::downgrade(&made));
+        parts.insert(of, Rc::downgrade(&made));
         made
     });
     exchange.installed = part;

@@ -1,8 +1,8 @@
-//! The usual answer: a file, whole, whose head was written before.
+//! The plain answer: a file, whole, whose head was written before.
 //!
-//! Owns: when an answer is usual, and for which requests the first lines of an earlier one hold.
+//! Owns: when an answer is plain, and for which requests the first lines of an earlier one hold.
 //! Driven by: `files::send`, before anything else is looked at.
-//! Why: writing five fields and copying them into a head is a tenth of what such an answer costs here. It is usual if
+//! Why: writing five fields and copying them into a head is a tenth of what such an answer costs here. It is plain if
 //! nothing edits, compresses or slows it down, and no log shows its fields: then nobody asks for them one by one.
 
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::exchange::{Downstream, Exchange};
 use crate::files::{Head, StaticFile};
 
 /// What may change an answer or ask for its fields.
-const UNUSUAL: RouteFeatures = RouteFeatures::RESPONSE_EDITS
+const NOT_PLAIN: RouteFeatures = RouteFeatures::RESPONSE_EDITS
     .union(RouteFeatures::EXPIRES)
     .union(filters::OF_FILES)
     .union(RouteFeatures::LIMIT_RATE)
     .union(RouteFeatures::LOGS_ANSWER);
 
-/// Whether the answer to this request is usual. Conditions and ranges are for the caller to look for.
+/// Whether the answer to this request is plain. Conditions and ranges are for the caller to look for.
 pub(super) fn applies(exchange: &Exchange) -> bool {
     let features = exchange.route().features;
     features.contains(RouteFeatures::PLAIN_STATIC)
-        && !features.intersects(UNUSUAL)
+        && !features.intersects(NOT_PLAIN)
         && exchange.request.method == Method::Get
         && exchange.status_override.is_none()
         && exchange.response_edits.is_empty()

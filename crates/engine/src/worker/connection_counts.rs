@@ -2,7 +2,7 @@
 //!
 //! Owns: the handles of a listener's counts under one plan; that a connection is counted once, and until it ends.
 //! Never: refuses anybody. Limits are looked at before accepting; what was accepted is served, so it is counted.
-//! Driven by: `accept`, which makes a [`Held`] of each connection; it goes where the connection goes.
+//! Driven by: `accept`, which makes a [`CountedConnection`] of each connection; it goes where the connection goes.
 //! Why: the handles are the same for all connections of a listener. Looked up by each they cost it a lock of the process
 //! and three hash tables, kept by each a hundred bytes for as long as it is idle.
 
@@ -18,14 +18,14 @@ use crate::worker::count::Entrance;
 use crate::worker::{Installed, Worker};
 
 /// What all connections of a listener count in.
-pub(crate) struct Door {
+pub(crate) struct ConnectionCounts {
     listener: ListenerId,
     /// Of the process, the listener, and its site where that has a bound.
     quotas: Box<[Arc<Quota>]>,
     entrance: Entrance,
 }
 
-impl Door {
+impl ConnectionCounts {
     /// Looks up what connections of a listener count in under this plan.
     pub(crate) fn new(worker: &Worker, installed: &Installed, listener: &weir_plan::Listener) -> Self {
         Self {
@@ -45,42 +45,42 @@ fn site_of(installed: &Installed, service: &Service) -> weir_control::SiteId {
 }
 
 /// A connection that is counted while this lives.
-pub(crate) struct Held {
+pub(crate) struct CountedConnection {
     worker: Rc<Worker>,
-    door: Rc<Door>,
+    counts: Rc<ConnectionCounts>,
     needs_plan: Cell<bool>,
     encrypted: bool,
 }
 
-impl Held {
+impl CountedConnection {
     /// Counts a connection in.
-    pub(crate) fn new(worker: &Rc<Worker>, door: Rc<Door>) -> Self {
-        worker.enter(door.listener);
-        door.quotas.iter().for_each(|quota| quota.enter());
-        door.entrance.enter();
-        Self { worker: worker.clone(), door, needs_plan: Cell::new(true), encrypted: false }
+    pub(crate) fn new(worker: &Rc<Worker>, counts: Rc<ConnectionCounts>) -> Self {
+        worker.enter(counts.listener);
+        counts.quotas.iter().for_each(|quota| quota.enter());
+        counts.entrance.enter();
+        Self { worker: worker.clone(), counts, needs_plan: Cell::new(true), encrypted: false }
     }
 
     /// Counts it among those with TLS.
     pub(crate) fn encrypt(&mut self) {
         if !std::mem::replace(&mut self.encrypted, true) {
-            self.door.entrance.encrypt();
+            self.counts.entrance.encrypt();
         }
     }
 
     /// The connection became a tunnel: it looks at no plan any more, so none is kept for its sake.
     pub(crate) fn release_plan(&self) {
         if self.needs_plan.replace(false) {
-            self.worker.release_plan(self.door.listener);
+            self.worker.release_plan(self.counts.listener);
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.release_plan();
-        self.door.entrance.leave(self.encrypted);
-        self.door.quotas.iter().for_each(|quota| quota.leave());
+        self.counts.entrance.leave(self.encrypted);
+        self.counts.quotas.iter().for_each(|quota| quota.leave());
         self.worker.leave();
     }
 }
