@@ -441,6 +441,27 @@ both_drivers! {
         });
     }
 
+    fn what_answers_in_the_place_of_an_upstream_is_not_stored(io: Io) {
+        let spare = alike(&[("Cache-Control", "max-age=60")], "spare");
+        let inside = Origin::script(|c| c.expect("*").respond_with(200, &[("X-Accel-Redirect", "/spare")], ""));
+        let dead = Origin::script(|c| c.expect("*").close());
+        for origin in [&dead, &inside] {
+            let locations = format!(
+                "location / {{ proxy_pass http://{origin}; error_page 502 = /spare; proxy_cache_valid any 1m; }} \
+                 location = /spare {{ proxy_cache off; proxy_pass http://{spare}; }}"
+            );
+            each(conf("", &locations), io, |proxy, who| {
+                let (ours, theirs) = (spare.requests().len(), origin.requests().len());
+                for _ in 0..3 {
+                    get(&proxy, "/").expect_status(200).expect_body("spare");
+                }
+                assert_eq!(spare.requests().len() - ours, 3, "{who}");
+                // nginx stores the redirect inside, and follows it again.
+                assert!(who == "nginx" || origin.requests().len() - theirs == 3);
+            });
+        }
+    }
+
     fn error_pages_stand_before_it(io: Io) {
         let origin = Origin::script(|c| c.keep_answering(404, &[], "theirs"));
         let file = all_to(&origin, "proxy_cache_valid any 1m; proxy_intercept_errors on; error_page 404 /none.html; } location = /none.html { return 200 ours;");

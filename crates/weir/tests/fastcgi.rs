@@ -111,6 +111,31 @@ const CONF: &str =
     } } }";
 
 both_drivers! {
+    fn responses_are_cached(io: Io) {
+        let head = "Status: 200 OK\r\nContent-Type: text/plain\r\nETag: \"x\"\r\nCache-Control: max-age=60\r\n\r\nhello";
+        for rival in [false, true] {
+            let (address, seen) = application(head);
+            let file = Proxy::nginx(&format!(
+                "worker_processes 1; error_log {{dir}}/error.log; events {{}} http {{ access_log off; \
+                 fastcgi_cache_path {{dir}}/cache levels=1:2 keys_zone=z:1m; \
+                 server {{ listen 127.0.0.1:{{port}}; add_header X-Cache $upstream_cache_status always; \
+                 location / {{ fastcgi_pass {address}; fastcgi_param REQUEST_METHOD $request_method; \
+                 fastcgi_cache z; fastcgi_cache_key $uri; fastcgi_cache_bypass $arg_by; }} }} }}"
+            ))
+            .io(io);
+            let proxy = if rival { file.by_rival().start() } else { file.start() };
+            for expected in ["MISS", "HIT", "HIT"] {
+                let got = Client::connect(&proxy).get("/a?b").expect_status(200).expect_body("hello");
+                got.expect_header("X-Cache", expected).expect_header("Content-Type", "text/plain");
+            }
+            let asked = Request::get("/a").header("If-None-Match", "\"x\"");
+            Client::connect(&proxy).request(&asked).expect_status(304).expect_header("X-Cache", "HIT");
+            assert_eq!(seen.lock().unwrap().len(), 1, "rival: {rival}");
+            Client::connect(&proxy).get("/a?by=1").expect_header("X-Cache", "BYPASS").expect_body("hello");
+            assert_eq!(seen.lock().unwrap().len(), 2, "rival: {rival}");
+        }
+    }
+
     fn php_answers(io: Io) {
         let proxy = Proxy::nginx(CONF).io(io).file("html/a.php", SCRIPT).start();
         let mut client = Client::connect(&proxy);

@@ -88,6 +88,15 @@ pub(crate) struct Caching {
     pub(crate) began: Instant,
 }
 
+impl Caching {
+    /// The exchange has no more to do with the cache; what became of looking stays, for logs.
+    pub(crate) fn part(&mut self) {
+        (self.stores, self.whole, self.asks) = (false, false, false);
+        (self.as_get, self.invalidates) = (false, false);
+        (self.fill, self.old, self.first, self.instead) = (None, None, None, None);
+    }
+}
+
 impl Exchange {
     /// The method that the upstream is asked with.
     pub(crate) fn upstream_method(&self) -> Method {

@@ -49,6 +49,22 @@ pub(crate) async fn serve<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     installed: &Installed,
+    cached: (Gateway<'_>, &Arc<Settings>),
+) -> Next<Later> {
+    let next = through(exchange, down, installed, cached).await;
+    if !matches!(next, Next::Done | Next::Later(_))
+        && let Some(caching) = &mut exchange.caching
+    {
+        // Another action answers in its place: an error page, a redirect inside. What that gets is no object of this one.
+        caching.part();
+    }
+    next
+}
+
+async fn through<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
     (gateway, settings): (Gateway<'_>, &Arc<Settings>),
 ) -> Next<Later> {
     let method = exchange.request.method;
