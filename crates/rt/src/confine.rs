@@ -60,6 +60,19 @@ struct RulesetAttr {
     scoped: u64,
 }
 
+/// `struct landlock_path_beneath_attr`.
+#[repr(C, packed)]
+struct PathBeneathAttr {
+    allowed: u64,
+    parent: RawFd,
+}
+
+/// LANDLOCK_RULE_PATH_BENEATH.
+const PATH_BENEATH: u32 = 1;
+/// Renaming from one folder to another (LANDLOCK_ACCESS_FS_REFER), and the first version that can allow it. A domain
+/// that does not name it denies it: the kernel says `EXDEV`.
+const REFER: u64 = 1 << 13;
+const REFERS: libc::c_long = 2;
 /// LANDLOCK_CREATE_RULESET_VERSION.
 const ASK_VERSION: u32 = 1;
 /// The first version that scopes signals, and LANDLOCK_SCOPE_SIGNAL.
@@ -70,18 +83,34 @@ const SCOPE_SIGNAL: u64 = 1 << 1;
 /// processes outside. There is no exception and no way back. New privileges must have been forbidden before.
 ///
 /// # Errors
-/// The kernel has no Landlock, or it is switched off.
+/// The kernel has no Landlock, or it is switched off; or it is of the first version (Linux before 5.19), which cannot be
+/// told to let files be renamed from one folder to another.
 pub fn deny_by_landlock(rights: u64) -> io::Result<()> {
-    let attr = RulesetAttr { files: rights, net: 0, scoped: SCOPE_SIGNAL };
+    let attr = RulesetAttr { files: rights | REFER, net: 0, scoped: SCOPE_SIGNAL };
     let version = create_ruleset(None, 0, ASK_VERSION)?;
+    if version < REFERS {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     // Kernels refuse fields that they do not know, unless they are zero or not sent.
     let size = if version >= SCOPES { size_of::<RulesetAttr>() } else { size_of::<u64>() };
     let number = create_ruleset(Some(&attr), size, 0)?;
     let number = RawFd::try_from(number).map_err(io::Error::other)?;
     // SAFETY: the kernel just made this descriptor for us.
     let ruleset = unsafe { OwnedFd::from_raw_fd(number) };
+    allow_renames(&ruleset)?;
     // SAFETY: a descriptor that is open and a number.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets files be renamed from any folder to any other.
+fn allow_renames(ruleset: &OwnedFd) -> io::Result<()> {
+    let root = std::fs::File::open("/")?;
+    let attr = PathBeneathAttr { allowed: REFER, parent: root.as_raw_fd() };
+    let attr = std::ptr::from_ref(&attr);
+    // SAFETY: two descriptors that are open, and a struct that outlives the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), PATH_BENEATH, attr, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
