@@ -2,6 +2,7 @@
 //!
 //! Times are [`Duration`]s, sizes are bytes in `u64`. `None` means "no limit" unless a field says otherwise.
 
+mod browsers;
 mod cache;
 mod conduct;
 mod files;
@@ -10,6 +11,7 @@ mod pool;
 mod rewrite;
 mod socket;
 
+pub use browsers::{Browsers, KnownBrowser, browser_version};
 pub use cache::*;
 pub use conduct::*;
 pub use files::*;

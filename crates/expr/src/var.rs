@@ -140,6 +140,12 @@ variables! {
         SecureLinkExpires => "secure_link_expires";
         /// `1` if the page that the request comes from may not refer here, else empty (`$invalid_referer`).
         InvalidReferer => "invalid_referer";
+        /// A value of the configuration if the browser is a modern one (`$modern_browser`).
+        ModernBrowser => "modern_browser";
+        /// A value of the configuration if the browser is an ancient one (`$ancient_browser`).
+        AncientBrowser => "ancient_browser";
+        /// `1` if the browser is an MSIE (`$msie`).
+        Msie => "msie";
     }
     /// The client's connection.
     Client as ClientVar [] {
@@ -350,6 +356,14 @@ variables! {
         Pid => "pid";
         /// The nginx version whose language is read (`$nginx_version`).
         NginxVersion => "nginx_version";
+        /// Connections of clients (`$connections_active`).
+        ConnectionsActive => "connections_active";
+        /// Those of which a request is read (`$connections_reading`).
+        ConnectionsReading => "connections_reading";
+        /// Those to which a response is written (`$connections_writing`).
+        ConnectionsWriting => "connections_writing";
+        /// Those that wait for a request (`$connections_waiting`).
+        ConnectionsWaiting => "connections_waiting";
     }
 }
 

@@ -20,7 +20,9 @@ impl<'m> Cx<'m> {
             model::SecureLink::Word(word) => plan::SecureLink::Word(word.as_str().into()),
         });
         let referers = facts.referers.as_ref().map(|referers| self.referers(referers));
-        self.shared.facts.keep(facts, Arc::new(plan::Facts { secure_link, referers }))
+        self.shared
+            .facts
+            .keep(facts, Arc::new(plan::Facts { secure_link, browsers: facts.browsers.clone(), referers }))
     }
 
     fn referers(&mut self, referers: &'m model::Referers) -> plan::Referers {

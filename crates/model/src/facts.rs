@@ -1,6 +1,9 @@
 //! What variables tell about requests, by settings of a route.
 
+use std::sync::Arc;
+
 use serde::Serialize;
+use weir_expr::settings::Browsers;
 
 use crate::{Pattern, Template};
 
@@ -10,6 +13,9 @@ pub struct Facts {
     /// Links with a hash (`$secure_link`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secure_link: Option<SecureLink>,
+    /// Rules about browsers (`$modern_browser`, `$ancient_browser`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browsers: Option<Arc<Browsers>>,
     /// Pages that may refer here (`$invalid_referer`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referers: Option<Referers>,

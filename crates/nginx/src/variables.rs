@@ -68,8 +68,13 @@ const COMMON: &[(&str, Var)] = &[
 ];
 
 const HTTP: &[(&str, Var)] = &[
+    ("ancient_browser", Var::AncientBrowser),
     ("args", Var::Query),
     ("body_bytes_sent", Var::BodyBytesSent),
+    ("connections_active", Var::ConnectionsActive),
+    ("connections_reading", Var::ConnectionsReading),
+    ("connections_waiting", Var::ConnectionsWaiting),
+    ("connections_writing", Var::ConnectionsWriting),
     ("connection_requests", Var::ConnectionRequests),
     ("connection_time", Var::ConnectionTime),
     ("content_length", Var::ContentLength),
@@ -86,6 +91,8 @@ const HTTP: &[(&str, Var)] = &[
     ("is_args", Var::IsArgs),
     ("is_request_port", Var::IsRequestPort),
     ("limit_req_status", Var::LimitReqStatus),
+    ("modern_browser", Var::ModernBrowser),
+    ("msie", Var::Msie),
     ("pipe", Var::Pipelined),
     ("proxy_add_x_forwarded_for", Var::ForwardedFor),
     ("proxy_host", Var::ProxyHost),
@@ -132,15 +139,10 @@ const STREAM: &[(&str, Var)] = &[
 ];
 
 /// Names whose value is empty without the feature behind them.
-const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range", "msie"];
+const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range"];
 
 /// Names that nginx or a well-known module has, and Weir not.
 const NOT_YET: &[&str] = &[
-    "ancient_browser",
-    "connections_active",
-    "connections_reading",
-    "connections_waiting",
-    "connections_writing",
     "date_gmt",
     "date_local",
     "geoip_area_code",
@@ -160,7 +162,6 @@ const NOT_YET: &[&str] = &[
     "jwt_payload",
     "limit_rate",
     "memcached_key",
-    "modern_browser",
     "otel_parent_id",
     "otel_parent_sampled",
     "otel_span_id",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use weir_expr::settings::Browsers;
 
 use crate::{MatchFailed, Pattern, Template};
 
@@ -12,6 +13,9 @@ pub struct Facts {
     /// Links with a hash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secure_link: Option<SecureLink>,
+    /// Rules about browsers (`$modern_browser`, `$ancient_browser`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browsers: Option<Arc<Browsers>>,
     /// Pages that may refer here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referers: Option<Referers>,

@@ -75,6 +75,38 @@ both_drivers! {
         assert!(said.iter().any(|told| body_of(told) == "[1]") && said.last().unwrap().starts_with("403"));
     }
 
+    fn modern_browsers_are_told_from_ancient_ones(io: Io) {
+        let said = |name: &str| format!("return 200 '{name} [$modern_browser][$ancient_browser][$msie]';");
+        let text = conf("", &format!(
+            "location /all {{ modern_browser msie 5.5; modern_browser gecko 1.0.0; modern_browser opera 9.0; modern_browser safari 413; \
+               modern_browser konqueror 3.0; modern_browser_value new; ancient_browser_value old; {} }} \
+             location /rest {{ modern_browser unlisted; ancient_browser Links Lynx netscape4; {} }} \
+             location /none {{ {} }}",
+            said("all"), said("rest"), said("none")
+        ));
+        let agents = [
+            "", "curl/7", "Mozilla/4.0 (compatible; MSIE 5.5; Windows)", "Mozilla/4.0 (compatible; MSIE 5.01; Windows)", "Mozilla/4.0 (compatible; MSIE 6.0)",
+            "Mozilla/4.0 (compatible; MSIE 6.0; X) Opera 9.1", "Opera/8.50 (X11)", "Opera/9.50 (X11)", "Mozilla/5.0 (X11; Linux; rv:1.7) Gecko/2004",
+            "Mozilla/5.0 (X11; Linux; rv:0.9.9) Gecko", "Mozilla/5.0 (Macintosh) AppleWebKit/412 Safari/412.5", "Mozilla/5.0 (Macintosh) Safari/419.3",
+            "Mozilla/5.0 (compatible; Konqueror/3.5)", "Mozilla/5.0 (compatible; Konqueror/2.2.2)", "Lynx/2.8", "Links (2.1)", "Mozilla/4.08 [en] (X11)",
+            "Mozilla/5.0", "MSIE", "MSIE 7", "MSIE 7.0b",
+        ];
+        let mut requests = Vec::new();
+        for place in ["/all", "/rest", "/none"] {
+            requests.push(Request::get(place));
+            requests.extend(agents.iter().map(|agent| Request::get(place).header("User-Agent", agent)));
+        }
+        let said = agree(io, &text, &[], &requests);
+        assert_eq!(body_of(&said[3]), "all [new][][1]");
+        assert_eq!(body_of(&said[4]), "all [][old][1]");
+    }
+
+    fn connections_are_counted_in_variables(io: Io) {
+        let text = conf("", "location / { return 200 '$connections_active $connections_reading $connections_writing $connections_waiting'; }");
+        let said = agree(io, &text, &[], &[Request::get("/")]);
+        assert_eq!(body_of(&said[0]), "1 0 1 0");
+    }
+
     fn an_empty_image_is_served_from_memory(io: Io) {
         let text = conf("", "location = /_.gif { empty_gif; } location = /e.gif { empty_gif; expires epoch; add_header X-A b; }");
         let date = "Mon, 28 Sep 1970 06:00:00 GMT";
@@ -154,6 +186,9 @@ fn mistakes_are_found() {
         "valid_referers ~(;",
         "empty_gif;",
         "auth_delay soon;",
+        "modern_browser lynx 2;",
+        "modern_browser msie x;",
+        "modern_browser gecko;",
     ] {
         let (code, said) = check(words);
         assert!(code != 0, "{words}: {said}");

@@ -11,6 +11,7 @@ use weir_expr::JudgedVar;
 use weir_http::HeaderId;
 use weir_plan::{SecureLink, Template};
 
+use super::browsers;
 use crate::exchange::Exchange;
 
 /// The longest hash that a link shows: 16 bytes in base64, padded.
@@ -25,6 +26,12 @@ pub(super) fn value(
     match var {
         JudgedVar::SecureLink => secure_link(exchange, text),
         JudgedVar::SecureLinkExpires => secure_link_expires(exchange, text),
+        JudgedVar::ModernBrowser => browser(exchange, true),
+        JudgedVar::AncientBrowser => browser(exchange, false),
+        JudgedVar::Msie => {
+            let agent = exchange.request.fields.first(HeaderId::UserAgent);
+            agent.is_some_and(browsers::is_msie).then(|| b"1".to_vec())
+        }
         JudgedVar::InvalidReferer => Some(invalid_referer(exchange).to_vec()),
     }
 }
@@ -62,6 +69,15 @@ fn secure_link_expires(exchange: &Exchange, text: impl Fn(&Template) -> Vec<u8>)
     let shown = text(shown);
     let (_, expires) = shown_parts(&shown)?;
     expires.map(|(text, _)| text.to_vec())
+}
+
+/// The value of `$modern_browser` or `$ancient_browser`, if the browser is that.
+fn browser(exchange: &Exchange, modern: bool) -> Option<Vec<u8>> {
+    let facts = exchange.route_if_any().and_then(|route| route.settings.facts.as_deref());
+    let rules = facts.and_then(|facts| facts.browsers.clone()).unwrap_or_default();
+    let is_modern = browsers::is_modern(&rules, exchange.request.fields.first(HeaderId::UserAgent));
+    let value = if modern { &rules.modern_value } else { &rules.ancient_value };
+    (is_modern == modern).then(|| value.clone().into_bytes())
 }
 
 /// `1` if the page that the request comes from may not refer here.

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_control::snapshot::{
-    Back, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process, Site,
-    Snapshot,
+    Back, Connections, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process,
+    Site, Snapshot,
 };
 use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Address, EndpointSet, Plan, ProxyTarget, Service, TcpAction};
@@ -141,6 +141,13 @@ pub(crate) fn process(shared: &Shared) -> Process {
     shared.registry.sum_process(&mut process, now);
     process.panics += shared.panics.load(Relaxed);
     process
+}
+
+/// The connections of clients alone.
+pub(crate) fn connections(shared: &Shared) -> Connections {
+    let mut process = Process::default();
+    shared.registry.sum_process(&mut process, unix_millis());
+    process.connections
 }
 
 /// Second number of `/proc/self/statm`, in pages (proc(5)); zero where there is no `/proc`.

@@ -4,7 +4,7 @@ use super::entry::Kind::{Flag, Number, OneOf, Text};
 use super::entry::places::{H, HSL, HSLX, L, SL};
 use super::entry::{Entry, MANY};
 use crate::take::args::{count, on};
-use crate::take::{access, facts};
+use crate::take::{access, browsers, facts};
 
 const LEVELS: &[&str] = &["info", "notice", "warn", "error"];
 
@@ -64,6 +64,16 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("valid_referers", SL, (1, MANY), "", "Referers for $invalid_referer.")
         .repeats()
         .scope(facts::valid_referers),
+    Entry::new("modern_browser", HSL, (1, 2), "", "A browser from a version on, for $modern_browser.")
+        .repeats()
+        .scope(browsers::modern),
+    Entry::new("ancient_browser", HSL, (1, MANY), "", "Texts of User-Agent, for $ancient_browser.")
+        .repeats()
+        .scope(browsers::ancient),
+    Entry::one("modern_browser_value", HSL, Text, "1", "The value of $modern_browser.")
+        .scope(|_, s, d| s.parts().facts.modern_value = Some(d.arg(0).to_owned())),
+    Entry::one("ancient_browser_value", HSL, Text, "1", "The value of $ancient_browser.")
+        .scope(|_, s, d| s.parts().facts.ancient_value = Some(d.arg(0).to_owned())),
     Entry::one("secure_link", HSL, Text, "", "The hash that a link shows, and its time.")
         .scope(facts::secure_link),
     Entry::one("secure_link_md5", HSL, Text, "", "The text that such a hash is made of.")

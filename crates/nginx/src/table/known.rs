@@ -54,7 +54,6 @@ const FAMILIES: &[Family] = &[
     helping("slice", HSL, "caching is not built yet; whole answers are fetched", "slice"),
     deciding("dav", HSL, "DAV methods are not built", "dav_methods dav_ext_methods"),
     helping("dav", HSL, "DAV methods are not built", "create_full_put_path min_delete_depth dav_access"),
-    deciding("browser", HSL, "telling browsers apart is not built", "modern_browser ancient_browser modern_browser_value ancient_browser_value"),
     helping("referer", SL, "Weir sizes its tables by itself", "referer_hash_max_size referer_hash_bucket_size"),
     deciding("flv", L, "seeking in videos is not built", "flv mp4"),
     helping("mp4", HSL, "seeking in videos is not built", "mp4_buffer_size mp4_max_buffer_size mp4_start_key_frame mp4_limit_rate mp4_limit_rate_after"),

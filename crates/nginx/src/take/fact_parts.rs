@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use weir_expr::settings::{Browsers, KnownBrowser};
 use weir_model::{Facts, NamePattern, RefererHost, Referers, SecureLink, Template};
 
-use super::scope::Level;
+use super::scope::{Level, List};
 
 /// What inner blocks inherit.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,12 @@ pub(crate) struct FactParts {
     pub link: Option<Template>,
     pub signed: Option<Template>,
     pub word: Option<String>,
+    /// `modern_browser`; `None`: `unlisted`.
+    pub modern: List<Option<(KnownBrowser, u64)>>,
+    /// `ancient_browser`.
+    pub ancient: List<String>,
+    pub modern_value: Option<String>,
+    pub ancient_value: Option<String>,
     referers: Option<Arc<Referers>>,
     referers_level: Level,
     /// The names of the server may refer here, too.
@@ -36,8 +43,25 @@ impl FactParts {
         if let Some(referers) = referers.as_mut().filter(|_| self.server_names) {
             names.iter().for_each(|name| add_server_name(referers, name));
         }
-        let facts = Facts { secure_link, referers };
+        let facts = Facts { secure_link, browsers: self.browsers(), referers };
         (facts != Facts::default()).then(|| Arc::new(facts))
+    }
+
+    fn browsers(&self) -> Option<Arc<Browsers>> {
+        let (modern, ancient) = (self.modern.items(), self.ancient.items());
+        let mut known: Vec<_> = modern.iter().flatten().copied().collect();
+        // Which is looked for first counts where a browser calls itself another.
+        known.sort_by_key(|(browser, _)| *browser);
+        let value = |written: &Option<String>| written.clone().unwrap_or_else(|| "1".to_owned());
+        let browsers = Browsers {
+            modern: known,
+            unlisted: modern.iter().any(Option::is_none),
+            ancient: ancient.iter().filter(|text| *text != "netscape4").cloned().collect(),
+            netscape4: ancient.iter().any(|text| text == "netscape4"),
+            modern_value: value(&self.modern_value),
+            ancient_value: value(&self.ancient_value),
+        };
+        (browsers != Browsers::default()).then(|| Arc::new(browsers))
     }
 
     /// The pages of this level, for a change; what was inherited goes.

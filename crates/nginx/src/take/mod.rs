@@ -9,6 +9,7 @@
 pub(crate) mod access;
 pub(crate) mod args;
 pub(crate) mod balance;
+pub(crate) mod browsers;
 pub(crate) mod cache;
 pub(crate) mod charset;
 pub(crate) mod client;

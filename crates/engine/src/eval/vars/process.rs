@@ -6,6 +6,7 @@ use weir_expr::ProcessVar;
 
 use super::write::{number, text_of};
 use crate::exchange::Core;
+use crate::worker::snapshot;
 
 /// The nginx whose language is read; `$nginx_version`.
 pub const NGINX_LANGUAGE: &str = "1.31.0";
@@ -22,6 +23,19 @@ pub(super) fn append(traffic: &Core, var: ProcessVar, out: &mut Vec<u8>) -> bool
         }
         ProcessVar::Hostname => return text_of(out, worker.hostname().as_bytes()),
         ProcessVar::Pid => return number(out, Some(u64::from(std::process::id()))),
+        ProcessVar::ConnectionsActive
+        | ProcessVar::ConnectionsReading
+        | ProcessVar::ConnectionsWriting
+        | ProcessVar::ConnectionsWaiting => {
+            let now = snapshot::connections(&worker.shared);
+            let count = match var {
+                ProcessVar::ConnectionsReading => now.reading,
+                ProcessVar::ConnectionsWriting => now.writing,
+                ProcessVar::ConnectionsWaiting => now.waiting,
+                _ => now.active,
+            };
+            return number(out, Some(count));
+        }
         ProcessVar::NginxVersion => out.extend_from_slice(NGINX_LANGUAGE.as_bytes()),
     }
     true
