@@ -17,13 +17,14 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::SendError;
 
 use super::cached::keep;
+use super::carried::{self, Came, Relay, Relayed, of_client};
 use super::{lasting, rewrite};
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase, errors, intake};
+use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::{Answer, Application, Keeping};
 use crate::upstream::memcached::Memcached;
-use crate::upstream::{Answered, Attempts, Failed, LeaseEnd, Reach, resolve};
+use crate::upstream::{Answered, Attempts, LeaseEnd, Reach, resolve};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
@@ -197,59 +198,11 @@ impl FastCgiRest {
         down: &mut D,
         relayed: Result<(), Relay>,
     ) -> Next<L> {
-        let Self { mut answer, mut counted, lease, status, .. } = self;
+        let Self { mut answer, counted, lease, status, .. } = self;
         drop(lease);
         answer.park(exchange, &counted);
-        let elapsed = exchange.elapsed();
-        if let Some(record) = exchange.attempts.last_mut() {
-            record.response = Some(elapsed);
-            record.length = answer.passed;
-            record.received = answer.received;
-        }
-        match relayed {
-            Ok(()) => counted.end(AttemptEnd::Answer(status), exchange),
-            Err(Relay::Client(error)) => {
-                down.fail(exchange, &error);
-                let end = if answer.ended { AttemptEnd::Answer(status) } else { AttemptEnd::ClientAbort };
-                counted.end(end, exchange);
-            }
-            Err(Relay::Endpoint(failed)) => {
-                exchange.ending = match failed.failure {
-                    Failure::Timeout => Ending::ServerTimeout(Phase::Data),
-                    _ => Ending::ServerAborted(Phase::Data),
-                };
-                errors::upstream_error(exchange, &failed.why);
-                counted.end(AttemptEnd::ServerAbort, exchange);
-                if down.retract(exchange) {
-                    return Next::Status(failed.failure.status());
-                }
-                down.cut();
-            }
-        }
-        Next::Done
-    }
-}
-
-/// How far an answer was carried.
-enum Relayed {
-    /// To its end.
-    Whole,
-    /// It lasts; there is more to come.
-    Lasting,
-}
-
-enum Relay {
-    Client(SendError),
-    Endpoint(Failed),
-}
-
-/// A body that is not as long as its script said is the endpoint's fault, the rest the client's.
-fn of_client(error: SendError) -> Relay {
-    match error {
-        SendError::Length => Relay::Endpoint(Failed::malformed(
-            "upstream sent a body of another length than its Content-Length",
-        )),
-        error => Relay::Client(error),
+        let (passed, received, over) = (answer.passed, answer.received, answer.ended);
+        carried::ended(exchange, down, counted, &Came { status, passed, received, over }, relayed)
     }
 }
 

@@ -20,9 +20,10 @@ use weir_telemetry::AttemptEnd;
 use weir_wire::SendError;
 
 use super::cached::keep;
+use super::carried::{self, Came, Relay, Relayed, of_client};
 use super::{lasting, rewrite};
 use crate::answer::respond;
-use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase, errors, intake};
+use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::Keeping;
 use crate::upstream::http2::{Http2, Link, Turn};
 use crate::upstream::request::{self, UpstreamBody};
@@ -203,52 +204,14 @@ impl Http2Rest {
         down: &mut D,
         relayed: Result<(), Relay>,
     ) -> Next<L> {
-        let Self { mut link, mut counted, lease, status, .. } = self;
+        let Self { mut link, counted, lease, status, .. } = self;
         drop(lease);
         if relayed.is_ok() {
             link.park(exchange, &counted);
         }
-        let elapsed = exchange.elapsed();
-        if let Some(record) = exchange.attempts.last_mut() {
-            record.response = Some(elapsed);
-            record.length = link.passed;
-            record.received = link.received;
-        }
-        match relayed {
-            Ok(()) => counted.end(AttemptEnd::Answer(status), exchange),
-            Err(Relay::Client(error)) => {
-                down.fail(exchange, &error);
-                let end = if link.ended { AttemptEnd::Answer(status) } else { AttemptEnd::ClientAbort };
-                counted.end(end, exchange);
-            }
-            Err(Relay::Endpoint(failed)) => {
-                exchange.ending = match failed.failure {
-                    Failure::Timeout => Ending::ServerTimeout(Phase::Data),
-                    _ => Ending::ServerAborted(Phase::Data),
-                };
-                errors::upstream_error(exchange, &failed.why);
-                counted.end(AttemptEnd::ServerAbort, exchange);
-                if down.retract(exchange) {
-                    return Next::Status(failed.failure.status());
-                }
-                down.cut();
-            }
-        }
-        Next::Done
+        let (passed, received, over) = (link.passed, link.received, link.ended);
+        carried::ended(exchange, down, counted, &Came { status, passed, received, over }, relayed)
     }
-}
-
-/// How far an answer was carried.
-enum Relayed {
-    /// To its end.
-    Whole,
-    /// It lasts; there is more to come.
-    Lasting,
-}
-
-enum Relay {
-    Client(SendError),
-    Endpoint(Failed),
 }
 
 impl From<Stop> for Relay {
@@ -264,16 +227,6 @@ impl From<Stop> for Relay {
 
 fn gone() -> Relay {
     Relay::Client(SendError::Io(ErrorKind::ConnectionReset.into()))
-}
-
-/// A body that is not as long as it was announced is the endpoint's fault, the rest the client's.
-fn of_client(error: SendError) -> Relay {
-    match error {
-        SendError::Length => Relay::Endpoint(Failed::malformed(
-            "upstream sent a body of another length than its Content-Length",
-        )),
-        error => Relay::Client(error),
-    }
 }
 
 /// Carries both bodies on, until the answer has ended.

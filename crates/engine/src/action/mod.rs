@@ -1,6 +1,7 @@
 //! What answers a request.
 
 pub(crate) mod cached;
+mod carried;
 pub(crate) mod fastcgi;
 pub(crate) mod files;
 pub(crate) mod http2;
