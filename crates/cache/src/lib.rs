@@ -25,6 +25,7 @@ mod object;
 mod open;
 mod pending;
 mod record;
+mod settings;
 mod store;
 mod temporary;
 mod writer;
@@ -34,7 +35,8 @@ pub use key::{Key, Levels};
 pub use object::{Body, Loaded, Object};
 pub use pending::Fill;
 pub use record::Meta;
-pub use store::{Pace, Settings, Store};
+pub use settings::{Pace, Settings};
+pub use store::Store;
 pub use writer::Writer;
 
 #[cfg(test)]

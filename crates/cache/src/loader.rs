@@ -15,7 +15,8 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 
 use crate::key::Key;
-use crate::store::{Pace, Store};
+use crate::settings::Pace;
+use crate::store::Store;
 use crate::temporary::{is_temporary, remove_left};
 
 /// Starts the thread.

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::store::{Settings, Store};
+use crate::settings::Settings;
+use crate::store::Store;
 use crate::{loader, manager};
 
 impl Store {

@@ -18,42 +18,11 @@ use crate::key::{Key, Levels};
 use crate::object::{self, Loaded};
 use crate::pending::{Fill, Pending, Written};
 use crate::record::{Fixed, Meta, Texts};
+use crate::settings::Settings;
 use crate::temporary::Temporary;
 
 /// Parts of the index.
 const SHARDS: usize = 32;
-
-/// How fast a side thread works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// Files in one go.
-    pub files: usize,
-    /// Longest time of one go.
-    pub threshold: Duration,
-    /// Pause between two.
-    pub sleep: Duration,
-}
-
-/// Settings of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The folder.
-    pub path: PathBuf,
-    /// Folders inside it.
-    pub levels: Levels,
-    /// Most entries of the index.
-    pub keys: usize,
-    /// Most bytes of files; the manager removes what was not used for the longest.
-    pub max_size: Option<u64>,
-    /// Bytes that are to be free in the file system.
-    pub min_free: u64,
-    /// What was not used for this long is removed.
-    pub inactive: Duration,
-    /// The manager's.
-    pub manager: Pace,
-    /// The loader's; `None`: it goes on without a pause.
-    pub loader: Option<Pace>,
-}
 
 /// A part of the index, and what is under way in it.
 #[derive(Default)]
@@ -95,7 +64,7 @@ impl Store {
             id: STORES.fetch_add(1, Ordering::Relaxed),
             path: settings.path.clone(),
             levels: settings.levels,
-            most_in_shard: AtomicU64::new(most_in_shard(&settings)),
+            most_in_shard: AtomicU64::new(settings.most_in(SHARDS)),
             settings: Mutex::new(settings),
             shards: Default::default(),
             names: Default::default(),
@@ -123,7 +92,7 @@ impl Store {
 
     /// Takes other bounds and paces up.
     pub fn tune(&self, settings: Settings) {
-        self.most_in_shard.store(most_in_shard(&settings), Ordering::Relaxed);
+        self.most_in_shard.store(settings.most_in(SHARDS), Ordering::Relaxed);
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         self.bell.ring();
     }
@@ -422,10 +391,6 @@ impl Drop for Store {
         self.desk.close();
         self.bell.close();
     }
-}
-
-fn most_in_shard(settings: &Settings) -> u64 {
-    settings.keys.div_ceil(SHARDS).max(1) as u64
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
