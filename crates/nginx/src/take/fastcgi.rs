@@ -12,14 +12,7 @@ use super::{Lowering, Place, Scope};
 use crate::tree::Directive;
 
 /// Response fields that nginx does not pass from FastCGI unless told to.
-const HIDDEN: [&str; 6] = [
-    "status",
-    "x-accel-expires",
-    "x-accel-redirect",
-    "x-accel-limit-rate",
-    "x-accel-buffering",
-    "x-accel-charset",
-];
+const HIDDEN: [&str; 1] = ["status"];
 
 /// `fastcgi_pass address`.
 pub(crate) fn pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {

@@ -12,15 +12,7 @@ use super::{Lowering, Place, proxy};
 use crate::tree::Directive;
 
 /// Response fields that nginx does not pass from gRPC servers unless told to.
-const HIDDEN: [&str; 7] = [
-    "date",
-    "server",
-    "x-accel-expires",
-    "x-accel-redirect",
-    "x-accel-limit-rate",
-    "x-accel-buffering",
-    "x-accel-charset",
-];
+const HIDDEN: [&str; 2] = ["date", "server"];
 
 /// `grpc_pass address`, perhaps after `grpc://`, or after `grpcs://` (over TLS).
 pub(crate) fn pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {

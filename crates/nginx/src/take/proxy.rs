@@ -17,16 +17,11 @@ use crate::lexer::Word;
 use crate::tree::Directive;
 
 /// Response fields that nginx does not pass unless told to.
-const HIDDEN: [&str; 8] = [
-    "date",
-    "server",
-    "x-pad",
-    "x-accel-expires",
-    "x-accel-redirect",
-    "x-accel-limit-rate",
-    "x-accel-buffering",
-    "x-accel-charset",
-];
+const HIDDEN: [&str; 3] = ["date", "server", "x-pad"];
+
+/// Those that no protocol passes: they are meant for nginx.
+const X_ACCEL: [&str; 5] =
+    ["x-accel-expires", "x-accel-redirect", "x-accel-limit-rate", "x-accel-buffering", "x-accel-charset"];
 
 /// `proxy_pass URL`.
 pub(crate) fn pass(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
@@ -154,11 +149,12 @@ impl Lowering<'_> {
         hide: &Arc<Vec<String>>,
         pass: &Arc<Vec<String>>,
     ) -> Arc<Vec<String>> {
-        let key = (default.len(), Arc::as_ptr(hide) as usize, Arc::as_ptr(pass) as usize);
+        let key = (default, Arc::as_ptr(hide) as usize, Arc::as_ptr(pass) as usize);
         if let Some((_, _, known)) = self.hide.get(&key) {
             return known.clone();
         }
-        let all = default.iter().map(|name| (*name).to_owned()).chain(hide.iter().cloned());
+        let own = default.iter().chain(&X_ACCEL).map(|name| (*name).to_owned());
+        let all = own.chain(hide.iter().cloned());
         let mut out: Vec<String> = all.filter(|name| !pass.contains(name)).collect();
         out.sort_unstable();
         out.dedup();

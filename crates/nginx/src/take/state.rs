@@ -25,10 +25,10 @@ pub(crate) type PageMemo = HashMap<usize, (Arc<Vec<ErrorPageSpec>>, Arc<Vec<Erro
 pub(crate) type FieldMemo =
     HashMap<(usize, bool), (Arc<Vec<(String, Template)>>, Arc<Vec<(String, Template)>>)>;
 
-/// Finished lists of hidden fields by the lists they were made of, which are kept alive beside; the first number tells
-/// the protocols' defaults apart.
+/// Finished lists of hidden fields by the lists they were made of, which are kept alive beside; the first lists are the
+/// protocols' defaults.
 pub(crate) type HideMemo =
-    HashMap<(usize, usize, usize), (Arc<Vec<String>>, Arc<Vec<String>>, Arc<Vec<String>>)>;
+    HashMap<(&'static [&'static str], usize, usize), (Arc<Vec<String>>, Arc<Vec<String>>, Arc<Vec<String>>)>;
 
 /// A named format of access logs.
 #[derive(Clone, Debug)]
