@@ -54,73 +54,43 @@ enum Then {
 
 const NONE: RouteFeatures = RouteFeatures::empty();
 
-const NO_BODY: fn(&RouteSettings) -> bool = |_| false;
+const fn now(feature: RouteFeatures, run: fn(&mut Exchange, &Installed) -> Then) -> Declared {
+    Declared { feature, unless: NONE, ours: false, body: |_| false, run: Run::Now(run) }
+}
+
+const fn waits(
+    feature: RouteFeatures,
+    run: for<'a> fn(&'a mut Exchange, &'a Installed) -> Waiting<'a>,
+) -> Declared {
+    Declared { feature, unless: NONE, ours: false, body: |_| false, run: Run::Waits(run) }
+}
+
+impl Declared {
+    const fn unless(self, unless: RouteFeatures) -> Self {
+        Self { unless, ..self }
+    }
+
+    const fn for_ours(self) -> Self {
+        Self { ours: true, ..self }
+    }
+
+    const fn with_body(self, body: fn(&RouteSettings) -> bool) -> Self {
+        Self { body, ..self }
+    }
+}
 
 /// All of them, in order. nginx asks nobody who asks who gets in, nor counts what it asks itself.
 const HOOKS: [Declared; 9] = [
-    Declared {
-        feature: RouteFeatures::REQUEST_EDITS,
-        unless: NONE,
-        ours: true,
-        body: NO_BODY,
-        run: Run::Now(edited),
-    },
-    Declared {
-        feature: RouteFeatures::REAL_IP,
-        unless: NONE,
-        ours: true,
-        body: NO_BODY,
-        run: Run::Now(real_ip),
-    },
-    Declared {
-        feature: RouteFeatures::LIMIT_REQ,
-        unless: NONE,
-        ours: false,
-        body: NO_BODY,
-        run: Run::Now(rates),
-    },
-    Declared {
-        feature: RouteFeatures::LIMIT_CONN,
-        unless: NONE,
-        ours: false,
-        body: NO_BODY,
-        run: Run::Now(concurrency),
-    },
-    Declared {
-        feature: RouteFeatures::ASK,
-        unless: NONE,
-        ours: false,
-        body: NO_BODY,
-        run: Run::Waits(asked),
-    },
-    Declared {
-        feature: RouteFeatures::BASIC_AUTH,
-        unless: RouteFeatures::ASK,
-        ours: false,
-        body: NO_BODY,
-        run: Run::Waits(password),
-    },
-    Declared {
-        feature: RouteFeatures::ACCESS_RULES,
-        unless: RouteFeatures::ASK.union(RouteFeatures::BASIC_AUTH),
-        ours: false,
-        body: NO_BODY,
-        run: Run::Now(address),
-    },
-    Declared {
-        feature: RouteFeatures::TRY_FILES,
-        unless: NONE,
-        ours: true,
-        body: NO_BODY,
-        run: Run::Now(candidates),
-    },
-    Declared {
-        feature: RouteFeatures::MIRRORS,
-        unless: NONE,
-        ours: false,
-        body: |settings| settings.mirrors.as_ref().is_some_and(|mirrors| mirrors.body),
-        run: Run::Now(mirrored),
-    },
+    now(RouteFeatures::REQUEST_EDITS, edited).for_ours(),
+    now(RouteFeatures::REAL_IP, real_ip).for_ours(),
+    now(RouteFeatures::LIMIT_REQ, rates),
+    now(RouteFeatures::LIMIT_CONN, concurrency),
+    waits(RouteFeatures::ASK, asked),
+    waits(RouteFeatures::BASIC_AUTH, password).unless(RouteFeatures::ASK),
+    now(RouteFeatures::ACCESS_RULES, address).unless(RouteFeatures::ASK.union(RouteFeatures::BASIC_AUTH)),
+    now(RouteFeatures::TRY_FILES, candidates).for_ours(),
+    now(RouteFeatures::MIRRORS, mirrored)
+        .with_body(|settings| settings.mirrors.as_ref().is_some_and(|mirrors| mirrors.body)),
 ];
 
 /// What routes with any hook have.
