@@ -44,22 +44,25 @@ pub(crate) struct Held {
     trusted: Cell<Instant>,
 }
 
+/// Reads a stored head. `None`: it is none.
+fn parse(head: &[u8]) -> Option<ResponseHead> {
+    let most = head.len();
+    let rules = HeadRules {
+        first_line: most,
+        field_line: most,
+        head: most,
+        fields: most,
+        unusual_names: UnusualNames::Keep,
+    };
+    let mut parsed = ResponseHead::new();
+    (parsed.parse(head, &rules) == Ok(Parsed::Whole(most))).then_some(parsed)
+}
+
 impl Held {
     /// As the store read it. `None`: its head is none.
     pub(crate) fn new(object: Object, now: Instant) -> Option<Self> {
         let Object { version, meta, vary, head, body, length } = object;
-        let most = head.len();
-        let rules = HeadRules {
-            first_line: most,
-            field_line: most,
-            head: most,
-            fields: most,
-            unusual_names: UnusualNames::Keep,
-        };
-        let mut parsed = ResponseHead::new();
-        if parsed.parse(&head, &rules) != Ok(Parsed::Whole(most)) {
-            return None;
-        }
+        let parsed = parse(&head)?;
         let (content, at) = match body {
             Body::Memory(bytes) => (Content::Memory(bytes.into()), 0),
             Body::File(file, at) => (Content::Open(file), at),
@@ -79,16 +82,7 @@ impl Held {
             Content::Memory(bytes) | Content::Both(bytes, _) => Content::Memory(bytes.clone()),
             Content::Open(file) => Content::Open(file.try_clone().ok()?),
         };
-        let mut parsed = ResponseHead::new();
-        let most = self.head.len();
-        let rules = HeadRules {
-            first_line: most,
-            field_line: most,
-            head: most,
-            fields: most,
-            unusual_names: UnusualNames::Keep,
-        };
-        parsed.parse(&self.head, &rules).ok()?;
+        let parsed = parse(&self.head)?;
         Some(Self {
             version: self.version,
             meta,
