@@ -15,6 +15,7 @@ mod body;
 pub(crate) mod caching;
 mod captures;
 mod client;
+pub(crate) mod clientless;
 mod core;
 pub(crate) mod detach;
 mod downstream;

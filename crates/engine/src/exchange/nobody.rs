@@ -1,4 +1,4 @@
-//! The client's half of a request that no client sent.
+//! Nobody, who takes responses that are not wanted for their bodies.
 //!
 //! Owns: dropping what it is told, within bounds.
 //! Driven by: requests of our own: questions, copies, updates of cached objects.
@@ -6,18 +6,17 @@
 use std::fs::File;
 use std::time::Duration;
 
-use weir_wire::{ReceiveError, SendError};
+use weir_wire::SendError;
 
-use super::fields::Fields;
-use super::{BodySize, Downstream, Exchange};
-use crate::worker::watch::Watched;
+use super::Exchange;
+use super::clientless::{Clientless, Taker};
 
 /// Most bytes of a body that are read and dropped so that its connection can be kept.
 const MOST_DROPPED: u64 = 1 << 20;
 /// How long they may come.
 const LONGEST_DROPPED: Duration = Duration::from_secs(5);
 
-/// Nobody.
+/// Takes a response, and drops it.
 #[derive(Default)]
 pub(crate) struct Nobody {
     told: u64,
@@ -28,29 +27,19 @@ pub(crate) struct Nobody {
 }
 
 impl Nobody {
-    /// One that takes all of a body, whoever it is for.
-    pub(crate) fn patient() -> Self {
-        Self { patient: true, ..Self::default() }
+    /// Takes so much of a body that its connection can be kept, if that is not much.
+    pub(crate) fn half() -> Clientless<Self> {
+        Clientless::default()
+    }
+
+    /// Takes all of a body, whoever it is for.
+    pub(crate) fn patient_half() -> Clientless<Self> {
+        Clientless(Self { patient: true, ..Self::default() })
     }
 }
 
-impl Downstream for Nobody {
-    async fn body_piece(&mut self, _: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
-        Ok(None)
-    }
-
-    fn body_done(&self) -> bool {
-        true
-    }
-
-    fn trailers(&self, _: &mut Fields) {}
-
-    async fn interim(&mut self, _: u16, _: &Fields) -> Result<(), SendError> {
-        Ok(())
-    }
-
-    fn begin(&mut self, exchange: &mut Exchange, _: BodySize) {
-        exchange.response.head_sent = true;
+impl Taker for Nobody {
+    fn begin(&mut self, exchange: &Exchange) {
         self.began = Some(exchange.worker.now());
     }
 
@@ -62,34 +51,18 @@ impl Downstream for Nobody {
         if enough && !self.patient { Err(SendError::Length) } else { Ok(()) }
     }
 
-    async fn send_file(&mut self, _: &Exchange, _: &File, _: u64, _: u64) -> Result<(), SendError> {
-        Ok(())
-    }
-
-    async fn flush(&mut self, _: &Exchange) -> Result<(), SendError> {
-        Ok(())
-    }
-
-    async fn finish(&mut self, _: &Exchange, _: &Fields) -> Result<(), SendError> {
+    async fn send_file(&mut self, _: &File, _: u64, _: u64) -> Result<(), SendError> {
         Ok(())
     }
 
     fn cut(&mut self) {}
 
-    fn retract(&mut self, _: &mut Exchange) -> bool {
+    fn retract(&mut self) -> bool {
         // Its status was read as it came, and stands.
         false
     }
 
-    fn sent(&self) -> (u64, u64) {
-        (self.told, self.told)
-    }
-
-    fn watched(&self) -> Watched {
-        Watched::Nobody
-    }
-
-    fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)> {
-        None
+    fn taken(&self) -> u64 {
+        self.told
     }
 }

@@ -12,6 +12,7 @@ use weir_rt::Timer;
 use super::half::Told;
 use super::origin::{Then, origin};
 use super::{exchange, on_a_worker, reach, responses, sockets};
+use crate::exchange::clientless::Clientless;
 use crate::exchange::{Ending, Phase};
 use crate::upstream::http1::Http1;
 use crate::upstream::request::{Asked, UpstreamBody};
@@ -57,13 +58,13 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
         let mut exchange = exchange(&worker, weir_http::Method::Get);
         exchange.response.upstream_target.push(b'/');
         let installed = exchange.installed.clone();
-        let (proxy, mut told) = (proxy(), Told::default());
+        let (proxy, mut half) = (proxy(), Clientless(Told::default()));
         let (timer, watch) = (Timer::new(), Watch::new(Watched::Nobody, Ends::Closed));
         let retry = RetryPolicy::default();
         let attempts =
             Attempts { installed: &installed, retry, reach: reach(), timer: &timer, watch: &watch };
         let mut http1 = Http1 {
-            down: &mut told,
+            down: &mut half,
             proxy: &proxy,
             body: UpstreamBody::None,
             asked: Asked::default(),
@@ -74,7 +75,7 @@ fn get(answer: &'static [u8], check: impl Fn(Result<u16, Unanswered>, &Told, End
             interims: 0,
         };
         let came = attempts.run(&mut *exchange, &mut http1, Destination::Pool(PoolIx(0))).await;
-        check(came.map(|answered| answered.link.response().status()), &told, exchange.ending);
+        check(came.map(|answered| answered.link.response().status()), &half.0, exchange.ending);
     });
 }
 

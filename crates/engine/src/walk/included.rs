@@ -15,12 +15,11 @@ use std::task::{Context, Poll};
 
 use weir_http::HeaderId;
 use weir_rt::{Buf, PIECE};
-use weir_wire::{ReceiveError, SendError};
+use weir_wire::SendError;
 
 use crate::answer::include::{self, Included};
-use crate::exchange::fields::Fields;
-use crate::exchange::{BodySize, Downstream, Exchange};
-use crate::worker::watch::Watched;
+use crate::exchange::Exchange;
+use crate::exchange::clientless::{Clientless, Taker};
 
 /// Bytes that a request is ahead of its response.
 const AHEAD: usize = 64 << 10;
@@ -47,7 +46,7 @@ fn ask(exchange: &Exchange, path: &[u8]) -> Box<dyn Included> {
         asked.request.fields.remove(id);
     }
     let pipe = Rc::new(Pipe::default());
-    let mut teller = Teller { pipe: pipe.clone(), told: 0 };
+    let mut teller = Clientless(Teller { pipe: pipe.clone(), told: 0 });
     let run = Box::pin(async move {
         let _ = super::run_path(&mut asked, &mut teller).await;
         asked.give();
@@ -108,37 +107,15 @@ impl Teller {
     }
 }
 
-impl Downstream for Teller {
-    async fn body_piece(&mut self, _: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
-        Ok(None)
-    }
-
-    fn body_done(&self) -> bool {
-        true
-    }
-
-    fn trailers(&self, _: &mut Fields) {}
-
-    async fn interim(&mut self, _: u16, _: &Fields) -> Result<(), SendError> {
-        Ok(())
-    }
-
-    fn begin(&mut self, exchange: &mut Exchange, _: BodySize) {
-        exchange.response.head_sent = true;
-    }
+impl Taker for Teller {
+    fn begin(&mut self, _: &Exchange) {}
 
     async fn send(&mut self, _: &Exchange, data: &[u8]) -> Result<(), SendError> {
         self.tell(data.to_vec()).await;
         Ok(())
     }
 
-    async fn send_file(
-        &mut self,
-        _: &Exchange,
-        file: &File,
-        offset: u64,
-        length: u64,
-    ) -> Result<(), SendError> {
+    async fn send_file(&mut self, file: &File, offset: u64, length: u64) -> Result<(), SendError> {
         let (mut at, end, mut buf) = (offset, offset + length, Buf::new());
         while at < end {
             buf.clear();
@@ -153,36 +130,15 @@ impl Downstream for Teller {
         Ok(())
     }
 
-    async fn flush(&mut self, _: &Exchange) -> Result<(), SendError> {
-        Ok(())
-    }
-
-    async fn finish(&mut self, _: &Exchange, _: &Fields) -> Result<(), SendError> {
-        Ok(())
-    }
-
     fn cut(&mut self) {
         self.pipe.cut.set(true);
     }
 
-    fn retract(&mut self, exchange: &mut Exchange) -> bool {
-        let untold = self.told == 0 && !self.pipe.cut.get();
-        if untold {
-            exchange.response.head_sent = false;
-            exchange.filters.clear();
-        }
-        untold
+    fn retract(&mut self) -> bool {
+        self.told == 0 && !self.pipe.cut.get()
     }
 
-    fn sent(&self) -> (u64, u64) {
-        (self.told, self.told)
-    }
-
-    fn watched(&self) -> Watched {
-        Watched::Nobody
-    }
-
-    fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, weir_rt::Buf)> {
-        None
+    fn taken(&self) -> u64 {
+        self.told
     }
 }

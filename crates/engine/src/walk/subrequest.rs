@@ -24,7 +24,7 @@ pub(crate) fn ask<'a>(
     Box::pin(async move {
         let mut asked = exchange.ask_for(ask.path.as_bytes());
         // Nobody takes a tunnel, and what is asked does not last: there is nothing left for later.
-        let _ = super::run_path(&mut asked, &mut Nobody::default()).await;
+        let _ = super::run_path(&mut asked, &mut Nobody::half()).await;
         for (slot, value) in &ask.set {
             exchange.slots.set(*slot, &crate::eval::text(&*asked, value));
         }
@@ -69,7 +69,7 @@ pub(crate) fn beside(exchange: &Exchange, path: &str, with_body: bool) {
     };
     weir_rt::spawn(async move {
         let _counted = counted;
-        let _ = super::run_path(&mut copy, &mut Nobody::default()).await;
+        let _ = super::run_path(&mut copy, &mut Nobody::half()).await;
         copy.give();
     });
 }

@@ -53,7 +53,7 @@ pub(super) fn update(exchange: &Exchange, installed: &Installed, fill: Fill) {
             _ => return,
         };
         // What it answers nobody hears; what is old stays where it fails.
-        let _ = gateway.ask(&mut copy, &mut Nobody::patient(), &installed).await;
+        let _ = gateway.ask(&mut copy, &mut Nobody::patient_half(), &installed).await;
         copy.give();
     });
 }
