@@ -5,26 +5,23 @@
 //! Driven by: the walk.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use weir_expr::settings::{Spoken, UpstreamSettings};
 use weir_plan::FastCgi;
 use weir_policy::retry::Failure;
-use weir_rt::{Instant, Timer};
-use weir_telemetry::AttemptEnd;
+use weir_rt::Timer;
 use weir_wire::SendError;
 
 use super::cached::keep;
-use super::carried::{self, Came, Relay, Relayed, of_client};
-use super::{lasting, rewrite};
+use super::carried::{self, Came, Carried, Relay, Relayed, Rest, Waits, of_client};
+use super::{lasting, rewrite, settle};
 use crate::answer::respond;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::{Answer, Application, Keeping};
 use crate::upstream::memcached::Memcached;
-use crate::upstream::{Answered, Attempts, LeaseEnd, Reach, resolve};
+use crate::upstream::{Answered, Attempts, Reach, resolve};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
@@ -39,7 +36,7 @@ pub(crate) async fn serve<D: Downstream>(
     down: &mut D,
     installed: &Installed,
     fastcgi: &FastCgi,
-) -> Next<Box<FastCgiRest>> {
+) -> Next<Box<Rest<Answer>>> {
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
@@ -107,8 +104,8 @@ async fn forward<D: Downstream>(
     attempts: &Attempts<'_>,
     fastcgi: &FastCgi,
     answered: Answered<Answer>,
-) -> Next<Box<FastCgiRest>> {
-    let Answered { link: mut answer, lease, mut counted, key, history, picked, destination } = answered;
+) -> Next<Box<Rest<Answer>>> {
+    let Answered { link: mut answer, lease, counted, key, history, picked, destination } = answered;
     if fastcgi.keep_connection {
         let bounds = Cow::Owned(destination.keepalive(attempts.installed).into_owned());
         answer.keeping = Some(Box::new(Keeping { pool: picked.pool, bounds, key, history }));
@@ -120,8 +117,7 @@ async fn forward<D: Downstream>(
         exchange.response.upstream_fields.push_known(id, name, value);
     }
     if exchange.caching.is_some() && keep::seen(exchange, &fastcgi.ignore_headers) {
-        answer.park(exchange, &counted);
-        counted.end(AttemptEnd::Answer(status), exchange);
+        carried::drop_body(exchange, answer, counted, status);
         return Next::Done;
     }
     rewrite::pass_fields(exchange, &fastcgi.hide_headers);
@@ -136,18 +132,11 @@ async fn forward<D: Downstream>(
     let settings = &fastcgi.settings;
     // What memcached does not have is no answer of its own.
     let missing = status == 404 && matches!(fastcgi.spoken, Spoken::Memcached { .. });
-    let intercepted = missing
-        || settings.intercept_errors
-            && status >= 300
-            && exchange.route().settings.error_pages.find(status).is_some();
-    if redirected.is_some() || intercepted {
-        if exchange.caching.is_some() && redirected.is_none() {
-            keep::intercepted(exchange, &fastcgi.ignore_headers);
-        }
+    let intercepted = missing || settle::intercepts(exchange, settings, status);
+    if let Some(instead) = settle::instead(exchange, redirected, intercepted, &fastcgi.ignore_headers) {
         exchange.response.fields.clear();
-        answer.park(exchange, &counted);
-        counted.end(AttemptEnd::Answer(status), exchange);
-        return redirected.unwrap_or(Next::Status(status));
+        carried::drop_body(exchange, answer, counted, status);
+        return instead;
     }
     // A CGI redirect without a scheme is asked for from us (RFC 3875 §6.2.2) only where it is a path of its own status.
     let size = match length {
@@ -157,52 +146,28 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = !settings.buffering;
-    let size = match &exchange.caching {
-        Some(_) => keep::begin_storing(exchange, &fastcgi.ignore_headers, size),
-        None => size,
-    };
-    respond::start(exchange, down, size);
-    let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
-    let relayed = relay(exchange, down, &mut answer, settings.read_timeout, waits).await;
-    let rest = FastCgiRest { answer, counted, lease, settings: settings.clone(), status };
-    match relayed {
-        Ok(Relayed::Lasting) => Next::Later(Box::new(rest)),
-        relayed => rest.ended(exchange, down, relayed.map(drop)),
-    }
+    settle::start(exchange, down, size, &fastcgi.ignore_headers);
+    let rest = Rest { link: answer, counted, lease, settings: settings.clone(), status };
+    rest.begin(exchange, down, attempts).await
 }
 
-/// What is left of an answer, and what its end is noted in.
-pub(crate) struct FastCgiRest {
-    answer: Answer,
-    counted: Attempting,
-    lease: LeaseEnd,
-    settings: Arc<UpstreamSettings>,
-    status: u16,
-}
-
-impl FastCgiRest {
-    /// Carries it to its end.
-    pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
-        let timer = Timer::new();
-        let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
-        let waits = (&timer, &watch, None);
-        let relayed = relay(exchange, down, &mut self.answer, self.settings.read_timeout, waits).await;
-        // Something of it was sent long ago: nothing else can be answered.
-        let _: Next<Infallible> = self.ended(exchange, down, relayed.map(drop));
-    }
-
-    /// Notes how it ended.
-    fn ended<D: Downstream, L>(
-        self,
+impl Carried for Answer {
+    async fn relay<D: Downstream>(
+        &mut self,
         exchange: &mut Exchange,
         down: &mut D,
-        relayed: Result<(), Relay>,
-    ) -> Next<L> {
-        let Self { mut answer, counted, lease, status, .. } = self;
-        drop(lease);
-        answer.park(exchange, &counted);
-        let (passed, received, over) = (answer.passed, answer.received, answer.ended);
-        carried::ended(exchange, down, counted, &Came { status, passed, received, over }, relayed)
+        settings: &UpstreamSettings,
+        waits: Waits<'_>,
+    ) -> Result<Relayed, Relay> {
+        relay(exchange, down, self, settings.read_timeout, waits).await
+    }
+
+    fn park(&mut self, exchange: &Exchange, counted: &Attempting) {
+        Self::park(self, exchange, counted);
+    }
+
+    fn came(&self) -> Came {
+        Came { passed: self.passed, received: self.received, over: self.ended }
     }
 }
 
@@ -211,7 +176,7 @@ async fn relay<D: Downstream>(
     down: &mut D,
     answer: &mut Answer,
     patience: Duration,
-    (timer, watch, due): (&Timer, &Watch, Option<Instant>),
+    (timer, watch, due): Waits<'_>,
 ) -> Result<Relayed, Relay> {
     loop {
         if !answer.text.is_empty() {

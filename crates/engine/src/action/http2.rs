@@ -6,28 +6,25 @@
 //! Why beside the proxy of HTTP/1 and not in it: there an answer follows its request, and its path is kept short.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::task::Poll;
 
 use weir_expr::settings::UpstreamSettings;
 use weir_plan::Proxy;
 use weir_policy::retry::Failure;
-use weir_rt::{Instant, Timer};
-use weir_telemetry::AttemptEnd;
+use weir_rt::Timer;
 use weir_wire::SendError;
 
 use super::cached::keep;
-use super::carried::{self, Came, Relay, Relayed, of_client};
-use super::{lasting, rewrite};
+use super::carried::{self, Came, Carried, Relay, Relayed, Rest, Waits, of_client};
+use super::{lasting, prepare, rewrite, settle};
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::Keeping;
 use crate::upstream::http2::{Http2, Link, Turn};
 use crate::upstream::request::{self, UpstreamBody};
-use crate::upstream::{Answered, Attempts, Failed, LeaseEnd, Reach, Stop, resolve, sticky};
+use crate::upstream::{Answered, Attempts, Failed, Reach, Stop, resolve, sticky};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
@@ -41,7 +38,7 @@ pub(crate) async fn serve<D: Downstream>(
     down: &mut D,
     installed: &Installed,
     proxy: &Proxy,
-) -> Next<Box<Http2Rest>> {
+) -> Next<Box<Rest<Link>>> {
     if intake::declared_too_large(exchange) {
         return Next::Status(413);
     }
@@ -60,10 +57,7 @@ pub(crate) async fn serve<D: Downstream>(
         Ok(body) => body,
         Err(status) => return Next::Status(status),
     };
-    let mut target = std::mem::take(&mut exchange.response.upstream_target);
-    target.clear();
-    request::target(exchange, proxy, resolved.path.as_deref(), &mut target);
-    exchange.response.upstream_target = target;
+    prepare::target(exchange, proxy, &resolved);
     let timer = Timer::new();
     let watch = Watch::new(
         down.watched(),
@@ -73,17 +67,7 @@ pub(crate) async fn serve<D: Downstream>(
     let attempts = Attempts {
         installed,
         retry: proxy.retry,
-        reach: Reach {
-            timeout: proxy.settings.connect_timeout,
-            keepalive: proxy.settings.socket_keepalive,
-            bind: proxy.bind.as_ref(),
-            tls: proxy.tls.as_deref(),
-            secure: resolved.secure,
-            host: Some(resolved.host.as_deref().unwrap_or(&proxy.host)),
-            send_proxy: None,
-            reuse: true,
-            spoken: OF_HTTP2,
-        },
+        reach: Reach { spoken: OF_HTTP2, ..prepare::reach(proxy, resolved.secure, resolved.host.as_deref()) },
         timer: &timer,
         watch: &watch,
     };
@@ -101,12 +85,7 @@ async fn take_body<D: Downstream>(
     proxy: &Proxy,
 ) -> Result<(UpstreamBody, bool), u16> {
     if let Some(template) = &proxy.body {
-        let text = crate::eval::text(exchange, template);
-        exchange.body.clear();
-        let folder = exchange.route().settings.body.temp_path.clone();
-        exchange.body.keep(&text, usize::MAX, &folder).map_err(|_| 500_u16)?;
-        exchange.body.complete = true;
-        return Ok((UpstreamBody::Length(text.len() as u64), false));
+        return Ok((prepare::own_body(exchange, template)?, false));
     }
     if !exchange.request.has_body() || !proxy.pass_request_body {
         return Ok((UpstreamBody::None, false));
@@ -126,32 +105,25 @@ async fn forward<D: Downstream>(
     attempts: &Attempts<'_>,
     proxy: &Proxy,
     answered: Answered<Link>,
-) -> Next<Box<Http2Rest>> {
-    let Answered { mut link, lease, mut counted, key, history, picked, destination } = answered;
+) -> Next<Box<Rest<Link>>> {
+    let Answered { mut link, lease, counted, key, history, picked, destination } = answered;
     let bounds = Cow::Owned(destination.keepalive(attempts.installed).into_owned());
     link.keeping = Some(Box::new(Keeping { pool: picked.pool, bounds, key, history }));
     let status = exchange.attempts.last().map_or(0, |attempt| attempt.status);
     exchange.response.status = status;
     exchange.response.upstream_fields = std::mem::take(&mut link.fields);
     if exchange.caching.is_some() && keep::seen(exchange, &proxy.ignore_headers) {
-        link.park(exchange, &counted);
-        counted.end(AttemptEnd::Answer(status), exchange);
+        carried::drop_body(exchange, link, counted, status);
         return Next::Done;
     }
     rewrite::take_fields(exchange, proxy);
     sticky::set(exchange, attempts.installed, &picked);
     let redirected = rewrite::accelerated(exchange, attempts.installed, proxy);
-    let intercepted = proxy.settings.intercept_errors
-        && status >= 300
-        && exchange.route().settings.error_pages.find(status).is_some();
-    if redirected.is_some() || intercepted {
-        if exchange.caching.is_some() && redirected.is_none() {
-            keep::intercepted(exchange, &proxy.ignore_headers);
-        }
+    let intercepted = settle::intercepts(exchange, &proxy.settings, status);
+    if let Some(instead) = settle::instead(exchange, redirected, intercepted, &proxy.ignore_headers) {
         exchange.response.fields.clear();
-        link.park(exchange, &counted);
-        counted.end(AttemptEnd::Answer(status), exchange);
-        return redirected.unwrap_or(Next::Status(status));
+        carried::drop_body(exchange, link, counted, status);
+        return instead;
     }
     let size = match link.length {
         _ if respond::is_bodiless(exchange) => BodySize::Bodiless,
@@ -160,58 +132,11 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = proxy.grpc || !rewrite::buffering(exchange, proxy);
-    let size = match &exchange.caching {
-        Some(_) => keep::begin_storing(exchange, &proxy.ignore_headers, size),
-        None => size,
-    };
-    respond::start(exchange, down, size);
-    let settings = &proxy.settings;
+    settle::start(exchange, down, size, &proxy.ignore_headers);
     attempts.watch.reading(false);
-    attempts.watch.change(Ends::answering(keep::client_abort(exchange, settings.client_abort)));
-    let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
-    let relayed = relay(exchange, down, &mut link, settings, waits).await;
-    let rest = Http2Rest { link, counted, lease, settings: settings.clone(), status };
-    match relayed {
-        Ok(Relayed::Lasting) => Next::Later(Box::new(rest)),
-        relayed => rest.ended(exchange, down, relayed.map(drop)),
-    }
-}
-
-/// What is left of an exchange, and what its end is noted in.
-pub(crate) struct Http2Rest {
-    link: Link,
-    counted: Attempting,
-    lease: LeaseEnd,
-    settings: Arc<UpstreamSettings>,
-    status: u16,
-}
-
-impl Http2Rest {
-    /// Carries it to its end.
-    pub(super) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
-        let timer = Timer::new();
-        let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
-        let settings = self.settings.clone();
-        let relayed = relay(exchange, down, &mut self.link, &settings, (&timer, &watch, None)).await;
-        // Something of it was sent long ago: nothing else can be answered.
-        let _: Next<Infallible> = self.ended(exchange, down, relayed.map(drop));
-    }
-
-    /// Notes how it ended.
-    fn ended<D: Downstream, L>(
-        self,
-        exchange: &mut Exchange,
-        down: &mut D,
-        relayed: Result<(), Relay>,
-    ) -> Next<L> {
-        let Self { mut link, counted, lease, status, .. } = self;
-        drop(lease);
-        if relayed.is_ok() {
-            link.park(exchange, &counted);
-        }
-        let (passed, received, over) = (link.passed, link.received, link.ended);
-        carried::ended(exchange, down, counted, &Came { status, passed, received, over }, relayed)
-    }
+    attempts.watch.change(Ends::answering(keep::client_abort(exchange, proxy.settings.client_abort)));
+    let rest = Rest { link, counted, lease, settings: proxy.settings.clone(), status };
+    rest.begin(exchange, down, attempts).await
 }
 
 impl From<Stop> for Relay {
@@ -229,13 +154,33 @@ fn gone() -> Relay {
     Relay::Client(SendError::Io(ErrorKind::ConnectionReset.into()))
 }
 
-/// Carries both bodies on, until the answer has ended.
+impl Carried for Link {
+    /// Carries both bodies on, until the answer has ended.
+    async fn relay<D: Downstream>(
+        &mut self,
+        exchange: &mut Exchange,
+        down: &mut D,
+        settings: &UpstreamSettings,
+        waits: Waits<'_>,
+    ) -> Result<Relayed, Relay> {
+        relay(exchange, down, self, settings, waits).await
+    }
+
+    fn park(&mut self, exchange: &Exchange, counted: &Attempting) {
+        Self::park(self, exchange, counted);
+    }
+
+    fn came(&self) -> Came {
+        Came { passed: self.passed, received: self.received, over: self.ended }
+    }
+}
+
 async fn relay<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     link: &mut Link,
     settings: &UpstreamSettings,
-    (timer, watch, due): (&Timer, &Watch, Option<Instant>),
+    (timer, watch, due): Waits<'_>,
 ) -> Result<Relayed, Relay> {
     loop {
         if !link.arrived.is_empty() {

@@ -8,8 +8,10 @@
 use std::convert::Infallible;
 
 use super::cached::deliver;
-use super::{fastcgi, files, http2, proxy, tunnel};
+use super::{carried, files, proxy, tunnel};
 use crate::exchange::{Downstream, Exchange};
+use crate::upstream::fastcgi::Answer;
+use crate::upstream::http2::Link;
 
 /// What is left of an answer.
 pub(crate) enum Later {
@@ -31,12 +33,12 @@ impl Later {
     }
 
     /// Of an application server's answer.
-    pub(crate) fn fast_cgi(rest: Box<fastcgi::FastCgiRest>) -> Self {
+    pub(crate) fn fast_cgi(rest: Box<carried::Rest<Answer>>) -> Self {
         Self::Rest(Rest::FastCgi(rest))
     }
 
     /// Of an exchange over HTTP/2.
-    pub(crate) fn http2(rest: Box<http2::Http2Rest>) -> Self {
+    pub(crate) fn http2(rest: Box<carried::Rest<Link>>) -> Self {
         Self::Rest(Rest::Http2(rest))
     }
 
@@ -51,9 +53,9 @@ pub(crate) enum Rest {
     /// An endpoint.
     Proxied(Box<proxy::ProxiedRest>),
     /// An application server.
-    FastCgi(Box<fastcgi::FastCgiRest>),
+    FastCgi(Box<carried::Rest<Answer>>),
     /// An endpoint, over HTTP/2.
-    Http2(Box<http2::Http2Rest>),
+    Http2(Box<carried::Rest<Link>>),
     /// A file.
     File(Box<files::FileRest>),
     /// An object of the cache.

@@ -8,8 +8,10 @@ pub(crate) mod http2;
 pub(crate) mod image;
 mod lasting;
 pub(crate) mod later;
+mod prepare;
 pub(crate) mod proxy;
 mod rewrite;
+mod settle;
 pub(crate) mod status;
 pub(crate) mod tunnel;
 

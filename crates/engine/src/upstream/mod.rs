@@ -22,4 +22,4 @@ mod target;
 pub(crate) use attempt::{Answered, Attempts, Failed, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered};
 pub(crate) use connect::{ConnectFailure, ConnectSettings, open};
 pub(crate) use picker::Picked;
-pub(crate) use target::{Destination, resolve};
+pub(crate) use target::{Destination, Resolved, resolve};

@@ -6,7 +6,7 @@
 use weir_plan::{FastCgi, Proxy, ProxyTarget, Template};
 
 use crate::action::later::Later;
-use crate::action::{fastcgi, http2, proxy, rewrite};
+use crate::action::{fastcgi, http2, proxy, rewrite, settle};
 use crate::eval::text;
 use crate::exchange::{Downstream, Exchange, Next};
 use crate::upstream::request;
@@ -91,8 +91,6 @@ impl Gateway<'_> {
 
     /// Whether an error page is shown in the place of an object with this status.
     pub(super) fn intercepts(&self, exchange: &Exchange, status: u16) -> bool {
-        self.settings().intercept_errors
-            && status >= 300
-            && exchange.route().settings.error_pages.find(status).is_some()
+        settle::intercepts(exchange, self.settings(), status)
     }
 }

@@ -42,9 +42,7 @@ impl ProxiedRest {
         let _: Next<Infallible> =
             relayed_to(exchange, down, &mut self.source, self.status, relayed.map(drop));
     }
-}
 
-impl ProxiedRest {
     /// Takes an answer in whose client has gone, because it is stored.
     pub(super) async fn store<D: Downstream>(
         &mut self,

@@ -14,7 +14,7 @@ use super::ending::{ProxiedRest, relayed_to};
 use super::relay::{self, Keeping, ReadAhead, Relay, Relayed, Source, relay};
 use crate::action::cached::keep;
 use crate::action::later::{self, Later};
-use crate::action::{lasting, rewrite, tunnel};
+use crate::action::{lasting, rewrite, settle, tunnel};
 use crate::answer::respond;
 use crate::eval::program::Verdict;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase};
@@ -102,16 +102,11 @@ pub(super) fn begin<'a, D: Downstream>(
     }
     let framing = conn.response().framing(method);
     let redirected = rewrite::accelerated(exchange, installed, proxy);
-    let intercepted = proxy.settings.intercept_errors
-        && status >= 300
-        && exchange.route().settings.error_pages.find(status).is_some();
-    if redirected.is_some() || intercepted {
-        if exchange.caching.is_some() && redirected.is_none() {
-            keep::intercepted(exchange, &proxy.ignore_headers);
-        }
+    let intercepted = settle::intercepts(exchange, &proxy.settings, status);
+    if let Some(instead) = settle::instead(exchange, redirected, intercepted, &proxy.ignore_headers) {
         let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
         unwanted.end(exchange, attempts, counted);
-        return Goes::Over(redirected.unwrap_or(Next::Status(status)));
+        return Goes::Over(instead);
     }
     conn.begin_body(method);
     let size = match framing {
@@ -121,11 +116,7 @@ pub(super) fn begin<'a, D: Downstream>(
         Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
     };
     exchange.response.unbuffered = !rewrite::buffering(exchange, proxy);
-    let size = match &exchange.caching {
-        Some(_) => keep::begin_storing(exchange, &proxy.ignore_headers, size),
-        None => size,
-    };
-    respond::start(exchange, down, size);
+    settle::start(exchange, down, size, &proxy.ignore_headers);
     let queued = relay::at_once(exchange, down, &mut conn);
     let keeping = reusable.then(|| Keeping {
         pool: picked.pool,
@@ -160,23 +151,18 @@ async fn carry<'a, D: Downstream>(
     attempts.watch.change(Ends::answering(keep::client_abort(exchange, settings.client_abort)));
     let waits = (attempts.timer, attempts.watch, lasting::due(exchange));
     let mut ahead = ReadAhead::new(settings, !exchange.response.unbuffered);
+    let rest_of = |source: Source<'_>, ahead: ReadAhead<'_>| ProxiedRest {
+        source: source.owned(),
+        ahead: ahead.owned(),
+        settings: settings.clone(),
+        status,
+    };
     match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
         Ok(Relayed::Lasting) => {
-            let rest = ProxiedRest {
-                source: source.owned(),
-                ahead: ahead.owned(),
-                settings: settings.clone(),
-                status,
-            };
-            Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest))))
+            Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest_of(source, ahead)))))
         }
         Err(Relay::Client(error)) if exchange.may_be_stored() => {
-            let mut rest = ProxiedRest {
-                source: source.owned(),
-                ahead: ahead.owned(),
-                settings: settings.clone(),
-                status,
-            };
+            let mut rest = rest_of(source, ahead);
             let stored = Box::pin(rest.store(exchange, down, attempts.timer, error)).await;
             rest.ended(exchange, down, stored)
         }

@@ -17,6 +17,7 @@ use weir_rt::Timer;
 
 use super::cached::keep;
 use super::later::Later;
+use super::prepare;
 use crate::answer::respond;
 use crate::exchange::{Downstream, Exchange, Next, errors, intake};
 use crate::upstream::http1::Http1;
@@ -51,10 +52,7 @@ pub(crate) async fn serve<D: Downstream>(
         Ok(body) => body,
         Err(status) => return Next::Status(status),
     };
-    let mut target = std::mem::take(&mut exchange.response.upstream_target);
-    target.clear();
-    request::target(exchange, proxy, resolved.path.as_deref(), &mut target);
-    exchange.response.upstream_target = target;
+    prepare::target(exchange, proxy, &resolved);
     let streaming = body != UpstreamBody::None && !exchange.body.complete && proxy.body.is_none();
     let timer = Timer::new();
     let watch = Watch::new(
@@ -66,15 +64,8 @@ pub(crate) async fn serve<D: Downstream>(
         installed,
         retry: proxy.retry,
         reach: Reach {
-            timeout: proxy.settings.connect_timeout,
-            keepalive: proxy.settings.socket_keepalive,
-            bind: proxy.bind.as_ref(),
-            tls: proxy.tls.as_deref(),
-            secure: resolved.secure,
-            host: Some(resolved.host.as_deref().unwrap_or(&proxy.host)),
-            send_proxy: None,
             reuse: !asked.upgrade,
-            spoken: 0,
+            ..prepare::reach(proxy, resolved.secure, resolved.host.as_deref())
         },
         timer: &timer,
         watch: &watch,
@@ -110,12 +101,7 @@ async fn take_body<D: Downstream>(
     asked: Asked,
 ) -> Result<UpstreamBody, u16> {
     if let Some(template) = &proxy.body {
-        let text = crate::eval::text(exchange, template);
-        exchange.body.clear();
-        let folder = exchange.route().settings.body.temp_path.clone();
-        exchange.body.keep(&text, usize::MAX, &folder).map_err(|_| 500_u16)?;
-        exchange.body.complete = true;
-        return Ok(UpstreamBody::Length(text.len() as u64));
+        return prepare::own_body(exchange, template);
     }
     if !exchange.request.has_body() || !proxy.pass_request_body {
         return Ok(UpstreamBody::None);
