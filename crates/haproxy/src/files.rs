@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use weir_diag::Diagnostic;
@@ -17,6 +18,8 @@ pub trait Files {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// The paths of the files in a folder; an error for anything that is no folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Addresses of a host name; empty if there are none.
+    fn resolve(&self, host: &str) -> Vec<IpAddr>;
 }
 
 /// The file system.
@@ -30,6 +33,11 @@ impl Files for Disk {
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
+    }
+
+    fn resolve(&self, host: &str) -> Vec<IpAddr> {
+        let found = (host, 0).to_socket_addrs().into_iter().flatten();
+        found.map(|address| address.ip()).collect()
     }
 }
 
@@ -57,6 +65,11 @@ impl Files for Memory {
         let inside: Vec<PathBuf> =
             self.all.keys().filter(|path| path.parent() == Some(folder)).cloned().collect();
         if inside.is_empty() { Err(io::ErrorKind::NotADirectory.into()) } else { Ok(inside) }
+    }
+
+    /// The one name that every machine knows.
+    fn resolve(&self, host: &str) -> Vec<IpAddr> {
+        if host == "localhost" { vec![Ipv4Addr::LOCALHOST.into()] } else { Vec::new() }
     }
 }
 

@@ -37,6 +37,7 @@ use crate::read::env::Env;
 use crate::read::read;
 
 pub use crate::files::{Disk, Files, Memory};
+pub use crate::read::condition::{FEATURES, VERSION};
 pub use crate::reference::{Entry, entries};
 pub use crate::sniff::looks_like;
 
@@ -45,6 +46,8 @@ pub use crate::sniff::looks_like;
 pub struct Options {
     /// The environment that `"$NAME"`, `env()` and `.if defined(NAME)` see.
     pub env: Vec<(String, String)>,
+    /// The name among peers (`-L`); empty: the host's.
+    pub local_peer: String,
 }
 
 /// A configuration, read.
@@ -67,6 +70,7 @@ pub fn load(files: &dyn Files, paths: &[PathBuf], options: &Options) -> Loaded {
     let mut sources = Sources::default();
     let mut findings = Findings::default();
     let mut env = Env::new(options.env.iter().cloned());
+    env.describe(paths, &options.local_peer);
     let mut sections = Vec::new();
     for path in files::expand(files, paths, &mut findings) {
         match files.read(&path) {
@@ -95,6 +99,22 @@ pub fn load(files: &dyn Files, paths: &[PathBuf], options: &Options) -> Loaded {
         );
     }
     Loaded { model, diagnostics: in_order(findings.all), sources }
+}
+
+/// The value of an expression as `.if` takes it, by itself (`-cc`).
+///
+/// # Errors
+/// What is wrong with it.
+pub fn condition(text: &str, options: &Options) -> Result<bool, String> {
+    let mut env = Env::new(options.env.iter().cloned());
+    env.describe(&[], &options.local_peer);
+    let mut found = Vec::new();
+    let split = read::words::split(text, weir_diag::SourceId(0), 0, &env, &mut found);
+    if let Some(found) = found.into_iter().find(|found| found.severity == weir_diag::Severity::Error) {
+        return Err(found.title);
+    }
+    let words: Vec<&str> = split.words.iter().map(read::Word::as_str).collect();
+    read::condition::evaluate(&words.join(" "), read::condition::Facts { env: &env, features: FEATURES })
 }
 
 /// In the order of the text, each once: `defaults` are looked at for every proxy that takes them.

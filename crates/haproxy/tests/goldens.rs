@@ -23,7 +23,10 @@ fn read_case(input: &str) -> Loaded {
         }
     }
     files = files.with(name, text);
-    let options = Options { env: vec![("FE_PORT".into(), "8080".into()), ("HOME".into(), "/root".into())] };
+    let options = Options {
+        env: vec![("FE_PORT".into(), "8080".into()), ("HOME".into(), "/root".into())],
+        ..Options::default()
+    };
     load(&files, &["haproxy.cfg".into()], &options)
 }
 

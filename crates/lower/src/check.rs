@@ -50,7 +50,7 @@ fn listeners(cx: &mut Cx<'_>) {
     let model = cx.model;
     let mut first: HashMap<_, &Listener> = HashMap::new();
     for listener in &model.listeners {
-        if let Some(before) = first.get(&listener.address) {
+        if let Some(before) = first.get(&(&listener.address, listener.share)) {
             let mut finding =
                 Diagnostic::error("listener::duplicate", format!("`{}` is listened on twice", listener.name));
             if let Some(span) = before.origin {
@@ -59,7 +59,7 @@ fn listeners(cx: &mut Cx<'_>) {
             cx.at(listener.origin, |cx| cx.report(finding));
             continue;
         }
-        first.insert(&listener.address, listener);
+        first.insert((&listener.address, listener.share), listener);
         proxy_header(cx, listener);
     }
 }

@@ -25,7 +25,7 @@ impl<'m> Cx<'m> {
         let http = matches!(listener.service, model::Service::Http { .. });
         let address = listener.address.clone();
         plan::Listener {
-            id: ListenerId::from_name(&canonical(&address)),
+            id: ListenerId::from_name(&named(listener)),
             name: listener.name.as_str().into(),
             address,
             proxy_protocol: listener.proxy_protocol,
@@ -186,7 +186,7 @@ pub(crate) fn site_ids(model: &model::Model) -> Vec<SiteId> {
             for id in sites {
                 if let Some(list) = addresses.get_mut(id.0 as usize) {
                     list.push('@');
-                    list.push_str(&canonical(&listener.address));
+                    list.push_str(&named(listener));
                 }
             }
         }
@@ -214,9 +214,16 @@ pub(crate) fn unique_site_id(name: &str, taken: &mut HashSet<SiteId>) -> SiteId 
     id
 }
 
+/// What tells a listener from the others: its address, and which of those that share it this is.
+fn named(listener: &model::Listener) -> String {
+    let address = canonical(&listener.address);
+    if listener.share == 0 { address } else { format!("{address}#{}", listener.share) }
+}
+
 fn canonical(address: &plan::Address) -> String {
     match address {
         plan::Address::Tcp(address) => format!("tcp:{address}"),
         plan::Address::Unix(path) => format!("unix:{}", path.display()),
+        plan::Address::Inherited(number) => format!("fd:{number}"),
     }
 }

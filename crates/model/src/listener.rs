@@ -15,6 +15,10 @@ pub struct Listener {
     pub origin: Origin,
     /// What is bound.
     pub address: Address,
+    /// Which of the listeners of one address this is. The kernel spreads connections over them, whatever they serve (HAProxy's
+    /// frontends that bind the same).
+    #[serde(skip_serializing_if = "is_first")]
+    pub share: u32,
     /// Socket options.
     pub socket: SocketOptions,
     /// A PROXY header is expected first on each connection (RFC-less; proxy-protocol.txt). Without one the connection is closed.
@@ -32,6 +36,10 @@ pub struct Listener {
     pub gate: Vec<Op>,
     /// What is served.
     pub service: Service,
+}
+
+fn is_first(share: &u32) -> bool {
+    *share == 0
 }
 
 /// What a listener's connections are for.

@@ -6,7 +6,7 @@
 //! Driven by: the process, when it starts and has one thread.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// One instruction of a filter, as the kernel has it: code, jump if true, jump if false, value.
 pub type Instruction = (u16, u8, u8, u32);
@@ -141,6 +141,20 @@ pub fn close_inherited(keep: impl Fn(RawFd) -> bool) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Looks at a descriptor that came from outside, by its number.
+///
+/// # Errors
+/// It is not open.
+pub fn with_inherited<T>(number: RawFd, look: impl FnOnce(BorrowedFd<'_>) -> T) -> io::Result<T> {
+    // SAFETY: asking for the flags of a number that may be closed does no harm.
+    if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, and what came from outside is closed by `close_inherited` alone, which runs before there are
+    // threads. Were it closed meanwhile, calls would fail or meet another file, and nothing here trusts what they say.
+    Ok(look(unsafe { BorrowedFd::borrow_raw(number) }))
 }
 
 #[cfg(test)]

@@ -102,6 +102,8 @@ pub(crate) struct Sourcing {
     pub(crate) low_ports: bool,
     /// Where an nginx.conf logs requests if it does not say; decided at start, so that reloads agree.
     pub(crate) default_access_log: PathBuf,
+    /// HAProxy's `-L`; the host's name if it is not given.
+    pub(crate) local_peer: Option<String>,
 }
 
 /// What becomes of the processes named by HAProxy's `-sf` and `-st` once our ports are bound.

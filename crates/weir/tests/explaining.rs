@@ -54,7 +54,8 @@ fn haproxy(input: &str) -> Model {
     let main = input.split("%% ").next().unwrap();
     let files = weir_haproxy::Memory::default().with("haproxy.cfg".to_owned(), main.to_owned());
     let env = vec![("FE_PORT".into(), "8080".into()), ("HOME".into(), "/root".into())];
-    weir_haproxy::load(&files, &["haproxy.cfg".into()], &weir_haproxy::Options { env }).model
+    weir_haproxy::load(&files, &["haproxy.cfg".into()], &weir_haproxy::Options { env, ..Default::default() })
+        .model
 }
 
 /// Prints both; says what is wrong. True if there was a plan to print.

@@ -80,6 +80,7 @@ async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::
             weir_rt::connect(*to, &options).await
         }
         Address::Unix(path) => weir_rt::connect_unix(Path::new(path)).await,
+        Address::Inherited(_) => Err(std::io::ErrorKind::AddrNotAvailable.into()),
     }
 }
 

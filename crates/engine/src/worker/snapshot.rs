@@ -194,6 +194,7 @@ fn listeners(shared: &Shared, plan: &Plan, now: u64) -> Vec<Listener> {
         let transport = match &listener.address {
             Address::Tcp(_) => "tcp",
             Address::Unix(_) => "unix",
+            Address::Inherited(_) => "inherited",
         };
         Listener {
             id: listener.id,

@@ -3,6 +3,7 @@
 //! Owns: addresses, socket options, TLS identities of a frontend's listeners.
 //! Never: decides what is served there.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use weir_diag::{Diagnostic, Span};
@@ -16,7 +17,7 @@ use crate::draft::{Global, Proxy};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
 use crate::values::address::parse_list;
-use crate::values::{Address as Written, Host, Port};
+use crate::values::{Address as Written, Family, Host, Port};
 use crate::words::{BIND, CRT_LIST};
 
 /// A listener before what it serves is known.
@@ -37,7 +38,7 @@ impl Bound {
     pub(crate) fn port(&self) -> Option<u16> {
         match self.address {
             Address::Tcp(address) => Some(address.port()),
-            Address::Unix(_) => None,
+            Address::Unix(_) | Address::Inherited(_) => None,
         }
     }
 }
@@ -109,30 +110,24 @@ impl Binder<'_> {
             host = Host::Ip(std::net::Ipv6Addr::UNSPECIFIED.into());
         }
         match &host {
-            Host::Unix(path) => return vec![(Address::Unix(path.into()), path.clone())],
+            Host::Unix(path) => {
+                let path = format!("{}{path}", self.unix_bind("prefix").unwrap_or_default());
+                return vec![(Address::Unix(path.clone().into()), path)];
+            }
             Host::Abstract(name) => {
-                return vec![(Address::Unix(format!("@{name}").into()), format!("abns@{name}"))];
+                return vec![(Address::Unix(format!("@{name}").into()), word.text.clone())];
             }
-            Host::Fd(_) => {
-                self.findings.not_built(
-                    word.span,
-                    "bind fd@",
-                    "descriptors handed over by a parent are not taken",
-                );
-                return Vec::new();
-            }
+            Host::Fd(number) => return vec![(Address::Inherited(*number), format!("fd@{number}"))],
             Host::Other(scheme) => {
                 self.findings.not_built(word.span, &format!("bind {scheme}@"), "it decides what is served");
                 return Vec::new();
             }
             Host::Any | Host::Ip(_) | Host::Name(..) => {}
         }
-        let ip = host.ip();
-        if let (Host::Name(name, _), None) = (&host, ip) {
-            let title = format!("`{name}` is a name; listeners are bound by address");
-            self.findings.push(Diagnostic::error("haproxy::bad-value", title).at(word.span));
-            return Vec::new();
-        }
+        let ip = match &host {
+            Host::Name(name, family) => self.resolve(word, name, *family),
+            host => host.ip(),
+        };
         let (Some(ip), Some((from, to))) = (ip, self.ports(word, port)) else { return Vec::new() };
         (from..=to)
             .map(|port| {
@@ -140,6 +135,22 @@ impl Binder<'_> {
                 (Address::Tcp(at), at.to_string())
             })
             .collect()
+    }
+
+    /// The first address that a name has now, as HAProxy takes it.
+    fn resolve(&mut self, word: &Word, name: &str, family: Option<Family>) -> Option<IpAddr> {
+        let fits = |ip: &IpAddr| match family {
+            Some(Family::V4) => ip.is_ipv4(),
+            Some(Family::V6) => ip.is_ipv6(),
+            None => true,
+        };
+        let found = self.files.resolve(name).into_iter().find(fits);
+        if found.is_none() {
+            let title = format!("could not resolve address '{name}'");
+            let help = "a listener is bound to an address of this machine; write it, or check the name";
+            self.findings.push(Diagnostic::error("haproxy::bad-value", title).at(word.span).help(help));
+        }
+        found
     }
 
     fn ports(&mut self, word: &Word, port: Port) -> Option<(u16, u16)> {

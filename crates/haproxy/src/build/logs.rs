@@ -19,13 +19,8 @@ use super::rules::capture_kind;
 use super::scope::Scope;
 use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy, RuleList};
 use crate::findings::Findings;
+use crate::read::formats::{CLF, HTTP, HTTPS_TAIL, TCP};
 use crate::values::{Host, Port, address};
-
-const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
-const CLF: &str = "%{+Q}o %{-Q}ci - - [%trg] %r %ST %B \"\" \"\" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc %ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl";
-const TCP: &str = "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";
-/// `option httpslog` adds errors of the two TLS layers, which are 0 for whatever gets this far.
-const HTTPS_TAIL: &str = " 0/0/0/0/%[ssl_fc_is_resumed_number] %[ssl_fc_sni]/%sslv/%sslc";
 
 /// Syslog severities 0–7 as error-log levels.
 const LEVELS: [LogLevel; 8] = [

@@ -157,16 +157,16 @@ fn timeouts(proxy: &Proxy, findings: &mut Findings) {
 fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], service: &Service) {
     let gate = tcp::gate(context, proxy);
     for one in bound {
-        let taken = context.model.listeners.iter().find(|listener| listener.address == one.address);
-        if let Some(first) = taken {
-            let title = format!("{} is bound twice", one.text);
-            let found = Diagnostic::error("haproxy::same-address", title).at(one.span);
-            let first = first.origin.map(|origin| (origin, "first here"));
-            context.findings.push(match first {
-                Some((span, text)) => found.also(span, text),
+        let same: Vec<&Listener> =
+            context.model.listeners.iter().filter(|listener| listener.address == one.address).collect();
+        let share = same.len() as u32;
+        if let Some(first) = same.first() {
+            let title = format!("{} is bound twice: the kernel spreads its connections", one.text);
+            let found = Diagnostic::note("haproxy::same-address", title).at(one.span);
+            context.findings.push(match first.origin {
+                Some(span) => found.also(span, "first here"),
                 None => found,
             });
-            continue;
         }
         let name = one
             .name
@@ -184,6 +184,7 @@ fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], s
             name: name.unwrap_or_else(|| one.text.clone()),
             origin: Some(one.span),
             address: one.address.clone(),
+            share,
             socket: one.socket.clone(),
             proxy_protocol: one.proxy_protocol,
             proxy_header_names_client: true,

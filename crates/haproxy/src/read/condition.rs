@@ -9,7 +9,7 @@
 use super::env::Env;
 
 /// The version of the language: what `version_atleast` compares with.
-pub(crate) const VERSION: [u32; 3] = [3, 4, 0];
+pub const VERSION: [u32; 3] = [3, 4, 0];
 
 /// What an expression may ask about, besides the environment.
 #[derive(Clone, Copy)]
@@ -21,8 +21,22 @@ pub(crate) struct Facts<'a> {
 }
 
 /// Features that `feature(NAME)` finds; HAProxy's own names from `haproxy -vv`.
-pub(crate) const FEATURES: &[&str] =
-    &["EPOLL", "THREAD", "OPENSSL", "PCRE2", "PCRE2_JIT", "GETADDRINFO", "TFO", "LINUX_SPLICE"];
+pub const FEATURES: &[&str] = &[
+    "ACCEPT4",
+    "EPOLL",
+    "GETADDRINFO",
+    "LIBCRYPT",
+    "NETFILTER",
+    "OPENSSL",
+    "OPENSSL_AWSLC",
+    "PCRE2",
+    "PCRE2_JIT",
+    "PRCTL",
+    "PROMEX",
+    "SYSTEMD",
+    "TFO",
+    "THREAD",
+];
 
 /// The value of an expression, or what is wrong with it.
 pub(crate) fn evaluate(text: &str, facts: Facts<'_>) -> Result<bool, String> {

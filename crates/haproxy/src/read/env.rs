@@ -5,6 +5,10 @@
 //! Driven by: `read`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::condition::VERSION;
+use super::formats;
 
 /// Names and values. HAProxy changes them while it reads (`setenv`), so later lines see earlier changes.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +20,24 @@ impl Env {
     /// An environment of these.
     pub(crate) fn new(all: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { all: all.into_iter().collect() }
+    }
+
+    /// Sets what HAProxy tells its configuration about itself (configuration manual 2.4). The formats are those of
+    /// `option httplog` and its kin.
+    pub(crate) fn describe(&mut self, files: &[PathBuf], local_peer: &str) {
+        let files: Vec<_> = files.iter().map(|path| path.to_string_lossy()).collect();
+        self.set("HAPROXY_CFGFILES", &files.join(";"));
+        self.set("HAPROXY_LOCALPEER", local_peer);
+        let [major, minor, _] = VERSION;
+        self.set("HAPROXY_BRANCH", &format!("{major}.{minor}"));
+        for (name, format) in [
+            ("HAPROXY_TCP_LOG_FMT", formats::TCP),
+            ("HAPROXY_HTTP_LOG_FMT", formats::HTTP),
+            ("HAPROXY_HTTPS_LOG_FMT", &format!("{}{}", formats::HTTP, formats::HTTPS_TAIL)),
+            ("HAPROXY_HTTP_CLF_LOG_FMT", formats::CLF),
+        ] {
+            self.set(name, format);
+        }
     }
 
     /// The value, if the name is set.

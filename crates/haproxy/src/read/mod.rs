@@ -7,6 +7,7 @@
 
 pub(crate) mod condition;
 pub(crate) mod env;
+pub(crate) mod formats;
 mod section;
 pub(crate) mod words;
 

@@ -19,10 +19,11 @@ pub(crate) enum Host {
     Name(String, Option<Family>),
     /// A path in the file system.
     Unix(String),
-    /// A name in Linux's abstract namespace.
+    /// A name in Linux's abstract namespace, with what fills it up: `abns@` takes the whole field, `abnsz@` as much as is
+    /// written.
     Abstract(String),
     /// A descriptor handed over by the parent.
-    Fd(String),
+    Fd(i32),
     /// A scheme that is known, and not built (`quic4@`, `udp4@`, `sockpair@`, `rhttp@` …).
     Other(String),
 }
@@ -75,7 +76,6 @@ const KNOWN_ELSEWHERE: &[&str] = &[
     "sockpair",
     "rhttp",
     "rev",
-    "abnsz",
     "mptcp",
     "mptcp4",
     "mptcp6",
@@ -102,13 +102,37 @@ pub(crate) fn parse(text: &str) -> Result<Address, String> {
         "ip" | "tcp" => parse_inet(rest, None),
         "unix" | "uxst" if rest.is_empty() => Err("a path is missing".into()),
         "unix" | "uxst" => local(Host::Unix(rest.into())),
-        "abns" => local(Host::Abstract(rest.into())),
-        "fd" => local(Host::Fd(rest.into())),
+        "abns" => abstract_name(rest, true).and_then(local),
+        "abnsz" => abstract_name(rest, false).and_then(local),
+        "fd" => descriptor(rest).and_then(local),
         known if KNOWN_ELSEWHERE.contains(&known) => local(Host::Other(known.into())),
         other => {
             Err(format!("`{other}@` is no kind of address; those are ipv4@, ipv6@, unix@, abns@ and fd@"))
         }
     }
+}
+
+/// Bytes of a name in the abstract namespace.
+const ABSTRACT: usize = 107;
+
+/// HAProxy gives the kernel the whole field for `abns@`: a name and the zeros after it are another name than itself.
+fn abstract_name(name: &str, filled: bool) -> Result<Host, String> {
+    if name.is_empty() || name.len() > ABSTRACT {
+        return Err(format!("a name of the abstract namespace has 1 to {ABSTRACT} bytes"));
+    }
+    let zeros = if filled { ABSTRACT - name.len() } else { 0 };
+    Ok(Host::Abstract(format!("{name}{}", "\0".repeat(zeros))))
+}
+
+fn descriptor(text: &str) -> Result<Host, String> {
+    let number = text.parse().ok().filter(|number| *number >= 0).map(Host::Fd);
+    number.ok_or_else(|| match text {
+        "" => {
+            "`fd@` is followed by the number of a descriptor; a variable that is not set leaves nothing there"
+                .into()
+        }
+        _ => format!("`{text}` is no number of a descriptor"),
+    })
 }
 
 /// Reads the addresses of a `bind`: several, parted by commas.
@@ -209,8 +233,9 @@ mod tests {
             ("ipv6@:81", Host::Ip(IpAddr::V6(Ipv6Addr::UNSPECIFIED)), Port::One(81)),
             ("unix@/run/a.sock", Host::Unix("/run/a.sock".into()), Port::None),
             ("/run/a.sock", Host::Unix("/run/a.sock".into()), Port::None),
-            ("abns@a", Host::Abstract("a".into()), Port::None),
-            ("fd@3", Host::Fd("3".into()), Port::None),
+            ("abns@a", Host::Abstract(format!("a{}", "\0".repeat(106))), Port::None),
+            ("abnsz@a", Host::Abstract("a".into()), Port::None),
+            ("fd@3", Host::Fd(3), Port::None),
             ("quic4@:443", Host::Other("quic4".into()), Port::None),
             ("*:8080-8089", Host::Any, Port::Range(8080, 8089)),
             ("web1:+1000", Host::Name("web1".into(), None), Port::Offset(1000)),
@@ -223,8 +248,21 @@ mod tests {
 
     #[test]
     fn what_is_no_address_says_why() {
-        for bad in ["", ":99999", ":a", "a b:1", "ipv4@::1", "what@x:1", ":90-80", "unix@", "ipv6@1.2.3.4:1"]
-        {
+        for bad in [
+            "",
+            ":99999",
+            ":a",
+            "a b:1",
+            "ipv4@::1",
+            "what@x:1",
+            ":90-80",
+            "unix@",
+            "ipv6@1.2.3.4:1",
+            "fd@",
+            "fd@x",
+            "fd@-1",
+            "abns@",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert_eq!(parse_list(":80,:81").len(), 2);

@@ -9,4 +9,4 @@ pub(crate) mod network;
 pub(crate) mod size;
 pub(crate) mod time;
 
-pub(crate) use address::{Address, Host, Port};
+pub(crate) use address::{Address, Family, Host, Port};

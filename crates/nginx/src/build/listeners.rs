@@ -112,15 +112,13 @@ fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> L
     let default = gathered.default.map_or(gathered.servers[0], |(n, _)| n);
     check_names(lo, servers, &gathered);
     let tls = gathered.tls.and_then(|span| tls(lo, servers, &gathered, default, span));
-    let name = match &gathered.address {
-        Address::Tcp(address) => address.to_string(),
-        Address::Unix(path) => format!("unix:{}", path.display()),
-    };
+    let name = gathered.address.to_string();
     let sites: Vec<SiteId> = gathered.servers.iter().map(|&n| servers[n].site).collect();
     Listener {
         name,
         origin: Some(gathered.span),
         address: gathered.address,
+        share: 0,
         socket: gathered.socket,
         proxy_protocol: gathered.proxy_protocol,
         proxy_header_names_client: false,

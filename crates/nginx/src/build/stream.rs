@@ -150,8 +150,7 @@ fn action(lo: &mut Lowering<'_>, s: &StreamScope, target: TcpTarget) -> TcpActio
 fn address_name(address: &Address) -> String {
     match address {
         Address::Tcp(SocketAddr::V4(v4)) if *v4.ip() == Ipv4Addr::UNSPECIFIED => format!("*:{}", v4.port()),
-        Address::Tcp(address) => address.to_string(),
-        Address::Unix(path) => format!("unix:{}", path.display()),
+        other => other.to_string(),
     }
 }
 
@@ -165,10 +164,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
         return lo.report(found.help("one address serves one stream server, or HTTP"));
     }
     let tls = if spec.tls { tls(lo, s, &spec) } else { None };
-    let name = match &spec.address {
-        Address::Tcp(address) => address.to_string(),
-        Address::Unix(path) => format!("unix:{}", path.display()),
-    };
+    let name = spec.address.to_string();
     lo.listen(Listener {
         name,
         origin: Some(spec.span),
@@ -176,6 +172,7 @@ fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId)
         socket: spec.socket,
         proxy_protocol: spec.proxy_protocol,
         http2: false,
+        share: 0,
         proxy_header_names_client: false,
         tls,
         max_connections: None,

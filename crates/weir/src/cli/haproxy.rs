@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use weir_diag::{Diagnostic, Severity, Sources};
 
-use super::haproxy_help::{BUILD, USAGE, VERSION};
+use super::haproxy_help::{USAGE, VERSION, build};
+use crate::compile::front;
 use crate::launch::{Dialect, Launch, Manner, OldOnes, Sourcing};
 use crate::life::{self, start};
 use crate::plane::Start;
@@ -34,6 +35,8 @@ struct Flags {
     megabytes: Option<u64>,
     old_pids: Vec<i32>,
     terminate: bool,
+    local_peer: Option<String>,
+    condition: Option<String>,
 }
 
 /// Obeys.
@@ -42,9 +45,12 @@ pub(super) fn run(arguments: &[String], parts: Start) -> ExitCode {
     if flags.version {
         outln!("{VERSION}");
         if flags.build {
-            outln!("{BUILD}");
+            outln!("{}", build());
         }
         return ExitCode::SUCCESS;
+    }
+    if let Some(condition) = &flags.condition {
+        return evaluate(condition, &flags);
     }
     if flags.files.is_empty() {
         return usage();
@@ -61,6 +67,19 @@ pub(super) fn run(arguments: &[String], parts: Start) -> ExitCode {
     }
 }
 
+/// `-cc`: 0 if it holds, 1 if not, 2 if it cannot be read.
+fn evaluate(condition: &str, flags: &Flags) -> ExitCode {
+    let options = front::haproxy_options(flags.local_peer.as_deref());
+    match weir_haproxy::condition(condition, &options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(cause) => {
+            complain(&cause);
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn usage() -> ExitCode {
     outln!("{VERSION}");
     err!("{USAGE}");
@@ -73,8 +92,12 @@ fn complain(text: &str) -> ExitCode {
 }
 
 fn launch(flags: &Flags) -> Launch {
-    let sourcing =
-        Sourcing { paths: flags.files.clone(), dialect: Some(Dialect::Haproxy), ..Sourcing::default() };
+    let sourcing = Sourcing {
+        paths: flags.files.clone(),
+        dialect: Some(Dialect::Haproxy),
+        local_peer: flags.local_peer.clone(),
+        ..Sourcing::default()
+    };
     let mut launch = Launch::new(Manner::Haproxy, sourcing);
     launch.daemon = match (flags.foreground, flags.daemon) {
         (true, _) => Some(false),
@@ -113,7 +136,9 @@ fn parse(arguments: &[String]) -> Option<Flags> {
             "-p" => flags.pid_file = Some(words.next()?.into()),
             "-n" => flags.max_connections = Some(words.next()?.parse().ok()?),
             "-m" => flags.megabytes = Some(words.next()?.parse().ok()?),
-            "-N" | "-L" | "-x" | "-S" => drop(words.next()?),
+            "-cc" => flags.condition = Some(words.next()?.clone()),
+            "-L" => flags.local_peer = Some(words.next()?.clone()),
+            "-N" | "-x" | "-S" => drop(words.next()?),
             "-sf" | "-st" => {
                 flags.terminate = word == "-st";
                 while let Some(pid) = words.next_if(|next| !next.starts_with('-')) {

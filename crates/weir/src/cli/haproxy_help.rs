@@ -9,14 +9,22 @@ pub(super) const VERSION: &str = concat!(
     ", which reads haproxy.cfg."
 );
 
-/// What `-vv` adds.
-pub(super) const BUILD: &str = "\
-Feature list : +EPOLL +GETADDRINFO +NS -LUA -OPENSSL +OPENSSL_AWSLC -PCRE +PCRE2 +PRCTL +SYSTEMD +THREAD
-Built with multi-threading support.
-Built with rustls on aws-lc-rs: TLSv1.2 TLSv1.3, SNI.
-Available multiplexer protocols :
-         h1 : mode=HTTP side=FE|BE
-  <default> : mode=TCP  side=FE|BE";
+/// What `-vv` adds. The features are those that `feature()` finds.
+pub(super) fn build() -> String {
+    let features: Vec<String> = weir_haproxy::FEATURES.iter().map(|name| format!("+{name}")).collect();
+    format!(
+        "Feature list : {} -LUA -QUIC -WURFL -51DEGREES -DEVICEATLAS\n\
+         Built with multi-threading support.\n\
+         Built with rustls on aws-lc-rs: TLSv1.2 TLSv1.3, SNI.\n\
+         Available multiplexer protocols :\n         \
+         h2 : mode=HTTP side=FE|BE\n         \
+         h1 : mode=HTTP side=FE|BE\n  \
+         <default> : mode=TCP  side=FE|BE\n\n\
+         Available services : prometheus-exporter\n\n\
+         Available filters :\n\t[COMP] compression",
+        features.join(" ")
+    )
+}
 
 /// Flags.
 pub(super) const USAGE: &str = "\
@@ -33,7 +41,8 @@ Usage : haproxy [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn
         -n sets the maximum total number of connections.
         -m limits the memory for connections (in MB).
         -p writes the process id to this file.
-        -L sets the local peer name.
+        -L sets the local peer name, which the file sees as $HAPROXY_LOCALPEER.
+        -cc evaluates a condition of `.if`: 0 if it holds, 1 if not, 2 if it cannot be read.
         -sf/-st [pid ]* finishes/terminates old processes once our ports are bound.
         -x, -S, -N, -dM, -de, -dp, -dS, -dG, -dR, -dL, -dr, -dV, -dW, -dD, -dK are taken
         for compatibility; of these only -dW (fail if any warning is emitted) does anything.

@@ -37,6 +37,10 @@ impl weir_haproxy::Files for Store {
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         Store::list(self, folder)
     }
+
+    fn resolve(&self, host: &str) -> Vec<IpAddr> {
+        Store::resolve(self, host)
+    }
 }
 
 impl weir_lower::Resources for Store {
@@ -127,9 +131,7 @@ fn prefix_of(manner: Manner, path: &Path, nginxs: PathBuf) -> PathBuf {
 }
 
 fn load_haproxy(launch: &Launch, store: &Store) -> Compiled {
-    let texts =
-        std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
-    let options = weir_haproxy::Options { env: texts.collect() };
+    let options = haproxy_options(launch.sourcing.local_peer.as_deref());
     let loaded = weir_haproxy::load(store, &launch.sourcing.paths, &options);
     Compiled {
         model: loaded.model,
@@ -137,6 +139,14 @@ fn load_haproxy(launch: &Launch, store: &Store) -> Compiled {
         diagnostics: bounded(loaded.diagnostics),
         sources: loaded.sources,
     }
+}
+
+/// What a haproxy.cfg sees of the process that reads it.
+pub(crate) fn haproxy_options(local_peer: Option<&str>) -> weir_haproxy::Options {
+    let texts =
+        std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
+    let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    weir_haproxy::Options { env: texts.collect(), local_peer: local_peer.map_or_else(host, str::to_owned) }
 }
 
 /// Lowers a model that has no errors.

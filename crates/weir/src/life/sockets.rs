@@ -7,7 +7,8 @@
 //! Why: a TCP listener has one SO_REUSEPORT socket for each worker, and closing one of them resets what the kernel
 //! queued on it. So their number only grows while a listener lives: with fewer workers, somebody adopts the
 //! orphans. And as SO_REUSEPORT would silently share a port with any other program of ours, each address is first
-//! probed without it.
+//! probed without it. Listeners of one address have sockets of their own, and the kernel spreads connections over all.
+//! A socket that was handed over stays open for as long as the process does: there is no second one to be had.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,7 +25,7 @@ use weir_diag::{Diagnostic, Origin};
 use weir_model::{Address, Model, SocketOptions};
 use weir_rt::{ListenOptions, PeerAddr, listen_addr, listen_tcp, probe};
 
-use super::places;
+use super::{inherited, places};
 use crate::launch::Manner;
 
 /// Names one listening socket for as long as it is open.
@@ -61,8 +62,19 @@ pub struct Sockets {
 pub(crate) struct Wanted {
     pub(crate) name: String,
     pub(crate) address: Address,
+    /// Which of the listeners of this address it is.
+    share: u32,
     options: SocketOptions,
     origin: Origin,
+}
+
+/// What tells listeners apart: an address, and which of those that share it.
+type Key = (Address, u32);
+
+impl Wanted {
+    fn key(&self) -> Key {
+        (self.address.clone(), self.share)
+    }
 }
 
 /// What a model listens on.
@@ -70,6 +82,7 @@ pub(crate) fn wanted(model: &Model, manner: Manner) -> Vec<Wanted> {
     let wanted = model.listeners.iter().map(|listener| Wanted {
         name: listener.name.clone(),
         address: listener.address.clone(),
+        share: listener.share,
         options: with_default_mode(listener.socket.clone(), manner),
         origin: listener.origin,
     });
@@ -98,15 +111,15 @@ pub(crate) enum Contention {
 /// Open sockets by address.
 #[derive(Default)]
 pub(crate) struct SocketTable {
-    open: HashMap<Address, Vec<OpenSocket>>,
+    open: HashMap<Key, Vec<OpenSocket>>,
     next: u64,
 }
 
 /// New sockets that no configuration uses yet. Dropped, it leaves the table as it was.
 pub(crate) struct Change {
-    added: HashMap<Address, Vec<OpenSocket>>,
+    added: HashMap<Key, Vec<OpenSocket>>,
     created_files: Vec<std::path::PathBuf>,
-    keep: HashSet<Address>,
+    keep: HashSet<Key>,
     next: u64,
 }
 
@@ -121,14 +134,14 @@ impl SocketTable {
         let mut change = Change {
             added: HashMap::new(),
             created_files: Vec::new(),
-            keep: wanted.iter().map(|one| one.address.clone()).collect(),
+            keep: wanted.iter().map(Wanted::key).collect(),
             next: self.next,
         };
         let mut failures = Vec::new();
         // Probes come first: they would fail on our own new sockets.
         let blocked = self.probe_all(wanted, contention, &mut failures);
         for one in wanted {
-            if blocked.contains(&one.address) || change.added.contains_key(&one.address) {
+            if blocked.contains(&one.address) || change.added.contains_key(&one.key()) {
                 continue;
             }
             match self.bind_missing(one, workers, &mut change) {
@@ -166,19 +179,19 @@ impl SocketTable {
     }
 
     fn overlaps(&self, wanted: SocketAddr) -> bool {
-        self.open.keys().any(|open| match open {
+        self.open.keys().any(|(open, _)| match open {
             Address::Tcp(open) => {
                 open.port() == wanted.port()
                     && (open.ip() == wanted.ip()
                         || open.ip().is_unspecified()
                         || wanted.ip().is_unspecified())
             }
-            Address::Unix(_) => false,
+            Address::Unix(_) | Address::Inherited(_) => false,
         })
     }
 
     fn bind_missing(&self, one: &Wanted, workers: usize, change: &mut Change) -> io::Result<()> {
-        let existing = self.open.get(&one.address).map_or(&[][..], Vec::as_slice);
+        let existing = self.open.get(&one.key()).map_or(&[][..], Vec::as_slice);
         let options = listen_options(&one.options);
         let mut new = Vec::new();
         match &one.address {
@@ -187,6 +200,11 @@ impl SocketTable {
                 change.created_files.push(path.clone());
             }
             Address::Unix(_) => {}
+            Address::Inherited(number) => {
+                while existing.len() + new.len() < workers.max(1) {
+                    new.push(Arc::new(inherited::listener(*number)?));
+                }
+            }
             Address::Tcp(address) => {
                 let mut address = *address;
                 while existing.len() + new.len() < workers.max(1) {
@@ -203,33 +221,33 @@ impl SocketTable {
             change.next += 1;
             OpenSocket { id: SocketId(change.next), fd }
         });
-        change.added.insert(one.address.clone(), sockets.collect());
+        change.added.insert(one.key(), sockets.collect());
         Ok(())
     }
 
     /// The sockets of `wanted` as they will be once `change` is taken.
     pub(crate) fn listing(&self, wanted: &[Wanted], change: &Change) -> Sockets {
-        let of = |address: &Address| {
-            let old = self.open.get(address).into_iter().flatten();
-            old.chain(change.added.get(address).into_iter().flatten()).cloned().collect()
+        let of = |key: &Key| {
+            let old = self.open.get(key).into_iter().flatten();
+            old.chain(change.added.get(key).into_iter().flatten()).cloned().collect()
         };
         let listeners =
-            wanted.iter().map(|one| ListenerSockets { name: one.name.clone(), sockets: of(&one.address) });
+            wanted.iter().map(|one| ListenerSockets { name: one.name.clone(), sockets: of(&one.key()) });
         Sockets { listeners: listeners.collect() }
     }
 
     /// Makes a change last: new sockets stay, those that no listener wants are let go.
     pub(crate) fn commit(&mut self, mut change: Change) {
         self.next = change.next;
-        for (address, sockets) in change.added.drain() {
-            self.open.entry(address).or_default().extend(sockets);
+        for (key, sockets) in change.added.drain() {
+            self.open.entry(key).or_default().extend(sockets);
         }
         change.created_files.clear();
         let keep = std::mem::take(&mut change.keep);
-        self.open.retain(|address, _| {
-            let stays = keep.contains(address);
+        self.open.retain(|key, _| {
+            let stays = keep.contains(key);
             if !stays {
-                remove_file(address);
+                remove_file(&key.0);
             }
             stays
         });
@@ -237,7 +255,7 @@ impl SocketTable {
 
     /// Lets all go: the data plane's own references are then the last.
     pub(crate) fn close(&mut self) {
-        for (address, _) in self.open.drain() {
+        for ((address, _), _) in self.open.drain() {
             remove_file(&address);
         }
     }
@@ -283,6 +301,9 @@ pub(crate) fn try_addresses(wanted: &[Wanted]) -> Vec<Diagnostic> {
             .err()
             .filter(|error| error.kind() != io::ErrorKind::AddrInUse)
             .map(|error| bind_failure(one, &error)),
+        Address::Inherited(number) => {
+            inherited::listener(number).err().map(|error| bind_failure(one, &error))
+        }
         Address::Unix(_) => None,
     };
     wanted.iter().filter_map(failed).collect()
@@ -340,26 +361,23 @@ fn listen_options(options: &SocketOptions) -> ListenOptions {
     }
 }
 
-/// Address as messages write it.
-pub(crate) fn show(address: &Address) -> String {
-    match address {
-        Address::Tcp(address) => address.to_string(),
-        Address::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
-
 fn bind_failure(one: &Wanted, error: &io::Error) -> Diagnostic {
     let cause = match error.raw_os_error() {
         Some(number) => format!("{number}: {}", nix::errno::Errno::from_raw(number).desc()),
         None => error.to_string(),
     };
-    let found =
-        Diagnostic::error("process::bind", format!("bind() to {} failed ({cause})", show(&one.address)));
+    let title = match one.address {
+        Address::Inherited(number) => format!("cannot use file descriptor '{number}' : {cause}"),
+        _ => format!("bind() to {} failed ({cause})", one.address),
+    };
+    let found = Diagnostic::error("process::bind", title);
     let found = match one.origin {
         Some(span) => found.at(span),
         None => found,
     };
     match error.kind() {
+        _ if matches!(one.address, Address::Inherited(_)) => found
+            .help("whoever starts this process hands the socket over, open and listening, under this number"),
         io::ErrorKind::AddrInUse => {
             found.help("another program holds this address; stop it, or listen elsewhere")
         }
@@ -379,6 +397,7 @@ mod tests {
         Wanted {
             name: address.to_string(),
             address: Address::Tcp(address),
+            share: 0,
             options: SocketOptions::default(),
             origin: None,
         }
@@ -452,6 +471,7 @@ mod tests {
         let wanted = [Wanted {
             name: "u".into(),
             address: Address::Unix(path.clone()),
+            share: 0,
             options: SocketOptions::default(),
             origin: None,
         }];

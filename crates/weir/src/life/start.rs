@@ -56,7 +56,7 @@ pub(crate) fn start(launch: Launch, parts: Start) -> ExitCode {
 fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
     let manner = launch.manner;
     // Without /proc they stay open, as they would have before.
-    let _ = close_inherited(|number| inherited::is_wanted(&launch, number));
+    let _ = close_inherited(|number| inherited::is_wanted(&launch, None, number));
     // Before any thread: names may be looked up in threads soon.
     let signals = Signals::take().map_err(|error| say(manner, &format!("cannot take signals: {error}")))?;
     let detached = Role::of_this_process() == Role::Daemon;
@@ -66,12 +66,18 @@ fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
     };
     let store = Store::disk();
     let understood = compile::understand(&launch, &store);
+    let detach = || daemon::detach().map_err(|error| say(manner, &format!("cannot detach: {error}")));
     if !detached && understood.is_ok() && understood.model.process.daemon {
         // Lowering is left to the process that will run it.
-        return daemon::detach().map_err(|error| say(manner, &format!("cannot detach: {error}")));
+        return detach();
     }
     let look_up = |model: &Model, names: &[String]| look_up(&launch, model, names);
     let compiled = compile::finish(understood, &launch, &store, look_up);
+    if !detached && compiled.is_ok() && compiled.model.process.daemon {
+        // What it means was not known before the names in it were.
+        return detach();
+    }
+    let _ = close_inherited(|number| inherited::is_wanted(&launch, Some(&compiled.model), number));
     if detached {
         let shown = std::env::args().next().unwrap_or_default();
         role::name_process(shown.rsplit('/').next().unwrap_or("weir"));
