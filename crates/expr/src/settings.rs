@@ -9,6 +9,7 @@ mod files;
 mod gateway;
 mod pool;
 mod rewrite;
+mod session;
 mod socket;
 
 pub use browsers::{Browsers, KnownBrowser, browser_version};
@@ -18,6 +19,7 @@ pub use files::*;
 pub use gateway::*;
 pub use pool::*;
 pub use rewrite::*;
+pub use session::*;
 pub use socket::*;
 
 use std::time::Duration;

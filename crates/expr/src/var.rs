@@ -333,7 +333,7 @@ variables! {
     }
     /// A session of a TCP service alone.
     Session as SessionVar [<'v>] {
-        /// What a session's first bytes say, read ahead (HAProxy `req.ssl_sni` and its kin).
+        /// What a session's first bytes say, read ahead (HAProxy `req.ssl_sni`, `$ssl_preread_server_name` and their kin).
         Peeked(what: Peeked) => "peeked.{what:?}";
         /// Duration of the session in seconds with milliseconds (`$session_time`).
         SessionTime => "session_time";
@@ -453,8 +453,14 @@ pub enum Timer {
 pub enum Peeked {
     /// The server name asked for.
     ServerName,
+    /// The same, empty where there is none (`$ssl_preread_server_name`).
+    Name,
     /// The first protocol offered by ALPN.
     Alpn,
+    /// All protocols offered by ALPN, with commas between them (`$ssl_preread_alpn_protocols`).
+    AlpnProtocols,
+    /// The newest version of TLS offered (`$ssl_preread_protocol`).
+    Protocol,
     /// Type of the handshake message: 1 for a hello.
     HelloType,
     /// Bytes that were read.

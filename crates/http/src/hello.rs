@@ -27,6 +27,8 @@ pub struct Hello {
     pub server_name: Vec<u8>,
     /// The first protocol offered by ALPN; empty if none.
     pub alpn: Vec<u8>,
+    /// All protocols offered by ALPN, with commas between them.
+    pub protocols: Vec<u8>,
     /// Newest version offered: major, minor on the wire (3, 4 is TLS 1.3).
     pub version: (u8, u8),
 }
@@ -127,8 +129,7 @@ fn body_of(body: &[u8]) -> Option<Hello> {
         match kind {
             0 => hello.server_name = server_name(&mut data)?,
             16 => {
-                let mut protocols = Cursor(data.large()?);
-                hello.alpn = protocols.small()?.to_vec();
+                (hello.alpn, hello.protocols) = protocols(&mut data)?;
             }
             43 => {
                 let versions = data.small()?.chunks_exact(2);
@@ -140,6 +141,18 @@ fn body_of(body: &[u8]) -> Option<Hello> {
         }
     }
     Some(hello)
+}
+
+/// The first protocol, and all of them with commas between them.
+fn protocols(data: &mut Cursor<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut names = Cursor(data.large()?);
+    let first = names.small()?.to_vec();
+    let mut all = first.clone();
+    while !names.0.is_empty() {
+        all.push(b',');
+        all.extend_from_slice(names.small()?);
+    }
+    Some((first, all))
 }
 
 /// The first name of type `host_name`.
@@ -187,6 +200,7 @@ mod tests {
             let Peek::Hello(found) = peek(&hello("a.example", size)) else { panic!("{size}") };
             assert_eq!(found.server_name, b"a.example");
             assert_eq!((found.alpn.as_slice(), found.version), (&b"h2"[..], (3, 4)));
+            assert_eq!(found.protocols, b"h2,http/1.1");
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{LogLevel, ProxyProtocol, RetrySettings};
+use weir_expr::settings::{Inspect, LogLevel, ProxyProtocol, RetrySettings};
 
 use crate::{Access, AccessLog, Condition, LimitConn, Op, RealIp, Template, UpstreamTls};
 
@@ -19,8 +19,8 @@ pub struct TcpService {
     pub origin: Origin,
     /// What is done with a connection.
     pub action: TcpAction,
-    /// So long bytes of the client are waited for before rules look at them (HAProxy `inspect-delay`).
-    pub inspect: Option<Duration>,
+    /// Bytes of the client are read ahead before rules look at them (`ssl_preread`, HAProxy `inspect-delay`).
+    pub inspect: Option<Inspect>,
     /// Runs before anything is done; it may only close (HAProxy `tcp-request content`).
     pub program: Vec<Op>,
     /// Who may pass.

@@ -4,6 +4,7 @@
 //! Never: knows which variables a file defines; the caller says so.
 //! Driven by: [`crate::take::Lowering::template`].
 
+use weir_expr::Peeked;
 use weir_model::Var;
 
 /// What a built-in name stands for.
@@ -133,6 +134,9 @@ const STREAM: &[(&str, Var)] = &[
     ("bytes_received", Var::BytesReceived),
     ("protocol", Var::TransportProtocol),
     ("session_time", Var::SessionTime),
+    ("ssl_preread_alpn_protocols", Var::Peeked(Peeked::AlpnProtocols)),
+    ("ssl_preread_protocol", Var::Peeked(Peeked::Protocol)),
+    ("ssl_preread_server_name", Var::Peeked(Peeked::Name)),
     ("status", Var::SessionStatus),
     ("upstream_first_byte_time", Var::UpstreamFirstByteTime),
     ("upstream_session_time", Var::UpstreamSessionTime),
@@ -175,9 +179,6 @@ const NOT_YET: &[&str] = &[
     "ssl_curves",
     "ssl_ech_outer_server_name",
     "ssl_ech_status",
-    "ssl_preread_alpn_protocols",
-    "ssl_preread_protocol",
-    "ssl_preread_server_name",
     "ssl_sigalg",
     "ssl_server_cert_type",
     "tcpinfo_rcv_space",
@@ -356,7 +357,9 @@ mod tests {
         assert_eq!(find("host"), Some(Builtin::Var(Var::Host)));
         assert_eq!(find("http_user_agent"), Some(Builtin::Var(Var::Header("user-agent".into()))));
         assert_eq!(find("arg_x_y"), Some(Builtin::Var(Var::Arg("x_y".into()))));
-        assert_eq!(find("ssl_preread_server_name"), Some(Builtin::NotYet));
+        let preread = builtin(Dialect::Stream, "ssl_preread_protocol", false);
+        assert_eq!(preread, Some(Builtin::Var(Var::Peeked(Peeked::Protocol))));
+        assert_eq!(find("ssl_preread_protocol"), None);
         assert_eq!(find("hsot"), None);
         assert_eq!(builtin(Dialect::Stream, "http_host", false), None);
     }

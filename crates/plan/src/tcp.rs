@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_control::SiteId;
-use weir_expr::settings::{LogLevel, ProxyProtocol};
+use weir_expr::settings::{Inspect, LogLevel, ProxyProtocol};
 use weir_policy::retry::RetryPolicy;
 
 use crate::{
@@ -21,8 +21,8 @@ pub struct TcpService {
     pub name: Box<str>,
     /// What is done with a connection.
     pub action: TcpAction,
-    /// So long bytes of the client are waited for before rules look at them.
-    pub inspect: Option<Duration>,
+    /// Bytes of the client are read ahead before rules look at them (`ssl_preread`, HAProxy `inspect-delay`).
+    pub inspect: Option<Inspect>,
     /// Runs before anything is done; it may only close.
     pub program: Option<Arc<Program>>,
     /// Who may pass.

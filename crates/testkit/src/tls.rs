@@ -122,6 +122,19 @@ impl TlsOptions {
         config
     }
 
+    /// The first message of a client with these options, as it goes over the wire.
+    ///
+    /// # Panics
+    /// When no client can be made of them.
+    #[must_use]
+    pub fn hello(&self) -> Vec<u8> {
+        let mut client = ClientConnection::new(self.client_config(), self.server_name())
+            .expect("the options make a client");
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).expect("a vector takes everything");
+        bytes
+    }
+
     /// The server name these options ask for.
     ///
     /// # Panics

@@ -1,12 +1,13 @@
 //! TCP services: connections that are carried, not read.
 //!
 //! Owns: one session: access, limits, the endpoint, the tunnel, the log line.
-//! Never: looks at the bytes.
+//! Never: looks at the bytes; `preread` looks at the first ones where the service asks.
 //! Driven by: `accept`, once PROXY header and TLS are settled.
+
+mod preread;
 
 use std::rc::Rc;
 
-use weir_http::hello;
 use weir_plan::{Client as Who, Service, TcpAction, TcpProxy};
 use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
@@ -16,7 +17,7 @@ use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
 use crate::answer::log;
 use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
-use crate::exchange::{Client, Ending, Exchange, Peeked, Phase, Session, Traffic, errors};
+use crate::exchange::{Client, Ending, Exchange, Phase, Session, Traffic, errors};
 use crate::upstream::{Answered, Attempts, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered, resolve};
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::count::Attempting;
@@ -78,8 +79,10 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
     if let Err(status) = admitted(session, &installed) {
         return Begun::Ended(status);
     }
-    if let Some(delay) = service.inspect {
-        inspect(session, conn, timer, delay, ahead).await;
+    if let Some(settings) = &service.inspect
+        && let Err(status) = preread::inspect(session, conn, timer, settings, ahead).await
+    {
+        return Begun::Ended(status);
     }
     if is_refused(session, service.program.as_deref()) {
         return Begun::Ended(403);
@@ -108,29 +111,6 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
             Err(status) => Begun::Ended(status),
         },
     }
-}
-
-/// Waits for the client's first bytes, until they are a whole hello or none, or the time is up.
-async fn inspect(
-    session: &mut Session,
-    conn: &Conn,
-    timer: &Timer,
-    delay: std::time::Duration,
-    ahead: &mut Buf,
-) {
-    timer.arm(delay);
-    let hello = loop {
-        let more = match hello::peek(ahead) {
-            hello::Peek::Hello(hello) => break Some(hello),
-            hello::Peek::Other => break None,
-            hello::Peek::More if ahead.len() > 2 * hello::MOST => break None,
-            hello::Peek::More => timer.run(conn.read_up_to(ahead, weir_rt::MEDIUM)).await,
-        };
-        if !matches!(more, Ok(Ok(1..))) {
-            break None;
-        }
-    };
-    session.peeked = Some(Peeked { length: ahead.len(), hello });
 }
 
 /// Whether a program closes the session.

@@ -1,9 +1,9 @@
 //! Frontends and listens in mode tcp as TCP services.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_diag::Diagnostic;
+use weir_model::settings::Inspect;
 use weir_model::{
     Access, Condition, Op, ProxyTarget, Subject, TcpAction, TcpCase, TcpId, TcpProxy, TcpService, Template,
     Test, Words,
@@ -55,12 +55,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
 }
 
 /// How long first bytes are waited for, where a rule looks at them.
-fn inspects(
-    context: &mut Context<'_>,
-    proxy: &Proxy,
-    program: &[Op],
-    action: &TcpAction,
-) -> Option<Duration> {
+fn inspects(context: &mut Context<'_>, proxy: &Proxy, program: &[Op], action: &TcpAction) -> Option<Inspect> {
     let written = format!("{program:?}{action:?}");
     let peeks = |text: &str| text.contains("Peeked(");
     let through_maps = || context.around.maps.sources().iter().any(|source| peeks(&format!("{source:?}")));
@@ -77,7 +72,9 @@ fn inspects(
             ),
         );
     }
-    proxy.settings.inspect
+    let time = proxy.settings.inspect?;
+    // Twice the longest hello: each of its bytes may lie in a record of its own, and rules do with what there is.
+    Some(Inspect { time, most: 32 << 10, strict: false })
 }
 
 /// How bytes are carried from a frontend to a backend.

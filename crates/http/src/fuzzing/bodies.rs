@@ -124,7 +124,7 @@ pub(super) fn hello(data: &[u8]) {
         .unwrap_or(Peek::More);
     assert_eq!(at_once, in_pieces);
     if let Peek::Hello(hello) = at_once {
-        assert!(hello.server_name.len() + hello.alpn.len() <= text.len().min(hello::MOST));
+        assert!(hello.server_name.len() + hello.protocols.len() <= text.len().min(hello::MOST));
     }
 }
 

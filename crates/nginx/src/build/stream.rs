@@ -98,7 +98,7 @@ fn service(
         name: parts.listens.first().map_or_else(String::new, |spec| address_name(&spec.address)),
         origin: Some(d.name.span),
         action: action(lo, s, target),
-        inspect: None,
+        inspect: s.preread.then_some(s.inspect),
         program: Vec::new(),
         access: Arc::new(Access { rules: s.access_rules.items().to_vec(), ..Access::default() }),
         limit_conn: Arc::new(limits.collect()),

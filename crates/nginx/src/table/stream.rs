@@ -65,6 +65,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         .stream(|_, s, d| s.tcp_nodelay = on(d)),
     Entry::one("proxy_protocol_timeout", TS, Time, "30s", "Time for a PROXY header.")
         .stream(|_, s, d| s.proxy_protocol_timeout = Some(time(d))),
+    // Reading ahead.
+    Entry::one("ssl_preread", TS, Flag, "off", "Reads the ClientHello of connections that are carried.")
+        .stream(|_, s, d| s.preread = on(d)),
+    Entry::one("preread_buffer_size", TS, Size, "16k", "Most bytes of a preread.")
+        .stream(|_, s, d| s.inspect.most = bytes(d)),
+    Entry::one("preread_timeout", TS, Time, "30s", "Time of a preread.")
+        .stream(|_, s, d| s.inspect.time = time(d)),
     // Carrying.
     Entry::one("proxy_connect_timeout", TS, Time, "60s", "Time to connect.")
         .stream(|_, s, d| s.connect_timeout = time(d)),
@@ -183,16 +190,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("set", TSRV, (2, 2), "", "Assigns a variable.")
         .repeats()
         .not_yet("variables of TCP services cannot be assigned yet"),
-    Entry::one("ssl_preread", TS, Flag, "off", "Reads the ClientHello of connections that are carried.")
-        .not_yet("reading the ClientHello of carried connections is not built"),
     Entry::new("server_name", TSRV, (1, MANY), "", "Names told apart by SNI.")
         .not_yet("telling TCP services apart by name is not built"),
     Entry::one("pass", TSRV, Text, "", "Hands connections to another listener.")
         .not_yet("handing connections to another listener is not built; `proxy_pass` carries them there"),
-    Entry::one("preread_buffer_size", TS, Size, "16k", "Bytes of a preread.")
-        .tuning("connections are not read before they are carried"),
-    Entry::one("preread_timeout", TS, Time, "30s", "Time of a preread.")
-        .tuning("connections are not read before they are carried"),
     Entry::one("variables_hash_max_size", T, Number, "1024", "Size of a table.").tuning(TABLES),
     Entry::one("variables_hash_bucket_size", T, Number, "64", "Size of a table.").tuning(TABLES),
     Entry::one("map_hash_max_size", T, Number, "2048", "Size of a table.").tuning(TABLES),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
-use weir_model::settings::{LogLevel, RetrySettings};
+use weir_model::settings::{Inspect, LogLevel, RetrySettings};
 use weir_model::{
     AccessLog, AccessRule, Address, ErrorLog, LimitConn, NamePattern, Pool, ProxyTarget, Resolver,
     SocketOptions, Template, TryFiles, UpstreamTls, Who,
@@ -180,6 +180,8 @@ pub(crate) struct StreamScope {
     pub tcp_nodelay: bool,
     pub proxy_protocol_timeout: Option<Duration>,
     pub handshake_timeout: Duration,
+    pub preread: bool,
+    pub inspect: Inspect,
     pub connect_timeout: Duration,
     pub idle_timeout: Duration,
     pub buffer: u64,
@@ -220,6 +222,8 @@ impl StreamScope {
             tcp_nodelay: true,
             proxy_protocol_timeout: None,
             handshake_timeout: Duration::from_secs(60),
+            preread: false,
+            inspect: Inspect { time: Duration::from_secs(30), most: 16 << 10, strict: true },
             connect_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(600),
             buffer: 16 << 10,

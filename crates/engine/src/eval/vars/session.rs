@@ -26,7 +26,23 @@ fn peeked(session: &Session, what: Peeked, out: &mut Vec<u8>) -> bool {
             extend(out, hello.map(|hello| &*hello.server_name).filter(|name| !name.is_empty()))
         }
         Peeked::Alpn => extend(out, hello.map(|hello| &*hello.alpn).filter(|name| !name.is_empty())),
+        // nginx's: what a hello does not say is empty; without a hello there is no value.
+        Peeked::Name => extend(out, hello.map(|hello| &*hello.server_name)),
+        Peeked::AlpnProtocols => extend(out, hello.map(|hello| &*hello.protocols)),
+        Peeked::Protocol => extend(out, hello.map(|hello| version_name(hello.version))),
         Peeked::HelloType => number(out, hello.map(|_| 1)),
         Peeked::Length => number(out, Some(peeked.length as u64)),
+    }
+}
+
+/// A version as nginx spells it.
+fn version_name(version: (u8, u8)) -> &'static [u8] {
+    match version {
+        (3, 0) => b"SSLv3",
+        (3, 1) => b"TLSv1",
+        (3, 2) => b"TLSv1.1",
+        (3, 3) => b"TLSv1.2",
+        (3, 4) => b"TLSv1.3",
+        _ => b"",
     }
 }

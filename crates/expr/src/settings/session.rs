@@ -1,0 +1,18 @@
+//! Settings of TCP services' sessions.
+//!
+//! Owns: how much is read ahead, and for how long. Driven by: front ends, which choose; `engine`, which reads.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Reading a connection ahead, before it is decided what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Inspect {
+    /// So long a whole hello is waited for (`preread_timeout`, `inspect-delay`).
+    pub time: Duration,
+    /// Most bytes that are read for it (`preread_buffer_size`).
+    pub most: u64,
+    /// A hello that does not come whole ends the session, as in nginx; else rules see what there is.
+    pub strict: bool,
+}
