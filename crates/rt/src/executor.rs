@@ -137,31 +137,33 @@ impl Executor {
 
     /// Adds a task, which runs at the next [`Executor::tick`].
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        let task: Task = Box::pin(future);
-        let handle = {
-            let mut slots = self.slots.borrow_mut();
-            let at = slots.free;
-            let make = |slot| {
-                Arc::new(Handle {
-                    slot,
-                    queued: false.into(),
-                    yielded: 0.into(),
-                    remote: self.remote.clone(),
-                })
-            };
-            if let Some(&Slot::Free(next)) = slots.all.get(at as usize) {
-                let handle = make(at);
-                slots.all[at as usize] = Slot::Taken { task: Some(task), handle: handle.clone() };
-                slots.free = next;
-                handle
-            } else {
-                // Bounded by memory long before 2³² tasks.
-                let handle = make(slots.all.len() as u32);
-                slots.all.push(Slot::Taken { task: Some(task), handle: handle.clone() });
-                handle
-            }
+        self.place(Box::pin(future)).wake();
+    }
+
+    /// Adds a task, and runs it at once; the task that asks for it goes on when it waits, or has ended.
+    pub(crate) fn start(&self, future: impl Future<Output = ()> + 'static) {
+        let handle = self.place(Box::pin(future));
+        self.run(handle, self.ticks.get());
+    }
+
+    fn place(&self, task: Task) -> Arc<Handle> {
+        let mut slots = self.slots.borrow_mut();
+        let at = slots.free;
+        let make = |slot| {
+            let remote = self.remote.clone();
+            Arc::new(Handle { slot, queued: false.into(), yielded: 0.into(), remote })
         };
-        handle.wake();
+        if let Some(&Slot::Free(next)) = slots.all.get(at as usize) {
+            let handle = make(at);
+            slots.all[at as usize] = Slot::Taken { task: Some(task), handle: handle.clone() };
+            slots.free = next;
+            handle
+        } else {
+            // Bounded by memory long before 2³² tasks.
+            let handle = make(slots.all.len() as u32);
+            slots.all.push(Slot::Taken { task: Some(task), handle: handle.clone() });
+            handle
+        }
     }
 
     /// Runs the tasks that were woken, and once those that they woke; true if there are more.
@@ -312,6 +314,31 @@ mod tests {
             }
         });
         assert_eq!(runs.get(), 3);
+    }
+
+    #[test]
+    fn a_started_task_runs_at_once_and_as_many_as_fit_the_share_of_who_starts_them() {
+        let runs = Rc::new(Cell::new(0));
+        runtime().block_on(async {
+            let (counts, at_once) = (runs.clone(), Rc::new(Cell::new(0)));
+            let seen = at_once.clone();
+            spawn(async move {
+                for _ in 0..1000 {
+                    let counts = counts.clone();
+                    crate::start(async move {
+                        counts.set(counts.get() + 1);
+                        yield_now().await;
+                        counts.set(counts.get() + 1);
+                    });
+                }
+                seen.set(counts.get());
+            });
+            while runs.get() < 2000 {
+                yield_now().await;
+            }
+            assert!((1..100).contains(&at_once.get()), "{}", at_once.get());
+        });
+        assert_eq!(runs.get(), 2000);
     }
 
     #[test]

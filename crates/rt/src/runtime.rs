@@ -107,7 +107,25 @@ fn open(config: &RuntimeConfig) -> io::Result<(Drive, Driver, String)> {
 /// Outside a runtime.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
     let worker = Worker::current();
-    worker.exec.spawn(Guarded { future: Some(future) });
+    worker.exec.spawn(Guarded { future: Some(future), shares: false });
+}
+
+/// As [`spawn`], and runs it at once, until it waits: within the share of the task that spawns it, so the task is left to
+/// its own turn where that is used up. What it needs is in the processor's caches now, and what it is done with is used
+/// for the next one.
+///
+/// # Panics
+/// Outside a runtime.
+pub fn start(future: impl Future<Output = ()> + 'static) {
+    let worker = Worker::current();
+    let shares = crate::turn::is_left();
+    let task = Guarded { future: Some(future), shares };
+    if shares {
+        crate::turn::spend();
+        worker.exec.start(task);
+    } else {
+        worker.exec.spawn(task);
+    }
 }
 
 /// Panics of spawned tasks so far in this thread's runtime.
@@ -143,6 +161,8 @@ pub async fn yield_now() {
 /// A task that turns a panic of its future, polled or dropped, into a count.
 struct Guarded<F> {
     future: Option<F>,
+    /// It runs for the first time within the share of another task.
+    shares: bool,
 }
 
 impl<F: Future<Output = ()>> Future for Guarded<F> {
@@ -151,7 +171,9 @@ impl<F: Future<Output = ()>> Future for Guarded<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: the future is pinned with `self`: it is only polled through a pin and dropped in place.
         let this = unsafe { self.get_unchecked_mut() };
-        crate::turn::begin();
+        if !std::mem::take(&mut this.shares) {
+            crate::turn::begin();
+        }
         let result = catch_unwind(AssertUnwindSafe(|| {
             let Some(future) = this.future.as_mut() else {
                 return Poll::Ready(());

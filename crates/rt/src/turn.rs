@@ -29,9 +29,14 @@ pub(crate) fn spend() {
     LEFT.set(LEFT.get().saturating_sub(1));
 }
 
+/// Whether there is something left of the share.
+pub(crate) fn is_left() -> bool {
+    LEFT.get() > 0
+}
+
 /// Ready while there is something left of the share. Otherwise the task is woken for its next turn.
 pub(crate) fn poll(cx: &mut Context<'_>) -> Poll<()> {
-    if LEFT.get() > 0 {
+    if is_left() {
         return Poll::Ready(());
     }
     cx.waker().wake_by_ref();

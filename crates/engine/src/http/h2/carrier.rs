@@ -7,6 +7,7 @@
 //! not listened to either.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -79,6 +80,8 @@ struct Carrier {
     conn: Conn,
     timer: Timer,
     input: Buf,
+    /// Whether there may be whole frames in it.
+    untaken: bool,
     /// Being written.
     output: Buf,
     /// Since when the client takes nothing of it.
@@ -122,6 +125,7 @@ impl Carrier {
             client,
             conn,
             timer,
+            untaken: !ahead.is_empty(),
             input: ahead,
             output: Buf::new(),
             stuck: None,
@@ -132,10 +136,7 @@ impl Carrier {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        self.mux.carried_by(cx.waker());
-        if !self.input.is_empty() {
-            self.take_in();
-        }
+        self.mux.carried_now();
         loop {
             let Ok(wrote) = self.write(cx) else { return Poll::Ready(End::Broken) };
             let read = match self.read(cx) {
@@ -153,7 +154,10 @@ impl Carrier {
             match self.poll_due(cx) {
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(end)) => return Poll::Ready(end),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    self.mux.carried_by(cx.waker());
+                    return Poll::Pending;
+                }
             }
         }
     }
@@ -192,20 +196,30 @@ impl Carrier {
                 return Ok(false);
             }
         }
-        match self.conn.poll_read(cx, &mut self.input, MEDIUM) {
-            Poll::Ready(Ok(0) | Err(_)) => Err(End::Broken),
-            Poll::Ready(Ok(_)) => {
-                self.take_in();
-                Ok(true)
+        if !self.untaken {
+            match self.conn.poll_read(cx, &mut self.input, MEDIUM) {
+                Poll::Ready(Ok(0) | Err(_)) => return Err(End::Broken),
+                Poll::Ready(Ok(_)) => self.untaken = true,
+                Poll::Pending => return Ok(false),
             }
-            Poll::Pending => Ok(false),
         }
+        let turn = pin!(weir_rt::fair()).poll(cx);
+        if turn.is_ready() {
+            self.take_in(cx);
+        }
+        Ok(turn.is_ready())
     }
 
-    /// Hands out what was read.
-    fn take_in(&mut self) {
+    /// Hands out what was read, as long as it is this task's turn and what it leads to can be written: requests begin when
+    /// they can be answered, and use the memory of those before.
+    fn take_in(&mut self, cx: &mut Context<'_>) {
         let now = self.worker.now();
+        self.untaken = false;
         loop {
+            if self.mux.wire.borrow().is_congested() || pin!(weir_rt::fair()).poll(cx).is_pending() {
+                self.untaken = true;
+                break;
+            }
             let received = self.mux.wire.borrow_mut().receive(&self.input, now);
             // After a fault of the client's the output says why, and the connection is over.
             let Ok(received) = received else { return self.input.clear() };
@@ -267,7 +281,8 @@ impl Carrier {
         }
         let inbox = self.mux.begin(key, end);
         let stream = Stream::new(self.mux.clone(), inbox, exchange.request.expects_continue);
-        weir_rt::spawn(stream::serve(self.worker.clone(), exchange, stream, verdict));
+        // Most answers are made without a wait: each then uses the memory that the one before has left.
+        weir_rt::start(stream::serve(self.worker.clone(), exchange, stream, verdict));
     }
 
     /// Whether the connection has served its time with this request.

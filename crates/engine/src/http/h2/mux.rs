@@ -53,10 +53,14 @@ impl Mux {
         Self { wire: RefCell::new(wire), inboxes: RefCell::default(), carrier: Cell::default() }
     }
 
-    /// Notes who writes what streams send.
+    /// Notes that whoever writes for the streams is at it: nobody need be called.
+    pub(super) fn carried_now(&self) {
+        self.carrier.take();
+    }
+
+    /// Notes who is to be called to write what streams send.
     pub(super) fn carried_by(&self, waker: &Waker) {
-        let known = self.carrier.take().filter(|known| known.will_wake(waker));
-        self.carrier.set(Some(known.unwrap_or_else(|| waker.clone())));
+        self.carrier.set(Some(waker.clone()));
     }
 
     /// Something is to be written.
