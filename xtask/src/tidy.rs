@@ -90,6 +90,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
                 "configs",
                 "contender",
                 "instructions",
+                "pages",
                 "prices",
                 "progress",
                 "rate",

@@ -41,6 +41,13 @@ pub enum Service<'a> {
         file: &'a str,
         /// Its size.
         bytes: u64,
+        /// Compressed as it is sent.
+        gzip: bool,
+    },
+    /// Passes requests on to the HTTP server on this port of loopback, and keeps what it answers.
+    Cache {
+        /// Its port.
+        origins: &'a [u16],
     },
     /// Passes requests on to the HTTP servers on these ports of loopback, in turn.
     Proxy {
@@ -69,15 +76,20 @@ pub struct Role<'a> {
     pub descriptors: u64,
     /// Its certificate, if it speaks TLS.
     pub tls: Option<Pem<'a>>,
+    /// It speaks HTTP/2.
+    pub http2: bool,
 }
 
 /// The nginx.conf of a server.
 #[must_use]
 pub fn nginx(role: &Role<'_>) -> String {
     let body = match role.service {
-        Service::Files { root, .. } => {
-            nginx_http(&nginx_site(role, &format!("root {};\n  location / {{ }}", root.display())))
+        Service::Files { root, gzip, .. } => {
+            let filter = if gzip { " gzip on; gzip_types *;" } else { "" };
+            let body = format!("root {};\n  location / {{{filter} }}", root.display());
+            nginx_http(&nginx_site(role, &body))
         }
+        Service::Cache { origins } => nginx_http(&nginx_cache(role, origins)),
         Service::Proxy { origins, bytes } => nginx_http(&nginx_proxy(role, origins, bytes)),
         Service::Tcp { origins } => format!(
             "stream {{ upstream origin {{{} }}\n server {{ listen {}; proxy_pass origin; proxy_buffer_size 64k; proxy_timeout 600s; }} }}\n",
@@ -118,7 +130,8 @@ pub(crate) fn nginx_site(role: &Role<'_>, body: &str) -> String {
         )
     });
     let ssl = if role.tls.is_some() { " ssl" } else { "" };
-    format!(" server {{\n  listen {}{ssl};\n{tls}  {body}\n }}\n", listen(role))
+    let http2 = if role.http2 { " http2" } else { "" };
+    format!(" server {{\n  listen {}{ssl}{http2};\n{tls}  {body}\n }}\n", listen(role))
 }
 
 /// What stands behind `listen` the first time.
@@ -146,6 +159,17 @@ fn nginx_proxy(role: &Role<'_>, origins: &[u16], bytes: u64) -> String {
     upstream + &nginx_site(role, &location)
 }
 
+/// What is kept stays fresh for longer than any run; the folder is inside that of the server.
+fn nginx_cache(role: &Role<'_>, origins: &[u16]) -> String {
+    let location = "location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
+                    proxy_cache kept; proxy_cache_valid 200 1d; }";
+    format!(
+        " proxy_cache_path cache levels=1:2 keys_zone=kept:10m max_size=100m inactive=1d;\n \
+         upstream origin {{{} keepalive 16; }}\n",
+        upstreams(origins)
+    ) + &nginx_site(role, location)
+}
+
 /// The haproxy.cfg of a server, or `None` for a file that HAProxy cannot answer with.
 #[must_use]
 pub fn haproxy(role: &Role<'_>) -> Option<String> {
@@ -155,10 +179,12 @@ pub fn haproxy(role: &Role<'_>) -> Option<String> {
     };
     let buffer = |large| if large { 65_536 } else { 16_384 };
     let (mode, buffer, body) = match role.service {
+        // It compresses no answers of its own.
+        Service::Files { gzip: true, .. } => return None,
         Service::Files { bytes: 0, .. } => {
             ("http", buffer(false), " http-request return status 200\n".to_owned())
         }
-        Service::Files { root, file, bytes } if bytes <= IN_A_BUFFER => {
+        Service::Files { root, file, bytes, .. } if bytes <= IN_A_BUFFER => {
             let file = root.join(file);
             let answer = format!(
                 " http-request return status 200 content-type application/octet-stream file {}\n",
@@ -169,13 +195,26 @@ pub fn haproxy(role: &Role<'_>) -> Option<String> {
         Service::Files { .. } => return None,
         Service::Proxy { origins, bytes } => ("http", buffer(bytes > LARGE), backend(origins)),
         Service::Tcp { origins } => ("tcp", buffer(true), backend(origins)),
+        Service::Cache { origins } => {
+            let rules = " http-request cache-use kept\n http-response cache-store kept\n";
+            ("http", buffer(false), format!("{rules}{}", backend(origins)))
+        }
     };
-    let tls = role.tls.map_or_else(String::new, |pem| format!(" ssl crt {}", pem.bundle.display()));
+    let cache = match role.service {
+        Service::Cache { .. } => {
+            "cache kept\n total-max-size 100\n max-object-size 1000000\n max-age 86400\n"
+        }
+        _ => "",
+    };
+    let mut bind = role.tls.map_or_else(String::new, |pem| format!(" ssl crt {}", pem.bundle.display()));
+    if role.http2 {
+        bind += if role.tls.is_some() { " alpn h2,http/1.1" } else { " proto h2" };
+    }
     Some(format!(
         "global\n nbthread {}\n maxconn 9000\n tune.bufsize {buffer}\n\
-         defaults\n mode {mode}\n timeout connect 10s\n timeout client 600s\n timeout server 600s\n timeout http-keep-alive 600s\n \
+         {cache}defaults\n mode {mode}\n timeout connect 10s\n timeout client 600s\n timeout server 600s\n timeout http-keep-alive 600s\n \
          {}\
-         frontend f\n bind 127.0.0.1:{} backlog 4096{tls}\n{body}",
+         frontend f\n bind 127.0.0.1:{} backlog 4096{bind}\n{body}",
         role.workers,
         if mode == "http" { "option http-keep-alive\n http-reuse always\n" } else { "" },
         role.port

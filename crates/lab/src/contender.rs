@@ -21,6 +21,8 @@ pub enum Contender {
     WeirHaproxy,
     /// The same with one site, where the others have many.
     WeirOneSite,
+    /// The same serving files, where the others have a cache.
+    WeirFiles,
     /// The nginx of this machine.
     Nginx,
     /// The haproxy of this machine.
@@ -118,12 +120,13 @@ impl Driver {
 
 impl Contender {
     /// Those that scenarios can name.
-    pub const KNOWN: [Self; 7] = [
+    pub const KNOWN: [Self; 8] = [
         Self::Direct,
         Self::Weir,
         Self::WeirEpoll,
         Self::WeirHaproxy,
         Self::WeirOneSite,
+        Self::WeirFiles,
         Self::Nginx,
         Self::Haproxy,
     ];
@@ -146,6 +149,7 @@ impl Contender {
             Self::WeirEpoll => "weir-epoll",
             Self::WeirHaproxy => "weir-haproxy",
             Self::WeirOneSite => "weir-one-site",
+            Self::WeirFiles => "weir-files",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
             Self::Named(_) => "other",
@@ -165,9 +169,12 @@ impl Contender {
     #[must_use]
     pub fn kind(self) -> Option<Kind> {
         match self {
-            Self::Direct | Self::Weir | Self::WeirEpoll | Self::WeirHaproxy | Self::WeirOneSite => {
-                Some(Kind::Weir)
-            }
+            Self::Direct
+            | Self::Weir
+            | Self::WeirEpoll
+            | Self::WeirHaproxy
+            | Self::WeirOneSite
+            | Self::WeirFiles => Some(Kind::Weir),
             Self::Nginx => Some(Kind::Nginx),
             Self::Haproxy => Some(Kind::Haproxy),
             Self::Named(_) => None,

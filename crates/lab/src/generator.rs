@@ -96,9 +96,11 @@ impl Reading {
 }
 
 impl LoadSpec<'_> {
-    /// wrk, where it makes the load: it shakes no hands in full.
+    /// wrk, where it makes the load: it shakes no hands in full, and speaks no HTTP/2.
     fn by_wrk(&self) -> Option<&Path> {
-        let wanted = self.scenario.generator == Generator::Wrk && self.point.mode.handshakes().is_none();
+        let mode = self.point.mode;
+        let able = mode.handshakes().is_none() && !mode.is_http2();
+        let wanted = self.scenario.generator == Generator::Wrk && able;
         self.wrk.filter(|_| wanted)
     }
 
@@ -278,6 +280,12 @@ fn command(spec: &LoadSpec<'_>, target: &Target<'_>) -> Command {
     }
     if point.mode == Mode::Sites {
         command.arg("-s").arg(spec.script);
+    }
+    if point.mode.is_http2() {
+        command.args(["--h2", "--streams", &point.streams.unwrap_or(1).to_string()]);
+    }
+    if point.mode == Mode::Gzip {
+        command.args(["-H", "Accept-Encoding: gzip"]);
     }
     if point.mode.encrypted() {
         if let Target::Elsewhere { name, .. } = target {

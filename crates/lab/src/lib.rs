@@ -33,6 +33,7 @@ mod idle;
 pub mod instructions;
 pub mod machine;
 pub mod mode;
+mod pages;
 pub mod prices;
 pub mod programs;
 mod progress;

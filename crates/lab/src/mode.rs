@@ -34,6 +34,14 @@ pub enum Mode {
     IdleHttps,
     /// Serves files of many sites over HTTP, each by its name.
     Sites,
+    /// Serves a file over HTTP/2 without TLS, which the client knows beforehand.
+    FilesH2c,
+    /// Serves a file over HTTP/2 and TLS.
+    FilesH2,
+    /// Serves what it got from another server before, over HTTP.
+    Cached,
+    /// Serves a text over HTTP, compressed as it is sent.
+    Gzip,
 }
 
 impl Mode {
@@ -52,6 +60,10 @@ impl Mode {
             Self::IdleHttp => "idle-http",
             Self::IdleHttps => "idle-https",
             Self::Sites => "sites",
+            Self::FilesH2c => "files-h2c",
+            Self::FilesH2 => "files-h2",
+            Self::Cached => "cached",
+            Self::Gzip => "gzip",
         }
     }
 
@@ -70,14 +82,24 @@ impl Mode {
             Self::IdleHttp => "idle connections, HTTP",
             Self::IdleHttps => "idle connections, HTTPS",
             Self::Sites => "web server of many sites",
+            Self::FilesH2c => "web server, HTTP/2 without TLS",
+            Self::FilesH2 => "web server, HTTP/2",
+            Self::Cached => "cache",
+            Self::Gzip => "web server, gzip",
         }
     }
 
     /// Whether the client speaks HTTPS.
     #[must_use]
     pub fn encrypted(self) -> bool {
-        matches!(self, Self::FilesHttps | Self::Https | Self::TcpHttps | Self::IdleHttps)
+        matches!(self, Self::FilesHttps | Self::Https | Self::TcpHttps | Self::IdleHttps | Self::FilesH2)
             || self.handshakes().is_some()
+    }
+
+    /// Whether the client speaks HTTP/2.
+    #[must_use]
+    pub fn is_http2(self) -> bool {
+        matches!(self, Self::FilesH2c | Self::FilesH2)
     }
 
     /// Whether connections wait: memory is measured then, and no CPU time.

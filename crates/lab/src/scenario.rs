@@ -194,6 +194,11 @@ pub struct Single {
     pub without: Vec<Contender>,
     /// No more runs than these, where more would tell nothing.
     pub runs: Option<u32>,
+    /// Requests under way at a time on a connection of HTTP/2.
+    pub streams: Option<u32>,
+    /// It has no part in the mean and the ceiling, which stay what they are when a row is added.
+    #[serde(default)]
+    pub apart: bool,
     /// What the ratio is held to.
     pub target: Option<f64>,
     /// What would be better still.
@@ -212,6 +217,8 @@ impl Single {
             against: None,
             without: Vec::new(),
             runs: None,
+            streams: None,
+            apart: false,
             target: None,
             stretch: None,
         }
@@ -235,6 +242,8 @@ pub struct Goal {
     pub by: Contender,
     /// Whom it is compared with, instead of the best rival.
     pub against: Option<Contender>,
+    /// It has no part in the mean and the ceiling.
+    pub apart: bool,
     /// What the ratio is held to.
     pub target: Option<f64>,
     /// What would be better still.
@@ -243,15 +252,25 @@ pub struct Goal {
 
 impl Goal {
     fn of((single, point): (Single, Point)) -> Option<Self> {
-        let Single { id, title, by, against, target, stretch, .. } = single;
+        let Single { id, title, by, against, apart, target, stretch, .. } = single;
         let id = id?;
-        Some(Self { title: title.unwrap_or_else(|| id.clone()), id, point, by, against, target, stretch })
+        Some(Self {
+            title: title.unwrap_or_else(|| id.clone()),
+            id,
+            point,
+            by,
+            against,
+            apart,
+            target,
+            stretch,
+        })
     }
 
     /// Whether its ratio is one of Weir's CPU time to the best rival's: these have a mean and a ceiling.
     #[must_use]
     pub fn counts(&self) -> bool {
-        self.by == Contender::Weir && self.against.is_none() && !self.point.mode.is_idle()
+        let of_cpu = !self.point.mode.is_idle() && self.against.is_none();
+        self.by == Contender::Weir && of_cpu && !self.apart
     }
 }
 
@@ -441,6 +460,9 @@ pub struct Point {
     /// Requests a second; nothing for as fast as the connections allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// Requests under way at a time on a connection of HTTP/2; nothing where there is one at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
 }
 
 impl Point {
@@ -452,6 +474,7 @@ impl Point {
             Some(_) => format!("{}-w{}", self.mode.name(), self.workers),
             None => format!("{}-{kept}-{}-w{}", self.mode.name(), self.size, self.workers),
         };
+        let name = self.streams.map_or(name.clone(), |streams| format!("{name}-s{streams}"));
         self.rate.map_or(name.clone(), |rate| format!("{name}-{}", rate.name()))
     }
 
@@ -695,11 +718,13 @@ impl Scenario {
             for &workers in workers {
                 // They were read when the scenario was: none fails here.
                 for rate in self.rates(quick).of(&single.size).unwrap_or_default() {
-                    let Single { mode, keepalive, size, .. } = single.clone();
+                    let Single { mode, keepalive, size, streams, .. } = single.clone();
                     let point = match mode.handshakes() {
                         // Nothing is requested: there are no pages, and no next request.
-                        Some(_) => Point { mode, keepalive: false, size: "0".into(), workers, rate },
-                        None => Point { mode, keepalive, size, workers, rate },
+                        Some(_) => {
+                            Point { mode, keepalive: false, size: "0".into(), workers, rate, streams: None }
+                        }
+                        None => Point { mode, keepalive, size, workers, rate, streams },
                     };
                     points.push((single.clone(), point));
                 }

@@ -10,6 +10,7 @@ use crate::cgroup::Group;
 use crate::configs::{self, Pem, Role, Service};
 use crate::contender::{Contender, Driver, Kind};
 use crate::machine::on;
+use crate::pages;
 use crate::programs::Programs;
 use crate::scenario::{Generator, Key, Mode, Origin, Point, Scenario, bytes};
 use crate::sites;
@@ -217,15 +218,22 @@ impl Testbed {
         let dir = tempfile::Builder::new().prefix("weir-lab-").tempdir().context("no folder for pages")?;
         // Workers that gave up root read from here.
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
-        let pages = dir.path().join("pages");
+        let folder = dir.path().join("pages");
         let points = scenario.points(quick);
         let many = points.iter().find(|p| p.mode == Mode::Sites);
         let places =
-            (0..scenario.locations).filter(|_| many.is_some()).map(|n| pages.join(sites::location(n)));
-        for place in places.chain([pages.clone()]) {
+            (0..scenario.locations).filter(|_| many.is_some()).map(|n| folder.join(sites::location(n)));
+        for place in places.chain([folder.clone()]) {
             fs::create_dir_all(&place)?;
             for size in scenario.pages() {
-                fs::write(place.join(&size), vec![b'x'; usize::try_from(bytes(&size)?)?])?;
+                fs::write(place.join(&size), pages::plain(usize::try_from(bytes(&size)?)?))?;
+            }
+        }
+        if points.iter().any(|point| point.mode == Mode::Gzip) {
+            let texts = dir.path().join("texts");
+            fs::create_dir_all(&texts)?;
+            for size in scenario.pages() {
+                fs::write(texts.join(&size), pages::text(usize::try_from(bytes(&size)?)?))?;
             }
         }
         let testbed = Self {
@@ -297,9 +305,11 @@ impl Testbed {
         port: u16,
         origins: &[u16],
     ) -> Result<Option<String>> {
-        let pages = self.file("pages");
+        let gzip = point.mode == Mode::Gzip;
+        let pages = self.file(if gzip { "texts" } else { "pages" });
         let [chain, key, bundle] = self.certificate(point.mode.handshakes().unwrap_or(self.key));
         let size = bytes(&point.size)?;
+        let files = Service::Files { root: &pages, file: &point.size, bytes: size, gzip };
         let service = match point.mode {
             Mode::FilesHttp
             | Mode::FilesHttps
@@ -307,14 +317,21 @@ impl Testbed {
             | Mode::HandshakeP256
             | Mode::IdleHttp
             | Mode::IdleHttps
-            | Mode::Sites => Service::Files { root: &pages, file: &point.size, bytes: size },
+            | Mode::Sites
+            | Mode::FilesH2c
+            | Mode::FilesH2
+            | Mode::Gzip => files,
+            // The same answers without the cache.
+            Mode::Cached if who == Contender::WeirFiles => files,
+            Mode::Cached => Service::Cache { origins },
             Mode::Http | Mode::Https => Service::Proxy { origins, bytes: size },
             Mode::TcpHttp | Mode::TcpHttps => Service::Tcp { origins },
         };
         let pem = Pem { chain: &chain, key: &key, bundle: &bundle };
         let passes_on = matches!(point.mode, Mode::TcpHttp | Mode::TcpHttps);
         let tls = (point.mode.encrypted() && !passes_on).then_some(pem);
-        let role = Role { service, port, workers: point.workers, descriptors: self.descriptors, tls };
+        let http2 = point.mode.is_http2();
+        let role = Role { service, port, workers: point.workers, descriptors: self.descriptors, tls, http2 };
         let [sites, locations] = self.sites;
         let sites = if who == Contender::WeirOneSite { 1 } else { sites };
         let speaks_haproxy = kind == Kind::Haproxy || who == Contender::WeirHaproxy;
@@ -381,7 +398,7 @@ impl Testbed {
         ports: &mut Ports,
     ) -> Result<Vec<Running>> {
         let mode = match point.mode {
-            Mode::Http | Mode::Https | Mode::TcpHttp => Mode::FilesHttp,
+            Mode::Http | Mode::Https | Mode::TcpHttp | Mode::Cached => Mode::FilesHttp,
             Mode::TcpHttps => Mode::FilesHttps,
             _ => return Ok(Vec::new()),
         };

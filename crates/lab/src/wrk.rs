@@ -7,7 +7,7 @@
 //! gives them whole; its text rounds them.
 
 use crate::programs::search;
-use crate::scenario::{Effort, Point, Scenario};
+use crate::scenario::{Effort, Mode, Point, Scenario};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -75,6 +75,9 @@ pub(crate) fn command(
     command.args([format!("-d{}s", effort.seconds), "--timeout=10s".into()]).arg("-s").arg(script);
     if !point.keepalive {
         command.args(["-H", "Connection: close"]);
+    }
+    if point.mode == Mode::Gzip {
+        command.args(["-H", "Accept-Encoding: gzip"]);
     }
     command.arg(url);
     command

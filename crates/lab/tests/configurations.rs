@@ -8,7 +8,7 @@ use weir_lab::programs::Programs;
 use weir_lab::scenario::{Mode, Point, Scenario};
 use weir_lab::servers::Testbed;
 
-const MODES: [Mode; 11] = [
+const MODES: [Mode; 15] = [
     Mode::FilesHttp,
     Mode::FilesHttps,
     Mode::Http,
@@ -20,6 +20,10 @@ const MODES: [Mode; 11] = [
     Mode::IdleHttp,
     Mode::IdleHttps,
     Mode::Sites,
+    Mode::FilesH2c,
+    Mode::FilesH2,
+    Mode::Cached,
+    Mode::Gzip,
 ];
 
 /// Every mode, size and number of workers, tested by the program itself; how many were accepted.
@@ -31,25 +35,27 @@ fn accepted(who: Contender, flag: &str) -> usize {
         let keys = scenario.keys();
         // What takes pages of its own, or as long as many sites do, is tried where it is used.
         let used: Vec<Mode> = scenario.points(true).iter().map(|p| p.mode).collect();
-        let everywhere = |m: Mode| !m.is_idle() && m != Mode::Sites;
+        let everywhere = |m: Mode| !m.is_idle() && !matches!(m, Mode::Sites | Mode::Gzip);
         let fits = |m: &&Mode| {
             m.handshakes().is_none_or(|key| keys.contains(&key)) && (everywhere(**m) || used.contains(*m))
         };
         let works = MODES.iter().filter(fits);
         for (mode, size) in works.flat_map(|m| scenario.pages().into_iter().map(move |s| (*m, s))) {
             for workers in [1, 4] {
-                let point = Point { mode, keepalive: true, size: size.clone(), workers, rate: None };
+                let point =
+                    Point { mode, keepalive: true, size: size.clone(), workers, rate: None, streams: None };
                 let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();
                 let Some(text) = testbed.configuration((who, kind), &point, 12_345, &origins).unwrap() else {
                     let large = ["100k", "1m", "10m"].contains(&size.as_str());
                     assert!(
-                        who == Contender::Haproxy && (large || mode == Mode::Sites),
+                        who == Contender::Haproxy && (large || matches!(mode, Mode::Sites | Mode::Gzip)),
                         "{who:?} can {}",
                         point.name()
                     );
                     continue;
                 };
-                let passes_on = matches!(mode, Mode::Http | Mode::Https | Mode::TcpHttp | Mode::TcpHttps);
+                let passes_on =
+                    matches!(mode, Mode::Http | Mode::Https | Mode::TcpHttp | Mode::TcpHttps | Mode::Cached);
                 let named = origins.iter().filter(|o| text.contains(&format!("127.0.0.1:{o}"))).count();
                 assert_eq!(named, if passes_on { origins.len() } else { 0 }, "{text}");
                 let (mut command, _) = testbed.command((who, kind), &found, &text, 12_345).unwrap();

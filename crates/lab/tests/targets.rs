@@ -18,7 +18,8 @@ fn packed() -> Scenario {
     Scenario::choose(&["packed".into()]).unwrap().remove(0)
 }
 
-/// All rows that there are to be: sixteen of CPU time, five of the epoll driver, ten from a haproxy.cfg, memory, many sites.
+/// All rows that there are to be: sixteen of CPU time that have a mean, HTTP/2 and compression and the cache, five of the
+/// epoll driver, fourteen from a haproxy.cfg, memory, many sites.
 #[test]
 fn the_scenario_has_the_rows_that_are_demanded() {
     let scenario = packed();
@@ -26,12 +27,14 @@ fn the_scenario_has_the_rows_that_are_demanded() {
     let ids: Vec<&str> = goals.iter().map(|g| g.id.as_str()).collect();
     let cpu = "static-0 static-1k static-10k static-100k static-1m proxy-1k proxy-10k proxy-100k connection https-1k \
                https-10k https-100k handshake-p256 handshake-rsa tcp-1k tcp-100k";
+    let apart = "h2c-10 h2c-100 h2-10 h2-100 gzip-10k cache-1k cache-100k";
     let epoll = "static-1k-epoll proxy-1k-epoll proxy-10k-epoll proxy-100k-epoll connection-epoll";
     let haproxy = "proxy-1k-haproxy proxy-10k-haproxy proxy-100k-haproxy connection-haproxy https-1k-haproxy \
-                   https-10k-haproxy handshake-p256-haproxy handshake-rsa-haproxy tcp-1k-haproxy tcp-100k-haproxy";
+                   https-10k-haproxy handshake-p256-haproxy handshake-rsa-haproxy tcp-1k-haproxy tcp-100k-haproxy \
+                   h2c-10-haproxy h2c-100-haproxy h2-10-haproxy h2-100-haproxy";
     let rest = "idle-plain idle-tls idle-plain-haproxy idle-tls-haproxy sites";
     let wanted: Vec<&str> =
-        [cpu, epoll, haproxy, rest].iter().flat_map(|ids| ids.split_whitespace()).collect();
+        [cpu, apart, epoll, haproxy, rest].iter().flat_map(|ids| ids.split_whitespace()).collect();
     assert_eq!(ids, wanted);
     assert!(goals.iter().all(|g| g.target.is_some()));
     let counted: Vec<&str> = goals.iter().filter(|g| g.counts()).map(|g| g.id.as_str()).collect();
