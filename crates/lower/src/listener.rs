@@ -223,6 +223,7 @@ fn named(listener: &model::Listener) -> String {
 fn canonical(address: &plan::Address) -> String {
     match address {
         plan::Address::Tcp(address) => format!("tcp:{address}"),
+        plan::Address::Udp(address) => format!("udp:{address}"),
         plan::Address::Unix(path) => format!("unix:{}", path.display()),
         plan::Address::Inherited(number) => format!("fd:{number}"),
     }

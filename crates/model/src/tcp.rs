@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{Inspect, LogLevel, ProxyProtocol, RetrySettings};
+use weir_expr::settings::{Datagrams, Inspect, LogLevel, ProxyProtocol, RetrySettings};
 
 use crate::{Access, AccessLog, Condition, LimitConn, Op, RealIp, Template, UpstreamTls};
 
@@ -106,4 +106,6 @@ pub struct TcpProxy {
     pub limit_rate: (Option<u64>, Option<u64>),
     /// Keep TCP keep-alive probes on upstream sockets.
     pub socket_keepalive: bool,
+    /// Where what comes are datagrams.
+    pub datagrams: Datagrams,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_control::SiteId;
-use weir_expr::settings::{Inspect, LogLevel, ProxyProtocol};
+use weir_expr::settings::{Datagrams, Inspect, LogLevel, ProxyProtocol};
 use weir_policy::retry::RetryPolicy;
 
 use crate::{
@@ -110,4 +110,6 @@ pub struct TcpProxy {
     pub limit_rate: (Option<u64>, Option<u64>),
     /// TCP keep-alive probes on upstream sockets.
     pub socket_keepalive: bool,
+    /// Where what comes are datagrams.
+    pub datagrams: Datagrams,
 }

@@ -64,6 +64,7 @@ mod config;
 pub mod confine;
 mod conn;
 mod connect;
+mod datagram;
 mod executor;
 mod fd;
 mod file;
@@ -80,6 +81,7 @@ mod stream;
 mod timer;
 mod tls;
 mod turn;
+mod udp;
 mod uring;
 mod worker;
 
@@ -90,6 +92,7 @@ pub use clock::Instant;
 pub use config::{Driver, IoChoice, PanicHook, RuntimeConfig, UringFlags};
 pub use conn::Conn;
 pub use connect::{ConnectOptions, connect, connect_unix};
+pub use datagram::{BATCH, Batch, Datagram};
 pub use file::pread_into;
 pub use listen::{ListenOptions, Listener, listen_addr, listen_tcp, listen_unix, probe};
 pub use mailbox::{Receiver, Sender, mailbox};
@@ -107,6 +110,7 @@ pub use tls::{
     Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated,
 };
 pub use turn::fair;
+pub use udp::{UdpSocket, bind_udp, probe_udp, takes_datagrams};
 
 #[cfg(test)]
 mod sizes {

@@ -113,6 +113,13 @@ impl Reactor {
         }
     }
 
+    /// See [`Source::clear_read`].
+    pub(crate) fn clear_read(&self, token: Token) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {
+            slot.source.clear_read();
+        }
+    }
+
     /// Ready when any of `wanted` is set.
     pub(crate) fn poll_read_flags(&self, token: Token, wanted: u8, cx: &mut Context<'_>) -> Poll<u8> {
         let mut slots = self.slots.borrow_mut();

@@ -65,6 +65,11 @@ impl Source {
         }
     }
 
+    /// Notes that a read drained a socket that has no end, whatever error it told of before.
+    pub(crate) fn clear_read(&mut self) {
+        self.flags &= !(READABLE | HANGUP);
+    }
+
     /// Notes that a write would have blocked.
     pub(crate) fn clear_writable(&mut self) {
         self.flags &= !WRITABLE;

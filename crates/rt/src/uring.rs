@@ -281,6 +281,13 @@ impl Ring {
         }
     }
 
+    /// See [`Source::clear_read`].
+    pub(crate) fn clear_read(&self, token: Token) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {
+            slot.source.clear_read();
+        }
+    }
+
     /// See [`Source::clear_writable`].
     pub(crate) fn write_blocked(&self, token: Token) {
         if let Some(slot) = self.slots.borrow_mut().get_mut(token.index) {

@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_control::ListenerId;
 use weir_plan::Service;
 use weir_rt::{Instant, Listener, PeerAddr, Stream, Timer};
 
@@ -45,10 +46,19 @@ pub(crate) struct AcceptLoop {
 
 /// The first descriptor that is kept back. The system gives the lowest number that is free, so that one as high as this
 /// says how few are left.
-fn first_kept_back() -> RawFd {
+pub(super) fn first_kept_back() -> RawFd {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let limit = limit.map_or(RawFd::MAX, |limit| RawFd::try_from(limit).unwrap_or(RawFd::MAX));
     limit - (limit / 8).clamp(1, 256)
+}
+
+/// Whether a limit on connections is reached: new ones wait in the accept queue.
+pub(super) fn is_full(worker: &Rc<Worker>, listener: ListenerId) -> bool {
+    let Some((installed, ix, _)) = worker.for_listener(listener) else { return false };
+    let plan = &installed.plan;
+    let of_worker =
+        plan.process.connections_per_worker.is_some_and(|most| worker.connection_count() as u64 >= most);
+    of_worker || worker.shared.is_full(plan, plan.listener(ix))
 }
 
 impl AcceptLoop {
@@ -97,7 +107,7 @@ impl AcceptLoop {
 
     async fn run(&self, worker: &Rc<Worker>) {
         while !self.stop.is_set() {
-            if self.is_full(worker) || self.is_crowded() {
+            if is_full(worker, self.key.listener) || self.is_crowded() {
                 if worker.shared.memory.is_short() {
                     worker.relieve();
                 }
@@ -120,15 +130,6 @@ impl AcceptLoop {
                 }
             }
         }
-    }
-
-    /// Whether a limit on connections is reached: new ones wait in the accept queue.
-    fn is_full(&self, worker: &Rc<Worker>) -> bool {
-        let Some((installed, ix, _)) = worker.for_listener(self.key.listener) else { return false };
-        let plan = &installed.plan;
-        let of_worker =
-            plan.process.connections_per_worker.is_some_and(|most| worker.connection_count() as u64 >= most);
-        of_worker || worker.shared.is_full(plan, plan.listener(ix))
     }
 
     /// Whether descriptors are still short, once they were.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use weir_rt::{Receiver, Sender};
 
 use super::accept::AcceptLoop;
+use super::datagrams::DatagramLoop;
 use crate::worker::Worker;
 use crate::worker::command::{Command, SocketKey};
 use crate::worker::lasting;
@@ -99,10 +100,26 @@ pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> st
     }
 }
 
+/// Where clients come in.
+#[derive(Clone)]
+enum Entrance {
+    Connections(Rc<AcceptLoop>),
+    Datagrams(Rc<DatagramLoop>),
+}
+
+impl Entrance {
+    fn open(worker: &Rc<Worker>, key: SocketKey, fd: OwnedFd) -> std::io::Result<Self> {
+        match weir_rt::takes_datagrams(&fd) {
+            true => DatagramLoop::start(worker, key, fd).map(Self::Datagrams),
+            false => AcceptLoop::start(worker, key, fd).map(Self::Connections),
+        }
+    }
+}
+
 /// A worker with the sockets that it accepts from. It is emptied when it ends, by whatever way.
 struct Runner {
     worker: Rc<Worker>,
-    loops: RefCell<HashMap<SocketKey, Rc<AcceptLoop>>>,
+    loops: RefCell<HashMap<SocketKey, Entrance>>,
 }
 
 impl Drop for Runner {
@@ -127,10 +144,13 @@ impl Runner {
             keys.into_iter().filter_map(|key| Some((key, loops.remove(&key)?))).collect()
         };
         for (key, accept) in given_up {
-            accept.end(&self.worker, closing.contains(&key)).await;
+            match accept {
+                Entrance::Connections(accept) => accept.end(&self.worker, closing.contains(&key)).await,
+                Entrance::Datagrams(datagrams) => datagrams.end().await,
+            }
         }
         for (key, fd) in opened {
-            match AcceptLoop::start(&self.worker, key, fd) {
+            match Entrance::open(&self.worker, key, fd) {
                 Ok(accept) => drop(self.loops.borrow_mut().insert(key, accept)),
                 Err(error) => {
                     self.worker.shared.log_process_error(&format!("cannot accept on a listener: {error}"))

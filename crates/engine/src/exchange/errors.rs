@@ -107,7 +107,7 @@ fn write_error(
 /// Appends what nginx appends to a line about a request.
 fn describe(exchange: &Exchange, line: &mut String) {
     // Writing to a `String` cannot fail.
-    describe_client(exchange, line);
+    describe_client(exchange, "client", line);
     if let Some(site) = exchange.site_if_any() {
         let _ = write!(line, ", server: {}", site.name);
     }
@@ -134,7 +134,7 @@ fn describe(exchange: &Exchange, line: &mut String) {
 }
 
 fn describe_session(session: &Session, line: &mut String) {
-    describe_client(session, line);
+    describe_client(session, if session.datagrams { "udp client" } else { "client" }, line);
     if let Some((ip, port)) = session.client.destination() {
         let _ = write!(line, ", server: {}", std::net::SocketAddr::new(ip, port));
     }
@@ -148,10 +148,10 @@ fn describe_session(session: &Session, line: &mut String) {
     let _ = write!(line, ", bytes from/to upstream:{back}/{on}");
 }
 
-fn describe_client(traffic: &Core, line: &mut String) {
+fn describe_client(traffic: &Core, label: &str, line: &mut String) {
     let _ = match traffic.client_source() {
-        Some((ip, _)) => write!(line, ", client: {ip}"),
-        None => write!(line, ", client: unix:"),
+        Some((ip, _)) => write!(line, ", {label}: {ip}"),
+        None => write!(line, ", {label}: unix:"),
     };
 }
 

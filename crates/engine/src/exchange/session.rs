@@ -20,6 +20,8 @@ pub(crate) struct Session {
     core: Core,
     /// The service.
     pub(crate) tcp: TcpIx,
+    /// It carries datagrams.
+    pub(crate) datagrams: bool,
     /// What its first bytes say, where rules asked for it.
     pub(crate) peeked: Option<Peeked>,
     /// nginx's session status: 200, 403, 502 …; 0 before it has one.
@@ -42,7 +44,7 @@ impl Session {
     /// A session that has not begun.
     pub(crate) fn new(worker: Rc<Worker>, installed: Rc<Installed>, client: Rc<Client>, tcp: TcpIx) -> Self {
         let core = Core::new(worker, installed, client);
-        Self { core, tcp, peeked: None, status: 0, received: 0, sent: 0 }
+        Self { core, tcp, datagrams: false, peeked: None, status: 0, received: 0, sent: 0 }
     }
 
     /// Its service.

@@ -4,11 +4,12 @@
 //! Never: looks at the bytes; `preread` looks at the first ones where the service asks.
 //! Driven by: `accept`, once PROXY header and TLS are settled.
 
+pub(crate) mod datagrams;
 mod preread;
 
 use std::rc::Rc;
 
-use weir_plan::{Client as Who, Service, TcpAction, TcpProxy};
+use weir_plan::{Client as Who, Service, TcpAction, TcpProxy, Template};
 use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
@@ -90,12 +91,10 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
     let Some(action) = chosen(session, &service.action) else { return Begun::Ended(403) };
     match action {
         TcpAction::Respond(template) => {
-            let text = crate::eval::text(session, template);
-            if let Some(why) = session.slots.take_doubt() {
-                errors::undecided(session, &why);
-                session.ending = Ending::Proxy(Phase::Request);
-                return Begun::Ended(500);
-            }
+            let text = match reply(session, template) {
+                Ok(text) => text,
+                Err(status) => return Begun::Ended(status),
+            };
             session.sent = text.len() as u64;
             timer.arm(std::time::Duration::from_secs(60));
             let _ = timer.run(conn.write_slice(&text)).await;
@@ -111,6 +110,15 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
             Err(status) => Begun::Ended(status),
         },
     }
+}
+
+/// What a service answers by itself. `Err`: nginx's session status.
+fn reply(session: &mut Session, template: &Template) -> Result<Vec<u8>, u16> {
+    let text = crate::eval::text(session, template);
+    let Some(why) = session.slots.take_doubt() else { return Ok(text) };
+    errors::undecided(session, &why);
+    session.ending = Ending::Proxy(Phase::Request);
+    Err(500)
 }
 
 /// Whether a program closes the session.

@@ -505,7 +505,7 @@ fn host_without_port(host: &str) -> &str {
     }
 }
 
-fn refused(exchange: &mut impl Traffic, &Refusal { status, why }: &Refusal) -> Unanswered {
+pub(super) fn refused(exchange: &mut impl Traffic, &Refusal { status, why }: &Refusal) -> Unanswered {
     if exchange.ending == Ending::Normal {
         exchange.ending = Ending::ServerAborted(Phase::Connect);
     }
@@ -583,7 +583,7 @@ fn note_status(exchange: &mut Core, status: Option<u16>) {
 }
 
 /// Keeps the record of a failed attempt for the log.
-fn note_failure(exchange: &mut impl Traffic, failed: &Failed, retry: Retry) {
+pub(super) fn note_failure(exchange: &mut impl Traffic, failed: &Failed, retry: Retry) {
     if retry == Retry::Fresh {
         // A lost race with an idle timeout is nobody's failure, and no attempt.
         exchange.attempts.pop();
@@ -599,7 +599,7 @@ fn note_failure(exchange: &mut impl Traffic, failed: &Failed, retry: Retry) {
     errors::upstream_error(exchange, &failed.why);
 }
 
-fn gave_up(exchange: &mut Core, failure: Failure) -> Unanswered {
+pub(super) fn gave_up(exchange: &mut Core, failure: Failure) -> Unanswered {
     exchange.ending = match failure {
         Failure::Connect => Ending::ServerAborted(Phase::Connect),
         Failure::ConnectTimeout => Ending::ServerTimeout(Phase::Connect),

@@ -79,6 +79,7 @@ async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::
             };
             weir_rt::connect(*to, &options).await
         }
+        Address::Udp(_) => Err(std::io::ErrorKind::Unsupported.into()),
         Address::Unix(path) => weir_rt::connect_unix(Path::new(path)).await,
         Address::Inherited(_) => Err(std::io::ErrorKind::AddrNotAvailable.into()),
     }
@@ -100,11 +101,25 @@ async fn send_proxy_header(
     client: &Client,
     source: Option<(IpAddr, u16)>,
 ) -> std::io::Result<()> {
+    let text = proxy_header(version, client, source, false);
+    stream.write_all(Buf::from(&text[..])).await.0
+}
+
+/// A PROXY header about a client's connection, or its datagrams.
+pub(super) fn proxy_header(
+    version: ProxyProtocol,
+    client: &Client,
+    source: Option<(IpAddr, u16)>,
+    datagram: bool,
+) -> Vec<u8> {
     use weir_http::proxy_protocol::{Proxied, ProxyVersion, write};
     let source = source.map(|(ip, port)| SocketAddr::new(ip, port));
     let destination = client.destination().map(|(ip, port)| SocketAddr::new(ip, port));
     let proxied = match source.zip(destination) {
-        Some((source, destination)) => Proxied::Inet { source, destination, datagram: false },
+        // The first version has no word for datagrams; nginx uses that for connections.
+        Some((source, destination)) => {
+            Proxied::Inet { source, destination, datagram: datagram && version == ProxyProtocol::V2 }
+        }
         None => Proxied::Local,
     };
     let version = match version {
@@ -113,7 +128,7 @@ async fn send_proxy_header(
     };
     let mut text = Vec::with_capacity(128);
     write(version, &proxied, &mut text);
-    stream.write_all(Buf::from(&text[..])).await.0
+    text
 }
 
 /// The local address that a template came to: an address, perhaps with a port, or nothing.

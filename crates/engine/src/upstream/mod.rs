@@ -7,6 +7,7 @@
 mod attempt;
 mod cgi;
 mod connect;
+mod datagram;
 pub(crate) mod dns;
 pub(crate) mod fastcgi;
 pub(crate) mod health;
@@ -21,5 +22,6 @@ mod target;
 
 pub(crate) use attempt::{Answered, Attempts, Failed, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered};
 pub(crate) use connect::{ConnectFailure, ConnectSettings, open};
+pub(crate) use datagram::{DatagramPeer, DatagramReach};
 pub(crate) use picker::Picked;
 pub(crate) use target::{Destination, Resolved, resolve};

@@ -193,6 +193,7 @@ fn listeners(shared: &Shared, plan: &Plan, now: u64) -> Vec<Listener> {
         let full = listener.max_connections.is_some_and(|most| front.current >= most);
         let transport = match &listener.address {
             Address::Tcp(_) => "tcp",
+            Address::Udp(_) => "udp",
             Address::Unix(_) => "unix",
             Address::Inherited(_) => "inherited",
         };

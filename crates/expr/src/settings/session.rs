@@ -1,6 +1,6 @@
 //! Settings of TCP services' sessions.
 //!
-//! Owns: how much is read ahead, and for how long. Driven by: front ends, which choose; `engine`, which reads.
+//! Owns: how much is read ahead, and for how long; what a session of datagrams consists of. Driven by: front ends, which choose; `engine`, which reads.
 
 use std::time::Duration;
 
@@ -15,4 +15,13 @@ pub struct Inspect {
     pub most: u64,
     /// A hello that does not come whole ends the session, as in nginx; else rules see what there is.
     pub strict: bool,
+}
+
+/// What a session of datagrams consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Datagrams {
+    /// After so many datagrams of a client the next one begins another session (`proxy_requests`); `None`: never.
+    pub requests: Option<u64>,
+    /// So many datagrams answer each of a client's, and then the session is over (`proxy_responses`); `None`: nobody knows.
+    pub responses: Option<u64>,
 }

@@ -11,6 +11,8 @@ use serde::Serialize;
 pub enum Address {
     /// TCP.
     Tcp(SocketAddr),
+    /// UDP: what listens here takes datagrams. Endpoints have none of these; services say how they are reached.
+    Udp(SocketAddr),
     /// Unix stream socket. A leading `@` names an abstract socket.
     Unix(PathBuf),
     /// A listening socket that whoever started us handed over, by its number. Nothing can be connected to it by this.
@@ -21,6 +23,7 @@ impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tcp(address) => write!(f, "{address}"),
+            Self::Udp(address) => write!(f, "udp:{address}"),
             // The zeros that fill up a name of the abstract namespace are no use to anybody who reads.
             Self::Unix(path) => write!(f, "unix:{}", path.to_string_lossy().trim_end_matches('\0')),
             Self::Inherited(number) => write!(f, "fd@{number}"),

@@ -37,7 +37,7 @@ impl Bound {
     /// The port, if it has one.
     pub(crate) fn port(&self) -> Option<u16> {
         match self.address {
-            Address::Tcp(address) => Some(address.port()),
+            Address::Tcp(address) | Address::Udp(address) => Some(address.port()),
             Address::Unix(_) | Address::Inherited(_) => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
-use weir_model::settings::Inspect;
+use weir_model::settings::{Datagrams, Inspect};
 use weir_model::{
     Access, Condition, Op, ProxyTarget, Subject, TcpAction, TcpCase, TcpId, TcpProxy, TcpService, Template,
     Test, Words,
@@ -100,6 +100,7 @@ fn carry(proxy: &Proxy, backend: &Proxy) -> TcpProxy {
         bind: local_address(backend),
         limit_rate: (None, None),
         socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
+        datagrams: Datagrams::default(),
     }
 }
 

@@ -72,6 +72,10 @@ fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive) {
         }
         return;
     }
+    if scope.upstream_tls_on && parts.listens.iter().any(|spec| spec.udp) {
+        let text = "`proxy_ssl` has no effect on datagrams: they go to upstreams as they are";
+        lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.name.span));
+    }
     let service = service(lo, &scope, target, d, &parts);
     lo.model.tcp.push(service);
     let id = TcpId(lo.model.tcp.len() as u32 - 1);
@@ -144,11 +148,13 @@ fn action(lo: &mut Lowering<'_>, s: &StreamScope, target: TcpTarget) -> TcpActio
         bind: s.bind.clone(),
         limit_rate: s.rates,
         socket_keepalive: s.socket_keepalive,
+        datagrams: s.datagrams,
     })
 }
 
 fn address_name(address: &Address) -> String {
     match address {
+        Address::Udp(address) => format!("udp:{}", address_name(&Address::Tcp(*address))),
         Address::Tcp(SocketAddr::V4(v4)) if *v4.ip() == Ipv4Addr::UNSPECIFIED => format!("*:{}", v4.port()),
         other => other.to_string(),
     }
@@ -211,5 +217,6 @@ mod tests {
     fn wildcards_are_shown_as_nginx_writes_them() {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 3306));
         assert_eq!(address_name(&Address::Tcp(any)), "*:3306");
+        assert_eq!(address_name(&Address::Udp(any)), "udp:*:3306");
     }
 }

@@ -8,7 +8,6 @@ use crate::take::tls::pem_file;
 use crate::take::{listen, maps, stream, stream_proxy as proxy, stream_tls};
 
 const TABLES: &str = "Weir sizes its tables by itself";
-const UDP: &str = "UDP is not built";
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server", T, (0, 0), "", "A TCP service.").block().repeats(),
@@ -102,8 +101,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         .tuning("nginx dropped it; `proxy_buffer_size` holds"),
     Entry::one("proxy_upstream_buffer", TS, Size, "16k", "Old form of proxy_buffer_size.")
         .tuning("nginx dropped it; `proxy_buffer_size` holds"),
-    Entry::one("proxy_requests", TS, Number, "0", "Datagrams of a session.").tuning(UDP),
-    Entry::one("proxy_responses", TS, Number, "", "Datagrams of an answer.").tuning(UDP),
+    Entry::one("proxy_requests", TS, Number, "0", "Datagrams of a client after which a session is new.")
+        .stream(|_, s, d| s.datagrams.requests = Some(count(d)).filter(|&most| most > 0)),
+    Entry::one("proxy_responses", TS, Number, "", "Datagrams that answer one of a client's.")
+        .stream(|_, s, d| s.datagrams.responses = Some(count(d))),
     Entry::one("proxy_session_drop", TS, Flag, "off", "Ends sessions of removed endpoints.")
         .tuning("sessions live on"),
     Entry::one("proxy_ssl", TS, Flag, "off", "TLS to upstreams.").stream(|_, s, d| s.upstream_tls_on = on(d)),

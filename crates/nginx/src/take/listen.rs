@@ -25,7 +25,14 @@ pub(crate) fn listen(lo: &mut Lowering<'_>, parts: &mut ServerParts, d: &Directi
             Parameter::Wrong => return parts.skipped_listen = true,
         }
     }
+    if spec.udp && !fits_datagrams(lo, d, &addresses) {
+        return parts.skipped_listen = true;
+    }
     for address in addresses {
+        let address = match address {
+            Address::Tcp(at) if spec.udp => Address::Udp(at),
+            other => other,
+        };
         if let Some(&first) = parts.listened.get(&address) {
             let found =
                 Diagnostic::error("nginx::duplicate-listen", format!("`{}` is listened on twice", d.arg(0)));
@@ -35,6 +42,26 @@ pub(crate) fn listen(lo: &mut Lowering<'_>, parts: &mut ServerParts, d: &Directi
         parts.listened.insert(address.clone(), d.span);
         parts.listens.push(ListenSpec { address, ..spec.clone() });
     }
+}
+
+/// Whether what is said of a `listen` with `udp` makes sense for datagrams; told if not.
+fn fits_datagrams(lo: &mut Lowering<'_>, d: &Directive, addresses: &[Address]) -> bool {
+    const OF_CONNECTIONS: [&str; 6] =
+        ["ssl", "proxy_protocol", "so_keepalive", "backlog", "fastopen", "deferred"];
+    for n in 1..d.args.len() {
+        let name = d.arg(n).split('=').next().unwrap_or_default();
+        if OF_CONNECTIONS.contains(&name) && d.arg(n) != "so_keepalive=off" {
+            let text = format!("`{name}` is about connections, and does not go with `udp`");
+            lo.report(Diagnostic::error("nginx::bad-value", text).at(d.arg_span(n)));
+            return false;
+        }
+    }
+    if addresses.iter().any(|address| matches!(address, Address::Unix(_))) {
+        let text = "unix sockets for datagrams are not supported yet";
+        lo.report(Diagnostic::error("nginx::not-built", text).at(d.arg_span(0)));
+        return false;
+    }
+    true
 }
 
 /// All addresses that the first argument means; told if there is none.
@@ -127,11 +154,7 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, spec: &mut ListenSp
             lo.report(found.help("clients use the server's `ssl` listener"));
             return Parameter::Skip;
         }
-        "udp" => {
-            let text = "UDP is not supported yet";
-            lo.report(Diagnostic::error("nginx::not-built", text).at(d.arg_span(n)));
-            return Parameter::Wrong;
-        }
+        "udp" if lo.dialect == Dialect::Stream => spec.udp = true,
         _ => return socket_parameter(lo, d, n, spec),
     }
     Parameter::Fine

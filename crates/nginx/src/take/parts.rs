@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
-use weir_model::settings::{Inspect, LogLevel, RetrySettings};
+use weir_model::settings::{Datagrams, Inspect, LogLevel, RetrySettings};
 use weir_model::{
     AccessLog, AccessRule, Address, ErrorLog, LimitConn, NamePattern, Pool, ProxyTarget, Resolver,
     SocketOptions, Template, TryFiles, UpstreamTls, Who,
@@ -134,6 +134,8 @@ pub(crate) struct ListenSpec {
     pub tls: bool,
     pub proxy_protocol: bool,
     pub http2: bool,
+    /// It takes datagrams.
+    pub udp: bool,
     /// Socket options were written, which only one `listen` of an address may do.
     pub has_options: bool,
     pub socket: SocketOptions,
@@ -149,6 +151,7 @@ impl ListenSpec {
             tls: false,
             proxy_protocol: false,
             http2: false,
+            udp: false,
             has_options: false,
             socket: SocketOptions::default(),
         }
@@ -190,6 +193,7 @@ pub(crate) struct StreamScope {
     pub retry: Arc<RetrySettings>,
     pub rates: (Option<u64>, Option<u64>),
     pub socket_keepalive: bool,
+    pub datagrams: Datagrams,
     pub bind: Option<Template>,
     pub upstream_tls_on: bool,
     pub upstream_tls: Arc<UpstreamTlsScope>,
@@ -232,6 +236,7 @@ impl StreamScope {
             retry: Arc::default(),
             rates: (None, None),
             socket_keepalive: false,
+            datagrams: Datagrams::default(),
             bind: None,
             upstream_tls_on: false,
             upstream_tls: Arc::new(UpstreamTlsScope { tls, ..UpstreamTlsScope::default() }),

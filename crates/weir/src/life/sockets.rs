@@ -12,7 +12,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
@@ -23,7 +22,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use weir_diag::{Diagnostic, Origin};
 use weir_model::{Address, Model, SocketOptions};
-use weir_rt::{ListenOptions, PeerAddr, listen_addr, listen_tcp, probe};
+use weir_rt::{ListenOptions, PeerAddr, bind_udp, listen_addr, listen_tcp, probe, probe_udp};
 
 use super::{inherited, places};
 use crate::launch::Manner;
@@ -165,12 +164,12 @@ impl SocketTable {
         };
         let mut blocked = HashSet::new();
         for one in wanted {
-            let Address::Tcp(address) = one.address else { continue };
+            let (Address::Tcp(address) | Address::Udp(address)) = one.address else { continue };
             // Overlapping with a socket of our own, a probe fails because of us; and nobody else can hold it.
-            if address.port() == 0 || self.overlaps(address) || blocked.contains(&one.address) {
+            if address.port() == 0 || self.overlaps(&one.address) || blocked.contains(&one.address) {
                 continue;
             }
-            if let Err(error) = probe_until(address, &one.options, deadline) {
+            if let Err(error) = probe_until(&one.address, &one.options, deadline) {
                 failures.push(bind_failure(one, &error));
                 blocked.insert(one.address.clone());
             }
@@ -178,15 +177,15 @@ impl SocketTable {
         blocked
     }
 
-    fn overlaps(&self, wanted: SocketAddr) -> bool {
-        self.open.keys().any(|(open, _)| match open {
-            Address::Tcp(open) => {
+    fn overlaps(&self, wanted: &Address) -> bool {
+        self.open.keys().any(|(open, _)| match (open, wanted) {
+            (Address::Tcp(open), Address::Tcp(wanted)) | (Address::Udp(open), Address::Udp(wanted)) => {
                 open.port() == wanted.port()
                     && (open.ip() == wanted.ip()
                         || open.ip().is_unspecified()
                         || wanted.ip().is_unspecified())
             }
-            Address::Unix(_) | Address::Inherited(_) => false,
+            _ => false,
         })
     }
 
@@ -205,7 +204,7 @@ impl SocketTable {
                     new.push(Arc::new(inherited::listener(*number)?));
                 }
             }
-            Address::Tcp(address) => {
+            Address::Tcp(address) | Address::Udp(address) => {
                 let mut address = *address;
                 while existing.len() + new.len() < workers.max(1) {
                     if let (0, Some(first)) =
@@ -213,7 +212,10 @@ impl SocketTable {
                     {
                         address.set_port(port_of(first)?);
                     }
-                    new.push(Arc::new(listen_tcp(address, &options)?));
+                    new.push(Arc::new(match one.address {
+                        Address::Udp(_) => bind_udp(address, &options)?,
+                        _ => listen_tcp(address, &options)?,
+                    }));
                 }
             }
         }
@@ -283,9 +285,9 @@ fn remove_file(address: &Address) {
     }
 }
 
-fn probe_until(address: SocketAddr, options: &SocketOptions, deadline: Instant) -> io::Result<()> {
+fn probe_until(address: &Address, options: &SocketOptions, deadline: Instant) -> io::Result<()> {
     loop {
-        match probe(address, &listen_options(options)) {
+        match probed(address, options) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -294,17 +296,21 @@ fn probe_until(address: SocketAddr, options: &SocketOptions, deadline: Instant) 
     }
 }
 
+/// Binds to an address and lets it go again.
+fn probed(address: &Address, options: &SocketOptions) -> io::Result<()> {
+    match address {
+        Address::Tcp(address) => probe(*address, &listen_options(options)),
+        Address::Udp(address) => probe_udp(*address, &listen_options(options)),
+        Address::Inherited(number) => inherited::listener(*number).map(drop),
+        Address::Unix(_) => Ok(()),
+    }
+}
+
 /// Tries each address as a start would, and forgives one that is in use (by the server that is being checked for).
 pub(crate) fn try_addresses(wanted: &[Wanted]) -> Vec<Diagnostic> {
-    let failed = |one: &Wanted| match one.address {
-        Address::Tcp(address) => probe(address, &listen_options(&one.options))
-            .err()
-            .filter(|error| error.kind() != io::ErrorKind::AddrInUse)
-            .map(|error| bind_failure(one, &error)),
-        Address::Inherited(number) => {
-            inherited::listener(number).err().map(|error| bind_failure(one, &error))
-        }
-        Address::Unix(_) => None,
+    let failed = |one: &Wanted| {
+        let error = probed(&one.address, &one.options).err()?;
+        (error.kind() != io::ErrorKind::AddrInUse).then(|| bind_failure(one, &error))
     };
     wanted.iter().filter_map(failed).collect()
 }
@@ -391,7 +397,7 @@ fn bind_failure(one: &Wanted, error: &io::Error) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
 
     fn tcp(address: SocketAddr) -> Wanted {
         Wanted {

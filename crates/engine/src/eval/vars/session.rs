@@ -12,7 +12,7 @@ pub(super) fn append(session: &Session, var: SessionVar<'_>, out: &mut Vec<u8>) 
         SessionVar::SessionTime => {
             seconds(out, session.now().saturating_duration_since(session.client.accepted))
         }
-        SessionVar::TransportProtocol => extend(out, Some(b"TCP")),
+        SessionVar::TransportProtocol => extend(out, Some(if session.datagrams { b"UDP" } else { b"TCP" })),
         SessionVar::SessionStatus => number(out, Some(u64::from(session.status))),
     }
 }
