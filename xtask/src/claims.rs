@@ -14,6 +14,7 @@ use crate::tidy::{rust_files, shown};
 
 /// Fields that nobody reads, why, and what will.
 const UNREAD: &[(&str, &str)] = &[
+    ("Process.control", "the binary answers commands, beside the engine"),
     ("AccessLog.asks_for_answer", "a route's features gather it, for whoever asks them"),
     ("PatternError.offset", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),
     ("PatternError.message", "it is an error of `Pattern::new`, for the diagnostics of `lower`"),

@@ -9,6 +9,7 @@
 
 use serde::Serialize;
 
+use crate::changes::AdminState;
 use crate::ids::{EndpointKey, ListenerId, PoolId, SiteId};
 
 /// Everything.
@@ -433,6 +434,16 @@ pub struct Endpoint {
     pub weight: u32,
     /// Its weight as configured or set: `uweight`.
     pub user_weight: u32,
+    /// Its weight as configured.
+    pub written_weight: u32,
+    /// What an operator asked for.
+    pub asked: AdminState,
+    /// Configured out of service.
+    pub disabled: bool,
+    /// TLS is spoken with it.
+    pub tls: bool,
+    /// The name that its address was found by.
+    pub host: Option<String>,
     /// A backup.
     pub backup: bool,
     /// Share of its weight that slow start grants, in a hundred, while it lasts: `throttle`.

@@ -191,6 +191,24 @@ impl Engine {
         layer::make(&self.shared, &self.crew, &self.prepared, change)
     }
 
+    /// Takes the health of the endpoints of this name for this, until a check says otherwise.
+    ///
+    /// # Errors
+    /// There is no such pool or endpoint.
+    pub fn judge(&self, pool: &str, endpoint: &str, healthy: bool) -> Result<(), String> {
+        layer::judge(&self.shared, &self.prepared, pool, endpoint, healthy)
+    }
+
+    /// Bounds client connections of the process, until the next plan.
+    pub fn bound_connections(&self, most: u64) {
+        self.shared.bound_connections(most);
+    }
+
+    /// The names of the certificates in use, each once, and whether it was given while running.
+    pub fn certificates(&self) -> Vec<(String, bool)> {
+        layer::certificate_names(&self.shared, &self.prepared.plan)
+    }
+
     /// Figures of the whole process.
     pub fn snapshot(&self) -> Snapshot {
         snapshot::take(&self.shared, &self.prepared)

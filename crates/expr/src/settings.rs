@@ -5,6 +5,7 @@
 mod browsers;
 mod cache;
 mod conduct;
+mod control;
 mod files;
 mod gateway;
 mod pool;
@@ -15,6 +16,7 @@ mod socket;
 pub use browsers::{Browsers, KnownBrowser, browser_version};
 pub use cache::*;
 pub use conduct::*;
+pub use control::*;
 pub use files::*;
 pub use gateway::*;
 pub use pool::*;

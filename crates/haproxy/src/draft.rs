@@ -76,6 +76,10 @@ pub(crate) struct Global {
     pub(crate) base_is_config: Option<Span>,
     /// `unix-bind` words.
     pub(crate) unix_bind: Vec<Word>,
+    /// `stats socket` lines.
+    pub(crate) stats_sockets: Vec<Line>,
+    pub(crate) stats_timeout: Option<Duration>,
+    pub(crate) stats_maxconn: Option<u64>,
 }
 
 /// One target of `log`.

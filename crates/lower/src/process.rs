@@ -1,5 +1,7 @@
 //! The process.
 
+use std::time::Duration;
+
 use weir_model as model;
 use weir_plan as plan;
 
@@ -16,6 +18,11 @@ impl<'m> Cx<'m> {
             max_connections: process.max_connections,
             memory_budget: process.memory_budget,
             error_logs,
+            control: plan::Control {
+                sockets: process.control.iter().map(|one| one.control.clone()).collect(),
+                timeout: process.control_timeout.unwrap_or(Duration::from_secs(10)),
+                connections: process.control_connections.unwrap_or(10),
+            },
         }
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::LogLevel;
+use weir_expr::settings::{ControlSocket, LogLevel};
 
-use crate::LogTarget;
+use crate::{Address, LogTarget, SocketOptions};
 
 /// The process.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -43,8 +43,31 @@ pub struct Process {
     pub working_directory: Option<PathBuf>,
     /// Text for `description`/`node` on status pages.
     pub description: Option<String>,
+    /// Sockets for commands while running (HAProxy's `stats socket`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub control: Vec<ControlListener>,
+    /// Idle time of their connections; `None`: 10 seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control_timeout: Option<Duration>,
+    /// Their connections at once; `None`: 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control_connections: Option<u32>,
     /// Folder that relative paths of the file were resolved against; for messages.
     pub prefix: PathBuf,
+}
+
+/// A socket for commands while running.
+#[derive(Clone, Debug, Serialize)]
+pub struct ControlListener {
+    /// Where it was written.
+    #[serde(skip)]
+    pub origin: Origin,
+    /// What is bound.
+    pub address: Address,
+    /// Socket options.
+    pub socket: SocketOptions,
+    /// Its name, and what whoever connects may.
+    pub control: ControlSocket,
 }
 
 /// Number of worker threads.

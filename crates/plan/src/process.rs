@@ -3,8 +3,10 @@
 //! Never: user, folders, pid file and the like; who starts the data plane sees to them, and asks the model.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
+use weir_expr::settings::ControlSocket;
 
 use crate::ErrorLog;
 
@@ -20,4 +22,24 @@ pub struct Process {
     pub memory_budget: Option<u64>,
     /// Error logs; never empty.
     pub error_logs: Arc<[ErrorLog]>,
+    /// Sockets for commands while running.
+    #[serde(skip_serializing_if = "Control::is_absent")]
+    pub control: Control,
+}
+
+/// Commands while running.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Control {
+    /// The sockets, in the order in which they follow the listeners' own.
+    pub sockets: Vec<ControlSocket>,
+    /// Idle time of a connection.
+    pub timeout: Duration,
+    /// Connections at once.
+    pub connections: u32,
+}
+
+impl Control {
+    fn is_absent(&self) -> bool {
+        self.sockets.is_empty()
+    }
 }

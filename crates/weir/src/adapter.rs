@@ -14,6 +14,7 @@ use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, P
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 
+use crate::console::{Console, Runtime};
 use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
 
 /// How long a drain keeps the engine's lock at a time, and how long it then leaves it.
@@ -30,7 +31,8 @@ type Stopper = Box<dyn Fn() + Send + Sync>;
 pub struct EngineAdapter {
     options: Options,
     changes: Arc<Changes>,
-    engine: Mutex<Option<Engine>>,
+    engine: Arc<Mutex<Option<Engine>>>,
+    console: Console,
     stopper: Mutex<Option<Stopper>>,
 }
 
@@ -40,7 +42,9 @@ pub struct EngineAdapter {
 /// None yet: drivers are tried when the first configuration is applied.
 pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     let changes = options.state.as_deref().map(crate::state::keep).unwrap_or_default();
-    Ok(Box::new(EngineAdapter { options, changes, engine: Mutex::default(), stopper: Mutex::default() }))
+    let engine: Arc<Mutex<Option<Engine>>> = Arc::default();
+    let console = Console::new(Arc::new(Runtime::new(engine.clone())));
+    Ok(Box::new(EngineAdapter { options, changes, engine, console, stopper: Mutex::default() }))
 }
 
 impl EngineAdapter {
@@ -62,6 +66,9 @@ impl EngineAdapter {
 
 impl DataPlane for EngineAdapter {
     fn apply(&self, update: Update) -> Result<(), String> {
+        let control = update.plan.process.control.clone();
+        let control_sockets =
+            update.sockets.listeners.get(update.plan.listeners.len()..).unwrap_or_default().to_vec();
         let sockets = sockets(&update);
         let logs = log_files(&update.logs)?;
         let mut engine = self.engine();
@@ -84,7 +91,10 @@ impl DataPlane for EngineAdapter {
                 *engine = Some(started);
             }
         }
-        Ok(())
+        drop(engine);
+        self.console
+            .open(&control, &control_sockets)
+            .map_err(|error| format!("cannot answer commands: {error}"))
     }
 
     fn reopen_logs(&self, logs: LogFiles) {
@@ -94,6 +104,7 @@ impl DataPlane for EngineAdapter {
     }
 
     fn drain(&self, deadline: Option<Duration>) {
+        self.console.close();
         let end = deadline.map(|time| Instant::now() + time);
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -108,6 +119,7 @@ impl DataPlane for EngineAdapter {
     }
 
     fn stop(&self) {
+        self.console.close();
         // Without the engine's lock: an apply may hold it.
         if let Some(stop) = &*self.stopper.lock().unwrap_or_else(PoisonError::into_inner) {
             stop();

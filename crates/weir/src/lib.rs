@@ -12,6 +12,7 @@
 //! | `cli` | command lines of weir, nginx and haproxy |
 //! | `launch` | what they ask for, as data |
 //! | `compile` | texts → model → plan, recorded so that it can be repeated without rights |
+//! | `console` | sockets for commands while running |
 //! | `life` | start, signals, sockets, logs, pid file, reload, end |
 //! | `keeper` | the split into a parent with rights and a data plane without |
 //! | [`plane`] | the seam to the data plane |
@@ -27,6 +28,7 @@ mod output;
 pub mod adapter;
 mod cli;
 mod compile;
+mod console;
 pub mod fuzzing;
 mod keeper;
 mod launch;

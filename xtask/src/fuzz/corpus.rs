@@ -15,6 +15,7 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
         "nginx_tables" | "haproxy_tables" => texts(TABLES, ".none"),
         "haproxy_cfg" | "haproxy_plan" => texts(HAPROXY, ".cfg"),
         "stats_page" => texts(STATS, ".none"),
+        "console_line" => texts(CONSOLE, ".none"),
         "tls_hello" => http("http_hello"),
         "tls_certificate" | "tls_version1" | "tls_ticket" => certificates(),
         "tls_revocation_list" => vec![revocations()],
@@ -260,6 +261,12 @@ const TABLES: &[&str] = &[
     "/a b\n/c/ d e f\n192.0.2.0/24 net\n^/x(.*)$ re\n",
     "a.pem [alpn h2 verify required ca-file ca.pem] *.a.example !b.a.example\n",
     "HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n%[src] %ci <html>",
+];
+
+const CONSOLE: &[&str] = &[
+    "show info;show stat -1 4 -1\n",
+    "set ssl cert a.pem <<EOF\n-----BEGIN CERTIFICATE-----\n\nEOF\nprompt\n",
+    "add map m <<\na b\\;c\n\nset server b/s\\ 1 weight 5%\n",
 ];
 
 const STATS: &[&str] = &[

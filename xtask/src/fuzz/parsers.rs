@@ -50,6 +50,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("engine/src/eval/tables.rs", &["engine_words"]),
     ("engine/src/eval/users.rs", &["password_file"]),
     ("engine/src/upstream/dns.rs", &["dns_answer"]),
+    ("admin/src/cli/input.rs", &["console_line"]),
     ("admin/src/stats/exposition.rs", &["stats_page"]),
     ("admin/src/stats/mod.rs", &["stats_page"]),
     ("expr/src/ciphers.rs", &["nginx_ciphers"]),

@@ -22,6 +22,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("haproxy_tables", weir_haproxy::fuzzing::tables),
         ("haproxy_plan", haproxy_plan),
         ("stats_page", stats_page),
+        ("console_line", weir_admin::cli::fuzz),
         ("password_form", weir_password::fuzzing::form),
         ("lab_scenario", scenario),
     ];

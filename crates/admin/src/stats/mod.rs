@@ -12,6 +12,7 @@ mod fixtures;
 mod html;
 mod json;
 mod rows;
+mod typed;
 mod view;
 
 use base64::Engine as _;
@@ -48,6 +49,36 @@ pub fn csv(snapshot: &Snapshot, options: &Options) -> String {
 /// The page as JSON: typed fields with their tags, as `show stat json` writes them.
 pub fn json(snapshot: &Snapshot, options: &Options) -> String {
     json::render(&rows::all(snapshot, options))
+}
+
+/// The rows of the page, to be shown in part.
+pub struct Rows(Vec<rows::Row>);
+
+impl Rows {
+    /// All of a snapshot.
+    pub fn of(snapshot: &Snapshot, options: &Options) -> Self {
+        Self(rows::all(snapshot, options))
+    }
+
+    /// Keeps those for which this holds of the proxy's number, the row's kind (the column `type`) and its id.
+    pub fn keep(&mut self, keep: impl Fn(u32, u32, u32) -> bool) {
+        self.0.retain(|row| keep(row.proxy, row.kind as u32, row.id));
+    }
+
+    /// As CSV.
+    pub fn csv(&self) -> String {
+        csv::render(&self.0)
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> String {
+        json::render(&self.0)
+    }
+
+    /// A line a field.
+    pub fn typed(&self) -> String {
+        typed::render(&self.0)
+    }
 }
 
 /// The page as HTML.

@@ -85,6 +85,46 @@ fn replace_certificate(
     Ok(())
 }
 
+/// Takes the health of endpoints for this, until a check says otherwise.
+///
+/// # Errors
+/// There is no such pool or endpoint.
+pub(crate) fn judge(
+    shared: &Shared,
+    prepared: &Prepared,
+    pool: &str,
+    endpoint: &str,
+    healthy: bool,
+) -> Result<(), String> {
+    let pool = pool_of(&prepared.plan, pool)?;
+    named(shared, pool, endpoint)?;
+    let Some(&ix) = prepared.plan.pools_by_id.get(&pool.id) else { return Ok(()) };
+    let (live, now) = (prepared.pools[ix.at()].now(), shared.millis(weir_rt::Instant::now()));
+    let all = live.set.endpoints.iter().enumerate().filter(|(_, one)| *one.name == *endpoint);
+    for (at, one) in all {
+        live.state.set_health(at, healthy, now);
+        if let Some(mut checked) = shared.checked(one.key) {
+            checked.report.state = if healthy { "UP" } else { "DOWN" }.to_owned();
+            checked.changed = now;
+            shared.set_checked(one.key, checked);
+        }
+    }
+    Ok(())
+}
+
+/// The names of the certificates of a plan, and whether each was given while running.
+pub(crate) fn certificate_names(shared: &Shared, plan: &Plan) -> Vec<(String, bool)> {
+    let mut all: Vec<(String, bool)> = certificates(plan)
+        .into_keys()
+        .map(|name| {
+            let given = shared.changes.certificate(&name).is_some();
+            (name, given)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
 fn pool_of<'p>(plan: &'p Plan, name: &str) -> Result<&'p Pool, String> {
     let ix = plan.pools_by_id.get(&PoolId::from_name(name));
     ix.map(|ix| plan.pool(*ix)).ok_or_else(|| format!("there is no pool {name}"))

@@ -205,6 +205,16 @@ impl Shared {
         self.logs.event(weir_telemetry::Level::Debug, &line);
     }
 
+    /// Bounds client connections of the process, until the next plan.
+    pub(crate) fn bound_connections(&self, most: u64) {
+        self.connections.set_most(most);
+    }
+
+    /// The bound on client connections of the process.
+    pub(crate) fn most_connections(&self) -> Option<u64> {
+        Some(self.connections.most()).filter(|most| *most < u64::MAX)
+    }
+
     /// Whether a limit on client connections is reached.
     pub(crate) fn is_full(&self, plan: &Plan, listener: &Listener) -> bool {
         if self.memory.is_short() {

@@ -26,7 +26,7 @@ pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
     let plan = &*prepared.plan;
     let now = unix_millis();
     let mut process = process(shared);
-    process.max_connections = plan.process.max_connections.unwrap_or(0);
+    process.max_connections = shared.most_connections().unwrap_or(0);
     let mut sites = sites(shared, plan, now);
     // HAProxy counts proxies from one, and the first is its own.
     let first_pool = sites.len() as u32 + 2;
@@ -67,6 +67,7 @@ fn roster(
             None => nobodys_pool(shared, &one.name, Facts { number: one.number, mode, now, uptime }),
         };
         (pool.number, pool.place) = (one.number, place);
+        pool.mode = mode.to_owned();
         if let Some(at) = plan.pools_by_id.get(&pool.id).filter(|at| at.at() < prepared.pools.len()) {
             let live = prepared.pools[at.at()].now();
             for (endpoint, config) in pool.endpoints.iter_mut().zip(live.set.config.endpoints()) {
@@ -326,6 +327,11 @@ fn one_endpoint(
         },
         weight,
         user_weight: weight,
+        written_weight: configured.weight,
+        asked: member.map(|member| member.admin()).unwrap_or_default(),
+        disabled: configured.down,
+        tls: endpoint.tls.is_some(),
+        host: endpoint.resolve.as_ref().map(|resolve| resolve.host.to_string()),
         backup: configured.backup,
         throttle: None,
         queue_limit: endpoint.max_queue.map(u64::from),

@@ -46,7 +46,8 @@ impl Bound {
 /// Reads binds of one frontend.
 pub(crate) struct Binder<'a> {
     pub(crate) global: &'a Global,
-    pub(crate) proxy: &'a Proxy,
+    /// The frontend; `None`: sockets of `global`.
+    pub(crate) proxy: Option<&'a Proxy>,
     pub(crate) files: &'a dyn Files,
     pub(crate) base: Option<PathBuf>,
     pub(crate) findings: &'a mut Findings,
@@ -58,8 +59,8 @@ const MOST_PORTS: u32 = 2_000;
 impl Binder<'_> {
     /// All listeners of the frontend.
     pub(crate) fn all(&mut self) -> Vec<Bound> {
-        let proxy = self.proxy;
-        proxy.binds.iter().flat_map(|line| self.line(line)).collect()
+        let lines = self.proxy.map_or(&[][..], |proxy| &proxy.binds);
+        lines.iter().flat_map(|line| self.line(line)).collect()
     }
 
     fn line(&mut self, line: &Line) -> Vec<Bound> {
@@ -99,7 +100,7 @@ impl Binder<'_> {
         bound
     }
 
-    fn addresses(
+    pub(super) fn addresses(
         &mut self,
         word: &Word,
         written: Written,
@@ -175,7 +176,7 @@ impl Binder<'_> {
         }
     }
 
-    fn socket(&mut self, parameters: &Parameters, address: &Address) -> SocketOptions {
+    pub(super) fn socket(&mut self, parameters: &Parameters, address: &Address) -> SocketOptions {
         let v6 = matches!(address, Address::Tcp(address) if address.is_ipv6());
         let mode = parameters.read_value("mode", self.findings, |text| {
             u32::from_str_radix(text, 8).map_err(|_| format!("`{text}` is no octal mode"))
@@ -187,7 +188,7 @@ impl Binder<'_> {
         let unix = matches!(address, Address::Unix(_));
         let common = |name: &str| self.unix_bind(name).filter(|_| unix);
         SocketOptions {
-            backlog: backlog.or(self.proxy.settings.backlog),
+            backlog: backlog.or(self.proxy.and_then(|proxy| proxy.settings.backlog)),
             // HAProxy leaves it to the system, where an IPv6 wildcard takes IPv4 too; `v4v6` says the same.
             ipv6_only: v6.then(|| parameters.has("v6only")),
             reuse_port: false,
@@ -205,7 +206,9 @@ impl Binder<'_> {
         }
     }
 
+    /// A word of `unix-bind`, which is about `bind` lines.
     fn unix_bind(&self, name: &str) -> Option<String> {
+        self.proxy?;
         let words = &self.global.unix_bind;
         let at = words.iter().position(|word| word.as_str() == name)?;
         words.get(at + 1).map(|word| word.text.clone())

@@ -9,6 +9,7 @@ pub(crate) mod bind;
 pub(crate) mod check;
 pub(crate) mod condition;
 mod context;
+mod control;
 mod convert;
 mod expression;
 pub(crate) mod format;
@@ -53,6 +54,11 @@ pub(crate) fn build(
         sources.name(span.source).parent().map(PathBuf::from)
     });
     let mut model = Model { process: process::process(draft, findings), ..Model::default() };
+    let global = &draft.global;
+    model.process.control =
+        bind::Binder { global, proxy: None, files, base: base.clone(), findings }.control();
+    model.process.control_timeout = global.stats_timeout;
+    model.process.control_connections = global.stats_maxconn.and_then(|most| u32::try_from(most).ok());
     let maps = map::Maps::default();
     proxies::proxies(draft, context::Surroundings { env, files, maps: &maps, base }, &mut model, findings);
     variables::define_all(&mut model, &maps);

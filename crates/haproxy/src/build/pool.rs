@@ -56,7 +56,7 @@ pub(crate) fn pool(
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
     let mut built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
     let given: Vec<Option<u32>> = built.iter().map(|one| one.endpoint.id).collect();
-    for (one, number) in built.iter_mut().zip(super::roster::numbers(&given)) {
+    for (one, number) in built.iter_mut().zip(super::roster::numbers(&given, 1)) {
         one.endpoint.id = Some(number);
     }
     for one in &mut built {

@@ -64,7 +64,7 @@ fn binds(context: &mut Context<'_>) -> BTreeMap<usize, Vec<Bound>> {
     {
         let (global, files, base) =
             (&context.draft.global, context.around.files, context.around.base.clone());
-        let bound = Binder { global, proxy, files, base, findings: context.findings }.all();
+        let bound = Binder { global, proxy: Some(proxy), files, base, findings: context.findings }.all();
         if proxy.binds.is_empty() {
             let kind = proxy.kind.name();
             context.findings.ignored(

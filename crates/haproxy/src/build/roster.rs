@@ -16,7 +16,9 @@ use crate::read::Word;
 /// All proxies that run. A disabled one has a number all the same.
 pub(super) fn roster(draft: &Draft) -> Vec<Listed> {
     let given: Vec<Option<u32>> = draft.proxies.iter().map(|proxy| proxy.number).collect();
-    let numbers = numbers(&given);
+    // A socket for commands is a proxy of HAProxy's, and the first.
+    let first = if draft.global.stats_sockets.is_empty() { 1 } else { 2 };
+    let numbers = numbers(&given, first);
     let numbered = || draft.proxies.iter().zip(&numbers).filter(|(proxy, _)| !proxy.settings.disabled);
     let listed = |(proxy, number): (&Proxy, &u32)| Listed {
         name: proxy.name.text.clone(),
@@ -44,9 +46,9 @@ fn enters(front: &Proxy, back: &Proxy) -> bool {
 }
 
 /// Numbers given, and for each of the others the next that is free from its place on.
-pub(super) fn numbers(given: &[Option<u32>]) -> Vec<u32> {
+pub(super) fn numbers(given: &[Option<u32>], first: u32) -> Vec<u32> {
     let mut taken: BTreeSet<u32> = given.iter().flatten().copied().collect();
-    let mut next = 1;
+    let mut next = first;
     let mut number = |given: &Option<u32>| {
         let number = given.unwrap_or_else(|| {
             while !taken.insert(next) {
@@ -67,9 +69,10 @@ mod tests {
     #[test]
     fn numbers_are_those_that_haproxy_gives() {
         // As its statistics showed them.
-        assert_eq!(numbers(&[None, None, Some(5), None, None, None, None]), [1, 2, 5, 4, 6, 7, 8]);
-        assert_eq!(numbers(&[None, Some(7), None]), [1, 7, 3]);
-        assert_eq!(numbers(&[Some(2), None]), [2, 3]);
-        assert_eq!(numbers(&[None, Some(1)]), [2, 1]);
+        assert_eq!(numbers(&[None, None, Some(5), None, None, None, None], 1), [1, 2, 5, 4, 6, 7, 8]);
+        assert_eq!(numbers(&[None, Some(7), None], 1), [1, 7, 3]);
+        assert_eq!(numbers(&[Some(2), None], 1), [2, 3]);
+        assert_eq!(numbers(&[None, Some(1)], 1), [2, 1]);
+        assert_eq!(numbers(&[None, None], 2), [2, 3]);
     }
 }

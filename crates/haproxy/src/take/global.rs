@@ -180,3 +180,18 @@ pub(crate) fn ssl_server_verify(global: &mut Global, call: &Call<'_>, findings: 
 pub(crate) fn unix_bind(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
     global.unix_bind = call.arguments.to_vec();
 }
+
+/// `stats socket`.
+pub(crate) fn stats_socket(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.stats_sockets.push(call.line.clone());
+}
+
+/// `stats timeout`.
+pub(crate) fn stats_timeout(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    global.stats_timeout = findings.value(&call.arguments[0], time::millis);
+}
+
+/// `stats maxconn`.
+pub(crate) fn stats_maxconn(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    global.stats_maxconn = count(call, 1..=u64::from(u16::MAX), findings).map(|most| most.value);
+}

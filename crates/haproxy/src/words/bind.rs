@@ -38,7 +38,7 @@ pub(crate) const BIND: &[Parameter] = &[
     parameter("uid", 1, "Numeric owner of a unix socket.", Built),
     parameter("group", 1, "Group of a unix socket.", Built),
     parameter("gid", 1, "Numeric group of a unix socket.", Built),
-    parameter("level", 1, "Rights on a run-time socket.", Accepted),
+    parameter("level", 1, "Rights on a run-time socket.", Built),
     parameter("severity-output", 1, "Severity words on a run-time socket.", Accepted),
     parameter("expose-fd", 1, "Hands listeners to the next process.", Accepted),
     parameter("proto", 1, "Protocol spoken, whatever was negotiated.", Built),

@@ -32,7 +32,7 @@ pub(crate) fn is_wanted(launch: &Launch, model: Option<&Model>, number: RawFd) -
     (FIRST..FIRST.saturating_add(passed)).contains(&number)
         || launch.sourcing.paths.iter().any(|path| is_descriptor(path, number))
         || match model {
-            None => weir_rt::confine::with_inherited(number, |fd| listens(fd)).unwrap_or(false),
+            None => weir_rt::confine::with_inherited(number, listens).unwrap_or(false),
             Some(model) => named(model).contains(&number),
         }
 }
@@ -43,7 +43,8 @@ fn named(model: &Model) -> BTreeSet<RawFd> {
         Address::Inherited(number) => Some(*number),
         _ => None,
     };
-    model.listeners.iter().filter_map(|listener| number(&listener.address)).collect()
+    let control = model.process.control.iter().map(|one| &one.address);
+    model.listeners.iter().map(|listener| &listener.address).chain(control).filter_map(number).collect()
 }
 
 /// A further descriptor of the listening socket that was handed over as `number`. It is not handed on to other programs.

@@ -85,8 +85,18 @@ pub(crate) fn wanted(model: &Model, manner: Manner) -> Vec<Wanted> {
         options: with_default_mode(listener.socket.clone(), manner),
         origin: listener.origin,
     });
-    wanted.collect()
+    let control = model.process.control.iter().map(|one| Wanted {
+        name: one.control.name.clone(),
+        address: one.address.clone(),
+        share: CONTROL,
+        options: with_default_mode(one.socket.clone(), manner),
+        origin: one.origin,
+    });
+    wanted.chain(control).collect()
 }
+
+/// A share that no listener has: sockets for commands have sockets of their own at any address.
+const CONTROL: u32 = u32::MAX;
 
 /// nginx gives its unix sockets mode 0666; HAProxy leaves it to the umask.
 fn with_default_mode(mut options: SocketOptions, manner: Manner) -> SocketOptions {
@@ -143,6 +153,8 @@ impl SocketTable {
             if blocked.contains(&one.address) || change.added.contains_key(&one.key()) {
                 continue;
             }
+            // Commands are one thread's business.
+            let workers = if one.share == CONTROL { 1 } else { workers };
             match self.bind_missing(one, workers, &mut change) {
                 Ok(()) => {}
                 Err(error) => failures.push(bind_failure(one, &error)),

@@ -191,12 +191,10 @@ pub(crate) fn nothing_to_do(model: &Model) -> bool {
     model.listeners.is_empty()
 }
 
-/// HAProxy starts without a listener if the file names a control socket, as Debian's own file does. Weir warns that
-/// nothing listens there, and starts all the same: the service is installed, and waits for its first frontend.
+/// HAProxy starts without a frontend if the file names a socket for commands, as Debian's own file does: the service is
+/// installed, and waits for its first frontend.
 pub(crate) fn haproxy_has_nothing_to_do(compiled: &Compiled) -> bool {
-    let sources = &compiled.sources;
-    let names_socket = |text: &str| text.lines().any(|line| line.trim_start().starts_with("stats socket"));
-    nothing_to_do(&compiled.model) && !sources.ids().any(|id| names_socket(&sources.text(id)))
+    nothing_to_do(&compiled.model) && compiled.model.process.control.is_empty()
 }
 
 pub(crate) fn say_nothing_to_do(launch: &Launch) -> Failed {

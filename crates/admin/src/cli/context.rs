@@ -1,0 +1,105 @@
+//! What commands are given: who asks, what there is to show, and what makes changes.
+//!
+//! Owns: [`Runtime`], the seam to what runs; levels; what commands change of their session.
+//! Never: knows a command.
+
+use std::time::Duration;
+
+use weir_control::Change;
+use weir_control::snapshot::Snapshot;
+
+/// Who a client is. Each may what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Sees figures, no sessions or addresses of clients.
+    User,
+    /// Sees everything, and changes nothing that lasts.
+    Operator,
+    /// Does everything.
+    Admin,
+}
+
+impl Level {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// A socket that answers commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Socket {
+    /// As the configuration names it: `unix@/run/x.sock`, `ipv4@127.0.0.1:9999`.
+    pub name: String,
+    /// What those who connect to it may.
+    pub level: Level,
+}
+
+/// What commands act on.
+pub trait Runtime {
+    /// The process at this moment.
+    fn snapshot(&self) -> Snapshot;
+    /// Makes a change, or says why it cannot be made.
+    ///
+    /// # Errors
+    /// One line.
+    fn change(&self, change: Change) -> Result<(), String>;
+    /// Takes the health of an endpoint for this, until a check says otherwise.
+    ///
+    /// # Errors
+    /// One line.
+    fn judge(&self, pool: &str, endpoint: &str, healthy: bool) -> Result<(), String>;
+    /// Bounds client connections of the process, until the next reload.
+    fn bound_connections(&self, most: u64);
+    /// Certificates in use, by the path of their file.
+    fn certificates(&self) -> Vec<Certificate>;
+    /// Certificates that were sent and wait for their commit, for all sessions.
+    fn waiting(&self) -> &std::sync::Mutex<Vec<(String, weir_control::changes::KeyPair)>>;
+    /// Names and values of the environment.
+    fn environment(&self) -> Vec<(String, String)>;
+    /// All sockets that answer commands.
+    fn sockets(&self) -> Vec<Socket>;
+    /// Share of time, in a hundred, in which the process had nothing to do since its start.
+    fn idle_percent(&self) -> u64;
+}
+
+/// A certificate in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The path of its file.
+    pub name: String,
+    /// It was given while running.
+    pub replaced: bool,
+}
+
+/// What a command is given.
+pub struct Cx<'a> {
+    pub(super) runtime: &'a dyn Runtime,
+    /// Words after the command's own.
+    pub(super) arguments: &'a [String],
+    pub(super) payload: Option<&'a str>,
+    pub(super) state: &'a mut State,
+}
+
+impl Cx<'_> {
+    /// An argument; empty where there is none.
+    pub(super) fn argument(&self, at: usize) -> &str {
+        self.arguments.get(at).map_or("", String::as_str)
+    }
+}
+
+/// What commands change of their session.
+pub(super) struct State {
+    pub(super) level: Level,
+    pub(super) prompt: bool,
+    pub(super) expert: bool,
+    pub(super) experimental: bool,
+    /// Idle time after which the connection ends.
+    pub(super) timeout: Duration,
+    pub(super) quit: bool,
+    pub(super) wait: Option<Duration>,
+}

@@ -1,0 +1,41 @@
+//! HAProxy's runtime command line (its management guide, section 9.3): what clients of a `stats socket` say and hear.
+//!
+//! Owns: the commands, each once in [`COMMANDS`]; lines, payloads, levels, prompts and the words of answers.
+//! Never: holds a socket, a clock or anything that was changed: what it shows is a snapshot, and changes go to [`Runtime`].
+//! Driven by: the binary, a [`Session`] for each connection.
+//! Why: clients compare answers with HAProxy's by their text, so the texts are an interface.
+
+mod certificates;
+mod context;
+mod help;
+mod info;
+mod input;
+mod own;
+mod servers;
+mod session;
+mod stat;
+mod state;
+mod table;
+mod weights;
+
+pub use context::{Certificate, Cx, Level, Runtime, Socket};
+pub use input::{Command as Input, Lines, TooLong};
+pub use session::{Reply, Session};
+pub use table::{COMMANDS, Command, Status};
+
+/// Puts arbitrary bytes through a session's input. Must neither panic nor run long.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    let mut lines = Lines::default();
+    for part in bytes.chunks(7) {
+        if lines.feed(part).is_err() {
+            return;
+        }
+        while let Some(commands) = lines.next_line() {
+            for command in commands {
+                table::find(&command.words);
+                help::better(&command.words, Level::Admin);
+            }
+        }
+    }
+}

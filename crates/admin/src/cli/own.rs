@@ -1,0 +1,135 @@
+//! Commands about the session itself, and about the command line.
+
+use std::time::Duration;
+
+use super::context::{Cx, Level};
+use super::help;
+
+pub(super) fn help(cx: &mut Cx<'_>) -> String {
+    let words: Vec<&str> = cx.arguments.iter().map(String::as_str).collect();
+    help::list(&words, cx.state.level)
+}
+
+pub(super) fn prompt(cx: &mut Cx<'_>) -> String {
+    cx.state.prompt = match cx.argument(0) {
+        "n" => false,
+        "i" | "p" => true,
+        _ => !cx.state.prompt,
+    };
+    String::new()
+}
+
+pub(super) fn quit(cx: &mut Cx<'_>) -> String {
+    cx.state.quit = true;
+    String::new()
+}
+
+pub(super) fn user(cx: &mut Cx<'_>) -> String {
+    cx.state.level = Level::User;
+    String::new()
+}
+
+pub(super) fn operator(cx: &mut Cx<'_>) -> String {
+    cx.state.level = cx.state.level.min(Level::Operator);
+    String::new()
+}
+
+fn mode(is: &mut bool, name: &str, argument: &str) -> String {
+    match argument {
+        "on" => *is = true,
+        "off" => *is = false,
+        _ => return format!("{name} is {}\n", if *is { "ON" } else { "OFF" }),
+    }
+    String::new()
+}
+
+pub(super) fn expert_mode(cx: &mut Cx<'_>) -> String {
+    let argument = cx.argument(0).to_owned();
+    mode(&mut cx.state.expert, "expert-mode", &argument)
+}
+
+pub(super) fn experimental_mode(cx: &mut Cx<'_>) -> String {
+    let argument = cx.argument(0).to_owned();
+    mode(&mut cx.state.experimental, "experimental-mode", &argument)
+}
+
+/// `set timeout cli <delay>`, in seconds unless it has a unit.
+pub(super) fn timeout(cx: &mut Cx<'_>) -> String {
+    if cx.argument(0) != "cli" {
+        return "'set timeout' only supports 'cli'.\n".to_owned();
+    }
+    match delay(cx.argument(1), 1000) {
+        Some(time) if !time.is_zero() => {
+            cx.state.timeout = time.min(Duration::from_millis(i32::MAX as u64));
+            String::new()
+        }
+        _ if cx.argument(1).is_empty() => "Expects an integer value.\n".to_owned(),
+        _ => "Invalid timeout value.\n".to_owned(),
+    }
+}
+
+/// The longest that a session waits for nothing.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// `wait <delay>`, in milliseconds unless it has a unit.
+pub(super) fn wait(cx: &mut Cx<'_>) -> String {
+    match (delay(cx.argument(0), 1), cx.argument(1)) {
+        (Some(time), "") => {
+            cx.state.wait = Some(time.min(LONGEST_WAIT));
+            "Done.\n".to_owned()
+        }
+        (Some(_), condition) => format!("Waiting for '{condition}' is not built in Weir.\n"),
+        (None, _) => "Expects a duration.\n".to_owned(),
+    }
+}
+
+fn delay(text: &str, unit: u64) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let micros = match &text[digits..] {
+        "" => unit.checked_mul(1000)?,
+        "us" => 1,
+        "ms" => 1000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return None,
+    };
+    number.checked_mul(micros).map(Duration::from_micros)
+}
+
+pub(super) fn show_cli_level(cx: &mut Cx<'_>) -> String {
+    format!("{}\n", cx.state.level.word())
+}
+
+pub(super) fn show_cli_sockets(cx: &mut Cx<'_>) -> String {
+    let mut text = String::from("# socket lvl processes\n");
+    for socket in cx.runtime.sockets() {
+        text.push_str(&format!("{} {} all\n", socket.name, socket.level.word()));
+    }
+    text
+}
+
+pub(super) fn show_env(cx: &mut Cx<'_>) -> String {
+    let all = cx.runtime.environment();
+    let one = |(name, value): &(String, String)| format!("{name}={value}\n");
+    match cx.argument(0) {
+        "" => all.iter().map(one).collect(),
+        wanted => match all.iter().find(|(name, _)| name == wanted) {
+            Some(found) => one(found),
+            None => "Variable not found\n".to_owned(),
+        },
+    }
+}
+
+pub(super) fn maxconn_global(cx: &mut Cx<'_>) -> String {
+    match cx.argument(0).parse::<u64>() {
+        Ok(most) if most > 0 && most <= i32::MAX as u64 => {
+            cx.runtime.bound_connections(most);
+            String::new()
+        }
+        Ok(_) => "Value out of range.\n".to_owned(),
+        Err(_) => "Expects an integer value.\n".to_owned(),
+    }
+}

@@ -1,0 +1,116 @@
+//! One connection to the command line.
+//!
+//! Owns: its level, whether it shows a prompt, the answer to each line.
+//! Never: reads or writes a socket, or waits: [`Reply`] says what to do.
+//! Driven by: the binary.
+//!
+//! # Calling order
+//!
+//! ```text
+//! loop { reply = session.next_reply(runtime) { Some → write, wait, perhaps end; None → read: feed(bytes), or end() } }
+//! ```
+
+use std::time::Duration;
+
+use super::context::{Cx, Level, Runtime, State};
+use super::help;
+use super::input::{Command as Input, Lines, TooLong};
+use super::table::{self, Status};
+
+/// What to write, and then to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// To be written.
+    pub text: String,
+    /// Before anything further is looked at.
+    pub wait: Option<Duration>,
+    /// The connection ends.
+    pub ends: bool,
+}
+
+/// See the module.
+pub struct Session {
+    lines: Lines,
+    /// Commands of the line at hand that are still to come, the next one last.
+    left: Vec<Input>,
+    pub(super) state: State,
+    /// The client sent its end.
+    ended: bool,
+}
+
+impl Session {
+    /// Of a client who may do this, and is waited for so long.
+    pub fn new(level: Level, timeout: Duration) -> Self {
+        let state = State {
+            level,
+            prompt: false,
+            expert: false,
+            experimental: false,
+            timeout,
+            quit: false,
+            wait: None,
+        };
+        Self { lines: Lines::default(), left: Vec::new(), state, ended: false }
+    }
+
+    /// How long the client is waited for.
+    pub fn timeout(&self) -> Duration {
+        self.state.timeout
+    }
+
+    /// Takes what arrived.
+    ///
+    /// # Errors
+    /// It is too long to be a command: the connection ends.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+        self.lines.feed(bytes)
+    }
+
+    /// The client sends no more.
+    pub fn end(&mut self) {
+        self.ended = true;
+        self.lines.end();
+    }
+
+    /// The answer to the next command, if one is there.
+    pub fn next_reply(&mut self, runtime: &dyn Runtime) -> Option<Reply> {
+        if self.left.is_empty() {
+            let Some(mut commands) = self.lines.next_line() else {
+                return self.ended.then(|| Reply { ends: true, ..Reply::default() });
+            };
+            commands.reverse();
+            self.left = commands;
+        }
+        let command = self.left.pop()?;
+        let mut text = self.answer(&command, runtime);
+        // Without a prompt it is one line, or as many as came at once.
+        let ends = self.state.quit || (self.left.is_empty() && !self.state.prompt && self.lines.is_empty());
+        if !self.state.quit {
+            text.push('\n');
+            if self.state.prompt {
+                text.push_str(if self.lines.in_payload() { "+ " } else { "> " });
+            }
+        }
+        Some(Reply { text, wait: self.state.wait.take(), ends })
+    }
+
+    fn answer(&mut self, command: &Input, runtime: &dyn Runtime) -> String {
+        // An empty line shows the prompt again.
+        if command.words.is_empty() && self.state.prompt {
+            return String::new();
+        }
+        let Some((known, arguments)) = table::find(&command.words) else {
+            return help::better(&command.words, self.state.level);
+        };
+        if known.level > self.state.level {
+            return "Permission denied\n".to_owned();
+        }
+        match known.status {
+            Status::Built(run) => {
+                let payload = command.payload.as_deref();
+                run(&mut Cx { runtime, arguments, payload, state: &mut self.state })
+            }
+            Status::Absent(why) => format!("'{}' is not built in Weir: {why}.\n", known.words),
+        }
+    }
+}

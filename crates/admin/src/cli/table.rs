@@ -1,0 +1,200 @@
+//! The commands, each once.
+//!
+//! Owns: their words, who may use them, what they do or why they are not there. `help`, the check of levels and the table in
+//! docs/haproxy.md are made from it.
+//! Never: holds an answer.
+
+use super::context::{Cx, Level};
+use super::{certificates, info, own, servers, stat, state, weights};
+
+type Run = fn(&mut Cx<'_>) -> String;
+
+/// Whether a command is there.
+#[derive(Clone, Copy)]
+pub enum Status {
+    /// It does what HAProxy's does.
+    Built(#[doc(hidden)] fn(&mut Cx<'_>) -> String),
+    /// It is not, for this reason.
+    Absent(&'static str),
+}
+
+/// One command.
+#[derive(Clone, Copy)]
+pub struct Command {
+    /// The words it is known by.
+    pub words: &'static str,
+    /// With its arguments, as `help` shows it.
+    pub usage: &'static str,
+    /// What it does.
+    pub help: &'static str,
+    /// Who may.
+    pub level: Level,
+    /// Whether it is there.
+    pub status: Status,
+}
+
+impl Command {
+    /// Whether it is there.
+    pub fn is_built(&self) -> bool {
+        matches!(self.status, Status::Built(_))
+    }
+}
+
+const fn c(words: &'static str, usage: &'static str, help: &'static str, level: Level, run: Run) -> Command {
+    Command { words, usage, help, level, status: Status::Built(run) }
+}
+
+const fn absent(words: &'static str, why: &'static str) -> Command {
+    Command { words, usage: words, help: "", level: Level::User, status: Status::Absent(why) }
+}
+
+use Level::{Admin, Operator, User};
+
+const STICK: &str = "there are no stick tables";
+const MAPS: &str = "maps and lists are read with the configuration; edit the file and reload";
+const TLS: &str = "only certificates of `bind` and `server` lines are replaced while running";
+const SESSIONS: &str = "sessions are not listed one by one";
+const CHECKS: &str = "checks are not switched while running; `set server … state` takes a server out";
+const INSIDE: &str = "it shows the inside of another program";
+const OWN: &str = "Weir does not keep these";
+
+/// All of them, by their words.
+#[rustfmt::skip]
+pub const COMMANDS: &[Command] = &[
+    absent("abort ssl ca-file", TLS),
+    c("abort ssl cert", "abort ssl cert <certfile>", "abort a transaction for a certificate file", Admin, certificates::abort),
+    absent("abort ssl crl-file", TLS),
+    absent("acme", "certificates are not fetched"),
+    absent("add acl", MAPS),
+    absent("add backend", "backends are those of the configuration"),
+    absent("add map", MAPS),
+    c("add server", "add server <bk>/<srv>", "create a new server", Admin, servers::add),
+    absent("add ssl", TLS),
+    absent("clear acl", MAPS),
+    absent("clear counters", "counters go on for as long as the process does"),
+    absent("clear map", MAPS),
+    absent("clear table", STICK),
+    absent("commit acl", MAPS),
+    absent("commit map", MAPS),
+    absent("commit ssl ca-file", TLS),
+    c("commit ssl cert", "commit ssl cert <certfile>", "commit a certificate file", Admin, certificates::commit),
+    absent("commit ssl crl-file", TLS),
+    absent("debug", INSIDE),
+    absent("del acl", MAPS),
+    absent("del backend", "backends are those of the configuration"),
+    absent("del map", MAPS),
+    c("del server", "del server <bk>/<srv>", "remove a dynamically added server", Admin, servers::del),
+    absent("del ssl", TLS),
+    absent("disable agent", "agents are not asked"),
+    absent("disable dynamic-cookie", "cookies are as configured"),
+    absent("disable frontend", "frontends take connections until a reload"),
+    absent("disable health", CHECKS),
+    c("disable server", "disable server (DEPRECATED)", "disable a server for maintenance (use 'set server' instead)", Admin, weights::disable),
+    absent("dump stats-file", "counters are in memory"),
+    absent("echo", "it is there for scripts of HAProxy's own"),
+    absent("enable agent", "agents are not asked"),
+    absent("enable dynamic-cookie", "cookies are as configured"),
+    absent("enable frontend", "frontends take connections until a reload"),
+    absent("enable health", CHECKS),
+    c("enable server", "enable server  (DEPRECATED)", "enable a disabled server (use 'set server' instead)", Admin, weights::enable),
+    c("experimental-mode", "experimental-mode [on|off]", "enable/disable experimental mode", Admin, own::experimental_mode),
+    c("expert-mode", "expert-mode [on|off]", "enable/disable expert mode", Admin, own::expert_mode),
+    absent("get acl", MAPS),
+    absent("get map", MAPS),
+    absent("get var", "there are no process-wide variables"),
+    c("get weight", "get weight <bk>/<srv>", "report a server's current weight", User, weights::get),
+    c("help", "help [<command>]", "list matching or all commands", User, own::help),
+    absent("new ssl", TLS),
+    c("operator", "operator", "lower the level of the current CLI session to operator", User, own::operator),
+    absent("prepare acl", MAPS),
+    absent("prepare map", MAPS),
+    c("prompt", "prompt", "toggle interactive mode with prompt", User, own::prompt),
+    absent("publish", "backends are those of the configuration"),
+    c("quit", "quit", "disconnect", User, own::quit),
+    absent("set acl", MAPS),
+    absent("set anon", "nothing is made anonymous"),
+    absent("set dynamic-cookie-key", "cookies are as configured"),
+    absent("set map", MAPS),
+    absent("set maxconn frontend", "bounds of frontends are those of the configuration"),
+    c("set maxconn global", "set maxconn global <value>", "change the per-process maxconn setting", Admin, own::maxconn_global),
+    absent("set maxconn server", "bounds of servers are those of the configuration"),
+    absent("set profiling", INSIDE),
+    absent("set rate-limit", "new connections are not limited a second"),
+    c("set server", "set server <bk>/<srv> [opts]", "change a server's state, weight, address or ssl", Admin, servers::set),
+    absent("set severity-output", "answers carry no severity"),
+    c("set ssl cert", "set ssl cert <certfile> <payload>", "replace a certificate file", Admin, certificates::set),
+    absent("set ssl", TLS),
+    absent("set table", STICK),
+    c("set timeout", "set timeout [cli] <delay>", "change a timeout setting", User, own::timeout),
+    absent("set var", "there are no process-wide variables"),
+    c("set weight", "set weight <bk>/<srv>  (DEPRECATED)", "change a server's weight (use 'set server' instead)", Admin, weights::set),
+    absent("show acl", MAPS),
+    absent("show activity", INSIDE),
+    c("show backend", "show backend", "list backends in the current running config", User, state::backends),
+    absent("show cache", OWN),
+    c("show cli level", "show cli level", "display the level of the current CLI session", User, own::show_cli_level),
+    c("show cli sockets", "show cli sockets", "dump list of cli sockets", Operator, own::show_cli_sockets),
+    absent("show dev", INSIDE),
+    c("show env", "show env [var]", "dump environment variables known to the process", Operator, own::show_env),
+    absent("show errors", OWN),
+    absent("show events", OWN),
+    absent("show fd", INSIDE),
+    c("show info", "show info [json|typed|float]*", "report information about the running process", User, info::show),
+    absent("show libs", INSIDE),
+    absent("show map", MAPS),
+    absent("show peers", "there are no peers"),
+    absent("show pools", INSIDE),
+    absent("show profiling", INSIDE),
+    absent("show quic", "QUIC is not spoken"),
+    absent("show resolvers", OWN),
+    absent("show schema", OWN),
+    c("show servers conn", "show servers conn [<backend>]", "dump server connections status (all or for a single backend)", User, state::conn),
+    c("show servers state", "show servers state [<backend>]", "dump volatile server information (all or for a single backend)", User, state::state),
+    absent("show sess", SESSIONS),
+    c("show ssl cert", "show ssl cert [<certfile>]", "display the SSL certificates used in memory, or the details of a file", User, certificates::show),
+    absent("show ssl", TLS),
+    absent("show startup-logs", "they are in the error log"),
+    c("show stat", "show stat [json|no-maint|typed|up]*", "report counters for each proxy and server", User, stat::show),
+    absent("show table", STICK),
+    absent("show tasks", INSIDE),
+    absent("show threads", INSIDE),
+    absent("show tls-keys", "keys of tickets are not shown"),
+    absent("show trace", INSIDE),
+    c("show version", "show version", "show version of the current process", User, info::version),
+    absent("shutdown frontend", "frontends take connections until a reload"),
+    absent("shutdown session", SESSIONS),
+    absent("shutdown sessions", SESSIONS),
+    absent("trace", INSIDE),
+    absent("unpublish", "backends are those of the configuration"),
+    absent("update ssl", TLS),
+    c("user", "user", "lower the level of the current CLI session to user", User, own::user),
+    c("wait", "wait <delay>", "wait the specified delay (ms, or with a unit)", User, own::wait),
+];
+
+/// The command that these words begin with, the longest that fits, and the words after it.
+pub(super) fn find(words: &[String]) -> Option<(&'static Command, &[String])> {
+    let fits = |command: &&Command| {
+        let mut given = words.iter();
+        command.words.split(' ').all(|own| given.next().is_some_and(|word| word == own))
+    };
+    let longest = COMMANDS.iter().filter(fits).max_by_key(|command| command.words.len())?;
+    Some((longest, &words[longest.words.split(' ').count()..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_stand_in_order_and_are_found_by_their_longest_words() {
+        for pair in COMMANDS.windows(2) {
+            let ordered = pair[0].words < pair[1].words || pair[0].words.starts_with(pair[1].words);
+            assert!(ordered, "{} stands before {}", pair[0].words, pair[1].words);
+        }
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let found = words("set ssl cert a.pem");
+        let (command, rest) = find(&found).unwrap();
+        assert_eq!((command.words, rest.len()), ("set ssl cert", 1));
+        assert!(find(&words("set")).is_none());
+    }
+}

@@ -1,0 +1,92 @@
+//! What commands act on: the engine, as `weir_admin::cli` asks for it.
+//!
+//! Owns: certificates that wait for their commit; the list of sockets as clients see it.
+//! Never: holds on to the engine's lock for longer than a call.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_admin::cli;
+use weir_control::Change;
+use weir_control::changes::KeyPair;
+use weir_control::snapshot::Snapshot;
+use weir_engine::Engine;
+use weir_expr::settings::ControlSocket;
+
+/// The engine, once there is one.
+pub(crate) type Shared = Arc<Mutex<Option<Engine>>>;
+
+/// See the module.
+pub(crate) struct Runtime {
+    engine: Shared,
+    started: Instant,
+    waiting: Mutex<Vec<(String, KeyPair)>>,
+    sockets: Mutex<Vec<cli::Socket>>,
+}
+
+impl Runtime {
+    pub(crate) fn new(engine: Shared) -> Self {
+        Self { engine, started: Instant::now(), waiting: Mutex::default(), sockets: Mutex::default() }
+    }
+
+    pub(super) fn set_sockets(&self, sockets: &[ControlSocket]) {
+        let shown =
+            sockets.iter().map(|one| cli::Socket { name: one.name.clone(), level: super::level(one.level) });
+        *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
+    }
+
+    fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&Engine) -> Result<T, String>) -> Result<T, String> {
+        self.engine().as_ref().map_or_else(|| Err("it does not serve yet".to_owned()), act)
+    }
+}
+
+impl cli::Runtime for Runtime {
+    fn snapshot(&self) -> Snapshot {
+        self.engine().as_ref().map(Engine::snapshot).unwrap_or_default()
+    }
+
+    fn change(&self, change: Change) -> Result<(), String> {
+        self.with(|engine| engine.change(change))
+    }
+
+    fn judge(&self, pool: &str, endpoint: &str, healthy: bool) -> Result<(), String> {
+        self.with(|engine| engine.judge(pool, endpoint, healthy))
+    }
+
+    fn bound_connections(&self, most: u64) {
+        if let Some(engine) = self.engine().as_ref() {
+            engine.bound_connections(most);
+        }
+    }
+
+    fn certificates(&self) -> Vec<cli::Certificate> {
+        let all = self.engine().as_ref().map(Engine::certificates).unwrap_or_default();
+        all.into_iter().map(|(name, replaced)| cli::Certificate { name, replaced }).collect()
+    }
+
+    fn waiting(&self) -> &Mutex<Vec<(String, KeyPair)>> {
+        &self.waiting
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect()
+    }
+
+    fn sockets(&self) -> Vec<cli::Socket> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn idle_percent(&self) -> u64 {
+        let used = clock_gettime(ClockId::ProcessCPUTime);
+        let used = used.tv_sec as u128 * 1_000_000_000 + used.tv_nsec as u128;
+        let workers = self.snapshot().process.workers.max(1);
+        let had = self.started.elapsed().as_nanos().max(1) * u128::from(workers);
+        100 - (used * 100 / had).min(100) as u64
+    }
+}

@@ -1,0 +1,286 @@
+//! The runtime command line: the same commands to Weir and to Debian's haproxy on the same file, the clients that people use,
+//! and what commands do to requests.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use weir_admin::cli::{COMMANDS, Status};
+use weir_testkit::{Certificate, Client, Io, Origin, Proxy, Request, Running, TlsOptions, both_drivers};
+
+const DEFAULTS: &str = "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n";
+
+fn file(text: &str) -> Proxy {
+    Proxy::haproxy(&format!(
+        "global\n nbthread 1\n stats socket {{dir}}/cli.sock level admin\n{DEFAULTS}{text}"
+    ))
+}
+
+/// All that is answered until the other side ends.
+fn ask(proxy: &Running, text: &str) -> String {
+    ask_at(&proxy.dir().join("cli.sock"), text)
+}
+
+fn ask_at(path: &Path, text: &str) -> String {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(text.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// What both answer to a line.
+fn agree(proxies: &[Running; 2], line: &str) {
+    let [ours, theirs] = proxies;
+    let told = |proxy: &Running| {
+        let place = proxy.dir().display().to_string();
+        // Some of HAProxy's answers lack their last empty line.
+        ask(proxy, &format!("{line}\n")).replace(&place, "DIR").trim_end_matches('\n').to_owned()
+    };
+    assert_eq!(told(ours), told(theirs), "{line}");
+}
+
+/// Lines of a table, without columns that tell of times.
+fn columns(text: &str, left_out: &[usize]) -> Vec<String> {
+    let shown = |line: &str| {
+        let words = line.split(' ').enumerate().filter(|(at, _)| !left_out.contains(at));
+        words.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(shown).collect()
+}
+
+const BACKENDS: &str = "frontend f\n bind 127.0.0.1:{port}\n default_backend b\n\
+    backend b\n server s1 127.0.0.1:1 weight 10\n server s2 127.0.0.1:2 weight 20 backup\n\
+    backend c\n mode tcp\n server x 127.0.0.1:3 disabled\n";
+
+fn both(io: Io, text: &str) -> [Running; 2] {
+    [file(text).io(io).start(), file(text).by_rival().start()]
+}
+
+both_drivers! {
+    fn commands_answer_as_haproxy_s_do(io: Io) {
+        let proxies = both(io, BACKENDS);
+        for line in [
+            "show backend", "show cli level", "show cli sockets", "show env NOT_SET_ANYWHERE", "get weight b/s1", "get weight b/none", "get weight none/s1",
+            "get weight b", "set weight b/s1 300", "set weight b/s1 -4", "set weight b/s1 x", "set weight b/s1", "set weight b/s1 50%", "get weight b/s1",
+            "set server b/s1 weight 100%", "get weight b/s1", "disable server b/s1", "enable server b/s1", "disable server none/s1", "set server b/s1",
+            "set server b/s1 nonsense", "set server b/s1 state nonsense", "set server b/s1 health nonsense", "set server b/s1 addr",
+            "set server b/s1 addr 1.2.3", "set server b/s1 addr 127.0.0.1 port 9", "set server b/s1 addr 127.0.0.9", "set server b/s1 addr 127.0.0.9",
+            "set server b/s1 addr 127.0.0.8 port 10", "set server b/s1 fqdn a.test", "set server b/s1 agent up", "set server b/s1 check-port 3",
+            "set maxconn global 100", "set maxconn global", "set timeout cli 5", "set timeout cli", "set timeout cli x", "set timeout other", "add server b/s1 127.0.0.1:1",
+            "add server b/s4", "add server none/s 127.0.0.1:1", "add server b/s3 127.0.0.1:5", "del server b/s1", "del server b/none", "del server b/s3",
+            "user;disable server b/s1", "user;show env", "operator;show cli level;set weight b/s1 1", "show backend;show cli level", "set ssl cert a",
+            "commit ssl cert a", "abort ssl cert a", "show ssl cert", "show servers state none", "help get w", "expert-mode", "prompt\nshow backend;show cli level\nquit",
+        ] {
+            agree(&proxies, line);
+        }
+    }
+
+    fn states_of_servers_are_told_in_haproxy_s_numbers(io: Io) {
+        let proxies = both(io, BACKENDS);
+        for line in [
+            "show cli level", "set weight b/s1 3", "set server b/s1 state drain", "set server b/s1 state maint", "set server b/s1 state ready",
+            "set server b/s1 health down", "set server b/s1 health up", "set server b/s2 addr 127.0.0.1 port 7", "disable server b/s2",
+        ] {
+            let [ours, theirs] = &proxies;
+            // Times, and the level of checks that nobody makes, are not compared.
+            let told = |proxy: &Running| {
+                ask(proxy, &format!("{line}\n"));
+                columns(&ask(proxy, "show servers state\n"), &[9, 12])
+            };
+            assert_eq!(told(ours), told(theirs), "{line}");
+        }
+    }
+
+    fn figures_have_haproxy_s_names_and_places(io: Io) {
+        let [ours, theirs] = both(io, BACKENDS);
+        // The name of each row and where it stands, in CSV and in typed form.
+        let rows = |proxy: &Running, selection: &str| {
+            let text = ask(proxy, &format!("show stat {selection}\n"));
+            let first = |line: &str| line.split(',').take(2).collect::<Vec<_>>().join(",");
+            text.lines().map(first).collect::<Vec<_>>()
+        };
+        for selection in ["", "-1 1 -1", "-1 4 -1", "b 6 -1", "3 4 2", "up", "no-maint"] {
+            assert_eq!(rows(&ours, selection), rows(&theirs, selection), "show stat {selection}");
+        }
+        let typed = ask(&ours, "show stat typed\n");
+        let known = ask(&theirs, "show stat typed\n");
+        for line in ["F.2.0.0.pxname.1:KNS:str:f", "S.3.1.1.svname.1:KNS:str:s1", "B.3.0.17.status.1:SGP:str:UP", "F.2.0.48.req_tot.1:MCP:u64:0"] {
+            assert!(typed.lines().any(|own| own == line) && known.lines().any(|own| own == line), "{line}");
+        }
+        // What is told of the process is told under the same number with the same marks.
+        let place = |line: &str| line.rsplitn(3, ':').last().unwrap_or_default().to_owned();
+        let known: Vec<String> = ask(&theirs, "show info typed\n").lines().map(place).collect();
+        for line in ask(&ours, "show info typed\n").lines() {
+            assert!(known.contains(&place(line)), "{line}");
+        }
+        let json: serde_json::Value = serde_json::from_str(ask(&ours, "show info json\n").trim()).unwrap();
+        assert_eq!(json[0]["value"]["value"], "HAProxy");
+        let json: serde_json::Value = serde_json::from_str(ask(&ours, "show stat json\n").trim()).unwrap();
+        assert_eq!(json[0][0]["field"]["name"], "pxname");
+    }
+
+    fn what_is_changed_is_served(io: Io) {
+        let (one, two) = (Origin::named("one", "one"), Origin::named("two", "two"));
+        let text = format!("frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n server one {one}\n server spare {two} disabled\n");
+        let proxy = file(&text).io(io).start();
+        let served = || Client::connect(&proxy).request(&Request::get("/")).text();
+        assert_eq!(served(), "one");
+        // Moved, taken out, put back.
+        let address: SocketAddr = two.to_string().parse().unwrap();
+        ask(&proxy, &format!("set server b/one addr 127.0.0.1 port {}\n", address.port()));
+        assert_eq!(served(), "two");
+        ask(&proxy, "set server b/one state maint\n");
+        Client::connect(&proxy).request(&Request::get("/")).expect_status(503);
+        // What the file has out of service stays out when another server moves.
+        assert!(ask(&proxy, "show servers state b\n").contains(" spare 127.0.0.1 0 "));
+        let address: SocketAddr = one.to_string().parse().unwrap();
+        assert_eq!(ask(&proxy, &format!("add server b/new 127.0.0.1:{}\n", address.port())), "New server registered.\n\n");
+        Client::connect(&proxy).request(&Request::get("/")).expect_status(503);
+        ask(&proxy, "enable server b/new\n");
+        assert_eq!(served(), "one");
+        ask(&proxy, "disable server b/new\n");
+        let end = Instant::now() + Duration::from_secs(20);
+        while !ask(&proxy, "del server b/new\n").starts_with("Server deleted.") {
+            assert!(Instant::now() < end, "it never goes");
+        }
+        assert!(!ask(&proxy, "show servers state\n").contains(" new "));
+    }
+}
+
+#[test]
+fn levels_and_bounds_of_a_socket_hold() {
+    let text = format!(
+        "global\n stats socket {{dir}}/cli.sock mode 600 level user\n stats socket ipv4@127.0.0.1:{{port_c}} level operator\n stats timeout 1s\n stats maxconn 1\n\
+         {DEFAULTS}frontend f\n bind 127.0.0.1:{{port}}\n http-request return status 200\n"
+    );
+    let proxy = Proxy::haproxy(&text).start();
+    let path = proxy.dir().join("cli.sock");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(ask(&proxy, "show cli level\n"), "user\n\n");
+    assert_eq!(ask(&proxy, "show env\n"), "Permission denied\n\n");
+    // The one connection that there may be is idle: it ends by itself, and the next is answered.
+    let mut idle = UnixStream::connect(&path).unwrap();
+    idle.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(idle.read(&mut [0; 8]).unwrap(), 0, "it was idle for a second");
+    let mut tcp = TcpStream::connect(("127.0.0.1", proxy.port_of("port_c").number())).unwrap();
+    tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    tcp.write_all(b"show cli level\n").unwrap();
+    let mut said = String::new();
+    tcp.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "operator\n\n");
+    // More than a command can be ends the connection, and no other.
+    let mut long = UnixStream::connect(&path).unwrap();
+    let _ = (0..2048).try_for_each(|_| long.write_all(&[b'x'; 1024]));
+    drop(long);
+    assert_eq!(ask(&proxy, "show cli level\n"), "user\n\n");
+}
+
+#[test]
+fn certificates_are_replaced_by_transaction() {
+    let (old, new) = (Certificate::p256(&["localhost"]), Certificate::p256(&["localhost"]));
+    let text = "frontend f\n bind 127.0.0.1:{port} ssl crt {dir}/a.pem\n http-request return status 200\n";
+    let proxy = file(text).certificate("a", &old).start();
+    let name = proxy.dir().join("a.pem").display().to_string();
+    assert_eq!(ask(&proxy, "show ssl cert\n"), format!("# filename\n{name}\n\n"));
+    let payload = [new.chain_pem(), new.key_pem()].concat();
+    let said = ask(&proxy, &format!("set ssl cert {name} <<\n{payload}\n\n"));
+    assert!(said.starts_with(&format!("Transaction created for certificate {name}!")), "{said}");
+    let trusts = |certificate: &Certificate| {
+        let options = TlsOptions::trusting(certificate);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            Client::tls(&proxy, &options).request(&Request::get("/")).status
+        }))
+        .is_ok()
+    };
+    assert!(trusts(&old) && !trusts(&new), "nothing is committed");
+    assert!(ask(&proxy, &format!("commit ssl cert {name}\n")).contains("Success!"));
+    assert!(trusts(&new) && !trusts(&old));
+    // A key of another certificate is refused, and the transaction can be given up.
+    let wrong = [new.chain_pem(), old.key_pem()].concat();
+    ask(&proxy, &format!("set ssl cert {name} <<EOF\n{wrong}\nEOF\n"));
+    assert!(ask(&proxy, &format!("commit ssl cert {name}\n")).contains(&format!("Can't commit {name}!")));
+    assert!(ask(&proxy, &format!("abort ssl cert {name}\n")).starts_with("Transaction aborted"));
+    assert!(trusts(&new));
+}
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_socket_for_commands_may_be_handed_over() {
+    // As HAProxy's own test harness starts it: the socket for commands is a descriptor, the file names no frontend yet.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("h.cfg");
+    let text = format!(
+        "    global\n\tstats socket \"{0}/s\" level admin mode 600\n    stats socket \"fd@${{cli}}\" level admin\n",
+        folder.path().display()
+    );
+    std::fs::write(&path, text).unwrap();
+    let child = Command::new("sh")
+        .args(["-c", "exec \"$0\" haproxy -d -f \"$1\" 7<&0 0</dev/null", env!("CARGO_BIN_EXE_weir")])
+        .arg(&path)
+        .env("cli", "7")
+        .stdin(Stdio::from(OwnedFd::from(listener.try_clone().unwrap())))
+        .spawn()
+        .unwrap();
+    let _running = Ended(child);
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(b"show info\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("Name: HAProxy\nVersion: 3.4.0-weir"), "{said}");
+}
+
+#[test]
+fn clients_that_people_use_are_served() {
+    let proxy = file(BACKENDS).start();
+    let path = proxy.dir().join("cli.sock");
+    let socat = Command::new("sh")
+        .args(["-c", "echo 'show cli level' | socat stdio UNIX-CONNECT:\"$0\""])
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&socat.stdout), "admin\n\n");
+}
+
+/// The table in docs/haproxy.md, from the table of the commands.
+#[test]
+fn the_manual_lists_every_command() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/haproxy.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- commands:begin -->\n", "<!-- commands:end -->");
+    let (before, rest) = page.split_once(begin).expect("the page has a table");
+    let (_, after) = rest.split_once(end).expect("and its end");
+    let mut table = String::from("| command | level | |\n|---|---|---|\n");
+    for command in COMMANDS {
+        let (level, what) = match command.status {
+            Status::Built(_) => (command.level.word(), command.help.to_owned()),
+            Status::Absent(why) => ("", format!("not built: {why}")),
+        };
+        table +=
+            &format!("| `{}` | {level} | {what} |\n", command.usage.replace('|', "\\|").replace("  ", " "));
+    }
+    let wanted = format!("{before}{begin}{table}{end}{after}");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    assert!(page == wanted || std::env::var_os("UPDATE_EXPECT").is_some(), "run with UPDATE_EXPECT=1");
+}
