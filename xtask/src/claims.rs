@@ -41,7 +41,10 @@ pub(crate) fn check(root: &Path, findings: &mut Vec<String>) {
     let plan = fields(&sources(root, "plan"));
     let settings: Vec<Source> =
         sources(root, "expr").into_iter().filter(|file| file.shown.contains("settings")).collect();
-    unread(&plan, &readers(root, PLAN_READERS), findings);
+    let plan_readers = readers(root, PLAN_READERS);
+    unread(&plan, &plan_readers, findings);
+    let gathered = bare(&root.join("crates/plan/src/features.rs"));
+    flags(&gathered, &plan_readers, findings);
     unread(&fields(&settings), &readers(root, SETTINGS_READERS), findings);
     nginx(root, findings);
     haproxy(root, findings);
@@ -106,6 +109,23 @@ fn unread(fields: &[(String, String)], readers: &str, findings: &mut Vec<String>
             )),
             (true, true) => findings.push(format!("{name} has a reader: strike it from xtask's list")),
             _ => {}
+        }
+    }
+}
+
+/// Flags of routes that nobody asks for, by themselves or as one of those that are asked for together.
+fn flags(declared: &str, readers: &str, findings: &mut Vec<String>) {
+    let together = declared.split("const BEFORE_ACTION").nth(1).and_then(|rest| rest.split(';').next());
+    let names =
+        |text: &str, start: &str, name: &str| text.split(start).skip(1).any(|rest| word(rest) == name);
+    for line in declared.lines() {
+        let Some(rest) = line.trim().strip_prefix("const ").filter(|rest| rest.contains(" = 1")) else {
+            continue;
+        };
+        let name = word(rest);
+        if !names(readers, "RouteFeatures::", name) && !names(together.unwrap_or_default(), "Self::", name) {
+            findings
+                .push(format!("RouteFeatures::{name}: nobody asks for it; remove it, or build what asks"));
         }
     }
 }
@@ -231,6 +251,16 @@ mod tests {
         unread(&fields(&[source]), readers, &mut findings);
         assert_eq!(findings.len(), 2, "{findings:?}");
         assert!(findings[0].starts_with("A.called") && findings[1].starts_with("A.set"), "{findings:?}");
+    }
+
+    #[test]
+    fn flags_that_nobody_asks_for_are_found() {
+        let declared = "const ASKED = 1;\nconst TOGETHER = 1 << 1;\nconst NEVER = 1 << 2;\n\
+                        pub const BEFORE_ACTION: Self = Self::ASKED.union(Self::TOGETHER);\nSelf::NEVER";
+        let mut findings = Vec::new();
+        flags(declared, "f.contains(RouteFeatures::ASKED)", &mut findings);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].starts_with("RouteFeatures::NEVER"), "{findings:?}");
     }
 
     #[test]

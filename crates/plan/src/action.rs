@@ -116,19 +116,6 @@ pub struct Caching {
     pub settings: weir_expr::settings::CacheSettings,
 }
 
-impl Proxy {
-    /// Path, method, fields and body go to a pool as received, but for the fields of `head`.
-    pub fn is_plain(&self) -> bool {
-        matches!(self.target, ProxyTarget::Pool(_))
-            && matches!(self.uri, UpstreamUri::Pass)
-            && self.method.is_none()
-            && self.body.is_none()
-            && self.bind.is_none()
-            && self.pass_request_headers
-            && self.pass_request_body
-    }
-}
-
 /// To whom an action speaks.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -36,24 +36,15 @@ bitflags::bitflags! {
         const FILTERS = 1 << 21;
         /// Responses say a charset.
         const CHARSET = 1 << 22;
-        /// An access log is written.
-        const ACCESS_LOG = 1 << 10;
         /// An access log may ask for fields of the answer.
         const LOGS_ANSWER = 1 << 19;
-        /// Error pages.
-        const ERROR_PAGES = 1 << 11;
         /// Only for internal redirects.
         const INTERNAL = 1 << 12;
         /// A rate limit to the client that is known at load.
         const LIMIT_RATE = 1 << 13;
-        /// Nested routes.
-        const CHILDREN = 1 << 14;
         /// The action is [`crate::Action::Static`] with a root of literal text; no alias, listing, rule about symbolic
         /// links or look for precompressed files.
         const PLAIN_STATIC = 1 << 16;
-        /// The action is [`crate::Action::Proxy`] to a pool: path, method, fields and body are passed as received, but
-        /// for the fields of [`crate::Proxy::head`]. Answers may still be hidden from or rewritten.
-        const PLAIN_PROXY = 1 << 17;
     }
 }
 
@@ -80,7 +71,7 @@ impl RouteFeatures {
             features: _,
             internal,
             prefix: _,
-            children,
+            children: _,
             program,
             try_files,
             files,
@@ -92,9 +83,7 @@ impl RouteFeatures {
             (Self::PROGRAM, program.is_some()),
             (Self::TRY_FILES, try_files.is_some()),
             (Self::INTERNAL, *internal),
-            (Self::CHILDREN, children.is_some()),
             (Self::PLAIN_STATIC, matches!(action, Action::Static) && files.is_plain()),
-            (Self::PLAIN_PROXY, matches!(action, Action::Proxy(proxy) if proxy.is_plain())),
         ];
         Self::of_settings(settings).union(gathered(wanted))
     }
@@ -106,7 +95,7 @@ impl RouteFeatures {
             access,
             real_ip,
             mirrors,
-            error_pages,
+            error_pages: _,
             recursive_error_pages: _,
             response_edits,
             request_edits,
@@ -133,14 +122,12 @@ impl RouteFeatures {
             (Self::ASK, access.ask.is_some()),
             (Self::REAL_IP, real_ip.is_some()),
             (Self::MIRRORS, mirrors.is_some()),
-            (Self::ERROR_PAGES, !error_pages.is_empty()),
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
             (Self::REQUEST_EDITS, !request_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),
             (Self::GZIP, gzip.is_some()),
             (Self::FILTERS, filters.as_ref().is_some_and(|filters| filters.act())),
             (Self::CHARSET, filters.as_ref().is_some_and(|filters| filters.charset.is_some())),
-            (Self::ACCESS_LOG, !access_logs.is_empty()),
             (Self::LOGS_ANSWER, access_logs.iter().any(|log| log.asks_for_answer)),
             (Self::LIMIT_RATE, limit_rate.is_some()),
         ])
