@@ -23,7 +23,7 @@ use crate::notify::Notify;
 /// Tasks that run before I/O is looked at again.
 const AT_ONCE: usize = 256;
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// What the wakers of a task hold.
 struct Handle {
@@ -136,13 +136,13 @@ impl Executor {
     }
 
     /// Adds a task, which runs at the next [`Executor::tick`].
-    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        self.place(Box::pin(future)).wake();
+    pub(crate) fn spawn(&self, task: Task) {
+        self.place(task).wake();
     }
 
     /// Adds a task, and runs it at once; the task that asks for it goes on when it waits, or has ended.
-    pub(crate) fn start(&self, future: impl Future<Output = ()> + 'static) {
-        let handle = self.place(Box::pin(future));
+    pub(crate) fn start(&self, task: Task) {
+        let handle = self.place(task);
         self.run(handle, self.ticks.get());
     }
 
@@ -325,7 +325,7 @@ mod tests {
             spawn(async move {
                 for _ in 0..1000 {
                     let counts = counts.clone();
-                    crate::start(async move {
+                    crate::start(|| async move {
                         counts.set(counts.get() + 1);
                         yield_now().await;
                         counts.set(counts.get() + 1);

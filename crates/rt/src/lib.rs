@@ -96,7 +96,7 @@ pub use datagram::{BATCH, Batch, Datagram};
 pub use file::pread_into;
 pub use listen::{ListenOptions, Listener, listen_addr, listen_tcp, listen_unix, probe};
 pub use mailbox::{Receiver, Sender, mailbox};
-pub use runtime::{Runtime, now, spawn, start, task_panics, unix_now, yield_now};
+pub use runtime::{Runtime, boxed, now, spawn, start, task_panics, unix_now, yield_now};
 pub use sendfile::{SendfileCost, compare_sendfile, sendfile_cost, sendfile_pays};
 pub use shared::Shared;
 pub use stream::{Keepalive, PeerClosed, Stream};

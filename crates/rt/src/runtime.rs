@@ -107,7 +107,7 @@ fn open(config: &RuntimeConfig) -> io::Result<(Drive, Driver, String)> {
 /// Outside a runtime.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
     let worker = Worker::current();
-    worker.exec.spawn(Guarded { future: Some(future), shares: false });
+    worker.exec.spawn(Box::pin(Guarded { future: Some(future), shares: false }));
 }
 
 /// As [`spawn`], and runs it at once, until it waits: within the share of the task that spawns it, so the task is left to
@@ -116,16 +116,23 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) {
 ///
 /// # Panics
 /// Outside a runtime.
-pub fn start(future: impl Future<Output = ()> + 'static) {
+pub fn start<F: Future<Output = ()> + 'static>(make: impl FnOnce() -> F) {
     let worker = Worker::current();
     let shares = crate::turn::is_left();
-    let task = Guarded { future: Some(future), shares };
+    let task = boxed(|| Guarded { future: Some(make()), shares });
     if shares {
         crate::turn::spend();
         worker.exec.start(task);
     } else {
         worker.exec.spawn(task);
     }
+}
+
+/// A future in a box, made where it stays. [`Box::pin`] makes it on the stack, and copies all of it, to most of which nothing
+/// has been written yet.
+#[inline(always)]
+pub fn boxed<F>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::into_pin(Box::write(Box::new_uninit(), make()))
 }
 
 /// Panics of spawned tasks so far in this thread's runtime.

@@ -88,7 +88,8 @@ pub(crate) fn serve(
                 }
             }
             let idle = worker.now().saturating_duration_since(ended);
-            match Box::pin(requests(&worker, &conn, &client, &timer, input.take(), idle)).await {
+            let ahead = input.take();
+            match weir_rt::boxed(|| requests(&worker, &conn, &client, &timer, ahead, idle)).await {
                 Served::Keep(keep) => wait = keep,
                 Served::Close => return,
                 Served::Tunnel(exchange, upgraded) => {

@@ -373,12 +373,16 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
         Action::FastCgi(fastcgi) if fastcgi.cache.is_some() => {
             Box::pin(cached(exchange, down, installed)).await
         }
-        Action::Proxy(proxy) => Box::pin(action::proxy::serve(exchange, down, installed, proxy)).await,
+        Action::Proxy(proxy) => {
+            weir_rt::boxed(|| action::proxy::serve(exchange, down, installed, proxy)).await
+        }
         Action::Http2(proxy) => {
-            Box::pin(action::http2::serve(exchange, down, installed, proxy)).await.wrap(Later::http2)
+            weir_rt::boxed(|| action::http2::serve(exchange, down, installed, proxy)).await.wrap(Later::http2)
         }
         Action::FastCgi(fastcgi) => {
-            Box::pin(action::fastcgi::serve(exchange, down, installed, fastcgi)).await.wrap(Later::fast_cgi)
+            weir_rt::boxed(|| action::fastcgi::serve(exchange, down, installed, fastcgi))
+                .await
+                .wrap(Later::fast_cgi)
         }
         Action::Respond(respond) => {
             exchange.note_cause(respond.cause, Phase::Request);

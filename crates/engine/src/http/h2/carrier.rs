@@ -282,7 +282,8 @@ impl Carrier {
         let inbox = self.mux.begin(key, end);
         let stream = Stream::new(self.mux.clone(), inbox, exchange.request.expects_continue);
         // Most answers are made without a wait: each then uses the memory that the one before has left.
-        weir_rt::start(stream::serve(self.worker.clone(), exchange, stream, verdict));
+        let worker = self.worker.clone();
+        weir_rt::start(|| stream::serve(worker, exchange, stream, verdict));
     }
 
     /// Whether the connection has served its time with this request.
