@@ -22,7 +22,7 @@ pub use target::Normalizer;
 pub use template::{Filter, Piece, Template};
 pub use var::{
     CertPart, ClientVar, Count, Counted, CourseVar, DnPart, Family, JudgedVar, Peeked, PlaceVar, ProcessVar,
-    RequestVar, ResponseVar, SessionVar, Timer, TlsVar, UpstreamVar, Var,
+    ProxyTlv, RequestVar, ResponseVar, SessionVar, Timer, TlsVar, UpstreamVar, Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

@@ -148,7 +148,7 @@ variables! {
         Msie => "msie";
     }
     /// The client's connection.
-    Client as ClientVar [] {
+    Client as ClientVar [<'v>] {
         /// `http` or `https` (`$scheme`).
         Scheme => "scheme";
         /// `on` over TLS, else empty (`$https`).
@@ -171,6 +171,8 @@ variables! {
         ProxyProtocolServerAddr => "proxy_protocol_server_addr";
         /// Destination port of the PROXY header.
         ProxyProtocolServerPort => "proxy_protocol_server_port";
+        /// A field of a PROXY header of version 2 (`$proxy_protocol_tlv_NAME`).
+        ProxyProtocolTlv(which: ProxyTlv) => "proxy_protocol_tlv.{which:?}";
         /// Local address of the connection (`$server_addr`, HAProxy `dst`).
         ServerAddr => "server_addr";
         /// Local port of the connection (`$server_port`, HAProxy `dst_port`).
@@ -446,6 +448,17 @@ pub enum Timer {
     Total,
     /// `%Tu`: Total without Idle.
     User,
+}
+
+/// Fields of a PROXY header of version 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProxyTlv {
+    /// The field of this type.
+    Field(u8),
+    /// The field of this type inside the one about TLS.
+    Tls(u8),
+    /// Whether the client's certificate verified, a number: 0 if so.
+    TlsVerify,
 }
 
 /// What the first bytes of a TCP session say, if they are a TLS hello.

@@ -69,6 +69,7 @@ impl<'m> Cx<'m> {
             bind: self.optional_template(proxy.bind.as_ref()),
             limit_rate: proxy.limit_rate,
             socket_keepalive: proxy.socket_keepalive,
+            half_close: proxy.half_close,
             datagrams: proxy.datagrams,
         }
     }

@@ -4,7 +4,7 @@
 //! Never: knows which variables a file defines; the caller says so.
 //! Driven by: [`crate::take::Lowering::template`].
 
-use weir_expr::Peeked;
+use weir_expr::{Peeked, ProxyTlv};
 use weir_model::Var;
 
 /// What a built-in name stands for.
@@ -212,14 +212,16 @@ fn dashes(name: &str) -> String {
 }
 
 /// Prefixes of names that known, unbuilt modules define.
-const NOT_YET_PREFIXES: &[&str] =
-    &["jwt_claim_", "jwt_header_", "geoip2_", "oidc_claim_", "proxy_protocol_tlv_"];
+const NOT_YET_PREFIXES: &[&str] = &["jwt_claim_", "jwt_header_", "geoip2_", "oidc_claim_"];
 
 /// Looks a built-in name up. `underscores`: fields with `_` in their name may arrive, so `$http_x_y` stands for both.
 pub(crate) fn builtin(dialect: Dialect, name: &str, underscores: bool) -> Option<Builtin> {
     let own = if dialect == Dialect::Http { HTTP } else { STREAM };
     if let Some((_, var)) = COMMON.iter().chain(own).find(|(known, _)| *known == name) {
         return Some(Builtin::Var(var.clone()));
+    }
+    if let Some(which) = name.strip_prefix("proxy_protocol_tlv_") {
+        return proxy_tlv(which).map(|which| Builtin::Var(Var::ProxyProtocolTlv(which)));
     }
     if EMPTY.contains(&name) {
         return Some(Builtin::Text(""));
@@ -237,6 +239,21 @@ pub(crate) fn builtin(dialect: Dialect, name: &str, underscores: bool) -> Option
         "http_" if underscores && part.contains('_') => Var::HeaderUnderscored(part.to_ascii_lowercase()),
         _ => make(part.to_owned()),
     }))
+}
+
+/// A field of a PROXY header, by name or by number.
+fn proxy_tlv(name: &str) -> Option<ProxyTlv> {
+    let number = |text: &str| u8::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let named = |names: &[(&str, u8)], text| names.iter().find(|(known, _)| *known == text).map(|one| one.1);
+    const FIELDS: &[(&str, u8)] =
+        &[("alpn", 0x01), ("authority", 0x02), ("unique_id", 0x05), ("ssl", 0x20), ("netns", 0x30)];
+    const OF_TLS: &[(&str, u8)] =
+        &[("version", 0x21), ("cn", 0x22), ("cipher", 0x23), ("sig_alg", 0x24), ("key_alg", 0x25)];
+    match name.strip_prefix("ssl_") {
+        Some("verify") => Some(ProxyTlv::TlsVerify),
+        Some(name) => named(OF_TLS, name).or_else(|| number(name)).map(ProxyTlv::Tls),
+        None => named(FIELDS, name).or_else(|| number(name)).map(ProxyTlv::Field),
+    }
 }
 
 /// All built-in names without parts, for suggestions.
@@ -360,6 +377,18 @@ mod tests {
         let preread = builtin(Dialect::Stream, "ssl_preread_protocol", false);
         assert_eq!(preread, Some(Builtin::Var(Var::Peeked(Peeked::Protocol))));
         assert_eq!(find("ssl_preread_protocol"), None);
+        for (name, which) in [
+            ("alpn", Some(ProxyTlv::Field(1))),
+            ("0xEA", Some(ProxyTlv::Field(0xea))),
+            ("ssl_cn", Some(ProxyTlv::Tls(0x22))),
+            ("ssl_0x21", Some(ProxyTlv::Tls(0x21))),
+            ("ssl_verify", Some(ProxyTlv::TlsVerify)),
+            ("nonsense", None),
+        ] {
+            let expected = which.map(|which| Builtin::Var(Var::ProxyProtocolTlv(which)));
+            let name = format!("proxy_protocol_tlv_{name}");
+            assert_eq!(builtin(Dialect::Http, &name, false), expected, "{name}");
+        }
         assert_eq!(find("hsot"), None);
         assert_eq!(builtin(Dialect::Stream, "http_host", false), None);
     }

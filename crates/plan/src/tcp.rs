@@ -110,6 +110,8 @@ pub struct TcpProxy {
     pub limit_rate: (Option<u64>, Option<u64>),
     /// TCP keep-alive probes on upstream sockets.
     pub socket_keepalive: bool,
+    /// A side that ends its half leaves the other open (`proxy_half_close`); otherwise the session is over.
+    pub half_close: bool,
     /// Where what comes are datagrams.
     pub datagrams: Datagrams,
 }

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{Read, Write};
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
+use std::time::Duration;
 
 use weir_testkit::dns::{NameAnswer, NameServer};
 use weir_testkit::process::UnixSignal as Signal;
@@ -27,7 +29,8 @@ const CONF: &str = "user nobody nogroup; worker_processes {workers};
         location /by-name { set $to origin.test:{tcp}; proxy_pass http://$to; }
         location /private/ { auth_basic r; auth_basic_user_file {dir}/users; alias {dir}/html/; }
         location /own { access_log {dir}/logs/$arg_name.log; return 200 own; }
-    } }";
+    } }
+    stream { server { listen 127.0.0.1:{port_udp} udp; proxy_responses 1; proxy_timeout 5s; proxy_pass {dns}; } }";
 
 /// Answers each request with the length of its body, in as many bytes as the path's number says.
 fn origin(mut stream: impl Read + Write) {
@@ -104,6 +107,18 @@ fn crypt(setting: &str) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
+/// A question of DNS, answered through the proxy.
+fn asks_by_datagrams(proxy: &Running) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.connect(("127.0.0.1", proxy.port_of("port_udp").number())).unwrap();
+    let question = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x06origin\x04test\0\0\x01\0\x01";
+    socket.send(question).unwrap();
+    let mut answer = [0; 512];
+    let length = socket.recv(&mut answer).unwrap();
+    assert_eq!((&answer[..2], &answer[length - 4..length]), (&[0, 7][..], &[127, 0, 0, 1][..]));
+}
+
 /// Threads that verify passwords begin and allocate after everything was given up.
 fn verifies_passwords(client: &mut Client) {
     // base64 of `six:secret`, `yes:secret`, `six:wrong!` and `yes:wrong!`.
@@ -139,6 +154,7 @@ fn does_all_its_work(scene: &Scene) {
     let mut tls = Client::tls_trusting(proxy.port_of("port_tls"), &scene.certificate);
     tls.get("/small").expect_status(200).expect_body("small");
     assert_eq!(tls.get("/big").expect_status(200).body.len(), 1_000_000);
+    asks_by_datagrams(proxy);
     verifies_passwords(&mut client);
     client.get("/own?name=one").expect_status(200);
     proxy.wait_for_file("logs/one.log", "GET /own?name=one");

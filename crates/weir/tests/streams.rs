@@ -1,6 +1,9 @@
 //! TCP: balanced, half-closed, terminated, and with PROXY headers.
 
-use std::net::Ipv4Addr;
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
 use weir_testkit::dns::{NameAnswer, NameServer};
 use weir_testkit::{
     Certificate, Client, Io, Origin, Port, Proxy, Request, Running, TlsOptions, both_drivers, tcp,
@@ -85,6 +88,59 @@ both_drivers! {
         let mut none = Client::connect(&proxy);
         none.send("GET / HTTP/1.1\r\n\r\n");
         none.expect_closed();
+    }
+
+    fn a_half_that_ends_ends_the_session_unless_told_otherwise(io: Io) {
+        // One that never says or takes anything, and one that answers once it was told all.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let late = TcpListener::bind("127.0.0.1:0").unwrap();
+        let late_at = late.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = late.accept().unwrap();
+            stream.read_to_end(&mut Vec::new()).unwrap();
+            stream.write_all(b"late answer").unwrap();
+        });
+        let proxy = start(io, &format!(
+            "server {{ listen 127.0.0.1:{{port}}; proxy_pass {}; }}
+             server {{ listen 127.0.0.1:{{port2}}; proxy_half_close on; proxy_pass {late_at}; }}", silent.local_addr().unwrap()
+        ));
+        let mut client = Client::connect(&proxy);
+        client.send("ask").half_close();
+        assert_eq!(client.read_to_end().0, b"");
+        let mut client = Client::connect(proxy.port_of("port2"));
+        client.send("ask").half_close();
+        assert_eq!(client.read_to_end().0, b"late answer");
+    }
+
+    fn variables_are_assigned(io: Io) {
+        let (one, two) = (tcp::named_echo("one"), tcp::named_echo("two"));
+        let proxy = start(io, &format!(
+            "map $to $name {{ default one; b two; }} upstream one {{ server {one}; }} upstream two {{ server {two}; }}
+             server {{ listen 127.0.0.1:{{port}}; set $to a; set $both \"$to-$name\"; return $both; }}
+             server {{ listen 127.0.0.1:{{port2}}; set $to b; proxy_pass $name; }}"
+        ));
+        assert_eq!(Client::connect(&proxy).read_to_end().0, b"a-one");
+        assert_eq!(Client::connect(proxy.port_of("port2")).read_exactly(4), b"two\n");
+    }
+
+    fn fields_of_proxy_headers_are_variables(io: Io) {
+        let names = ["alpn", "authority", "0x02", "unique_id", "ssl_verify", "ssl_cn", "ssl_version", "ssl_0x22", "0xe0"];
+        let variables = names.map(|name| format!("$proxy_protocol_tlv_{name}")).join("|");
+        let proxy = start(io, &format!("server {{ listen 127.0.0.1:{{port}} proxy_protocol; return \"{variables}\"; }}"));
+        let field = |kind: u8, value: &[u8]| [&[kind, 0, value.len() as u8][..], value].concat();
+        let tls = [&[7, 0, 0, 0, 3][..], &field(0x21, b"TLSv1.3"), &field(0x22, b"client.test")].concat();
+        let fields = [field(1, b"h2"), field(2, b"a.test"), field(0x20, &tls), field(0xe0, b"own")].concat();
+        let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00".to_vec();
+        header.push(12 + fields.len() as u8);
+        header.extend(b"\xc0\x00\x02\x07\xc6\x33\x64\x02\x12\x67\x01\xbb");
+        header.extend(fields);
+        let mut client = Client::connect(&proxy);
+        client.send(&header);
+        let told = String::from_utf8(client.read_to_end().0).unwrap();
+        assert_eq!(told, "h2|a.test|a.test||3|client.test|TLSv1.3|client.test|own");
+        let mut plain = Client::connect(&proxy);
+        plain.send("PROXY TCP4 192.0.2.7 198.51.100.2 4711 443\r\n");
+        assert_eq!(plain.read_to_end().0, b"||||||||");
     }
 
     fn proxy_headers_name_the_client_in_http(io: Io) {

@@ -31,6 +31,8 @@ pub(crate) struct TunnelSettings {
     pub(crate) client_idle: Duration,
     /// The endpoint may be silent for so long, while the client is silent too.
     pub(crate) server_idle: Duration,
+    /// A side that ended leaves the other open; otherwise the tunnel is over once what it said has arrived.
+    pub(crate) half_close: bool,
     /// Idle time once one side has ended.
     pub(crate) half_closed: Option<Duration>,
     /// Bytes of buffer each way.
@@ -200,7 +202,7 @@ async fn pump(
     }
     // The other side may still speak: the end is passed on as an end of this direction only.
     let _ = to.shutdown_write().await;
-    Ok(())
+    if settings.half_close { Ok(()) } else { Err(TunnelEnd::Closed) }
 }
 
 /// An upgraded connection whose 101 was passed on: all that is left to do.
@@ -235,6 +237,7 @@ pub(crate) async fn upgraded<D: Downstream>(
     let settings = TunnelSettings {
         client_idle: read_timeout,
         server_idle: read_timeout,
+        half_close: true,
         half_closed: None,
         buffer: weir_rt::MEDIUM,
         rate: (None, None),

@@ -85,10 +85,11 @@ async fn proxy_header(stream: &Stream, client: &mut Client, believed: bool, ahea
     loop {
         match proxy_protocol::parse(ahead) {
             Ok(Some(header)) => {
-                ahead.consume(header.len);
                 if let Proxied::Inet { source, destination, .. } = header.proxied {
-                    client.proxied = Some(Box::new(ToldAddresses { source, destination, believed }));
+                    let tlvs = header.tlv_bytes(ahead).into();
+                    client.proxied = Some(Box::new(ToldAddresses { source, destination, tlvs, believed }));
                 }
+                ahead.consume(header.len);
                 return Some(());
             }
             Ok(None) => {}

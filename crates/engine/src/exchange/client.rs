@@ -46,6 +46,8 @@ pub(crate) struct ToldAddresses {
     pub(crate) source: SocketAddr,
     /// The one it connected to.
     pub(crate) destination: SocketAddr,
+    /// Further fields of a header of version 2, as they came.
+    pub(crate) tlvs: Box<[u8]>,
     /// The source is the client without being asked for (HAProxy `accept-proxy`). nginx takes it by `real_ip_header
     /// proxy_protocol` from trusted peers only.
     pub(crate) believed: bool,

@@ -271,6 +271,7 @@ fn tunnel_settings(proxy: &TcpProxy) -> TunnelSettings {
     TunnelSettings {
         client_idle: proxy.tunnel_timeout.or(proxy.client_timeout).unwrap_or(idle),
         server_idle: proxy.tunnel_timeout.or(proxy.server_timeout).unwrap_or(idle),
+        half_close: proxy.half_close,
         half_closed: proxy.half_closed_timeout,
         buffer: (proxy.buffer as usize).min(weir_rt::PIECE),
         rate: proxy.limit_rate,

@@ -100,6 +100,7 @@ fn carry(proxy: &Proxy, backend: &Proxy) -> TcpProxy {
         bind: local_address(backend),
         limit_rate: (None, None),
         socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
+        half_close: true,
         datagrams: Datagrams::default(),
     }
 }

@@ -55,7 +55,13 @@ impl ProxyHeader {
     /// The type-length-value fields of version 2, over the bytes that were parsed.
     #[must_use]
     pub fn tlvs<'a>(&self, buf: &'a [u8]) -> Tlvs<'a> {
-        Tlvs::new(buf.get(self.tlvs_at..self.len).unwrap_or_default())
+        Tlvs::new(self.tlv_bytes(buf))
+    }
+
+    /// The bytes of these fields.
+    #[must_use]
+    pub fn tlv_bytes<'a>(&self, buf: &'a [u8]) -> &'a [u8] {
+        buf.get(self.tlvs_at..self.len).unwrap_or_default()
     }
 }
 

@@ -19,6 +19,9 @@ const UNIX_LENGTH: u8 = 108;
 /// The TLV that carries a CRC32c of the whole header.
 const TYPE_CRC32C: u8 = 0x03;
 
+/// The TLV about the client's TLS, which holds others.
+const TYPE_TLS: u8 = 0x20;
+
 pub(super) fn parse(buf: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     let Some(&[version_command, family, high, low]) = buf.get(12..FIXED) else { return Ok(None) };
     let local = match version_command {
@@ -108,8 +111,24 @@ pub struct Tlvs<'a> {
 }
 
 impl<'a> Tlvs<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    /// Over the bytes of fields.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
+    }
+
+    /// The value of the first field of a type.
+    #[must_use]
+    pub fn value(mut self, kind: u8) -> Option<&'a [u8]> {
+        self.find(|tlv| tlv.kind == kind).map(|tlv| tlv.value)
+    }
+
+    /// What the field about TLS says (§2.2.6): how the client's certificate verified (0: well), and further fields.
+    #[must_use]
+    pub fn tls(self) -> Option<(u32, Self)> {
+        let value = self.value(TYPE_TLS)?;
+        let (&verify, rest) = value.get(1..)?.split_first_chunk()?;
+        Some((u32::from_be_bytes(verify), Self::new(rest)))
     }
 }
 

@@ -4,7 +4,6 @@
 //! of variables).
 //! Driven by: `server`, `location`.
 
-use weir_diag::{Diagnostic, Span};
 use weir_model::{
     Condition, Op, Respond, RespondBody, RewriteFlag, RouteId, RouteMatch, Subject, Template, Test, Var,
     Words,
@@ -16,7 +15,7 @@ use crate::lexer::Word;
 use crate::table::Contexts;
 use crate::take::client;
 use crate::take::condition::condition;
-use crate::take::declare::is_name;
+use crate::take::declare::{is_name, not_settable};
 use crate::take::parts::PlaceKind;
 use crate::take::{Lowering, Place, Scope};
 use crate::tree::Directive;
@@ -256,9 +255,4 @@ fn set(lo: &mut Lowering<'_>, d: &Directive) -> Option<Op> {
 fn is_mere_name(name: &str) -> bool {
     matches!(name, "memcached_key" | "msie" | "modern_browser" | "ancient_browser")
         || name.starts_with("geoip")
-}
-
-fn not_settable(lo: &mut Lowering<'_>, name: &str, span: Span) {
-    let text = format!("`${name}` is nginx's own and cannot be set");
-    lo.report(Diagnostic::error("nginx::not-settable", text).at(span).help("choose another name"));
 }

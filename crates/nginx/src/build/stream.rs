@@ -103,7 +103,7 @@ fn service(
         origin: Some(d.name.span),
         action: action(lo, s, target),
         inspect: s.preread.then_some(s.inspect),
-        program: Vec::new(),
+        program: s.assignments.clone(),
         access: Arc::new(Access { rules: s.access_rules.items().to_vec(), ..Access::default() }),
         limit_conn: Arc::new(limits.collect()),
         real_ip,
@@ -148,6 +148,7 @@ fn action(lo: &mut Lowering<'_>, s: &StreamScope, target: TcpTarget) -> TcpActio
         bind: s.bind.clone(),
         limit_rate: s.rates,
         socket_keepalive: s.socket_keepalive,
+        half_close: s.half_close,
         datagrams: s.datagrams,
     })
 }

@@ -32,6 +32,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .shared(crate::take::access::limit_conn_zone),
     Entry::new("listen", TSRV, (1, MANY), "", "An address of the service.").repeats().server(listen::listen),
     Entry::one("proxy_pass", TSRV, Text, "", "Carries connections to a pool.").stream(proxy::pass),
+    Entry::new("set", TSRV, (2, 2), "", "Assigns a variable.").repeats().stream(stream::set),
     Entry::one("return", TSRV, Text, "", "Sends a text and closes.").stream(stream::respond),
     Entry::new("access_log", TS, (1, MANY), "off", "Where sessions are logged.")
         .repeats()
@@ -96,7 +97,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .stream(|_, s, d| s.socket_keepalive = on(d)),
     Entry::new("proxy_bind", TS, (1, 2), "", "Local address towards upstreams.").stream(proxy::bind),
     Entry::one("proxy_half_close", TS, Flag, "off", "Closes each direction by itself.")
-        .tuning("each direction is always closed by itself"),
+        .stream(|_, s, d| s.half_close = on(d)),
     Entry::one("proxy_downstream_buffer", TS, Size, "16k", "Old form of proxy_buffer_size.")
         .tuning("nginx dropped it; `proxy_buffer_size` holds"),
     Entry::one("proxy_upstream_buffer", TS, Size, "16k", "Old form of proxy_buffer_size.")
@@ -131,7 +132,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_ssl_verify_depth", TS, Number, "1", "Most issuers in a chain.")
         .stream(|_, s, d| s.upstream_tls().tls.depth = Some(count(d) as usize)),
     Entry::one("proxy_ssl_password_file", TS, Text, "", "Pass phrases of keys.")
-        .not_yet("encrypted keys are not built; decrypt the key with `openssl pkey`"),
+        .stream(|lo, s, d| s.upstream_tls().passwords = pem_file(lo, d)),
     Entry::new("proxy_ssl_conf_command", TS, (2, 2), "", "OpenSSL settings.")
         .repeats()
         .not_yet("Weir uses no OpenSSL"),
@@ -188,9 +189,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_reject_handshake", TS, Flag, "off", "Refuses handshakes.")
         .stream(|_, s, d| s.tls_mut().reject = on(d)),
     // Not built.
-    Entry::new("set", TSRV, (2, 2), "", "Assigns a variable.")
-        .repeats()
-        .not_yet("variables of TCP services cannot be assigned yet"),
     Entry::new("server_name", TSRV, (1, MANY), "", "Names told apart by SNI.")
         .not_yet("telling TCP services apart by name is not built"),
     Entry::one("pass", TSRV, Text, "", "Hands connections to another listener.")

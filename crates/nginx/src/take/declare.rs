@@ -3,6 +3,7 @@
 //! Owns: the sweep that finds them before any word is taken in, because a variable may be used above its definition.
 //! Driven by: the building of `http` and of `stream`.
 
+use weir_diag::{Diagnostic, Span};
 use weir_model::{Definition, Variable};
 
 use super::Lowering;
@@ -70,4 +71,10 @@ fn defined_by(directive: &Directive) -> Vec<&str> {
 /// True for letters, digits and `_`.
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Says that a variable of nginx's own is not to be assigned.
+pub(crate) fn not_settable(lo: &mut Lowering<'_>, name: &str, span: Span) {
+    let text = format!("`${name}` is nginx's own and cannot be set");
+    lo.report(Diagnostic::error("nginx::not-settable", text).at(span).help("choose another name"));
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use weir_diag::{Diagnostic, Span};
 use weir_model::settings::{Datagrams, Inspect, LogLevel, RetrySettings};
 use weir_model::{
-    AccessLog, AccessRule, Address, ErrorLog, LimitConn, NamePattern, Pool, ProxyTarget, Resolver,
+    AccessLog, AccessRule, Address, ErrorLog, LimitConn, NamePattern, Op, Pool, ProxyTarget, Resolver,
     SocketOptions, Template, TryFiles, UpstreamTls, Who,
 };
 
@@ -193,7 +193,10 @@ pub(crate) struct StreamScope {
     pub retry: Arc<RetrySettings>,
     pub rates: (Option<u64>, Option<u64>),
     pub socket_keepalive: bool,
+    pub half_close: bool,
     pub datagrams: Datagrams,
+    /// Variables that are assigned, in order.
+    pub assignments: Vec<Op>,
     pub bind: Option<Template>,
     pub upstream_tls_on: bool,
     pub upstream_tls: Arc<UpstreamTlsScope>,
@@ -236,7 +239,9 @@ impl StreamScope {
             retry: Arc::default(),
             rates: (None, None),
             socket_keepalive: false,
+            half_close: false,
             datagrams: Datagrams::default(),
+            assignments: Vec::new(),
             bind: None,
             upstream_tls_on: false,
             upstream_tls: Arc::new(UpstreamTlsScope { tls, ..UpstreamTlsScope::default() }),

@@ -1,13 +1,28 @@
 //! Words of the `stream` block.
 
 use weir_diag::Diagnostic;
+use weir_model::Op;
 
+use super::declare::{is_name, not_settable};
 use super::parts::TcpTarget;
 use super::{Lowering, StreamScope, access, client, log};
 use crate::tree::Directive;
+use crate::variables::builtin;
 
 pub(crate) fn respond(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
     s.action = Some(TcpTarget::Respond(lo.template(&d.args[0])));
+}
+
+/// `set $variable value`.
+pub(crate) fn set(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    let Some(name) = d.arg(0).strip_prefix('$').filter(|name| is_name(name)) else {
+        return lo.bad_value(d, 0, "a variable such as `$name`");
+    };
+    if builtin(lo.dialect, name, false).is_some() {
+        return not_settable(lo, name, d.arg_span(0));
+    }
+    let (variable, value) = (name.to_owned(), lo.template(&d.args[1]));
+    s.assignments.push(Op::Set { variable, value });
 }
 
 pub(crate) fn access_log(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {

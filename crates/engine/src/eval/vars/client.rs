@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 
-use weir_expr::ClientVar;
+use weir_expr::{ClientVar, ProxyTlv};
+use weir_http::proxy_protocol::Tlvs;
 
 use super::write::{display, extend, ipv4, number, seconds, text_of};
 use crate::exchange::Core;
 
 /// Appends the value of a variable about the client's connection; false if there is none.
-pub(super) fn append(traffic: &Core, var: ClientVar, out: &mut Vec<u8>) -> bool {
+pub(super) fn append(traffic: &Core, var: ClientVar<'_>, out: &mut Vec<u8>) -> bool {
     let client = &*traffic.client;
     let told = || client.proxied.as_ref();
     match var {
@@ -31,6 +32,7 @@ pub(super) fn append(traffic: &Core, var: ClientVar, out: &mut Vec<u8>) -> bool 
         ClientVar::ProxyProtocolServerPort => {
             number(out, told().map(|told| u64::from(told.destination.port())))
         }
+        ClientVar::ProxyProtocolTlv(which) => told().is_some_and(|told| tlv(&told.tlvs, *which, out)),
         ClientVar::ServerAddr => address(out, client.destination().map(|(ip, _)| ip), traffic),
         ClientVar::ServerPort => number(out, client.destination().map(|(_, port)| u64::from(port))),
         ClientVar::ConnectionSerial => number(out, Some(client.serial)),
@@ -42,6 +44,16 @@ pub(super) fn append(traffic: &Core, var: ClientVar, out: &mut Vec<u8>) -> bool 
         }
         ClientVar::Scheme => text_of(out, if client.tls.is_some() { b"https" } else { b"http" }),
         ClientVar::HttpsOn => text_of(out, if client.tls.is_some() { b"on" } else { b"" }),
+    }
+}
+
+/// A field of a PROXY header.
+fn tlv(bytes: &[u8], which: ProxyTlv, out: &mut Vec<u8>) -> bool {
+    let fields = Tlvs::new(bytes);
+    match which {
+        ProxyTlv::Field(kind) => extend(out, fields.value(kind)),
+        ProxyTlv::Tls(kind) => extend(out, fields.tls().and_then(|(_, inner)| inner.value(kind))),
+        ProxyTlv::TlsVerify => number(out, fields.tls().map(|(verify, _)| u64::from(verify))),
     }
 }
 
