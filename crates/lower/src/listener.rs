@@ -34,6 +34,7 @@ impl<'m> Cx<'m> {
             tls: listener.tls.as_ref().map(|tls| self.listener_tls(tls, http)),
             max_connections: listener.max_connections,
             gate: self.program(&listener.gate),
+            services: self.services(listener),
             service: self.service(&listener.service, indices),
             heads,
             heads_differ,
@@ -80,6 +81,21 @@ impl<'m> Cx<'m> {
                 Service::Http(index)
             }
         }
+    }
+
+    /// TCP services by name.
+    fn services(&mut self, listener: &'m model::Listener) -> Option<Arc<NameIndex<TcpIx>>> {
+        let model::Service::Tcp(default) = listener.service else { return None };
+        if listener.services.is_empty() {
+            return None;
+        }
+        let mut index = NameIndex::new(TcpIx(default.0));
+        for (names, id) in &listener.services {
+            for name in names {
+                self.add_name(&mut index, name, TcpIx(id.0));
+            }
+        }
+        Some(Arc::new(index))
     }
 
     fn dangling(&mut self, what: &str, id: u32) {

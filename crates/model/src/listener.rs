@@ -3,7 +3,7 @@
 use serde::Serialize;
 use weir_diag::Origin;
 
-use crate::{Address, ListenerTls, Op, SiteId, TcpId, TcpKeepalive};
+use crate::{Address, ListenerTls, NamePattern, Op, SiteId, TcpId, TcpKeepalive};
 
 /// One bound address.
 #[derive(Clone, Debug, Serialize)]
@@ -34,6 +34,9 @@ pub struct Listener {
     /// Runs on every connection as it is accepted, before anything is read; it may only close (HAProxy `tcp-request
     /// connection`).
     pub gate: Vec<Op>,
+    /// TCP services by the name that TLS asks for, ended here or read ahead; the default among them. Empty: there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<(Vec<NamePattern>, TcpId)>,
     /// What is served.
     pub service: Service,
 }
@@ -53,7 +56,7 @@ pub enum Service {
         /// The site for hosts that no other names.
         default: SiteId,
     },
-    /// A TCP service. With several (nginx `stream` server_name), told apart by SNI of the TLS terminated here.
+    /// A TCP service, for names that none of `services` has.
     Tcp(TcpId),
 }
 

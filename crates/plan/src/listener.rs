@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_control::ListenerId;
 use weir_http::HeadRules;
 
-use crate::{Address, HostIndex, ListenerTls, Program, TcpIx};
+use crate::{Address, HostIndex, ListenerTls, NameIndex, Program, TcpIx};
 
 /// One bound address.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +29,9 @@ pub struct Listener {
     pub max_connections: Option<u64>,
     /// Runs on every connection as it is accepted; it may only close.
     pub gate: Option<Arc<Program>>,
+    /// TCP services by name, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub services: Option<Arc<NameIndex<TcpIx>>>,
     /// What is served.
     pub service: Service,
     /// What a request's head may measure before its site is known: whatever one of the sites lets pass.

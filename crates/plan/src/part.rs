@@ -256,7 +256,7 @@ fn slim_site(site: &Site) -> Site {
 fn slim_listener(listener: &Listener, tcp: bool) -> Listener {
     let service =
         if tcp { Service::Tcp(TcpIx(0)) } else { Service::Http(Arc::new(NameIndex::new(SiteIx(0)))) };
-    Listener { tls: None, service, ..listener.clone() }
+    Listener { tls: None, service, services: None, ..listener.clone() }
 }
 
 /// Files without indexes and media types: `$document_root` is all that is asked of them.

@@ -126,3 +126,72 @@ both_drivers! {
         proxy.wait_for_file("told", "403 -|-|- ");
     }
 }
+
+/// Debian's nginx is too old for these.
+mod names {
+    use super::*;
+
+    both_drivers! {
+        fn servers_of_one_address_are_told_apart_by_the_hello(io: Io) {
+            let peers = ["one", "two", "many", "other"].map(tcp::named_echo);
+            let [one, two, many, other] = &peers;
+            let proxy = start(io, &format!(
+                "server {{ listen 127.0.0.1:{{port}}; server_name one.test; proxy_pass {one}; }}
+                 server {{ listen 127.0.0.1:{{port}} default_server; ssl_preread on; proxy_pass {other}; }}
+                 server {{ listen 127.0.0.1:{{port}}; server_name Two.test *.two.test; proxy_pass {two}; }}
+                 server {{ listen 127.0.0.1:{{port}}; server_name ~^(?<part>.+)[.]many[.]test$; return $part; }}
+                 server {{ listen 127.0.0.1:{{port2}}; proxy_pass {many}; }}"
+            ));
+            let asked = |name: &str, says: &str| {
+                let mut client = Client::connect(&proxy);
+                client.send(hello(name, &[]));
+                assert_eq!(client.read_exactly(says.len()), says.as_bytes(), "{name}");
+            };
+            asked("one.test", "one\n");
+            asked("ONE.test", "one\n");
+            asked("two.test", "two\n");
+            asked("a.two.test", "two\n");
+            asked("x.many.test", "x");
+            asked("no.test", "other\n");
+            let mut plain = Client::connect(&proxy);
+            plain.send("no hello");
+            assert_eq!(plain.read_exactly(6), b"other\n");
+        }
+
+        fn servers_of_one_address_have_certificates_of_their_own(io: Io) {
+            let (one, two) = (Certificate::p256(&["one.test"]), Certificate::p256(&["two.test"]));
+            let (first, second) = (tcp::named_echo("one"), tcp::named_echo("two"));
+            let module = "/usr/lib/nginx/modules/ngx_stream_module.so";
+            let text = format!(
+                "load_module {module}; worker_processes 1; events {{}} stream {{
+                 server {{ listen 127.0.0.1:{{port}} ssl; server_name one.test; ssl_certificate {{dir}}/one.crt; ssl_certificate_key {{dir}}/one.key; proxy_pass {first}; }}
+                 server {{ listen 127.0.0.1:{{port}} ssl; server_name two.test; ssl_certificate {{dir}}/two.crt; ssl_certificate_key {{dir}}/two.key; proxy_pass {second}; }} }}"
+            );
+            let proxy = Proxy::nginx(&text).io(io).certificate("one", &one).certificate("two", &two).start();
+            for (certificate, name, says) in [(&one, "one.test", b"one\n"), (&two, "two.test", b"two\n")] {
+                let mut client = Client::tls(&proxy, &TlsOptions::trusting(certificate).name(name));
+                assert_eq!(&client.read_exactly(4), says);
+            }
+        }
+    }
+
+    #[test]
+    fn what_nothing_can_tell_apart_is_said() {
+        let check = |text: &str| {
+            let text = format!("events {{}} stream {{ {text} }}");
+            Proxy::nginx(&text).check()
+        };
+        let two = |more: &str| {
+            format!(
+                "server {{ listen 127.0.0.1:{{port}}; return a; }} server {{ listen 127.0.0.1:{{port}}; {more} return b; }}"
+            )
+        };
+        let (code, said) = check(&two(""));
+        assert!(
+            code != 0 && said.contains("only servers with a `server_name` may share an address"),
+            "{said}"
+        );
+        let (code, said) = check(&two("server_name b.test;"));
+        assert!(code == 0 && said.contains("add `ssl` to the address, or `ssl_preread on`"), "{said}");
+    }
+}

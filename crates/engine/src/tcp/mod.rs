@@ -85,6 +85,10 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
     {
         return Begun::Ended(status);
     }
+    if let Err(status) = by_name(session, &installed) {
+        return Begun::Ended(status);
+    }
+    let service = installed.plan.tcp_service(session.tcp);
     if is_refused(session, service.program.as_deref()) {
         return Begun::Ended(403);
     }
@@ -109,6 +113,35 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
             Ok(connected) => Begun::Connected(Box::new(connected)),
             Err(status) => Begun::Ended(status),
         },
+    }
+}
+
+/// Gives the session to the service of the name that its client asks for, where there are several. `Err`: nginx's
+/// session status.
+fn by_name(session: &mut Session, installed: &Installed) -> Result<(), u16> {
+    let listener = installed.listener(session.client.listener).map(|ix| installed.plan.listener(ix));
+    let Some(services) = listener.and_then(|listener| listener.services.as_ref()) else { return Ok(()) };
+    let hello = session.peeked.as_ref().and_then(|peeked| peeked.hello.as_ref());
+    let ended_here = || session.client.tls.as_ref().and_then(|tls| tls.server_name.as_ref());
+    let name = match hello {
+        Some(hello) => hello.server_name.to_ascii_lowercase(),
+        None => ended_here().map_or_else(Vec::new, |name| name.as_bytes().to_ascii_lowercase()),
+    };
+    if name.is_empty() {
+        return Ok(());
+    }
+    match services.lookup(&name) {
+        Ok(found) => {
+            if let Some((pattern, captures)) = &found.matched {
+                crate::eval::keep_match(session, pattern, captures, &name);
+            }
+            session.tcp = found.value;
+            Ok(())
+        }
+        Err(why) => {
+            errors::undecided(session, &why);
+            Err(500)
+        }
     }
 }
 

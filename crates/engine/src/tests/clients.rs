@@ -35,6 +35,7 @@ fn plan(socket: &std::path::Path, settings: RouteSettings) -> Plan {
         tls: None,
         max_connections: None,
         gate: None,
+        services: None,
         service: Service::Http(Arc::new(HostIndex::new(SiteIx(0)))),
         heads: HeadRules::default(),
         heads_differ: false,

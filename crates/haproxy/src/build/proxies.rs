@@ -193,6 +193,7 @@ fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], s
             tls: one.tls.clone(),
             max_connections: one.max_connections,
             gate: gate.clone(),
+            services: Vec::new(),
             service: service.clone(),
         });
     }

@@ -129,6 +129,7 @@ pub(crate) fn listener(address: &str, sites: Vec<SiteId>) -> Listener {
         tls: None,
         max_connections: None,
         gate: Vec::new(),
+        services: Vec::new(),
         service: Service::Http { default: sites[0], sites },
     }
 }

@@ -126,6 +126,7 @@ fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> L
         tls,
         max_connections: None,
         gate: Vec::new(),
+        services: Vec::new(),
         service: Service::Http { sites, default: servers[default].site },
     }
 }

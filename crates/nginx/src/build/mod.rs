@@ -14,6 +14,7 @@ mod program;
 mod route;
 mod server;
 mod stream;
+mod stream_listeners;
 mod upstream;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The `stream` block.
 //!
-//! Owns: the services of its servers, and their listeners.
+//! Owns: the services of its servers; `stream_listeners` makes the listeners of their addresses.
 //! Driven by: `build`.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use weir_diag::Diagnostic;
 use weir_model::settings::{LogLevel, ProxyProtocol};
 use weir_model::{
-    Access, Address, LimitConn, Listener, ListenerTls, RealIp, RealIpSource, Service, TcpAction, TcpId,
-    TcpProxy, TcpService, Template,
+    Access, Address, LimitConn, RealIp, RealIpSource, TcpAction, TcpId, TcpProxy, TcpService, Template,
 };
 
+use super::stream_listeners::{self, Served};
 use super::upstream;
 use crate::table::{Contexts, Taker};
-use crate::take::parts::{ListenSpec, TcpTarget};
+use crate::take::parts::TcpTarget;
 use crate::take::{Lowering, ServerParts, StreamScope, log, upstream_tls};
 use crate::tree::Directive;
 use crate::variables::Dialect;
@@ -41,12 +41,14 @@ pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive) {
     for word in words.iter().filter(|word| word.entry.name == "upstream") {
         upstream::build(lo, word.directive, resolver.as_ref());
     }
+    let mut all = Vec::new();
     for word in words.iter().filter(|word| word.entry.name == "server") {
-        server(lo, &scope, word.directive);
+        server(lo, &scope, word.directive, &mut all);
     }
+    stream_listeners::build(lo, all);
 }
 
-fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive) {
+fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive, all: &mut Vec<Served>) {
     let words = lo.admit(d.children(), Contexts::STREAM_SERVER);
     let mut scope = StreamScope { level: lo.next_level(), ..outer.clone() };
     let mut parts = ServerParts::default();
@@ -79,9 +81,14 @@ fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive) {
     let service = service(lo, &scope, target, d, &parts);
     lo.model.tcp.push(service);
     let id = TcpId(lo.model.tcp.len() as u32 - 1);
-    for spec in parts.listens {
-        listener(lo, &scope, spec, id);
-    }
+    all.extend(parts.listens.into_iter().map(|spec| Served {
+        spec,
+        id,
+        names: parts.names.clone(),
+        preread: scope.preread,
+        tls: scope.tls.clone(),
+        alpn: scope.alpn.clone(),
+    }));
 }
 
 fn service(
@@ -159,55 +166,6 @@ fn address_name(address: &Address) -> String {
         Address::Tcp(SocketAddr::V4(v4)) if *v4.ip() == Ipv4Addr::UNSPECIFIED => format!("*:{}", v4.port()),
         other => other.to_string(),
     }
-}
-
-fn listener(lo: &mut Lowering<'_>, s: &StreamScope, spec: ListenSpec, id: TcpId) {
-    if let Some(first) = lo.listened_at(&spec.address) {
-        let text = "this address is listened on already";
-        let mut found = Diagnostic::error("nginx::duplicate-listen", text).at(spec.span);
-        if let Some(first) = first {
-            found = found.also(first, "here");
-        }
-        return lo.report(found.help("one address serves one stream server, or HTTP"));
-    }
-    let tls = if spec.tls { tls(lo, s, &spec) } else { None };
-    let name = spec.address.to_string();
-    lo.listen(Listener {
-        name,
-        origin: Some(spec.span),
-        address: spec.address,
-        socket: spec.socket,
-        proxy_protocol: spec.proxy_protocol,
-        http2: false,
-        share: 0,
-        proxy_header_names_client: false,
-        tls,
-        max_connections: None,
-        gate: Vec::new(),
-        service: Service::Tcp(id),
-    });
-}
-
-fn tls(lo: &mut Lowering<'_>, s: &StreamScope, spec: &ListenSpec) -> Option<ListenerTls> {
-    let Some(identity) = crate::take::tls::identity(lo, &s.tls, s.alpn.clone()) else {
-        if s.tls.broken || !s.tls.certificates.items().is_empty() {
-            // What is wrong with them was told.
-            return None;
-        }
-        let text = "this address speaks TLS, but its server has no certificate";
-        let found = Diagnostic::error("nginx::no-certificate", text).at(spec.span);
-        lo.report(found.help("add `ssl_certificate` and `ssl_certificate_key`"));
-        return None;
-    };
-    Some(ListenerTls {
-        default: identity,
-        by_name: Vec::new(),
-        strict_sni: false,
-        tickets: s.tls.tickets,
-        session_cache: s.tls.session_cache,
-        session_timeout: s.tls.session_timeout,
-        answer_bad_certificates: false,
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::entry::places::{T, TS, TSRV};
 use super::entry::{Entry, MANY};
 use crate::take::args::{bytes, count, limit, on, time};
 use crate::take::tls::pem_file;
-use crate::take::{listen, maps, stream, stream_proxy as proxy, stream_tls};
+use crate::take::{listen, maps, server, stream, stream_proxy as proxy, stream_tls};
 
 const TABLES: &str = "Weir sizes its tables by itself";
 
@@ -31,6 +31,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         .repeats()
         .shared(crate::take::access::limit_conn_zone),
     Entry::new("listen", TSRV, (1, MANY), "", "An address of the service.").repeats().server(listen::listen),
+    Entry::new("server_name", TSRV, (1, MANY), "", "Names told apart by SNI.")
+        .repeats()
+        .server(server::names),
     Entry::one("proxy_pass", TSRV, Text, "", "Carries connections to a pool.").stream(proxy::pass),
     Entry::new("set", TSRV, (2, 2), "", "Assigns a variable.").repeats().stream(stream::set),
     Entry::one("return", TSRV, Text, "", "Sends a text and closes.").stream(stream::respond),
@@ -189,8 +192,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_reject_handshake", TS, Flag, "off", "Refuses handshakes.")
         .stream(|_, s, d| s.tls_mut().reject = on(d)),
     // Not built.
-    Entry::new("server_name", TSRV, (1, MANY), "", "Names told apart by SNI.")
-        .not_yet("telling TCP services apart by name is not built"),
     Entry::one("pass", TSRV, Text, "", "Hands connections to another listener.")
         .not_yet("handing connections to another listener is not built; `proxy_pass` carries them there"),
     Entry::one("variables_hash_max_size", T, Number, "1024", "Size of a table.").tuning(TABLES),
