@@ -52,12 +52,24 @@ fn is_ipv6(text: &[u8]) -> bool {
 }
 
 fn is_reg_name(text: &[u8]) -> bool {
-    // No name has an empty label but the root's, at its end (RFC 1034 §3.1); a path of `..` is made of them.
-    if text == b"." || text.windows(2).any(|pair| pair == b"..") {
-        return false;
+    let mut before = 0;
+    for &byte in text {
+        if !is_host_byte(byte) {
+            return is_escaped_name(text);
+        }
+        // No name has an empty label but the root's, at its end (RFC 1034 §3.1); a path of `..` is made of them.
+        if byte == b'.' && before == b'.' {
+            return false;
+        }
+        before = byte;
     }
-    if text.iter().all(|&byte| is_host_byte(byte)) {
-        return !text.is_empty();
+    !text.is_empty() && text != b"."
+}
+
+#[cold]
+fn is_escaped_name(text: &[u8]) -> bool {
+    if text.windows(2).any(|pair| pair == b"..") {
+        return false;
     }
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
