@@ -19,6 +19,21 @@ pub(crate) const RECORD: usize = 16 * 1024;
 /// More than any record adds: header, explicit nonce, content type, tag.
 const OVERHEAD: usize = 64;
 
+thread_local! {
+    /// A block of each size that the library may take for a record and give back once it is sent. An allocator that finds
+    /// nothing in use among the blocks of a size gives their memory up, and would begin anew every few records.
+    static HELD: Vec<Vec<u8>> = {
+        let doublings = (0..).map(|n| 1024_usize << n).take_while(|size| *size < RECORD + OVERHEAD);
+        // Four sizes to a doubling, as most allocators have them; the greatest holds the largest record.
+        doublings.flat_map(|size| (5..=8).map(move |quarters| Vec::with_capacity(size / 4 * quarters))).collect()
+    };
+}
+
+/// Holds the memory of records for this thread.
+fn hold_records() {
+    HELD.with(|_| ());
+}
+
 /// The buffers of one connection, lent to each call: always the same ones, and `incoming` changed only at its end.
 pub(crate) struct Io<'a> {
     /// Ciphertext received; whole records are consumed.
@@ -73,10 +88,12 @@ enum Goal<'a> {
 impl Session {
     /// `record`: the most plaintext that the connection was told to put into a record.
     pub(crate) fn server(connection: UnbufferedServerConnection, record: usize) -> Self {
+        hold_records();
         Self { side: Side::Server(Box::new(connection)), record, peer_closed: false, failed: false }
     }
 
     pub(crate) fn client(connection: UnbufferedClientConnection) -> Self {
+        hold_records();
         Self { side: Side::Client(Box::new(connection)), record: RECORD, peer_closed: false, failed: false }
     }
 
