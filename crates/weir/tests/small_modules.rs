@@ -135,6 +135,34 @@ both_drivers! {
         }
     }
 
+    fn a_rewritten_path_ends_at_a_question_mark_of_the_file_alone(io: Io) {
+        let text = conf("", r#"
+            port_in_redirect off; set $with "/said/v?x=1"; set $none "";
+            location /said/ { return 200 "[$uri][$args]"; }
+            location /raw/ { return 200 "[$request_uri]"; }
+            location = /var { rewrite ^ $with; }
+            location = /both { rewrite ^ $with?y=2; }
+            location = /drop { rewrite ^ $with?; }
+            location = /empty { rewrite ^ /said/e?$none; }
+            location = /two { rewrite ^ /said/t?a=$with?b; }
+            location = /early { rewrite ^ /said/?$arg_q$with; }
+            location /group/ { rewrite ^/group/(.*)$ /said/$1; }
+            location /args/ { rewrite ^/args/(.*)$ /said/a?g=$1; }
+            location = /proxied { set $to "/raw/v?x=1"; rewrite ^ $to break; proxy_pass http://127.0.0.1:{port}; }
+            location = /away { rewrite ^ $with redirect; }
+            location = /away2 { rewrite ^ /said/r?z=1 redirect; }
+            location = /away3 { rewrite ^ http://x.test$with; }
+        "#);
+        let mut paths = vec!["/group/a%3Fb", "/group/a%3Fb?c=d", "/args/a%3Fb?c=d", "/args/a%26b"];
+        let places = ["/var", "/both", "/drop", "/empty", "/two", "/early", "/proxied", "/away", "/away2", "/away3"];
+        let asked: Vec<String> = places.iter().flat_map(|place| [(*place).to_owned(), format!("{place}?q=1")]).collect();
+        paths.extend(asked.iter().map(String::as_str));
+        let said = agree(io, &text, &[], &gets(&paths));
+        assert_eq!(body_of(&said[0]), "[/said/a?b][]");
+        assert_eq!(body_of(&said[5]), "[/said/v?x=1][q=1]");
+        assert_eq!(body_of(&said[11]), "[/said/e][&q=1]");
+    }
+
     fn refusals_with_401_wait(io: Io) {
         let text = conf("", r#"
             location /slow { auth_delay 300ms; auth_basic x; auth_basic_user_file {dir}/users; }

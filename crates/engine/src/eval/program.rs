@@ -260,26 +260,28 @@ fn rewrite(
     keep_query: bool,
     flag: RewriteFlag,
 ) -> Flow {
-    let mut target = render_replacement(exchange, replacement, flag);
+    let (mut target, args) = render_replacement(exchange, replacement, flag);
     match flag {
         RewriteFlag::Redirect | RewriteFlag::Permanent => {
             if keep_query && !exchange.request.query.is_empty() {
-                target.push(if target.contains(&b'?') { b'&' } else { b'?' });
+                target.push(if args.is_some() { b'&' } else { b'?' });
                 target.extend_from_slice(&exchange.request.query);
             }
             let status = if flag == RewriteFlag::Permanent { 301 } else { 302 };
             Flow::Done(Verdict::Redirect { status, location: target })
         }
         _ => {
-            let (path, query) = split_query(&target);
-            let mut query = query.unwrap_or_default().to_vec();
+            let mut query = args.map_or_else(Vec::new, |at| target.split_off(at));
             if keep_query && !exchange.request.query.is_empty() {
-                if !query.is_empty() {
-                    query.push(b'&');
-                }
+                // As in nginx also where the replacement's own query came out empty.
+                query.push(b'&');
                 query.extend_from_slice(&exchange.request.query);
             }
-            exchange.request.path = path.to_vec();
+            if !query.is_empty() {
+                // What separates it from the path, or from nothing.
+                query.remove(0);
+            }
+            exchange.request.path = target;
             if exchange.request.path.is_empty() {
                 return Flow::Done(Verdict::Failed);
             }
@@ -294,29 +296,37 @@ fn rewrite(
     }
 }
 
-/// The replacement's text. Groups of the path hold decoded bytes: in a redirect, and in what becomes the query, they
+/// The replacement's text, and where its query begins, at a `?`: one that the configuration has. One that a variable
+/// brought belongs to the path. Groups of the path hold decoded bytes: in a redirect, and in what becomes the query, they
 /// are escaped again. As in nginx that is left out for a path that came without escapes.
-fn render_replacement(exchange: &Exchange, replacement: &weir_plan::Template, flag: RewriteFlag) -> Vec<u8> {
+fn render_replacement(
+    exchange: &Exchange,
+    replacement: &weir_plan::Template,
+    flag: RewriteFlag,
+) -> (Vec<u8>, Option<usize>) {
     let redirects = matches!(flag, RewriteFlag::Redirect | RewriteFlag::Permanent);
     let came_escaped = exchange.request.target.iter().any(|byte| matches!(byte, b'%' | b'+'));
-    let mut in_query = false;
+    let mut args = None;
     let mut out = Vec::new();
     for piece in &replacement.pieces {
         match piece {
             weir_plan::Piece::Var(weir_expr::Var::Capture(group), _)
-                if redirects || in_query && came_escaped =>
+                if redirects || args.is_some() && came_escaped =>
             {
                 let value = exchange.captures.group(usize::from(*group)).unwrap_or_default();
-                let kind = if in_query { weir_http::uri::Escape::Args } else { weir_http::uri::Escape::Uri };
+                let kind =
+                    if args.is_some() { weir_http::uri::Escape::Args } else { weir_http::uri::Escape::Uri };
                 weir_http::uri::escape(kind, value, &mut out);
             }
             piece => {
-                in_query |= matches!(piece, weir_plan::Piece::Literal(text) if text.contains('?'));
+                if let (None, weir_plan::Piece::Literal(text)) = (args, piece) {
+                    args = text.find('?').map(|at| out.len() + at);
+                }
                 render(exchange, &weir_plan::Template { pieces: vec![piece.clone()] }, &mut out);
             }
         }
     }
-    out
+    (out, args)
 }
 
 fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
