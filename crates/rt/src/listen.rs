@@ -74,26 +74,34 @@ impl Default for ListenOptions {
     }
 }
 
+impl ListenOptions {
+    /// Sets what sockets of any kind have.
+    pub(crate) fn apply(&self, socket: &Socket, addr: SocketAddr) -> io::Result<()> {
+        if addr.is_ipv6() {
+            socket.set_only_v6(self.v6_only)?;
+        }
+        if self.free_bind {
+            if addr.is_ipv6() { socket.set_freebind_v6(true)? } else { socket.set_freebind_v4(true)? }
+        }
+        if let Some(device) = &self.device {
+            socket.bind_device(Some(device.as_bytes()))?;
+        }
+        if let Some(bytes) = self.recv_buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        if let Some(bytes) = self.send_buffer {
+            socket.set_send_buffer_size(bytes)?;
+        }
+        Ok(())
+    }
+}
+
 fn tcp_socket(addr: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
-    if addr.is_ipv6() {
-        socket.set_only_v6(options.v6_only)?;
-    }
-    if options.free_bind {
-        if addr.is_ipv6() { socket.set_freebind_v6(true)? } else { socket.set_freebind_v4(true)? }
-    }
-    if let Some(device) = &options.device {
-        socket.bind_device(Some(device.as_bytes()))?;
-    }
-    if let Some(bytes) = options.recv_buffer {
-        socket.set_recv_buffer_size(bytes)?;
-    }
-    if let Some(bytes) = options.send_buffer {
-        socket.set_send_buffer_size(bytes)?;
-    }
+    options.apply(&socket, addr)?;
     socket.set_tcp_nodelay(options.nodelay)?;
     if let Some(keepalive) = options.keepalive {
         set_keepalive(&socket, keepalive)?;

@@ -49,21 +49,7 @@ fn udp_socket(addr: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io
     socket.set_nonblocking(true)?;
     // No SO_REUSEADDR: for datagrams it would share the port with any other program of this user that asks for it, too.
     socket.set_reuse_port(reuse_port)?;
-    if addr.is_ipv6() {
-        socket.set_only_v6(options.v6_only)?;
-    }
-    if options.free_bind {
-        if addr.is_ipv6() { socket.set_freebind_v6(true)? } else { socket.set_freebind_v4(true)? }
-    }
-    if let Some(device) = &options.device {
-        socket.bind_device(Some(device.as_bytes()))?;
-    }
-    if let Some(bytes) = options.recv_buffer {
-        socket.set_recv_buffer_size(bytes)?;
-    }
-    if let Some(bytes) = options.send_buffer {
-        socket.set_send_buffer_size(bytes)?;
-    }
+    options.apply(&socket, addr)?;
     if addr.ip().is_unspecified() {
         tell_destinations(&socket, addr.is_ipv6())?;
     }
