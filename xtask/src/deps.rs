@@ -57,6 +57,8 @@ const NEEDS: &[Need] = &[
     need("uwsgi", "uwsgi-core", false),
     need("/usr/lib/uwsgi/plugins/python3*_plugin.so", "uwsgi-plugin-python3", false),
     need("memcached", "memcached", false),
+    need("socat", "socat", false),
+    need("prometheus-haproxy-exporter", "prometheus-haproxy-exporter", false),
     need("fail2ban-regex", "fail2ban", false),
     need("chromium", "chromium", false),
 ];

@@ -370,6 +370,8 @@ pub struct Site {
     pub place: u32,
     /// `http` or `tcp`.
     pub mode: String,
+    /// An operator has it accept nothing for now.
+    pub paused: bool,
     /// What came in.
     pub front: Front,
 }
@@ -519,6 +521,7 @@ mod tests {
             number: 2,
             place: 0,
             mode: "http".into(),
+            paused: false,
             front: Front::default(),
         };
         let snapshot = Snapshot { sites: vec![site], ..Snapshot::default() };

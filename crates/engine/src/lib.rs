@@ -204,6 +204,22 @@ impl Engine {
         self.shared.bound_connections(most);
     }
 
+    /// Has the site of this name accept nothing, or go on, until the next plan. False: it was so already.
+    ///
+    /// # Errors
+    /// There is no such site.
+    pub fn hold(&self, site: &str, held: bool) -> Result<bool, String> {
+        self.shared.hold_site(&self.prepared.plan, site, held)
+    }
+
+    /// Bounds client connections of the site of this name, until the next plan; 0: not at all.
+    ///
+    /// # Errors
+    /// There is no such site.
+    pub fn bound_site(&self, site: &str, most: u64) -> Result<(), String> {
+        self.shared.bound_site(&self.prepared.plan, site, most)
+    }
+
     /// The names of the certificates in use, each once, and whether it was given while running.
     pub fn certificates(&self) -> Vec<(String, bool)> {
         layer::certificate_names(&self.shared, &self.prepared.plan)

@@ -320,6 +320,7 @@ mod tests {
             number: 1,
             place: 0,
             mode: "http".into(),
+            paused: false,
             front,
         };
         Snapshot { sites: vec![site], ..Snapshot::default() }

@@ -78,7 +78,8 @@ both_drivers! {
             "set maxconn global 100", "set maxconn global", "set timeout cli 5", "set timeout cli", "set timeout cli x", "set timeout other", "add server b/s1 127.0.0.1:1",
             "add server b/s4", "add server none/s 127.0.0.1:1", "add server b/s3 127.0.0.1:5", "del server b/s1", "del server b/none", "del server b/s3",
             "user;disable server b/s1", "user;show env", "operator;show cli level;set weight b/s1 1", "show backend;show cli level", "set ssl cert a",
-            "commit ssl cert a", "abort ssl cert a", "show ssl cert", "show servers state none", "help get w", "expert-mode", "prompt\nshow backend;show cli level\nquit",
+            "commit ssl cert a", "abort ssl cert a", "show ssl cert", "show servers state none", "help get w", "expert-mode", "disable frontend f", "disable frontend f", "enable frontend f", "enable frontend f", "enable frontend", "enable frontend none",
+            "set maxconn frontend", "set maxconn frontend f", "set maxconn frontend f -1", "set maxconn frontend none 3", "set maxconn frontend f 7", "prompt\nshow backend;show cli level\nquit",
         ] {
             agree(&proxies, line);
         }
@@ -154,6 +155,56 @@ both_drivers! {
         }
         assert!(!ask(&proxy, "show servers state\n").contains(" new "));
     }
+}
+
+#[test]
+fn frontends_are_held_and_bounded() {
+    let text = "frontend f\n bind 127.0.0.1:{port}\n http-request return status 200\n";
+    let proxy = file(text).start();
+    let status = || {
+        let text = ask(&proxy, "show stat f 1 -1\n");
+        let fields: Vec<String> = text.lines().nth(1).unwrap().split(',').map(str::to_owned).collect();
+        (fields[17].clone(), fields[6].clone())
+    };
+    assert_eq!(status().0, "OPEN");
+    ask(&proxy, "disable frontend f\n");
+    assert_eq!(status().0, "PAUSED");
+    // Whoever connects now waits, and is answered once the frontend goes on.
+    let mut waiting: Vec<TcpStream> = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(("127.0.0.1", proxy.port().number())).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        waiting.push(stream);
+    }
+    assert!(waiting.iter_mut().all(|stream| stream.read(&mut [0]).is_err()), "nobody is answered");
+    ask(&proxy, "enable frontend f\n");
+    for mut stream in waiting {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    // Both bounds let one connection in; the next is answered when it has gone.
+    for (bound, free) in [
+        ("set maxconn frontend f 1\n", "set maxconn frontend f 0\n"),
+        ("set maxconn global 1\n", "set maxconn global 1000\n"),
+    ] {
+        ask(&proxy, bound);
+        let mut first = Client::connect(&proxy);
+        first.request(&Request::get("/")).expect_status(200);
+        let mut second = TcpStream::connect(("127.0.0.1", proxy.port().number())).unwrap();
+        second.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        second.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        assert!(second.read(&mut [0]).is_err(), "{bound}: the first is still there");
+        drop(first);
+        second.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut answer = String::new();
+        second.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{bound}: {answer}");
+        ask(&proxy, free);
+    }
+    assert_eq!(status().1, "0");
 }
 
 #[test]
@@ -259,6 +310,36 @@ fn clients_that_people_use_are_served() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&socat.stdout), "admin\n\n");
+    // The exporter of Prometheus reads both tables, and says what it could not read.
+    let port = weir_testkit::Port::lease();
+    let exporter = Command::new("prometheus-haproxy-exporter")
+        .arg(format!("--haproxy.scrape-uri=unix:{}", path.display()))
+        .arg(format!("--web.listen-address=127.0.0.1:{}", port.number()))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _running = Ended(exporter);
+    let end = Instant::now() + Duration::from_secs(30);
+    let text = loop {
+        let asked = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(("127.0.0.1", port.number()))?;
+            stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+            stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).map(|_| text)
+        };
+        match asked() {
+            Ok(text) => break text,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+    };
+    for line in [
+        "haproxy_up 1",
+        "haproxy_exporter_csv_parse_failures_total 0",
+        "haproxy_server_weight{backend=\"b\",server=\"s1\"} 10",
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line}: {text}");
+    }
 }
 
 /// The table in docs/haproxy.md, from the table of the commands.

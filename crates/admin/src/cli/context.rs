@@ -55,6 +55,16 @@ pub trait Runtime {
     fn judge(&self, pool: &str, endpoint: &str, healthy: bool) -> Result<(), String>;
     /// Bounds client connections of the process, until the next reload.
     fn bound_connections(&self, most: u64);
+    /// Has a frontend accept nothing, or go on, until the next reload. False: it was so already.
+    ///
+    /// # Errors
+    /// There is no such frontend.
+    fn hold(&self, site: &str, held: bool) -> Result<bool, String>;
+    /// Bounds client connections of a frontend, until the next reload; 0: not at all.
+    ///
+    /// # Errors
+    /// There is no such frontend.
+    fn bound_site(&self, site: &str, most: u64) -> Result<(), String>;
     /// Certificates in use, by the path of their file.
     fn certificates(&self) -> Vec<Certificate>;
     /// Certificates that were sent and wait for their commit, for all sessions.

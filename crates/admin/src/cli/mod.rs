@@ -7,6 +7,7 @@
 
 mod certificates;
 mod context;
+mod frontends;
 mod help;
 mod info;
 mod input;

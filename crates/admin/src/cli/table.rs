@@ -5,7 +5,7 @@
 //! Never: holds an answer.
 
 use super::context::{Cx, Level};
-use super::{certificates, info, own, servers, stat, state, weights};
+use super::{certificates, frontends, info, own, servers, stat, state, weights};
 
 type Run = fn(&mut Cx<'_>) -> String;
 
@@ -87,14 +87,14 @@ pub const COMMANDS: &[Command] = &[
     absent("del ssl", TLS),
     absent("disable agent", "agents are not asked"),
     absent("disable dynamic-cookie", "cookies are as configured"),
-    absent("disable frontend", "frontends take connections until a reload"),
+    c("disable frontend", "disable frontend <frontend>", "temporarily disable specific frontend", Admin, frontends::disable),
     absent("disable health", CHECKS),
     c("disable server", "disable server (DEPRECATED)", "disable a server for maintenance (use 'set server' instead)", Admin, weights::disable),
     absent("dump stats-file", "counters are in memory"),
     absent("echo", "it is there for scripts of HAProxy's own"),
     absent("enable agent", "agents are not asked"),
     absent("enable dynamic-cookie", "cookies are as configured"),
-    absent("enable frontend", "frontends take connections until a reload"),
+    c("enable frontend", "enable frontend <frontend>", "re-enable specific frontend", Admin, frontends::enable),
     absent("enable health", CHECKS),
     c("enable server", "enable server  (DEPRECATED)", "enable a disabled server (use 'set server' instead)", Admin, weights::enable),
     c("experimental-mode", "experimental-mode [on|off]", "enable/disable experimental mode", Admin, own::experimental_mode),
@@ -115,7 +115,7 @@ pub const COMMANDS: &[Command] = &[
     absent("set anon", "nothing is made anonymous"),
     absent("set dynamic-cookie-key", "cookies are as configured"),
     absent("set map", MAPS),
-    absent("set maxconn frontend", "bounds of frontends are those of the configuration"),
+    c("set maxconn frontend", "set maxconn frontend <frontend> <value>", "change a frontend's maxconn setting", Admin, frontends::maxconn),
     c("set maxconn global", "set maxconn global <value>", "change the per-process maxconn setting", Admin, own::maxconn_global),
     absent("set maxconn server", "bounds of servers are those of the configuration"),
     absent("set profiling", INSIDE),
@@ -161,7 +161,7 @@ pub const COMMANDS: &[Command] = &[
     absent("show tls-keys", "keys of tickets are not shown"),
     absent("show trace", INSIDE),
     c("show version", "show version", "show version of the current process", User, info::version),
-    absent("shutdown frontend", "frontends take connections until a reload"),
+    absent("shutdown frontend", "a frontend is disabled, or leaves the configuration"),
     absent("shutdown session", SESSIONS),
     absent("shutdown sessions", SESSIONS),
     absent("trace", INSIDE),

@@ -59,6 +59,7 @@ pub(super) fn site(name: &str, number: u32) -> Site {
         number,
         place: number,
         mode: "http".into(),
+        paused: false,
         front: Front::default(),
     }
 }

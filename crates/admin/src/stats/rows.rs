@@ -168,7 +168,7 @@ fn frontend(site: &Site) -> Row {
         "dreq": Value::Total(front.denied_requests),
         "dresp": Value::Total(front.denied_responses),
         "ereq": Value::Total(front.request_errors),
-        "status": text("OPEN"),
+        "status": text(if site.paused { "PAUSED" } else { "OPEN" }),
         "pid": Value::Number(1),
         "iid": Value::Number(u64::from(site.number)),
         "sid": Value::Number(0),

@@ -122,6 +122,10 @@ impl AcceptLoop {
                     if self.crowded.get() {
                         self.say(worker, || "few descriptors are left: accepting pauses".to_owned());
                     }
+                    // Accepted as its listener was held: it waits like those in the queue.
+                    while worker.shared.is_held(self.key.listener) && !self.stop.is_set() {
+                        let _ = race(self.stop.wait(), weir_rt::sleep(PAUSE)).await;
+                    }
                     self.admit(worker, stream, peer);
                 }
                 Either::Right(Err(error)) => {

@@ -13,6 +13,7 @@ pub(crate) mod endpoints;
 pub(crate) mod idle;
 pub(crate) mod lasting;
 pub(crate) mod layer;
+pub(crate) mod limits;
 pub(crate) mod live_tls;
 pub(crate) mod memory;
 pub(crate) mod options;

@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     seed: u64,
     serial: AtomicU64,
     connections: Arc<Quota>,
+    /// A bound or a pause was given while running.
+    pub(super) limited: AtomicBool,
     /// Plans that were installed, for as long as anything holds on to them.
     plans: Mutex<Vec<Weak<Plan>>>,
     state: Mutex<State>,
@@ -85,11 +87,11 @@ pub(crate) struct Checked {
 
 /// State under stable names.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     pools: HashMap<PoolId, Arc<LivePool>>,
     rates: HashMap<Box<str>, (Zone, Arc<RateZone>)>,
     conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
-    listeners: HashMap<ListenerId, Quotas>,
+    pub(super) listeners: HashMap<ListenerId, Quotas>,
     sites: HashMap<SiteId, Arc<Quota>>,
     checks: HashMap<EndpointKey, Checked>,
 }
@@ -103,10 +105,12 @@ struct Zone {
 
 /// What a connection to a listener counts against.
 #[derive(Clone)]
-struct Quotas {
-    own: Arc<Quota>,
+pub(super) struct Quotas {
+    pub(super) own: Arc<Quota>,
     /// Of its site, where that has a bound.
-    site: Option<Arc<Quota>>,
+    pub(super) site: Option<Arc<Quota>>,
+    /// Nothing is accepted until somebody says so.
+    pub(super) held: bool,
 }
 
 impl Shared {
@@ -139,6 +143,7 @@ impl Shared {
             seed: RandomState::new().hash_one(std::process::id()),
             serial: AtomicU64::new(0),
             connections: Arc::new(Quota::new(u64::MAX)),
+            limited: AtomicBool::new(false),
             plans: Mutex::default(),
             state: Mutex::default(),
         })
@@ -220,18 +225,18 @@ impl Shared {
         if self.memory.is_short() {
             return true;
         }
-        if plan.process.max_connections.is_some() && self.connections.full() {
+        if self.connections.full() {
             return true;
         }
         let of_site = site_limit(plan, listener).is_some();
-        if !of_site && listener.max_connections.is_none() {
+        let given = self.limited.load(Ordering::Relaxed);
+        if !of_site && !given && listener.max_connections.is_none() {
             return false;
         }
         let state = self.state();
-        state
-            .listeners
-            .get(&listener.id)
-            .is_some_and(|quotas| quotas.own.full() || quotas.site.as_ref().is_some_and(|quota| quota.full()))
+        state.listeners.get(&listener.id).is_some_and(|one| {
+            one.held || one.own.full() || one.site.as_ref().is_some_and(|site| site.full())
+        })
     }
 
     /// Client connections of the process.
@@ -257,11 +262,8 @@ impl Shared {
         if let Some(quota) = state.sites.get(&site) {
             return quota.peak();
         }
-        let of_site = plan.listeners.iter().filter(|listener| match &listener.service {
-            Service::Http(hosts) => plan.site(hosts.default_value()).id == site,
-            Service::Tcp(service) => plan.tcp_service(*service).id == site,
-        });
-        let peaks = of_site.map(|listener| state.listeners.get(&listener.id).map(|quotas| quotas.own.peak()));
+        let peaks = of_site(plan, site)
+            .map(|listener| state.listeners.get(&listener.id).map(|quotas| quotas.own.peak()));
         peaks.sum::<Option<u64>>().unwrap_or(u64::MAX)
     }
 
@@ -358,6 +360,7 @@ impl Shared {
     pub(crate) fn set_limits(&self, plan: &Plan) {
         self.connections.set_most(plan.process.max_connections.unwrap_or(u64::MAX));
         self.memory.set_budget(plan.process.memory_budget);
+        self.limited.store(false, Ordering::Relaxed);
         let mut state = self.state();
         state.listeners.retain(|id, _| plan.listeners.iter().any(|listener| listener.id == *id));
         for listener in &plan.listeners {
@@ -369,16 +372,17 @@ impl Shared {
                 quota.set_most(most);
                 quota
             });
-            let quotas = state
-                .listeners
-                .entry(listener.id)
-                .or_insert_with(|| Quotas { own: Arc::new(Quota::new(most)), site: None });
+            let quotas = state.listeners.entry(listener.id).or_insert_with(|| Quotas {
+                own: Arc::new(Quota::new(most)),
+                site: None,
+                held: false,
+            });
             quotas.own.set_most(most);
-            quotas.site = site;
+            (quotas.site, quotas.held) = (site, false);
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -395,6 +399,14 @@ fn site_limit(plan: &Plan, listener: &Listener) -> Option<(SiteId, u64)> {
             service.max_connections.map(|most| (service.id, most))
         }
     }
+}
+
+/// Listeners that lead to a site.
+pub(super) fn of_site(plan: &Plan, site: SiteId) -> impl Iterator<Item = &Listener> {
+    plan.listeners.iter().filter(move |listener| match &listener.service {
+        Service::Http(hosts) => plan.site(hosts.default_value()).id == site,
+        Service::Tcp(service) => plan.tcp_service(*service).id == site,
+    })
 }
 
 /// Seconds since 1970.

@@ -165,7 +165,7 @@ fn descriptors() -> u64 {
 
 fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
     let front = |id, limit: Option<u64>| {
-        let limit = limit.or(plan.process.max_connections);
+        let limit = shared.bound_of_site(plan, id).or(limit).or(plan.process.max_connections);
         let front = shared.registry.sum_front(FrontKey::Site(id), now);
         // The most of each worker may have been at other times than that of the others.
         let at_most = shared.peak_of_site(plan, id);
@@ -182,6 +182,7 @@ fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
             number,
             place: number,
             mode: mode.to_owned(),
+            paused: shared.is_site_held(plan, id),
             front: front(id, limit),
         })
         .collect()

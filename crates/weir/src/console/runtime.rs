@@ -64,6 +64,14 @@ impl cli::Runtime for Runtime {
         }
     }
 
+    fn hold(&self, site: &str, held: bool) -> Result<bool, String> {
+        self.with(|engine| engine.hold(site, held))
+    }
+
+    fn bound_site(&self, site: &str, most: u64) -> Result<(), String> {
+        self.with(|engine| engine.bound_site(site, most))
+    }
+
     fn certificates(&self) -> Vec<cli::Certificate> {
         let all = self.engine().as_ref().map(Engine::certificates).unwrap_or_default();
         all.into_iter().map(|(name, replaced)| cli::Certificate { name, replaced }).collect()
