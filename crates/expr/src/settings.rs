@@ -12,6 +12,7 @@ mod pool;
 mod rewrite;
 mod session;
 mod socket;
+mod user_ids;
 
 pub use browsers::{Browsers, KnownBrowser, browser_version};
 pub use cache::*;
@@ -23,6 +24,7 @@ pub use pool::*;
 pub use rewrite::*;
 pub use session::*;
 pub use socket::*;
+pub use user_ids::*;
 
 use std::time::Duration;
 

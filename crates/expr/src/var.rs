@@ -146,6 +146,10 @@ variables! {
         AncientBrowser => "ancient_browser";
         /// `1` if the browser is an MSIE (`$msie`).
         Msie => "msie";
+        /// The number by which the client tells that it is known (`$uid_got`).
+        UserIdGot => "user_id_got";
+        /// The number by which it is to be known from now on (`$uid_set`).
+        UserIdSet => "user_id_set";
     }
     /// The client's connection.
     Client as ClientVar [<'v>] {

@@ -20,9 +20,12 @@ impl<'m> Cx<'m> {
             model::SecureLink::Word(word) => plan::SecureLink::Word(word.as_str().into()),
         });
         let referers = facts.referers.as_ref().map(|referers| self.referers(referers));
-        self.shared
-            .facts
-            .keep(facts, Arc::new(plan::Facts { secure_link, browsers: facts.browsers.clone(), referers }))
+        let user_ids = facts
+            .user_ids
+            .as_ref()
+            .map(|ids| plan::UserIds { rules: ids.rules.clone(), reset: self.template(&ids.reset) });
+        let browsers = facts.browsers.clone();
+        self.shared.facts.keep(facts, Arc::new(plan::Facts { secure_link, browsers, user_ids, referers }))
     }
 
     fn referers(&mut self, referers: &'m model::Referers) -> plan::Referers {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::settings::Browsers;
+use weir_expr::settings::{self, Browsers};
 
 use crate::{Pattern, Template};
 
@@ -16,9 +16,21 @@ pub struct Facts {
     /// Rules about browsers (`$modern_browser`, `$ancient_browser`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub browsers: Option<Arc<Browsers>>,
+    /// Cookies that tell clients apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_ids: Option<UserIds>,
     /// Pages that may refer here (`$invalid_referer`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referers: Option<Referers>,
+}
+
+/// Cookies that tell clients apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct UserIds {
+    /// The settings.
+    pub rules: Arc<settings::UserIds>,
+    /// If this is neither empty nor `0`, the number that a client came with does not hold any more.
+    pub reset: Template,
 }
 
 /// How a link shows that it was made by somebody who may.

@@ -127,6 +127,8 @@ const HTTP: &[(&str, Var)] = &[
     ("upstream_response_length", Var::UpstreamResponseLength),
     ("upstream_response_time", Var::UpstreamResponseTime),
     ("upstream_status", Var::UpstreamStatus),
+    ("uid_got", Var::UserIdGot),
+    ("uid_set", Var::UserIdSet),
     ("uri", Var::Path),
 ];
 
@@ -143,7 +145,7 @@ const STREAM: &[(&str, Var)] = &[
 ];
 
 /// Names whose value is empty without the feature behind them.
-const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range"];
+const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range", "uid_reset"];
 
 /// Names that nginx or a well-known module has, and Weir not.
 const NOT_YET: &[&str] = &[
@@ -186,9 +188,6 @@ const NOT_YET: &[&str] = &[
     "tcpinfo_rttvar",
     "tcpinfo_snd_cwnd",
     "time_msec",
-    "uid_got",
-    "uid_reset",
-    "uid_set",
     "upstream_queue_time",
 ];
 

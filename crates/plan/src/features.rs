@@ -28,6 +28,8 @@ bitflags::bitflags! {
         const RESPONSE_EDITS = 1 << 7;
         /// Edits of requests.
         const REQUEST_EDITS = 1 << 23;
+        /// Clients get cookies that tell them apart.
+        const USER_IDS = 1 << 24;
         /// `expires`.
         const EXPIRES = 1 << 8;
         /// Compression may apply.
@@ -102,7 +104,7 @@ impl RouteFeatures {
             expires,
             gzip,
             filters,
-            facts: _,
+            facts,
             access_logs,
             error_logs: _,
             log_not_found: _,
@@ -125,6 +127,7 @@ impl RouteFeatures {
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
             (Self::REQUEST_EDITS, !request_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),
+            (Self::USER_IDS, facts.as_ref().is_some_and(|facts| facts.user_ids.is_some())),
             (Self::GZIP, gzip.is_some()),
             (Self::FILTERS, filters.as_ref().is_some_and(|filters| filters.act())),
             (Self::CHARSET, filters.as_ref().is_some_and(|filters| filters.charset.is_some())),

@@ -136,6 +136,7 @@ impl Cut<'_> {
         if let Some(SecureLink::Signed { shown, signed }) = &facts.secure_link {
             [shown, signed].into_iter().for_each(|template| self.template(template));
         }
+        facts.user_ids.iter().for_each(|ids| self.template(&ids.reset));
         Some(facts)
     }
 

@@ -16,7 +16,7 @@ use weir_plan::{Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
 use crate::answer::{filters, include, trailers};
-use crate::eval::edit;
+use crate::eval::{edit, user_id};
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Filters, Phase, Then, errors};
@@ -63,6 +63,9 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
         || !exchange.response_edits.is_empty()
     {
         edit::response(exchange);
+    }
+    if features.contains(RouteFeatures::USER_IDS) {
+        user_id::set_cookie(exchange, text);
     }
     edit::capture_response(exchange);
     let size = match exchange.slots.take_doubt() {

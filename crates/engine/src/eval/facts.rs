@@ -11,7 +11,7 @@ use weir_expr::JudgedVar;
 use weir_http::HeaderId;
 use weir_plan::{SecureLink, Template};
 
-use super::browsers;
+use super::{browsers, user_id};
 use crate::exchange::Exchange;
 
 /// The longest hash that a link shows: 16 bytes in base64, padded.
@@ -32,6 +32,8 @@ pub(super) fn value(
             let agent = exchange.request.fields.first(HeaderId::UserAgent);
             agent.is_some_and(browsers::is_msie).then(|| b"1".to_vec())
         }
+        JudgedVar::UserIdGot => user_id::got(exchange),
+        JudgedVar::UserIdSet => user_id::set(exchange, text),
         JudgedVar::InvalidReferer => Some(invalid_referer(exchange).to_vec()),
     }
 }

@@ -18,6 +18,7 @@ mod pools;
 pub(crate) mod program;
 pub(crate) mod tables;
 mod tls;
+pub(crate) mod user_id;
 pub(crate) mod users;
 pub(crate) mod vars;
 

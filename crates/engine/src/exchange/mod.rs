@@ -32,6 +32,7 @@ mod session;
 mod slots;
 mod tally;
 mod traffic;
+mod user_id;
 
 pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
 pub(crate) use caching::{CacheStatus, Caching};
@@ -47,8 +48,10 @@ pub(crate) use response::{Attempt, Response};
 pub(crate) use session::{Peeked, Session};
 pub(crate) use slots::Value;
 pub(crate) use traffic::{Kind, Traffic};
+pub(crate) use user_id::{GivenId, UserId, UserNumber};
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -124,6 +127,8 @@ pub(crate) struct Exchange {
     pub(crate) unlogged: bool,
     /// What it has to do with the cache.
     pub(crate) caching: Option<Box<Caching>>,
+    /// By what its client is known, once somebody asked.
+    pub(crate) user_id: OnceCell<Rc<UserId>>,
 }
 
 /// Fields kept by capture rules.
@@ -179,6 +184,7 @@ impl Exchange {
             persistence: *b"--",
             unlogged: false,
             caching: None,
+            user_id: OnceCell::new(),
         }
     }
 
@@ -238,6 +244,7 @@ impl Exchange {
             persistence,
             unlogged,
             caching,
+            user_id,
         } = self;
         core.restart(installed, client);
         (*site, *route, *matched) = (SiteIx(0), RouteIx(0), 0);
@@ -267,6 +274,7 @@ impl Exchange {
         *persistence = *b"--";
         *unlogged = false;
         *caching = None;
+        user_id.take();
     }
 
     /// A request of our own for this exchange: GET of a path, with the client's fields and no body.
@@ -282,6 +290,7 @@ impl Exchange {
         asked.asked_for = Some(self.request.method_text.clone());
         asked.real_client = self.real_client;
         asked.share_id(self);
+        asked.user_id = self.user_id.clone();
         asked
     }
 

@@ -31,6 +31,10 @@ pub(crate) fn ask<'a>(
         if let Some(why) = asked.slots.take_doubt() {
             exchange.slots.doubt(why);
         }
+        if let Some(known) = asked.user_id.take() {
+            // It knew already what this exchange did, so nothing is lost if it is not taken.
+            let _ = exchange.user_id.set(known);
+        }
         let status = asked.response.status;
         let verdict = match status {
             200..300 => None,

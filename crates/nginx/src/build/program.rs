@@ -253,6 +253,6 @@ fn set(lo: &mut Lowering<'_>, d: &Directive) -> Option<Op> {
 
 /// Names of modules' variables that a file may use for itself where the module is not built.
 fn is_mere_name(name: &str) -> bool {
-    matches!(name, "memcached_key" | "msie" | "modern_browser" | "ancient_browser")
+    matches!(name, "memcached_key" | "msie" | "modern_browser" | "ancient_browser" | "uid_reset")
         || name.starts_with("geoip")
 }

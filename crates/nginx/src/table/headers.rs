@@ -1,9 +1,10 @@
 //! Words about response fields (nginx.org, ngx_http_headers_module).
 
-use super::entry::Kind::Text;
+use super::entry::Kind::{Number, OneOf, Text};
 use super::entry::places::{HSL, HSLI};
 use super::entry::{Entry, MANY};
-use crate::take::{headers, more};
+use crate::take::user_id::unless_none;
+use crate::take::{headers, more, user_id};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("add_header", HSLI, (2, 3), "", "Adds a response field.").repeats().scope(headers::add_header),
@@ -28,6 +29,22 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("more_clear_input_headers", HSLI, (1, MANY), "", "Removes request fields (headers-more).")
         .repeats()
         .scope(more::clear_input_headers),
+    Entry::one("userid", HSL, OneOf(&["off", "log", "v1", "on"]), "off", "Cookies that tell clients apart.")
+        .scope(user_id::userid),
+    Entry::one("userid_service", HSL, Number, "", "Who made the number in such a cookie.")
+        .scope(user_id::service),
+    Entry::one("userid_name", HSL, Text, "uid", "The cookie's name.")
+        .scope(|_, s, d| s.parts().facts.user_ids.name = d.arg(0).to_owned()),
+    Entry::one("userid_domain", HSL, Text, "none", "The cookie's domain.")
+        .scope(|_, s, d| s.parts().facts.user_ids.domain = unless_none(d)),
+    Entry::one("userid_path", HSL, Text, "/", "The cookie's path.")
+        .scope(|_, s, d| s.parts().facts.user_ids.path = d.arg(0).to_owned()),
+    Entry::one("userid_expires", HSL, Text, "off", "When the cookie ends.").scope(user_id::expires),
+    Entry::new("userid_flags", HSL, (1, MANY), "off", "Flags of the cookie.").scope(user_id::flags),
+    Entry::one("userid_p3p", HSL, Text, "none", "The field P3P beside the cookie.")
+        .scope(|_, s, d| s.parts().facts.user_ids.p3p = unless_none(d)),
+    Entry::one("userid_mark", HSL, Text, "off", "A character by which older cookies are known.")
+        .scope(user_id::mark),
     Entry::new("early_hints", HSL, (1, MANY), "", "When 103 responses are passed on.").scope(|lo, s, d| {
         for word in &d.args {
             let condition = lo.template(word);

@@ -49,8 +49,6 @@ const FAMILIES: &[Family] = &[
     helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
     deciding("ssi", HSLI, "server-side includes are not built", "ssi"),
     helping("ssi", HSL, "server-side includes are not built", "ssi_silent_errors ssi_ignore_recycled_buffers ssi_min_file_chunk ssi_value_length ssi_types ssi_last_modified"),
-    deciding("userid", HSL, "user-id cookies are not built", "userid"),
-    helping("userid", HSL, "user-id cookies are not built", "userid_service userid_name userid_domain userid_path userid_expires userid_flags userid_p3p userid_mark"),
     helping("slice", HSL, "slices are not built; whole responses are fetched and cached", "slice"),
     deciding("dav", HSL, "DAV methods are not built", "dav_methods dav_ext_methods"),
     helping("dav", HSL, "DAV methods are not built", "create_full_put_path min_delete_depth dav_access"),
@@ -174,9 +172,9 @@ fn entry(family: &Family, name: &'static str) -> Entry {
 /// Words whose value `off` asks for nothing.
 fn default_of(name: &str) -> &'static str {
     match name {
-        "ssi" | "userid" | "dav_methods" | "slice" | "brotli" | "zstd" | "auth_jwt" | "auth_oidc"
-        | "modsecurity" | "fancyindex" | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled"
-        | "image_filter" | "otel_trace" | "opentracing" => "off",
+        "ssi" | "dav_methods" | "slice" | "brotli" | "zstd" | "auth_jwt" | "auth_oidc" | "modsecurity"
+        | "fancyindex" | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled" | "image_filter"
+        | "otel_trace" | "opentracing" => "off",
         _ => "",
     }
 }

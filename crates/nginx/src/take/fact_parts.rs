@@ -10,6 +10,7 @@ use weir_expr::settings::{Browsers, KnownBrowser};
 use weir_model::{Facts, NamePattern, RefererHost, Referers, SecureLink, Template};
 
 use super::scope::{Level, List};
+use super::user_id_parts::UserIdParts;
 
 /// What inner blocks inherit.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct FactParts {
     pub ancient: List<String>,
     pub modern_value: Option<String>,
     pub ancient_value: Option<String>,
+    /// `userid` and its kin.
+    pub user_ids: UserIdParts,
     referers: Option<Arc<Referers>>,
     referers_level: Level,
     /// The names of the server may refer here, too.
@@ -43,7 +46,8 @@ impl FactParts {
         if let Some(referers) = referers.as_mut().filter(|_| self.server_names) {
             names.iter().for_each(|name| add_server_name(referers, name));
         }
-        let facts = Facts { secure_link, browsers: self.browsers(), referers };
+        let user_ids = self.user_ids.build();
+        let facts = Facts { secure_link, browsers: self.browsers(), user_ids, referers };
         (facts != Facts::default()).then(|| Arc::new(facts))
     }
 

@@ -46,6 +46,8 @@ pub(crate) mod template;
 pub(crate) mod tls;
 pub(crate) mod upstream_settings;
 pub(crate) mod upstream_tls;
+pub(crate) mod user_id;
+mod user_id_parts;
 
 pub(crate) use parts::{Place, PoolParts, ServerParts, StreamScope};
 pub(crate) use scope::Scope;
