@@ -45,7 +45,7 @@ pub(crate) struct Held {
 }
 
 /// Reads a stored head. `None`: it is none.
-fn parse(head: &[u8]) -> Option<ResponseHead> {
+fn stored_head(head: &[u8]) -> Option<ResponseHead> {
     let most = head.len();
     let rules = HeadRules {
         first_line: most,
@@ -62,7 +62,7 @@ impl Held {
     /// As the store read it. `None`: its head is none.
     pub(crate) fn new(object: Object, now: Instant) -> Option<Self> {
         let Object { version, meta, vary, head, body, length } = object;
-        let parsed = parse(&head)?;
+        let parsed = stored_head(&head)?;
         let (content, at) = match body {
             Body::Memory(bytes) => (Content::Memory(bytes.into()), 0),
             Body::File(file, at) => (Content::Open(file), at),
@@ -82,7 +82,7 @@ impl Held {
             Content::Memory(bytes) | Content::Both(bytes, _) => Content::Memory(bytes.clone()),
             Content::Open(file) => Content::Open(file.try_clone().ok()?),
         };
-        let parsed = parse(&self.head)?;
+        let parsed = stored_head(&self.head)?;
         Some(Self {
             version: self.version,
             meta,
