@@ -13,12 +13,16 @@ impl<'m> Cx<'m> {
         let definition = match &variable.definition {
             model::Definition::Assigned => plan::Definition::Assigned,
             model::Definition::Map(table) => plan::Definition::Map(Arc::new(self.map_table(table))),
-            model::Definition::Geo { source, networks, default } => {
+            model::Definition::Geo { source, proxies, recursive, networks, default } => {
                 let values: Vec<plan::Template> =
                     networks.iter().map(|(_, value)| self.template(value)).collect();
                 let nets = (0u32..).zip(networks).map(|(at, (net, _))| (*net, at));
                 plan::Definition::Geo {
                     source: self.optional_template(source.as_ref()),
+                    proxies: (!proxies.is_empty()).then(|| {
+                        let from = NetMap::new(proxies.iter().map(|net| (*net, ())), true);
+                        Box::new(plan::GeoProxies { from, recursive: *recursive })
+                    }),
                     // Of one network named twice the later value stands, as in nginx.
                     networks: Arc::new(NetMap::new(nets, false)),
                     values: values.into(),

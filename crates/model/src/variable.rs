@@ -30,6 +30,12 @@ pub enum Definition {
     Geo {
         /// The address; `None`: the client's.
         source: Option<Template>,
+        /// Peers whose X-Forwarded-For is believed instead.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        proxies: Vec<IpNet>,
+        /// Of the addresses there, all are passed over that are such peers themselves.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        recursive: bool,
         /// Longest prefix wins.
         networks: Vec<(IpNet, Template)>,
         /// Otherwise.

@@ -15,6 +15,16 @@ pub struct Variable {
     pub definition: Definition,
 }
 
+/// Peers that are believed about their clients.
+#[derive(Clone, Debug, Serialize)]
+pub struct GeoProxies {
+    /// Their networks.
+    #[serde(serialize_with = "crate::net::show_set")]
+    pub from: NetMap<()>,
+    /// Of the addresses that they name, all are passed over that are such peers themselves.
+    pub recursive: bool,
+}
+
 /// How a user variable gets its value.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,6 +37,9 @@ pub enum Definition {
     Geo {
         /// The address; `None`: the client's.
         source: Option<Template>,
+        /// Whose X-Forwarded-For is believed instead.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        proxies: Option<Box<GeoProxies>>,
         /// Index into `values` by network.
         networks: Arc<NetMap<u32>>,
         /// Values.

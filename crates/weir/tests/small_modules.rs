@@ -163,6 +163,26 @@ both_drivers! {
         assert_eq!(body_of(&said[11]), "[/said/e][&q=1]");
     }
 
+    fn networks_are_those_of_clients_behind_believed_proxies(io: Io) {
+        let nets = "default none; 127.0.0.0/8 own; 192.0.2.0/24 inner; 198.51.100.0/24 outer; 2001:db8::/32 six;";
+        let http = format!(
+            "geo $one {{ proxy 127.0.0.1; {nets} }} geo $all {{ proxy 127.0.0.0/8; proxy 192.0.2.0/24; proxy_recursive; {nets} }} \
+             geo $other {{ proxy 203.0.113.1; {nets} }} geo $arg_ip $said {{ proxy 192.0.2.0/24; {nets} }}"
+        );
+        let text = conf(&http, "location / { return 200 '$one $all $other $said'; }");
+        let lists = [
+            "192.0.2.1", "198.51.100.7, 192.0.2.1", "2001:db8::1", "198.51.100.7, nonsense, 192.0.2.1", "nonsense", " , 198.51.100.7 ,", "203.0.113.1:80", "[2001:db8::1]:7",
+        ];
+        let mut requests = gets(&["/", "/?ip=192.0.2.9", "/?ip=198.51.100.1"]);
+        requests.extend(lists.iter().flat_map(|list| {
+            ["/", "/?ip=192.0.2.9", "/?ip=127.0.0.1"].map(|path| Request::get(path).header("X-Forwarded-For", list))
+        }));
+        requests.push(Request::get("/").header("X-Forwarded-For", "198.51.100.7").header("X-Forwarded-For", "192.0.2.1"));
+        let said = agree(io, &text, &[], &requests);
+        assert_eq!(body_of(&said[6]), "inner outer own none");
+        assert_eq!(body_of(&said[7]), "inner outer own inner");
+    }
+
     fn refusals_with_401_wait(io: Io) {
         let text = conf("", r#"
             location /slow { auth_delay 300ms; auth_basic x; auth_basic_user_file {dir}/users; }

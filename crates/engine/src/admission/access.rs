@@ -14,8 +14,8 @@ use weir_http::HeaderId;
 use weir_plan::{Access, BasicAuth, Client, HeaderName, ListenerIx, ListenerTls, RealIp, RealIpSource};
 use weir_rt::ServerTls;
 
-use crate::eval::text;
 use crate::eval::users::{self, Look};
+use crate::eval::{forwarded, text};
 use crate::exchange::fields::FieldName;
 use crate::exchange::{Exchange, Traffic, Verified, errors};
 use crate::worker::passwords;
@@ -58,18 +58,8 @@ fn told_by(
     peer: Option<(IpAddr, u16)>,
     rules: &RealIp,
 ) -> Option<(IpAddr, u16)> {
-    let mut found = peer;
-    let lines: Vec<&[u8]> = exchange.request.fields.all(FieldName::new(name.lower.as_bytes())).collect();
-    let items = lines.iter().rev().flat_map(|line| line.rsplit(|&b| matches!(b, b',' | b' ' | b'\t')));
-    for item in items.filter(|item| !item.is_empty()) {
-        let Some(address) = weir_http::forwarded::address(item) else { break };
-        let ip = address.ip().to_canonical();
-        found = Some((ip, address.port()));
-        if !rules.recursive || !rules.trusts(Client::Ip(ip)) {
-            break;
-        }
-    }
-    found
+    let trusts = |ip| rules.trusts(Client::Ip(ip));
+    forwarded::address(exchange, FieldName::new(name.lower.as_bytes()), rules.recursive, trusts).or(peer)
 }
 
 /// The status to refuse with, if the client may not pass by its address alone.

@@ -13,6 +13,7 @@ pub(crate) mod condition;
 mod convert;
 pub(crate) mod edit;
 mod facts;
+pub(crate) mod forwarded;
 pub(crate) mod place;
 mod pools;
 pub(crate) mod program;

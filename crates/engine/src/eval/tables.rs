@@ -4,9 +4,11 @@
 
 use std::net::IpAddr;
 
-use weir_plan::{Definition, Slot};
+use weir_http::HeaderId;
+use weir_plan::{Definition, GeoProxies, Slot};
 
-use crate::exchange::{Traffic, Value};
+use super::forwarded;
+use crate::exchange::{Exchange, Kind, Traffic, Value};
 
 /// Appends the value of a user variable; false if it has none.
 pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>) -> bool {
@@ -51,10 +53,14 @@ fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) 
             }
             !table.volatile
         }
-        Definition::Geo { source, networks, values, default } => {
+        Definition::Geo { source, proxies, networks, values, default } => {
             let address = match source {
                 None => exchange.client_source().map(|(ip, _)| ip),
                 Some(source) => parse_address(&super::text(exchange, source)),
+            };
+            let address = match (proxies, exchange.kind()) {
+                (Some(proxies), Kind::Request(exchange)) => address.map(|ip| behind(exchange, proxies, ip)),
+                _ => address,
             };
             let found = address.and_then(|ip| networks.longest(ip)).and_then(|at| values.get(at as usize));
             super::render(exchange, found.unwrap_or(default), out);
@@ -74,6 +80,16 @@ fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) 
             true
         }
     }
+}
+
+/// The client behind a proxy, if it is one that is believed and says so.
+fn behind(exchange: &Exchange, proxies: &GeoProxies, ip: IpAddr) -> IpAddr {
+    let trusts = |ip: IpAddr| proxies.from.contains(ip.to_canonical());
+    if !trusts(ip) {
+        return ip;
+    }
+    let named = forwarded::address(exchange, HeaderId::XForwardedFor.into(), proxies.recursive, trusts);
+    named.map_or(ip, |(ip, _)| ip)
 }
 
 pub(crate) fn render_with_groups(

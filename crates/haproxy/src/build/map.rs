@@ -147,6 +147,8 @@ fn define(call: &Call, text: &str, source: Template, default: Template) -> Resul
             .map(|(key, value)| network(key).map(|net| (net, Template::literal(value))))
             .collect();
         return Ok(Definition::Geo {
+            proxies: Vec::new(),
+            recursive: false,
             source: Some(source),
             networks: networks.map_err(Problem::Bad)?,
             default,

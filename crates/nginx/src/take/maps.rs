@@ -118,13 +118,15 @@ pub(crate) fn geo(lo: &mut Lowering<'_>, d: &Directive) {
     // The last value of a network stands, as in nginx.
     let mut networks: BTreeMap<IpNet, Template> = BTreeMap::new();
     let mut default = Template::default();
+    let (mut proxies, mut recursive) = (Vec::new(), false);
     for line in d.children() {
         match (line.name(), line.args.len()) {
             ("ranges", 0) => {}
-            ("proxy", _) | ("proxy_recursive", 0) => {
-                let text = format!("`{}` of `geo` is not supported yet", line.name());
-                lo.report(Diagnostic::error("nginx::not-built", text).at(line.span));
-            }
+            ("proxy_recursive", 0) => recursive = true,
+            ("proxy", 1) => match network(line.arg(0)) {
+                Some(net) => proxies.push(net),
+                None => lo.bad_value(line, 0, "an address or a network"),
+            },
             ("volatile", 0) => {}
             _ if !line_is_right(lo, line) => {}
             ("default", _) => default = Template::literal(line.arg(0)),
@@ -145,7 +147,7 @@ pub(crate) fn geo(lo: &mut Lowering<'_>, d: &Directive) {
         }
     }
     let networks = networks.into_iter().collect();
-    define(lo, d, &name, Definition::Geo { source, networks, default });
+    define(lo, d, &name, Definition::Geo { source, proxies, recursive, networks, default });
 }
 
 /// A network, or the networks of a range such as `10.0.0.1-10.0.0.9`.
