@@ -107,8 +107,8 @@ both_drivers! {
         assert_eq!(all[1], "200 uid 01020304 03030402 ==; path=/ []");
         assert!(all[3].starts_with("200 id 7f000001 03030602 Z=; expires=Thu, 31-Dec-37 23:55:55 GMT; domain=example.com; path=/p; secure; httponly; samesite=lax"));
         assert_eq!(all[10], "200 uid 00000005 00000001 ==; path=/ []");
-        let log = std::fs::read_to_string(weir.dir().join("error.log")).unwrap();
-        assert!(log.contains("client sent too short userid cookie \"short\"") && log.contains("client sent invalid userid cookie"), "{log}");
+        weir.wait_for_file("error.log", "client sent too short userid cookie \"short\"");
+        weir.wait_for_file("error.log", "client sent invalid userid cookie");
     }
 
     fn known_clients_keep_what_they_have(io: Io) {
