@@ -91,6 +91,8 @@ variables! {
         Protocol => "protocol";
         /// `h2` over TLS and `h2c` without, for requests of HTTP/2; none for others (`$http2`).
         Http2 => "http2";
+        /// `h3` for requests of HTTP/3; none for others (`$http3`).
+        Http3 => "http3";
         /// Host of the target or of the Host field, lower case, no port; else the site's first name (`$host`).
         Host => "host";
         /// Port named by the target or the Host field; empty if none (`$request_port`).

@@ -104,6 +104,8 @@ pub enum Version {
     Http11,
     /// HTTP/2, which has no minor versions.
     Http2,
+    /// HTTP/3, which has none either.
+    Http3,
 }
 
 impl Version {
@@ -114,6 +116,7 @@ impl Version {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2.0",
+            Self::Http3 => "HTTP/3.0",
         }
     }
 }

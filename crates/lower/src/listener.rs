@@ -31,6 +31,7 @@ impl<'m> Cx<'m> {
             proxy_protocol: listener.proxy_protocol,
             proxy_header_names_client: listener.proxy_header_names_client,
             http2: listener.http2,
+            quic: listener.quic,
             tls: listener.tls.as_ref().map(|tls| self.listener_tls(tls, http)),
             max_connections: listener.max_connections,
             gate: self.program(&listener.gate),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use weir_diag::Origin;
+use weir_expr::settings::Quic;
 
 use crate::{Address, ListenerTls, NamePattern, Op, SiteId, TcpId, TcpKeepalive};
 
@@ -27,6 +28,9 @@ pub struct Listener {
     pub proxy_header_names_client: bool,
     /// HTTP/2 is spoken where a connection without TLS begins with its preface. With TLS the identities' ALPN decides.
     pub http2: bool,
+    /// QUIC is spoken here: what comes are datagrams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quic: Option<Quic>,
     /// TLS, if it is spoken here.
     pub tls: Option<ListenerTls>,
     /// Client connections accepted at once; `None`: only the process's limit.

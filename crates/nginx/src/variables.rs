@@ -87,6 +87,7 @@ const HTTP: &[(&str, Var)] = &[
     ("gzip_ratio", Var::GzipRatio),
     ("host", Var::Host),
     ("http2", Var::Http2),
+    ("http3", Var::Http3),
     ("https", Var::HttpsOn),
     ("invalid_referer", Var::InvalidReferer),
     ("is_args", Var::IsArgs),
@@ -145,7 +146,7 @@ const STREAM: &[(&str, Var)] = &[
 ];
 
 /// Names whose value is empty without the feature behind them.
-const EMPTY: &[&str] = &["http3", "quic_connection", "slice_range", "uid_reset"];
+const EMPTY: &[&str] = &["quic_connection", "slice_range", "uid_reset"];
 
 /// Names that nginx or a well-known module has, and Weir not.
 const NOT_YET: &[&str] = &[

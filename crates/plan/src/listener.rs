@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use weir_control::ListenerId;
+use weir_expr::settings::Quic;
 use weir_http::HeadRules;
 
 use crate::{Address, HostIndex, ListenerTls, NameIndex, Program, TcpIx};
@@ -23,6 +24,9 @@ pub struct Listener {
     pub proxy_header_names_client: bool,
     /// HTTP/2 is spoken where a connection without TLS begins with its preface.
     pub http2: bool,
+    /// QUIC is spoken here: what comes are datagrams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quic: Option<Quic>,
     /// TLS, if it is spoken here.
     pub tls: Option<Arc<ListenerTls>>,
     /// Client connections accepted at once; `None`: only the process's limit.

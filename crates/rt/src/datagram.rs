@@ -14,8 +14,8 @@ pub const BATCH: usize = 16;
 /// The longest datagram of IPv4 and IPv6.
 const LONGEST: usize = 65_535;
 
-/// Room for one control message with an address.
-const CONTROL: usize = 64;
+/// Room for control messages: an address, and how to cut.
+const CONTROL: usize = 96;
 
 /// A datagram in a [`Batch`].
 #[derive(Clone, Copy, Debug)]
@@ -69,10 +69,23 @@ impl Control {
         }
     }
 
+    /// Adds how the content is to be cut into datagrams, behind `length` bytes; how long it then is.
+    pub(crate) fn add_segments(&mut self, length: usize, size: u16) -> usize {
+        self.write_at(length, libc::SOL_UDP, libc::UDP_SEGMENT, size)
+    }
+
     /// Writes one message with this content; how long it is.
     fn write<T: Copy>(&mut self, level: libc::c_int, kind: libc::c_int, content: T) -> usize {
+        self.write_at(0, level, kind, content)
+    }
+
+    /// Writes a message behind others; how long all are.
+    fn write_at<T: Copy>(&mut self, at: usize, level: libc::c_int, kind: libc::c_int, content: T) -> usize {
         let header = size_of::<libc::cmsghdr>();
-        assert!(header + size_of::<T>() <= CONTROL && header.is_multiple_of(align_of::<libc::cmsghdr>()));
+        assert!(
+            at + header + size_of::<T>() <= CONTROL && header.is_multiple_of(align_of::<libc::cmsghdr>())
+        );
+        assert!(at.is_multiple_of(align_of::<libc::cmsghdr>()));
         // SAFETY: all zeros is a header, and every field is written below.
         let mut message: libc::cmsghdr = unsafe { std::mem::zeroed() };
         message.cmsg_len = (header + size_of::<T>()) as _;
@@ -80,12 +93,12 @@ impl Control {
         message.cmsg_type = kind;
         // SAFETY: both fit, as was just checked; the memory is aligned for the first and the second is written unaligned.
         unsafe {
-            let at = self.0.as_mut_ptr();
+            let at = self.0.as_mut_ptr().add(at);
             at.cast::<libc::cmsghdr>().write(message);
             at.add(header).cast::<T>().write_unaligned(content);
         }
         // With the padding that CMSG_SPACE counts.
-        (header + size_of::<T>()).next_multiple_of(size_of::<usize>())
+        at + (header + size_of::<T>()).next_multiple_of(size_of::<usize>())
     }
 
     /// The address that a received datagram was sent to, if the first of `length` bytes say so.

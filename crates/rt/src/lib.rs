@@ -72,6 +72,7 @@ mod listen;
 mod mailbox;
 mod notify;
 mod paged;
+mod quic;
 mod reactor;
 mod runtime;
 mod sendfile;
@@ -96,6 +97,10 @@ pub use datagram::{BATCH, Batch, Datagram};
 pub use file::pread_into;
 pub use listen::{ListenOptions, Listener, listen_addr, listen_tcp, listen_unix, probe};
 pub use mailbox::{Receiver, Sender, mailbox};
+pub use quic::{
+    QuicConnection, QuicEndpoint, QuicEvent, QuicFacts, QuicIncoming, QuicKeys, QuicLost, QuicRead,
+    QuicServer, QuicSettings, cid_place,
+};
 pub use runtime::{Runtime, boxed, now, spawn, start, task_panics, unix_now, yield_now};
 pub use sendfile::{SendfileCost, compare_sendfile, sendfile_cost, sendfile_pays};
 pub use shared::Shared;

@@ -202,9 +202,53 @@ impl UdpSocket {
     /// # Errors
     /// Those of the socket.
     pub fn try_send_to(&self, datagram: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<bool> {
-        let name = sock_addr(to);
         let mut control = Control::default();
         let length = from.map_or(0, |from| control.set_source(from, to));
+        self.send_message(datagram, to, &mut control, length)
+    }
+
+    /// Whether the kernel cuts what is sent by [`UdpSocket::try_send_segments`].
+    pub fn can_segment(&self) -> bool {
+        let mut size: libc::c_int = 0;
+        let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: the option's value is an int; both it and its length outlive the call.
+        let result = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_UDP,
+                libc::UDP_SEGMENT,
+                (&raw mut size).cast(),
+                &raw mut length,
+            )
+        };
+        result == 0
+    }
+
+    /// As [`UdpSocket::try_send_to`], many datagrams of one size, the last one perhaps smaller.
+    ///
+    /// # Errors
+    /// Those of the socket; also that kernel or device cannot cut.
+    pub fn try_send_segments(
+        &self,
+        datagrams: &[u8],
+        size: usize,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+    ) -> io::Result<bool> {
+        let mut control = Control::default();
+        let length = from.map_or(0, |from| control.set_source(from, to));
+        let length = control.add_segments(length, u16::try_from(size).unwrap_or(u16::MAX));
+        self.send_message(datagrams, to, &mut control, length)
+    }
+
+    fn send_message(
+        &self,
+        datagram: &[u8],
+        to: SocketAddr,
+        control: &mut Control,
+        length: usize,
+    ) -> io::Result<bool> {
+        let name = sock_addr(to);
         let mut piece =
             libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
         // SAFETY: all zeros is a message without anything.

@@ -207,6 +207,6 @@ pub(crate) fn accept(tcp: TcpStream, config: Arc<ServerConfig>) -> io::Result<Wi
     Wire::over(tcp, Box::new(stream))
 }
 
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -1,4 +1,4 @@
-//! HTTP/1 connections in both roles, and HTTP/2 as a machine without a socket ([`h2`]).
+//! HTTP/1 connections in both roles; HTTP/2 as a machine without a socket ([`h2`]); what HTTP/3 puts on streams ([`h3`]).
 //!
 //! Owns: receiving heads and bodies into pooled buffers, sending heads and bodies with the right framing, timeouts of
 //! both.
@@ -17,6 +17,7 @@
 mod client;
 mod error;
 pub mod h2;
+pub mod h3;
 mod pace;
 mod receive;
 mod send;

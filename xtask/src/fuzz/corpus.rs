@@ -37,6 +37,7 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
         "keeper_replies" | "keeper_orders" | "keeper_parcel" | "resolver_answers" => {
             weir::fuzzing::corpus(name)
         }
+        name if name.starts_with("h3_") => weir_wire::h3::fuzzing::corpus(name),
         name if name.starts_with("h2_") => weir_wire::h2::fuzzing::corpus(name),
         name => http(name),
     }

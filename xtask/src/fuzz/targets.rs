@@ -28,6 +28,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
     ];
     all.extend(weir_http::fuzzing::TARGETS);
     all.extend(weir_wire::h2::fuzzing::TARGETS);
+    all.extend(weir_wire::h3::fuzzing::TARGETS);
     all.extend(weir_rt::fuzzing::TARGETS);
     all.extend(weir_engine::fuzzing::TARGETS);
     all.extend(weir_loadgen::fuzzing::TARGETS);

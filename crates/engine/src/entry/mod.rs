@@ -3,4 +3,5 @@
 pub(crate) mod accept;
 mod datagrams;
 mod handshake;
+mod quic;
 pub(crate) mod run;

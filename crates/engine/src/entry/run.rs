@@ -18,6 +18,7 @@ use weir_rt::{Receiver, Sender};
 
 use super::accept::AcceptLoop;
 use super::datagrams::DatagramLoop;
+use super::quic::QuicLoop;
 use crate::worker::Worker;
 use crate::worker::command::{Command, SocketKey};
 use crate::worker::lasting;
@@ -105,11 +106,13 @@ pub(crate) fn start(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> st
 enum Entrance {
     Connections(Rc<AcceptLoop>),
     Datagrams(Rc<DatagramLoop>),
+    Quic(Rc<QuicLoop>),
 }
 
 impl Entrance {
     fn open(worker: &Rc<Worker>, key: SocketKey, fd: OwnedFd) -> std::io::Result<Self> {
         match weir_rt::takes_datagrams(&fd) {
+            true if super::quic::is_spoken(worker, key) => QuicLoop::start(worker, key, fd).map(Self::Quic),
             true => DatagramLoop::start(worker, key, fd).map(Self::Datagrams),
             false => AcceptLoop::start(worker, key, fd).map(Self::Connections),
         }
@@ -147,6 +150,7 @@ impl Runner {
             match accept {
                 Entrance::Connections(accept) => accept.end(&self.worker, closing.contains(&key)).await,
                 Entrance::Datagrams(datagrams) => datagrams.end().await,
+                Entrance::Quic(quic) => quic.end(),
             }
         }
         for (key, fd) in opened {

@@ -30,6 +30,7 @@ fn plan(socket: &std::path::Path, settings: RouteSettings) -> Plan {
         name: "front".into(),
         address: Address::Unix("front".into()),
         http2: false,
+        quic: None,
         proxy_protocol: false,
         proxy_header_names_client: false,
         tls: None,

@@ -19,6 +19,7 @@ pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod passwords;
 pub(crate) mod prepared;
+pub(crate) mod quic;
 pub(crate) mod race;
 pub(crate) mod shared;
 pub(crate) mod snapshot;

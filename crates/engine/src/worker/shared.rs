@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) memory: crate::worker::memory::Pressure,
     /// The stores of the cache.
     pub(crate) caches: crate::worker::caches::Caches,
+    /// What QUIC's connections have in common in the process.
+    pub(crate) quic: crate::worker::quic::Places,
     io: IoChoice,
     origin: Instant,
     seed: u64,
@@ -137,6 +139,7 @@ impl Shared {
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
             caches: crate::worker::caches::Caches::default(),
+            quic: crate::worker::quic::Places::default(),
             io: options.io,
             // Zero means "never" in policies.
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),

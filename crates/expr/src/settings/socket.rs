@@ -57,3 +57,22 @@ pub struct TcpKeepalive {
     /// TCP_KEEPCNT.
     pub count: Option<u32>,
 }
+
+/// QUIC on a socket of datagrams, and the HTTP/3 on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Quic {
+    /// Requests of a connection at once.
+    pub streams: u32,
+    /// Bytes of a stream that wait to be read.
+    pub stream_buffer: u64,
+    /// Clients have to show where they are before anything is kept of them.
+    pub retry: bool,
+    /// Many datagrams leave in one call, where the kernel cuts them apart.
+    pub segments: bool,
+}
+
+impl Default for Quic {
+    fn default() -> Self {
+        Self { streams: 128, stream_buffer: 64 << 10, retry: false, segments: false }
+    }
+}

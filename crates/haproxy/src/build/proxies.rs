@@ -190,6 +190,7 @@ fn listeners<'a>(context: &mut Context<'a>, proxy: &'a Proxy, bound: &[Bound], s
             proxy_header_names_client: true,
             // A preface is enough, as with HAProxy.
             http2: matches!(service, Service::Http { .. }),
+            quic: None,
             tls: one.tls.clone(),
             max_connections: one.max_connections,
             gate: gate.clone(),

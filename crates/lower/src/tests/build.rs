@@ -124,6 +124,7 @@ pub(crate) fn listener(address: &str, sites: Vec<SiteId>) -> Listener {
         socket: SocketOptions::default(),
         proxy_protocol: false,
         http2: false,
+        quic: None,
         share: 0,
         proxy_header_names_client: false,
         tls: None,

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
+use weir_model::settings::TlsVersion;
 use weir_model::{Address, Listener, ListenerTls, NamePattern, Service, SiteId, SocketOptions, TlsIdentity};
 
 use super::server::Lowered;
@@ -25,6 +26,7 @@ struct Gathered {
     proxy_protocol: bool,
     /// `http2` was written as a parameter of `listen`, which holds for all servers of the address.
     http2: bool,
+    quic: bool,
     socket: SocketOptions,
     options: Option<Span>,
 }
@@ -60,6 +62,7 @@ fn gather(lo: &mut Lowering<'_>, servers: &[Lowered]) -> Vec<Gathered> {
                     tls: None,
                     proxy_protocol: false,
                     http2: false,
+                    quic: false,
                     socket: SocketOptions::default(),
                     options: None,
                 });
@@ -73,7 +76,8 @@ fn gather(lo: &mut Lowering<'_>, servers: &[Lowered]) -> Vec<Gathered> {
 
 fn add(lo: &mut Lowering<'_>, gathered: &mut Gathered, n: usize, server: &Lowered, spec: &ListenSpec) {
     gathered.servers.push(n);
-    if spec.tls || server.ssl_on {
+    gathered.quic |= spec.quic;
+    if spec.tls || spec.quic || server.ssl_on {
         gathered.tls.get_or_insert(spec.span);
     }
     gathered.proxy_protocol |= spec.proxy_protocol;
@@ -123,6 +127,7 @@ fn listener(lo: &mut Lowering<'_>, servers: &[Lowered], gathered: Gathered) -> L
         proxy_protocol: gathered.proxy_protocol,
         proxy_header_names_client: false,
         http2: gathered.http2 || servers[default].http2,
+        quic: gathered.quic.then_some(servers[default].quic),
         tls,
         max_connections: None,
         gate: Vec::new(),
@@ -171,7 +176,12 @@ fn tls(
     span: Span,
 ) -> Option<ListenerTls> {
     let settings: Arc<TlsScope> = servers[default].tls.clone();
-    let protocols = |n: usize| offered(gathered.http2 || servers[n].http2);
+    let protocols = |n: usize| match (gathered.quic, servers[n].http3) {
+        (true, true) => vec!["h3".to_owned()],
+        // Nothing is agreed on: the connection ends with the handshake.
+        (true, false) => Vec::new(),
+        _ => offered(gathered.http2 || servers[n].http2),
+    };
     let Some(identity) = tls::identity(lo, &settings, protocols(default)) else {
         if settings.broken || !settings.certificates.items().is_empty() {
             // What is wrong with them was told.
@@ -187,6 +197,12 @@ fn tls(
         );
         return None;
     };
+    if gathered.quic && !identity.versions.contains(&TlsVersion::V1_3) {
+        let text = "QUIC is spoken with TLS 1.3, which this address does not offer";
+        let found = Diagnostic::error("nginx::bad-value", text).at(span);
+        lo.report(found.help("add `TLSv1.3` to `ssl_protocols` of its default server"));
+        return None;
+    }
     let mut by_name: Vec<(Vec<NamePattern>, TlsIdentity)> = Vec::new();
     for &n in gathered.servers.iter().filter(|&&n| !servers[n].names.is_empty()) {
         // A server without a certificate answers with the default's, as in nginx; what it asks of clients still holds.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use weir_diag::Origin;
-use weir_model::settings::{Conduct, KeepAliveMode};
+use weir_model::settings::{Conduct, KeepAliveMode, Quic};
 use weir_model::{Address, NamePattern, Site, SiteId};
 
 use super::route::apply_place;
@@ -27,6 +27,8 @@ pub(crate) struct Lowered {
     pub tls: Arc<TlsScope>,
     pub ssl_on: bool,
     pub http2: bool,
+    pub http3: bool,
+    pub quic: Quic,
 }
 
 /// Lowers one block.
@@ -78,6 +80,8 @@ pub(crate) fn build(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         tls: scope.tls.clone(),
         ssl_on: scope.ssl_on,
         http2: scope.site.http2,
+        http3: scope.site.http3,
+        quic: scope.site.quic,
     }
 }
 

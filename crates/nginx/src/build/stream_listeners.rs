@@ -69,6 +69,7 @@ fn listener(lo: &mut Lowering<'_>, mut servers: Vec<Served>) {
         socket,
         proxy_protocol,
         http2: false,
+        quic: None,
         share: 0,
         proxy_header_names_client: false,
         tls,

@@ -183,23 +183,27 @@ pub(super) const ENTRIES: &[Entry] = &[
         .tuning("nginx dropped server push in 1.25.1"),
     Entry::one("http2_push_preload", HSL, Flag, "off", "Server push.")
         .tuning("nginx dropped server push in 1.25.1"),
-    Entry::one("http3", HS, Flag, "on", "Offers HTTP/3 on `quic` listeners.").tuning(NO_HTTP3),
-    Entry::one("http3_hq", HS, Flag, "off", "HTTP/0.9 over QUIC.").tuning(NO_HTTP3),
-    Entry::one("http3_max_concurrent_streams", HS, Number, "128", "Streams at once.").tuning(NO_HTTP3),
-    Entry::one("http3_stream_buffer_size", HS, Size, "64k", "Buffer of a stream.").tuning(NO_HTTP3),
-    Entry::one("quic_active_connection_id_limit", HS, Number, "2", "Connection ids.").tuning(NO_HTTP3),
+    Entry::one("http3", HS, Flag, "on", "Offers HTTP/3 on `quic` listeners.").scope(client::http3),
+    Entry::one("http3_hq", HS, Flag, "off", "HTTP/0.9 over QUIC.")
+        .tuning("HTTP/0.9 over QUIC is for tests of interoperation; HTTP/3 is spoken"),
+    Entry::one("http3_max_concurrent_streams", HS, Number, "128", "Streams at once.")
+        .scope(client::http3_streams),
+    Entry::one("http3_stream_buffer_size", HS, Size, "64k", "Buffer of a stream.")
+        .scope(client::http3_stream_buffer),
+    Entry::one("quic_active_connection_id_limit", HS, Number, "2", "Connection ids.")
+        .tuning("Weir keeps as many ids of a client as its QUIC library does"),
     Entry::one("quic_bpf", super::entry::places::M, Flag, "off", "Steers packets to workers.")
-        .tuning(NO_HTTP3),
-    Entry::one("quic_gso", HS, Flag, "off", "Sends in batches.").tuning(NO_HTTP3),
-    Entry::one("quic_host_key", HS, Text, "", "Key of tokens.").tuning(NO_HTTP3),
-    Entry::one("quic_retry", HS, Flag, "off", "Validates addresses.").tuning(NO_HTTP3),
+        .tuning("Weir's workers hand packets to one another by their connection ids"),
+    Entry::one("quic_gso", HS, Flag, "off", "Sends in batches.").scope(client::quic_gso),
+    Entry::one("quic_host_key", HS, Text, "", "Key of tokens.")
+        .tuning("tokens are made with a key of the process, and hold until it restarts"),
+    Entry::one("quic_retry", HS, Flag, "off", "Validates addresses.").scope(client::quic_retry),
 ];
 
 const TABLES: &str = "Weir sizes its tables by itself";
 const MEMORY: &str = "Weir sizes its buffers by itself";
 const OLD: &str = "browsers that old are not treated apart";
 const NO_HTTP2: &str = "Weir sizes the frames and buffers of HTTP/2 by itself";
-const NO_HTTP3: &str = "HTTP/3 is not built yet; clients speak HTTP/1.1";
 
 impl Entry {
     /// Two arguments instead of one.

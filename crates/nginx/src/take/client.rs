@@ -94,6 +94,37 @@ pub(crate) fn http2_streams(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive)
     }
 }
 
+/// `http3 on`.
+pub(crate) fn http3(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    Arc::make_mut(&mut s.site).http3 = on(d);
+}
+
+/// `http3_max_concurrent_streams number`.
+pub(crate) fn http3_streams(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    match value::number(d.arg(0)).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0) {
+        Some(most) => Arc::make_mut(&mut s.site).quic.streams = most,
+        None => lo.bad_value(d, 0, "a number of streams, at least 1"),
+    }
+}
+
+/// `http3_stream_buffer_size size`.
+pub(crate) fn http3_stream_buffer(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    match value::size(d.arg(0)).filter(|bytes| (4096..=16 << 20).contains(bytes)) {
+        Some(bytes) => Arc::make_mut(&mut s.site).quic.stream_buffer = bytes,
+        None => lo.bad_value(d, 0, "a size from `4k` to `16m`"),
+    }
+}
+
+/// `quic_retry on`.
+pub(crate) fn quic_retry(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    Arc::make_mut(&mut s.site).quic.retry = on(d);
+}
+
+/// `quic_gso on`.
+pub(crate) fn quic_gso(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    Arc::make_mut(&mut s.site).quic.segments = on(d);
+}
+
 /// `resolver address … [valid=time] [ipv4=on|off] [ipv6=on|off] [status_zone=zone]`.
 pub(crate) fn resolver(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     s.parts().resolver = parse_resolver(lo, d);

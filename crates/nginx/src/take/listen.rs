@@ -20,8 +20,6 @@ pub(crate) fn listen(lo: &mut Lowering<'_>, parts: &mut ServerParts, d: &Directi
     for n in 1..d.args.len() {
         match parameter(lo, d, n, &mut spec) {
             Parameter::Fine => {}
-            // Nothing is bound for these; what they mean was told.
-            Parameter::Skip => return parts.skipped_listen = true,
             Parameter::Wrong => return parts.skipped_listen = true,
         }
     }
@@ -51,7 +49,8 @@ fn fits_datagrams(lo: &mut Lowering<'_>, d: &Directive, addresses: &[Address]) -
     for n in 1..d.args.len() {
         let name = d.arg(n).split('=').next().unwrap_or_default();
         if OF_CONNECTIONS.contains(&name) && d.arg(n) != "so_keepalive=off" {
-            let text = format!("`{name}` is about connections, and does not go with `udp`");
+            let of = if d.args.iter().any(|arg| arg.text == "quic") { "quic" } else { "udp" };
+            let text = format!("`{name}` is about connections of TCP, and does not go with `{of}`");
             lo.report(Diagnostic::error("nginx::bad-value", text).at(d.arg_span(n)));
             return false;
         }
@@ -131,7 +130,6 @@ fn hosts(lo: &Lowering<'_>, host: &str) -> Vec<IpAddr> {
 
 enum Parameter {
     Fine,
-    Skip,
     Wrong,
 }
 
@@ -148,12 +146,7 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, spec: &mut ListenSp
             let text = "`spdy` has no effect: nginx dropped it in 1.9.5";
             lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.arg_span(n)));
         }
-        "quic" => {
-            let text = "HTTP/3 is not built yet; this address is not listened on";
-            let found = Diagnostic::warning("nginx::http3-not-built", text).at(d.arg_span(n));
-            lo.report(found.help("clients use the server's `ssl` listener"));
-            return Parameter::Skip;
-        }
+        "quic" if lo.dialect == Dialect::Http => (spec.udp, spec.quic) = (true, true),
         "udp" if lo.dialect == Dialect::Stream => spec.udp = true,
         _ => return socket_parameter(lo, d, n, spec),
     }

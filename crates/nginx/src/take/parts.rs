@@ -136,6 +136,8 @@ pub(crate) struct ListenSpec {
     pub http2: bool,
     /// It takes datagrams.
     pub udp: bool,
+    /// QUIC is spoken on them.
+    pub quic: bool,
     /// Socket options were written, which only one `listen` of an address may do.
     pub has_options: bool,
     pub socket: SocketOptions,
@@ -152,6 +154,7 @@ impl ListenSpec {
             proxy_protocol: false,
             http2: false,
             udp: false,
+            quic: false,
             has_options: false,
             socket: SocketOptions::default(),
         }

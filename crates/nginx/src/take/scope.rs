@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir_diag::Span;
 use weir_model::settings::{
     BodySettings, CacheSettings, CacheValid, ClientSettings, ClientVerify, GzipSettings, LogLevel, Mirrors,
-    TlsVersion, UpstreamSettings,
+    Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
     Access, AccessLog, AccessRule, BodyFilters, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam,
@@ -99,6 +99,8 @@ pub(crate) struct SiteSettings {
     pub port_in_redirect: bool,
     pub absolute_redirect: bool,
     pub http2: bool,
+    pub http3: bool,
+    pub quic: Quic,
 }
 
 impl Default for SiteSettings {
@@ -109,6 +111,8 @@ impl Default for SiteSettings {
             port_in_redirect: true,
             absolute_redirect: true,
             http2: false,
+            http3: true,
+            quic: Quic::default(),
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) enum Peek {
 }
 
 /// A ClientHello longer than this is not waited for here.
-const MAX_HELLO: usize = 48 * 1024;
+pub(super) const MAX_HELLO: usize = 48 * 1024;
 
 struct Reader<'a>(&'a [u8]);
 
@@ -120,7 +120,7 @@ fn handshake_message(bytes: &[u8]) -> Option<Option<Vec<u8>>> {
     }
 }
 
-fn parse_hello(message: &[u8]) -> Option<ClientHello> {
+pub(super) fn parse_hello(message: &[u8]) -> Option<ClientHello> {
     let mut reader = Reader(message);
     reader.take(4)?;
     let version = reader.u16()?;

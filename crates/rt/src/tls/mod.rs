@@ -15,6 +15,7 @@ mod error;
 pub mod fuzzing;
 mod hello;
 mod key;
+pub(crate) mod quic;
 mod server;
 mod session;
 mod stream;
@@ -33,6 +34,7 @@ pub use hello::ClientHello;
 pub use server::{ClientAuth, ClientAuthMode, ServerTls, ServerTlsConfig};
 pub use stream::TlsStream;
 pub use suites::TlsVersion;
+pub(crate) use suites::name_of;
 pub use tickets::{SessionCache, Tickets};
 pub use trust::Trust;
 

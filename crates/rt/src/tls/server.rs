@@ -14,7 +14,7 @@ use rustls::server::{NoClientAuth, NoServerSessionStorage, UnbufferedServerConne
 
 use super::cert::{CertKey, CertStore, read_pair};
 use super::digest::{Digest, Digesting};
-use super::error::{AcceptError, TlsConfigError};
+use super::error::{AcceptError, CertFailure, TlsConfigError};
 use super::hello::{ClientHello, Peek, peek};
 use super::session::{RECORD, Session};
 use super::stream::TlsStream;
@@ -278,6 +278,26 @@ impl ServerTls {
         self.client_auth.as_ref()
     }
 
+    /// Every handshake is refused.
+    pub(crate) fn rejects(&self) -> bool {
+        self.rejects
+    }
+
+    /// The configuration for a client that asks this.
+    pub(crate) fn config_for(&self, hello: &ClientHello) -> &Arc<ServerConfig> {
+        self.cheap.as_ref().filter(|_| hello.aes_first).unwrap_or(&self.config)
+    }
+
+    /// Whether a certificate that does not verify is the end of the handshake.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refuses
+    }
+
+    /// What is wrong with a client's certificate.
+    pub(crate) fn failure(&self, chain: &[rustls_pki_types::CertificateDer<'_>]) -> Option<CertFailure> {
+        self.client_check.as_ref().and_then(|check| check.failure(chain))
+    }
+
     /// Performs the handshake. Has no time limit of its own.
     pub async fn accept(&self, stream: Stream) -> Result<TlsStream, AcceptError> {
         Self::accept_with(stream, |_| Some(self.clone())).await
@@ -333,7 +353,7 @@ impl ServerTls {
                 "the client falls back to an older version than it has to".into(),
             ));
         }
-        let config = tls.cheap.as_ref().filter(|_| hello.aes_first).unwrap_or(&tls.config);
+        let config = tls.config_for(&hello);
         let connection = UnbufferedServerConnection::new(config.clone())
             .map_err(|error| AcceptError::Handshake(error.to_string()))?;
         let session = Session::server(connection, tls.record);

@@ -97,26 +97,26 @@ impl Fields {
         self.iter().find(|field| field.name == name).map(|field| field.value)
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Adds bytes of a field that is not marked yet.
-    pub(super) fn append(&mut self, bytes: &[u8]) {
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Drops bytes of a field that was not marked.
-    pub(super) fn truncate_bytes(&mut self, len: usize) {
+    pub(crate) fn truncate_bytes(&mut self, len: usize) {
         self.bytes.truncate(len);
     }
 
     /// Ends a field whose name ends at `name_end`.
-    pub(super) fn mark(&mut self, name_end: usize, sensitive: bool) {
+    pub(crate) fn mark(&mut self, name_end: usize, sensitive: bool) {
         // Lists are bounded far below 4 GB by what they come from.
         let (name_end, value_end) = (name_end as u32, self.bytes.len() as u32);
         self.marks.push(Mark { name_end, value_end, sensitive });

@@ -39,7 +39,7 @@ pub(crate) struct Malformed;
 /// A head or trailers, decoded and checked.
 #[derive(Debug, Default)]
 pub struct Head {
-    pub(super) fields: Fields,
+    pub(crate) fields: Fields,
     /// Pseudo-fields come first; so many there are.
     pseudo: usize,
     method: Option<usize>,
@@ -98,7 +98,7 @@ impl Head {
     }
 
     /// Checks the list that was decoded into `fields`.
-    pub(super) fn check(&mut self, expected: Expected) -> Result<HeadKind, Malformed> {
+    pub(crate) fn check(&mut self, expected: Expected) -> Result<HeadKind, Malformed> {
         let Self { fields, .. } = self;
         let fields = std::mem::take(fields);
         *self = Self::default();

@@ -33,15 +33,15 @@
 //! | windows kept at zero (CVE-2019-9517, slow read) | nothing is buffered beyond the output's bound; [`Connection::is_stalled`] is for the caller's timer |
 //! | windows beyond 2³¹−1 | FLOW_CONTROL_ERROR |
 
-mod budget;
+pub(crate) mod budget;
 mod connection;
 mod error;
 mod fields;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
-mod head;
-mod hpack;
+pub(crate) mod head;
+pub(crate) mod hpack;
 mod receive;
 mod send;
 mod streams;

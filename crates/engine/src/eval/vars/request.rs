@@ -26,6 +26,7 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
             let name: &[u8] = if exchange.client.tls.is_some() { b"h2" } else { b"h2c" };
             extend(out, (request.version == Version::Http2).then_some(name))
         }
+        RequestVar::Http3 => extend(out, (request.version == Version::Http3).then_some(&b"h3"[..])),
         RequestVar::Host => text_of(out, exchange.host()),
         RequestVar::HostPort => number(out, request.port.map(u64::from)),
         RequestVar::IsRequestPort => text_of(out, if request.port.is_some() { b":" } else { b"" }),

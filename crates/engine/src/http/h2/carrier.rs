@@ -12,16 +12,18 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use weir_http::Version;
 use weir_plan::{ListenerIx, Service};
 use weir_rt::{Buf, Instant, MEDIUM, Timer};
 use weir_wire::Conn;
 use weir_wire::h2::{Config, Connection, Event, HeadKind, Reason, Role, StreamKey};
 
+use super::lane::H2Lane;
 use super::mux::Mux;
-use super::request;
-use super::stream::{self, Stream};
 use crate::exchange::{Client, Exchange};
 use crate::http::head;
+use crate::http::request;
+use crate::http::stream::{self, Stream};
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::count::Counted;
 use crate::worker::race::{Either, race};
@@ -266,7 +268,7 @@ impl Carrier {
             let rules = (&listener.heads, listener.heads_differ);
             match too_large {
                 true => Err(431),
-                false => request::take(&mut exchange, wire.head(), end, hosts, rules),
+                false => request::take(&mut exchange, Version::Http2, wire.head(), end, hosts, rules),
             }
         };
         if let Some(tls) = &listener.tls {
@@ -280,7 +282,7 @@ impl Carrier {
             self.announce_end();
         }
         let inbox = self.mux.begin(key, end);
-        let stream = Stream::new(self.mux.clone(), inbox, exchange.request.expects_continue);
+        let stream = Stream::new(H2Lane { mux: self.mux.clone(), inbox }, exchange.request.expects_continue);
         // Most answers are made without a wait: each then uses the memory that the one before has left.
         let worker = self.worker.clone();
         weir_rt::start(|| stream::serve(worker, exchange, stream, verdict));

@@ -8,14 +8,13 @@
 //!                               a task for each stream: walk::run over Stream
 //! ```
 //!
-//! Each request is an exchange like any other, walked by the same code; [`stream::Stream`] is its client's half. What a
+//! Each request is an exchange like any other, walked by the same code; [`crate::http::stream::Stream`] is its client's half. What a
 //! stream sends goes through the windows of [`weir_wire::h2`] into the connection's output, which the carrier writes: what many
 //! streams say in one wake-up leaves in one write.
 
 mod carrier;
+mod lane;
 mod mux;
-mod request;
-mod stream;
 
 use weir_wire::h2::PREFACE;
 

@@ -14,6 +14,7 @@ use weir_rt::Buf;
 use weir_wire::h2::{Connection, Reason, StreamKey};
 
 use crate::exchange::fields::Fields;
+use crate::http::lane::Lost;
 use crate::worker::watch::Leaves;
 
 /// What the streams of a connection share.
@@ -43,10 +44,6 @@ struct Arrived {
     room: bool,
     task: Option<Waker>,
 }
-
-/// The stream is gone: the client reset it, or the connection ended.
-#[derive(Debug)]
-pub(super) struct Lost;
 
 impl Mux {
     pub(super) fn new(wire: Connection) -> Self {

@@ -77,7 +77,7 @@ const fn tables() -> Tables {
 }
 
 /// Decodes all of `bytes` to the end of `out`.
-pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
+pub(crate) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     static T: Tables = TABLES;
     let (mut bits, mut held) = (0_u64, 0_u32);
     let mut rest = bytes.iter();
@@ -134,12 +134,12 @@ fn padding(next: u32, held: u32) -> Result<(), HpackError> {
 }
 
 /// How many bytes `text` takes in this code.
-pub(super) fn length(text: &[u8]) -> usize {
+pub(crate) fn length(text: &[u8]) -> usize {
     text.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum::<usize>().div_ceil(8)
 }
 
 /// Encodes `text`.
-pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
     static CODES: [u32; 257] = TABLES.codes;
     let (mut bits, mut held) = (0_u64, 0_u32);
     for &byte in text {

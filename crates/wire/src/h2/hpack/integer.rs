@@ -6,7 +6,7 @@
 use super::HpackError;
 
 /// Reads an integer whose first `prefix` bits stand at the end of `bytes[*at]`.
-pub(super) fn read(bytes: &[u8], at: &mut usize, prefix: u32) -> Result<usize, HpackError> {
+pub(crate) fn read(bytes: &[u8], at: &mut usize, prefix: u32) -> Result<usize, HpackError> {
     let first = *bytes.get(*at).ok_or(HpackError)?;
     *at += 1;
     let most = (1_u32 << prefix) - 1;
@@ -28,7 +28,7 @@ pub(super) fn read(bytes: &[u8], at: &mut usize, prefix: u32) -> Result<usize, H
 }
 
 /// Writes `value` behind the bits of `pattern`, in as few bytes as it takes.
-pub(super) fn write(out: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) {
+pub(crate) fn write(out: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) {
     let most = (1_usize << prefix) - 1;
     if value < most {
         return out.push(pattern | value as u8);

@@ -8,8 +8,8 @@
 
 mod decode;
 mod encode;
-mod huffman;
-mod integer;
+pub(crate) mod huffman;
+pub(crate) mod integer;
 mod table;
 
 pub(crate) use decode::{Decoder, Fit, HpackError};

@@ -2,7 +2,7 @@
 //!
 //! Owns: the answer's head until it leaves, what the announced length leaves to be sent, how the stream ends.
 //! Never: writes to the connection; the carrier does.
-//! Driven by: actions and the responder, through [`Downstream`]; [`serve`] by the carrier, for each stream.
+//! Driven by: actions and the responder, through [`Downstream`]; [`serve`] by the carriers of `h2` and `h3`, for each stream.
 //! Why the head is held until something follows it: an answer that turns out to be another one can be taken back, and one
 //! without a body is a single frame.
 
@@ -16,10 +16,10 @@ use std::time::Duration;
 use weir_http::HeaderId;
 use weir_http::scan::{is_field_value, is_token};
 use weir_rt::{Buf, LARGE, Timer};
-use weir_wire::h2::{self, Reason};
+use weir_wire::h2;
 use weir_wire::{Pace, ReceiveError, SendError};
 
-use super::mux::{Inbox, Lost, Mux};
+use super::lane::{Lane, Lost};
 use crate::action::Later;
 use crate::answer::{log, respond};
 use crate::exchange::fields::{Field, Fields};
@@ -30,14 +30,11 @@ use crate::walk;
 use crate::worker::Worker;
 use crate::worker::watch::Watched;
 
-/// What the head of a frame takes.
-const FRAME_HEAD: u64 = 9;
-
 /// Answers a request, to its end. `verdict`: the status to refuse it with.
-pub(super) async fn serve(
+pub(super) async fn serve<L: Lane>(
     worker: Rc<Worker>,
     mut exchange: Box<Exchange>,
-    mut stream: Stream,
+    mut stream: Stream<L>,
     verdict: Result<(), u16>,
 ) {
     let writing = worker.counters.writing();
@@ -70,9 +67,8 @@ pub(super) async fn serve(
 }
 
 /// The client's half on a stream.
-pub(super) struct Stream {
-    mux: Rc<Mux>,
-    inbox: Rc<Inbox>,
+pub(super) struct Stream<L: Lane> {
+    lane: L,
     timer: Timer,
     /// The piece of the request's body that was given out last.
     piece: Buf,
@@ -93,12 +89,11 @@ pub(super) struct Stream {
     payload: u64,
 }
 
-impl Stream {
+impl<L: Lane> Stream<L> {
     /// A stream that has begun.
-    pub(super) fn new(mux: Rc<Mux>, inbox: Rc<Inbox>, continue_due: bool) -> Self {
+    pub(super) fn new(lane: L, continue_due: bool) -> Self {
         Self {
-            mux,
-            inbox,
+            lane,
             timer: Timer::new(),
             piece: Buf::new(),
             pace: BodyPace::default(),
@@ -120,12 +115,9 @@ impl Stream {
 
     /// Sends a head or trailers.
     fn send_list(&mut self, list: &h2::Fields, end: bool) -> Result<(), SendError> {
-        let wire = &mut *self.mux.wire.borrow_mut();
-        let before = wire.output().len();
-        let sent = wire.send_head(self.inbox.key, list, end);
-        self.sent += (wire.output().len() - before) as u64;
+        self.sent += self.lane.send_list(list, end).map_err(|Lost| gone())?;
         self.ended |= end;
-        sent.map_err(|h2::Gone| gone())
+        Ok(())
     }
 
     /// Sends the head, if it was held back.
@@ -143,19 +135,18 @@ impl Stream {
     async fn payload(&mut self, timeout: Duration, data: &[u8], end: bool) -> Result<(), SendError> {
         let mut rest = data;
         loop {
-            let taken = self.mux.wire.borrow_mut().send_data(self.inbox.key, rest, end);
-            let n = taken.map_err(|h2::Gone| gone())?;
-            self.mux.call_carrier();
+            let n = self.lane.send_data(rest, end).map_err(|Lost| gone())?;
+            self.lane.call();
             rest = &rest[n..];
             self.payload += n as u64;
-            self.sent += n as u64 + FRAME_HEAD;
+            self.sent += n as u64 + L::FRAME_HEAD;
             if rest.is_empty() {
                 self.ended |= end;
                 return Ok(());
             }
             let began = weir_rt::now();
             self.timer.arm(timeout);
-            self.timer.run(poll_fn(|cx| self.inbox.poll_room(cx))).await?.map_err(|Lost| gone())?;
+            self.timer.run(poll_fn(|cx| self.lane.poll_room(cx))).await?.map_err(|Lost| gone())?;
             if let Some(least) = &mut self.least {
                 least.count(weir_rt::now().saturating_duration_since(began), self.payload)?;
             }
@@ -175,21 +166,20 @@ impl Stream {
         }
         self.open(false)?;
         let end = self.left == Some(most);
-        let taken = self.mux.wire.borrow_mut().send_data(self.inbox.key, data, end);
-        let n = taken.map_err(|h2::Gone| gone())?;
-        self.mux.call_carrier();
+        let n = self.lane.send_data(data, end).map_err(|Lost| gone())?;
+        self.lane.call();
         if n > 0 || data.is_empty() {
             self.stuck = false;
             self.left = self.left.map(|left| left - n as u64);
             self.payload += n as u64;
-            self.sent += n as u64 + FRAME_HEAD;
+            self.sent += n as u64 + L::FRAME_HEAD;
             self.ended |= end && n == data.len();
             return Poll::Ready(Ok(n));
         }
         if !std::mem::replace(&mut self.stuck, true) {
             self.timer.arm(Self::send_timeout(exchange));
         }
-        match self.inbox.poll_room(cx) {
+        match self.lane.poll_room(cx) {
             Poll::Ready(Ok(())) => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
@@ -210,33 +200,16 @@ impl Stream {
     /// Gives the client room for what was given out last.
     fn release(&mut self) {
         if !self.piece.is_empty() {
-            self.mux.wire.borrow_mut().release(self.inbox.key, self.piece.len());
-            self.mux.call_carrier();
+            self.lane.release(self.piece.len());
             self.piece.clear();
         }
     }
-
-    fn reset(&mut self, reason: Reason) {
-        self.ended = true;
-        self.held = false;
-        self.mux.reset(self.inbox.key, reason);
-    }
 }
 
-impl Drop for Stream {
-    /// Whatever way the exchange went: the client sees an end, and nothing of the stream is kept.
+impl<L: Lane> Drop for Stream<L> {
+    /// Whatever way the exchange went.
     fn drop(&mut self) {
-        let left = self.piece.len() + self.inbox.untaken();
-        self.mux.forget(self.inbox.key);
-        // Borrowed only if the protocol itself panicked: the connection ends then.
-        let Ok(mut wire) = self.mux.wire.try_borrow_mut() else { return };
-        if left > 0 {
-            wire.release(self.inbox.key, left);
-        }
-        // What the client still sends is nothing to anybody (RFC 9113 §8.1).
-        wire.reset(self.inbox.key, if self.ended { Reason::NO_ERROR } else { Reason::INTERNAL_ERROR });
-        drop(wire);
-        self.mux.call_carrier();
+        self.lane.close(self.ended, self.piece.len());
     }
 }
 
@@ -252,7 +225,7 @@ fn put(list: &mut h2::Fields, field: Field<'_>) {
     }
 }
 
-/// Whether a field is about the connection, which HTTP/2 has no words for (RFC 9113 §8.2.2).
+/// Whether a field is about the connection, which HTTP/2 and HTTP/3 have no words for (RFC 9113 §8.2.2).
 fn is_of_connection(field: &Field<'_>) -> bool {
     field.hop_by_hop
         || matches!(
@@ -265,18 +238,18 @@ fn is_of_connection(field: &Field<'_>) -> bool {
         )
 }
 
-impl Downstream for Stream {
+impl<L: Lane> Downstream for Stream<L> {
     async fn body_piece(&mut self, exchange: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
         self.release();
-        if self.continue_due && !self.inbox.is_done() {
+        if self.continue_due && !self.lane.is_done() {
             self.interim(100, &Fields::default()).await.map_err(|_| ReceiveError::Closed)?;
         }
         let timeout = exchange.route().settings.body.timeout;
         loop {
             let patience = self.pace.wait(exchange, timeout);
             self.timer.arm(patience);
-            let (inbox, piece) = (&self.inbox, &mut self.piece);
-            let arrived = self.timer.run(poll_fn(|cx| inbox.poll_data(cx, piece))).await;
+            let (lane, piece) = (&self.lane, &mut self.piece);
+            let arrived = self.timer.run(poll_fn(|cx| lane.poll_data(cx, piece))).await;
             let too_slow = self.pace.took(exchange, self.piece.len());
             return match arrived {
                 Ok(Ok(true)) => Ok(Some(&self.piece)),
@@ -295,13 +268,13 @@ impl Downstream for Stream {
         _: &Exchange,
     ) -> Poll<Result<Option<&[u8]>, ReceiveError>> {
         self.release();
-        if !self.inbox.is_done() && std::mem::take(&mut self.continue_due) {
+        if !self.lane.is_done() && std::mem::take(&mut self.continue_due) {
             let mut list = h2::Fields::new();
             list.push(b":status", b"100");
             self.send_list(&list, false).map_err(|_| ReceiveError::Closed)?;
-            self.mux.call_carrier();
+            self.lane.call();
         }
-        match self.inbox.poll_data(cx, &mut self.piece) {
+        match self.lane.poll_data(cx, &mut self.piece) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(true)) => Poll::Ready(Ok(Some(&self.piece))),
             Poll::Ready(Ok(false)) => Poll::Ready(Ok(None)),
@@ -319,11 +292,11 @@ impl Downstream for Stream {
     }
 
     fn body_done(&self) -> bool {
-        self.inbox.is_done()
+        self.lane.is_done()
     }
 
     fn trailers(&self, into: &mut Fields) {
-        self.inbox.trailers(into);
+        self.lane.trailers(into);
     }
 
     async fn interim(&mut self, status: u16, fields: &Fields) -> Result<(), SendError> {
@@ -339,7 +312,7 @@ impl Downstream for Stream {
             put(&mut list, field);
         }
         let sent = self.send_list(&list, false);
-        self.mux.call_carrier();
+        self.lane.call();
         sent
     }
 
@@ -406,7 +379,7 @@ impl Downstream for Stream {
 
     async fn flush(&mut self, _: &Exchange) -> Result<(), SendError> {
         let sent = self.open(false);
-        self.mux.call_carrier();
+        self.lane.call();
         sent
     }
 
@@ -418,7 +391,7 @@ impl Downstream for Stream {
         let mut list = h2::Fields::new();
         trailers.iter().filter(|field| !is_of_connection(field)).for_each(|field| put(&mut list, field));
         self.send_list(&list, true)?;
-        self.mux.call_carrier();
+        self.lane.call();
         Ok(())
     }
 
@@ -433,18 +406,19 @@ impl Downstream for Stream {
             self.open(true)?;
         } else {
             // An end without payload needs no window.
-            let ended = self.mux.wire.borrow_mut().send_data(self.inbox.key, b"", true);
-            ended.map_err(|h2::Gone| gone())?;
-            self.sent += FRAME_HEAD;
+            self.lane.send_data(b"", true).map_err(|Lost| gone())?;
+            self.sent += L::FRAME_HEAD;
             self.ended = true;
         }
-        self.mux.call_carrier();
+        self.lane.call();
         Ok(true)
     }
 
     fn cut(&mut self) {
         if !self.ended {
-            self.reset(Reason::INTERNAL_ERROR);
+            self.ended = true;
+            self.held = false;
+            self.lane.cut();
         }
     }
 
@@ -463,7 +437,7 @@ impl Downstream for Stream {
     }
 
     fn watched(&self) -> Watched {
-        Watched::Stream(self.inbox.clone())
+        Watched::Stream(self.lane.leaves())
     }
 
     fn take_tunnel(&mut self) -> Option<(weir_wire::Conn, Buf)> {

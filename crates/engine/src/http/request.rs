@@ -1,8 +1,8 @@
 //! From a header list to an exchange's request.
 //!
-//! Owns: what HTTP/2 spells in its own way: the pseudo-fields, cookies in pieces, the length of a body.
-//! Never: judges the list's form: [`weir_wire::h2`] has (RFC 9113 §8).
-//! Driven by: the carrier, for each stream that begins.
+//! Owns: what HTTP/2 and HTTP/3 spell in their own way: the pseudo-fields, cookies in pieces, the length of a body.
+//! Never: judges the list's form: [`weir_wire`] has (RFC 9113 §8).
+//! Driven by: the carriers of both, for each stream that begins.
 
 use weir_http::{Authority, HeadRules, HeaderId, Method, Version};
 use weir_plan::HostIndex;
@@ -14,6 +14,7 @@ use crate::http::head::{self, Asked};
 /// Fills in the request, and finds its site. `end`: there is no body. `Err`: the status to refuse it with.
 pub(super) fn take(
     exchange: &mut Exchange,
+    version: Version,
     list: &Head,
     end: bool,
     hosts: &HostIndex,
@@ -22,9 +23,9 @@ pub(super) fn take(
     let request = &mut exchange.request;
     request.method = Method::of(list.method());
     request.method_text.extend_from_slice(list.method());
-    request.version = Version::Http2;
+    request.version = version;
     let target = list.path().unwrap_or_default();
-    for part in [list.method(), b" ", target, b" ", Version::Http2.as_str().as_bytes()] {
+    for part in [list.method(), b" ", target, b" ", version.as_str().as_bytes()] {
         request.line.extend_from_slice(part);
     }
     request.target.extend_from_slice(target);
