@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_testkit::dns::{NameAnswer, NameServer};
 use weir_testkit::process::UnixSignal as Signal;
-use weir_testkit::{Certificate, Client, Io, Proxy, Request, Running, both_drivers, eventually};
+use weir_testkit::{Certificate, Client, H3Client, Io, Proxy, Request, Running, both_drivers, eventually};
 
 const CONF: &str = "user nobody nogroup; worker_processes {workers};
     error_log {dir}/error.log info; events {} http {
@@ -21,7 +21,7 @@ const CONF: &str = "user nobody nogroup; worker_processes {workers};
     proxy_temp_path {dir}/proxy; proxy_buffers 4 4k; proxy_buffer_size 4k; proxy_busy_buffers_size 8k;
     upstream u { server unix:{dir}/up.sock; keepalive 4; }
     server { listen 127.0.0.1:{port}; root {dir}/html;
-        listen 127.0.0.1:{port_tls} ssl; ssl_certificate {dir}/c.crt; ssl_certificate_key {dir}/c.key;
+        listen 127.0.0.1:{port_tls} ssl; listen 127.0.0.1:{port_tls} quic reuseport; quic_gso on; ssl_certificate {dir}/c.crt; ssl_certificate_key {dir}/c.key;
         location /list/ { autoindex on; }
         location /up { proxy_pass http://u; }
         location /cached { proxy_pass http://u; proxy_cache objects; proxy_cache_valid 1m;
@@ -154,6 +154,10 @@ fn does_all_its_work(scene: &Scene) {
     let mut tls = Client::tls_trusting(proxy.port_of("port_tls"), &scene.certificate);
     tls.get("/small").expect_status(200).expect_body("small");
     assert_eq!(tls.get("/big").expect_status(200).body.len(), 1_000_000);
+    let http3 = H3Client::connect(proxy.port_of("port_tls").number());
+    assert_eq!(http3.get("/small").text(), "small");
+    assert_eq!(http3.get("/big").body.len(), 1_000_000);
+    assert_eq!(http3.get("/up?30").status, 200);
     asks_by_datagrams(proxy);
     verifies_passwords(&mut client);
     client.get("/own?name=one").expect_status(200);
