@@ -164,6 +164,21 @@ both_drivers! {
         assert_eq!(logged(&syslog), "200 ----");
     }
 
+    fn a_reset_that_comes_early_is_a_reset(io: Io) {
+        let origin = Origin::script(|c| c.expect("GET /first").respond(200, "ok").expect("GET /reset").until_closed());
+        let (proxy, syslog) = haproxy(io, &format!("option abortonclose\n server s {origin}"));
+        // Its end is heard of before it counts: the kernel names the reason once.
+        for round in 1..=5 {
+            let mut client = ask(&proxy, "/first");
+            client.read().expect_status(200);
+            assert!(logged(&syslog).starts_with("200 "));
+            client.send("GET /reset HTTP/1.1\r\nHost: a\r\n\r\n");
+            origin.wait_for_requests(2 * round);
+            client.reset();
+            assert_eq!(logged(&syslog), "-1 CD--");
+        }
+    }
+
     fn abortonclose_drops_what_nobody_waits_for(io: Io) {
         let gate = Gate::new();
         let origin = Origin::sequence([

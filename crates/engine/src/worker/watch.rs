@@ -9,7 +9,7 @@
 
 use std::cell::{Cell, OnceCell};
 use std::future::Future;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -75,13 +75,21 @@ pub(crate) struct Watch {
     ends: Cell<Ends>,
     /// The client's socket is being read: who reads sees its end.
     reading: Cell<bool>,
+    /// What its socket failed with before that counted: the kernel tells it once, and speaks of an end afterwards.
+    failed: Cell<Option<i32>>,
     timer: OnceCell<Timer>,
 }
 
 impl Watch {
     /// Over a client.
     pub(crate) fn new(watched: Watched, ends: Ends) -> Self {
-        Self { watched, ends: Cell::new(ends), reading: Cell::new(false), timer: OnceCell::new() }
+        Self {
+            watched,
+            ends: Cell::new(ends),
+            reading: Cell::new(false),
+            failed: Cell::new(None),
+            timer: OnceCell::new(),
+        }
     }
 
     /// Says what counts from now on.
@@ -120,13 +128,21 @@ impl Watch {
         if early && !conn.socket().is_listened_to() {
             return self.look_again(due, cx);
         }
+        if !early && let Some(code) = self.failed.take() {
+            return Poll::Ready(PeerClosed::Failed(Error::from_raw_os_error(code)));
+        }
         match conn.socket().poll_peer_closed(cx) {
             Poll::Ready(PeerClosed::Finished) if self.ends.get() == Ends::Reset => {
                 // It may read on for as long as it likes; nothing more is to be seen here.
                 self.ends.set(Ends::Never);
                 Poll::Pending
             }
-            Poll::Ready(_) if early => self.look_again(due, cx),
+            Poll::Ready(seen) if early => {
+                if let PeerClosed::Failed(error) = seen {
+                    self.failed.set(error.raw_os_error());
+                }
+                self.look_again(due, cx)
+            }
             gone => gone,
         }
     }
