@@ -26,7 +26,10 @@ pub enum Lookup {
         uses: u16,
     },
     /// It is not in the index, which is not complete yet: the file may be there.
-    Unknown,
+    Unknown {
+        /// Times asked for, this one included, if it is not.
+        uses: u16,
+    },
     /// It is on the way to its place, or about to change: who looks again in a moment finds it.
     Written,
 }

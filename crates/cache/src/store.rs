@@ -114,7 +114,7 @@ impl Store {
         };
         self.forget_files(over);
         match found {
-            Lookup::Missing { .. } if self.is_cold() => Lookup::Unknown,
+            Lookup::Missing { uses } if self.is_cold() => Lookup::Unknown { uses },
             found => found,
         }
     }

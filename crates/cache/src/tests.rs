@@ -87,6 +87,16 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+fn uses_are_counted_while_the_folder_is_still_read() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody reads its folder.
+    let store = Store::new(settings(folder.path()), |told| eprintln!("{told}"));
+    let key = Key::of(b"a");
+    let asked: Vec<Lookup> = (0..3).map(|_| store.look_up(&key, 1, true)).collect();
+    assert_eq!(asked, [1, 2, 3].map(|uses| Lookup::Unknown { uses }));
+}
+
+#[test]
 fn objects_are_read_back_now_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(settings(folder.path()));

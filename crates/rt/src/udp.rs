@@ -3,7 +3,7 @@
 //! Owns: the descriptor with what is known of its readiness; the kernel's form of addresses in messages.
 //! Never: knows a session; keeps a datagram: what the kernel cannot take now is for the caller to wait with, or to drop.
 //! Driven by: services of datagrams.
-//! Why readiness on both drivers: one wake-up reads up to [`BATCH`] datagrams by one system call (recvmmsg(2)), which the
+//! Why readiness on both drivers: one wake-up reads up to [`crate::datagram::BATCH`] datagrams by one system call (recvmmsg(2)), which the
 //! ring would do by one operation each. Why the destination of each: a socket bound to all addresses must answer from the
 //! one that was asked, or clients drop the answer.
 

@@ -92,9 +92,9 @@ async fn one(exchange: &mut Exchange) -> Found {
             }
             Lookup::Stored { version } => match exchange.worker.objects.find(name, version) {
                 Some(held) if !held.is_due(exchange.now()) => return Found::Object(held),
-                held => return Box::pin(load(exchange, held)).await,
+                held => return Box::pin(load(exchange, held, 1)).await,
             },
-            Lookup::Unknown => return Box::pin(load(exchange, None)).await,
+            Lookup::Unknown { uses } => return Box::pin(load(exchange, None, uses)).await,
             Lookup::Written => weir_rt::sleep(AGAIN).await,
         }
     }
@@ -102,8 +102,9 @@ async fn one(exchange: &mut Exchange) -> Found {
 }
 
 /// Has an object read. `held`: it is in memory, and its file is to be looked at; while that cannot be done it holds good.
+/// `uses`: so often it was asked for, if there is none.
 #[cold]
-async fn load(exchange: &mut Exchange, held: Option<Rc<Held>>) -> Found {
+async fn load(exchange: &mut Exchange, held: Option<Rc<Held>>, uses: u16) -> Found {
     let Some(caching) = &exchange.caching else { return Found::Busy };
     let (tell, told) = oneshot::channel();
     let (store, key, name) = (caching.store.clone(), caching.key, caching.name.clone());
@@ -125,7 +126,7 @@ async fn load(exchange: &mut Exchange, held: Option<Rc<Held>>) -> Found {
         }
         (Some(Loaded::Missing), _) => {
             exchange.worker.objects.forget((store.id(), key));
-            Found::Missing { uses: 1 }
+            Found::Missing { uses }
         }
         (None, Some(held)) => Found::Object(held),
         (None, None) => Found::Busy,
