@@ -10,24 +10,18 @@
 use std::cell::Cell;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_control::ListenerId;
 use weir_plan::Service;
-use weir_rt::{Instant, Listener, PeerAddr, Stream, Timer};
+use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
+use super::complaints::{Complaints, PAUSE};
 use crate::exchange::Client;
 use crate::worker::command::SocketKey;
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::lasting;
 use crate::worker::race::{Either, Signal, race};
 use crate::worker::{Installed, Worker};
-
-/// Pause after an accept that failed for want of descriptors or memory.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// Least time between two lines of the log about it.
-const QUIET: Duration = Duration::from_secs(10);
 
 /// One listening socket being accepted from.
 pub(crate) struct AcceptLoop {
@@ -40,8 +34,7 @@ pub(crate) struct AcceptLoop {
     kept_back: Cell<RawFd>,
     /// A connection came on one of them.
     crowded: Cell<bool>,
-    /// When it was said last that accepting paused or failed.
-    said: Cell<Option<Instant>>,
+    complaints: Complaints,
 }
 
 /// The first descriptor that is kept back. The system gives the lowest number that is free, so that one as high as this
@@ -75,7 +68,7 @@ impl AcceptLoop {
             running: Cell::new(true),
             kept_back: Cell::new(first_kept_back()),
             crowded: Cell::new(false),
-            said: Cell::new(None),
+            complaints: Complaints::default(),
         });
         weir_rt::spawn(accept.clone().keep_on(worker.clone()));
         Ok(accept)
@@ -120,7 +113,8 @@ impl AcceptLoop {
                 Either::Right(Ok((stream, peer))) => {
                     self.crowded.set(stream.as_fd().as_raw_fd() >= self.kept_back.get());
                     if self.crowded.get() {
-                        self.say(worker, || "few descriptors are left: accepting pauses".to_owned());
+                        self.complaints
+                            .say(worker, || "few descriptors are left: accepting pauses".to_owned());
                     }
                     // Accepted as its listener was held: it waits like those in the queue.
                     while worker.shared.is_held(self.key.listener) && !self.stop.is_set() {
@@ -129,7 +123,7 @@ impl AcceptLoop {
                     self.admit(worker, stream, peer);
                 }
                 Either::Right(Err(error)) => {
-                    self.say(worker, || format!("accept failed: {error}"));
+                    self.complaints.say(worker, || format!("accept failed: {error}"));
                     let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
                 }
             }
@@ -144,15 +138,6 @@ impl AcceptLoop {
             self.crowded.set(lowest.map_or(true, |fd| fd.as_raw_fd() >= self.kept_back.get()));
         }
         self.crowded.get()
-    }
-
-    /// Says what is the matter, not twenty times a second.
-    fn say(&self, worker: &Worker, what: impl FnOnce() -> String) {
-        let now = worker.now();
-        if self.said.get().is_none_or(|last| now.saturating_duration_since(last) >= QUIET) {
-            self.said.set(Some(now));
-            worker.shared.log_process_error(&what());
-        }
     }
 
     fn admit(&self, worker: &Rc<Worker>, stream: Stream, peer: PeerAddr) {

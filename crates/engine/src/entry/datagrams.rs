@@ -6,14 +6,15 @@
 //! Why no draining of what goes away: a datagram that nobody reads is lost, which its sender has to reckon with anyway.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_plan::{Service, TcpAction};
-use weir_rt::{Datagram, Instant, PeerAddr, UdpSocket};
+use weir_rt::{Datagram, PeerAddr, UdpSocket};
 
 use super::accept::{first_kept_back, is_full};
+use super::complaints::{Complaints, PAUSE};
 use crate::exchange::Client;
 use crate::tcp::datagrams::{Hub, Taken, serve};
 use crate::worker::Worker;
@@ -21,12 +22,6 @@ use crate::worker::command::SocketKey;
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::lasting;
 use crate::worker::race::{Either, Signal, race};
-
-/// Pause after an error of the socket.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// Least time between two lines of the log about what is dropped.
-const QUIET: Duration = Duration::from_secs(10);
 
 /// One bound socket being read from.
 pub(crate) struct DatagramLoop {
@@ -36,7 +31,7 @@ pub(crate) struct DatagramLoop {
     local: Rc<PeerAddr>,
     idle: Signal,
     running: Cell<bool>,
-    said: Cell<Option<Instant>>,
+    complaints: Complaints,
 }
 
 impl DatagramLoop {
@@ -53,7 +48,7 @@ impl DatagramLoop {
             local,
             idle: Signal::default(),
             running: Cell::new(true),
-            said: Cell::new(None),
+            complaints: Complaints::default(),
         });
         weir_rt::spawn(one.clone().keep_on(worker.clone()));
         Ok(one)
@@ -77,7 +72,7 @@ impl DatagramLoop {
     async fn run(&self, worker: &Rc<Worker>) {
         while let Either::Right(()) = race(self.hub.stop.wait(), self.hub.socket.readable()).await {
             if let Err(error) = self.read(worker) {
-                self.say(worker, || format!("reading datagrams failed: {error}"));
+                self.complaints.say(worker, || format!("reading datagrams failed: {error}"));
                 let _ = race(self.hub.stop.wait(), weir_rt::sleep(PAUSE)).await;
             }
         }
@@ -98,7 +93,7 @@ impl DatagramLoop {
             Taken::New if !is_full(worker, self.key.listener) => self.begin(worker, datagram),
             Taken::New | Taken::Full => {
                 let sessions = self.hub.count();
-                self.say(worker, || {
+                self.complaints.say(worker, || {
                     format!("a limit is reached: datagrams are dropped ({sessions} sessions)")
                 });
             }
@@ -116,21 +111,17 @@ impl DatagramLoop {
             _ => Some(1),
         };
         let counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
-        let local = match (datagram.to, self.local.inet()) {
-            (Some(to), Some(bound)) => Rc::new(PeerAddr::Inet((to, bound.port()).into())),
-            _ => self.local.clone(),
-        };
+        let local = asked(&self.local, datagram.to);
         let client = Client::new(worker, PeerAddr::Inet(datagram.from), local, self.key.listener);
         let seat = self.hub.open(datagram, most);
         weir_rt::spawn(serve(worker.clone(), seat, Rc::new(client), counted));
     }
+}
 
-    /// Says what is the matter, not for every datagram.
-    fn say(&self, worker: &Worker, what: impl FnOnce() -> String) {
-        let now = worker.now();
-        if self.said.get().is_none_or(|last| now.saturating_duration_since(last) >= QUIET) {
-            self.said.set(Some(now));
-            worker.shared.log_process_error(&what());
-        }
+/// The own address that a datagram was sent to, by a socket that may be bound to all of them.
+pub(super) fn asked(bound: &Rc<PeerAddr>, to: Option<IpAddr>) -> Rc<PeerAddr> {
+    match (to, bound.inet()) {
+        (Some(to), Some(bound)) => Rc::new(PeerAddr::Inet((to, bound.port()).into())),
+        _ => bound.clone(),
     }
 }

@@ -17,11 +17,13 @@ use std::time::Duration;
 use weir_expr::settings::Quic;
 use weir_plan::Service;
 use weir_rt::{
-    Batch, ClientHello, Instant, PeerAddr, QuicConnection, QuicEndpoint, QuicEvent, QuicFacts, QuicIncoming,
+    Batch, ClientHello, PeerAddr, QuicConnection, QuicEndpoint, QuicEvent, QuicFacts, QuicIncoming,
     QuicServer, QuicSettings, Timer, UdpSocket, cid_place,
 };
 
 use super::accept::is_full;
+use super::complaints::{Complaints, PAUSE};
+use super::datagrams::asked;
 use crate::exchange::{Client, TlsFacts, Verified};
 use crate::worker::Worker;
 use crate::worker::command::SocketKey;
@@ -31,10 +33,6 @@ use crate::worker::prepared::Prepared;
 use crate::worker::quic::Strayed;
 use crate::worker::race::{Either, Signal, race};
 
-/// Pause after an error of the socket.
-const PAUSE: Duration = Duration::from_millis(50);
-/// Least time between two lines of the log about what is dropped.
-const QUIET: Duration = Duration::from_secs(10);
 /// So many handshakes at once of clients that may be anywhere; others then have to show where they are.
 const UNVALIDATED: usize = 256;
 /// So many handshakes at once, whoever begins them.
@@ -61,7 +59,7 @@ pub(crate) struct QuicLoop {
     /// A connection has ended since it was stopped.
     ended: Rc<Signal>,
     handshakes: Rc<Cell<usize>>,
-    said: Cell<Option<Instant>>,
+    complaints: Complaints,
 }
 
 impl QuicLoop {
@@ -87,7 +85,7 @@ impl QuicLoop {
             stop: Signal::default(),
             ended: Rc::default(),
             handshakes: Rc::default(),
-            said: Cell::new(None),
+            complaints: Complaints::default(),
         });
         let (sender, mut strayed) = weir_rt::mailbox();
         worker.shared.quic.take(place, sender);
@@ -127,7 +125,7 @@ impl QuicLoop {
                 continue;
             }
             if let Err(error) = self.read(worker) {
-                self.say(worker, || format!("reading datagrams failed: {error}"));
+                self.complaints.say(worker, || format!("reading datagrams failed: {error}"));
                 let _ = race(self.stop.wait(), weir_rt::sleep(PAUSE)).await;
             }
         }
@@ -191,7 +189,8 @@ impl QuicLoop {
             return self.endpoint.retry(incoming);
         }
         if handshakes >= HANDSHAKES || is_full(worker, self.key.listener) {
-            self.say(worker, || format!("a limit is reached: QUIC refuses ({handshakes} handshakes)"));
+            self.complaints
+                .say(worker, || format!("a limit is reached: QUIC refuses ({handshakes} handshakes)"));
             return self.endpoint.refuse(incoming);
         }
         let Some((installed, ix, _)) = worker.for_listener(self.key.listener) else {
@@ -200,23 +199,11 @@ impl QuicLoop {
         let Some(connection) = self.endpoint.accept(incoming, &server) else { return };
         let listener = installed.plan.listener(ix);
         let counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
-        let local = match (to, self.local.inet()) {
-            (Some(to), Some(bound)) => Rc::new(PeerAddr::Inet((to, bound.port()).into())),
-            _ => self.local.clone(),
-        };
+        let local = asked(&self.local, to);
         let client = Client::new(worker, PeerAddr::Inet(from), local, self.key.listener);
         let live = Live { ended: self.ended.clone(), handshakes: Some(self.handshakes.clone()) };
         self.handshakes.set(handshakes + 1);
         weir_rt::spawn(serve(worker.clone(), counted, connection, client, live));
-    }
-
-    /// Says what is the matter, not for every datagram.
-    fn say(&self, worker: &Worker, what: impl FnOnce() -> String) {
-        let now = worker.now();
-        if self.said.get().is_none_or(|last| now.saturating_duration_since(last) >= QUIET) {
-            self.said.set(Some(now));
-            worker.shared.log_process_error(&what());
-        }
     }
 }
 
