@@ -16,7 +16,6 @@ use weir_expr::settings::{LogLevel, UserIdExpires, UserIdMode};
 use weir_http::{HeaderId, HttpDate};
 use weir_plan::{Template, UserIds};
 
-use super::vars::cookie;
 use crate::exchange::{Exchange, GivenId, UserId, UserNumber, errors};
 
 /// A number in base64, without what pads it; a mark may stand behind.
@@ -98,7 +97,7 @@ fn ids(exchange: &Exchange) -> Option<&UserIds> {
 /// The client's cookie, read once.
 fn known<'a>(exchange: &'a Exchange, ids: &UserIds) -> &'a UserId {
     exchange.user_id.get_or_init(|| {
-        let value = cookie(exchange, ids.rules.name.as_bytes());
+        let value = exchange.request.fields.cookie(ids.rules.name.as_bytes());
         let got = value.and_then(|value| match read(value) {
             Ok(number) => Some(number),
             Err(why) => {

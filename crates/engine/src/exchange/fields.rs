@@ -109,6 +109,15 @@ impl Fields {
         self.present = other.present & !hidden.known;
     }
 
+    /// The value of a request's cookie; the first of its name.
+    pub(crate) fn cookie(&self, name: &[u8]) -> Option<&[u8]> {
+        self.all(HeaderId::Cookie).flat_map(|line| line.split(|&b| b == b';')).find_map(|pair| {
+            let pair = pair.trim_ascii();
+            let at = pair.iter().position(|&b| b == b'=')?;
+            pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
+        })
+    }
+
     /// Appends a line whose name's number is known already.
     pub fn push_known(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
         let name = self.store(name);

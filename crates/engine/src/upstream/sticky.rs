@@ -10,7 +10,6 @@ use weir_http::HeaderId;
 use weir_plan::{Endpoint, Pool, StickyMode};
 
 use super::picker::Picked;
-use crate::eval::vars::cookie;
 use crate::exchange::Exchange;
 use crate::worker::Installed;
 use crate::worker::endpoints::WorkerPool;
@@ -25,7 +24,7 @@ pub(crate) fn wanted(
     let sticky = pool.sticky.as_ref()?;
     let name = sticky.cookie.as_bytes();
     exchange.persistence = *b"NN";
-    let value = cookie(exchange, name)?;
+    let value = exchange.request.fields.cookie(name)?;
     let own = match sticky.mode {
         // `value~original`
         StickyMode::Prefix => value.split(|&b| b == b'~').next()?,

@@ -24,7 +24,6 @@ use crate::exchange::{Kind, Traffic};
 
 pub(crate) use common::append as append_common;
 pub use process::NGINX_LANGUAGE;
-pub(crate) use request::cookie;
 pub(crate) use write::short;
 
 /// Appends the text of a template.

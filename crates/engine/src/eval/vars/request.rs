@@ -52,7 +52,7 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
         RequestVar::Trailer(name) => {
             extend(out, exchange.request_trailers.first(FieldName::new(name.as_bytes())))
         }
-        RequestVar::Cookie(name) => extend(out, cookie(exchange, name.as_bytes())),
+        RequestVar::Cookie(name) => extend(out, exchange.request.fields.cookie(name.as_bytes())),
         RequestVar::ContentLength => {
             // A chunked body announces no length; buffered whole it has one, and FastCGI servers depend on it.
             let announced = request.fields.first(HeaderId::ContentLength);
@@ -160,15 +160,4 @@ pub(crate) fn nth_value<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone, nth: 
             values().count().checked_sub(from_end).and_then(|at| values().nth(at))
         }
     }
-}
-
-/// Value of a request cookie; the first of its name.
-pub(crate) fn cookie<'a>(exchange: &'a Exchange, name: &[u8]) -> Option<&'a [u8]> {
-    exchange.request.fields.all(HeaderId::Cookie).flat_map(|line| line.split(|&b| b == b';')).find_map(
-        |pair| {
-            let pair = pair.trim_ascii();
-            let at = pair.iter().position(|&b| b == b'=')?;
-            pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
-        },
-    )
 }
