@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use weir_http::Method;
-use weir_plan::{HostIndex, SiteIx};
+use weir_plan::{HostIndex, Listener, SiteIx};
 
 use crate::exchange::errors;
 use crate::exchange::{Client, Exchange};
@@ -110,4 +110,11 @@ fn find_site(exchange: &mut Exchange, hosts: &weir_plan::HostIndex) -> Result<()
     exchange.site = site;
     exchange.route = exchange.installed.plan.site(site).fallback;
     Ok(())
+}
+
+/// What the list of a head's fields may measure where it is no text: 32 bytes for each field beside its name and value
+/// (RFC 9113 §6.5.2, RFC 9114 §4.2.2). The fields themselves are measured again by the request.
+pub(super) fn most_of_list(listener: &Listener) -> usize {
+    let text = listener.heads.head.saturating_add(listener.heads.first_line);
+    text.saturating_add(32 * 100).min(1 << 20)
 }

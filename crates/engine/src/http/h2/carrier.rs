@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use weir_http::Version;
-use weir_plan::{ListenerIx, Service};
+use weir_plan::Service;
 use weir_rt::{Buf, Instant, MEDIUM, Timer};
 use weir_wire::Conn;
 use weir_wire::h2::{Config, Connection, Event, HeadKind, Reason, Role, StreamKey};
@@ -22,10 +22,10 @@ use super::lane::H2Lane;
 use super::mux::Mux;
 use crate::exchange::{Client, Exchange};
 use crate::http::head;
+use crate::http::idle::Idle;
 use crate::http::request;
 use crate::http::stream::{self, Stream};
 use crate::worker::connection_counts::CountedConnection;
-use crate::worker::count::Counted;
 use crate::worker::race::{Either, race};
 use crate::worker::{Installed, Worker};
 
@@ -95,14 +95,6 @@ struct Carrier {
     last_call: Option<Instant>,
 }
 
-/// A connection without a stream.
-struct Idle {
-    since: Instant,
-    /// So long it may be.
-    wait: Duration,
-    _counted: Counted,
-}
-
 /// What an end was announced with.
 const END_TOKEN: u64 = u64::from_be_bytes(*b"weir-end");
 
@@ -112,15 +104,12 @@ impl Carrier {
         let listener = installed.plan.listener(ix);
         let Service::Http(hosts) = &listener.service else { return None };
         let settings = &installed.plan.site(hosts.default_value()).client;
-        // 32 bytes for each field beside its text (RFC 9113 §6.5.2); the fields themselves are measured again by the request.
-        let list = listener.heads.head.saturating_add(listener.heads.first_line).saturating_add(32 * 100);
         let config = Config {
             max_streams: settings.http2_streams,
-            max_head: u32::try_from(list).unwrap_or(u32::MAX).min(1 << 20),
+            max_head: u32::try_from(head::most_of_list(listener)).unwrap_or(u32::MAX),
             ..Config::default()
         };
-        let idle =
-            Idle { since: worker.now(), wait: settings.header_timeout, _counted: worker.counters.waiting() };
+        let idle = Idle::new(worker, settings.header_timeout);
         Some(Self {
             worker: worker.clone(),
             mux: Rc::new(Mux::new(Connection::new(Role::Server, config))),
@@ -309,13 +298,7 @@ impl Carrier {
         if self.idle.is_some() || self.mux.wire.borrow().streams() > 0 {
             return;
         }
-        let keepalive = |(installed, ix): (Rc<Installed>, ListenerIx)| {
-            let Service::Http(hosts) = &installed.plan.listener(ix).service else { return None };
-            installed.plan.site(hosts.default_value()).client.keepalive_timeout
-        };
-        let found = self.worker.for_listener(self.client.listener);
-        let wait = found.and_then(|(installed, ix, _)| keepalive((installed, ix))).unwrap_or_default();
-        self.idle = Some(Idle { since: self.worker.now(), wait, _counted: self.worker.counters.waiting() });
+        self.idle = Some(Idle::between(&self.worker, &self.client));
         self.mux.wire.borrow_mut().idle();
         if self.input.is_empty() {
             self.input.release();
@@ -328,7 +311,7 @@ impl Carrier {
     /// Waits for what is due next, and does it: an end, or `None` and the output has grown.
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
         let stuck = self.stuck.map(|since| since + self.send_timeout);
-        let idle = self.idle.as_ref().map(|idle| idle.since + idle.wait);
+        let idle = self.idle.as_ref().map(Idle::due);
         let Some(due) = [stuck, idle, self.last_call].into_iter().flatten().min() else {
             self.timer.disarm();
             return Poll::Pending;

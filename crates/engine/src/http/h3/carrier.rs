@@ -18,11 +18,11 @@ use weir_wire::h3::{self, Code, Fault, Item, OneWay, Opened};
 use super::half::{Half, Mux};
 use super::lane::H3Lane;
 use crate::exchange::Client;
+use crate::http::idle::Idle;
 use crate::http::stream::{self, Stream};
 use crate::http::{head, request};
 use crate::worker::Worker;
 use crate::worker::connection_counts::CountedConnection;
-use crate::worker::count::Counted;
 use crate::worker::race::{Either, race};
 
 /// So long a client has to hear that the connection will end.
@@ -82,12 +82,6 @@ struct Carrier {
     closed: bool,
 }
 
-struct Idle {
-    since: Instant,
-    wait: Duration,
-    _counted: Counted,
-}
-
 impl Drop for Carrier {
     fn drop(&mut self) {
         self.mux.lose_all();
@@ -100,9 +94,7 @@ impl Carrier {
         let listener = installed.plan.listener(ix);
         let Service::Http(hosts) = &listener.service else { return None };
         let settings = &installed.plan.site(hosts.default_value()).client;
-        // As for HTTP/2: 32 bytes for each field beside its text.
-        let list = listener.heads.head.saturating_add(listener.heads.first_line).saturating_add(32 * 100);
-        let max_list = list.min(1 << 20);
+        let max_list = head::most_of_list(listener);
         let own_stream = quic.open_one_way();
         if let Some(control) = own_stream {
             let mut bytes = Vec::new();
@@ -119,11 +111,7 @@ impl Carrier {
             own_stream,
             max_list,
             next_stream: 0,
-            idle: Some(Idle {
-                since: worker.now(),
-                wait: settings.header_timeout,
-                _counted: worker.counters.waiting(),
-            }),
+            idle: Some(Idle::new(worker, settings.header_timeout)),
             last_call: None,
             refused_from: None,
             idle_work: (IDLE_WORK.0, None),
@@ -370,15 +358,7 @@ impl Carrier {
         if self.idle.is_some() || self.mux.live.get() > 0 {
             return;
         }
-        let wait = self.worker.for_listener(self.client.listener).and_then(|(installed, ix, _)| {
-            let Service::Http(hosts) = &installed.plan.listener(ix).service else { return None };
-            installed.plan.site(hosts.default_value()).client.keepalive_timeout
-        });
-        self.idle = Some(Idle {
-            since: self.worker.now(),
-            wait: wait.unwrap_or_default(),
-            _counted: self.worker.counters.waiting(),
-        });
+        self.idle = Some(Idle::between(&self.worker, &self.client));
     }
 
     /// Waits for what is due next, and does it.
@@ -389,7 +369,7 @@ impl Carrier {
             self.close(Code::NO_ERROR);
             return Poll::Ready(());
         }
-        let idle = self.idle.as_ref().map(|idle| idle.since + idle.wait);
+        let idle = self.idle.as_ref().map(Idle::due);
         let Some(due) = [idle, self.last_call].into_iter().flatten().min() else {
             self.timer.disarm();
             return Poll::Pending;
