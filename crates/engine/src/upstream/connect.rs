@@ -86,13 +86,18 @@ async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::
 }
 
 fn sort(error: std::io::Error) -> ConnectFailure {
-    // EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL.
-    match error.raw_os_error() {
-        Some(23 | 24 | 105 | 12 | 99) => ConnectFailure::Resources(error.to_string()),
-        _ => {
+    match is_ours(&error) {
+        true => ConnectFailure::Resources(error.to_string()),
+        false => {
             ConnectFailure::Failed(format!("connect() failed ({})", crate::exchange::errors::system(&error)))
         }
     }
+}
+
+/// Whether a socket failed for want of something on this side.
+pub(super) fn is_ours(error: &std::io::Error) -> bool {
+    // EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL.
+    matches!(error.raw_os_error(), Some(23 | 24 | 105 | 12 | 99))
 }
 
 async fn send_proxy_header(

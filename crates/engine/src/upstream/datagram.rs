@@ -6,6 +6,7 @@
 //! Why beside `attempt`: no connection is opened and nothing is waited for, so most of that loop would have nothing to do.
 //! What is chosen, counted, noted and tried again is by the same code.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, RawFd};
 
@@ -17,7 +18,7 @@ use weir_rt::UdpSocket;
 use weir_telemetry::AttemptEnd;
 
 use super::attempt::{Failed, gave_up, note_failure, refused};
-use super::connect::{local_address, proxy_header};
+use super::connect::{is_ours, local_address, proxy_header};
 use super::picker::{Picked, Picker, Stuck};
 use super::target::Destination;
 use crate::exchange::{Ending, Phase, Session, errors};
@@ -110,12 +111,9 @@ impl DatagramReach<'_> {
         let local: Option<SocketAddr> = local.as_deref().and_then(local_address);
         let socket = UdpSocket::connect(to, local).map_err(|error| {
             let why = errors::system(&error);
-            // EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL, EADDRINUSE are ours.
-            match error.raw_os_error() {
-                Some(24 | 23 | 105 | 12 | 99 | 98) => {
-                    Fault::Own(format!("cannot send to an endpoint: {why}"))
-                }
-                _ => Fault::Endpoint(format!("connect() failed ({why}) while connecting to upstream")),
+            match is_ours(&error) || error.kind() == ErrorKind::AddrInUse {
+                true => Fault::Own(format!("cannot send to an endpoint: {why}")),
+                false => Fault::Endpoint(format!("connect() failed ({why}) while connecting to upstream")),
             }
         })?;
         if socket.as_fd().as_raw_fd() >= self.kept_back {
