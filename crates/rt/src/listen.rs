@@ -198,10 +198,7 @@ impl Listener {
         rustix::io::ioctl_fionbio(&fd, true)?;
         let worker = Worker::current();
         let fd = SharedFd::new(fd);
-        let token = match &worker.drive {
-            Drive::Uring(ring) => ring.register(&fd, READABLE),
-            Drive::Epoll(reactor) => reactor.register(fd.as_fd(), READABLE)?,
-        };
+        let token = worker.listen_to(&fd)?;
         let local =
             listen_addr(&fd).ok().filter(|addr| !addr.inet().is_some_and(|addr| addr.ip().is_unspecified()));
         let local = local.map(Rc::new);

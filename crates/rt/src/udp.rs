@@ -96,10 +96,7 @@ impl UdpSocket {
         rustix::io::ioctl_fionbio(&fd, true)?;
         let worker = Worker::current();
         let fd = SharedFd::new(fd);
-        let token = match &worker.drive {
-            Drive::Uring(ring) => ring.register(&fd, READABLE),
-            Drive::Epoll(reactor) => reactor.register(fd.as_fd(), READABLE)?,
-        };
+        let token = worker.listen_to(&fd)?;
         Ok(Self { worker, fd, token })
     }
 

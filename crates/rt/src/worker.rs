@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -14,8 +15,10 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::PanicHook;
 use crate::executor::{Executor, Inside};
+use crate::fd::SharedFd;
 use crate::notify::Notify;
 use crate::reactor::Reactor;
+use crate::source::{READABLE, Token};
 use crate::timer::Wheel;
 use crate::uring::Ring;
 
@@ -53,6 +56,14 @@ thread_local! {
 }
 
 impl Worker {
+    /// Has the driver say when there is something to read or to accept.
+    pub(crate) fn listen_to(&self, fd: &SharedFd) -> io::Result<Token> {
+        match &self.drive {
+            Drive::Uring(ring) => Ok(ring.register(fd, READABLE)),
+            Drive::Epoll(reactor) => reactor.register(fd.as_fd(), READABLE),
+        }
+    }
+
     pub(crate) fn new(
         drive: Drive,
         exec: Executor,
