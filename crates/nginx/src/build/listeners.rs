@@ -10,6 +10,7 @@ use weir_diag::{Diagnostic, Span};
 use weir_model::settings::TlsVersion;
 use weir_model::{Address, Listener, ListenerTls, NamePattern, Service, SiteId, SocketOptions, TlsIdentity};
 
+use super::identities;
 use super::server::Lowered;
 use crate::take::parts::ListenSpec;
 use crate::take::scope::TlsScope;
@@ -182,21 +183,7 @@ fn tls(
         (true, false) => Vec::new(),
         _ => offered(gathered.http2 || servers[n].http2),
     };
-    let Some(identity) = tls::identity(lo, &settings, protocols(default)) else {
-        if settings.broken || !settings.certificates.items().is_empty() {
-            // What is wrong with them was told.
-            return None;
-        }
-        lo.report(
-            Diagnostic::error(
-                "nginx::no-certificate",
-                "this address speaks TLS, but its default server has no certificate",
-            )
-            .at(span)
-            .help("add `ssl_certificate` and `ssl_certificate_key`, or `ssl_reject_handshake on`"),
-        );
-        return None;
-    };
+    let identity = identities::of_default(lo, &settings, protocols(default), span)?;
     if gathered.quic && !identity.versions.contains(&TlsVersion::V1_3) {
         let text = "QUIC is spoken with TLS 1.3, which this address does not offer";
         let found = Diagnostic::error("nginx::bad-value", text).at(span);
@@ -213,15 +200,8 @@ fn tls(
             by_name.push((servers[n].names.clone(), own));
         }
     }
-    Some(ListenerTls {
-        default: identity,
-        by_name,
-        strict_sni: false,
-        tickets: settings.tickets,
-        session_cache: settings.session_cache,
-        session_timeout: settings.session_timeout,
-        answer_bad_certificates: true,
-    })
+    let tls = identities::of_address(&settings, identity, by_name);
+    Some(ListenerTls { answer_bad_certificates: true, ..tls })
 }
 
 /// What ALPN offers, best first.

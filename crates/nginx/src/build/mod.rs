@@ -8,6 +8,7 @@
 
 mod admit;
 mod http;
+mod identities;
 mod listeners;
 mod location;
 mod program;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use weir_diag::Diagnostic;
 use weir_model::{Address, Listener, ListenerTls, NamePattern, Service, TcpId};
 
+use super::identities;
 use crate::take::parts::ListenSpec;
 use crate::take::scope::TlsScope;
 use crate::take::{Lowering, tls};
@@ -119,16 +120,7 @@ fn identities(
     others: &[Served],
 ) -> Option<ListenerTls> {
     let settings = &default.tls;
-    let Some(identity) = tls::identity(lo, settings, default.alpn.clone()) else {
-        if settings.broken || !settings.certificates.items().is_empty() {
-            // What is wrong with them was told.
-            return None;
-        }
-        let text = "this address speaks TLS, but its server has no certificate";
-        let found = Diagnostic::error("nginx::no-certificate", text).at(spec.span);
-        lo.report(found.help("add `ssl_certificate` and `ssl_certificate_key`"));
-        return None;
-    };
+    let identity = identities::of_default(lo, settings, default.alpn.clone(), spec.span)?;
     let mut by_name = Vec::new();
     for served in others {
         // A server without a certificate answers with the default's; what it asks of clients still holds.
@@ -140,13 +132,5 @@ fn identities(
     if !by_name.is_empty() && !default.names.is_empty() {
         by_name.insert(0, (default.names.clone(), identity.clone()));
     }
-    Some(ListenerTls {
-        default: identity,
-        by_name,
-        strict_sni: false,
-        tickets: settings.tickets,
-        session_cache: settings.session_cache,
-        session_timeout: settings.session_timeout,
-        answer_bad_certificates: false,
-    })
+    Some(identities::of_address(settings, identity, by_name))
 }
