@@ -53,7 +53,7 @@ pub use load::{Load, LoadReport};
 pub use origin::Origin;
 pub use port::{Address, Port};
 pub use process::Process;
-pub use proxy::{Io, Proxy, Running};
+pub use proxy::{Io, Proxy, Running, folder_in_memory};
 pub use response::{ReadError, Response};
 pub use script::Script;
 pub use tls::TlsOptions;

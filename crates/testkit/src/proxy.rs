@@ -95,6 +95,7 @@ pub struct Proxy {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     ports: Vec<(String, Port)>,
+    in_memory: bool,
 }
 
 impl Proxy {
@@ -120,7 +121,15 @@ impl Proxy {
             arguments: Vec::new(),
             environment: Vec::new(),
             ports: Vec::new(),
+            in_memory: false,
         }
+    }
+
+    /// With `{dir}` in memory: a test of what a cache does at once must not be judged by how busy the disk is.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.in_memory = true;
+        self
     }
 
     /// With this I/O driver.
@@ -287,6 +296,23 @@ fn haproxy_arguments(place: &Place) -> Vec<String> {
     vec!["-db".into(), "-f".into(), place.config.display().to_string()]
 }
 
+/// A directory whose files are in memory, where the system has such a place; else any.
+///
+/// # Panics
+/// When it cannot be made.
+#[must_use]
+pub fn folder_in_memory() -> TempDir {
+    let shared = Path::new("/dev/shm");
+    match rustix::fs::access(shared, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => folder_in(shared),
+        Err(_) => folder_in(&std::env::temp_dir()),
+    }
+}
+
+fn folder_in(parent: &Path) -> TempDir {
+    tempfile::Builder::new().prefix("weir-test-").tempdir_in(parent).expect("a temporary directory")
+}
+
 /// Where one proxy lives: its directory, configuration file and ports.
 struct Place {
     dir: TempDir,
@@ -296,7 +322,7 @@ struct Place {
 
 impl Place {
     fn new(proxy: &Proxy) -> Self {
-        let dir = tempfile::Builder::new().prefix("weir-test-").tempdir().expect("a temporary directory");
+        let dir = if proxy.in_memory { folder_in_memory() } else { folder_in(&std::env::temp_dir()) };
         // Workers that gave up root read files from here.
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
         let name = match proxy.language {

@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use weir_testkit::{Client, Gate, Io, Origin, Proxy, Request, Response, Running, Script, both_drivers};
+use weir_testkit::{
+    Client, Gate, Io, Origin, Proxy, Request, Response, Running, Script, both_drivers, folder_in_memory,
+};
 
 /// A server with a zone `z`, whose answers say what became of looking.
 fn conf(http: &str, locations: &str) -> String {
@@ -24,7 +26,7 @@ fn all_to(origin: &Origin, words: &str) -> String {
 }
 
 fn weir(text: &str, io: Io) -> Running {
-    Proxy::nginx(&text.replace("WORKERS", "2")).io(io).start()
+    Proxy::nginx(&text.replace("WORKERS", "2")).in_memory().io(io).start()
 }
 
 /// Each by itself. nginx tells its client that all is there before it is stored: with a second worker, who asks again at
@@ -32,7 +34,7 @@ fn weir(text: &str, io: Io) -> Running {
 fn by(who: &str, text: &str, io: Io) -> Running {
     match who {
         "weir" => weir(text, io),
-        _ => Proxy::nginx(&text.replace("WORKERS", "1")).io(io).by_rival().start(),
+        _ => Proxy::nginx(&text.replace("WORKERS", "1")).in_memory().io(io).by_rival().start(),
     }
 }
 
@@ -572,7 +574,7 @@ both_drivers! {
 both_drivers! {
     fn objects_outlive_a_kill_and_broken_files_are_not_served(io: Io) {
         let large = "y".repeat(400_000);
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder_in_memory();
         let path = folder.path().join("store");
         let start = |origin: &Origin| {
             Proxy::nginx(&format!(
@@ -642,7 +644,7 @@ both_drivers! {
                  location / {{ proxy_cache z; proxy_cache_valid 1m; proxy_pass http://{origin}; }} }} }}"
             )
         };
-        let mut proxy = Proxy::nginx(&text("")).io(io).start();
+        let mut proxy = Proxy::nginx(&text("")).in_memory().io(io).start();
         get(&proxy, "/").expect_header("X-Cache", "MISS");
         proxy.reload(&text("inactive=1h"));
         get(&proxy, "/").expect_header("X-Cache", "HIT");

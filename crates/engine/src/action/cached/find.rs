@@ -14,12 +14,10 @@ use crate::exchange::fields::FieldName;
 use crate::exchange::{Caching, Exchange};
 use crate::files::Held;
 
-/// How long a read may take before the upstream is asked instead.
+/// How long a read, or the end of a write, may take before the upstream is asked instead.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks at an object that is being written.
 const AGAIN: Duration = Duration::from_millis(1);
-/// So many looks.
-const LOOKS: usize = 500;
 
 /// What there is.
 pub(super) enum Found {
@@ -81,7 +79,8 @@ pub(super) fn variant(exchange: &Exchange, vary: &[u8]) -> [u8; 16] {
 /// The object of the current key.
 async fn one(exchange: &mut Exchange) -> Found {
     let now = weir_rt::unix_now().as_secs();
-    for _ in 0..LOOKS {
+    let mut until = None;
+    loop {
         let Some(caching) = &exchange.caching else { return Found::Busy };
         let count = caching.settings.settings.min_uses > 1;
         let name = (caching.store.id(), caching.key);
@@ -95,10 +94,15 @@ async fn one(exchange: &mut Exchange) -> Found {
                 held => return Box::pin(load(exchange, held, 1)).await,
             },
             Lookup::Unknown { uses } => return Box::pin(load(exchange, None, uses)).await,
-            Lookup::Written => weir_rt::sleep(AGAIN).await,
+            Lookup::Written => {
+                let until = *until.get_or_insert_with(|| weir_rt::now() + PATIENCE);
+                if weir_rt::now() >= until {
+                    return Found::Busy;
+                }
+                weir_rt::sleep(AGAIN).await;
+            }
         }
     }
-    Found::Busy
 }
 
 /// Has an object read. `held`: it is in memory, and its file is to be looked at; while that cannot be done it holds good.
