@@ -278,6 +278,10 @@ variables! {
         UpstreamCacheLastModified => "upstream.cache_last_modified";
         /// `ETag` of that object (`$upstream_cache_etag`).
         UpstreamCacheETag => "upstream.cache_etag";
+        /// The local time in the form that a page's commands ask for (`$date_local`).
+        PageDateLocal => "page_date_local";
+        /// The same in GMT (`$date_gmt`).
+        PageDateGmt => "page_date_gmt";
         /// A response field kept by a capture rule.
         CapturedResponseHeader(slot: u16) => "captured_response_header.{slot}";
     }
@@ -372,6 +376,27 @@ variables! {
         ConnectionsWriting => "connections_writing";
         /// Those that wait for a request (`$connections_waiting`).
         ConnectionsWaiting => "connections_waiting";
+    }
+}
+
+impl<S: Clone> Var<S> {
+    /// The same variable of another name, if it is one of a field, a cookie or an argument: what names that are known
+    /// only while running stand for.
+    #[must_use]
+    pub fn renamed(&self, name: &str) -> Self {
+        let name = || name.to_owned();
+        match self {
+            Self::Arg(_) => Self::Arg(name()),
+            Self::Cookie(_) => Self::Cookie(name()),
+            Self::Header(_) => Self::Header(name()),
+            Self::HeaderUnderscored(_) => Self::HeaderUnderscored(name()),
+            Self::SentHeader(_) => Self::SentHeader(name()),
+            Self::SentTrailer(_) => Self::SentTrailer(name()),
+            Self::UpstreamCookie(_) => Self::UpstreamCookie(name()),
+            Self::UpstreamHeader(_) => Self::UpstreamHeader(name()),
+            Self::UpstreamTrailer(_) => Self::UpstreamTrailer(name()),
+            other => other.clone(),
+        }
     }
 }
 

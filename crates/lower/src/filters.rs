@@ -8,12 +8,16 @@ use weir_plan as plan;
 
 use crate::context::Cx;
 
+/// nginx's default, a page of memory.
+const MOST_KEPT: u64 = 4096;
+
 impl<'m> Cx<'m> {
     pub(crate) fn body_filters(&mut self, filters: &'m model::BodyFilters) -> Arc<plan::BodyFilters> {
         if let Some(known) = self.shared.filters.find(filters) {
             return known;
         }
-        let model::BodyFilters { charset, replace, unpack, addition, trailers } = filters;
+        let model::BodyFilters { charset, replace, unpack, addition, commands, most_kept, trailers } =
+            filters;
         let compiled = plan::BodyFilters {
             charset: charset.as_ref().map(|charset| self.charset(charset)),
             replace: replace.as_ref().map(|replace| self.replace(replace)),
@@ -23,6 +27,8 @@ impl<'m> Cx<'m> {
                 after: addition.after.as_deref().map(Into::into),
                 types: plan::MediaTypes::new(&addition.types),
             }),
+            commands: commands.as_ref().map(|commands| self.page_commands(commands)),
+            most_kept: most_kept.unwrap_or(MOST_KEPT),
             trailers: trailers.iter().map(|trailer| self.header_edit(trailer)).collect(),
         };
         self.shared.filters.keep(filters, Arc::new(compiled))
@@ -64,5 +70,32 @@ impl<'m> Cx<'m> {
             once: replace.once,
             keeps_validators: replace.keeps_validators,
         }
+    }
+
+    fn page_commands(&mut self, commands: &'m model::PageCommands) -> Arc<plan::PageCommands> {
+        Arc::new(plan::PageCommands {
+            types: plan::MediaTypes::new(&commands.types),
+            keeps_validators: commands.keeps_validators,
+            silent: commands.silent,
+            value_length: usize::try_from(commands.value_length).unwrap_or(usize::MAX),
+            names: self.vocabulary(&commands.names),
+        })
+    }
+
+    /// Built-in variables, and those of the configuration, which come first.
+    fn vocabulary(&mut self, built_in: &'m model::Vocabulary) -> Arc<plan::Vocabulary> {
+        if let Some(known) = self.shared.vocabularies.find(built_in) {
+            return known;
+        }
+        let names = &self.names;
+        let resolve = |(name, var): &(String, weir_expr::Var<String>)| {
+            let var = var.try_map(&mut |name| names.slot(name).ok_or(())).ok()?;
+            Some((name.clone(), var))
+        };
+        let own =
+            names.variables().map(|(name, slot)| (name.to_ascii_lowercase(), weir_expr::Var::User(slot)));
+        let whole = built_in.whole.iter().filter_map(resolve).chain(own);
+        let made = plan::Vocabulary::new(whole, built_in.prefixes.iter().filter_map(resolve));
+        self.shared.vocabularies.keep(built_in, Arc::new(made))
     }
 }

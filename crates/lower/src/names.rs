@@ -74,6 +74,11 @@ impl<'m> Names<'m> {
         names
     }
 
+    /// All user variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'m str, Slot)> {
+        self.variables.iter().map(|(name, slot)| (*name, *slot))
+    }
+
     pub(crate) fn slot(&self, name: &str) -> Option<Slot> {
         self.variables.get(name).copied()
     }

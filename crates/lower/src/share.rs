@@ -76,6 +76,7 @@ pub(crate) struct Shared<'m> {
     pub(crate) expires: Memo<'m, model::Expires, Arc<plan::Expires>>,
     pub(crate) gzip: Memo<'m, GzipSettings, Arc<plan::Gzip>>,
     pub(crate) filters: Memo<'m, model::BodyFilters, Arc<plan::BodyFilters>>,
+    pub(crate) vocabularies: Memo<'m, model::Vocabulary, Arc<plan::Vocabulary>>,
     pub(crate) facts: Memo<'m, model::Facts, Arc<plan::Facts>>,
     pub(crate) access_logs: Memo<'m, Vec<model::AccessLog>, Arc<[plan::AccessLog]>>,
     pub(crate) error_logs: Memo<'m, Vec<model::ErrorLog>, Arc<[plan::ErrorLog]>>,

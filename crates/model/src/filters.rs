@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_expr::settings::GzipSettings;
 
-use crate::{Charset, HeaderEdit, Template};
+use crate::{Charset, HeaderEdit, Template, Var};
 
 /// Filters of a route's response bodies, and what follows a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
@@ -22,6 +22,12 @@ pub struct BodyFilters {
     /// Bodies of other requests around the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addition: Option<Addition>,
+    /// Pages are searched for commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<PageCommands>,
+    /// Most bytes of a body that becomes a value of such a command; `None`: as many as is usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_kept: Option<u64>,
     /// Trailers of our own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trailers: Vec<HeaderEdit>,
@@ -49,4 +55,29 @@ pub struct Addition {
     pub after: Option<String>,
     /// Media types of responses that this is done to, lower case; `*` for all.
     pub types: Vec<String>,
+}
+
+/// Commands in pages (nginx `ssi`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct PageCommands {
+    /// Media types of pages that are searched, lower case; `*` for all.
+    pub types: Vec<String>,
+    /// `Last-Modified` is kept and the ETag is weakened; otherwise both go.
+    pub keeps_validators: bool,
+    /// A command that fails leaves no text.
+    pub silent: bool,
+    /// Most bytes of a parameter's value.
+    pub value_length: u64,
+    /// What names in them stand for, beside the variables of the configuration.
+    #[serde(skip)]
+    pub names: Arc<Vocabulary>,
+}
+
+/// The built-in variables of a language, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Vocabulary {
+    /// Names as they are.
+    pub whole: Vec<(String, Var)>,
+    /// Beginnings of names, and variables whose own name is the rest.
+    pub prefixes: Vec<(String, Var)>,
 }

@@ -4,8 +4,10 @@
 //! Never: knows which variables a file defines; the caller says so.
 //! Driven by: [`crate::take::Lowering::template`].
 
+use std::sync::{Arc, OnceLock};
+
 use weir_expr::{Peeked, ProxyTlv};
-use weir_model::Var;
+use weir_model::{Var, Vocabulary};
 
 /// What a built-in name stands for.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +82,8 @@ const HTTP: &[(&str, Var)] = &[
     ("connection_time", Var::ConnectionTime),
     ("content_length", Var::ContentLength),
     ("content_type", Var::ContentType),
+    ("date_gmt", Var::PageDateGmt),
+    ("date_local", Var::PageDateLocal),
     ("document_root", Var::DocumentRoot),
     ("document_uri", Var::Path),
     ("fastcgi_path_info", Var::FastcgiPathInfo),
@@ -150,8 +154,6 @@ const EMPTY: &[&str] = &["quic_connection", "slice_range", "uid_reset"];
 
 /// Names that nginx or a well-known module has, and Weir not.
 const NOT_YET: &[&str] = &[
-    "date_gmt",
-    "date_local",
     "geoip_area_code",
     "geoip_city",
     "geoip_city_continent_code",
@@ -260,6 +262,21 @@ fn proxy_tlv(name: &str) -> Option<ProxyTlv> {
 pub(crate) fn names(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     let own = if dialect == Dialect::Http { HTTP } else { STREAM };
     COMMON.iter().chain(own).map(|(name, _)| *name)
+}
+
+/// All names of `http` that stand for a variable, for texts that are read only while running.
+pub(crate) fn vocabulary() -> Arc<Vocabulary> {
+    static ALL: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+    let made = || {
+        let whole = COMMON.iter().chain(HTTP).map(|(name, var)| ((*name).to_owned(), var.clone()));
+        let prefixes = PREFIXES.iter().map(|(prefix, make)| {
+            let var =
+                if *prefix == "http_" { Var::HeaderUnderscored(String::new()) } else { make(String::new()) };
+            ((*prefix).to_owned(), var)
+        });
+        Arc::new(Vocabulary { whole: whole.collect(), prefixes: prefixes.collect() })
+    };
+    ALL.get_or_init(made).clone()
 }
 
 /// One part of a text with variables.

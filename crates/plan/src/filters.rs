@@ -1,8 +1,11 @@
 //! What is done to the bodies of responses on their way to the client, other than compression.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use weir_expr::{Slot, Var};
 
 use crate::{Charset, Gzip, HeaderEdit, Template};
 
@@ -20,6 +23,11 @@ pub struct BodyFilters {
     /// Bodies of other requests around the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addition: Option<Addition>,
+    /// Pages are searched for commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Arc<PageCommands>>,
+    /// Most bytes of a body that becomes a value of such a command.
+    pub most_kept: u64,
     /// Trailers of our own.
     pub trailers: Box<[HeaderEdit]>,
 }
@@ -31,6 +39,7 @@ impl BodyFilters {
         self.replace.is_some()
             || self.unpack.is_some()
             || self.addition.is_some()
+            || self.commands.is_some()
             || !self.trailers.is_empty()
             || charset.is_some_and(|charset| charset.source.is_some() || charset.name.as_literal().is_none())
     }
@@ -58,6 +67,59 @@ pub struct Addition {
     pub after: Option<Box<str>>,
     /// Media types of responses that this is done to.
     pub types: MediaTypes,
+}
+
+/// Commands in pages.
+#[derive(Clone, Debug, Serialize)]
+pub struct PageCommands {
+    /// Media types of pages that are searched.
+    pub types: MediaTypes,
+    /// `Last-Modified` is kept and the ETag is weakened; otherwise both go.
+    pub keeps_validators: bool,
+    /// A command that fails leaves no text.
+    pub silent: bool,
+    /// Most bytes of a parameter's value.
+    pub value_length: usize,
+    /// Variables by name.
+    #[serde(skip)]
+    pub names: Arc<Vocabulary>,
+}
+
+/// Variables by name, for texts that are read only while running.
+#[derive(Debug, Default)]
+pub struct Vocabulary {
+    whole: HashMap<Box<str>, Var<Slot>>,
+    prefixes: Box<[(Box<str>, Var<Slot>)]>,
+}
+
+impl Vocabulary {
+    /// Of whole names, in lower case, and beginnings of names.
+    pub fn new(
+        whole: impl Iterator<Item = (String, Var<Slot>)>,
+        prefixes: impl Iterator<Item = (String, Var<Slot>)>,
+    ) -> Self {
+        Self {
+            whole: whole.map(|(name, var)| (name.into(), var)).collect(),
+            prefixes: prefixes.map(|(prefix, var)| (prefix.into(), var)).collect(),
+        }
+    }
+
+    /// What a name in lower case stands for.
+    pub fn find(&self, name: &str) -> Option<Cow<'_, Var<Slot>>> {
+        if let Some(var) = self.whole.get(name) {
+            return Some(Cow::Borrowed(var));
+        }
+        let named = |(prefix, var): &(Box<str>, Var<Slot>)| {
+            let rest = name.strip_prefix(&**prefix).filter(|rest| !rest.is_empty())?;
+            Some(match var {
+                Var::HeaderUnderscored(_) | Var::Arg(_) | Var::Cookie(_) | Var::UpstreamCookie(_) => {
+                    var.renamed(rest)
+                }
+                _ => var.renamed(&rest.replace('_', "-")),
+            })
+        };
+        self.prefixes.iter().find_map(named).map(Cow::Owned)
+    }
 }
 
 /// A set of media types.
@@ -94,5 +156,18 @@ mod tests {
         assert!(types.take(Some(b"Text/HTML; charset=utf-8")) && types.take(Some(b"text/css")));
         assert!(!types.take(Some(b"text/plain")) && !types.take(None));
         assert!(MediaTypes::new(&["*".into()]).take(None));
+    }
+
+    #[test]
+    fn names_are_found_whole_and_by_their_beginnings() {
+        let whole = [("host".to_owned(), Var::Host)].into_iter();
+        let prefixes =
+            [("arg_", Var::Arg(String::new())), ("sent_http_", Var::SentHeader(String::new()))].into_iter();
+        let names = Vocabulary::new(whole, prefixes.map(|(prefix, var)| (prefix.to_owned(), var)));
+        let find = |name| names.find(name).map(Cow::into_owned);
+        assert_eq!(find("host"), Some(Var::Host));
+        assert_eq!(find("arg_a_b"), Some(Var::Arg("a_b".into())));
+        assert_eq!(find("sent_http_x_y"), Some(Var::SentHeader("x-y".into())));
+        assert_eq!((find("arg_"), find("hosts")), (None, None));
     }
 }

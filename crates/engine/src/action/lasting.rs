@@ -14,9 +14,11 @@ use crate::exchange::Exchange;
 /// An answer that is under way for so long lasts.
 const LASTING: Duration = Duration::from_secs(1);
 
-/// When an answer that begins now is to be parted from its plan. `None`: never, because who asked waits in the walk.
-pub(super) fn due(exchange: &Exchange) -> Option<Instant> {
-    exchange.asked_for.is_none().then(|| weir_rt::now() + LASTING)
+/// When an answer that begins now is to be parted from its plan. `None`: never, because who asked waits in the walk, or
+/// other bodies come into this one, which are walked by the plan.
+pub(super) fn due(exchange: &mut Exchange) -> Option<Instant> {
+    (exchange.asked_for.is_none() && exchange.filters.joined_at(0).is_none())
+        .then(|| weir_rt::now() + LASTING)
 }
 
 /// Whether that time has come.

@@ -6,7 +6,7 @@
 
 use weir_plan::RouteFeatures;
 
-use super::{charset, compress, include, replace, trailers, unpack};
+use super::{addition, charset, commands, compress, replace, trailers, unpack};
 use crate::exchange::{BodySize, Exchange};
 
 /// One filter.
@@ -18,11 +18,12 @@ struct Declared {
 }
 
 /// All of them, in nginx's order. Compression comes last: it reads what the others write.
-const FILTERS: [Declared; 6] = [
+const FILTERS: [Declared; 7] = [
     Declared { feature: RouteFeatures::FILTERS, begin: unpack::begin },
     Declared { feature: RouteFeatures::FILTERS, begin: replace::begin },
     Declared { feature: RouteFeatures::CHARSET, begin: charset::begin },
-    Declared { feature: RouteFeatures::FILTERS, begin: include::begin },
+    Declared { feature: RouteFeatures::FILTERS, begin: commands::begin },
+    Declared { feature: RouteFeatures::FILTERS, begin: addition::begin },
     Declared { feature: RouteFeatures::FILTERS, begin: trailers::begin },
     Declared { feature: RouteFeatures::GZIP, begin: compress::begin },
 ];
@@ -57,6 +58,7 @@ pub(crate) fn rewrite(exchange: &Exchange, content_type: &[u8]) -> bool {
     let Some(filters) = &route.settings.filters else { return false };
     let content_type = Some(content_type).filter(|value| !value.is_empty());
     filters.replace.as_ref().is_some_and(|replace| replace.types.take(content_type))
+        || filters.commands.as_ref().is_some_and(|commands| commands.types.take(content_type))
         || filters.addition.as_ref().is_some_and(|addition| addition.types.take(content_type))
         || filters.charset.as_ref().is_some_and(|one| charset::may_convert(one, content_type))
 }

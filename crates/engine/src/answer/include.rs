@@ -1,20 +1,21 @@
 //! Bodies of other requests of our own, in the body of a response.
 //!
-//! Owns: deciding on them (nginx's addition module), and their way into the body.
+//! Owns: their way into the body.
 //! Never: walks a request; the walk does, and gives what comes of it piece by piece ([`Included`]).
 //! Driven by: `respond`, where a filter of the response is a [`Joint`].
 //! Why: the walk stands above whoever answers, so it says once how a request is asked for ([`serve_by`]). What is
 //! included has passed the filters of its own route; of those of the response it passes what stands behind the joint:
-//! compression.
+//! compression. Where a page has commands, too, the joint around it stands behind theirs.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
 use weir_wire::SendError;
 
-use super::{entity, respond};
-use crate::exchange::{BodyFilter, BodySize, Downstream, Exchange, Filters, Joint, Then, errors};
+use super::{commands, respond};
+use crate::exchange::{Downstream, Exchange, Filters, Joint, Stub, Then, errors};
 
 /// A body that is on its way into another.
 pub(crate) trait Included {
@@ -22,11 +23,32 @@ pub(crate) trait Included {
     ///
     /// # Errors
     /// It was cut.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, ()>>;
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Cut>>;
+
+    /// Goes on with it as far as may be held, though nobody takes a piece yet.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>);
+
+    /// The status of its response, once that has begun.
+    fn status(&self) -> u16;
+
+    /// Most bytes of it that become a value.
+    fn most_kept(&self) -> usize;
 }
 
-/// Asks for a path of the site of an exchange.
-pub(crate) type Ask = fn(&Exchange, &[u8]) -> Box<dyn Included>;
+/// A body was cut: what was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Cut(pub(crate) String);
+
+/// What is asked for: a path of the site of an exchange.
+pub(crate) struct Asked<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) query: &'a [u8],
+    /// What is sent where there is no body.
+    pub(crate) stub: Option<Stub>,
+}
+
+/// Asks.
+pub(crate) type Ask = fn(&Exchange, Asked<'_>) -> Box<dyn Included>;
 
 static ASK: OnceLock<Ask> = OnceLock::new();
 
@@ -35,42 +57,75 @@ pub(crate) fn serve_by(ask: Ask) {
     let _ = ASK.set(ask);
 }
 
-/// Stands in the list of filters where other bodies come in.
-struct Around(Joint);
-
-impl BodyFilter for Around {
-    fn pass<'a>(&'a mut self, piece: &'a [u8], _: Then) -> &'a [u8] {
-        piece
-    }
-
-    fn joint(&mut self) -> Option<&mut Joint> {
-        Some(&mut self.0)
-    }
+/// Asks for a body. `None`: nobody said how.
+pub(super) fn ask(exchange: &Exchange, asked: Asked<'_>) -> Option<Box<dyn Included>> {
+    ASK.get().map(|ask| ask(exchange, asked))
 }
 
-/// Decides on what is added; the size that the body then has.
-pub(super) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
-    let installed = exchange.installed.clone();
-    let filters = &installed.plan.route(exchange.route).settings.filters;
-    let Some(addition) = filters.as_ref().and_then(|filters| filters.addition.as_ref()) else { return size };
-    let applies = exchange.response.status == 200
-        && exchange.asked_for.is_none()
-        && addition.types.take(entity::content_type(exchange));
-    if !applies {
-        return size;
-    }
-    entity::drop_length(exchange);
-    entity::weaken(&mut exchange.response.fields);
-    if size == BodySize::Bodiless {
-        return size;
-    }
-    let joint = Joint { before: addition.before.clone(), after: addition.after.clone() };
-    exchange.filters.push(Box::new(Around(joint)));
-    BodySize::Unknown
+/// A piece of an included body; where that is cut the response is, too.
+pub(super) fn cut_to(
+    exchange: &Exchange,
+    piece: Result<Option<Vec<u8>>, Cut>,
+) -> Result<Option<Vec<u8>>, SendError> {
+    piece.map_err(|Cut(path)| {
+        errors::error(exchange, &format!("the response of \"{path}\" was cut"));
+        SendError::Length
+    })
 }
 
-/// Takes a piece through filters of which the one at `at` is a joint.
-pub(super) async fn around<D: Downstream>(
+/// Takes a piece through the filters from a place on, with what comes in between them, and sends it. Boxed: it may meet
+/// itself at the next joint.
+pub(super) fn onwards<'a, D: Downstream>(
+    exchange: &'a mut Exchange,
+    down: &'a mut D,
+    filters: &'a mut Filters,
+    start: usize,
+    piece: &'a [u8],
+    then: Then,
+) -> Pin<Box<dyn Future<Output = Result<(), SendError>> + 'a>> {
+    Box::pin(async move {
+        let Some(at) = filters.joined_at(start) else {
+            respond::make_room(filters).await;
+            respond::send_paced(exchange, down, filters.pass_from(start, piece, then)).await?;
+            return match filters.problem() {
+                None => Ok(()),
+                Some(why) => {
+                    errors::error(exchange, &why);
+                    Err(SendError::Length)
+                }
+            };
+        };
+        let step = filters.step();
+        let mut rest = piece;
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(step));
+            let then = if later.is_empty() { then } else { Then::More };
+            let out = filters.pass_between(start, at, now, then).to_vec();
+            match filters.joint(at) {
+                Some(Joint::Commands) => commands::pass(exchange, down, filters, at, &out, then).await?,
+                _ => around(exchange, down, filters, at, &out, then).await?,
+            }
+            if later.is_empty() {
+                return Ok(());
+            }
+            rest = later;
+        }
+    })
+}
+
+/// Sends what the filters from a place on hold back, and what waits behind them.
+pub(super) async fn flush<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    filters: &mut Filters,
+    start: usize,
+) -> Result<(), SendError> {
+    onwards(exchange, down, filters, start, b"", Then::Flush).await?;
+    down.flush(exchange).await
+}
+
+/// Takes a piece through a joint around it.
+async fn around<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     filters: &mut Filters,
@@ -79,32 +134,21 @@ pub(super) async fn around<D: Downstream>(
     then: Then,
 ) -> Result<(), SendError> {
     let behind = at + 1;
-    if let Some(path) = filters.joint(at).and_then(|joint| joint.before.take()) {
+    let before = match filters.joint(at) {
+        Some(Joint::Around { before, .. }) => before.take(),
+        _ => None,
+    };
+    if let Some(path) = before {
         one(exchange, down, filters, behind, &path).await?;
     }
-    let step = filters.step();
-    let mut rest = piece;
-    loop {
-        let (now, later) = rest.split_at(rest.len().min(step));
-        let then = if later.is_empty() { then } else { Then::More };
-        let out = filters.pass_until(behind, now, then).to_vec();
-        let after =
-            (then == Then::End).then(|| filters.joint(at).and_then(|joint| joint.after.take())).flatten();
-        let then_behind = if after.is_some() { Then::More } else { then };
-        respond::send_paced(exchange, down, filters.pass_from(behind, &out, then_behind)).await?;
-        if let Some(why) = filters.problem() {
-            errors::error(exchange, &why);
-            return Err(SendError::Length);
-        }
-        if let Some(path) = after {
-            one(exchange, down, filters, behind, &path).await?;
-            respond::send_paced(exchange, down, filters.pass_from(behind, b"", then)).await?;
-        }
-        if later.is_empty() {
-            return Ok(());
-        }
-        rest = later;
-    }
+    let after = match filters.joint(at) {
+        Some(Joint::Around { after, .. }) if then == Then::End => after.take(),
+        _ => None,
+    };
+    let Some(path) = after else { return onwards(exchange, down, filters, behind, piece, then).await };
+    onwards(exchange, down, filters, behind, piece, Then::More).await?;
+    one(exchange, down, filters, behind, &path).await?;
+    onwards(exchange, down, filters, behind, b"", then).await
 }
 
 /// Sends the body of another request. Where it is cut the response is.
@@ -115,27 +159,20 @@ async fn one<D: Downstream>(
     behind: usize,
     path: &str,
 ) -> Result<(), SendError> {
-    let Some(ask) = ASK.get() else { return Err(SendError::Length) };
-    let mut included = ask(exchange, path.as_bytes());
+    let asked = Asked { path: path.as_bytes(), query: b"", stub: None };
+    let Some(mut included) = ask(exchange, asked) else { return Err(SendError::Length) };
     loop {
         // What is here leaves before anything is waited for.
         let next = match poll_fn(|cx| Poll::Ready(included.poll_piece(cx))).await {
             Poll::Ready(next) => next,
             Poll::Pending => {
-                respond::send_paced(exchange, down, filters.pass_from(behind, b"", Then::Flush)).await?;
-                down.flush(exchange).await?;
+                flush(exchange, down, filters, behind).await?;
                 poll_fn(|cx| included.poll_piece(cx)).await
             }
         };
-        match next {
-            Ok(Some(piece)) => {
-                respond::send_paced(exchange, down, filters.pass_from(behind, &piece, Then::More)).await?;
-            }
-            Ok(None) => return Ok(()),
-            Err(()) => {
-                errors::error(exchange, &format!("the response of \"{path}\" was cut"));
-                return Err(SendError::Length);
-            }
+        match cut_to(exchange, next)? {
+            Some(piece) => onwards(exchange, down, filters, behind, &piece, Then::More).await?,
+            None => return Ok(()),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Making the response: its head, its body's filters, its line in the log.
 
+mod addition;
 mod charset;
+mod commands;
 mod compress;
 mod entity;
 pub(crate) mod filters;
@@ -8,6 +10,7 @@ pub(crate) mod include;
 pub(crate) mod log;
 mod replace;
 pub(crate) mod respond;
+pub(crate) mod stub;
 mod trailers;
 mod unpack;
 

@@ -153,8 +153,8 @@ async fn through<D: Downstream>(
     piece: &[u8],
     then: Then,
 ) -> Result<(), SendError> {
-    if let Some(at) = filters.joined_at() {
-        return Box::pin(include::around(exchange, down, filters, at, piece, then)).await;
+    if filters.joined_at(0).is_some() {
+        return include::onwards(exchange, down, filters, 0, piece, then).await;
     }
     let step = filters.step();
     let mut rest = piece;
@@ -195,7 +195,7 @@ pub(crate) async fn absorb(exchange: &mut Exchange, piece: &[u8], then: Then) {
 }
 
 /// Waits a little for filters that were given more than they can take.
-async fn make_room(filters: &Filters) {
+pub(super) async fn make_room(filters: &Filters) {
     for _ in 0..MOST_CROWDED {
         if !filters.are_crowded() {
             return;

@@ -47,13 +47,17 @@ pub(crate) trait BodyFilter {
     fn note(&self, _: &mut Response) {}
 }
 
-/// Paths of the site whose bodies come in around what passes, each once.
-#[derive(Default)]
-pub(crate) struct Joint {
-    /// Before it.
-    pub(crate) before: Option<Box<str>>,
-    /// Behind it.
-    pub(crate) after: Option<Box<str>>,
+/// How other bodies come in.
+pub(crate) enum Joint {
+    /// Around what passes: paths of the site, each once.
+    Around {
+        /// Before it.
+        before: Option<Box<str>>,
+        /// Behind it.
+        after: Option<Box<str>>,
+    },
+    /// Where commands of the exchange's page say so.
+    Commands,
 }
 
 /// Filters of an answer.
@@ -81,9 +85,9 @@ impl Filters {
         self.0.iter_mut().fold(piece, |piece, filter| filter.pass(piece, then))
     }
 
-    /// The place of the filter where other bodies come in.
-    pub(crate) fn joined_at(&mut self) -> Option<usize> {
-        self.0.iter_mut().position(|filter| filter.joint().is_some())
+    /// The place of the first filter from `start` on where other bodies come in.
+    pub(crate) fn joined_at(&mut self, start: usize) -> Option<usize> {
+        (start..self.0.len()).find(|&at| self.0[at].joint().is_some())
     }
 
     /// What comes in at the filter of this place.
@@ -91,9 +95,15 @@ impl Filters {
         self.0.get_mut(at)?.joint()
     }
 
-    /// Takes a piece through the filters before a place.
-    pub(crate) fn pass_until<'a>(&'a mut self, end: usize, piece: &'a [u8], then: Then) -> &'a [u8] {
-        self.0.iter_mut().take(end).fold(piece, |piece, filter| filter.pass(piece, then))
+    /// Takes a piece through the filters between two places.
+    pub(crate) fn pass_between<'a>(
+        &'a mut self,
+        start: usize,
+        end: usize,
+        piece: &'a [u8],
+        then: Then,
+    ) -> &'a [u8] {
+        self.0[start..end].iter_mut().fold(piece, |piece, filter| filter.pass(piece, then))
     }
 
     /// Takes a piece through the filters from a place on.

@@ -26,6 +26,7 @@ mod filters;
 pub(crate) mod intake;
 mod next;
 mod nobody;
+pub(crate) mod page;
 mod request;
 mod response;
 mod session;
@@ -43,6 +44,7 @@ pub(crate) use ending::{Ending, Phase};
 pub(crate) use filters::{BodyFilter, Filters, Joint, Then};
 pub(crate) use next::Next;
 pub(crate) use nobody::Nobody;
+pub(crate) use page::Page;
 pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};
 pub(crate) use session::{Peeked, Session};
@@ -116,19 +118,53 @@ pub(crate) struct Exchange {
     pub(crate) in_error_page: bool,
     /// Outcome word of limits of rates.
     pub(crate) limit_req_status: Option<&'static str>,
-    /// It is a request of our own for another exchange, whose method this is: nobody but that exchange is answered, and
-    /// it is neither limited nor asked who it is, nor logged.
-    pub(crate) asked_for: Option<Vec<u8>>,
+    /// It is a request of our own for another exchange: nobody but that exchange is answered, and it is neither limited
+    /// nor asked who it is, nor logged.
+    pub(crate) asked_for: Option<Box<AskedFor>>,
     /// Close the client's connection after the answer.
     pub(crate) close_after: bool,
     /// What became of a persistence cookie: in the request, in the response (HAProxy's letters).
     pub(crate) persistence: [u8; 2],
     /// A rule wants no access log of it.
     pub(crate) unlogged: bool,
+    /// Its body is a page with commands.
+    pub(crate) page: Option<Box<Page>>,
     /// What it has to do with the cache.
     pub(crate) caching: Option<Box<Caching>>,
     /// By what its client is known, once somebody asked.
     pub(crate) user_id: OnceCell<Rc<UserId>>,
+}
+
+/// For what a request of our own is.
+#[derive(Default)]
+pub(crate) struct AskedFor {
+    /// The method of the request that it is for.
+    pub(crate) method: Vec<u8>,
+    /// What its pages share with those of that request.
+    pub(crate) pages: Option<Rc<page::Shared>>,
+    /// So many requests lie around it.
+    pub(crate) depth: u8,
+    /// What is sent where it has nothing of its own to say.
+    pub(crate) stub: Option<Stub>,
+}
+
+/// The body of an answer that there would otherwise be none of.
+pub(crate) struct Stub {
+    pub(crate) body: Rc<[u8]>,
+    pub(crate) content_type: Vec<u8>,
+}
+
+impl AskedFor {
+    fn by(exchange: &Exchange) -> Self {
+        let outer = exchange.asked_for.as_ref();
+        let pages = exchange.page.as_ref().map(|page| &page.shared);
+        Self {
+            method: outer.map_or(&exchange.request.method_text, |outer| &outer.method).clone(),
+            pages: pages.or_else(|| outer?.pages.as_ref()).cloned(),
+            depth: outer.map_or(0, |outer| outer.depth) + 1,
+            stub: None,
+        }
+    }
 }
 
 /// Fields kept by capture rules.
@@ -183,6 +219,7 @@ impl Exchange {
             close_after: false,
             persistence: *b"--",
             unlogged: false,
+            page: None,
             caching: None,
             user_id: OnceCell::new(),
         }
@@ -206,6 +243,7 @@ impl Exchange {
             self.guards.clear();
             self.body.clear();
             self.filters.clear();
+            self.page = None;
             self.caching = None;
             worker.give_spare(self);
         }
@@ -243,6 +281,7 @@ impl Exchange {
             close_after,
             persistence,
             unlogged,
+            page,
             caching,
             user_id,
         } = self;
@@ -273,6 +312,7 @@ impl Exchange {
         *close_after = false;
         *persistence = *b"--";
         *unlogged = false;
+        *page = None;
         *caching = None;
         user_id.take();
     }
@@ -287,7 +327,7 @@ impl Exchange {
         asked.times = self.times;
         asked.internal = true;
         asked.redirects = self.redirects + 1;
-        asked.asked_for = Some(self.request.method_text.clone());
+        asked.asked_for = Some(Box::new(AskedFor::by(self)));
         asked.real_client = self.real_client;
         asked.share_id(self);
         asked.user_id = self.user_id.clone();

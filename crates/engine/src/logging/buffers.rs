@@ -252,6 +252,11 @@ impl Clock {
         out.extend_from_slice(self.now.at(millis(at)).iso8601.as_bytes());
     }
 
+    /// A moment in a form of strftime(3).
+    pub(crate) fn in_form(&self, at: Duration, form: &str, gmt: bool) -> Option<String> {
+        self.now.in_form(at.as_secs(), form, gmt)
+    }
+
     /// Appends HAProxy's date with milliseconds: `21/Nov/2026:02:45:31.123`.
     pub(crate) fn haproxy(&mut self, at: Duration, out: &mut Vec<u8>) {
         let (start, at) = (out.len(), millis(at));

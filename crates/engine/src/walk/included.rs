@@ -2,7 +2,7 @@
 //!
 //! Owns: the half of the client of such a request, which hands the body on piece by piece, a bounded number of bytes
 //! ahead.
-//! Driven by: `answer::include`, for nginx's addition module.
+//! Driven by: `answer::include`, for nginx's addition and SSI modules.
 //! Why: request and response that asks for it are one task: whoever wants a piece runs the request until there is one.
 
 use std::cell::{Cell, RefCell};
@@ -17,12 +17,16 @@ use weir_http::HeaderId;
 use weir_rt::{Buf, PIECE};
 use weir_wire::SendError;
 
-use crate::answer::include::{self, Included};
+use crate::answer::include::{self, Asked, Cut, Included};
+use crate::answer::stub;
 use crate::exchange::Exchange;
 use crate::exchange::clientless::{Clientless, Taker};
 
 /// Bytes that a request is ahead of its response.
 const AHEAD: usize = 64 << 10;
+
+/// Bytes of a body that become a value where its route says nothing about them.
+const MOST_KEPT: usize = 4096;
 
 /// Fields of the client that speak of the whole response, not of a part of it.
 const OF_WHOLE: [HeaderId; 7] = [
@@ -40,18 +44,27 @@ pub(crate) fn serve() {
     include::serve_by(ask);
 }
 
-fn ask(exchange: &Exchange, path: &[u8]) -> Box<dyn Included> {
+fn ask(exchange: &Exchange, Asked { path, query, stub }: Asked<'_>) -> Box<dyn Included> {
     let mut asked = exchange.ask_for(path);
     for id in OF_WHOLE {
         asked.request.fields.remove(id);
+    }
+    asked.request.query.extend_from_slice(query);
+    // How deep they lie in one another is bounded by itself.
+    asked.redirects = 0;
+    if let Some(asked_for) = &mut asked.asked_for {
+        asked_for.stub = stub;
     }
     let pipe = Rc::new(Pipe::default());
     let mut teller = Clientless(Teller { pipe: pipe.clone(), told: 0 });
     let run = Box::pin(async move {
         let _ = super::run_path(&mut asked, &mut teller).await;
+        if teller.0.told == 0 && !teller.0.pipe.cut.get() {
+            let _ = stub::instead(&mut asked, &mut teller).await;
+        }
         asked.give();
     });
-    Box::new(Running { run: Some(run), pipe })
+    Box::new(Running { run: Some(run), pipe, path: String::from_utf8_lossy(path).into_owned() })
 }
 
 /// What was told and not taken yet.
@@ -60,23 +73,27 @@ struct Pipe {
     pieces: RefCell<VecDeque<Vec<u8>>>,
     held: Cell<usize>,
     cut: Cell<bool>,
+    status: Cell<u16>,
+    most_kept: Cell<usize>,
 }
 
 /// A request under way.
 struct Running {
     run: Option<Pin<Box<dyn Future<Output = ()>>>>,
     pipe: Rc<Pipe>,
+    path: String,
 }
 
 impl Included for Running {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, ()>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Cut>> {
         loop {
             if let Some(piece) = self.pipe.pieces.borrow_mut().pop_front() {
                 self.pipe.held.set(self.pipe.held.get() - piece.len());
                 return Poll::Ready(Ok(Some(piece)));
             }
             let Some(run) = &mut self.run else {
-                return Poll::Ready(if self.pipe.cut.get() { Err(()) } else { Ok(None) });
+                let cut = self.pipe.cut.get();
+                return Poll::Ready(if cut { Err(Cut(self.path.clone())) } else { Ok(None) });
             };
             match run.as_mut().poll(cx) {
                 Poll::Ready(()) => self.run = None,
@@ -84,6 +101,22 @@ impl Included for Running {
                 Poll::Pending => {}
             }
         }
+    }
+
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) {
+        if let Some(run) = self.run.as_mut().filter(|_| self.pipe.held.get() < AHEAD)
+            && run.as_mut().poll(cx).is_ready()
+        {
+            self.run = None;
+        }
+    }
+
+    fn status(&self) -> u16 {
+        self.pipe.status.get()
+    }
+
+    fn most_kept(&self) -> usize {
+        self.pipe.most_kept.get()
     }
 }
 
@@ -108,7 +141,11 @@ impl Teller {
 }
 
 impl Taker for Teller {
-    fn begin(&mut self, _: &Exchange) {}
+    fn begin(&mut self, exchange: &Exchange) {
+        self.pipe.status.set(exchange.response.status);
+        let most = exchange.route().settings.filters.as_ref().map(|filters| filters.most_kept);
+        self.pipe.most_kept.set(most.and_then(|most| usize::try_from(most).ok()).unwrap_or(MOST_KEPT));
+    }
 
     async fn send(&mut self, _: &Exchange, data: &[u8]) -> Result<(), SendError> {
         self.tell(data.to_vec()).await;

@@ -14,7 +14,7 @@ use weir_plan::{Action, ErrorTarget, Respond};
 use crate::action::cached::gateway::Gateway;
 use crate::action::{self, Later};
 use crate::admission::access;
-use crate::answer::respond;
+use crate::answer::{respond, stub};
 use crate::eval::edit;
 use crate::eval::program::{self, Verdict};
 use crate::eval::{keep_match, render, text};
@@ -60,6 +60,14 @@ async fn go_on<D: Downstream>(
                 }
                 down.cut();
                 return None;
+            }
+            Next::Status(_) | Next::Redirect { .. } if stub::is_wanted(exchange) => {
+                Box::pin(stub::instead(exchange, down)).await;
+                Next::Done
+            }
+            Next::Respond(ref respond) if stub::is_wanted_for(exchange, respond) => {
+                Box::pin(stub::instead(exchange, down)).await;
+                Next::Done
             }
             Next::Status(status) => Box::pin(status_or_page(exchange, down, installed, status)).await,
             Next::Respond(respond) => Box::pin(fixed(exchange, down, installed, &respond)).await,

@@ -354,6 +354,11 @@ impl Worker {
         self.clock.borrow_mut().iso8601(weir_rt::unix_now(), out);
     }
 
+    /// The time in a form of strftime(3); `None` if that is none.
+    pub(crate) fn time_in_form(&self, form: &str, gmt: bool) -> Option<String> {
+        self.clock.borrow().in_form(weir_rt::unix_now(), form, gmt)
+    }
+
     /// Appends HAProxy's date of a time.
     pub(crate) fn haproxy_date(&self, at: Duration, out: &mut Vec<u8>) {
         self.clock.borrow_mut().haproxy(at, out);

@@ -1,9 +1,9 @@
-//! Words about what is done to bodies of responses (nginx.org: sub, addition).
+//! Words about what is done to bodies of responses (nginx.org: sub, addition, ssi).
 
-use super::entry::Kind::{Flag, Text};
-use super::entry::places::HSL;
+use super::entry::Kind::{Flag, Size, Text};
+use super::entry::places::{HSL, HSLI};
 use super::entry::{Entry, MANY};
-use crate::take::args::on;
+use crate::take::args::{bytes, on};
 use crate::take::filters;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -20,4 +20,28 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("add_after_body", HSL, Text, "", "Another answer's body comes last.").scope(filters::after),
     Entry::new("addition_types", HSL, (1, MANY), "text/html", "Media types added to; text/html always is.")
         .scope(|_, s, d| s.parts().filters.addition_types = filters::types(d)),
+    Entry::one("ssi", HSLI, Flag, "off", "Carries out the commands of pages (server-side includes).")
+        .scope(|_, s, d| s.parts().filters.ssi = on(d)),
+    Entry::new(
+        "ssi_types",
+        HSL,
+        (1, MANY),
+        "text/html",
+        "Media types searched for commands; text/html always is.",
+    )
+    .scope(|_, s, d| s.parts().filters.ssi_types = filters::types(d)),
+    Entry::one("ssi_last_modified", HSL, Flag, "off", "Keeps Last-Modified, and the ETag weakened.")
+        .scope(|_, s, d| s.parts().filters.ssi_last_modified = on(d)),
+    Entry::one("ssi_silent_errors", HSL, Flag, "off", "A command that fails leaves no text.")
+        .scope(|_, s, d| s.parts().filters.ssi_silent_errors = on(d)),
+    Entry::one("ssi_value_length", HSL, Size, "256", "Most bytes of a parameter's value.")
+        .scope(|_, s, d| s.parts().filters.ssi_value_length = bytes(d)),
+    Entry::one(
+        "subrequest_output_buffer_size",
+        HSL,
+        Size,
+        "4k",
+        "Most bytes of a body that `include set=` keeps.",
+    )
+    .scope(|_, s, d| s.parts().filters.most_kept = Some(bytes(d))),
 ];

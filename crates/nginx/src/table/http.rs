@@ -152,7 +152,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         .tuning("Weir writes once a wake-up"),
     Entry::one("send_lowat", HSL, Size, "0", "Low-water mark of sockets.")
         .tuning("it has no effect on Linux"),
-    Entry::one("subrequest_output_buffer_size", HSL, Size, "4k", "Memory of subrequests.").tuning(MEMORY),
     Entry::one("msie_padding", HSL, Flag, "on", "Pads error pages for old browsers.").tuning(OLD),
     Entry::one("msie_refresh", HSL, Flag, "off", "Refresh instead of redirects for old browsers.")
         .tuning(OLD),

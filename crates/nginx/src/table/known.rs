@@ -47,8 +47,7 @@ const MAIL: Contexts = Contexts::MAIL.and(Contexts::MAIL_SERVER);
 const FAMILIES: &[Family] = &[
     deciding("tunnel", LI, "CONNECT tunnels are not built", "tunnel_pass"),
     helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
-    deciding("ssi", HSLI, "server-side includes are not built", "ssi"),
-    helping("ssi", HSL, "server-side includes are not built", "ssi_silent_errors ssi_ignore_recycled_buffers ssi_min_file_chunk ssi_value_length ssi_types ssi_last_modified"),
+    helping("ssi", HSL, "pages with commands are read in pieces of a size of Weir's own", "ssi_ignore_recycled_buffers ssi_min_file_chunk"),
     helping("slice", HSL, "slices are not built; whole responses are fetched and cached", "slice"),
     deciding("dav", HSL, "DAV methods are not built", "dav_methods dav_ext_methods"),
     helping("dav", HSL, "DAV methods are not built", "create_full_put_path min_delete_depth dav_access"),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use weir_model::{Addition, BodyFilters, Charset, HeaderEdit, Replace, Template};
+use weir_model::{Addition, BodyFilters, Charset, HeaderEdit, PageCommands, Replace, Template};
 
 use super::scope::List;
 
@@ -27,6 +27,14 @@ pub(crate) struct FilterParts {
     pub before: Option<String>,
     pub after: Option<String>,
     pub addition_types: Vec<String>,
+    /// `ssi` and its kin.
+    pub ssi: bool,
+    pub ssi_types: Vec<String>,
+    pub ssi_last_modified: bool,
+    pub ssi_silent_errors: bool,
+    pub ssi_value_length: u64,
+    /// `subrequest_output_buffer_size`.
+    pub most_kept: Option<u64>,
     /// `add_trailer`.
     pub trailers: List<HeaderEdit>,
 }
@@ -46,6 +54,12 @@ impl Default for FilterParts {
             before: None,
             after: None,
             addition_types: html(),
+            ssi: false,
+            ssi_types: html(),
+            ssi_last_modified: false,
+            ssi_silent_errors: false,
+            ssi_value_length: 256,
+            most_kept: None,
             trailers: List::default(),
         }
     }
@@ -72,8 +86,16 @@ impl FilterParts {
             after: self.after.clone(),
             types: self.addition_types.clone(),
         });
+        let commands = self.ssi.then(|| PageCommands {
+            types: self.ssi_types.clone(),
+            keeps_validators: self.ssi_last_modified,
+            silent: self.ssi_silent_errors,
+            value_length: self.ssi_value_length,
+            names: crate::variables::vocabulary(),
+        });
         let trailers = self.trailers.items().to_vec();
-        let filters = BodyFilters { charset, replace, unpack: None, addition, trailers };
+        let most_kept = self.most_kept;
+        let filters = BodyFilters { charset, replace, unpack: None, addition, commands, most_kept, trailers };
         (filters != BodyFilters::default()).then(|| Arc::new(filters))
     }
 }

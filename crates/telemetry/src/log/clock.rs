@@ -35,6 +35,9 @@ pub struct LogClock {
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
+/// Room that nginx has for such a text.
+const MOST_IN_FORM: usize = 256;
+
 impl LogClock {
     /// A clock in the system's time zone (`TZ`, `/etc/localtime`, else UTC). Reads files: make it at start.
     pub fn local() -> Self {
@@ -58,6 +61,16 @@ impl LogClock {
             self.stamp = Stamp::of(second, &self.zone);
         }
         &self.stamp
+    }
+
+    /// A moment in a form of strftime(3), in local time or in GMT; `None` where that is no form, or comes to more than
+    /// nginx has room for.
+    pub fn in_form(&self, unix_seconds: u64, form: &str, gmt: bool) -> Option<String> {
+        let moment = Timestamp::from_second(i64::try_from(unix_seconds).ok()?).ok()?;
+        let zone = if gmt { TimeZone::posix("GMT0").ok()? } else { self.zone.clone() };
+        let written =
+            jiff::fmt::strtime::BrokenDownTime::from(&moment.to_zoned(zone)).to_string(form).ok()?;
+        (written.len() < MOST_IN_FORM).then_some(written)
     }
 
     /// A clock for another thread, without reading files again.
@@ -130,6 +143,16 @@ mod tests {
         assert_eq!(haproxy, b"[21/Nov/2026:03:23:04.045]");
         assert_eq!(msec, b"1795231384.045");
         assert_eq!(clock.at(1_795_000_000_000 - 86_400_000 * 13).syslog, "Nov  5 11:06:40");
+    }
+
+    #[test]
+    fn forms_of_strftime() {
+        let clock = LogClock::in_zone(TimeZone::posix("XST-05:30").unwrap());
+        let form = "%A, %d-%b-%Y %H:%M:%S %Z";
+        assert_eq!(clock.in_form(MS / 1000, form, true).unwrap(), "Saturday, 21-Nov-2026 03:23:04 GMT");
+        assert_eq!(clock.in_form(MS / 1000, form, false).unwrap(), "Saturday, 21-Nov-2026 08:53:04 XST");
+        assert_eq!(clock.in_form(MS / 1000, "%s", false).unwrap(), (MS / 1000).to_string());
+        assert_eq!(clock.in_form(MS / 1000, &"%A".repeat(100), true), None);
     }
 
     #[test]

@@ -13,7 +13,10 @@ use crate::exchange::fields::FieldName;
 pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
     match var {
-        RequestVar::Method => text_of(out, exchange.asked_for.as_ref().unwrap_or(&request.method_text)),
+        RequestVar::Method => {
+            let asked_for = exchange.asked_for.as_ref();
+            text_of(out, asked_for.map_or(&request.method_text, |asked| &asked.method))
+        }
         RequestVar::Target => text_of(out, &request.target),
         RequestVar::RawPath => text_of(out, &request.raw_path),
         RequestVar::Path => text_of(out, &request.path),

@@ -9,6 +9,7 @@ use super::request::nth_value;
 use super::write::{extend, number, three_digits};
 use crate::exchange::Exchange;
 use crate::exchange::fields::FieldName;
+use crate::exchange::page::TIME_FORMAT;
 
 /// Appends the value of a variable about the response; false if there is none.
 pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8>) -> bool {
@@ -41,8 +42,17 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
         }
         ResponseVar::UpstreamCacheLastModified => extend(out, exchange.conditions()[1].1),
         ResponseVar::UpstreamCacheETag => extend(out, exchange.conditions()[0].1),
+        ResponseVar::PageDateLocal => page_date(exchange, false, out),
+        ResponseVar::PageDateGmt => page_date(exchange, true, out),
         ResponseVar::CapturedResponseHeader(slot) => extend(out, kept(slot)),
     }
+}
+
+/// Appends the time in the form that the page asks for.
+fn page_date(exchange: &Exchange, gmt: bool, out: &mut Vec<u8>) -> bool {
+    let form = exchange.page.as_ref().map_or(TIME_FORMAT, |page| &page.time_format);
+    let written = std::str::from_utf8(form).ok().and_then(|form| exchange.worker.time_in_form(form, gmt));
+    extend(out, written.as_deref().map(str::as_bytes))
 }
 
 /// Appends the status as nginx shows it.
