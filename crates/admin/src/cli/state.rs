@@ -3,7 +3,7 @@
 //! Owns: the numbers by which HAProxy's file of server states tells of states and checks.
 
 use weir_control::AdminState;
-use weir_control::snapshot::{Endpoint, EndpointState, Pool, Snapshot};
+use weir_control::snapshot::{Endpoint, EndpointState, Pool};
 
 use super::context::Cx;
 
@@ -11,33 +11,31 @@ const STATE_HEAD: &str = "# be_id be_name srv_id srv_name srv_addr srv_op_state 
 srv_check_status srv_check_result srv_check_health srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl \
 srv_check_port srv_check_addr srv_agent_addr srv_agent_port";
 
+const CONN_HEAD: &str = "# bkname/svname bkid/svid addr port - purge_delay used_cur used_max need_est unsafe_nb safe_nb idle_lim idle_cur idle_per_thr[1]\n";
+
 pub(super) fn backends(cx: &mut Cx<'_>) -> String {
     let snapshot = cx.runtime.snapshot();
     let names = snapshot.pools.iter().map(|pool| format!("{}\n", pool.name));
     std::iter::once("# name\n".to_owned()).chain(names).collect()
 }
 
-/// The pools that are asked for.
-fn asked<'s>(cx: &Cx<'_>, snapshot: &'s Snapshot) -> Result<Vec<&'s Pool>, String> {
-    match cx.argument(0) {
-        "" => Ok(snapshot.pools.iter().collect()),
-        name => match snapshot.pools.iter().find(|pool| pool.name == name) {
-            Some(pool) => Ok(vec![pool]),
-            None => Err("Can't find backend.\n".to_owned()),
-        },
+/// A table of the endpoints that are asked for: its head, then what `row` makes of each.
+fn table(cx: &Cx<'_>, head: &str, row: impl Fn(&Pool, &Endpoint) -> String) -> String {
+    let snapshot = cx.runtime.snapshot();
+    let name = cx.argument(0);
+    let asked = |pool: &&Pool| name.is_empty() || pool.name == name;
+    if !name.is_empty() && !snapshot.pools.iter().any(|pool| asked(&pool)) {
+        return "Can't find backend.\n".to_owned();
     }
+    let pools = snapshot.pools.iter().filter(asked);
+    let rows = pools.flat_map(|pool| pool.endpoints.iter().map(|one| row(pool, one)));
+    std::iter::once(head.to_owned()).chain(rows).collect()
 }
 
 pub(super) fn state(cx: &mut Cx<'_>) -> String {
-    let snapshot = cx.runtime.snapshot();
-    let pools = match asked(cx, &snapshot) {
-        Ok(pools) => pools,
-        Err(said) => return said,
-    };
-    let mut text = format!("1\n{STATE_HEAD}\n");
-    for (pool, endpoint) in pools.iter().flat_map(|pool| pool.endpoints.iter().map(move |one| (pool, one))) {
+    table(cx, &format!("1\n{STATE_HEAD}\n"), |pool, endpoint| {
         let (address, port) = place(endpoint);
-        text.push_str(&format!(
+        format!(
             "{} {} {} {} {address} {} {} {} {} {} {} 0 0 0 {} {port} - {} 0 - - 0\n",
             pool.number,
             pool.name,
@@ -51,9 +49,8 @@ pub(super) fn state(cx: &mut Cx<'_>) -> String {
             check(endpoint),
             endpoint.host.as_deref().unwrap_or("-"),
             u8::from(endpoint.tls),
-        ));
-    }
-    text
+        )
+    })
 }
 
 /// Address and port, as two words.
@@ -113,17 +110,9 @@ fn check(endpoint: &Endpoint) -> String {
 }
 
 pub(super) fn conn(cx: &mut Cx<'_>) -> String {
-    let snapshot = cx.runtime.snapshot();
-    let pools = match asked(cx, &snapshot) {
-        Ok(pools) => pools,
-        Err(said) => return said,
-    };
-    let mut text = String::from(
-        "# bkname/svname bkid/svid addr port - purge_delay used_cur used_max need_est unsafe_nb safe_nb idle_lim idle_cur idle_per_thr[1]\n",
-    );
-    for (pool, endpoint) in pools.iter().flat_map(|pool| pool.endpoints.iter().map(move |one| (pool, one))) {
+    table(cx, CONN_HEAD, |pool, endpoint| {
         let (address, port) = place(endpoint);
-        text.push_str(&format!(
+        format!(
             "{}/{} {}/{} {address} {port} - 5000 {} {} {} 0 {} {} {} {}\n",
             pool.name,
             endpoint.name,
@@ -136,7 +125,6 @@ pub(super) fn conn(cx: &mut Cx<'_>) -> String {
             endpoint.idle_limit.map_or(-1, |most| most as i64),
             endpoint.idle,
             endpoint.idle,
-        ));
-    }
-    text
+        )
+    })
 }
