@@ -24,8 +24,7 @@ const MOST: usize = 16 << 20;
 
 /// One change of what a configuration says. Things are named as the configuration names them; `None` takes a change back.
 ///
-/// Values of a store of keys (nginx's `keyval`, HAProxy's maps) will be a further kind here, and a further map of [`Record`],
-/// once something reads them.
+/// Lists that files begin, HAProxy's maps among them, are no kind of it: see [`crate::lists`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The endpoints of a pool, in place of those of the configuration.

@@ -10,6 +10,7 @@
 
 pub mod changes;
 pub mod ids;
+pub mod lists;
 pub mod snapshot;
 
 pub use changes::{AdminState, Change, Changes};

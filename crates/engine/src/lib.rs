@@ -32,9 +32,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, ListenerId};
-use weir_plan::Plan;
+use weir_plan::{KeyListFile, KeyListIx, KeyListUse, Plan};
 pub use weir_rt::IoChoice;
 
 use entry::run::Handle;
@@ -86,6 +87,8 @@ impl Engine {
         shared.set_limits(&plan);
         shared.note_plan(&plan);
         let prepared = Arc::new(Prepared::new(&shared, plan)?);
+        // There are none yet whose changes could be lost.
+        shared.lists.keep(&prepared.plan, &prepared.keys);
         layer::review(&shared, &prepared.plan);
         let crew = Arc::new(Crew::default());
         names::follow(&shared, &crew, &prepared)?;
@@ -110,6 +113,9 @@ impl Engine {
         });
         self.prepared = Arc::new(prepared?);
         self.shared.logs.adopt(&self.prepared.logs);
+        for line in self.shared.lists.keep(&self.prepared.plan, &self.prepared.keys) {
+            self.shared.logs.event(weir_telemetry::Level::Error, &line);
+        }
         self.shared.set_limits(&self.prepared.plan);
         self.shared.note_plan(&self.prepared.plan);
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
@@ -223,6 +229,29 @@ impl Engine {
     /// The names of the certificates in use, each once, and whether it was given while running.
     pub fn certificates(&self) -> Vec<(String, bool)> {
         layer::certificate_names(&self.shared, &self.prepared.plan)
+    }
+
+    /// Lists of keys that change while running, by index, each as the plan has it.
+    pub fn lists(&self) -> impl Iterator<Item = (&KeyListFile, &Arc<List>)> {
+        self.prepared.plan.key_lists.iter().zip(self.prepared.keys.all())
+    }
+
+    /// Whether a list may have this key, however it is used.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_key(&self, list: KeyListIx, key: &str) -> Result<(), String> {
+        self.prepared.keys.check(list, key)
+    }
+
+    /// How each use of a list finds a value.
+    pub fn look_up(&self, list: KeyListIx, value: &str) -> Vec<(KeyListUse, Option<Entry>)> {
+        self.prepared.keys.look_up(list, value)
+    }
+
+    /// A list changed as a whole: what workers look up in is made anew before they ask.
+    pub fn refresh_list(&self, list: KeyListIx) {
+        self.prepared.keys.refresh(list);
     }
 
     /// Figures of the whole process.

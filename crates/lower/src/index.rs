@@ -12,6 +12,7 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     // First what others refer to by value: the error logs and name servers that routes inherit.
     cx.plan.process = cx.process(&model.process);
     cx.plan.resolver = model.resolver.as_ref().map(|resolver| cx.resolver(resolver));
+    cx.plan.key_lists = model.key_lists.iter().map(|list| cx.key_list(list)).collect();
     cx.plan.variables = model.variables.iter().map(|one| cx.at(one.origin, |cx| cx.variable(one))).collect();
     zones(cx);
     cx.plan.pools = model.pools.iter().map(|pool| cx.at(pool.origin, |cx| cx.pool(pool))).collect();

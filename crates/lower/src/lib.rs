@@ -25,6 +25,7 @@ mod facts;
 mod files;
 mod filters;
 mod index;
+mod listed;
 mod listener;
 mod log;
 mod names;

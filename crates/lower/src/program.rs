@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_model as model;
 use weir_plan as plan;
-use weir_plan::{HeaderName, NetMap, Program, TextTest, Words};
+use weir_plan::{HeaderName, KeyListIx, NetMap, Program, TextTest, Words};
 
 use crate::context::Cx;
 
@@ -67,6 +67,12 @@ impl<'m> Cx<'m> {
                 response: *response,
             },
             model::Op::SkipLog => plan::Op::SkipLog,
+            model::Op::EditList { list, edit, key, value } => plan::Op::EditList {
+                list: KeyListIx(list.0),
+                edit: *edit,
+                key: self.template(key),
+                value: self.template(value),
+            },
             model::Op::CaptureResponseHeader { name, length, slot } => {
                 plan::Op::CaptureResponseHeader { name: HeaderName::new(name), length: *length, slot: *slot }
             }
@@ -158,6 +164,7 @@ impl<'m> Cx<'m> {
             model::Test::In(nets) => plan::Test::In(NetMap::new(nets.iter().map(|net| (*net, ())), true)),
             model::Test::Number(ranges) => plan::Test::Number(ranges.as_slice().into()),
             model::Test::Length(ranges) => plan::Test::Length(ranges.as_slice().into()),
+            model::Test::Listed(list) => plan::Test::Listed(self.key_use(*list)),
         }
     }
 

@@ -29,6 +29,11 @@ impl<'m> Cx<'m> {
                     default: self.template(default),
                 }
             }
+            model::Definition::Listed { source, list, default } => plan::Definition::Listed {
+                source: self.template(source),
+                list: self.key_use(*list),
+                default: self.template(default),
+            },
             model::Definition::Converted { source, steps } => plan::Definition::Converted {
                 source: self.template(source),
                 steps: steps.iter().map(|step| self.step(step)).collect(),

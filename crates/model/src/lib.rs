@@ -22,6 +22,7 @@ mod action;
 mod charset;
 mod facts;
 mod filters;
+mod listed;
 mod listener;
 mod pool;
 mod process;
@@ -37,6 +38,7 @@ pub use action::*;
 pub use charset::*;
 pub use facts::*;
 pub use filters::*;
+pub use listed::*;
 pub use listener::*;
 pub use pool::*;
 pub use process::*;
@@ -50,8 +52,8 @@ pub use variable::*;
 pub use weir_diag::Origin;
 pub use weir_expr::settings;
 pub use weir_expr::settings::{
-    Address, CookieAttribute, FileKind, IfModifiedSince, Listing, ListingFormat, Queue, Reuse, RewriteFlag,
-    StickyMode, Symlinks, TargetPart, TcpKeepalive, UpstreamKeepalive,
+    Address, CookieAttribute, FileKind, IfModifiedSince, KeyMatch, ListEdit, Listing, ListingFormat, Queue,
+    Reuse, RewriteFlag, StickyMode, Symlinks, TargetPart, TcpKeepalive, UpstreamKeepalive,
 };
 
 use serde::Serialize;
@@ -86,6 +88,9 @@ pub struct Model {
     pub limit_conn_zones: Vec<LimitConnZone>,
     /// Zones of the cache.
     pub cache_zones: Vec<weir_expr::settings::CacheZone>,
+    /// Lists of keys that change while running, by [`KeyListId`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub key_lists: Vec<KeyList>,
     /// Name servers for names looked up while running; a site or route may name its own.
     pub resolver: Option<Resolver>,
 }
@@ -97,6 +102,10 @@ pub struct SiteId(pub u32);
 /// Index into [`Model::routes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct RouteId(pub u32);
+
+/// Index into [`Model::key_lists`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct KeyListId(pub u32);
 
 /// Index into [`Model::tcp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

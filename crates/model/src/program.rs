@@ -5,7 +5,7 @@ use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::Normalizer;
 
-use crate::{BasicAuth, FileKind, RewriteFlag, RouteId, TargetPart, Template};
+use crate::{BasicAuth, FileKind, KeyListId, KeyUse, ListEdit, RewriteFlag, RouteId, TargetPart, Template};
 
 /// A regular expression as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -126,6 +126,17 @@ pub enum Op {
     },
     /// No access log is written (HAProxy `set-log-level silent`).
     SkipLog,
+    /// Changes a list of keys, for all that looks things up in it (HAProxy `set-map`, `add-acl` and their kin).
+    EditList {
+        /// Which.
+        list: KeyListId,
+        /// What is done.
+        edit: ListEdit,
+        /// The key.
+        key: Template,
+        /// Its value.
+        value: Template,
+    },
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Lower-case name.
@@ -248,6 +259,8 @@ pub enum Test {
     Number(Vec<(i64, i64)>),
     /// Its length in bytes is in one of the inclusive ranges.
     Length(Vec<(i64, i64)>),
+    /// It finds a key in a list that changes while running.
+    Listed(KeyUse),
 }
 
 /// Words to compare with.

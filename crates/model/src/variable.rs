@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
 
-use crate::{Pattern, Template};
+use crate::{KeyUse, Pattern, Template};
 
 /// A variable defined by the configuration.
 #[derive(Clone, Debug, Serialize)]
@@ -47,6 +47,15 @@ pub enum Definition {
         key: Template,
         /// `(bound, value)`; a last bound of `u32::MAX` takes the rest.
         shares: Vec<(u32, Template)>,
+    },
+    /// By a list of keys and values that changes while running. Computed anew at each use.
+    Listed {
+        /// What is looked up.
+        source: Template,
+        /// In which list, and how.
+        list: KeyUse,
+        /// Otherwise.
+        default: Template,
     },
     /// A value through steps, computed at each use; none where there is no value.
     Converted {

@@ -33,6 +33,7 @@ mod host;
 mod identity;
 mod limit;
 mod line;
+mod listed;
 mod listener;
 mod log;
 mod net;
@@ -63,6 +64,7 @@ pub use header::*;
 pub use host::*;
 pub use limit::*;
 pub use line::*;
+pub use listed::*;
 pub use listener::*;
 pub use log::*;
 pub use net::*;
@@ -82,8 +84,8 @@ pub use words::*;
 pub use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
 pub use weir_expr::settings;
 pub use weir_expr::settings::{
-    Address, Cause, CookieAttribute, FileKind, IfModifiedSince, Listing, ListingFormat, Queue, Reuse,
-    RewriteFlag, StickyMode, Symlinks, TargetPart, UpstreamKeepalive,
+    Address, Cause, CookieAttribute, FileKind, IfModifiedSince, KeyMatch, ListEdit, Listing, ListingFormat,
+    Queue, Reuse, RewriteFlag, StickyMode, Symlinks, TargetPart, UpstreamKeepalive,
 };
 pub use weir_expr::{Filter, Piece, Slot, Source};
 
@@ -130,6 +132,10 @@ index! {
     CacheZoneIx;
     /// Index into [`Plan::logs`].
     LogIx;
+    /// Index into [`Plan::key_lists`].
+    KeyListIx;
+    /// Index into [`Plan::key_list_uses`].
+    KeyUseIx;
     /// Index into [`Plan::tls`].
     TlsIx;
     /// Index into [`Plan::upstream_tls`].
@@ -164,6 +170,12 @@ pub struct Plan {
     pub conn_zones: Vec<ConnZone>,
     /// Zones of the cache.
     pub cache_zones: Vec<settings::CacheZone>,
+    /// Lists of keys that change while running.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub key_lists: Vec<KeyListFile>,
+    /// The ways in which they are used, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub key_list_uses: Vec<KeyListUse>,
     /// Log targets, each once.
     pub logs: Vec<Log>,
     /// TLS identities of listeners, each once.

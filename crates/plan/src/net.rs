@@ -92,7 +92,7 @@ pub(crate) fn show_set<S: Serializer>(map: &NetMap<()>, serializer: S) -> Result
 }
 
 /// `::ffff:10.0.0.0/104` as `10.0.0.0/8`.
-fn canonical(net: IpNet) -> IpNet {
+pub(crate) fn canonical(net: IpNet) -> IpNet {
     if let IpNet::V6(v6) = net
         && let (Some(v4), 96..) = (v6.network().to_ipv4_mapped(), v6.prefix_len())
         && let Ok(v4) = ipnet::Ipv4Net::new(v4, v6.prefix_len() - 96)

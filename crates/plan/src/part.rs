@@ -209,6 +209,9 @@ impl Cut<'_> {
             Definition::Geo { source, values, default, .. } => {
                 source.iter().chain(values.iter()).chain([default]).for_each(|t| self.template(t));
             }
+            Definition::Listed { source, default, .. } => {
+                [source, default].into_iter().for_each(|template| self.template(template));
+            }
             Definition::Converted { source, steps } => {
                 self.template(source);
                 for step in steps {

@@ -11,7 +11,8 @@ use serde::Serialize;
 use weir_expr::{Normalizer, Slot};
 
 use crate::{
-    BasicAuth, FileKind, HeaderName, NetMap, Pattern, RewriteFlag, RouteIx, TargetPart, Template, Words,
+    BasicAuth, FileKind, HeaderName, KeyListIx, KeyUseIx, ListEdit, NetMap, Pattern, RewriteFlag, RouteIx,
+    TargetPart, Template, Words,
 };
 
 /// A program; empty ones are `None` where they are referred to.
@@ -126,6 +127,17 @@ pub enum Op {
     },
     /// No access log is written.
     SkipLog,
+    /// Changes a list of keys, for all that looks things up in it.
+    EditList {
+        /// Which.
+        list: KeyListIx,
+        /// What is done.
+        edit: ListEdit,
+        /// The key.
+        key: Template,
+        /// Its value.
+        value: Template,
+    },
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Field.
@@ -240,6 +252,8 @@ pub enum Test {
     Number(Box<[(i64, i64)]>),
     /// Its length in bytes is in one of the inclusive ranges.
     Length(Box<[(i64, i64)]>),
+    /// It finds a key in a list that changes while running.
+    Listed(KeyUseIx),
 }
 
 /// An edit of header fields.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{ByteMap, Captures, MatchFailed, NetMap, Pattern, Template};
+use crate::{ByteMap, Captures, KeyUseIx, MatchFailed, NetMap, Pattern, Template};
 
 /// A variable defined by the configuration; its place in the plan's list is its slot.
 #[derive(Clone, Debug, Serialize)]
@@ -53,6 +53,15 @@ pub enum Definition {
         key: Template,
         /// `(inclusive upper bound, value)` in order.
         shares: Box<[(u32, Template)]>,
+    },
+    /// By a list of keys and values that changes while running. Computed anew at each use.
+    Listed {
+        /// What is looked up.
+        source: Template,
+        /// In which list, and how.
+        list: KeyUseIx,
+        /// Otherwise.
+        default: Template,
     },
     /// A value through steps, computed at each use.
     Converted {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use weir_control::Change;
+use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
 
 /// Who a client is. Each may what those before it may.
@@ -69,6 +70,17 @@ pub trait Runtime {
     fn certificates(&self) -> Vec<Certificate>;
     /// Certificates that were sent and wait for their commit, for all sessions.
     fn waiting(&self) -> &std::sync::Mutex<Vec<(String, weir_control::changes::KeyPair)>>;
+    /// Lists of keys that change while running.
+    fn lists(&self) -> Vec<KeyList>;
+    /// Whether the list of a number may have this key, however it is used.
+    ///
+    /// # Errors
+    /// One line.
+    fn check_key(&self, list: u32, key: &str) -> Result<(), String>;
+    /// What each use of a list finds for a value.
+    fn look_up(&self, list: u32, value: &str) -> Vec<Found>;
+    /// A list changed as a whole: what is looked up in is made anew now.
+    fn refresh_list(&self, list: u32);
     /// Names and values of the environment.
     fn environment(&self) -> Vec<(String, String)>;
     /// All sockets that answer commands.
@@ -84,6 +96,34 @@ pub struct Certificate {
     pub name: String,
     /// It was given while running.
     pub replaced: bool,
+}
+
+/// A list of keys that changes while running.
+#[derive(Clone, Debug)]
+pub struct KeyList {
+    /// Its number in the configuration.
+    pub number: u32,
+    /// Its file.
+    pub name: String,
+    /// Its keys have values: it is a map.
+    pub values: bool,
+    /// What uses it.
+    pub about: String,
+    /// The list.
+    pub list: std::sync::Arc<List>,
+}
+
+/// What one use of a list finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// How it compares, in HAProxy's word.
+    pub how: &'static str,
+    /// Without regard to case.
+    pub ignore_case: bool,
+    /// Keys are tried one by one.
+    pub tried: bool,
+    /// What it finds.
+    pub entry: Option<Entry>,
 }
 
 /// What a command is given.

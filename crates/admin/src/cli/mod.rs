@@ -11,6 +11,7 @@ mod frontends;
 mod help;
 mod info;
 mod input;
+mod lists;
 mod own;
 mod servers;
 mod session;
@@ -19,7 +20,7 @@ mod state;
 mod table;
 mod weights;
 
-pub use context::{Certificate, Cx, Level, Runtime, Socket};
+pub use context::{Certificate, Cx, Found, KeyList, Level, Runtime, Socket};
 pub use input::{Command as Input, Lines, TooLong};
 pub use session::{Reply, Session};
 pub use table::{COMMANDS, Command, Status};

@@ -5,7 +5,7 @@
 //! Never: holds an answer.
 
 use super::context::{Cx, Level};
-use super::{certificates, frontends, info, own, servers, stat, state, weights};
+use super::{certificates, frontends, info, lists, own, servers, stat, state, weights};
 
 type Run = fn(&mut Cx<'_>) -> String;
 
@@ -51,7 +51,6 @@ const fn absent(words: &'static str, why: &'static str) -> Command {
 use Level::{Admin, Operator, User};
 
 const STICK: &str = "there are no stick tables";
-const MAPS: &str = "maps and lists are read with the configuration; edit the file and reload";
 const TLS: &str = "only certificates of `bind` and `server` lines are replaced while running";
 const SESSIONS: &str = "sessions are not listed one by one";
 const CHECKS: &str = "checks are not switched while running; `set server … state` takes a server out";
@@ -65,24 +64,24 @@ pub const COMMANDS: &[Command] = &[
     c("abort ssl cert", "abort ssl cert <certfile>", "abort a transaction for a certificate file", Admin, certificates::abort),
     absent("abort ssl crl-file", TLS),
     absent("acme", "certificates are not fetched"),
-    absent("add acl", MAPS),
+    c("add acl", "add acl [@<ver>] <acl> <pattern>", "add an acl entry", Admin, lists::add::<false>),
     absent("add backend", "backends are those of the configuration"),
-    absent("add map", MAPS),
+    c("add map", "add map [@<ver>] <map> <key> <val>", "add a map entry (payload supported instead of key/val)", Admin, lists::add::<true>),
     c("add server", "add server <bk>/<srv>", "create a new server", Admin, servers::add),
     absent("add ssl", TLS),
-    absent("clear acl", MAPS),
+    c("clear acl", "clear acl [@<ver>] <acl>", "clear the contents of this acl", Admin, lists::clear::<false>),
     absent("clear counters", "counters go on for as long as the process does"),
-    absent("clear map", MAPS),
+    c("clear map", "clear map [@<ver>] <map>", "clear the contents of this map", Admin, lists::clear::<true>),
     absent("clear table", STICK),
-    absent("commit acl", MAPS),
-    absent("commit map", MAPS),
+    c("commit acl", "commit acl @<ver> <acl>", "commit the ACL at this version", Admin, lists::commit::<false>),
+    c("commit map", "commit map @<ver> <map>", "commit the map at this version", Admin, lists::commit::<true>),
     absent("commit ssl ca-file", TLS),
     c("commit ssl cert", "commit ssl cert <certfile>", "commit a certificate file", Admin, certificates::commit),
     absent("commit ssl crl-file", TLS),
     absent("debug", INSIDE),
-    absent("del acl", MAPS),
+    c("del acl", "del acl <acl> [<key>|#<ref>]", "delete acl entries matching <key>", Admin, lists::del::<false>),
     absent("del backend", "backends are those of the configuration"),
-    absent("del map", MAPS),
+    c("del map", "del map <map> [<key>|#<ref>]", "delete map entries matching <key>", Admin, lists::del::<true>),
     c("del server", "del server <bk>/<srv>", "remove a dynamically added server", Admin, servers::del),
     absent("del ssl", TLS),
     absent("disable agent", "agents are not asked"),
@@ -99,22 +98,21 @@ pub const COMMANDS: &[Command] = &[
     c("enable server", "enable server  (DEPRECATED)", "enable a disabled server (use 'set server' instead)", Admin, weights::enable),
     c("experimental-mode", "experimental-mode [on|off]", "enable/disable experimental mode", Admin, own::experimental_mode),
     c("expert-mode", "expert-mode [on|off]", "enable/disable expert mode", Admin, own::expert_mode),
-    absent("get acl", MAPS),
-    absent("get map", MAPS),
+    c("get acl", "get acl <acl> <value>", "report the patterns matching a sample for an ACL", User, lists::get::<false>),
+    c("get map", "get map <acl> <value>", "report the keys and values matching a sample for a map", User, lists::get::<true>),
     absent("get var", "there are no process-wide variables"),
     c("get weight", "get weight <bk>/<srv>", "report a server's current weight", User, weights::get),
     c("help", "help [<command>]", "list matching or all commands", User, own::help),
     absent("new ssl", TLS),
     c("operator", "operator", "lower the level of the current CLI session to operator", User, own::operator),
-    absent("prepare acl", MAPS),
-    absent("prepare map", MAPS),
+    c("prepare acl", "prepare acl <acl>", "prepare a new version for atomic ACL replacement", Admin, lists::prepare::<false>),
+    c("prepare map", "prepare map <acl>", "prepare a new version for atomic map replacement", Admin, lists::prepare::<true>),
     c("prompt", "prompt", "toggle interactive mode with prompt", User, own::prompt),
     absent("publish", "backends are those of the configuration"),
     c("quit", "quit", "disconnect", User, own::quit),
-    absent("set acl", MAPS),
     absent("set anon", "nothing is made anonymous"),
     absent("set dynamic-cookie-key", "cookies are as configured"),
-    absent("set map", MAPS),
+    c("set map", "set map <map> [<key>|#<ref>] <value>", "modify a map entry", Admin, lists::set),
     c("set maxconn frontend", "set maxconn frontend <frontend> <value>", "change a frontend's maxconn setting", Admin, frontends::maxconn),
     c("set maxconn global", "set maxconn global <value>", "change the per-process maxconn setting", Admin, own::maxconn_global),
     absent("set maxconn server", "bounds of servers are those of the configuration"),
@@ -128,7 +126,7 @@ pub const COMMANDS: &[Command] = &[
     c("set timeout", "set timeout [cli] <delay>", "change a timeout setting", User, own::timeout),
     absent("set var", "there are no process-wide variables"),
     c("set weight", "set weight <bk>/<srv>  (DEPRECATED)", "change a server's weight (use 'set server' instead)", Admin, weights::set),
-    absent("show acl", MAPS),
+    c("show acl", "show acl [@<ver>] <acl>]", "report available acls or dump an acl's contents", User, lists::show::<false>),
     absent("show activity", INSIDE),
     c("show backend", "show backend", "list backends in the current running config", User, state::backends),
     absent("show cache", OWN),
@@ -141,7 +139,7 @@ pub const COMMANDS: &[Command] = &[
     absent("show fd", INSIDE),
     c("show info", "show info [json|typed|float]*", "report information about the running process", User, info::show),
     absent("show libs", INSIDE),
-    absent("show map", MAPS),
+    c("show map", "show map [@ver] [map]", "report available maps or dump a map's contents", User, lists::show::<true>),
     absent("show peers", "there are no peers"),
     absent("show pools", INSIDE),
     absent("show profiling", INSIDE),

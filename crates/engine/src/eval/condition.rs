@@ -111,6 +111,7 @@ fn passes(exchange: &mut impl Traffic, value: &[u8], test: &Test) -> Result<bool
         })?,
         Test::In(networks) => address(value).is_some_and(|ip| networks.contains(ip)),
         Test::Number(ranges) => number(value).is_some_and(|n| in_ranges(ranges, n)),
+        Test::Listed(list) => exchange.installed.key_views[list.at()].find(value, |entry| entry.is_some())?,
         Test::Length(ranges) => in_ranges(ranges, value.len() as i64),
     })
 }

@@ -238,6 +238,10 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
             let list = if *response { &mut captured.response } else { &mut captured.request };
             put(list, usize::from(*slot), (!value.is_empty()).then(|| value.into()));
         }
+        Op::EditList { list, edit, key, value } => {
+            let (key, value) = (text(exchange, key), text(exchange, value));
+            exchange.installed.prepared.keys.edit(*list, *edit, &key, &value);
+        }
         Op::SkipLog => exchange.unlogged = true,
         Op::CaptureResponseHeader { name, length, slot } => {
             exchange.captured.wanted.push((name.lower.as_bytes().into(), *length, *slot));

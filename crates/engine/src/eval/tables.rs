@@ -66,6 +66,18 @@ fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) 
             super::render(exchange, found.unwrap_or(default), out);
             true
         }
+        Definition::Listed { source, list, default } => {
+            let subject = super::text(exchange, source);
+            let view = &exchange.installed.key_views[list.at()];
+            let found =
+                view.find(&subject, |entry| entry.map(|entry| out.extend_from_slice(entry.value.as_bytes())));
+            match found {
+                Ok(Some(())) => {}
+                Ok(None) => super::render(exchange, default, out),
+                Err(why) => exchange.slots.doubt(why),
+            }
+            false
+        }
         Definition::Converted { source, steps } => {
             if let Some(value) = super::convert::converted(exchange, source, steps) {
                 out.extend_from_slice(&value);

@@ -51,5 +51,5 @@ fn cut(exchange: &Core, whole: &Installed, of: PartOf) -> Installed {
     let prepared = whole.prepared.of_part(&exchange.worker.shared, whole.plan.part(of), of.pool);
     let pool = of.pool.and_then(|pool| whole.pools.get(pool.at()));
     let pools = pool.map(|pool| pool.borrow().again()).into_iter().collect();
-    Installed::of_part(Arc::new(prepared), pools)
+    Installed::of_part(Arc::new(prepared), pools, whole)
 }

@@ -14,6 +14,7 @@ pub(crate) mod idle;
 pub(crate) mod lasting;
 pub(crate) mod layer;
 pub(crate) mod limits;
+pub(crate) mod lists;
 pub(crate) mod live_tls;
 pub(crate) mod memory;
 pub(crate) mod options;
@@ -44,6 +45,7 @@ use crate::worker::connection_counts::ConnectionCounts;
 use crate::worker::count::CountedIdle;
 use crate::worker::endpoints::WorkerPool;
 use crate::worker::idle::{IdleConnections, IdleKey, Kept};
+use crate::worker::lists::KeyView;
 use crate::worker::live_tls::MadeTls;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::Signal;
@@ -70,6 +72,8 @@ pub(crate) struct Installed {
     pub(crate) prepared: Arc<Prepared>,
     /// Choosing endpoints, by pool.
     pub(crate) pools: Vec<RefCell<WorkerPool>>,
+    /// Lists of keys, by the ways in which they are used.
+    pub(crate) key_views: Rc<[KeyView]>,
     /// TLS, as the worker was last told.
     tls: RefCell<Rc<Tls>>,
     /// By stable id, in its order: a request looks its listener up, and most plans have a handful.
@@ -88,6 +92,7 @@ impl Installed {
         let tls = RefCell::new(Rc::new(prepared.tls.now()));
         Self {
             pools: pools.collect(),
+            key_views: prepared.keys.views(),
             tls,
             listeners: by_id(&plan),
             parts: RefCell::default(),
@@ -97,10 +102,11 @@ impl Installed {
     }
 
     /// A part of a plan that ran before, with the choosers of its pools.
-    pub(crate) fn of_part(prepared: Arc<Prepared>, pools: Vec<WorkerPool>) -> Self {
+    pub(crate) fn of_part(prepared: Arc<Prepared>, pools: Vec<WorkerPool>, whole: &Installed) -> Self {
         let plan = prepared.plan.clone();
         Self {
             pools: pools.into_iter().map(RefCell::new).collect(),
+            key_views: whole.key_views.clone(),
             tls: RefCell::default(),
             listeners: by_id(&plan),
             parts: RefCell::default(),

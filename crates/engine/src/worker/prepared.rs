@@ -12,6 +12,7 @@ use weir_policy::limit::{ConnZone, RateZone};
 
 use crate::worker::caches::caches_for;
 use crate::worker::endpoints::LivePool;
+use crate::worker::lists::KeyLists;
 use crate::worker::live_tls::{LiveTls, MadeTls};
 use crate::worker::shared::Shared;
 
@@ -27,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) conns: Vec<Arc<ConnZone>>,
     /// The stores of its zones of the cache, by index.
     pub(crate) caches: Vec<Arc<Store>>,
+    /// Its lists of keys: beside the plan. They change.
+    pub(crate) keys: KeyLists,
     /// Its TLS. Changes as endpoints do.
     pub(crate) tls: LiveTls,
     /// Its log targets.
@@ -41,6 +44,7 @@ impl Prepared {
             rates: Vec::new(),
             conns: Vec::new(),
             caches: Vec::new(),
+            keys: KeyLists::default(),
             tls: LiveTls::default(),
             logs: self.logs.part(&shared.logs, &part),
             plan: Arc::new(part.plan),
@@ -59,6 +63,7 @@ impl Prepared {
             rates: shared.rates_for(&plan),
             conns: shared.conns_for(&plan),
             caches: caches_for(shared, &plan),
+            keys: shared.lists.of(&plan),
             tls: LiveTls::new(tls),
             logs,
             plan,

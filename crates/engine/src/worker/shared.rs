@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) memory: crate::worker::memory::Pressure,
     /// The stores of the cache.
     pub(crate) caches: crate::worker::caches::Caches,
+    /// Lists of keys that change while running.
+    pub(crate) lists: crate::worker::lists::Lists,
     /// What QUIC's connections have in common in the process.
     pub(crate) quic: crate::worker::quic::Places,
     io: IoChoice,
@@ -139,6 +141,7 @@ impl Shared {
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
             caches: crate::worker::caches::Caches::default(),
+            lists: crate::worker::lists::Lists::default(),
             quic: crate::worker::quic::Places::default(),
             io: options.io,
             // Zero means "never" in policies.

@@ -14,6 +14,7 @@ use weir_expr::Counted;
 use weir_model::{BasicAuth, Condition, Password, Pattern, Subject, Template, Test, Users, Var, Words};
 
 use super::expression::{Sample, parse};
+use super::lists;
 use super::problem::Problem;
 use super::sample::{self, header_name};
 use super::scope::Scope;
@@ -143,7 +144,7 @@ fn strip_bangs(text: &str) -> (&str, usize) {
     (rest, text.len() - rest.len())
 }
 
-fn joined(mut conditions: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
+pub(super) fn joined(mut conditions: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
     match conditions.len() {
         1 => conditions.remove(0),
         _ => join(conditions),
@@ -152,10 +153,14 @@ fn joined(mut conditions: Vec<Condition>, join: fn(Vec<Condition>) -> Condition)
 
 /// Flags and patterns of one ACL.
 #[derive(Default)]
-struct Flags {
-    ignore_case: bool,
+pub(super) struct Flags {
+    pub(super) ignore_case: bool,
     matching: Option<Matching>,
-    patterns: Vec<Word>,
+    pub(super) patterns: Vec<Word>,
+    /// Files of patterns.
+    pub(super) files: Vec<Word>,
+    /// Those have values, too (`-M`).
+    pub(super) values: bool,
 }
 
 /// One ACL without its name: an expression, flags, patterns.
@@ -169,7 +174,7 @@ fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
         sample.fetch.name = word.fetch.into();
         matching = Some(word.matching);
     }
-    let flags = flags(rest, scope)?;
+    let flags = flags(rest)?;
     let kind = sample::kind(&sample)?;
     let matching = flags.matching.or(matching).unwrap_or(match kind {
         Fetch::Bool => Matching::Bool,
@@ -181,10 +186,10 @@ fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
     if sample.fetch.name == "var" && flags.matching.is_none() {
         return Err(Problem::Bad("a test of `var` says how it compares: `-m str` or another method".into()));
     }
-    compare(&sample, kind, matching, &flags, first.span, scope)
+    lists::condition(&sample, kind, matching, flags, first.span, scope)
 }
 
-fn flags(words: &[Word], scope: &Scope<'_>) -> Result<Flags, Problem> {
+fn flags(words: &[Word]) -> Result<Flags, Problem> {
     let mut flags = Flags::default();
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -206,14 +211,14 @@ fn flags(words: &[Word], scope: &Scope<'_>) -> Result<Flags, Problem> {
                 at += 1;
             }
             ("-f", Some(value)) => {
-                pattern_file(value, scope, &mut flags.patterns)?;
+                flags.files.push(value.clone());
                 at += 1;
             }
             ("-u" | "-m" | "-f", None) => {
                 return Err(Problem::Bad(format!("`{}` lacks its value", word.text)));
             }
             ("-u", Some(_)) => at += 1,
-            ("-M", _) => return Err(Problem::NotBuilt("-M".into())),
+            ("-M", _) => flags.values = true,
             ("--", _) => {
                 at += 1;
                 break;
@@ -235,7 +240,7 @@ fn flags(words: &[Word], scope: &Scope<'_>) -> Result<Flags, Problem> {
     Ok(flags)
 }
 
-fn pattern_file(path: &Word, scope: &Scope<'_>, patterns: &mut Vec<Word>) -> Result<(), Problem> {
+pub(super) fn pattern_file(path: &Word, scope: &Scope<'_>, patterns: &mut Vec<Word>) -> Result<(), Problem> {
     let bytes = scope.files.read(std::path::Path::new(path.as_str()));
     let bytes = bytes.map_err(|error| Problem::Bad(format!("cannot read `{}`: {error}", path.text)))?;
     for line in String::from_utf8_lossy(&bytes).lines() {
@@ -248,7 +253,7 @@ fn pattern_file(path: &Word, scope: &Scope<'_>, patterns: &mut Vec<Word>) -> Res
 }
 
 /// One sample against patterns.
-fn compare(
+pub(super) fn compare(
     sample: &Sample,
     kind: Fetch,
     matching: Matching,
@@ -310,7 +315,7 @@ pub(crate) fn pattern(word: &Word, ignore_case: bool) -> Pattern {
     Pattern { source: word.text.clone(), ignore_case, origin: Some(word.span) }
 }
 
-fn subject(sample: &Sample, scope: &Scope<'_>) -> Result<Subject, Problem> {
+pub(super) fn subject(sample: &Sample, scope: &Scope<'_>) -> Result<Subject, Problem> {
     let name = sample.fetch.name.as_str();
     let all = sample.converters.is_empty() && sample.fetch.arguments.len() == 1;
     let field = |split| header_name(sample.argument()).map(|name| (name, split));

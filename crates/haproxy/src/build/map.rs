@@ -1,31 +1,25 @@
-//! `map(FILE[,DEFAULT])` and its kin: files of keys and values as user variables.
+//! `map(FILE[,DEFAULT])` and its kin, as user variables; the files of keys that these and ACLs look things up in.
 //!
-//! Owns: reading of map files, and which way of matching becomes which part of a table.
+//! Owns: reading of such files, each once, and which way of matching a converter asks for.
 //! Never: looks a value up; the engine does.
-//! Driven by: `sample`, when an expression goes through a map.
-//! Why: the model's exact keys do not regard case and HAProxy's do, so keys become patterns unless the value is in
-//! lower case already.
+//! Driven by: `sample`, when an expression goes through a map; `condition` and `rules`, which name such files, too.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use weir_diag::Span;
-use weir_expr::{Filter, Piece};
-use weir_model::{Definition, MapTable, Pattern, Step, Template, Var, Variable};
+use weir_model::{Definition, KeyList, KeyListId, KeyMatch, KeyUse, MapTable, Step, Template, Var, Variable};
 
 use super::expression::Call;
 use super::problem::Problem;
 use crate::Files;
-use crate::values::network::network;
 
 /// The maps of a configuration: one variable for each use that differs.
 #[derive(Debug, Default)]
 pub(crate) struct Maps {
     by_use: RefCell<BTreeMap<String, Variable>>,
+    lists: RefCell<Vec<KeyList>>,
 }
-
-/// Patterns are tried one by one; beyond so many, only exact keys of lower-case values are quick enough.
-const MOST_PATTERNS: usize = 20_000;
 
 impl Maps {
     /// The name of the variable that holds a value looked up; made at first use.
@@ -43,12 +37,44 @@ impl Maps {
         if let Some(variable) = by_use.get(&key) {
             return Ok(variable.name.clone());
         }
-        let bytes = files.read(std::path::Path::new(file));
-        let bytes = bytes.map_err(|error| Problem::Bad(format!("cannot read the map `{file}`: {error}")))?;
-        let definition = define(call, &String::from_utf8_lossy(&bytes), source, default)?;
+        let how = way(&call.name)?;
+        let list = self.list(file, true, files, span)?;
+        let list = KeyUse { list, how, ignore_case: false };
+        let definition = Definition::Listed { source, list, default };
         let name = format!("haproxy.map.{}", by_use.len() + 1);
         by_use.insert(key, Variable { name: name.clone(), origin: span, definition });
         Ok(name)
+    }
+
+    /// The list that a file begins; read when first asked for. `values`: its lines are a key and a value.
+    pub(crate) fn list(
+        &self,
+        file: &str,
+        values: bool,
+        files: &dyn Files,
+        span: Option<Span>,
+    ) -> Result<KeyListId, Problem> {
+        let mut lists = self.lists.borrow_mut();
+        if let Some(at) = lists.iter().position(|list| list.name == file && list.values == values) {
+            return Ok(KeyListId(at as u32));
+        }
+        let (what, user) = if values { ("map", "map") } else { ("list", "acl") };
+        let bytes = files.read(std::path::Path::new(file));
+        let bytes =
+            bytes.map_err(|error| Problem::Bad(format!("cannot read the {what} `{file}`: {error}")))?;
+        lists.push(KeyList {
+            name: file.to_owned(),
+            values,
+            about: format!("pattern loaded from file '{file}' used by {user}"),
+            entries: entries(&String::from_utf8_lossy(&bytes), values),
+            origin: span,
+        });
+        Ok(KeyListId(lists.len() as u32 - 1))
+    }
+
+    /// All lists.
+    pub(crate) fn lists(&self) -> Vec<KeyList> {
+        self.lists.take()
     }
 
     /// The name of a variable that is `1` where a test holds and `0` where not, as HAProxy writes truth values.
@@ -95,7 +121,7 @@ impl Maps {
         for variable in self.by_use.borrow().values() {
             match &variable.definition {
                 Definition::Map(table) => all.push(table.source.clone()),
-                Definition::Geo { source, .. } => all.extend(source.clone()),
+                Definition::Listed { source, .. } => all.push(source.clone()),
                 Definition::Converted { source, steps } => {
                     all.push(source.clone());
                     for step in steps {
@@ -125,86 +151,37 @@ fn empty_table(source: Template) -> MapTable {
     }
 }
 
-/// The lines of a map file: a key, spaces, a value.
-fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
+/// The lines of a file: keys, with values after spaces where it has some.
+fn entries(text: &str, values: bool) -> Vec<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| {
-        let (key, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
-        (key, value.trim_start())
-    })
-}
-
-fn define(call: &Call, text: &str, source: Template, default: Template) -> Result<Definition, Problem> {
-    let parts: Vec<&str> = call.name.split('_').collect();
-    let way = match parts.as_slice() {
-        ["map"] | ["map", "str"] | ["map", "str", "str" | "int"] | ["map", "int"] => "str",
-        ["map", way @ ("beg" | "end" | "sub" | "dir" | "dom" | "reg" | "ip")] => way,
-        ["map", way @ ("beg" | "end" | "sub" | "dir" | "dom" | "reg" | "ip"), "str" | "int"] => way,
-        _ => return Err(Problem::NotBuilt(format!("converter {}", call.name))),
+    let entry = |line: &str| {
+        let (key, value) = match values {
+            true => line.split_once([' ', '\t']).unwrap_or((line, "")),
+            false => (line, ""),
+        };
+        (key.to_owned(), value.trim_start().to_owned())
     };
-    if way == "ip" {
-        let networks: Result<Vec<_>, String> = entries(text)
-            .map(|(key, value)| network(key).map(|net| (net, Template::literal(value))))
-            .collect();
-        return Ok(Definition::Geo {
-            proxies: Vec::new(),
-            recursive: false,
-            source: Some(source),
-            networks: networks.map_err(Problem::Bad)?,
-            default,
-        });
-    }
-    let lower = source.pieces.iter().all(|piece| match piece {
-        Piece::Literal(_) => true,
-        Piece::Var(_, filters) => filters.last() == Some(&Filter::Lower),
-    });
-    let mut table = MapTable { default, ..empty_table(source) };
-    let mut all: Vec<(&str, &str)> = entries(text).collect();
-    if way == "beg" {
-        // HAProxy takes the longest prefix, wherever it stands.
-        all.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
-    }
-    for (key, value) in all {
-        let value = Template::literal(value);
-        if way == "str" && lower {
-            // A key with capitals can never equal a value in lower case.
-            if !key.bytes().any(|b| b.is_ascii_uppercase()) {
-                table.exact.push((key.to_owned(), value));
-            }
-            continue;
-        }
-        table.patterns.push((Pattern { source: pattern(way, key), ignore_case: false, origin: None }, value));
-    }
-    if table.patterns.len() > MOST_PATTERNS {
-        let what = format!("a map of {} entries whose values are not in lower case", table.patterns.len());
-        return Err(Problem::NotBuilt(what));
-    }
-    Ok(Definition::Map(table))
+    lines.map(entry).collect()
 }
 
-fn pattern(way: &str, key: &str) -> String {
-    let text = escape(key);
-    match way {
-        "str" => format!("^{text}$"),
-        "beg" => format!("^{text}"),
-        "end" => format!("{text}$"),
-        "dir" => format!("(?:^|/){text}(?:[/?]|$)"),
-        "dom" => format!(r"(?:^|[./?:]){text}(?:[./?:]|$)"),
-        "reg" => key.to_owned(),
-        _ => text,
-    }
-}
-
-/// The pattern that matches just this text.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if !(c.is_alphanumeric() || c == '_' || c == '-' || c == '/') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
+/// How a converter looks its value up.
+fn way(name: &str) -> Result<KeyMatch, Problem> {
+    let parts: Vec<&str> = name.split('_').collect();
+    Ok(match parts.as_slice() {
+        ["map"] | ["map", "str"] | ["map", "str", "str" | "int"] => KeyMatch::Equals,
+        ["map", way] | ["map", way, "str" | "int"] => match *way {
+            "beg" => KeyMatch::Begins,
+            "end" => KeyMatch::Ends,
+            "sub" => KeyMatch::Contains,
+            "dir" => KeyMatch::Segment,
+            "dom" => KeyMatch::Label,
+            "reg" => KeyMatch::Pattern,
+            "ip" => KeyMatch::Network,
+            "int" => KeyMatch::Number,
+            _ => return Err(Problem::NotBuilt(format!("converter {name}"))),
+        },
+        _ => return Err(Problem::NotBuilt(format!("converter {name}"))),
+    })
 }
 
 #[cfg(test)]
@@ -214,9 +191,13 @@ mod tests {
     #[test]
     fn files_are_lines_of_keys_and_values() {
         let text = "# hosts\na.example.org  be_a\n\tb.example.org\tbe b \nalone\n";
-        let all: Vec<_> = entries(text).collect();
-        assert_eq!(all, [("a.example.org", "be_a"), ("b.example.org", "be b"), ("alone", "")]);
-        assert_eq!(pattern("str", "a.b"), r"^a\.b$");
-        assert_eq!(pattern("reg", "^a.b"), "^a.b");
+        let shown = |values| {
+            let all = entries(text, values);
+            all.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(true), ["a.example.org=be_a", "b.example.org=be b", "alone="]);
+        assert_eq!(shown(false), ["a.example.org  be_a=", "b.example.org\tbe b=", "alone="]);
+        assert_eq!(way("map_int").ok(), Some(KeyMatch::Number));
+        assert_eq!(way("map_str_int").ok(), Some(KeyMatch::Equals));
     }
 }

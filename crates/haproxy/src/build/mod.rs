@@ -13,7 +13,8 @@ mod control;
 mod convert;
 mod expression;
 pub(crate) mod format;
-pub(crate) mod logs;
+pub(crate) mod lists;
+mod logs;
 pub(crate) mod map;
 pub(crate) mod parameters;
 pub(crate) mod pool;
@@ -62,5 +63,6 @@ pub(crate) fn build(
     let maps = map::Maps::default();
     proxies::proxies(draft, context::Surroundings { env, files, maps: &maps, base }, &mut model, findings);
     variables::define_all(&mut model, &maps);
+    model.key_lists = maps.lists();
     model
 }

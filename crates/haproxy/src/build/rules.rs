@@ -157,11 +157,11 @@ impl<'a> Reader<'a, '_> {
         let (first, rest) = words.split_first()?;
         let name = first.text.split_once('(').map_or(first.as_str(), |(name, _)| name);
         let fixed = match name {
-            "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" => 2,
+            "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" | "set-map" => 2,
             "replace-header" | "replace-value" => 3,
             "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
             | "normalize-uri" | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status"
-            | "set-log-level" => 1,
+            | "set-log-level" | "del-map" | "add-acl" | "del-acl" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -209,6 +209,7 @@ impl<'a> Reader<'a, '_> {
             "replace-pathq" => vec![self.replace(TargetPart::PathAndQuery, arguments)?],
             "replace-uri" => vec![self.replace(TargetPart::Target, arguments)?],
             "set-var" | "set-var-fmt" | "unset-var" => vec![self.set(name, first, arguments)?],
+            "set-map" | "del-map" | "add-acl" | "del-acl" => vec![self.edit_list(name, first, arguments)?],
             "capture" => return self.capture(arguments).map(Deed::Ops),
             "use-service" if arguments[0].as_str() == "prometheus-exporter" => return Some(Deed::Metrics),
             "use-service" => {

@@ -82,6 +82,10 @@ impl Names {
                 }
                 Op::EditRequest(edit) | Op::EditResponse(edit) | Op::EditAnswer(edit) => self.edit(edit),
                 Op::CaptureValue { value, .. } => self.template(value),
+                Op::EditList { key, value, .. } => {
+                    self.template(key);
+                    self.template(value);
+                }
                 Op::Respond(respond) | Op::Tarpit { respond, .. } => self.respond(respond),
                 _ => {}
             }

@@ -10,9 +10,11 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_admin::cli;
 use weir_control::Change;
 use weir_control::changes::KeyPair;
+use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
 use weir_engine::Engine;
 use weir_expr::settings::ControlSocket;
+use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
 
 /// The engine, once there is one.
 pub(crate) type Shared = Arc<Mutex<Option<Engine>>>;
@@ -79,6 +81,40 @@ impl cli::Runtime for Runtime {
 
     fn waiting(&self) -> &Mutex<Vec<(String, KeyPair)>> {
         &self.waiting
+    }
+
+    fn lists(&self) -> Vec<cli::KeyList> {
+        let engine = self.engine();
+        let all = engine.iter().flat_map(Engine::lists).zip(0..);
+        let one = |((file, list), number): ((&KeyListFile, &Arc<List>), u32)| cli::KeyList {
+            number,
+            name: file.name.as_ref().to_owned(),
+            values: file.values,
+            about: file.about.as_ref().to_owned(),
+            list: list.clone(),
+        };
+        all.map(one).collect()
+    }
+
+    fn check_key(&self, list: u32, key: &str) -> Result<(), String> {
+        self.with(|engine| engine.check_key(KeyListIx(list), key))
+    }
+
+    fn look_up(&self, list: u32, value: &str) -> Vec<cli::Found> {
+        let found = self.engine().as_ref().map(|engine| engine.look_up(KeyListIx(list), value));
+        let one = |(of, entry): (KeyListUse, Option<Entry>)| cli::Found {
+            how: of.how.word(),
+            ignore_case: of.ignore_case,
+            tried: of.how.is_tried(),
+            entry,
+        };
+        found.unwrap_or_default().into_iter().map(one).collect()
+    }
+
+    fn refresh_list(&self, list: u32) {
+        if let Some(engine) = self.engine().as_ref() {
+            engine.refresh_list(KeyListIx(list));
+        }
     }
 
     fn environment(&self) -> Vec<(String, String)> {
