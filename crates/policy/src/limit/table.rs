@@ -57,6 +57,12 @@ impl<V> LruTable<V> {
         self.index.len()
     }
 
+    /// Bytes taken from the heap, keys above 24 bytes excluded.
+    #[cfg(test)]
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot<V>>() + self.index.allocation_size() + self.free.capacity() * 4
+    }
+
     /// The slot of `key`, if present. Does not count as use.
     pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
         self.index.find(hash, |&at| self.slots[at as usize].key[..] == *key).copied()
