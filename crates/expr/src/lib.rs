@@ -12,17 +12,21 @@ pub mod ciphers;
 mod convert;
 pub mod settings;
 mod source;
+mod stick;
 mod target;
 mod template;
 mod var;
 
 pub use convert::{Arithmetic, Coding, Convert};
 pub use source::Source;
+pub use stick::{
+    StickAsk, StickData, StickKey, StickOp, StickSpan, StickTableConfig, StickWhat, StickWhom, Stored,
+};
 pub use target::Normalizer;
 pub use template::{Filter, Piece, Template};
 pub use var::{
     CertPart, ClientVar, Count, Counted, CourseVar, DnPart, Family, JudgedVar, Peeked, PlaceVar, ProcessVar,
-    ProxyTlv, RequestVar, ResponseVar, SessionVar, Timer, TlsVar, UpstreamVar, Var,
+    ProxyTlv, RequestVar, ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar, Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::StickAsk;
+
 macro_rules! variables {
     ($(
         $(#[$about:meta])*
@@ -353,6 +355,11 @@ variables! {
         TransportProtocol => "transport";
         /// nginx's stream `$status`: 200, 400, 403, 500, 502, 503.
         SessionStatus => "session_status";
+    }
+    /// Stick tables.
+    Stick as StickVar [<'v>] {
+        /// What an entry of a stick table, or a table itself, says (HAProxy `sc_http_req_rate` and its kin).
+        Stick(ask: Box<StickAsk>) => "stick.{ask}";
     }
     /// Time and process.
     Process as ProcessVar [] {

@@ -13,6 +13,8 @@ use std::time::Duration;
 use weir_diag::Span;
 use weir_expr::settings::NameHolds;
 
+use weir_expr::StickTableConfig;
+
 use crate::read::{Line, Word};
 
 /// A value and where it was written.
@@ -296,6 +298,7 @@ pub(crate) struct Proxy {
     pub(crate) captures: Vec<Line>,
     /// A filter that only names what is built otherwise was seen.
     pub(crate) dispatch: Option<Word>,
+    pub(crate) stick_table: Option<StickTableConfig>,
 }
 
 /// A `server` line with the `default-server` lines that hold for it.

@@ -2,7 +2,7 @@
 //!
 //! Routes and sites keep the indices of the model; pools, variables and zones those that "resolve" gave them.
 
-use weir_plan::{ConnZone, PoolIx, ReqZone, SiteId};
+use weir_plan::{ConnZone, PoolIx, ReqZone, SiteId, StickTable};
 
 use crate::context::Cx;
 use crate::listener::{HostIndices, site_ids, unique_site_id};
@@ -47,5 +47,9 @@ fn zones(cx: &mut Cx<'_>) {
         size: zone.size,
     });
     cx.plan.conn_zones = conn.collect();
+    let tables = model.stick_tables.iter();
+    let tables =
+        tables.map(|table| StickTable { name: table.name.as_str().into(), config: table.config.clone() });
+    cx.plan.stick_tables = tables.collect();
     cx.plan.cache_zones = model.cache_zones.clone();
 }

@@ -73,6 +73,7 @@ impl<'m> Cx<'m> {
                 key: self.template(key),
                 value: self.template(value),
             },
+            model::Op::Stick(op) => plan::Op::Stick(Box::new(op.map(|template| self.template(template)))),
             model::Op::CaptureResponseHeader { name, length, slot } => {
                 plan::Op::CaptureResponseHeader { name: HeaderName::new(name), length: *length, slot: *slot }
             }

@@ -53,6 +53,9 @@ impl<'m> Cx<'m> {
             model::Step::Replace { pattern, with, all } => {
                 plan::Step::Replace { pattern: self.pattern(pattern), with: self.template(with), all: *all }
             }
+            model::Step::Stick { table, what } => {
+                plan::Step::Stick { table: table.as_str().into(), what: *what }
+            }
             model::Step::Append(text) => plan::Step::Append(self.template(text)),
         }
     }

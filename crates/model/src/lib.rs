@@ -30,6 +30,7 @@ mod program;
 mod redact;
 mod route;
 mod site;
+mod stick;
 mod tcp;
 mod tls;
 mod variable;
@@ -45,6 +46,7 @@ pub use process::*;
 pub use program::*;
 pub use route::*;
 pub use site::*;
+pub use stick::*;
 pub use tcp::*;
 pub use tls::*;
 pub use variable::*;
@@ -86,6 +88,8 @@ pub struct Model {
     pub limit_req_zones: Vec<LimitReqZone>,
     /// Zones of concurrency limits.
     pub limit_conn_zones: Vec<LimitConnZone>,
+    /// Stick tables; their names are unique.
+    pub stick_tables: Vec<StickTable>,
     /// Zones of the cache.
     pub cache_zones: Vec<weir_expr::settings::CacheZone>,
     /// Lists of keys that change while running, by [`KeyListId`].

@@ -137,6 +137,8 @@ pub enum Op {
         /// Its value.
         value: Template,
     },
+    /// Tracks an entry of a stick table, or changes one.
+    Stick(weir_expr::StickOp<weir_expr::Named>),
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Lower-case name.

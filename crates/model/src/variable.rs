@@ -83,6 +83,13 @@ pub enum Step {
         /// Wherever it matches.
         all: bool,
     },
+    /// What a stick table says about the value as a key; none where there is no such key.
+    Stick {
+        /// The table.
+        table: String,
+        /// What is asked.
+        what: weir_expr::StickWhat,
+    },
     /// Text after the value.
     Append(Template),
 }

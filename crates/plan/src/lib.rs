@@ -168,6 +168,8 @@ pub struct Plan {
     pub req_zones: Vec<ReqZone>,
     /// Zones of concurrency limits.
     pub conn_zones: Vec<ConnZone>,
+    /// Stick tables.
+    pub stick_tables: Vec<StickTable>,
     /// Zones of the cache.
     pub cache_zones: Vec<settings::CacheZone>,
     /// Lists of keys that change while running.

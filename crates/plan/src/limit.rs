@@ -1,4 +1,4 @@
-//! Request-rate and concurrency limits.
+//! Request-rate and concurrency limits, stick tables.
 
 use serde::Serialize;
 use weir_expr::settings::LogLevel;
@@ -35,6 +35,15 @@ pub struct LimitConn {
     pub log_level: LogLevel,
     /// Count, but let pass.
     pub dry_run: bool,
+}
+
+/// A stick table. Its entries are kept under its name as long as the rest stays the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StickTable {
+    /// Name.
+    pub name: Box<str>,
+    /// The rest.
+    pub config: weir_expr::StickTableConfig,
 }
 
 /// A zone of request rates. State is kept under its name as long as key and size stay the same.

@@ -138,6 +138,8 @@ pub enum Op {
         /// Its value.
         value: Template,
     },
+    /// Tracks an entry of a stick table, or changes one.
+    Stick(Box<weir_expr::StickOp<Slot>>),
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Field.

@@ -13,7 +13,7 @@ use weir_plan::{AccessLog, CommonValue, Filter, LogFormat, LogStep, Template, Va
 use weir_telemetry::log::{escape_default, escape_json};
 
 use crate::eval::{apply, condition, text, vars};
-use crate::exchange::{Ending, Exchange, Phase, Session, Traffic, errors};
+use crate::exchange::{Ending, Exchange, Phase, Session, Traffic, errors, sticks};
 use crate::worker::count::SessionTotals;
 
 /// Counts and logs an exchange that is over.
@@ -27,13 +27,15 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
         }
         return;
     }
-    if exchange.times.head.is_none() {
+    let unread = exchange.times.head.is_none();
+    if unread {
         // A head that was refused is a request all the same.
         exchange.client.requests.set(exchange.client.requests.get() + 1);
         exchange.worker.counters.request();
     }
     exchange.worker.counters.exchange(exchange);
     access(exchange);
+    release(exchange, unread);
 }
 
 /// Counts and logs a session of a TCP service that is over.
@@ -50,6 +52,15 @@ pub(crate) fn session_ended(session: &mut Session) {
     session.worker.counters.session(service.id, &totals);
     if session.received > 0 || service.log_empty_connections {
         write_all(session, &service.access_logs);
+    }
+    release(session, false);
+}
+
+/// Ends what it tracks in stick tables.
+fn release(traffic: &mut impl Traffic, unread: bool) {
+    if sticks::tracks(traffic) {
+        let bytes = (traffic.received(), traffic.sent());
+        sticks::end(traffic, bytes, unread);
     }
 }
 

@@ -149,13 +149,18 @@ impl AcceptLoop {
         let listener = installed.plan.listener(ix);
         let counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
         inherit_nodelay(&stream, wants_nodelay(&installed, &listener.service));
+        let mut caller = None;
         if let Some(gate) = &listener.gate {
-            let caller = Client::new(worker, peer.clone(), local.clone(), id);
-            if crate::tcp::is_turned_away(worker, &installed, caller, &listener.service, gate) {
+            let came = Rc::new(Client::new(worker, peer.clone(), local.clone(), id));
+            if crate::tcp::is_turned_away(worker, &installed, came.clone(), &listener.service, gate) {
                 return;
             }
+            caller = Some(came);
         }
         let client = Client::new(worker, peer, local, id);
+        if let Some(caller) = caller {
+            crate::eval::stick_rules::hand_over(&caller, &client);
+        }
         if listener.proxy_protocol || listener.tls.is_some() {
             weir_rt::spawn(settle(worker.clone(), counted, stream, client));
         } else {

@@ -35,6 +35,7 @@ pub(super) fn converted(exchange: &impl Traffic, source: &Template, steps: &[Ste
         value = match step {
             Step::Convert(convert) => convert.apply(value)?,
             Step::Coding(coding) => coded(*coding, value)?,
+            Step::Stick { table, what } => super::sticks::of_value(exchange, table, *what, &value)?,
             Step::Append(text) => {
                 render(exchange, text, &mut value);
                 value

@@ -17,6 +17,8 @@ pub(crate) mod forwarded;
 pub(crate) mod place;
 mod pools;
 pub(crate) mod program;
+pub(crate) mod stick_rules;
+mod sticks;
 pub(crate) mod tables;
 mod tls;
 pub(crate) mod user_id;

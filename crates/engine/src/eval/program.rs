@@ -160,6 +160,7 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
             let value = text(exchange, value);
             exchange.slots.set(*slot, &value);
         }
+        Op::Stick(op) => super::stick_rules::run(exchange, op),
         Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
         Op::Stop => return Ok(Flow::Stop),
         // A session has nothing that these could change: what a rule wants cannot be done, so it is not carried.
@@ -174,7 +175,7 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
 /// An instruction about a request.
 fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     match op {
-        Op::When { .. } | Op::Set { .. } | Op::Close(_) | Op::Stop => {}
+        Op::When { .. } | Op::Set { .. } | Op::Stick(_) | Op::Close(_) | Op::Stop => {}
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
             let subject = std::mem::take(&mut exchange.request.path);

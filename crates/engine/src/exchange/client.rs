@@ -4,7 +4,7 @@
 //! Never: holds the socket.
 //! Driven by: `accept` (fills), variables and logs (read).
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -14,6 +14,7 @@ use weir_control::ListenerId;
 use weir_expr::settings::ClientSettings;
 use weir_rt::{CertFailure, Instant, PeerAddr};
 
+use super::sticks::ConnectionSticks;
 use crate::worker::Worker;
 
 /// A client's connection.
@@ -38,6 +39,8 @@ pub(crate) struct Client {
     handshake: Cell<u32>,
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
+    /// What rules track in stick tables as long as it lives.
+    pub(crate) sticks: OnceCell<ConnectionSticks>,
 }
 
 /// Addresses told by a PROXY header.
@@ -113,6 +116,7 @@ impl Client {
             accepted: worker.now(),
             handshake: Cell::new(0),
             requests: Cell::new(0),
+            sticks: OnceCell::new(),
         }
     }
 

@@ -17,6 +17,7 @@ use super::client::Client;
 use super::ending::Ending;
 use super::response::Attempt;
 use super::slots::Slots;
+use super::sticks::Sticks;
 use crate::worker::{Installed, Worker};
 
 /// What a request and a session have in common.
@@ -50,6 +51,8 @@ pub(crate) struct Core {
     pub(crate) limit_conn_status: Option<&'static str>,
     /// Guards of concurrency limits, held to the end.
     pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
+    /// What rules track in stick tables, to the end.
+    pub(crate) sticks: Option<Box<Sticks>>,
     id: Cell<Option<u128>>,
 }
 
@@ -86,6 +89,7 @@ impl Core {
             pool: None,
             limit_conn_status: None,
             guards: Vec::new(),
+            sticks: None,
             id: Cell::new(None),
         }
     }
@@ -108,6 +112,7 @@ impl Core {
             pool,
             limit_conn_status,
             guards,
+            sticks,
             id,
         } = self;
         *installed = new_installed;
@@ -123,6 +128,7 @@ impl Core {
         *pool = None;
         *limit_conn_status = None;
         guards.clear();
+        *sticks = None;
         id.set(None);
     }
 

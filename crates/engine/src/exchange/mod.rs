@@ -31,6 +31,7 @@ mod request;
 mod response;
 mod session;
 mod slots;
+pub(crate) mod sticks;
 mod tally;
 mod traffic;
 mod user_id;
@@ -241,6 +242,7 @@ impl Exchange {
         let worker = self.worker.clone();
         if worker.keeps_spare(&self.installed) {
             self.guards.clear();
+            self.sticks = None;
             self.body.clear();
             self.filters.clear();
             self.page = None;
@@ -401,7 +403,10 @@ impl Exchange {
         match cause {
             Cause::Content => {}
             // A rule denied it: HAProxy's log says `PR`, and it counts as denied.
-            Cause::Refusal => self.ending = Ending::Proxy(phase),
+            Cause::Refusal => {
+                self.ending = Ending::Proxy(phase);
+                sticks::refused(self);
+            }
             Cause::NoPool => self.ending = Ending::ServerAborted(Phase::Connect),
         }
     }

@@ -198,11 +198,11 @@ fn chosen<'p>(session: &mut Session, action: &'p TcpAction) -> Option<&'p TcpAct
 pub(crate) fn is_turned_away(
     worker: &Rc<Worker>,
     installed: &Rc<Installed>,
-    client: Client,
+    client: Rc<Client>,
     service: &Service,
     gate: &weir_plan::Program,
 ) -> bool {
-    let (worker, client) = (worker.clone(), Rc::new(client));
+    let worker = worker.clone();
     match service {
         Service::Tcp(tcp) => closes(&mut Session::new(worker, installed.clone(), client, *tcp), gate),
         Service::Http(hosts) => {

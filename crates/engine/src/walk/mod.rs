@@ -352,6 +352,7 @@ async fn verdict<D: Downstream>(
             let wait = std::time::Duration::from_millis(millis);
             let _ = Watch::new(down.watched(), Ends::Reset).over(weir_rt::sleep(wait)).await;
             exchange.ending = Ending::Tarpitted;
+            crate::exchange::sticks::refused(exchange);
             Next::Respond(respond)
         }
         Verdict::Unauthorized(auth) => {

@@ -24,6 +24,7 @@ pub(crate) mod quic;
 pub(crate) mod race;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
+pub(crate) mod sticks;
 pub(crate) mod tls;
 pub(crate) mod watch;
 

@@ -15,6 +15,7 @@ use crate::worker::endpoints::LivePool;
 use crate::worker::lists::KeyLists;
 use crate::worker::live_tls::{LiveTls, MadeTls};
 use crate::worker::shared::Shared;
+use crate::worker::sticks::StickTables;
 
 /// What is made once for a plan.
 pub(crate) struct Prepared {
@@ -26,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) rates: Vec<Arc<RateZone>>,
     /// Its zones of concurrency, by index.
     pub(crate) conns: Vec<Arc<ConnZone>>,
+    /// Its stick tables, by name.
+    pub(crate) sticks: Arc<StickTables>,
     /// The stores of its zones of the cache, by index.
     pub(crate) caches: Vec<Arc<Store>>,
     /// Its lists of keys: beside the plan. They change.
@@ -43,6 +46,7 @@ impl Prepared {
             pools: pool.and_then(|pool| self.pools.get(pool.at()).cloned()).into_iter().collect(),
             rates: Vec::new(),
             conns: Vec::new(),
+            sticks: self.sticks.clone(),
             caches: Vec::new(),
             keys: KeyLists::default(),
             tls: LiveTls::default(),
@@ -62,6 +66,7 @@ impl Prepared {
             pools: shared.pools_for(&plan),
             rates: shared.rates_for(&plan),
             conns: shared.conns_for(&plan),
+            sticks: shared.sticks.tables_for(shared.seed, &plan),
             caches: caches_for(shared, &plan),
             keys: shared.lists.of(&plan),
             tls: LiveTls::new(tls),

@@ -66,9 +66,11 @@ pub(crate) struct Shared {
     pub(crate) lists: crate::worker::lists::Lists,
     /// What QUIC's connections have in common in the process.
     pub(crate) quic: crate::worker::quic::Places,
+    /// Stick tables.
+    pub(crate) sticks: crate::worker::sticks::Sticks,
     io: IoChoice,
     origin: Instant,
-    seed: u64,
+    pub(super) seed: u64,
     serial: AtomicU64,
     connections: Arc<Quota>,
     /// A bound or a pause was given while running.
@@ -143,6 +145,7 @@ impl Shared {
             caches: crate::worker::caches::Caches::default(),
             lists: crate::worker::lists::Lists::default(),
             quic: crate::worker::quic::Places::default(),
+            sticks: crate::worker::sticks::Sticks::default(),
             io: options.io,
             // Zero means "never" in policies.
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),

@@ -361,6 +361,9 @@ fn truth(sample: &Sample, span: Span, scope: &Scope<'_>) -> Result<Condition, Pr
         test: Test::Equals(Words { any_of: vec![Template::literal(text)], ignore_case: false }),
     };
     let present = |var: Var| Condition::Not(Box::new(equals(var, "")));
+    if let Some(condition) = super::sticks::truth(sample, scope)? {
+        return Ok(condition);
+    }
     Ok(match sample.fetch.name.as_str() {
         "req.proto_http" | "req_proto_http" if sample::is_tcp(scope) => {
             return Err(Problem::NotBuilt("telling HTTP from other bytes in mode tcp".into()));

@@ -9,10 +9,13 @@ use weir_model::{Pattern, Step, Template, Var};
 use super::expression::{Call, variable_name};
 use super::problem::Problem;
 use super::scope::Scope;
-use crate::words::Fetch;
+use crate::words::{Fetch, converter_kind};
 
 /// The kind of a value after a converter.
 pub(super) fn kind(name: &str, before: Fetch) -> Fetch {
+    if let Some(kind) = converter_kind(name) {
+        return kind;
+    }
     match name {
         "length" | "add" | "sub" | "mul" | "div" | "mod" | "and" | "or" | "xor" | "neg" | "crc32"
         | "sdbm" | "djb2" | "wt6" => Fetch::Number,
@@ -37,6 +40,9 @@ pub(super) fn takes_bytes(name: &str) -> bool {
 
 /// One converter.
 pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
+    if let Some(step) = super::sticks::step(call, scope)? {
+        return Ok(step);
+    }
     let argument = |at: usize| call.arguments.get(at).map(String::as_str);
     let needed = |at: usize| {
         argument(at).ok_or_else(|| Problem::Bad(format!("converter `{}` lacks an argument", call.name)))

@@ -28,6 +28,8 @@ pub(crate) mod sample;
 pub(crate) mod scope;
 pub(crate) mod server;
 mod settings;
+mod stick_rules;
+mod sticks;
 mod tcp;
 pub(crate) mod tls;
 mod variables;

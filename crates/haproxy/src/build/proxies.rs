@@ -53,6 +53,7 @@ pub(crate) fn proxies(draft: &Draft, around: Surroundings<'_>, model: &mut Model
         };
         listeners(&mut context, proxy, bound, &service);
     }
+    context.model.stick_tables = super::sticks::tables(draft);
     context.model.roster = super::roster::roster(draft);
 }
 

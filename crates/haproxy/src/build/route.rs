@@ -20,6 +20,7 @@ use super::rules::{
 use super::settings::{
     UNSET, body_settings, client_settings, error_pages, gzip, local_address, no_files, upstream_settings,
 };
+use super::stick_rules;
 use super::tcp::is_session;
 use crate::draft::{AddressHeader, Connection, Mode, Proxy, RuleList};
 use crate::read::Word;
@@ -149,8 +150,10 @@ impl<'a> Front<'a> {
     fn session_rules(&mut self, context: &mut Context<'a>, proxy: &'a Proxy) -> Vec<Op> {
         let rules: Vec<_> = proxy.settings.rules.iter().filter(|rule| is_session(rule)).collect();
         let mut reader = Self::reader(&self.acls, &mut self.captures, context, proxy);
-        let read = rules.into_iter().filter_map(|rule| reader.rule(rule)).collect();
-        self.program(context, proxy, read)
+        let read = rules.iter().filter_map(|rule| reader.rule(rule)).collect();
+        let mut ops = self.program(context, proxy, read);
+        ops.extend(stick_rules::count_session(rules.into_iter()));
+        stick_rules::once(ops)
     }
 
     /// What runs before `use_backend`.
@@ -162,6 +165,7 @@ impl<'a> Front<'a> {
         ops.extend(self.cookie_capture(false));
         ops.extend(self.session_rules(context, proxy));
         ops.extend(self.list(context, proxy, None, RuleList::TcpContent));
+        ops.extend(stick_rules::count_request(proxy));
         ops.extend(self.monitor(context));
         ops.extend(self.list(context, proxy, None, RuleList::Block));
         ops.extend(self.list(context, proxy, None, RuleList::HttpRequest));

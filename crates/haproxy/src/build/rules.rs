@@ -19,6 +19,7 @@ use super::format::Formatter;
 use super::problem::Problem;
 use super::sample;
 use super::scope::Scope;
+use super::sticks::count_error;
 use crate::draft::{Rule, RuleList};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
@@ -127,7 +128,7 @@ impl<'a> Reader<'a, '_> {
                 let condition = self.condition(words)?;
                 Some(Read { condition, deed: Deed::Ops(vec![deny(403)]) })
             }
-            _ => self.action(words, span),
+            list => self.action(list, words, span),
         }
     }
 
@@ -153,7 +154,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// `ACTION ARGUMENTS … [if …]`.
-    fn action(&mut self, words: &[Word], span: Span) -> Option<Read> {
+    fn action(&mut self, list: RuleList, words: &[Word], span: Span) -> Option<Read> {
         let (first, rest) = words.split_first()?;
         let name = first.text.split_once('(').map_or(first.as_str(), |(name, _)| name);
         let fixed = match name {
@@ -166,6 +167,8 @@ impl<'a> Reader<'a, '_> {
         };
         let (arguments, tail) = match name {
             "deny" | "tarpit" | "return" => self.answer_words(rest),
+            name if name.starts_with("track-sc") => split(rest, 1),
+            name if name.starts_with("sc-add-") || name.starts_with("sc-set-") => split(rest, 1),
             "redirect" => return self.redirect(rest, span),
             _ => split(rest, fixed),
         };
@@ -175,7 +178,12 @@ impl<'a> Reader<'a, '_> {
             self.findings.push(Diagnostic::error("haproxy::missing-argument", title).at(span));
             return None;
         }
-        let deed = self.deed(name, first, arguments, span);
+        let deed = match name {
+            name if name.starts_with("track-sc") => {
+                self.track(list, first, arguments).map(|op| Deed::Ops(vec![op]))
+            }
+            name => self.deed(name, first, arguments, span),
+        };
         let condition = self.condition(tail);
         Some(Read { condition: condition?, deed: deed? })
     }
@@ -195,7 +203,10 @@ impl<'a> Reader<'a, '_> {
             "set-status" => vec![self.set_status(arguments)?],
             "set-log-level" => return self.log_level(&arguments[0]).map(Deed::Ops),
             "return" => vec![Op::Respond(self.content(arguments)?)],
-            "auth" => vec![Op::Respond(self.challenge(arguments)?)],
+            "auth" => {
+                let challenge = Op::Respond(self.challenge(arguments)?);
+                count_error(&self.scope).into_iter().chain([challenge]).collect()
+            }
             "reject" | "silent-drop" => vec![Op::Close(None)],
             "set-header" | "add-header" | "del-header" | "replace-header" | "replace-value" => {
                 vec![self.edit(name, arguments)?]
@@ -210,6 +221,9 @@ impl<'a> Reader<'a, '_> {
             "replace-uri" => vec![self.replace(TargetPart::Target, arguments)?],
             "set-var" | "set-var-fmt" | "unset-var" => vec![self.set(name, first, arguments)?],
             "set-map" | "del-map" | "add-acl" | "del-acl" => vec![self.edit_list(name, first, arguments)?],
+            "sc-inc-gpc" | "sc-inc-gpc0" | "sc-inc-gpc1" | "sc-add-gpc" | "sc-set-gpt" | "sc-set-gpt0" => {
+                vec![self.stick_change(name, first, arguments)?]
+            }
             "capture" => return self.capture(arguments).map(Deed::Ops),
             "use-service" if arguments[0].as_str() == "prometheus-exporter" => return Some(Deed::Metrics),
             "use-service" => {

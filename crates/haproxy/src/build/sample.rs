@@ -39,6 +39,13 @@ pub(crate) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, P
     converted(base(sample, scope)?, bytes, &sample.converters, scope)
 }
 
+/// An expression whose value is bytes, as they are.
+pub(crate) fn bytes(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
+    kind(sample)?;
+    let (template, steps, _) = stepped(base(sample, scope)?, true, &sample.converters, scope)?;
+    Ok(through(template, steps, scope))
+}
+
 /// The host or port of the Host field, cut out the usual ways.
 fn host_part(sample: &Sample) -> Option<Var> {
     let is_host = matches!(sample.fetch.name.as_str(), "hdr" | "req.hdr" | "req.fhdr")
@@ -53,14 +60,29 @@ fn host_part(sample: &Sample) -> Option<Var> {
     }
 }
 
-/// A value through its converters: filters of its pieces, steps of a conversion, a map of the whole. `bytes`: it is no
-/// text, and becomes some in hexadecimal for what takes text alone.
+/// A value through its converters, as text: bytes are shown in hexadecimal.
 fn converted(
+    template: Template,
+    bytes: bool,
+    converters: &[Call],
+    scope: &Scope<'_>,
+) -> Result<Template, Problem> {
+    let (template, mut steps, bytes) = stepped(template, bytes, converters, scope)?;
+    if bytes {
+        steps.push(Step::Convert(Convert::Hex));
+    }
+    Ok(through(template, steps, scope))
+}
+
+/// A value through its converters: filters of its pieces, steps of a conversion, a map of the whole. `bytes`: it is no
+/// text, and becomes some in hexadecimal for what takes text alone. With the steps that are left, and whether there are
+/// bytes at the end.
+fn stepped(
     mut template: Template,
     mut bytes: bool,
     converters: &[Call],
     scope: &Scope<'_>,
-) -> Result<Template, Problem> {
+) -> Result<(Template, Vec<Step>, bool), Problem> {
     let mut steps: Vec<Step> = Vec::new();
     for call in converters {
         if bytes && !convert::takes_bytes(&call.name) {
@@ -95,10 +117,7 @@ fn converted(
             _ => steps.push(convert::step(call, scope)?),
         }
     }
-    if bytes {
-        steps.push(Step::Convert(Convert::Hex));
-    }
-    Ok(through(template, steps, scope))
+    Ok((template, steps, bytes))
 }
 
 /// A template through steps, as a variable of its own.
@@ -119,6 +138,9 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         Ok(template)
     };
     let literal = |text: &str| Ok(Template::literal(text));
+    if let Some(var) = super::sticks::fetch(sample, scope)? {
+        return Ok(Template::var(var));
+    }
     let var = match name {
         // The path as the site reads it, not as it was sent: another spelling passes by no rule.
         "path" => Var::Path,

@@ -16,6 +16,7 @@ use super::logs::{access_logs, log_scope};
 use super::rules::{Deed, Read, Reader, program};
 use super::scope::Scope;
 use super::settings::{UNSET, local_address, retry};
+use super::stick_rules;
 use crate::draft::{Mode, Proxy, Rule, RuleList};
 use crate::findings::Findings;
 use crate::read::Word;
@@ -28,6 +29,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
     let acls = Acls::build(&scope, context.findings);
     http_words(context, proxy);
     let mut program = session_rules(context, proxy, &acls);
+    program.extend(stick_rules::count_session(proxy.settings.rules.iter().filter(|rule| is_session(rule))));
     program.extend(content_rules(context, proxy, &acls));
     let action = action(context, proxy, &acls)?;
     let inspect = inspects(context, proxy, &program, &action);
@@ -262,7 +264,10 @@ pub(crate) fn gate<'a>(context: &mut Context<'a>, proxy: &'a Proxy) -> Vec<Op> {
     // Mistakes in ACLs are reported where the proxy's other rules are read.
     let scope = context.scope(proxy);
     let acls = Acls::build(&scope, quiet);
-    closing(context, proxy, &acls, |rule| rule.list == RuleList::TcpConnection && !is_session(rule))
+    let before = |rule: &Rule| rule.list == RuleList::TcpConnection && !is_session(rule);
+    let mut ops = closing(context, proxy, &acls, before);
+    ops.extend(stick_rules::count_session(proxy.settings.rules.iter().filter(|rule| before(rule))));
+    ops
 }
 
 /// `tcp-request session …`.
@@ -288,7 +293,7 @@ fn closing<'a>(
         let mut reader = reader(context, scope, acls, &mut captures);
         rules.filter_map(|rule| reader.rule(rule)).collect()
     };
-    let closes = |op: &Op| matches!(op, Op::Close(_) | Op::Set { .. });
+    let closes = |op: &Op| matches!(op, Op::Close(_) | Op::Set { .. } | Op::Stick(_));
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,
         Deed::Ops(ops) => ops.iter().all(closes),

@@ -86,6 +86,7 @@ impl Names {
                     self.template(key);
                     self.template(value);
                 }
+                Op::Stick(op) => op.template().into_iter().for_each(|value| self.template(value)),
                 Op::Respond(respond) | Op::Tarpit { respond, .. } => self.respond(respond),
                 _ => {}
             }

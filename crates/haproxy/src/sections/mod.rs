@@ -212,6 +212,7 @@ fn new_proxy(kind: ProxyKind, name: Word, settings: Settings) -> Proxy {
         number: None,
         captures: Vec::new(),
         dispatch: None,
+        stick_table: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keywords of `defaults`, `frontend`, `backend` and `listen` that belong to no family.
 
-use crate::take::{proxy as take, rules};
+use crate::take::{proxy as take, rules, sticks};
 use crate::words::Status::{Accepted, NotYet, Proxy, Tuning};
 use crate::words::{DB, DF, DFB, FB, Keyword, MANY, Sections, word};
 
@@ -209,14 +209,7 @@ pub(super) const WORDS: &[Keyword] = &[
         "Keeps RDP clients at servers.",
         NotYet("it decides which server answers"),
     ),
-    word(
-        "stick-table",
-        FB,
-        (2, MANY),
-        "",
-        "A table of keys and counters.",
-        Tuning("no table is kept; words that would read it are errors"),
-    ),
+    word("stick-table", FB, (2, MANY), "", "A table of keys and counters.", Proxy(sticks::stick_table)),
     word("stick on", B, (1, MANY), "", "Keeps keys at servers.", NotYet(STICK)),
     word("stick match", B, (1, MANY), "", "Sends known keys to their servers.", NotYet(STICK)),
     word("stick store-request", B, (1, MANY), "", "Learns keys from requests.", NotYet(STICK)),

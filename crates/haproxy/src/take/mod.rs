@@ -11,4 +11,5 @@ pub(crate) mod proxy;
 pub(crate) mod removed;
 pub(crate) mod rules;
 pub(crate) mod stats;
+pub(crate) mod sticks;
 pub(crate) mod timeouts;

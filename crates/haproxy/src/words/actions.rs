@@ -46,7 +46,7 @@ pub(crate) enum Action {
 
 use Action::{Built, NotYet, Tuning};
 
-const COUNTS: &str = "nothing is counted; words that would read the counters are errors";
+const AFTERWARDS: &str = "rules after responses only edit header fields";
 const PACKETS: &str = "packets are sent with the system's marks and priorities";
 
 /// Name, whether `NAME(…)` is the form, rule sets, what becomes of it, what it means.
@@ -168,13 +168,19 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("wait-for-body", false, REQ | RES, Tuning("bodies are streamed"), "Waits for the body."),
     ("pause", false, REQ | RES, NotYet("it delays answers"), "Delays the exchange."),
     ("close", false, CONT, NotYet("it decides what is answered"), "Closes the server's side."),
-    ("track-sc", false, REQ | RES | CONN | CONT, Tuning(COUNTS), "Counts by a key."),
-    ("sc-inc-gpc", true, REQ | RES | AFTER | CONN | CONT, Tuning(COUNTS), "Counts."),
-    ("sc-inc-gpc0", true, REQ | RES | AFTER | CONN | CONT, Tuning(COUNTS), "Counts."),
-    ("sc-inc-gpc1", true, REQ | RES | AFTER | CONN | CONT, Tuning(COUNTS), "Counts."),
-    ("sc-add-gpc", true, REQ | RES | AFTER | CONN | CONT, Tuning(COUNTS), "Counts."),
-    ("sc-set-gpt", true, REQ | RES | AFTER | CONN | CONT, Tuning(COUNTS), "Notes a number."),
-    ("sc-set-gpt0", true, REQ | RES | AFTER | CONN | CONT, Tuning(COUNTS), "Notes a number."),
+    ("track-sc", false, REQ | RES | CONN | CONT, Built, "Tracks an entry of a stick table."),
+    ("sc-inc-gpc", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-inc-gpc", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
+    ("sc-inc-gpc0", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-inc-gpc0", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
+    ("sc-inc-gpc1", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-inc-gpc1", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
+    ("sc-add-gpc", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-add-gpc", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
+    ("sc-set-gpt", true, REQ | RES | CONN | CONT, Built, "Notes a number in a tracked entry."),
+    ("sc-set-gpt", true, AFTER, NotYet(AFTERWARDS), "Notes a number in a tracked entry."),
+    ("sc-set-gpt0", true, REQ | RES | CONN | CONT, Built, "Notes a number in a tracked entry."),
+    ("sc-set-gpt0", true, AFTER, NotYet(AFTERWARDS), "Notes a number in a tracked entry."),
     ("add-acl", true, REQ | RES, Built, "Adds to a list."),
     ("del-acl", true, REQ | RES, Built, "Takes from a list."),
     ("set-map", true, REQ | RES, Built, "Sets an entry of a map."),

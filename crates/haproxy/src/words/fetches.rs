@@ -362,7 +362,6 @@ const KNOWN: &[&str] = &[
     "shdr_val",
     "so_id",
     "src_is_local",
-    "src_updt_conn_cnt",
     "srv_conn",
     "srv_conn_free",
     "srv_id",
@@ -378,9 +377,6 @@ const KNOWN: &[&str] = &[
     "ssl_s_der",
     "ssl_f_der",
     "stopping",
-    "sc_tracked",
-    "table_avl",
-    "table_cnt",
     "thread",
     "txn.conn_retries",
     "txn.id32",
@@ -422,6 +418,9 @@ const FAMILIES: &[&str] = &[
 /// The kind of a fetch, if the name is known.
 pub(crate) fn fetch(name: &str) -> Option<Fetch> {
     if let Some(&(_, kind)) = BUILT.iter().find(|(built, _)| *built == name) {
+        return Some(kind);
+    }
+    if let Some(kind) = super::sticks::fetch_kind(name) {
         return Some(kind);
     }
     let known = KNOWN.contains(&name)
@@ -638,6 +637,9 @@ pub(crate) fn converter(name: &str) -> Option<Converter> {
         let way = way.strip_suffix("_str").or_else(|| way.strip_suffix("_int")).unwrap_or(way);
         return Some(if MAPS.contains(&way) { Converter::Built } else { Converter::NotYet });
     }
+    if super::sticks::converter_kind(name).is_some() {
+        return Some(Converter::Built);
+    }
     let family = ["table_", "lua.", "51d.", "da-csv", "sc_"].iter().any(|family| name.starts_with(family));
     if CONVERTERS.contains(&name) {
         Some(Converter::Built)
@@ -685,8 +687,9 @@ mod tests {
         assert_eq!(acl_word("path_beg"), Some(AclWord { fetch: "path", matching: Matching::Begins }));
         assert_eq!(acl_word("hdr_dom"), Some(AclWord { fetch: "req.hdr", matching: Matching::Label }));
         assert_eq!(acl_word("path"), None);
-        assert_eq!(fetch("src_conn_rate"), Some(Fetch::NotYet));
-        assert_eq!(fetch("sc0_http_req_rate"), Some(Fetch::NotYet));
+        assert_eq!(fetch("src_conn_rate"), Some(Fetch::Number));
+        assert_eq!(fetch("sc0_http_req_rate"), Some(Fetch::Number));
+        assert_eq!(fetch("sc_nothing"), Some(Fetch::NotYet));
         assert_eq!(fetch("pth"), None);
         assert_eq!(converter("map_reg"), Some(Converter::Built));
         assert_eq!(converter("map_reg_ip"), Some(Converter::NotYet));

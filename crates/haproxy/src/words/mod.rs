@@ -11,6 +11,7 @@ mod keyword;
 mod others;
 mod parameter;
 mod server;
+mod sticks;
 
 pub(crate) use actions::{Action, RuleSet, action, action_names};
 pub(crate) use bind::{BIND, CRT_LIST};
@@ -19,3 +20,4 @@ pub(crate) use keyword::{Call, DB, DF, DFB, FB, Keyword, MANY, Sections, Status,
 pub(crate) use others::words as section_words;
 pub(crate) use parameter::{Parameter, ParameterStatus};
 pub(crate) use server::SERVER;
+pub(crate) use sticks::{StickPrefix, StickWord, converter_kind, stick_converter, stick_fetch};

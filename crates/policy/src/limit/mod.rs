@@ -17,4 +17,4 @@ pub use body_rate::{BodyRate, BodyRateConfig};
 pub use conn::{ConnGuard, ConnZone};
 pub use quota::Quota;
 pub use rate::{RateDelay, RateLimit, RateRefusal, RateRule, RateVerdict, RateZone};
-pub use stick::{StickConfig, StickData, StickTable, Stored, Tracked};
+pub use stick::{Key as StickTableKey, StickRow, StickTable, Tracked};

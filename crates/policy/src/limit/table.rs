@@ -68,6 +68,16 @@ impl<V> LruTable<V> {
         self.index.find(hash, |&at| self.slots[at as usize].key[..] == *key).copied()
     }
 
+    /// Slots in use.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u32> {
+        self.index.iter().copied()
+    }
+
+    /// The key of a slot; empty where nothing is.
+    pub(super) fn key(&self, slot: u32) -> &[u8] {
+        self.slots.get(slot as usize).map_or(&[], |entry| &entry.key)
+    }
+
     pub(super) fn value(&self, slot: u32) -> Option<&V> {
         self.slots.get(slot as usize)?.value.as_ref()
     }

@@ -77,6 +77,7 @@ pub(super) fn begin<'a, D: Downstream>(
     let status = response.status();
     let reusable = response.reusable(method) && !asked.close;
     exchange.response.status = status;
+    crate::exchange::sticks::answered(exchange, status);
     exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
     let reason = response.reason();
     if reason != weir_http::Phrases::default().reason(status).as_bytes() {

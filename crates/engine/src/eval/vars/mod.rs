@@ -17,7 +17,7 @@ mod session;
 mod upstream;
 pub(super) mod write;
 
-use weir_expr::{Family, Slot, Var};
+use weir_expr::{Family, Slot, StickVar, Var};
 use weir_plan::{Filter, Piece, Template};
 
 use crate::exchange::{Kind, Traffic};
@@ -98,6 +98,7 @@ pub(crate) fn append(traffic: &impl Traffic, var: &Var<Slot>, out: &mut Vec<u8>)
         }
         (Family::Upstream(var), _) => upstream::append(traffic, var, out),
         (Family::Course(var), _) => course::append(traffic, var, out),
+        (Family::Stick(StickVar::Stick(ask)), _) => super::sticks::append(traffic, ask, out),
         (Family::Process(var), _) => process::append(traffic, var, out),
         (Family::User(slot), _) => super::tables::append_user(traffic, *slot, out),
         // What only requests have, asked of a session, or the other way round.

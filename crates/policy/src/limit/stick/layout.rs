@@ -5,68 +5,18 @@
 //! Driven by: `StickTable`, once when it is made and at each look into an entry.
 //! Why: entries of one table have one shape, so data are words at offsets known at load: no map, no tag, no padding.
 
-use std::time::Duration;
+use weir_expr::{StickData, Stored};
 
 use super::rate::Frequency;
 use crate::time::millis;
 
-/// What an entry counts or remembers, by HAProxy's names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are those of the Configuration Manual")]
-pub enum StickData {
-    ServerId,
-    Gpc(u8),
-    GpcRate(u8),
-    Gpt(u8),
-    ConnCnt,
-    ConnCur,
-    ConnRate,
-    SessCnt,
-    SessRate,
-    HttpReqCnt,
-    HttpReqRate,
-    HttpErrCnt,
-    HttpErrRate,
-    HttpFailCnt,
-    HttpFailRate,
-    BytesInCnt,
-    BytesInRate,
-    BytesOutCnt,
-    BytesOutRate,
-}
-
-impl StickData {
-    /// True for those that are read over a period.
-    pub fn is_rate(self) -> bool {
-        matches!(
-            self,
-            Self::GpcRate(_)
-                | Self::ConnRate
-                | Self::SessRate
-                | Self::HttpReqRate
-                | Self::HttpErrRate
-                | Self::HttpFailRate
-                | Self::BytesInRate
-                | Self::BytesOutRate
-        )
+/// Words that one kind takes.
+fn width(data: StickData) -> usize {
+    match data {
+        data if data.is_rate() => Frequency::WORDS,
+        StickData::BytesInCnt | StickData::BytesOutCnt => 2,
+        _ => 1,
     }
-
-    fn words(self) -> usize {
-        match self {
-            data if data.is_rate() => Frequency::WORDS,
-            Self::BytesInCnt | Self::BytesOutCnt => 2,
-            _ => 1,
-        }
-    }
-}
-
-/// One word of `store`, with its period if it is a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stored {
-    /// What is stored.
-    pub data: StickData,
-    /// Rates: over how long. Ignored otherwise.
-    pub period: Duration,
 }
 
 /// Data of a table and where each begins.
@@ -94,7 +44,7 @@ impl Layout {
             }
             let period = u32::try_from(millis(stored.period)).unwrap_or(u32::MAX).max(1);
             fields.push(Field { data: stored.data, at, period });
-            at += stored.data.words();
+            at += width(stored.data);
         }
         Self { fields: fields.into(), words: at }
     }
@@ -108,18 +58,24 @@ impl Layout {
         self.fields.iter().find(|field| field.data == data).copied()
     }
 
-    /// Makes the words of a new entry.
-    pub(super) fn clear(&self, words: &mut [u32], now: u32) {
-        words.fill(0);
-        for field in self.fields.iter().filter(|field| field.data.is_rate()) {
-            field.put(words, &Frequency::new(now).words());
-        }
+    /// Every kind, in the order of the manual.
+    pub(super) fn fields(&self) -> impl Iterator<Item = Field> {
+        self.fields.iter().copied()
     }
 }
 
 impl Field {
+    pub(super) fn data(self) -> StickData {
+        self.data
+    }
+
+    /// Rates: over how long.
+    pub(super) fn period(self) -> u32 {
+        self.period
+    }
+
     fn of(self, words: &[u32]) -> &[u32] {
-        words.get(self.at..self.at + self.data.words()).unwrap_or_default()
+        words.get(self.at..self.at + width(self.data)).unwrap_or_default()
     }
 
     fn put(self, words: &mut [u32], value: &[u32]) {
@@ -139,11 +95,11 @@ impl Field {
     /// Sets a count, or restarts a rate as if `value` events came now.
     pub(super) fn set(self, words: &mut [u32], now: u32, value: u64) {
         if self.data.is_rate() {
-            self.put(words, &Frequency::new(now).words());
+            self.put(words, &Frequency::default().words());
             return self.add(words, now, value);
         }
         #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
-        match self.data.words() {
+        match width(self.data) {
             2 => self.put(words, &[value as u32, (value >> 32) as u32]),
             _ => self.put(words, &[u32::try_from(value).unwrap_or(u32::MAX)]),
         }

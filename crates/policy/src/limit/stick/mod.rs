@@ -6,14 +6,21 @@
 //! Why: one slab of words a shard beside the table of keys, so that a million entries stay small. Tables below 16,384
 //! entries are one shard and purge in exact order; larger ones are 16, each bounded by its share.
 
+mod key;
 mod layout;
 mod rate;
+mod rows;
+mod tracked;
 
+use std::net::IpAddr;
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use layout::{StickData, Stored};
+use weir_expr::{StickData, StickTableConfig};
+
+pub use key::Key;
+pub use rows::StickRow;
+pub use tracked::Tracked;
 
 use self::layout::Layout;
 use super::table::{KeyHasher, LruTable};
@@ -24,27 +31,14 @@ const USERS: usize = 0;
 /// Entries in use that are passed over, each time, in search of one to purge.
 const LOOKED_AT: usize = 16;
 
-/// What `stick-table` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StickConfig {
-    /// Entries at most.
-    pub size: usize,
-    /// Unused entries go after this long.
-    pub expire: Option<Duration>,
-    /// A full table takes no new key, where it otherwise purges the oldest.
-    pub nopurge: bool,
-    /// What each entry holds.
-    pub store: Vec<Stored>,
-}
-
 /// A table. Outlives plans: a reload with the same name and definition passes the `Arc` on.
 #[derive(Debug)]
 pub struct StickTable {
+    config: StickTableConfig,
     shards: Box<[Mutex<Shard>]>,
     /// Entries of a shard at most.
     share: usize,
     expire: Option<u64>,
-    nopurge: bool,
     layout: Layout,
     hasher: KeyHasher,
 }
@@ -56,26 +50,20 @@ struct Shard {
     words: Vec<u32>,
 }
 
-/// An entry that is tracked: it neither expires nor is purged before this is dropped.
-#[derive(Debug)]
-pub struct Tracked {
-    table: Arc<StickTable>,
-    shard: usize,
-    slot: u32,
-}
-
 impl StickTable {
     /// An empty table. `seed` keeps peers from aiming at one shard.
-    pub fn new(config: &StickConfig, seed: u64) -> Self {
-        let count = if config.size < 16_384 { 1 } else { 16 };
+    pub fn new(config: &StickTableConfig, seed: u64) -> Self {
+        // Slots have numbers of 32 bits; memory ends long before.
+        let size = usize::try_from(config.size).unwrap_or(usize::MAX).min(1 << 31);
+        let count = if size < 16_384 { 1 } else { 16 };
         let shard = || Mutex::new(Shard { entries: LruTable::new(), words: Vec::new() });
         Self {
             shards: (0..count).map(|_| shard()).collect(),
-            share: config.size / count,
+            share: size / count,
             expire: config.expire.map(millis),
-            nopurge: config.nopurge,
             layout: Layout::new(&config.store, USERS + 1),
             hasher: KeyHasher::new(seed),
+            config: config.clone(),
         }
     }
 
@@ -94,16 +82,19 @@ impl StickTable {
         self.layout.field(data).is_some()
     }
 
-    /// Finds or makes the entry of `key` and keeps it. `None` if the table is full of entries that must stay.
-    pub fn track(self: &Arc<Self>, key: &[u8], now: Millis) -> Option<Tracked> {
-        let (shard, slot) = self.with(key, |shard, hash| {
-            let slot = self.reach(shard, hash, key, now)?;
-            if let Some(users) = self.words(shard, slot).first_mut() {
-                *users = users.saturating_add(1);
-            }
-            Some(slot)
-        });
-        Some(Tracked { table: Arc::clone(self), shard, slot: slot? })
+    /// What it was configured as.
+    pub fn config(&self) -> &StickTableConfig {
+        &self.config
+    }
+
+    /// A value as a key of this table; `None` if it cannot be one.
+    pub fn key_of(&self, value: &[u8]) -> Option<Key> {
+        key::of_value(self.config.key, value)
+    }
+
+    /// An address as a key of this table; `None` if it cannot be one.
+    pub fn key_of_address(&self, address: IpAddr) -> Option<Key> {
+        key::of_address(self.config.key, address)
     }
 
     /// The value of `key`'s entry; `None` if there is no entry or `data` is not stored. Does not count as use.
@@ -143,6 +134,38 @@ impl StickTable {
         })
         .1
         .is_some()
+    }
+
+    /// Sets a value to zero if `key` has an entry; what it was before.
+    pub fn zero(&self, key: &[u8], data: StickData, now: Millis) -> Option<u64> {
+        let field = self.layout.field(data)?;
+        self.with(key, |shard, hash| {
+            let slot = self.find(shard, hash, key, now)?;
+            let words = self.words(shard, slot);
+            let before = field.read(words, wrapped(now));
+            field.set(words, wrapped(now), 0);
+            Some(before)
+        })
+        .1
+    }
+
+    /// How many track `key`; `None` if it has no entry.
+    pub fn users(&self, key: &[u8], now: Millis) -> Option<u32> {
+        self.with(key, |shard, hash| {
+            let slot = self.find(shard, hash, key, now)?;
+            self.words(shard, slot).first().copied()
+        })
+        .1
+    }
+
+    /// Milliseconds until the entry of `key` expires; zero if it never does, `None` if there is none.
+    pub fn expires_in(&self, key: &[u8], now: Millis) -> Option<u64> {
+        self.with(key, |shard, hash| {
+            let slot = self.find(shard, hash, key, now)?;
+            let deadline = shard.entries.value(slot)?.get();
+            Some(if deadline == u64::MAX { 0 } else { deadline.saturating_sub(now.0) })
+        })
+        .1
     }
 
     /// Removes the entry of `key`. False if it is in use and stays.
@@ -195,7 +218,7 @@ impl StickTable {
         if shard.words.len() < end {
             shard.words.resize(end, 0);
         }
-        self.layout.clear(self.words(shard, slot), wrapped(now));
+        self.words(shard, slot).fill(0);
         Some(slot)
     }
 
@@ -206,7 +229,7 @@ impl StickTable {
             let Some(slot) = shard.entries.oldest() else { return };
             let full = shard.entries.len() >= self.share;
             let gone = expired(shard, slot, now);
-            if !gone && (!full || self.nopurge) || removed == 2 && !full {
+            if !gone && (!full || self.config.nopurge) || removed == 2 && !full {
                 return;
             }
             if self.in_use(shard, slot) {
@@ -229,59 +252,6 @@ impl StickTable {
         self.expire
             .and_then(|expire| NonZeroU64::new(now.0.saturating_add(expire)))
             .unwrap_or(NonZeroU64::MAX)
-    }
-}
-
-impl Tracked {
-    /// The value; `None` if it is not stored.
-    pub fn read(&self, data: StickData, now: Millis) -> Option<u64> {
-        let field = self.table.layout.field(data)?;
-        let mut shard = lock(&self.table.shards[self.shard]);
-        Some(field.read(self.table.words(&mut shard, self.slot), wrapped(now)))
-    }
-
-    /// Counts up, and renews the entry. The new value; `None` if it is not stored.
-    pub fn add(&self, data: StickData, now: Millis, by: u64) -> Option<u64> {
-        self.change(data, now, |before| before.saturating_add(by), Some(by))
-    }
-
-    /// Counts one down, for what was counted up before: `conn_cur`.
-    pub fn leave(&self, data: StickData, now: Millis) -> Option<u64> {
-        self.change(data, now, |before| before.saturating_sub(1), None)
-    }
-
-    /// Sets a value, and renews the entry. The new value; `None` if it is not stored.
-    pub fn set(&self, data: StickData, now: Millis, value: u64) -> Option<u64> {
-        self.change(data, now, |_| value, None)
-    }
-
-    fn change(
-        &self,
-        data: StickData,
-        now: Millis,
-        to: impl FnOnce(u64) -> u64,
-        by: Option<u64>,
-    ) -> Option<u64> {
-        let field = self.table.layout.field(data)?;
-        let mut shard = lock(&self.table.shards[self.shard]);
-        self.table.renew(&mut shard, self.slot, now);
-        let (words, now) = (self.table.words(&mut shard, self.slot), wrapped(now));
-        match by {
-            // A rate adds events to its period; set, it would restart.
-            Some(by) => field.add(words, now, by),
-            None => field.set(words, now, to(field.read(words, now))),
-        }
-        Some(field.read(words, now))
-    }
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        let mut shard = lock(&self.table.shards[self.shard]);
-        // The slot is ours while users are counted, and we are one.
-        if let Some(users) = self.table.words(&mut shard, self.slot).first_mut() {
-            *users = users.saturating_sub(1);
-        }
     }
 }
 

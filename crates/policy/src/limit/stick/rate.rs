@@ -24,10 +24,6 @@ pub(super) struct Frequency {
 impl Frequency {
     pub(super) const WORDS: usize = 3;
 
-    pub(super) fn new(now: u32) -> Self {
-        Self { start: now, current: 0, previous: 0 }
-    }
-
     pub(super) fn of(words: &[u32]) -> Self {
         let at = |n: usize| words.get(n).copied().unwrap_or_default();
         Self { start: at(0), current: at(1), previous: at(2) }
@@ -38,6 +34,10 @@ impl Frequency {
     }
 
     pub(super) fn add(&mut self, now: u32, period: u32, events: u32) {
+        if self.current == 0 && self.previous == 0 {
+            // The first event begins the first period.
+            self.start = now;
+        }
         let gone = now.wrapping_sub(self.start);
         if gone >= period {
             let next = gone - period < period;
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_period_before_fades() {
-        let mut rate = Frequency::new(u32::MAX - 50);
+        let mut rate = Frequency::default();
         let at = |ms: u32| (u32::MAX - 50).wrapping_add(ms);
         rate.add(at(10), 1000, 10);
         assert_eq!(rate.read(at(1000), 1000), 10);
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn one_event_does_not_flap() {
-        let mut rate = Frequency::new(0);
+        let mut rate = Frequency::default();
         rate.add(0, 1000, 1);
         assert!((0..=2000).all(|now| rate.read(now, 1000) == 1));
         assert_eq!(rate.read(2001, 1000), 0);
@@ -98,7 +98,7 @@ mod tests {
             period in 1u32..50,
             events in prop::collection::vec((0u32..40, 1u32..5), 1..60),
         ) {
-            let (mut rate, mut now, mut seen) = (Frequency::new(0), 0, Vec::new());
+            let (mut rate, mut now, mut seen) = (Frequency::default(), 0, Vec::new());
             for (later, events) in events {
                 now += later;
                 rate.add(now, period, events);

@@ -1,15 +1,19 @@
 //! Stick tables against a model that is a queue of keys.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
+use weir_expr::{StickKey, Stored};
 
 use super::*;
 
-fn table(size: usize, expire: Option<u64>, nopurge: bool, store: &[StickData]) -> Arc<StickTable> {
+fn table(size: u64, expire: Option<u64>, nopurge: bool, store: &[StickData]) -> Arc<StickTable> {
     let stored = |&data: &StickData| Stored { data, period: Duration::from_secs(10) };
     let expire = expire.map(Duration::from_millis);
-    let config = StickConfig { size, expire, nopurge, store: store.iter().map(stored).collect() };
+    let store = store.iter().map(stored).collect();
+    let config = StickTableConfig { key: StickKey::Text(32), size, expire, nopurge, store };
     Arc::new(StickTable::new(&config, 1))
 }
 
@@ -53,7 +57,6 @@ fn each_kind_of_data_keeps_to_itself() {
 fn what_is_tracked_neither_expires_nor_is_purged() {
     let table = table(2, Some(100), false, &[StickData::ConnCur, StickData::Gpc(0)]);
     let held = table.track(b"a", Millis(1)).unwrap();
-    held.add(StickData::ConnCur, Millis(1), 1);
     for n in 0..9u8 {
         table.add(&[n], StickData::Gpc(0), Millis(500), 1);
     }
@@ -61,8 +64,9 @@ fn what_is_tracked_neither_expires_nor_is_purged() {
     assert!(!table.clear(b"a"), "in use");
     let second = table.track(b"b", Millis(500)).unwrap();
     assert!(table.track(b"c", Millis(500)).is_none(), "full of entries in use");
-    assert_eq!(held.leave(StickData::ConnCur, Millis(501)), Some(0));
-    drop((held, second));
+    held.end(Millis(501));
+    drop(second);
+    assert_eq!(table.read(b"a", StickData::ConnCur, Millis(501)), Some(0));
     assert!(table.track(b"c", Millis(501)).is_some());
     assert!(
         table.contains(b"a", Millis(501)) && !table.contains(b"b", Millis(501)),
@@ -102,7 +106,7 @@ proptest! {
     /// Against a queue of (key, count, used at), oldest use first.
     #[test]
     fn behaves_as_a_queue_of_counts(
-        size in 1usize..6,
+        size in 1u64..6,
         nopurge: bool,
         actions in prop::collection::vec((0u8..3, 0u8..8, 0u64..40), 0..200),
     ) {
@@ -116,13 +120,13 @@ proptest! {
             match action {
                 0 => {
                     let expected = match known {
-                        None if shadow.len() == size && nopurge => None,
+                        None if shadow.len() as u64 == size && nopurge => None,
                         _ => Some(known.map_or(0, |at| shadow[at].1) + 1),
                     };
                     prop_assert_eq!(table.add(&[key], StickData::Gpc(0), Millis(now), 1), expected);
                     if let Some(count) = expected {
                         known.map(|at| shadow.remove(at));
-                        if shadow.len() == size {
+                        if shadow.len() as u64 == size {
                             shadow.pop_front();
                         }
                         shadow.push_back((key, count, now));
@@ -137,7 +141,7 @@ proptest! {
                     prop_assert_eq!(table.read(&[key], StickData::Gpc(0), Millis(now)), expected);
                 }
             }
-            prop_assert!(table.len() <= size);
+            prop_assert!(table.len() as u64 <= size);
         }
     }
 }

@@ -1,0 +1,193 @@
+//! `stick-table`: one table of a proxy.
+
+use weir_expr::{StickData, StickKey, StickTableConfig, Stored};
+
+use crate::draft::Proxy;
+use crate::findings::Findings;
+use crate::read::Word;
+use crate::values::{size, time};
+use crate::words::Call;
+
+/// HAProxy's bound for arrays of general counters.
+const MOST_OF_ARRAY: u64 = 100;
+/// Bytes of text keys that do not say how many.
+const LENGTH: u32 = 32;
+
+const WORDS: [&str; 9] =
+    ["type", "size", "expire", "nopurge", "peers", "srvkey", "write-to", "store", "recv-only"];
+
+/// `stick-table`.
+pub(crate) fn stick_table(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    if proxy.stick_table.is_some() {
+        findings.bad_value(
+            call.line.keyword(),
+            "a proxy has one stick table; another needs a backend of its own",
+        );
+        return;
+    }
+    let (mut key, mut most, mut expire, mut nopurge, mut store) = (None, None, None, false, Vec::new());
+    let mut rest = call.arguments.iter().peekable();
+    let mut good = true;
+    while let Some(word) = rest.next() {
+        let name = word.as_str();
+        if name == "nopurge" || name == "recv-only" {
+            nopurge |= name == "nopurge";
+            continue;
+        }
+        if !WORDS.contains(&name) {
+            findings.bad_choice(word, "parameter of `stick-table`", &WORDS);
+            return;
+        }
+        let Some(value) = rest.next() else {
+            findings.bad_value(word, format!("`{name}` lacks its value"));
+            return;
+        };
+        match name {
+            "type" => {
+                let length = rest.next_if(|word| word.as_str() == "len").and_then(|_| rest.next());
+                key = kind(value, length, findings);
+                good &= key.is_some();
+            }
+            "size" => {
+                most = findings.value(value, size::parse);
+                good &= most.is_some();
+            }
+            "expire" => {
+                expire = findings.value(value, time::millis);
+                good &= expire.is_some();
+            }
+            "store" => good &= stored(value, &mut store, findings),
+            "srvkey" if !matches!(value.as_str(), "name" | "addr") => {
+                findings.bad_choice(value, "`srvkey`", &["name", "addr"]);
+                good = false;
+            }
+            "srvkey" => findings.tuning(value.span, "srvkey", "servers are known by their names"),
+            _ => findings.tuning(value.span, name, "there are no peers: each process has its own entries"),
+        }
+    }
+    match (key, most) {
+        (Some(key), Some(size)) if good => {
+            proxy.stick_table = Some(StickTableConfig { key, size, expire, nopurge, store });
+        }
+        _ if good => findings
+            .missing(call.line, if key.is_none() { "`type` and its value" } else { "`size` and its value" }),
+        _ => {}
+    }
+}
+
+fn kind(word: &Word, length: Option<&Word>, findings: &mut Findings) -> Option<StickKey> {
+    const KINDS: [&str; 5] = ["ip", "ipv6", "integer", "string", "binary"];
+    let bytes = match length {
+        None => LENGTH,
+        Some(length) => findings.value(length, |text| match text.parse::<u32>() {
+            Ok(length @ 1..=16_384) => Ok(length),
+            _ => Err(format!("`{text}` is no length of keys; those are 1 to 16384")),
+        })?,
+    };
+    Some(match word.as_str() {
+        "ip" => StickKey::Ip,
+        "ipv6" => StickKey::Ipv6,
+        "integer" => StickKey::Integer,
+        "string" => StickKey::Text(bytes),
+        "binary" => StickKey::Binary(bytes),
+        _ => {
+            findings.bad_choice(word, "type of keys", &KINDS);
+            return None;
+        }
+    })
+}
+
+/// `store A,B(period)`. False if a word of it is wrong (reported).
+fn stored(word: &Word, store: &mut Vec<Stored>, findings: &mut Findings) -> bool {
+    let mut rest = word.as_str();
+    while !rest.is_empty() {
+        // Commas in parentheses part arguments.
+        let closed = rest.find('(').and_then(|open| rest[open..].find(')').map(|at| open + at));
+        let comma = rest.find(',');
+        let end = match (rest.find('('), comma) {
+            (Some(open), Some(comma)) if comma < open => comma,
+            (Some(_), _) => closed.map_or(rest.len(), |closed| closed + 1),
+            (None, comma) => comma.unwrap_or(rest.len()),
+        };
+        let (one, after) = rest.split_at(end);
+        if let Err(cause) = one_stored(one, store) {
+            findings.bad_value(word, cause);
+            return false;
+        }
+        rest = after.strip_prefix(',').unwrap_or(after);
+    }
+    true
+}
+
+fn one_stored(text: &str, store: &mut Vec<Stored>) -> Result<(), String> {
+    let (name, arguments) = match text.split_once('(') {
+        None => (text, Vec::new()),
+        Some((name, rest)) => {
+            let inner = rest.strip_suffix(')').ok_or_else(|| format!("`{text}` is never closed"))?;
+            (name, inner.split(',').map(str::trim).collect())
+        }
+    };
+    let count = |text: &str| match text.parse::<u64>() {
+        Ok(count @ 1..=MOST_OF_ARRAY) => u8::try_from(count).map_err(|error| error.to_string()),
+        _ => Err(format!("`{text}` is no number of counters; those are 1 to {MOST_OF_ARRAY}")),
+    };
+    let period = |at: usize| match arguments.get(at) {
+        None => Err(format!("`{name}` needs its period, as in `{name}(10s)`")),
+        Some(text) => match time::millis(text)? {
+            period if period.is_zero() => Err(format!("the period of `{name}` must be above zero")),
+            period => Ok(period),
+        },
+    };
+    let mut put = |data, period| store.push(Stored { data, period });
+    match (name, arguments.as_slice()) {
+        ("gpc", [n]) => (0..count(n)?).for_each(|n| put(StickData::Gpc(n), std::time::Duration::ZERO)),
+        ("gpt", [n]) => (0..count(n)?).for_each(|n| put(StickData::Gpt(n), std::time::Duration::ZERO)),
+        ("gpc_rate", [n, _]) => {
+            let period = period(1)?;
+            (0..count(n)?).for_each(|n| put(StickData::GpcRate(n), period));
+        }
+        // It tells servers apart for peers; `server_id` is what persistence goes by.
+        ("server_key", []) => {}
+        _ => {
+            let data = StickData::named(name).ok_or_else(|| unknown(name))?;
+            match (data.is_rate(), arguments.len()) {
+                (true, 0 | 1) => put(data, period(0)?),
+                (false, 0) => put(data, std::time::Duration::ZERO),
+                _ => return Err(format!("`{text}` has too many arguments")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> String {
+    let own = ["gpc", "gpt", "gpc_rate", "gpc0", "gpc1", "gpt0", "gpc0_rate", "gpc1_rate", "server_key"];
+    let near = weir_diag::nearest(name, StickData::names().chain(own));
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("`{name}` is nothing that a table stores{near}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_has_periods_and_numbers() {
+        let check = |text: &str| {
+            let mut store = Vec::new();
+            let all = text.split(';').try_for_each(|one| one_stored(one, &mut store));
+            all.map(|()| {
+                let shown: Vec<_> =
+                    store.iter().map(|one| format!("{} {}", one.data, one.period.as_millis())).collect();
+                shown.join(",")
+            })
+        };
+        assert_eq!(check("conn_cur;http_req_rate(10s)").unwrap(), "conn_cur 0,http_req_rate 10000");
+        assert_eq!(check("gpc(2);gpc_rate(1,500)").unwrap(), "gpc0 0,gpc1 0,gpc0_rate 500");
+        for bad in
+            ["conn_rate", "conn_rate(0)", "conn_cur(3)", "gpc(0)", "gpc(101)", "gpc(1", "http_req_rat(1s)"]
+        {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Stick tables: the same rules and requests to Weir and to Debian's haproxy, the same counts and the same refusals.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::time::{Duration, Instant};
+
+use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers, tcp};
+
+const DEFAULTS: &str =
+    "defaults\n mode http\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n";
+
+fn file(text: &str) -> Proxy {
+    Proxy::haproxy(&format!("global\n nbthread 1\n{DEFAULTS}{text}"))
+}
+
+fn both(io: Io, text: &str) -> [Running; 2] {
+    [file(text).io(io).start(), file(text).by_rival().start()]
+}
+
+/// Status and the field that shows counters.
+fn told(client: &mut Client, request: &Request) -> String {
+    let answer = client.request(request);
+    format!("{} {}", answer.status, answer.header("X").unwrap_or("-"))
+}
+
+/// Both answer alike; each inner list is a connection of its own, whose requests follow one another.
+fn agree(io: Io, text: &str, connections: &[&[Request]]) -> Vec<String> {
+    let proxies = both(io, text);
+    let [ours, theirs] = proxies.each_ref().map(|proxy| -> Vec<String> {
+        let one = |requests: &&[Request]| {
+            let mut client = Client::connect(proxy);
+            requests.iter().map(|request| told(&mut client, request)).collect::<Vec<_>>()
+        };
+        connections.iter().flat_map(one).collect()
+    });
+    assert_eq!(ours, theirs, "{text}");
+    ours
+}
+
+fn gets(paths: &[&str]) -> Vec<Request> {
+    paths.iter().map(|path| Request::get(path)).collect()
+}
+
+/// Waits until something holds.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An answer that shows samples.
+fn shows(samples: &[&str]) -> String {
+    let shown: Vec<String> = samples.iter().map(|sample| format!("%[{sample}]")).collect();
+    format!(" http-request return status 200 hdr X {}\n", shown.join("|"))
+}
+
+both_drivers! {
+    fn requests_beyond_a_rate_are_refused(io: Io) {
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n http-request track-sc0 src table st\n \
+             http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt 3 }}\n{}\
+             backend st\n stick-table type ip size 100k expire 10m store http_req_rate(10m),http_req_cnt,http_err_cnt,conn_cnt,conn_cur,sess_cnt\n",
+            shows(&["sc_http_req_cnt(0)", "sc0_conn_cnt", "sc_conn_cur(0)", "sc_sess_cnt(0)", "sc_http_err_cnt(0)", "sc_tracked(0)", "sc_tracked(1)",
+                "sc1_conn_cnt", "src_http_req_rate(st)", "table_cnt(st)", "table_avl(st)", "sc_trackers(0)", "sc_gpc0_rate(0)"]),
+        );
+        let five = gets(&["/1", "/2", "/3", "/4", "/5"]);
+        let told = agree(io, &text, &[&five]);
+        assert!(told[2].starts_with("200 3|3|1|0|0|1|0||3|1|"), "{told:?}");
+        assert!(told[3].starts_with("429"), "{told:?}");
+    }
+
+    fn a_connection_s_counters_count_its_requests(io: Io) {
+        let samples = shows(&["sc_conn_cnt(0)", "sc_sess_cnt(0)", "sc_conn_cur(0)", "sc_http_req_cnt(0)", "sc_get_gpc0(0)", "sc_get_gpt0(0)",
+            "sc_conn_cnt(1)", "sc_http_req_cnt(1)", "sc_conn_cnt(2)", "sc_http_req_cnt(2)"]);
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n stick-table type ip size 10 store conn_cnt,sess_cnt,conn_cur,http_req_cnt,gpc0,gpt0\n \
+             tcp-request connection track-sc0 src\n tcp-request connection sc-inc-gpc0(0)\n tcp-request session sc-set-gpt0(0) 7\n \
+             tcp-request session track-sc1 src table s\n tcp-request inspect-delay 5s\n tcp-request content track-sc2 src table c\n{samples}\
+             backend s\n stick-table type ip size 10 store conn_cnt,http_req_cnt\nbackend c\n stick-table type ip size 10 store conn_cnt,http_req_cnt\n"
+        );
+        let two = gets(&["/", "/"]);
+        let told = agree(io, &text, &[&two, &two]);
+        assert_eq!(told, ["200 1|1|1|1|1|7|1|1|1|1", "200 1|1|1|2|1|7|1|2|2|2", "200 2|2|1|3|2|7|2|3|3|3", "200 2|2|1|4|2|7|2|4|4|4"]);
+    }
+
+    fn errors_of_clients_and_failures_of_servers_count(io: Io) {
+        let gone = Origin::script(|c| c.keep_answering(404, &[], "gone"));
+        let broken = Origin::script(|c| c.keep_answering(503, &[], "broken"));
+        let fine = Origin::named("s", "x");
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n stick-table type ip size 10 store http_err_cnt,http_fail_cnt,http_req_cnt,http_err_rate(1h),http_fail_rate(1h)\n \
+             http-request track-sc0 src\n http-request deny if {{ path /deny }}\n http-request auth if {{ path /auth }}\n \
+             http-request return status 404 if {{ path /own }}\n http-request redirect location / if {{ path /away }}\n{}\
+             use_backend gone if {{ path /gone }}\n use_backend broken if {{ path /broken }}\n default_backend fine\n\
+             backend gone\n server s {gone}\nbackend broken\n server s {broken}\nbackend fine\n server s {fine}\n",
+            shows(&["sc_http_err_cnt(0)", "sc_http_fail_cnt(0)", "sc_http_req_cnt(0)", "src_http_err_rate", "src_http_fail_rate"]).trim_end().to_owned()
+                + " if { path /show }\n",
+        );
+        let requests = gets(&["/show", "/gone", "/show", "/broken", "/show", "/deny", "/show", "/auth", "/show", "/own", "/show", "/away", "/show", "/", "/show"]);
+        let each: Vec<&[Request]> = requests.chunks(1).collect();
+        agree(io, &text, &each);
+    }
+
+    fn what_is_no_request_counts_for_its_connection(io: Io) {
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n stick-table type ip size 10 store http_err_cnt,http_req_cnt\n tcp-request connection track-sc0 src\n{}",
+            shows(&["sc_http_err_cnt(0)", "sc_http_req_cnt(0)"]),
+        );
+        for proxy in both(io, &text) {
+            let mut bad = Client::connect(&proxy);
+            bad.send("GET / HTTP/1.1\r\nHost: a\r\nBad Name: x\r\n\r\n");
+            bad.read_to_end();
+            let mut count = 0;
+            eventually("the bad request counts", || {
+                count += 1;
+                told(&mut Client::connect(&proxy), &Request::get("/")) == format!("200 1|{}", count + 1)
+            });
+        }
+    }
+
+    fn keys_are_cast_to_the_type_of_their_table(io: Io) {
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n \
+             http-request track-sc0 hdr(x-key) table text\n http-request track-sc1 url_param(n) table number\n http-request track-sc2 hdr(x-ip) table six\n{}\
+             backend text\n stick-table type string len 4 size 10 store http_req_cnt\n\
+             backend number\n stick-table type integer size 10 store http_req_cnt,gpc0\n\
+             backend six\n stick-table type ipv6 size 10 store http_req_cnt\n",
+            shows(&["sc_http_req_cnt(0)", "sc_tracked(0)", "sc_http_req_cnt(1)", "sc_http_req_cnt(2)", "hdr(x-key),table_http_req_cnt(text)",
+                "str(abcd),in_table(text)", "int(7),in_table(number)", "int(8),table_http_req_cnt(number)", "int(7),table_conn_cnt(number)",
+                "sc_http_req_cnt(0,text)", "hdr(x-ip),in_table(six)"]),
+        );
+        let requests = [
+            Request::get("/"),
+            Request::get("/?n=7").header("X-Key", "abcdef").header("X-Ip", "2001:db8::1"),
+            Request::get("/?n=7").header("X-Key", "abcdxy").header("X-Ip", "2001:db8:0::1"),
+            Request::get("/?n=x").header("X-Key", "ab").header("X-Ip", "none"),
+        ];
+        let told = agree(io, &text, &[&requests]);
+        assert!(told[0].starts_with("200 |0|"), "nothing is tracked without a key: {told:?}");
+        assert!(told[2].starts_with("200 2|1|2|2|2|1|1|0|"), "{told:?}");
+    }
+
+    fn rules_change_what_is_tracked(io: Io) {
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n stick-table type ip size 10 store gpc(3),gpt(2),gpc_rate(1,1h)\n http-request track-sc0 src\n \
+             http-request sc-inc-gpc(0,0) if {{ path /count }}\n http-request sc-inc-gpc(2,0) if {{ path /count }}\n http-request sc-set-gpt(1,0) 42 if {{ path /note }}\n \
+             http-request sc-set-gpt(0,0) req.hdr(x-n) if {{ path /note }}\n http-request deny deny_status 401 if {{ path /inc }} {{ sc_inc_gpc(1,0) gt 2 }}\n \
+             http-request deny deny_status 403 if {{ path /src }} {{ src_inc_gpc(2,f) gt 1 }}\n http-request deny deny_status 410 if {{ path /clear }} {{ src_clr_gpc(0,f) gt 0 }}\n{}",
+            shows(&["sc_get_gpc(0,0)", "sc_get_gpc(1,0)", "src_get_gpc(2,f)", "sc_get_gpt(0,0)", "src_get_gpt(1,f)", "sc_gpc_rate(0,0)", "sc_get_gpc0(0)", "sc_get_gpc(9,0)",
+                "src,table_gpc(0,f)", "src,table_gpt(1,f)"]),
+        );
+        let mut requests = gets(&["/", "/count", "/inc", "/inc", "/inc", "/src", "/clear", "/clear", "/count"]);
+        requests.push(Request::get("/note").header("X-N", "5"));
+        agree(io, &text, &[&requests]);
+    }
+
+    fn the_oldest_goes_where_a_table_is_full_unless_it_must_stay(io: Io) {
+        for (nopurge, last) in [("", "1"), (" nopurge", "")] {
+            let text = format!(
+                "frontend f\n bind 127.0.0.1:{{port}}\n http-request track-sc0 url_param(k) table t\n{}\
+                 backend t\n stick-table type string len 8 size 2 expire 1h{nopurge} store http_req_cnt\n",
+                shows(&["sc_http_req_cnt(0)", "str(a),in_table(t)", "str(b),in_table(t)"]),
+            );
+            let each = gets(&["/?k=a", "/?k=b", "/?k=c"]);
+            let told = agree(io, &text, &[&each]);
+            assert!(told[2].starts_with(&format!("200 {last}|")), "{told:?}");
+        }
+    }
+
+    fn an_entry_that_nobody_uses_expires(io: Io) {
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n http-request track-sc0 src table t if {{ path /track }}\n{}\
+             backend t\n stick-table type ip size 2 expire 300ms store http_req_cnt\n",
+            shows(&["src_http_req_cnt(t)", "src,in_table(t)"]),
+        );
+        for proxy in both(io, &text) {
+            assert_eq!(told(&mut Client::connect(&proxy), &Request::get("/track")), "200 1|1");
+            eventually("it expires", || told(&mut Client::connect(&proxy), &Request::get("/")) == "200 0|0");
+        }
+    }
+
+    fn bytes_count_as_they_pass(io: Io) {
+        let origin = Origin::named("s", vec![b'x'; 5000]);
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n stick-table type ip size 2 store bytes_in_rate(1h),bytes_out_rate(1h),bytes_out_cnt\n \
+             http-request track-sc0 src if {{ path / }}\n{} if {{ path /show }}\n default_backend b\nbackend b\n server s {origin}\n",
+            shows(&["src_bytes_in_rate", "src_bytes_out_rate", "src_kbytes_out"]).trim_end(),
+        );
+        for proxy in both(io, &text) {
+            Client::connect(&proxy).request(&Request::post("/", vec![b'y'; 3000])).expect_status(200);
+            eventually("the bytes count", || {
+                let shown = told(&mut Client::connect(&proxy), &Request::get("/show"));
+                let numbers: Vec<u64> = shown[4..].split('|').filter_map(|n| n.parse().ok()).collect();
+                // The heads are written a little differently.
+                matches!(numbers[..], [3001..=3400, 5001..=5400, 4 | 5])
+            });
+        }
+    }
+
+    fn sessions_of_mode_tcp_are_bounded(io: Io) {
+        let echo = tcp::echo();
+        let text = format!(
+            "listen l\n mode tcp\n bind 127.0.0.1:{{port}}\n stick-table type ip size 10 expire 1h store conn_cur,conn_rate(1h),gpc0\n \
+             tcp-request connection track-sc0 src\n tcp-request connection reject if {{ sc0_conn_cur gt 2 }}\n server s {echo}\n"
+        );
+        for proxy in both(io, &text) {
+            let mut held: Vec<Client> = (0..2).map(|_| Client::connect(&proxy)).collect();
+            for client in &mut held {
+                assert_eq!(client.send("ping").read_exactly(4), b"ping");
+            }
+            let is_served = || {
+                // What is turned away at once may be gone before it is looked at.
+                let Ok(mut client) = Client::try_connect(&proxy) else { return false };
+                client.try_send("ping").is_ok() && client.half_close().read_to_end().0 == b"ping"
+            };
+            assert!(!is_served());
+            drop(held.pop());
+            eventually("one more is let in", is_served);
+        }
+    }
+
+    fn sessions_of_mode_tcp_beyond_a_rate_are_closed(io: Io) {
+        let echo = tcp::echo();
+        let text = format!(
+            "frontend f\n mode tcp\n bind 127.0.0.1:{{port}}\n tcp-request inspect-delay 5s\n tcp-request content track-sc1 src table t\n \
+             tcp-request content reject if {{ sc_conn_rate(1) gt 2 }}\n default_backend b\n\
+             backend b\n mode tcp\n server s {echo}\n\
+             backend t\n stick-table type ip size 10 expire 1h store conn_rate(1h)\n"
+        );
+        for proxy in both(io, &text) {
+            for _ in 0..2 {
+                let mut client = Client::connect(&proxy);
+                assert_eq!(client.send("ping").read_exactly(4), b"ping");
+            }
+            let mut third = Client::connect(&proxy);
+            let _ = third.try_send("ping");
+            assert_eq!(third.read_to_end().0, b"");
+        }
+    }
+
+    fn entries_outlive_a_reload_as_long_as_their_table_stays_the_same(io: Io) {
+        let text = |store: &str| {
+            let shown = shows(&["sc_http_req_cnt(0)"]);
+            format!(
+                "global\n nbthread 1\n{DEFAULTS}frontend f\n bind 127.0.0.1:{{port}}\n http-request track-sc0 src table t\n{shown}\
+                 backend t\n stick-table type ip size 10 expire 1h store {store}\n"
+            )
+        };
+        let mut proxy = Proxy::haproxy(&text("http_req_cnt")).io(io).start();
+        let told = |proxy: &Running| told(&mut Client::connect(proxy), &Request::get("/"));
+        assert_eq!(told(&proxy), "200 1");
+        proxy.reload_same();
+        assert_eq!(told(&proxy), "200 2");
+        proxy.reload(&text("http_req_cnt,conn_cnt"));
+        assert_eq!(told(&proxy), "200 1", "another table");
+    }
+}
+
+#[test]
+fn mistakes_are_told_where_they_stand() {
+    for (line, found) in [
+        ("stick-table type ip size 10 store http_req_rat(1s)", "did you mean `http_req_rate`?"),
+        ("stick-table type ip size 10 store http_req_rate", "needs its period"),
+        ("stick-table type ip store conn_cur", "lacks `size`"),
+        ("stick-table size 10", "lacks `type`"),
+        ("stick-table type text size 10", "is no type of keys"),
+        ("stick-table type ip size 10 expires 3s", "`expire`"),
+        ("http-request track-sc0 src table tt", "`tt` has no stick table"),
+        ("http-request track-sc0 src", "`f` has no stick table"),
+        ("http-request track-sc0 src tabel t", "takes a key, and `table` with a name"),
+        ("http-request track-sc0 nothing table t", "unknown fetch `nothing`"),
+        ("http-request sc-inc-gpc(1) if { always_true }", "has not the numbers that `sc-inc-gpc` takes"),
+        ("http-request sc-set-gpt0(0)", "takes another number of arguments"),
+        ("http-request deny if { sc_http_req_rate gt 3 }", "lacks its counter"),
+        ("http-request deny if { sc_http_req_rate(0,x) gt 3 }", "`x` has no stick table"),
+        ("http-request deny if { src,in_table(x) }", "`x` has no stick table"),
+        ("http-request deny if { sc_http_req_rate(200) gt 3 }", "is no counter"),
+        ("http-after-response sc-inc-gpc0(0)", "is not built yet"),
+    ] {
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n {line}\nbackend t\n stick-table type ip size 10\n"
+        );
+        let (code, told) = file(&text).check();
+        assert!(code != 0 && told.contains(found), "{line}: {told}");
+    }
+}
