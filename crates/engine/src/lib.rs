@@ -36,6 +36,7 @@ use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, ListenerId};
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse, Plan};
+use weir_policy::Millis;
 pub use weir_rt::IoChoice;
 
 use entry::run::Handle;
@@ -43,6 +44,7 @@ use upstream::{health, names};
 use worker::command::{Command, Crew, SocketKey};
 use worker::prepared::Prepared;
 use worker::shared::Shared;
+pub use worker::sticks::StickTables;
 use worker::{count, layer, memory, shared, snapshot};
 
 pub use eval::vars::NGINX_LANGUAGE;
@@ -229,6 +231,11 @@ impl Engine {
     /// The names of the certificates in use, each once, and whether it was given while running.
     pub fn certificates(&self) -> Vec<(String, bool)> {
         layer::certificate_names(&self.shared, &self.prepared.plan)
+    }
+
+    /// The stick tables by name, and the time that they go by.
+    pub fn stick_tables(&self) -> (Arc<StickTables>, Millis) {
+        (self.prepared.sticks.clone(), self.shared.millis(weir_rt::now()))
     }
 
     /// Lists of keys that change while running, by index, each as the plan has it.

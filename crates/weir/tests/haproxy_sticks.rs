@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers, tcp};
@@ -255,6 +257,103 @@ both_drivers! {
         assert_eq!(told(&proxy), "200 2");
         proxy.reload(&text("http_req_cnt,conn_cnt"));
         assert_eq!(told(&proxy), "200 1", "another table");
+    }
+}
+
+/// What the runtime command line answers, without numbers of entries and times.
+fn ask(proxy: &Running, command: &str) -> String {
+    let mut stream = UnixStream::connect(proxy.dir().join("cli.sock")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(format!("{command}\n").as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let word = |word: &str| match word.split_once('=') {
+        Some(("exp", "0")) => word.to_owned(),
+        Some(("exp", _)) => "exp".to_owned(),
+        _ if word.starts_with("0x") => "0x".to_owned(),
+        _ => word.to_owned(),
+    };
+    let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    answer.trim_end().lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+both_drivers! {
+    fn commands_show_and_change_entries(io: Io) {
+        let text = format!(
+            "global\n nbthread 1\n stats socket {{dir}}/cli.sock level admin\n{DEFAULTS}\
+             frontend f\n bind 127.0.0.1:{{port}}\n http-request track-sc0 src table st\n http-request track-sc1 path table tx\n http-request track-sc2 url_param(n) table nn\n{}\
+             backend st\n stick-table type ip size 100k expire 1h store http_req_rate(1h),gpc0,http_req_cnt,conn_cur,conn_cnt,gpc1,http_fail_cnt,http_err_cnt,sess_cnt,gpc0_rate(5s),gpt0,bytes_out_rate(1m)\n\
+             backend tx\n stick-table type string len 20 size 5 store gpc_rate(2,10s),gpc(2),gpt(1)\n\
+             backend nn\n stick-table type integer size 1m nopurge expire 1h store gpc1\n\
+             backend b\n stick-table type binary len 4 size 10\nbackend s6\n stick-table type ipv6 size 1k expire 10m store conn_cnt\n",
+            shows(&["sc_get_gpc0(0)", "sc_http_req_rate(0)", "sc_get_gpt0(0)"]),
+        );
+        let proxies = [Proxy::haproxy(&text).io(io).start(), Proxy::haproxy(&text).by_rival().start()];
+        let agree = |command: &str| {
+            let [ours, theirs] = proxies.each_ref().map(|proxy| ask(proxy, command));
+            assert_eq!(ours, theirs, "{command}");
+            ours
+        };
+        for proxy in &proxies {
+            let mut client = Client::connect(proxy);
+            for target in ["/a%20b=c?n=7", "/b?n=300"] {
+                client.request(&Request::get(target)).expect_status(200);
+            }
+            drop(client);
+            eventually("the requests are over", || ask(proxy, "show table st").contains("use=0"));
+        }
+        for command in [
+            "show table none", "show table tx", "show table nn", "show table tx key /b", "show table tx key /c", "show table tx key", "show table tx foo",
+            "show table b key aa", "show table st data.gpc1 gt 5", "show table st data.http_fail_rate gt 5", "show table st data.nope gt 5", "show table st data.http_req_cnt xx 5",
+            "show table st data.http_req_cnt gt x", "show table st data.http_req_cnt gt", "show table st data.http_req_cnt gt 1 data.conn_cnt",
+            "show table st data.http_req_cnt gt 1 data.gpc0 eq 1", "show table st data.http_req_cnt gt 1 xdata.gpc0", "show table tx data.gpc gt 1",
+            "set table", "set table st key", "set table st key 1.2.3.4 data.gpc0", "set table st key 1.2.3.4 data.gpc5 4", "set table st key 1.2.3.4 data.http_fail_rate 4",
+            "set table st key 1.2.3.4 foo 4", "clear table st key 1.2.3.4", "set table s6 key x", "set table s6 key ::1 data.conn_cnt 7", "show table s6", "set table nn key 12 data.gpc1 3",
+            "set table nn key x", "show table nn data.gpc1 eq 3", "show table nn data.gpc1 ne 3", "set table tx key aa data.gpt 5", "set table tx key zz data.gpc 5",
+            "show table tx data.gpt gt 0", "show table tx", "clear table tx data.gpt gt 0", "show table tx", "clear table", "clear table st foo", "clear table none",
+            "clear table tx key /b", "clear table tx key /b", "show table tx", "clear table tx", "show table tx", "set table b key ab", "clear table b key ab",
+            "operator;clear table s6;show table s6", "user;show table s6", "user;set table s6 key ::3;show table s6",
+        ] {
+            agree(command);
+        }
+        agree("set table st key 127.0.0.1 data.gpc0 5 data.http_req_rate 9 data.gpt0 3");
+        for proxy in &proxies {
+            assert_eq!(told(&mut Client::connect(proxy), &Request::get("/")), "200 5|10|3");
+            let shown = ask(proxy, "show table st data.gpc0 ge 5 data.http_req_rate gt 8");
+            assert!(shown.contains(" http_req_cnt=3 http_req_rate(3600000)=10 http_err_cnt=0 "), "{shown}");
+            assert!(!ask(proxy, "show table st data.gpc0 gt 5").contains("key="));
+        }
+        // Tables without their bytes, which differ a little.
+        let shown = |proxy: &Running| ask(proxy, "show table st").split(" bytes_out").next().unwrap_or_default().to_owned();
+        for proxy in &proxies {
+            eventually("the request is over", || shown(proxy).contains("use=0"));
+        }
+        assert_eq!(shown(&proxies[0]), shown(&proxies[1]));
+        let sorted = |proxy: &Running| {
+            let mut lines: Vec<String> = ask(proxy, "show table").lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&proxies[0]), sorted(&proxies[1]));
+    }
+
+    fn an_entry_in_use_stays(io: Io) {
+        let echo = tcp::echo();
+        let text = format!(
+            "global\n nbthread 1\n stats socket {{dir}}/cli.sock level admin\n{DEFAULTS}listen l\n mode tcp\n bind 127.0.0.1:{{port}}\n \
+             stick-table type ip size 10 expire 1h store conn_cur\n tcp-request connection track-sc0 src\n server s {echo}\n"
+        );
+        for proxy in [Proxy::haproxy(&text).io(io).start(), Proxy::haproxy(&text).by_rival().start()] {
+            let mut client = Client::connect(&proxy);
+            assert_eq!(client.send("ping").read_exactly(4), b"ping");
+            assert!(ask(&proxy, "show table l").contains("key=127.0.0.1 use=1 exp conn_cur=1"));
+            assert_eq!(ask(&proxy, "clear table l key 127.0.0.1"), "Entry currently in use, cannot remove");
+            drop(client);
+            eventually("it is let go of", || ask(&proxy, "show table l").contains("use=0 exp conn_cur=0"));
+            assert_eq!(ask(&proxy, "clear table l key 127.0.0.1"), "");
+            assert_eq!(ask(&proxy, "show table l"), "# table: l, type: ip, size:10, used:0");
+        }
     }
 }
 

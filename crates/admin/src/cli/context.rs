@@ -9,6 +9,8 @@ use weir_control::Change;
 use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
 
+use super::sticks::StickTable;
+
 /// Who a client is. Each may what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -81,6 +83,8 @@ pub trait Runtime {
     fn look_up(&self, list: u32, value: &str) -> Vec<Found>;
     /// A list changed as a whole: what is looked up in is made anew now.
     fn refresh_list(&self, list: u32);
+    /// Stick tables, by name.
+    fn stick_tables(&self) -> Vec<Box<dyn StickTable>>;
     /// Names and values of the environment.
     fn environment(&self) -> Vec<(String, String)>;
     /// All sockets that answer commands.

@@ -17,12 +17,14 @@ mod servers;
 mod session;
 mod stat;
 mod state;
+mod sticks;
 mod table;
 mod weights;
 
 pub use context::{Certificate, Cx, Found, KeyList, Level, Runtime, Socket};
 pub use input::{Command as Input, Lines, TooLong};
 pub use session::{Reply, Session};
+pub use sticks::{StickRow, StickTable};
 pub use table::{COMMANDS, Command, Status};
 
 /// Puts arbitrary bytes through a session's input. Must neither panic nor run long.

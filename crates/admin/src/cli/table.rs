@@ -5,7 +5,7 @@
 //! Never: holds an answer.
 
 use super::context::{Cx, Level};
-use super::{certificates, frontends, info, lists, own, servers, stat, state, weights};
+use super::{certificates, frontends, info, lists, own, servers, stat, state, sticks, weights};
 
 type Run = fn(&mut Cx<'_>) -> String;
 
@@ -50,7 +50,6 @@ const fn absent(words: &'static str, why: &'static str) -> Command {
 
 use Level::{Admin, Operator, User};
 
-const STICK: &str = "there are no stick tables";
 const TLS: &str = "only certificates of `bind` and `server` lines are replaced while running";
 const SESSIONS: &str = "sessions are not listed one by one";
 const CHECKS: &str = "checks are not switched while running; `set server … state` takes a server out";
@@ -72,7 +71,7 @@ pub const COMMANDS: &[Command] = &[
     c("clear acl", "clear acl [@<ver>] <acl>", "clear the contents of this acl", Admin, lists::clear::<false>),
     absent("clear counters", "counters go on for as long as the process does"),
     c("clear map", "clear map [@<ver>] <map>", "clear the contents of this map", Admin, lists::clear::<true>),
-    absent("clear table", STICK),
+    c("clear table", "clear table <table> [<filter>]*", "remove an entry from a table (filter: data/key)", Operator, sticks::clear),
     c("commit acl", "commit acl @<ver> <acl>", "commit the ACL at this version", Admin, lists::commit::<false>),
     c("commit map", "commit map @<ver> <map>", "commit the map at this version", Admin, lists::commit::<true>),
     absent("commit ssl ca-file", TLS),
@@ -122,7 +121,7 @@ pub const COMMANDS: &[Command] = &[
     absent("set severity-output", "answers carry no severity"),
     c("set ssl cert", "set ssl cert <certfile> <payload>", "replace a certificate file", Admin, certificates::set),
     absent("set ssl", TLS),
-    absent("set table", STICK),
+    c("set table", "set table <table> key <k> [data.* <v>]*", "update or create a table entry's data", Operator, sticks::set),
     c("set timeout", "set timeout [cli] <delay>", "change a timeout setting", User, own::timeout),
     absent("set var", "there are no process-wide variables"),
     c("set weight", "set weight <bk>/<srv>  (DEPRECATED)", "change a server's weight (use 'set server' instead)", Admin, weights::set),
@@ -153,7 +152,7 @@ pub const COMMANDS: &[Command] = &[
     absent("show ssl", TLS),
     absent("show startup-logs", "they are in the error log"),
     c("show stat", "show stat [json|no-maint|typed|up]*", "report counters for each proxy and server", User, stat::show),
-    absent("show table", STICK),
+    c("show table", "show table <table> [<filter>]*", "report table usage stats or dump this table's contents (filter: data/key)", User, sticks::show),
     absent("show tasks", INSIDE),
     absent("show threads", INSIDE),
     absent("show tls-keys", "keys of tickets are not shown"),

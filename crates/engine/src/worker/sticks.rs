@@ -11,7 +11,7 @@ use weir_plan::Plan;
 use weir_policy::limit::StickTable;
 
 /// Tables by name.
-pub(crate) type StickTables = HashMap<Box<str>, Arc<StickTable>>;
+pub type StickTables = HashMap<Box<str>, Arc<StickTable>>;
 
 /// See the module.
 #[derive(Default)]

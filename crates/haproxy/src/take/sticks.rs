@@ -67,6 +67,8 @@ pub(crate) fn stick_table(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
     }
     match (key, most) {
         (Some(key), Some(size)) if good => {
+            store.sort_by_key(|one: &(u8, Stored)| one.0);
+            let store = store.into_iter().map(|(_, one)| one).collect();
             proxy.stick_table = Some(StickTableConfig { key, size, expire, nopurge, store });
         }
         _ if good => findings
@@ -98,7 +100,7 @@ fn kind(word: &Word, length: Option<&Word>, findings: &mut Findings) -> Option<S
 }
 
 /// `store A,B(period)`. False if a word of it is wrong (reported).
-fn stored(word: &Word, store: &mut Vec<Stored>, findings: &mut Findings) -> bool {
+fn stored(word: &Word, store: &mut Vec<(u8, Stored)>, findings: &mut Findings) -> bool {
     let mut rest = word.as_str();
     while !rest.is_empty() {
         // Commas in parentheses part arguments.
@@ -119,7 +121,7 @@ fn stored(word: &Word, store: &mut Vec<Stored>, findings: &mut Findings) -> bool
     true
 }
 
-fn one_stored(text: &str, store: &mut Vec<Stored>) -> Result<(), String> {
+fn one_stored(text: &str, store: &mut Vec<(u8, Stored)>) -> Result<(), String> {
     let (name, arguments) = match text.split_once('(') {
         None => (text, Vec::new()),
         Some((name, rest)) => {
@@ -138,7 +140,7 @@ fn one_stored(text: &str, store: &mut Vec<Stored>) -> Result<(), String> {
             period => Ok(period),
         },
     };
-    let mut put = |data, period| store.push(Stored { data, period });
+    let mut put = |data, period| store.push((rank(data, name), Stored { data, period }));
     match (name, arguments.as_slice()) {
         ("gpc", [n]) => (0..count(n)?).for_each(|n| put(StickData::Gpc(n), std::time::Duration::ZERO)),
         ("gpt", [n]) => (0..count(n)?).for_each(|n| put(StickData::Gpt(n), std::time::Duration::ZERO)),
@@ -160,6 +162,25 @@ fn one_stored(text: &str, store: &mut Vec<Stored>) -> Result<(), String> {
     Ok(())
 }
 
+/// Where commands show a type of data: as HAProxy numbers them, arrays last.
+fn rank(data: StickData, name: &str) -> u8 {
+    match (data, name) {
+        (_, "gpt") => 100,
+        (_, "gpc") => 101,
+        (_, "gpc_rate") => 102,
+        (StickData::ServerId, _) => 0,
+        (StickData::Gpt(_), _) => 1,
+        (StickData::Gpc(0), _) => 2,
+        (StickData::GpcRate(0), _) => 3,
+        (StickData::Gpc(_), _) => 50,
+        (StickData::GpcRate(_), _) => 51,
+        (StickData::HttpFailCnt, _) => 53,
+        (StickData::HttpFailRate, _) => 54,
+        // By the order of their names' list.
+        _ => 4 + StickData::names().position(|one| one == name).map_or(0, |at| at as u8),
+    }
+}
+
 fn unknown(name: &str) -> String {
     let own = ["gpc", "gpt", "gpc_rate", "gpc0", "gpc1", "gpt0", "gpc0_rate", "gpc1_rate", "server_key"];
     let near = weir_diag::nearest(name, StickData::names().chain(own));
@@ -178,7 +199,7 @@ mod tests {
             let all = text.split(';').try_for_each(|one| one_stored(one, &mut store));
             all.map(|()| {
                 let shown: Vec<_> =
-                    store.iter().map(|one| format!("{} {}", one.data, one.period.as_millis())).collect();
+                    store.iter().map(|(_, one)| format!("{} {}", one.data, one.period.as_millis())).collect();
                 shown.join(",")
             })
         };

@@ -7,6 +7,7 @@
 //! busy. They are few, and idle.
 
 mod runtime;
+mod sticks;
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

@@ -15,6 +15,7 @@ use weir_control::snapshot::Snapshot;
 use weir_engine::Engine;
 use weir_expr::settings::ControlSocket;
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
+use weir_policy::limit::StickTable;
 
 /// The engine, once there is one.
 pub(crate) type Shared = Arc<Mutex<Option<Engine>>>;
@@ -115,6 +116,17 @@ impl cli::Runtime for Runtime {
         if let Some(engine) = self.engine().as_ref() {
             engine.refresh_list(KeyListIx(list));
         }
+    }
+
+    fn stick_tables(&self) -> Vec<Box<dyn cli::StickTable>> {
+        let engine = self.engine();
+        let (tables, now) = engine.as_ref().map(Engine::stick_tables).unwrap_or_default();
+        let table = |(name, table): (&Box<str>, &Arc<StickTable>)| -> Box<dyn cli::StickTable> {
+            Box::new(super::sticks::Table::new(name, table.clone(), now))
+        };
+        let mut all: Vec<_> = tables.iter().map(table).collect();
+        all.sort_by(|one, other| one.name().cmp(other.name()));
+        all
     }
 
     fn environment(&self) -> Vec<(String, String)> {

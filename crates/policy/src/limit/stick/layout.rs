@@ -65,15 +65,6 @@ impl Layout {
 }
 
 impl Field {
-    pub(super) fn data(self) -> StickData {
-        self.data
-    }
-
-    /// Rates: over how long.
-    pub(super) fn period(self) -> u32 {
-        self.period
-    }
-
     fn of(self, words: &[u32]) -> &[u32] {
         words.get(self.at..self.at + width(self.data)).unwrap_or_default()
     }
