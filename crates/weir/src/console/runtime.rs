@@ -15,7 +15,6 @@ use weir_control::snapshot::Snapshot;
 use weir_engine::Engine;
 use weir_expr::settings::ControlSocket;
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
-use weir_policy::limit::StickTable;
 
 /// The engine, once there is one.
 pub(crate) type Shared = Arc<Mutex<Option<Engine>>>;
@@ -121,10 +120,10 @@ impl cli::Runtime for Runtime {
     fn stick_tables(&self) -> Vec<Box<dyn cli::StickTable>> {
         let engine = self.engine();
         let (tables, now) = engine.as_ref().map(Engine::stick_tables).unwrap_or_default();
-        let table = |(name, table): (&Box<str>, &Arc<StickTable>)| -> Box<dyn cli::StickTable> {
-            Box::new(super::sticks::Table::new(name, table.clone(), now))
-        };
-        let mut all: Vec<_> = tables.iter().map(table).collect();
+        let mut all: Vec<Box<dyn cli::StickTable>> = Vec::with_capacity(tables.len());
+        for (name, table) in tables.iter() {
+            all.push(Box::new(super::sticks::Table::new(name, table.clone(), now)));
+        }
         all.sort_by(|one, other| one.name().cmp(other.name()));
         all
     }
