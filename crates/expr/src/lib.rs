@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod ciphers;
 mod convert;
 pub mod settings;

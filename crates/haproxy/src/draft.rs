@@ -186,6 +186,8 @@ pub(crate) enum Check {
     Http(Vec<Word>),
     /// `option tcp-check`.
     Tcp,
+    /// One of a particular protocol, with its words.
+    Known(&'static str, Vec<Word>),
 }
 
 /// What `defaults` hands down to later proxies.

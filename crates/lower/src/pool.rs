@@ -7,7 +7,7 @@ use weir_diag::Diagnostic;
 use weir_expr::settings::{Spread, Ties};
 use weir_model as model;
 use weir_plan as plan;
-use weir_plan::{BalanceKey, EndpointKey, HeaderName, HostPort, PoolId, UpstreamTlsUse};
+use weir_plan::{BalanceKey, EndpointKey, HostPort, PoolId, UpstreamTlsUse};
 use weir_policy::hash::HashFunction;
 use weir_policy::pool::{Balance, EndpointConfig, KeyHash, Placement, PoolConfig, PoolOptions};
 
@@ -183,59 +183,38 @@ impl<'m> Cx<'m> {
             tls: endpoint.tls.as_ref().map(|tls| self.upstream_tls(tls)),
             send_proxy: endpoint.send_proxy,
             check: endpoint.check.as_ref().map(|check| Arc::new(self.health_check(check))),
+            agent: endpoint.agent.clone().map(Arc::new),
+            tracks: endpoint.tracks.as_ref().map(|tracked| self.tracked(tracked)),
             cookie: endpoint.cookie.as_deref().map(Box::from),
         }
     }
 
+    /// The endpoint at the end of a chain of those that take their health from one another.
+    fn tracked(&self, first: &(String, String)) -> EndpointKey {
+        let pools = &self.model.pools;
+        let next = |(pool, name): &(String, String)| {
+            let pool = pools.iter().find(|one| one.name == *pool)?;
+            pool.endpoints.iter().find(|one| one.name == *name)?.tracks.clone()
+        };
+        let all: usize = pools.iter().map(|pool| pool.endpoints.len()).sum();
+        // A circle ends somewhere, too.
+        let chain = std::iter::successors(Some(first.clone()), next).take(all.max(1));
+        let (pool, name) = chain.last().unwrap_or_else(|| first.clone());
+        EndpointKey::of(PoolId::from_name(&pool), &name)
+    }
+
     fn health_check(&mut self, check: &'m model::HealthCheck) -> plan::HealthCheck {
         plan::HealthCheck {
-            probe: self.probe(&check.probe),
+            steps: check.steps.iter().map(|step| step.map(&mut |pattern| self.pattern(pattern))).collect(),
             interval: check.interval,
             fast_interval: check.fast_interval,
             down_interval: check.down_interval,
             timeout: check.timeout,
             rise: check.rise,
             fall: check.fall,
-            port: check.port,
-            address: check.address,
             tls: check.tls.as_ref().map(|tls| self.upstream_tls(tls)),
-            send_proxy: check.send_proxy,
-        }
-    }
-
-    fn probe(&mut self, probe: &'m model::Probe) -> plan::Probe {
-        match probe {
-            model::Probe::Connect => plan::Probe::Connect,
-            model::Probe::Http { method, target, version, headers, body, expect } => plan::Probe::Http {
-                method: method.as_str().into(),
-                target: target.as_str().into(),
-                version: version.as_str().into(),
-                headers: headers.iter().map(|(name, value)| (HeaderName::new(name), value.clone())).collect(),
-                body: body.as_str().into(),
-                expect: expect.iter().map(|expect| self.expect(expect)).collect(),
-            },
-            model::Probe::Tcp(steps) => {
-                plan::Probe::Tcp(steps.iter().map(|step| self.tcp_step(step)).collect())
-            }
-        }
-    }
-
-    fn expect(&mut self, expect: &'m model::Expect) -> plan::Expect {
-        match expect {
-            model::Expect::Status(from, to) => plan::Expect::Status(*from, *to),
-            model::Expect::StatusMatches(pattern) => plan::Expect::StatusMatches(self.pattern(pattern)),
-            model::Expect::Body(text) => plan::Expect::Body(text.as_str().into()),
-            model::Expect::BodyMatches(pattern) => plan::Expect::BodyMatches(self.pattern(pattern)),
-            model::Expect::Not(inner) => plan::Expect::Not(Box::new(self.expect(inner))),
-        }
-    }
-
-    fn tcp_step(&mut self, step: &'m model::TcpStep) -> plan::TcpStep {
-        match step {
-            model::TcpStep::Connect(port) => plan::TcpStep::Connect(*port),
-            model::TcpStep::Send(bytes) => plan::TcpStep::Send(bytes.clone()),
-            model::TcpStep::Expect(bytes) => plan::TcpStep::Expect(bytes.clone()),
-            model::TcpStep::ExpectMatches(pattern) => plan::TcpStep::ExpectMatches(self.pattern(pattern)),
+            first: check.first,
+            drains_on_404: check.drains_on_404,
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
+use weir_expr::check::{AgentCheck, CheckStep, FirstState};
 use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Unavailable};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
@@ -129,6 +130,10 @@ pub struct Endpoint {
     pub send_proxy: Option<ProxyProtocol>,
     /// Active checks.
     pub check: Option<HealthCheck>,
+    /// A program beside it that says how it is.
+    pub agent: Option<AgentCheck>,
+    /// Pool and name of the endpoint whose health is its own.
+    pub tracks: Option<(String, String)>,
     /// Value of the sticky cookie.
     pub cookie: Option<String>,
     /// Its name is looked up while running (nginx `resolve`, HAProxy `resolvers`).
@@ -248,8 +253,8 @@ impl Sticky {
 /// Active checks of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HealthCheck {
-    /// What is tried.
-    pub probe: Probe,
+    /// What is done. Only connecting, or more.
+    pub steps: Vec<CheckStep<crate::Pattern>>,
     /// Time between checks.
     pub interval: Duration,
     /// While it changes state.
@@ -262,70 +267,12 @@ pub struct HealthCheck {
     pub rise: u32,
     /// Failures that take it down.
     pub fall: u32,
-    /// Another port.
-    pub port: Option<u16>,
-    /// Another address.
-    pub address: Option<IpAddr>,
-    /// Checked over the endpoint's TLS.
+    /// TLS of the connections that have it.
     pub tls: Option<UpstreamTls>,
-    /// PROXY header first.
-    pub send_proxy: bool,
-}
-
-/// What a check does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Probe {
-    /// A connection is made.
-    Connect,
-    /// An HTTP request is answered as expected.
-    Http {
-        /// Method.
-        method: String,
-        /// Target.
-        target: String,
-        /// `HTTP/1.0` or `HTTP/1.1`.
-        version: String,
-        /// Fields.
-        #[serde(serialize_with = "crate::redact::fields")]
-        headers: Vec<(String, String)>,
-        /// Body.
-        body: String,
-        /// Expected; empty: 200–399.
-        expect: Vec<Expect>,
-    },
-    /// Bytes are sent and expected in turn.
-    Tcp(Vec<TcpStep>),
-}
-
-/// What an answer must be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Expect {
-    /// Status in a range.
-    Status(u16, u16),
-    /// Status matches a pattern.
-    StatusMatches(crate::Pattern),
-    /// Body contains.
-    Body(String),
-    /// Body matches.
-    BodyMatches(crate::Pattern),
-    /// Negation.
-    Not(Box<Expect>),
-}
-
-/// A step of a TCP check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TcpStep {
-    /// Connect (again), to another port if given.
-    Connect(Option<u16>),
-    /// Send bytes.
-    Send(Vec<u8>),
-    /// Expect bytes.
-    Expect(Vec<u8>),
-    /// Expect a match.
-    ExpectMatches(crate::Pattern),
+    /// Before the first check.
+    pub first: FirstState,
+    /// A 404 drains it, and is no failure.
+    pub drains_on_404: bool,
 }
 
 /// Name servers.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_control::changes::NewEndpoint;
 use weir_control::{EndpointKey, PoolId};
+use weir_expr::check::AgentCheck;
 use weir_expr::settings::{ProxyProtocol, Spread};
 use weir_policy::pool::{EndpointConfig, PoolConfig};
 
@@ -52,8 +53,22 @@ pub struct Endpoint {
     pub send_proxy: Option<ProxyProtocol>,
     /// Active checks.
     pub check: Option<Arc<HealthCheck>>,
+    /// A program beside it that says how it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<AgentCheck>>,
+    /// The endpoint whose health is its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracks: Option<EndpointKey>,
     /// Value of the sticky cookie.
     pub cookie: Option<Box<str>>,
+}
+
+impl Endpoint {
+    /// Whether somebody asks how it is.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.check.is_some() || self.agent.is_some()
+    }
 }
 
 /// A name that is looked up while running.
@@ -175,6 +190,8 @@ impl EndpointSet {
             tls: like.and_then(|like| like.tls.clone()),
             send_proxy: like.and_then(|like| like.send_proxy),
             check: like.and_then(|like| like.check.clone()),
+            agent: like.and_then(|like| like.agent.clone()),
+            tracks: like.and_then(|like| like.tracks),
             cookie,
         }
     }
@@ -303,6 +320,8 @@ mod tests {
                 tls: None,
                 send_proxy: None,
                 check: None,
+                agent: None,
+                tracks: None,
                 cookie: None,
             });
         }

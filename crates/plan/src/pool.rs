@@ -1,17 +1,16 @@
 //! Pools of endpoints.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use weir_control::PoolId;
+use weir_expr::check::{CheckStep, FirstState};
 use weir_expr::settings::{NameHolds, Unavailable};
 use weir_policy::pool::PoolConfig;
 
-use crate::{
-    EndpointSet, HeaderName, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse,
-};
+use crate::{EndpointSet, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
 
 /// Endpoints that serve the same thing.
 #[derive(Clone, Debug, Serialize)]
@@ -79,8 +78,8 @@ pub struct Sticky {
 /// Active checks of an endpoint.
 #[derive(Clone, Debug, Serialize)]
 pub struct HealthCheck {
-    /// What is tried.
-    pub probe: Probe,
+    /// What is done. Only connecting, or more.
+    pub steps: Vec<CheckStep<Arc<Pattern>>>,
     /// Time between checks.
     pub interval: Duration,
     /// While it changes state.
@@ -93,69 +92,12 @@ pub struct HealthCheck {
     pub rise: u32,
     /// Failures that take it down.
     pub fall: u32,
-    /// Another port.
-    pub port: Option<u16>,
-    /// Another address.
-    pub address: Option<IpAddr>,
-    /// Checked over TLS.
+    /// TLS of the connections that have it.
     pub tls: Option<UpstreamTlsUse>,
-    /// PROXY header first.
-    pub send_proxy: bool,
-}
-
-/// What a check does.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Probe {
-    /// A connection is made.
-    Connect,
-    /// An HTTP request is answered as expected.
-    Http {
-        /// Method.
-        method: Box<str>,
-        /// Target.
-        target: Box<str>,
-        /// `HTTP/1.0` or `HTTP/1.1`.
-        version: Box<str>,
-        /// Fields.
-        headers: Vec<(HeaderName, String)>,
-        /// Body.
-        body: Box<str>,
-        /// Expected; empty: 200–399.
-        expect: Vec<Expect>,
-    },
-    /// Bytes are sent and expected in turn.
-    Tcp(Vec<TcpStep>),
-}
-
-/// What an answer must be.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Expect {
-    /// Status in a range.
-    Status(u16, u16),
-    /// Status matches a pattern.
-    StatusMatches(Arc<Pattern>),
-    /// Body contains.
-    Body(Box<str>),
-    /// Body matches.
-    BodyMatches(Arc<Pattern>),
-    /// Negation.
-    Not(Box<Expect>),
-}
-
-/// A step of a TCP check.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TcpStep {
-    /// Connect (again), to another port if given.
-    Connect(Option<u16>),
-    /// Send bytes.
-    Send(#[serde(serialize_with = "crate::show::bytes")] Vec<u8>),
-    /// Expect bytes.
-    Expect(#[serde(serialize_with = "crate::show::bytes")] Vec<u8>),
-    /// Expect a match.
-    ExpectMatches(Arc<Pattern>),
+    /// Before the first check.
+    pub first: FirstState,
+    /// A 404 drains it, and is no failure.
+    pub drains_on_404: bool,
 }
 
 /// Name servers.

@@ -14,6 +14,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use weir_expr::check::FirstState;
+
 use crate::time::Millis;
 
 /// How often to check, and how many results decide. HAProxy: `inter`, `fastinter`, `downinter`, `rise`, `fall`.
@@ -76,6 +78,24 @@ impl Health {
             transitions_down: 0,
             down_total: 0,
         }
+    }
+
+    /// In another state before its first check.
+    #[must_use]
+    pub fn beginning(mut self, first: FirstState) -> Self {
+        let HealthConfig { rise, fall, .. } = self.config;
+        self.level = match first {
+            FirstState::Up => rise,
+            FirstState::FullyUp => rise + fall - 1,
+            FirstState::Down => rise - 1,
+            FirstState::FullyDown => 0,
+        };
+        self
+    }
+
+    /// Leaves a check out: the next one is due an interval from `now`.
+    pub fn put_off(&mut self, now: Millis) {
+        self.next = now.plus(self.interval());
     }
 
     /// The same endpoint under new settings: whether it is up, and since when, goes on.

@@ -384,7 +384,9 @@ fn meaning(word: &str) -> &'static str {
 pub(super) fn status(endpoint: &Endpoint) -> String {
     match (endpoint.state, &endpoint.health) {
         (EndpointState::Maintenance, _) => "MAINT".into(),
+        (EndpointState::Draining, Some(health)) if health.state.starts_with("NOLB") => health.state.clone(),
         (EndpointState::Draining, _) => "DRAIN".into(),
+        (EndpointState::Down, Some(health)) if !health.state.starts_with("DOWN") => "DOWN (agent)".into(),
         (_, Some(health)) if !health.state.is_empty() => health.state.clone(),
         (EndpointState::Down, _) => "DOWN".into(),
         (EndpointState::Up, Some(_)) => "UP".into(),

@@ -80,6 +80,8 @@ fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
         tls: None,
         send_proxy: None,
         check: None,
+        agent: None,
+        tracks: None,
         cookie: None,
         resolve: None,
     };

@@ -420,7 +420,7 @@ impl Attempts<'_> {
             timeout: self.reach.timeout,
             local: way.local.as_deref().and_then(local_address),
             keepalive: self.reach.keepalive,
-            proxy: way.send_proxy.map(|version| (version, &*exchange.client, exchange.client_source())),
+            proxy: way.send_proxy.map(|version| (version, Some(&*exchange.client), exchange.client_source())),
             tls: way.tls.as_ref().map(|tls| (tls.client(), tls.name.as_str())),
         };
         open(&picked.address, &settings, self.timer).await.map_err(not_connected)

@@ -14,8 +14,8 @@ use weir_wire::Conn;
 
 use crate::exchange::Client;
 
-/// A PROXY header's version, the connection it is about, and the client's address.
-pub(crate) type ProxyAbout<'a> = (ProxyProtocol, &'a Client, Option<(IpAddr, u16)>);
+/// A PROXY header's version, the connection it is about (`None`: it is our own), and the client's address.
+pub(crate) type ProxyAbout<'a> = (ProxyProtocol, Option<&'a Client>, Option<(IpAddr, u16)>);
 
 /// How a connection is opened.
 pub(crate) struct ConnectSettings<'a> {
@@ -103,28 +103,39 @@ pub(super) fn is_ours(error: &std::io::Error) -> bool {
 async fn send_proxy_header(
     stream: &Stream,
     version: ProxyProtocol,
-    client: &Client,
+    client: Option<&Client>,
     source: Option<(IpAddr, u16)>,
 ) -> std::io::Result<()> {
-    let text = proxy_header(version, client, source, false);
+    let destination = client.and_then(Client::destination);
+    let (source, destination) = match (client, version) {
+        // The first version cannot say that the connection is our own: HAProxy names its two ends.
+        (None, ProxyProtocol::V1) => {
+            let inet = |addr: std::io::Result<weir_rt::PeerAddr>| {
+                addr.ok().and_then(|addr| addr.inet()).map(|addr| (addr.ip(), addr.port()))
+            };
+            (inet(stream.local_addr()), inet(stream.peer_addr()))
+        }
+        _ => (source, destination),
+    };
+    let text = proxy_header(version, source, destination, false);
     stream.write_all(Buf::from(&text[..])).await.0
 }
 
 /// A PROXY header about a client's connection, or its datagrams.
 pub(super) fn proxy_header(
     version: ProxyProtocol,
-    client: &Client,
     source: Option<(IpAddr, u16)>,
+    destination: Option<(IpAddr, u16)>,
     datagram: bool,
 ) -> Vec<u8> {
     use weir_http::proxy_protocol::{Proxied, ProxyVersion, write};
-    let source = source.map(|(ip, port)| SocketAddr::new(ip, port));
-    let destination = client.destination().map(|(ip, port)| SocketAddr::new(ip, port));
     let proxied = match source.zip(destination) {
         // The first version has no word for datagrams; nginx uses that for connections.
-        Some((source, destination)) => {
-            Proxied::Inet { source, destination, datagram: datagram && version == ProxyProtocol::V2 }
-        }
+        Some((source, destination)) => Proxied::Inet {
+            source: source.into(),
+            destination: destination.into(),
+            datagram: datagram && version == ProxyProtocol::V2,
+        },
         None => Proxied::Local,
     };
     let version = match version {

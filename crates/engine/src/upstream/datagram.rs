@@ -75,8 +75,9 @@ impl DatagramReach<'_> {
                         record.connect = Some(std::time::Duration::ZERO);
                     }
                     let version = picked.endpoint().and_then(|one| one.send_proxy).or(self.send_proxy);
-                    let ahead = version
-                        .map(|version| proxy_header(version, &session.client, session.client_source(), true));
+                    let ahead = version.map(|version| {
+                        proxy_header(version, session.client_source(), session.client.destination(), true)
+                    });
                     let peer = DatagramPeer { socket, counted, lease: picker.succeeded() };
                     return Ok((peer, ahead.unwrap_or_default()));
                 }

@@ -309,7 +309,7 @@ fn one_endpoint(
     }
     back.limit = (configured.max_conns > 0).then_some(u64::from(configured.max_conns));
     back.queued = member.map_or(0, |member| u64::from(member.waiting()));
-    let checked = shared.checked(endpoint.key);
+    let checked = shared.checked(endpoint.tracks.unwrap_or(endpoint.key));
     let now = shared.millis(weir_rt::Instant::now());
     let changed = checked.as_ref().map(|checked| now.since(checked.changed));
     let downtime = checked.as_ref().map(|checked| checked.downtime);

@@ -13,6 +13,7 @@ mod control;
 mod convert;
 mod expression;
 pub(crate) mod format;
+mod health;
 pub(crate) mod lists;
 mod logs;
 pub(crate) mod map;

@@ -1,6 +1,6 @@
 //! `server` lines as endpoints.
 //!
-//! Owns: addresses, weights, limits, TLS and checks of endpoints.
+//! Owns: addresses, weights, limits and TLS of endpoints (`health` has their checks).
 //! Never: resolves a name.
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
 use weir_expr::settings::{AddressChoice, ProxyProtocol};
-use weir_model::{Endpoint, EndpointAddress, HealthCheck, Initially, Template, UpstreamTls, Var};
+use weir_model::{Endpoint, EndpointAddress, Initially, Template, UpstreamTls, Var};
 
 use super::check::Checks;
 use super::expression::parse;
@@ -70,6 +70,8 @@ impl Servers<'_> {
             slow_start: self.time(&parameters, "slowstart"),
             send_proxy: self.send_proxy(&parameters),
             check: self.check(&parameters, tls.as_ref()),
+            agent: self.agent(&parameters, line.span()),
+            tracks: self.tracked(&parameters),
             cookie: parameters.value("cookie").map(|word| word.text.clone()),
             resolve: None,
             initially: self.initially(&parameters),
@@ -144,7 +146,7 @@ impl Servers<'_> {
         first
     }
 
-    fn number(
+    pub(super) fn number(
         &mut self,
         parameters: &Parameters,
         name: &str,
@@ -159,7 +161,7 @@ impl Servers<'_> {
         number.and_then(|n| u32::try_from(n).ok())
     }
 
-    fn time(&mut self, parameters: &Parameters, name: &str) -> Option<Duration> {
+    pub(super) fn time(&mut self, parameters: &Parameters, name: &str) -> Option<Duration> {
         parameters.read_value(name, self.findings, time::millis)
     }
 
@@ -234,7 +236,7 @@ impl Servers<'_> {
         None
     }
 
-    fn send_proxy(&mut self, parameters: &Parameters) -> Option<ProxyProtocol> {
+    pub(super) fn send_proxy(&mut self, parameters: &Parameters) -> Option<ProxyProtocol> {
         let v2 = ["send-proxy-v2", "send-proxy-v2-ssl", "send-proxy-v2-ssl-cn"];
         let off = ["no-send-proxy", "no-send-proxy-v2", "no-send-proxy-v2-ssl", "no-send-proxy-v2-ssl-cn"];
         if v2.iter().any(|name| parameters.is_on(name, &off)) {
@@ -312,56 +314,5 @@ impl Servers<'_> {
             _ => sample::template(&sample, &self.scope),
         });
         value.map_err(|problem| problem.report(word.span, self.findings)).ok()
-    }
-
-    fn check(&mut self, parameters: &Parameters, tls: Option<&UpstreamTls>) -> Option<HealthCheck> {
-        for name in ["inter", "fastinter", "downinter"] {
-            if let Some(word) =
-                parameters.value(name).filter(|word| time::millis(word.as_str()) == Ok(Duration::ZERO))
-            {
-                self.findings.bad_value(word, "the time between checks is above 0");
-            }
-        }
-        if !parameters.is_on("check", &["no-check"]) {
-            return None;
-        }
-        let interval = self.time(parameters, "inter").unwrap_or(Duration::from_secs(2));
-        let with_tls = parameters.is_on("check-ssl", &["no-check-ssl"]) || self.checks.tls;
-        // As in HAProxy: checks speak TLS where the server does, unless they are sent elsewhere.
-        let elsewhere = parameters.has("port") || parameters.has("addr");
-        let tls = match tls {
-            Some(tls) if with_tls || !elsewhere => Some(tls.clone()),
-            None if with_tls => Some(UpstreamTls { session_reuse: true, ..UpstreamTls::default() }),
-            _ => None,
-        };
-        let named = parameters.value("check-sni").map(|word| Template::literal(word.text.clone()));
-        // As there: a check belongs to no request, so the server's own `sni` is not sent, nor looked for in its certificate.
-        let tls = tls.map(|tls| {
-            let verify_host = parameters.value("verifyhost").map(|word| Template::literal(word.text.clone()));
-            let any_name = named.is_none() && verify_host.is_none();
-            UpstreamTls { send_name: named.is_some(), any_name, name: named.or(verify_host), ..tls }
-        });
-        let address = parameters.read_value("addr", self.findings, |text| {
-            text.parse().map_err(|_| format!("`{text}` is no address"))
-        });
-        let port = self
-            .number(parameters, "port", 1..=65_535)
-            .and_then(|n| u16::try_from(n).ok())
-            .or(self.checks.port);
-        let sends = parameters.is_on("check-send-proxy", &["no-check-send-proxy"])
-            || (!elsewhere && self.send_proxy(parameters).is_some());
-        Some(HealthCheck {
-            probe: self.checks.probe.clone(),
-            interval: interval.max(Duration::from_millis(1)),
-            fast_interval: self.time(parameters, "fastinter"),
-            down_interval: self.time(parameters, "downinter"),
-            timeout: self.checks.timeout,
-            rise: self.number(parameters, "rise", 1..=i32::MAX as u64).unwrap_or(2),
-            fall: self.number(parameters, "fall", 1..=i32::MAX as u64).unwrap_or(3),
-            port,
-            address,
-            tls,
-            send_proxy: sends,
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! Health checks: `http-check …` and `tcp-check …`.
 
 use crate::take::checks as take;
-use crate::words::Status::{NotYet, Proxy, Tuning};
+use crate::words::Status::{NotYet, Proxy};
 use crate::words::{DB, Keyword, MANY, word};
 
 pub(super) const WORDS: &[Keyword] = &[
@@ -36,7 +36,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (0, 0),
         "off",
         "A 404 takes a server out softly.",
-        Tuning("a 404 counts as a failed check"),
+        Proxy(take::http_check),
     ),
     word(
         "http-check send-state",
@@ -44,7 +44,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (0, 0),
         "off",
         "Tells servers their state in a check's field.",
-        Tuning("checks carry no state field"),
+        Proxy(take::http_check),
     ),
     word(
         "http-check set-var",

@@ -118,12 +118,19 @@ pub(crate) fn redispatch(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Find
     proxy.settings.redispatch = plain(call).then(|| interval.unwrap_or(-1));
 }
 
-/// `option httpchk` and `option tcp-check`: the last one counts.
+/// Protocols that have a check of their own.
+const KNOWN: &[&str] =
+    &["ssl-hello-chk", "smtpchk", "mysql-check", "pgsql-check", "redis-check", "ldap-check"];
+
+/// `option httpchk`, `option tcp-check` and their kin: the last one counts.
 pub(crate) fn check(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.settings.check = match name(call) {
         _ if !plain(call) => None,
         "httpchk" => Some(Check::Http(call.arguments.to_vec())),
-        _ => Some(Check::Tcp),
+        name => Some(match KNOWN.iter().find(|known| **known == name) {
+            Some(known) => Check::Known(known, call.arguments.to_vec()),
+            None => Check::Tcp,
+        }),
     };
 }
 

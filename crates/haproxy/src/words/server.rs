@@ -4,7 +4,6 @@ use super::parameter::ParameterStatus::{Accepted, Built, NotYet, Tuning};
 use super::parameter::{Parameter, parameter};
 
 const OLD_TLS: &str = "TLS 1.0, TLS 1.1 and SSL 3 are never spoken";
-const AGENT: &str = "agents are not asked";
 const PASSIVE: &str = "traffic does not change a server's health; checks do";
 
 /// Words after the address of a `server`.
@@ -52,12 +51,12 @@ pub(crate) const SERVER: &[Parameter] = &[
     parameter("check-reuse-pool", 0, "Checks may use kept connections.", Accepted),
     parameter("no-check-reuse-pool", 0, "Checks make their own connections.", Accepted),
     parameter("check-via-socks4", 0, "Checks go through the SOCKS proxy.", NotYet("SOCKS is not built")),
-    parameter("agent-check", 0, "Asks an agent on the server.", Tuning(AGENT)),
-    parameter("no-agent-check", 0, "Asks no agent.", Accepted),
-    parameter("agent-addr", 1, "Address of the agent.", Tuning(AGENT)),
-    parameter("agent-inter", 1, "Time between questions to the agent.", Tuning(AGENT)),
-    parameter("agent-port", 1, "Port of the agent.", Tuning(AGENT)),
-    parameter("agent-send", 1, "What the agent is sent.", Tuning(AGENT)),
+    parameter("agent-check", 0, "Asks an agent on the server.", Built),
+    parameter("no-agent-check", 0, "Asks no agent.", Built),
+    parameter("agent-addr", 1, "Address of the agent.", Built),
+    parameter("agent-inter", 1, "Time between questions to the agent.", Built),
+    parameter("agent-port", 1, "Port of the agent.", Built),
+    parameter("agent-send", 1, "What the agent is sent.", Built),
     parameter("observe", 1, "Watches traffic for failures.", Tuning(PASSIVE)),
     parameter("error-limit", 1, "Failures before `on-error`.", Tuning(PASSIVE)),
     parameter("on-error", 1, "What failures do.", Tuning(PASSIVE)),
@@ -73,8 +72,8 @@ pub(crate) const SERVER: &[Parameter] = &[
         "What happens to connections when it comes up.",
         Tuning("connections elsewhere live on"),
     ),
-    parameter("init-state", 1, "State at start.", Tuning("servers start up")),
-    parameter("track", 1, "Takes its state from another server.", Tuning("it is checked by itself")),
+    parameter("init-state", 1, "State before the first check.", Built),
+    parameter("track", 1, "Takes its state from another server.", Built),
     parameter("slowstart", 1, "Time its weight takes to rise after recovery.", Built),
     parameter("redir", 1, "Redirects clients to it.", NotYet("it decides what is answered")),
     parameter("init-addr", 1, "How its name is resolved at start.", Built),

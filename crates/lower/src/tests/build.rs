@@ -158,6 +158,8 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         tls: None,
         send_proxy: None,
         check: None,
+        agent: None,
+        tracks: None,
         cookie: None,
         resolve: None,
         initially: weir_model::Initially::default(),

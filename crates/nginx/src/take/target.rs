@@ -69,6 +69,8 @@ pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endp
         tls: None,
         send_proxy: None,
         check: None,
+        agent: None,
+        tracks: None,
         cookie: None,
         resolve: None,
         initially: weir_model::Initially::default(),

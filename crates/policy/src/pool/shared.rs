@@ -164,6 +164,10 @@ pub struct EndpointShared {
     key: EndpointKey,
     admin: AtomicU8,
     healthy: AtomicBool,
+    /// What its agent says.
+    agreed: AtomicBool,
+    /// Checks say that nothing new is to be given to it.
+    draining: AtomicBool,
     /// Weight set at run time; `u32::MAX` is "as configured".
     weight: AtomicU32,
     /// When it last came up; slow start counts from here. Zero: it was never down.
@@ -179,6 +183,8 @@ impl EndpointShared {
             key,
             admin: AtomicU8::new(AdminState::AsConfigured as u8),
             healthy: AtomicBool::new(true),
+            agreed: AtomicBool::new(true),
+            draining: AtomicBool::new(false),
             weight: AtomicU32::new(u32::MAX),
             up_since: AtomicU64::new(0),
             pending: AtomicU32::new(0),
@@ -196,9 +202,9 @@ impl EndpointShared {
         admin_state(self.admin.load(Relaxed))
     }
 
-    /// What health checks say; true until one says otherwise.
+    /// What health checks and its agent say; true until one says otherwise.
     pub fn healthy(&self) -> bool {
-        self.healthy.load(Relaxed)
+        self.healthy.load(Relaxed) && self.agreed.load(Relaxed)
     }
 
     /// The weight set at run time, if any.
@@ -296,14 +302,38 @@ impl PoolShared {
 
     /// Sets what health checks say of endpoint `index`.
     pub fn set_health(&self, index: usize, healthy: bool, now: Millis) {
-        let Some(member) = self.members.get(index) else { return };
-        if member.healthy.swap(healthy, AcqRel) == healthy {
-            return;
+        self.set_word(index, healthy, now, |member| &member.healthy);
+    }
+
+    /// Sets what the agent of endpoint `index` says. True if that is news.
+    pub fn set_agent(&self, index: usize, up: bool, now: Millis) -> bool {
+        self.set_word(index, up, now, |member| &member.agreed)
+    }
+
+    fn set_word(
+        &self,
+        index: usize,
+        up: bool,
+        now: Millis,
+        word: impl Fn(&EndpointShared) -> &AtomicBool,
+    ) -> bool {
+        let Some(member) = self.members.get(index) else { return false };
+        if word(member).swap(up, AcqRel) == up {
+            return false;
         }
-        if healthy {
+        if member.healthy() {
             member.up_since.store(now.0, Relaxed);
         }
         self.changed();
+        true
+    }
+
+    /// Sets whether health checks want nothing new to be given to endpoint `index`.
+    pub fn set_draining(&self, index: usize, draining: bool) {
+        let Some(member) = self.members.get(index) else { return };
+        if member.draining.swap(draining, AcqRel) != draining {
+            self.changed();
+        }
     }
 
     /// Sets the weight of endpoint `index`; `None` returns to the configured one.
@@ -326,6 +356,7 @@ impl PoolShared {
             AdminState::AsConfigured if configured.down => Standing::Maintenance,
             _ if !member.healthy() => Standing::Down,
             AdminState::Drain => Standing::Draining,
+            _ if member.draining.load(Relaxed) => Standing::Draining,
             _ if weight == 0 => Standing::Draining,
             _ => Standing::Up,
         }

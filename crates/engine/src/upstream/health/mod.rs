@@ -1,0 +1,357 @@
+//! Active checks of endpoints.
+//!
+//! Owns: a side thread with its own runtime, a task for each endpoint that is checked or has an agent.
+//! Never: chooses endpoints: results are written to the pools' shared state, which workers read.
+//! Driven by: [`crate::Engine`], at each new plan; `Crew::check_anew`, when endpoints were replaced.
+//! Why: `policy::health` decides what a result means; `script` does the talking.
+
+mod agent;
+mod judge;
+mod result;
+mod script;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_control::EndpointKey;
+use weir_control::snapshot::HealthReport;
+use weir_plan::{Endpoint, HealthCheck, Pool};
+use weir_policy::Millis;
+use weir_policy::health::{Health, HealthConfig, Transition};
+use weir_policy::pool::Standing;
+use weir_rt::{Receiver, Runtime, Sender};
+use weir_telemetry::Level;
+
+use self::result::{Failed, Passed};
+use crate::worker::command::Crew;
+use crate::worker::endpoints::Live;
+use crate::worker::lasting;
+use crate::worker::prepared::Prepared;
+use crate::worker::race::{Signal, race};
+use crate::worker::shared::{Checked, Shared};
+
+/// What is known of each endpoint that is checked.
+type States = Rc<RefCell<HashMap<EndpointKey, Health>>>;
+
+/// Checks the endpoints of a plan, if any are to be. Those that stay keep their state.
+///
+/// # Errors
+/// No thread could be started.
+pub(crate) fn follow(shared: &Arc<Shared>, crew: &Crew, prepared: &Arc<Prepared>) -> Result<(), String> {
+    let checked = |pool: &Pool| pool.set.endpoints.iter().any(Endpoint::is_watched);
+    if crew.checks.get().is_none() && prepared.plan.pools.iter().any(checked) {
+        let _ = crew.checks.set(start_thread(shared.clone())?);
+    }
+    crew.check_anew(Some(prepared));
+    Ok(())
+}
+
+fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, String> {
+    let (orders, mut receiver) = weir_rt::mailbox();
+    std::thread::Builder::new()
+        .name("weir-health".into())
+        .spawn(move || {
+            // Both outlive a panic: an endpoint that was down must be known to be, or it would never come up again.
+            let states: States = Rc::default();
+            let mut current = None;
+            let note = |payload: &_| shared.note_panic("checking endpoints", payload);
+            lasting::work(note, || {
+                let Ok(runtime) = Runtime::new(shared.runtime_config()) else {
+                    return shared.log_process_error("health checks cannot run: no I/O driver");
+                };
+                runtime.block_on(serve(&shared, &mut receiver, &states, &mut current));
+            });
+        })
+        .map_err(|error| format!("cannot start the thread of health checks: {error}"))?;
+    Ok(orders)
+}
+
+/// Checks the endpoints of the newest plan, until no newer one can come.
+async fn serve(
+    shared: &Arc<Shared>,
+    orders: &mut Receiver<Option<Arc<Prepared>>>,
+    states: &States,
+    current: &mut Option<Arc<Prepared>>,
+) {
+    let mut running = current.as_ref().map_or_else(Vec::new, |prepared| begin(shared, prepared, states));
+    while let Some(order) = orders.recv().await {
+        if order.is_some() {
+            *current = order;
+        }
+        running.drain(..).for_each(|stop| stop.set());
+        running = current.as_ref().map_or_else(Vec::new, |prepared| begin(shared, prepared, states));
+    }
+    running.drain(..).for_each(|stop| stop.set());
+}
+
+fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Vec<Rc<Signal>> {
+    let mut running = Vec::new();
+    let pools: Vec<Live> = prepared.pools.iter().map(|pool| pool.now()).collect();
+    let endpoints = pools.iter().flat_map(|pool| &pool.set.endpoints);
+    let checked: HashSet<EndpointKey> =
+        endpoints.filter(|endpoint| endpoint.check.is_some()).map(|endpoint| endpoint.key).collect();
+    shared.keep_checked(|key| checked.contains(&key));
+    let mut known = std::mem::take(&mut *states.borrow_mut());
+    let mut followers = followers(prepared, &pools);
+    for (pool, live) in prepared.plan.pools.iter().zip(&pools) {
+        for (at, endpoint) in live.set.endpoints.iter().enumerate() {
+            let place = Place { pool: pool.name.clone(), live: live.clone(), at };
+            let watched = Rc::new(Watched {
+                prepared: prepared.clone(),
+                followers: followers.remove(&endpoint.key).unwrap_or_default(),
+                place,
+            });
+            if let Some(check) = &endpoint.check {
+                let now = shared.millis(weir_rt::now());
+                let health = match known.remove(&endpoint.key) {
+                    Some(old) => old.reconfigured(config(check)),
+                    // Spread over an interval, so that endpoints are not all asked at once.
+                    None => {
+                        let count = live.set.endpoints.len().max(1);
+                        let spread = check.interval.mul_f64((at as f64 / count as f64).min(1.0));
+                        Health::new(config(check), now, spread).beginning(check.first)
+                    }
+                };
+                watched.set_health(health.is_up(), now);
+                states.borrow_mut().insert(endpoint.key, health);
+            }
+            // What has no address is down already, and has nobody to be asked.
+            if endpoint.address.is_none() {
+                continue;
+            }
+            if endpoint.check.is_some() {
+                let (shared, watched, states) = (shared.clone(), watched.clone(), states.clone());
+                running.push(keep_on(shared.clone(), "checking an endpoint", async move |stop: &Signal| {
+                    watch(&shared, &watched, &states, stop).await;
+                }));
+            }
+            if let Some(asked) = &endpoint.agent {
+                let (shared, asked) = (shared.clone(), asked.clone());
+                running.push(keep_on(shared.clone(), "asking an agent", async move |stop: &Signal| {
+                    agent::watch(&shared, &watched, &asked, stop).await;
+                }));
+            }
+        }
+    }
+    running
+}
+
+/// A task that goes on, also after a panic, until it is told to stop.
+fn keep_on(shared: Arc<Shared>, what: &'static str, task: impl AsyncFn(&Signal) + 'static) -> Rc<Signal> {
+    let stop = Rc::new(Signal::default());
+    let told = stop.clone();
+    weir_rt::spawn(async move {
+        let note = |payload: &_| shared.note_panic(what, payload);
+        lasting::task(note, || task(&told)).await;
+    });
+    stop
+}
+
+fn config(check: &HealthCheck) -> HealthConfig {
+    HealthConfig {
+        inter: check.interval,
+        fast_inter: check.fast_interval,
+        down_inter: check.down_interval,
+        rise: check.rise,
+        fall: check.fall,
+    }
+}
+
+/// Who takes its health from whom.
+fn followers(prepared: &Prepared, pools: &[Live]) -> HashMap<EndpointKey, Vec<Place>> {
+    let mut followers: HashMap<EndpointKey, Vec<Place>> = HashMap::new();
+    for (pool, live) in prepared.plan.pools.iter().zip(pools) {
+        for (at, endpoint) in live.set.endpoints.iter().enumerate() {
+            let Some(tracked) = endpoint.tracks else { continue };
+            let place = Place { pool: pool.name.clone(), live: live.clone(), at };
+            followers.entry(tracked).or_default().push(place);
+        }
+    }
+    followers
+}
+
+/// An endpoint of a pool.
+struct Place {
+    /// Name of its pool.
+    pool: Box<str>,
+    live: Live,
+    at: usize,
+}
+
+impl Place {
+    fn endpoint(&self) -> &Endpoint {
+        &self.live.set.endpoints[self.at]
+    }
+
+    /// As logs call it.
+    fn name(&self) -> String {
+        format!("{}/{}", self.pool, self.endpoint().name)
+    }
+}
+
+/// An endpoint that is checked, or whose agent is asked.
+struct Watched {
+    prepared: Arc<Prepared>,
+    place: Place,
+    /// Those that take its health for their own.
+    followers: Vec<Place>,
+}
+
+impl std::ops::Deref for Watched {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.place
+    }
+}
+
+impl Watched {
+    fn set_health(&self, up: bool, now: Millis) {
+        for Place { live, at, .. } in self.followers.iter().chain([&self.place]) {
+            live.state.set_health(*at, up, now);
+        }
+    }
+
+    fn set_draining(&self, drains: bool) {
+        for Place { live, at, .. } in self.followers.iter().chain([&self.place]) {
+            live.state.set_draining(*at, drains);
+        }
+    }
+}
+
+async fn watch(shared: &Arc<Shared>, watched: &Watched, states: &States, stop: &Signal) {
+    let endpoint = watched.endpoint();
+    let Some(check) = &endpoint.check else { return };
+    loop {
+        let due = states.borrow().get(&endpoint.key).map(Health::poll_timeout);
+        let Some(due) = due else { return };
+        let _ = race(stop.wait(), weir_rt::sleep_until(shared.instant(due))).await;
+        if stop.is_set() {
+            return;
+        }
+        let began = weir_rt::now();
+        if watched.live.state.standing(&watched.live.set.config, watched.at) == Standing::Maintenance {
+            // Nobody asks what an operator has taken out.
+            if let Some(health) = states.borrow_mut().get_mut(&endpoint.key) {
+                health.put_off(shared.millis(began));
+            }
+            continue;
+        }
+        assert!(!shared.panic_next_check.swap(false, Ordering::Relaxed), "a test asked for this panic");
+        let tell = || told(watched, &states.borrow());
+        let result = script::play(&watched.prepared, endpoint, check, tell).await;
+        if stop.is_set() {
+            return;
+        }
+        let now = shared.millis(weir_rt::now());
+        let transition = match states.borrow_mut().get_mut(&endpoint.key) {
+            Some(health) => {
+                let transition = health.handle_result(now, result.is_ok());
+                shared.set_checked(endpoint.key, checked(health, &result, now, weir_rt::now() - began));
+                transition
+            }
+            None => return,
+        };
+        report(shared, watched, transition, result, now);
+    }
+}
+
+/// Publishes what a check came to, and says what it changed.
+fn report(
+    shared: &Shared,
+    watched: &Watched,
+    transition: Transition,
+    result: Result<Passed, Failed>,
+    now: Millis,
+) {
+    let log = |level, line: &str| shared.logs.event(level, line);
+    let name = watched.name();
+    watched.set_draining(result.as_ref().is_ok_and(|passed| passed.drains));
+    let (level, up, reason) = match (transition, result) {
+        (Transition::WentUp, _) => (Level::Notice, "UP", String::new()),
+        (Transition::WentDown, Err(failed)) => (Level::Alert, "DOWN", format!(", reason: {}", failed.why)),
+        _ => return,
+    };
+    watched.set_health(up == "UP", now);
+    log(level, &format!("Server {name} is {up}{reason}. {}", census(&watched.live)));
+    for follower in &watched.followers {
+        log(level, &format!("Server {} is {up} via {name}. {}", follower.name(), census(&follower.live)));
+    }
+}
+
+/// What an endpoint is told of itself (`http-check send-state`).
+fn told(watched: &Watched, states: &HashMap<EndpointKey, Health>) -> String {
+    let Place { pool, live, at } = &watched.place;
+    let (members, endpoint) = (live.state.members(), watched.endpoint());
+    let state = states.get(&endpoint.key).map_or_else(|| "no check".to_owned(), in_words);
+    let configured = live.set.config.endpoints();
+    let weight_of = |at: usize| {
+        let set = members.get(at).and_then(|member| member.weight());
+        u64::from(set.unwrap_or_else(|| configured.get(at).map_or(0, |one| one.weight)))
+    };
+    let up = |at: &usize| live.state.standing(&live.set.config, *at) == Standing::Up;
+    let total: u64 = (0..members.len()).filter(up).map(weight_of).sum();
+    let flights = |at: usize| members.get(at).map_or(0, |member| member.load().in_flight());
+    let all: u32 = (0..members.len()).map(flights).sum();
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!(
+        "{state}; name={pool}/{}; node={node}; weight={}/{total}; scur={}/{all}; qcur={}",
+        endpoint.name,
+        weight_of(*at),
+        flights(*at),
+        members.get(*at).map_or(0, |member| member.waiting()),
+    )
+}
+
+/// How many endpoints are left, in HAProxy's words.
+fn census(Live { set, state }: &Live) -> String {
+    let up = |backup: bool| {
+        let endpoints = set.config.endpoints().iter().enumerate();
+        let of_tier = endpoints.filter(|(_, endpoint)| endpoint.backup == backup);
+        of_tier.filter(|(at, _)| state.standing(&set.config, *at) == Standing::Up).count()
+    };
+    format!("{} active and {} backup servers left.", up(false), up(true))
+}
+
+/// The state of checks, in HAProxy's words.
+fn in_words(health: &Health) -> String {
+    let (rise, fall, level) = health.counters();
+    match (health.is_up(), level) {
+        (true, level) if level + 1 < rise + fall => format!("UP {}/{fall}", level + 1 - rise.min(level)),
+        (true, _) => "UP".to_owned(),
+        (false, 0) => "DOWN".to_owned(),
+        (false, level) => format!("DOWN {level}/{rise}"),
+    }
+}
+
+/// What pages show of an endpoint after a check.
+fn checked(health: &Health, result: &Result<Passed, Failed>, now: Millis, took: Duration) -> Checked {
+    let (rise, fall, level) = health.counters();
+    let mut state = in_words(health);
+    let (word, code, text) = match result {
+        Ok(passed) => (&passed.word, passed.code, String::new()),
+        Err(failed) => (&failed.word, failed.code, failed.why.clone()),
+    };
+    // As there: only these come with the code of a response.
+    let code = code.filter(|_| matches!(word.as_str(), "L7OK" | "L7OKC" | "L7STS"));
+    if result.as_ref().is_ok_and(|passed| passed.drains) {
+        state = state.replace("UP", "NOLB");
+    }
+    let report = HealthReport {
+        state,
+        last_status: word.clone(),
+        last_code: code,
+        last_duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        last_text: text,
+        failed: health.failures(),
+        went_down: health.transitions_down(),
+        rise,
+        fall,
+        level,
+    };
+    Checked { report, changed: health.changed(), downtime: health.downtime(now) }
+}
