@@ -11,6 +11,7 @@
 pub mod check;
 pub mod ciphers;
 mod convert;
+mod dav;
 pub mod settings;
 mod source;
 mod stick;
@@ -19,6 +20,7 @@ mod template;
 mod var;
 
 pub use convert::{Arithmetic, Coding, Convert};
+pub use dav::{Dav, DavMethods, FileAccess};
 pub use source::Source;
 pub use stick::{
     StickAsk, StickData, StickKey, StickOp, StickSpan, StickTableConfig, StickWhat, StickWhom, Stored,

@@ -6,7 +6,9 @@ use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::settings::{Spoken, UpstreamSettings};
 
-use crate::{CookieAttribute, IfModifiedSince, Listing, Pattern, Respond, Symlinks, Template, UpstreamTls};
+use crate::{
+    CookieAttribute, Dav, IfModifiedSince, Listing, Pattern, Respond, Symlinks, Template, UpstreamTls,
+};
 
 /// What a route does with a request that reached it.
 #[derive(Clone, Debug, Serialize)]
@@ -64,6 +66,13 @@ pub struct StaticFiles {
     /// A folder is answered with one of its files, whichever (`random_index`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub random_index: bool,
+    /// What requests may do to them (`dav_methods`); nothing without a method.
+    #[serde(skip_serializing_if = "has_no_methods")]
+    pub dav: Dav,
+}
+
+fn has_no_methods(dav: &Dav) -> bool {
+    !dav.methods.any()
 }
 
 /// Media types by extension, lower case, without the dot.

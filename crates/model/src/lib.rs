@@ -57,6 +57,7 @@ pub use weir_expr::settings::{
     Address, CookieAttribute, FileKind, IfModifiedSince, KeyMatch, ListEdit, Listing, ListingFormat, Queue,
     Reuse, RewriteFlag, StickyMode, Symlinks, TargetPart, TcpKeepalive, UpstreamKeepalive,
 };
+pub use weir_expr::{Dav, DavMethods, FileAccess};
 
 use serde::Serialize;
 

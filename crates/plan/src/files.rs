@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{ByteMap, IfModifiedSince, Listing, Symlinks, Template};
+use crate::{ByteMap, Dav, IfModifiedSince, Listing, Symlinks, Template};
 
 /// Files served from folders.
 #[derive(Clone, Debug, Serialize)]
@@ -34,6 +34,9 @@ pub struct StaticFiles {
     /// A folder is answered with one of its files, whichever (`random_index`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub random_index: bool,
+    /// What requests may do to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dav: Option<Box<Dav>>,
 }
 
 impl StaticFiles {

@@ -87,7 +87,7 @@ pub use weir_expr::settings::{
     Address, Cause, CookieAttribute, FileKind, IfModifiedSince, KeyMatch, ListEdit, Listing, ListingFormat,
     Queue, Reuse, RewriteFlag, StickyMode, Symlinks, TargetPart, UpstreamKeepalive,
 };
-pub use weir_expr::{Filter, Piece, Slot, Source};
+pub use weir_expr::{Dav, Filter, Piece, Slot, Source};
 
 use serde::Serialize;
 

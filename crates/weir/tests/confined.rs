@@ -28,6 +28,7 @@ const CONF: &str = "user nobody nogroup; worker_processes {workers};
             add_header X-Cache $upstream_cache_status; }
         location /by-name { set $to origin.test:{tcp}; proxy_pass http://$to; }
         location /private/ { auth_basic r; auth_basic_user_file {dir}/users; alias {dir}/html/; }
+        location /dav/ { dav_methods PUT DELETE MKCOL COPY MOVE; dav_access group:rw; create_full_put_path on; alias {dir}/dav/; }
         location /own { access_log {dir}/logs/$arg_name.log; return 200 own; }
     } }
     stream { server { listen 127.0.0.1:{port_udp} udp; proxy_responses 1; proxy_timeout 5s; proxy_pass {dns}; } }";
@@ -87,10 +88,12 @@ fn start(io: Io) -> Scene {
         .file("html/big", big)
         .file("html/list/entry", "x")
         .file("logs/keep", "")
+        .file("dav/keep", "")
         .file("users", format!("six:{}\nyes:{}\n", crypt("$6$rounds=20000$abc$"), crypt("$y$j9T$saltsalt$")))
         .start();
-    let everyone = PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(proxy.dir().join("logs"), everyone).unwrap();
+    let everyone: std::fs::Permissions = PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(proxy.dir().join("logs"), everyone.clone()).unwrap();
+    std::fs::set_permissions(proxy.dir().join("dav"), everyone).unwrap();
     let socket = proxy.dir().join("up.sock");
     let unix = UnixListener::bind(&socket).unwrap();
     std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o777)).unwrap();
@@ -134,6 +137,21 @@ fn verifies_passwords(client: &mut Client) {
     }
 }
 
+/// Files that requests bring, copy, move and remove, with rights and times.
+fn changes_files(client: &mut Client) {
+    let to = |method: &str, from: &str, to: &str| Request::new(method, from).header("Destination", to);
+    let put = Request::new("PUT", "/dav/a/b/file").body(vec![b'd'; 100_000]);
+    client.request(&put.header("Date", "Sun, 06 Nov 1994 08:49:37 GMT")).expect_status(201);
+    client.get("/dav/a/b/file").expect_header("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT");
+    client.request(&Request::new("MKCOL", "/dav/made/")).expect_status(201);
+    client.request(&to("COPY", "/dav/a/", "/dav/copy/")).expect_status(201);
+    client.request(&to("MOVE", "/dav/copy/b/file", "/dav/made/file")).expect_status(204);
+    assert_eq!(client.get("/dav/made/file").expect_status(200).body.len(), 100_000);
+    for path in ["/dav/a/", "/dav/copy/", "/dav/made/"] {
+        client.request(&Request::new("DELETE", path)).expect_status(204);
+    }
+}
+
 fn does_all_its_work(scene: &Scene) {
     let proxy = &scene.proxy;
     let mut client = Client::connect(proxy);
@@ -160,6 +178,7 @@ fn does_all_its_work(scene: &Scene) {
     assert_eq!(http3.get("/up?30").status, 200);
     asks_by_datagrams(proxy);
     verifies_passwords(&mut client);
+    changes_files(&mut client);
     client.get("/own?name=one").expect_status(200);
     proxy.wait_for_file("logs/one.log", "GET /own?name=one");
     proxy.wait_for_file("access.log", "GET /by-name");

@@ -173,17 +173,19 @@ impl Spool {
 /// Makes a file that nobody else can open: its name is removed at once. Falls back to the system's temporary folder
 /// where the configured one cannot be used (a packaged default path without the package).
 pub(crate) fn create_spool_file(folder: &Path) -> io::Result<(File, PathBuf)> {
+    let named = create_named_file(folder)?;
+    let path = named.path().to_owned();
+    Ok((named.into_file(), path))
+}
+
+/// Makes a file that is to have another name later; without one it goes when it is dropped. Where, see
+/// [`create_spool_file`].
+pub(crate) fn create_named_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     match tempfile::Builder::new().prefix("weir-").tempfile_in(folder) {
-        Ok(named) => {
-            let path = named.path().to_owned();
-            Ok((named.into_file(), path))
-        }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
-            let named = tempfile::NamedTempFile::with_prefix("weir-")?;
-            let path = named.path().to_owned();
-            Ok((named.into_file(), path))
+            tempfile::NamedTempFile::with_prefix("weir-")
         }
-        Err(error) => Err(error),
+        made => made,
     }
 }
 

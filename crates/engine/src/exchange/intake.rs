@@ -55,30 +55,10 @@ async fn take_in<D: Downstream>(
     if exchange.body.complete {
         return Ok(());
     }
-    if is_declared_too_large(exchange, settings.max_size) {
-        return Err(413);
-    }
     let mut body = std::mem::take(&mut exchange.body);
-    let result = loop {
-        match down.body_piece(exchange).await {
-            Ok(None) => break Ok(()),
-            Ok(Some(piece)) => {
-                let next = piece.len() as u64;
-                if settings.max_size.is_some_and(|most| body.received() + next > most) {
-                    log_too_large(exchange, body.received(), next);
-                    break Err(413);
-                }
-                if let Err(error) = body.keep(piece, settings.memory as usize, &settings.temp_path) {
-                    crate::exchange::errors::server_error(
-                        exchange,
-                        &format!("cannot keep a request body: {error}"),
-                    );
-                    break Err(500);
-                }
-            }
-            Err(error) => break Err(failed(exchange, &error)),
-        }
-    };
+    let (memory, folder) = (settings.memory as usize, &settings.temp_path);
+    let result =
+        each_piece(exchange, down, settings.max_size, |piece| body.keep(piece, memory, folder)).await;
     body.complete = result.is_ok();
     exchange.body = body;
     if result.is_ok() {
@@ -87,6 +67,37 @@ async fn take_in<D: Downstream>(
         exchange.request_trailers = trailers;
     }
     result
+}
+
+/// Hands each piece of a body of at most so many bytes to somebody who keeps it. `Err`: the status to answer with.
+pub(crate) async fn each_piece<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    most: Option<u64>,
+    mut keep: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> Result<(), u16> {
+    if is_declared_too_large(exchange, most) {
+        return Err(413);
+    }
+    let mut received = 0;
+    loop {
+        match down.body_piece(exchange).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(piece)) => {
+                let next = piece.len() as u64;
+                if most.is_some_and(|most| received + next > most) {
+                    log_too_large(exchange, received, next);
+                    return Err(413);
+                }
+                received += next;
+                if let Err(error) = keep(piece) {
+                    super::errors::server_error(exchange, &format!("cannot keep a request body: {error}"));
+                    return Err(500);
+                }
+            }
+            Err(error) => return Err(failed(exchange, &error)),
+        }
+    }
 }
 
 /// Notes why the body could not be read, and gives the status to answer with.

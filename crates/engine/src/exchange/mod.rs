@@ -36,7 +36,7 @@ mod tally;
 mod traffic;
 mod user_id;
 
-pub(crate) use body::{BodyPiece, RequestBody, create_spool_file};
+pub(crate) use body::{BodyPiece, RequestBody, create_named_file, create_spool_file};
 pub(crate) use caching::{CacheStatus, Caching};
 pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
 pub(crate) use core::Core;

@@ -211,6 +211,11 @@ impl FileCache {
         *self.entries.borrow_mut() = Entries::default();
     }
 
+    /// Forgets the file of a name, which is another now.
+    pub(crate) fn forget(&self, name: &[u8]) {
+        self.entries.borrow_mut().remove(name);
+    }
+
     /// The file of a name, if it is held and was looked at just now.
     #[inline]
     pub(crate) fn peek(&self, name: &[u8], now: Instant) -> Option<Rc<StaticFile>> {

@@ -10,6 +10,7 @@ pub(crate) mod command;
 pub(crate) mod connection_counts;
 pub(crate) mod count;
 pub(crate) mod endpoints;
+pub(crate) mod errands;
 pub(crate) mod idle;
 pub(crate) mod lasting;
 pub(crate) mod layer;

@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) worker_deaths: AtomicU64,
     /// The threads that verify passwords.
     pub(crate) passwords: crate::worker::passwords::Passwords,
+    /// The threads that change files.
+    pub(crate) errands: crate::worker::errands::Errands,
     /// The next health check panics: a test's order.
     pub(crate) panic_next_check: AtomicBool,
     /// What was changed since the configuration was read.
@@ -139,6 +141,7 @@ impl Shared {
             panics: AtomicU64::new(0),
             worker_deaths: AtomicU64::new(0),
             passwords: crate::worker::passwords::Passwords::default(),
+            errands: crate::worker::errands::Errands::default(),
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),

@@ -10,7 +10,7 @@ use weir_expr::settings::{
     BodySettings, ClientAbort, ClientSettings, Conduct, GzipProxied, GzipSettings, LogLevel, PageLayout,
     Pages, PathReading, Redispatch, RetrySettings, Unavailable, UpstreamSettings,
 };
-use weir_model::{ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
+use weir_model::{Dav, ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
 
 use crate::draft::{ErrorAnswer, Proxy};
 
@@ -196,6 +196,7 @@ pub(super) fn no_files() -> StaticFiles {
         sendfile: false,
         symlinks: Symlinks::Refuse,
         random_index: false,
+        dav: Dav::default(),
     }
 }
 

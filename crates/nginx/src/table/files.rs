@@ -1,4 +1,4 @@
-//! Words about files (nginx.org: core, index, autoindex, try_files, gzip_static, charset).
+//! Words about files (nginx.org: core, index, autoindex, try_files, gzip_static, charset, dav).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::entry::Kind::{Flag, Number, OneOf, Size, Text, Time};
 use super::entry::places::{H, HSL, HSLI, L, SL};
 use super::entry::{Entry, MANY};
 use crate::take::args::{count, on};
-use crate::take::{charset, files, location};
+use crate::take::{charset, dav, files, location};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("root", HSLI, Text, "html", "Folder of files.").scope(files::root),
@@ -97,6 +97,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("directio", HSL, Text, "off", "Reads past the cache.").tuning(SENDS),
     Entry::one("directio_alignment", HSL, Size, "512", "Alignment of those.").tuning(SENDS),
     Entry::one("read_ahead", HSL, Size, "0", "Bytes read ahead.").tuning(SENDS),
+    Entry::new("dav_methods", HSL, (1, MANY), "off", "Methods by which files are changed.")
+        .scope(dav::methods),
+    Entry::new("dav_access", HSL, (1, 3), "user:rw", "Rights of files and folders that are made.")
+        .scope(dav::access),
+    Entry::one("create_full_put_path", HSL, Flag, "off", "PUT makes the folders of its path.")
+        .scope(|_, s, d| Arc::make_mut(&mut s.files).dav.create_full_path = on(d)),
+    Entry::one("min_delete_depth", HSL, Number, "0", "DELETE takes only paths of so many parts.")
+        .scope(|_, s, d| Arc::make_mut(&mut s.files).dav.min_delete_depth = count(d)),
 ];
 
 const CACHE: &str = "Weir caches small hot files by itself and checks that they are current";

@@ -15,9 +15,9 @@ use weir_model::settings::{
     Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
-    Access, AccessLog, AccessRule, BodyFilters, Certificate, CookieRewrite, ErrorLog, Expires, FastCgiParam,
-    HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem, RealIp,
-    RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
+    Access, AccessLog, AccessRule, BodyFilters, Certificate, CookieRewrite, Dav, ErrorLog, Expires,
+    FastCgiParam, HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem,
+    RealIp, RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
 
 use super::fact_parts::FactParts;
@@ -616,6 +616,7 @@ fn file_defaults(root: &str) -> StaticFiles {
         sendfile: false,
         symlinks: Symlinks::Follow,
         random_index: false,
+        dav: Dav::default(),
     }
 }
 

@@ -68,6 +68,7 @@ fn route() -> Route {
         sendfile: false,
         symlinks: crate::Symlinks::Follow,
         random_index: false,
+        dav: None,
     };
     let settings = RouteSettings::default();
     Route {

@@ -126,7 +126,7 @@ const READING: &[libc::c_long] = &[
     libc::SYS_readahead,
 ];
 
-/// Bodies and objects of caches that go to disk, logs with computed names.
+/// Bodies and objects of caches that go to disk, files that requests change, logs with computed names.
 const WRITING: &[libc::c_long] = &[
     libc::SYS_ftruncate,
     libc::SYS_fallocate,
@@ -138,6 +138,9 @@ const WRITING: &[libc::c_long] = &[
     libc::SYS_renameat2,
     libc::SYS_unlinkat,
     libc::SYS_flock,
+    // Rights and times of files that requests bring (`dav_methods`, `proxy_store`).
+    libc::SYS_fchmod,
+    libc::SYS_utimensat,
 ];
 
 /// Sockets but for what makes them. Listening ones come from the keeper, but for one: at its start the data plane compares

@@ -14,6 +14,7 @@
 //! ```
 
 mod candidates;
+mod dav;
 mod index;
 mod listing;
 mod names;
@@ -44,7 +45,10 @@ pub(crate) async fn serve<D: Downstream>(
     installed: &Installed,
 ) -> Next<Box<FileRest>> {
     if !matches!(exchange.request.method, Method::Get | Method::Head | Method::Post) {
-        return wrong_method(exchange);
+        return match dav::asked(exchange) {
+            Some(asked) => Box::pin(dav::serve(exchange, down, asked)).await,
+            None => wrong_method(exchange),
+        };
     }
     if !exchange.request.path.starts_with(b"/") {
         return Next::Status(400);
