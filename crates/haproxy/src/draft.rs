@@ -301,6 +301,8 @@ pub(crate) struct Proxy {
     /// A filter that only names what is built otherwise was seen.
     pub(crate) dispatch: Option<Word>,
     pub(crate) stick_table: Option<StickTableConfig>,
+    /// `stick …` rules, in order.
+    pub(crate) stick_rules: Vec<Line>,
 }
 
 /// A `server` line with the `default-server` lines that hold for it.

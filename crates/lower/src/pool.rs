@@ -45,8 +45,21 @@ impl<'m> Cx<'m> {
             keepalive: pool.keepalive.clone(),
             queue: pool.queue,
             sticky: pool.sticky.as_ref().map(sticky),
+            stickiness: pool.stickiness.as_ref().map(|one| Box::new(self.stickiness(one))),
             unavailable: pool.unavailable,
         }
+    }
+
+    fn stickiness(&mut self, stickiness: &'m model::Stickiness) -> plan::Stickiness {
+        let rules = stickiness.rules.iter().map(|rule| plan::StickRule {
+            table: rule.table.as_str().into(),
+            key: self.template(&rule.key),
+            condition: rule.condition.as_ref().map(|condition| self.condition(condition)),
+            matches: rule.matches,
+            stores: rule.stores,
+            response: rule.response,
+        });
+        plan::Stickiness { rules: rules.collect(), never: stickiness.never.clone().into() }
     }
 
     fn pool_options(pool: &model::Pool) -> PoolOptions {

@@ -31,6 +31,9 @@ pub struct Pool {
     pub queue: Option<Queue>,
     /// A cookie keeps clients at their endpoint.
     pub sticky: Option<Sticky>,
+    /// Stick tables keep keys at their endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stickiness: Option<crate::Stickiness>,
     /// Name servers for endpoints with `resolve`.
     pub resolver: Option<Resolver>,
     /// When backups take over.

@@ -4,6 +4,8 @@ use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::StickTableConfig;
 
+use crate::{Condition, Template};
+
 /// A table. Its entries are kept under its name as long as the rest stays the same.
 #[derive(Clone, Debug, Serialize)]
 pub struct StickTable {
@@ -14,4 +16,30 @@ pub struct StickTable {
     pub origin: Origin,
     /// The rest.
     pub config: StickTableConfig,
+}
+
+/// How a pool keeps keys at its endpoints by stick tables.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Stickiness {
+    /// In order: the first that knows a key decides.
+    pub rules: Vec<StickRule>,
+    /// Numbers of endpoints that are never learnt.
+    pub never: Vec<u32>,
+}
+
+/// One way to know an endpoint again.
+#[derive(Clone, Debug, Serialize)]
+pub struct StickRule {
+    /// The table; its entries hold numbers of endpoints.
+    pub table: String,
+    /// The key.
+    pub key: Template,
+    /// Only if this holds.
+    pub condition: Option<Condition>,
+    /// Known keys go to their endpoint.
+    pub matches: bool,
+    /// The endpoint that serves is learnt.
+    pub stores: bool,
+    /// By the response, rather than by the request.
+    pub response: bool,
 }

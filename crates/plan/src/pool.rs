@@ -30,9 +30,38 @@ pub struct Pool {
     pub queue: Option<Queue>,
     /// A cookie keeps clients at their endpoint.
     pub sticky: Option<Sticky>,
+    /// Stick tables keep keys at their endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stickiness: Option<Box<Stickiness>>,
     /// What is answered where no endpoint serves.
     #[serde(skip_serializing_if = "Unavailable::is_default")]
     pub unavailable: Unavailable,
+}
+
+/// How a pool keeps keys at its endpoints by stick tables.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stickiness {
+    /// In order: the first that knows a key decides.
+    pub rules: Box<[StickRule]>,
+    /// Numbers of endpoints that are never learnt.
+    pub never: Box<[u32]>,
+}
+
+/// One way to know an endpoint again.
+#[derive(Clone, Debug, Serialize)]
+pub struct StickRule {
+    /// The table.
+    pub table: Box<str>,
+    /// The key.
+    pub key: Template,
+    /// Only if this holds.
+    pub condition: Option<crate::Condition>,
+    /// Known keys go to their endpoint.
+    pub matches: bool,
+    /// The endpoint that serves is learnt.
+    pub stores: bool,
+    /// By the response, rather than by the request.
+    pub response: bool,
 }
 
 /// What a balancing method hashes.

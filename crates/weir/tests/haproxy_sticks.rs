@@ -260,6 +260,72 @@ both_drivers! {
     }
 }
 
+both_drivers! {
+    fn keys_stay_at_their_server(io: Io) {
+        let (a, b) = (Origin::named("a", "from a"), Origin::named("b", "from b"));
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n default_backend k\n\
+             backend k\n stick-table type string len 16 size 100 expire 1h\n stick match url_param(k)\n stick on req.hdr(x-key) if {{ path_beg /on }}\n \
+             stick store-request req.hdr(x-learn)\n stick store-response res.hdr(server) table sid if {{ status 200 }}\n \
+             server a {a}\n server b {b}\n\
+             backend sid\n stick-table type string len 16 size 100\n"
+        );
+        for proxy in both(io, &text) {
+            let ask = |request: &Request| Client::connect(&proxy).request(request).body;
+            let on = |key: &str| Request::get("/on").header("X-Key", key);
+            let first = ask(&on("one"));
+            // Turns go on with others, and come back to it.
+            let others: Vec<Vec<u8>> = (0..3).map(|n| ask(&on(&format!("other{n}")))).collect();
+            assert!(others.iter().any(|other| *other != first), "both serve");
+            for _ in 0..3 {
+                assert_eq!(ask(&on("one")), first);
+            }
+            let learnt = ask(&Request::get("/").header("X-Learn", "two"));
+            for _ in 0..3 {
+                assert_eq!(ask(&Request::get("/?k=two")), learnt, "what one rule learns another matches");
+                assert_eq!(ask(&Request::get("/?k=one")), first);
+            }
+            // A rule whose condition does not hold neither knows nor learns.
+            let free: Vec<Vec<u8>> = (0..4).map(|_| ask(&Request::get("/off").header("X-Key", "one"))).collect();
+            assert!(free.iter().any(|other| *other != first));
+        }
+    }
+
+    fn a_server_that_is_down_is_forgotten_for_the_one_that_serves(io: Io) {
+        let (a, b) = (Origin::named("a", "from a"), Origin::named("b", "from b"));
+        let text = format!(
+            "global\n nbthread 1\n stats socket {{dir}}/cli.sock level admin\n{DEFAULTS}\
+             frontend f\n bind 127.0.0.1:{{port}}\n default_backend k\n\
+             backend k\n stick-table type ip size 100 expire 1h\n stick on src\n server a {a} id 7\n server b {b} non-stick\n"
+        );
+        for proxy in [Proxy::haproxy(&text).io(io).start(), Proxy::haproxy(&text).by_rival().start()] {
+            let get = || Client::connect(&proxy).request(&Request::get("/")).body;
+            eventually("the first server is learnt", || get() == b"from a" && ask(&proxy, "show table k").contains("server_id=7"));
+            assert!((0..3).all(|_| get() == b"from a"));
+            ask(&proxy, "set server k/a state maint");
+            eventually("the other serves", || get() == b"from b");
+            ask(&proxy, "set server k/a state ready");
+            eventually("a server that is not learnt leaves the entry as it was", || get() == b"from a");
+            assert!((0..3).all(|_| get() == b"from a"));
+        }
+    }
+
+    fn sessions_of_mode_tcp_stay_at_their_server(io: Io) {
+        let (a, b) = (tcp::named_echo("a"), tcp::named_echo("b"));
+        let text = format!(
+            "listen l\n mode tcp\n bind 127.0.0.1:{{port}}\n stick-table type ip size 100 expire 1h\n stick on src\n server a {a}\n server b {b}\n"
+        );
+        for proxy in both(io, &text) {
+            let served = || {
+                let mut client = Client::connect(&proxy);
+                client.send("ping").half_close().read_to_end().0
+            };
+            let first = served();
+            assert!(!first.is_empty() && (0..4).all(|_| served() == first));
+        }
+    }
+}
+
 /// What the runtime command line answers, without numbers of entries and times.
 fn ask(proxy: &Running, command: &str) -> String {
     let mut stream = UnixStream::connect(proxy.dir().join("cli.sock")).unwrap();

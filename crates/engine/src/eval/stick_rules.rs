@@ -82,6 +82,12 @@ fn is_tracking(traffic: &impl Traffic, counter: u8, span: StickSpan) -> bool {
 
 fn track(traffic: &impl Traffic, table: &str, key: &Template, now: Millis) -> Option<Tracked> {
     let table = table_of(traffic, table)?;
+    let value = value(traffic, key)?;
+    table.track(&table.key_of(&value)?, now)
+}
+
+/// What a key is made from; `None` where it has no value.
+pub(crate) fn value(traffic: &impl Traffic, key: &Template) -> Option<Vec<u8>> {
     let mut value = Vec::new();
     match key.pieces.as_slice() {
         // One variable alone may have no value, which is other than an empty one.
@@ -93,7 +99,7 @@ fn track(traffic: &impl Traffic, table: &str, key: &Template, now: Millis) -> Op
         }
         _ => render(traffic, key, &mut value),
     }
-    table.track(&table.key_of(&value)?, now)
+    Some(value)
 }
 
 /// What the rules of a listener track for a connection that they let in.

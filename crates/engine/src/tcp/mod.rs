@@ -19,7 +19,9 @@ use crate::answer::log;
 use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
 use crate::exchange::{Client, Ending, Exchange, Phase, Session, Traffic, errors};
-use crate::upstream::{Answered, Attempts, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered, resolve};
+use crate::upstream::{
+    Answered, Attempts, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered, resolve, stick,
+};
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch, Watched};
@@ -290,7 +292,8 @@ async fn connect(
         watch: &watch,
     };
     match attempts.run(session, &mut Bytes, resolved.destination).await {
-        Ok(Answered { link, counted, lease, .. }) => {
+        Ok(Answered { link, counted, lease, picked, .. }) => {
+            stick::learn(session, installed, &picked);
             Ok(Connected { endpoint: link, settings: tunnel_settings(proxy), counted, lease })
         }
         Err(Unanswered::Status(_)) => Err(502),

@@ -110,6 +110,7 @@ fn plan(sockets: &[&Path]) -> Plan {
         unavailable: weir_plan::settings::Unavailable::default(),
         queue: None,
         sticky: None,
+        stickiness: None,
     };
     Plan { pools: vec![pool], pools_by_id: [(POOL, PoolIx(0))].into_iter().collect(), ..Plan::default() }
 }

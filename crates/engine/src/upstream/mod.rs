@@ -17,6 +17,7 @@ pub(crate) mod memcached;
 pub(crate) mod names;
 mod picker;
 pub(crate) mod request;
+pub(crate) mod stick;
 pub(crate) mod sticky;
 mod target;
 

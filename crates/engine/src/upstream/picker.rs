@@ -212,6 +212,17 @@ impl Picker {
                 }
             }
         }
+        if self.attempts == 1
+            && pool.stickiness.is_some()
+            && let Some(wanted) = super::stick::wanted(exchange, pool, &installed.pools[ix.at()])
+        {
+            let now = exchange.worker.millis();
+            let taken = installed.pools[ix.at()].borrow_mut().take(wanted, now, &mut self.selection);
+            if let Some(taken) = taken {
+                self.policy = self.policy.bound();
+                return Ok(taken);
+            }
+        }
         self.ask(exchange, installed, ix).map_err(|nobody| match nobody {
             Nobody::Live => none_live(pool).into(),
             Nobody::Free(wanted) => Stuck::Full(wanted),

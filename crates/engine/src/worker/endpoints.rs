@@ -211,6 +211,11 @@ impl Member {
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.set.endpoints[self.at]
     }
+
+    /// Its number in its pool, as written or counted.
+    pub(crate) fn number(&self) -> u32 {
+        self.set.config.endpoints().get(self.at).map_or(0, |endpoint| endpoint.id)
+    }
 }
 
 /// Why no endpoint was chosen.

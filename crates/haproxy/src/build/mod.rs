@@ -30,6 +30,7 @@ pub(crate) mod scope;
 pub(crate) mod server;
 mod settings;
 mod stick_rules;
+mod stickiness;
 mod sticks;
 mod tcp;
 pub(crate) mod tls;

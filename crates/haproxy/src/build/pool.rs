@@ -8,8 +8,8 @@ use weir_diag::Diagnostic;
 use weir_expr::Convert;
 use weir_model::settings::{BackupUse, Spread, Ties};
 use weir_model::{
-    Balance, EndpointAddress, HashFunction, Pool, Queue, Resolver, Resolving, Reuse, Step, Sticky,
-    StickyMode, Template, UpstreamKeepalive, Var,
+    Balance, EndpointAddress, HashFunction, Pool, Queue, Resolver, Resolving, Reuse, Step, Stickiness,
+    Sticky, StickyMode, Template, UpstreamKeepalive, Var,
 };
 
 use super::check::checks;
@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::sample;
 use super::scope::Scope;
 use super::server::{Built, Servers};
+use super::stickiness;
 use crate::draft::{Connection, Resolvers, ServerLine};
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Word};
@@ -53,6 +54,7 @@ pub(crate) fn pool(
     let balance = balance(&scope, findings);
     let settings = &proxy.settings;
     let sticky = settings.cookie.as_ref().and_then(|line| sticky(line, findings));
+    let stickiness_rules = stickiness::rules(&scope, findings);
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
     let mut built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
     let given: Vec<Option<u32>> = built.iter().map(|one| one.endpoint.id).collect();
@@ -75,6 +77,8 @@ pub(crate) fn pool(
         return None;
     }
     same_names(&built, findings);
+    let never = built.iter().filter(|one| one.non_stick).filter_map(|one| one.endpoint.id).collect();
+    let stickiness = (!stickiness_rules.is_empty()).then_some(Stickiness { rules: stickiness_rules, never });
     let queues = built.iter().any(|one| one.endpoint.max_connections.is_some());
     let queue_time = settings.timeout("queue").or_else(|| settings.timeout("connect"));
     Some(Pool {
@@ -85,6 +89,7 @@ pub(crate) fn pool(
         shared: true,
         queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
         sticky,
+        stickiness,
         resolver: None,
         backups: match settings.flag("allbackups") {
             true => BackupUse::AllWhenDown,

@@ -41,6 +41,8 @@ pub(crate) struct Built {
     pub(crate) resolvers: Option<Word>,
     /// Which of several addresses it takes.
     pub(crate) choice: AddressChoice,
+    /// `stick` rules never learn it.
+    pub(crate) non_stick: bool,
 }
 
 impl Servers<'_> {
@@ -87,6 +89,7 @@ impl Servers<'_> {
             purge: self.time(&parameters, "pool-purge-delay"),
             resolvers: parameters.value("resolvers").cloned(),
             choice,
+            non_stick: parameters.is_on("non-stick", &["stick"]),
         })
     }
 

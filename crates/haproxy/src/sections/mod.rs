@@ -213,6 +213,7 @@ fn new_proxy(kind: ProxyKind, name: Word, settings: Settings) -> Proxy {
         captures: Vec::new(),
         dispatch: None,
         stick_table: None,
+        stick_rules: Vec::new(),
     }
 }
 

@@ -7,8 +7,6 @@ use crate::words::{DB, DF, DFB, FB, Keyword, MANY, Sections, word};
 const B: Sections = Sections::BACKEND;
 const F: Sections = Sections::FRONTEND;
 
-const STICK: &str = "stick tables are not built, and it decides which server answers";
-
 pub(super) const WORDS: &[Keyword] = &[
     word(
         "mode",
@@ -210,10 +208,10 @@ pub(super) const WORDS: &[Keyword] = &[
         NotYet("it decides which server answers"),
     ),
     word("stick-table", FB, (2, MANY), "", "A table of keys and counters.", Proxy(sticks::stick_table)),
-    word("stick on", B, (1, MANY), "", "Keeps keys at servers.", NotYet(STICK)),
-    word("stick match", B, (1, MANY), "", "Sends known keys to their servers.", NotYet(STICK)),
-    word("stick store-request", B, (1, MANY), "", "Learns keys from requests.", NotYet(STICK)),
-    word("stick store-response", B, (1, MANY), "", "Learns keys from responses.", NotYet(STICK)),
+    word("stick on", B, (1, MANY), "", "Keeps keys at servers.", Proxy(sticks::stick)),
+    word("stick match", B, (1, MANY), "", "Sends known keys to their servers.", Proxy(sticks::stick)),
+    word("stick store-request", B, (1, MANY), "", "Learns keys from requests.", Proxy(sticks::stick)),
+    word("stick store-response", B, (1, MANY), "", "Learns keys from responses.", Proxy(sticks::stick)),
     word("log", DFB, (1, MANY), "", "Where logs go.", Proxy(take::log)),
     word("log-format", DFB, (1, 1), "", "Format of log lines.", Proxy(take::log_format)),
     word(
@@ -578,7 +576,7 @@ pub(super) const WORDS: &[Keyword] = &[
         "Family of words about captures.",
         NotYet("it is none of the `capture` words"),
     ),
-    word("stick", B, (1, MANY), "", "Family of words about stickiness.", NotYet(STICK)),
+    word("stick", B, (1, MANY), "", "Family of words about stickiness.", Proxy(sticks::stick)),
     word(
         "monitor",
         F,

@@ -77,6 +77,11 @@ pub(crate) fn stick_table(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
     }
 }
 
+/// `stick on`, `stick match`, `stick store-request`, `stick store-response`.
+pub(crate) fn stick(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.stick_rules.push(call.line.clone());
+}
+
 fn kind(word: &Word, length: Option<&Word>, findings: &mut Findings) -> Option<StickKey> {
     const KINDS: [&str; 5] = ["ip", "ipv6", "integer", "string", "binary"];
     let bytes = match length {

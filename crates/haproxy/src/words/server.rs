@@ -180,8 +180,8 @@ pub(crate) const SERVER: &[Parameter] = &[
     parameter("idle-ping", 1, "Time between pings.", Tuning("idle connections are not pinged")),
     parameter("max-reuse", 1, "Times a connection is used again.", Built),
     parameter("strict-maxconn", 0, "Idle connections count for `maxconn`.", Accepted),
-    parameter("stick", 0, "Keeps its place in stick tables.", Accepted),
-    parameter("non-stick", 0, "Keeps out of stick tables.", Accepted),
+    parameter("stick", 0, "`stick` rules learn it.", Built),
+    parameter("non-stick", 0, "`stick` rules never learn it.", Built),
     parameter(
         "hash-key",
         1,

@@ -178,6 +178,7 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         shared: false,
         queue: None,
         sticky: None,
+        stickiness: None,
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),

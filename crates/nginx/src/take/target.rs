@@ -89,6 +89,7 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         shared: false,
         queue: None,
         sticky: None,
+        stickiness: None,
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),

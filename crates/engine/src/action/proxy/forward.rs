@@ -19,7 +19,7 @@ use crate::answer::respond;
 use crate::eval::program::Verdict;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase};
 use crate::upstream::request::Asked;
-use crate::upstream::{Answered, Attempts, Destination, LeaseEnd, Picked, sticky};
+use crate::upstream::{Answered, Attempts, Destination, LeaseEnd, Picked, stick, sticky};
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept};
 use crate::worker::watch::Ends;
@@ -97,6 +97,7 @@ pub(super) fn begin<'a, D: Downstream>(
         return Goes::Over(instead);
     }
     sticky::set(exchange, installed, &picked);
+    stick::learn(exchange, installed, &picked);
     if status == 101 {
         counted.answered(status);
         return Goes::Tunnel(conn, counted, lease);
