@@ -50,7 +50,7 @@ pub(crate) fn other(section: &Section, findings: &mut Findings) {
 
 fn idle(kind: &str) -> &'static str {
     match kind {
-        "peers" => "there are no stick tables to share",
+        "peers" => "stick tables are not shared with other processes",
         "ring" => "log lines meant for it go nowhere",
         "program" => "programs are started by the service manager",
         "cache" => "answers come from servers; there is no cache yet",
