@@ -1,5 +1,5 @@
 //! What must hold for any bytes that this crate reads by itself: password files, answers of name servers, words that variables
-//! come to.
+//! come to, pages with commands.
 //!
 //! Owns: the list. Never: makes inputs; `cargo xtask fuzz` does.
 
@@ -7,13 +7,18 @@ use hickory_resolver::proto::op::Message;
 use weir_plan::Expires;
 
 use crate::eval::{edit, program, tables, users};
+use crate::exchange::page;
 
 /// A target: a function that panics where a property does not hold.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: &[(&str, Target)] =
-    &[("password_file", users::fuzz), ("engine_words", words), ("dns_answer", dns_answer)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("password_file", users::fuzz),
+    ("engine_words", words),
+    ("engine_page", page::fuzz),
+    ("dns_answer", dns_answer),
+];
 
 /// Words that a variable may come to: none of them is beyond its type.
 fn words(data: &[u8]) {

@@ -32,6 +32,13 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
         "engine_words" => {
             texts(&["epoch", "max", "-30d", "off", "12", "10k", "1m", "192.0.2.1", "::1"], ".none")
         }
+        "engine_page" => texts(
+            &[
+                "\u{7f}a<!--#echo var=\"uri\" default='-' encoding=\"url\" --><<!-- b -->",
+                "\u{72}<!--# if expr=\"$a = /b\\\"/\" -->1<!--#else-->2<!--# endif --><!--#set var=x-->",
+            ],
+            ".none",
+        ),
         "dns_answer" => DNS.iter().map(|message| message.to_vec()).collect(),
         "lab_scenario" => scenarios(),
         "keeper_replies" | "keeper_orders" | "keeper_parcel" | "resolver_answers" => {

@@ -52,6 +52,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("engine/src/eval/program.rs", &["engine_words"]),
     ("engine/src/eval/tables.rs", &["engine_words"]),
     ("engine/src/eval/users.rs", &["password_file"]),
+    ("engine/src/exchange/page/scan.rs", &["engine_page"]),
     ("engine/src/upstream/dns.rs", &["dns_answer"]),
     ("admin/src/cli/input.rs", &["console_line"]),
     ("admin/src/stats/exposition.rs", &["stats_page"]),

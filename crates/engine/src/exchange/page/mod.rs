@@ -10,7 +10,7 @@ mod scan;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-pub(crate) use scan::{Command, Found, MOST_PARAMETERS, Scan};
+pub(crate) use scan::{Command, Found, MOST_PARAMETERS, Scan, fuzz};
 
 use super::captures::Captured;
 

@@ -199,6 +199,43 @@ impl Scan {
     }
 }
 
+/// Everything that a page has: text as one, and what else there is in its place.
+fn all_of<'p>(
+    pieces: impl Iterator<Item = &'p [u8]>,
+    value_length: usize,
+) -> Vec<(Vec<u8>, Option<Command>)> {
+    let (mut scan, mut all) = (Scan::new(value_length), vec![(Vec::new(), None)]);
+    for mut piece in pieces {
+        while let Some(found) = scan.next(&mut piece) {
+            let Some((text, command)) = all.last_mut() else { return all };
+            match found {
+                Found::Text(more) => {
+                    text.extend_from_slice(more);
+                    continue;
+                }
+                Found::Command(found) => *command = Some(found),
+                Found::Broken(why) => assert!(why.len() < 1024, "{why}"),
+            }
+            all.push((Vec::new(), None));
+        }
+    }
+    all
+}
+
+/// For any page: it is the same in pieces of any size, and what is kept of a command is bounded.
+pub(crate) fn fuzz(data: &[u8]) {
+    let Some((&first, page)) = data.split_first() else { return };
+    let (step, value_length) = (usize::from(first & 15) + 1, usize::from(first >> 4));
+    let whole = all_of(std::iter::once(page), value_length);
+    assert_eq!(whole, all_of(page.chunks(step), value_length));
+    for Command { name, parameters } in whole.iter().filter_map(|(_, command)| command.as_ref()) {
+        assert!(name.len() <= MOST_NAME && parameters.len() <= MOST_PARAMETERS + 1);
+        let fits =
+            |(name, value): &(Vec<u8>, Vec<u8>)| name.len() <= MOST_NAME && value.len() <= value_length;
+        assert!(parameters.iter().all(fits));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
