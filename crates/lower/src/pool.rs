@@ -44,7 +44,7 @@ impl<'m> Cx<'m> {
             key,
             keepalive: pool.keepalive.clone(),
             queue: pool.queue,
-            sticky: pool.sticky.as_ref().map(sticky),
+            sticky: pool.sticky.as_ref().map(|sticky| self.sticky(sticky)),
             stickiness: pool.stickiness.as_ref().map(|one| Box::new(self.stickiness(one))),
             unavailable: pool.unavailable,
         }
@@ -202,6 +202,33 @@ impl<'m> Cx<'m> {
         }
     }
 
+    fn sticky(&mut self, sticky: &'m model::Sticky) -> plan::Sticky {
+        let mut attributes = String::from("; path=/");
+        for domain in &sticky.domains {
+            attributes.push_str("; domain=");
+            attributes.push_str(domain);
+        }
+        if sticky.http_only {
+            attributes.push_str("; HttpOnly");
+        }
+        if sticky.secure {
+            attributes.push_str("; Secure");
+        }
+        for attribute in &sticky.attributes {
+            attributes.push_str("; ");
+            attributes.push_str(attribute);
+        }
+        plan::Sticky {
+            cookie: sticky.cookie.as_str().into(),
+            route: sticky.route.iter().map(|template| self.template(template)).collect(),
+            mode: sticky.mode,
+            indirect: sticky.indirect,
+            no_cache: sticky.no_cache,
+            post_only: sticky.post_only,
+            attributes: attributes.into(),
+        }
+    }
+
     /// The endpoint at the end of a chain of those that take their health from one another.
     fn tracked(&self, first: &(String, String)) -> EndpointKey {
         let pools = &self.model.pools;
@@ -315,31 +342,5 @@ fn endpoint_config(
         fail_timeout: endpoint.fail_timeout,
         max_conns: endpoint.max_connections.unwrap_or(0),
         slow_start: endpoint.slow_start.unwrap_or_default(),
-    }
-}
-
-fn sticky(sticky: &model::Sticky) -> plan::Sticky {
-    let mut attributes = String::from("; path=/");
-    for domain in &sticky.domains {
-        attributes.push_str("; domain=");
-        attributes.push_str(domain);
-    }
-    if sticky.http_only {
-        attributes.push_str("; HttpOnly");
-    }
-    if sticky.secure {
-        attributes.push_str("; Secure");
-    }
-    for attribute in &sticky.attributes {
-        attributes.push_str("; ");
-        attributes.push_str(attribute);
-    }
-    plan::Sticky {
-        cookie: sticky.cookie.as_str().into(),
-        mode: sticky.mode,
-        indirect: sticky.indirect,
-        no_cache: sticky.no_cache,
-        post_only: sticky.post_only,
-        attributes: attributes.into(),
     }
 }

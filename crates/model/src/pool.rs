@@ -212,11 +212,13 @@ pub enum EndpointAddress {
     Unix(PathBuf),
 }
 
-/// Keeping clients at their endpoint by a cookie.
+/// Keeping clients at their endpoint by a cookie, or by what the request says of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sticky {
     /// Cookie name.
     pub cookie: String,
+    /// The first of these that is not empty names the endpoint, where the mode is [`StickyMode::Route`].
+    pub route: Vec<Template>,
     /// How it is made.
     pub mode: StickyMode,
     /// The cookie does not reach the endpoint.
@@ -241,6 +243,7 @@ impl Sticky {
     pub fn by(cookie: &str) -> Self {
         Self {
             cookie: cookie.to_owned(),
+            route: Vec::new(),
             mode: StickyMode::Insert,
             indirect: false,
             no_cache: false,

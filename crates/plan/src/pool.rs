@@ -92,6 +92,9 @@ pub struct HostPort {
 pub struct Sticky {
     /// Cookie name.
     pub cookie: Box<str>,
+    /// What names the endpoint, in [`StickyMode::Route`].
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub route: Box<[Template]>,
     /// How it is made.
     pub mode: StickyMode,
     /// The cookie does not reach the endpoint.

@@ -1,4 +1,4 @@
-//! Keeping clients at their endpoint by a cookie.
+//! Keeping clients at their endpoint by a cookie, or by what a request says.
 //!
 //! Owns: reading the cookie before a choice, making it after the answer.
 //! Driven by: `upstream::picker`, `action::proxy`.
@@ -10,6 +10,7 @@ use weir_http::HeaderId;
 use weir_plan::{Endpoint, Pool, StickyMode};
 
 use super::picker::Picked;
+use crate::eval::text;
 use crate::exchange::Exchange;
 use crate::worker::Installed;
 use crate::worker::endpoints::WorkerPool;
@@ -24,11 +25,19 @@ pub(crate) fn wanted(
     let sticky = pool.sticky.as_ref()?;
     let name = sticky.cookie.as_bytes();
     exchange.persistence = *b"NN";
-    let value = exchange.request.fields.cookie(name)?;
+    let routed;
+    let value = match sticky.mode {
+        StickyMode::Route => {
+            let mut said = sticky.route.iter().map(|template| text(exchange, template));
+            routed = said.find(|value| !value.is_empty())?;
+            &routed
+        }
+        _ => exchange.request.fields.cookie(name)?,
+    };
     let own = match sticky.mode {
         // `value~original`
         StickyMode::Prefix => value.split(|&b| b == b'~').next()?,
-        StickyMode::Insert | StickyMode::Rewrite => value,
+        StickyMode::Insert | StickyMode::Rewrite | StickyMode::Route => value,
     };
     let named =
         |endpoint: &Endpoint| endpoint.cookie.as_deref().is_some_and(|cookie| cookie.as_bytes() == own);
@@ -46,7 +55,7 @@ pub(crate) fn wanted(
             let at = value.iter().position(|&b| b == b'~').map_or(0, |at| at + 1);
             Some(value[at..].to_vec())
         }),
-        StickyMode::Insert | StickyMode::Rewrite => {}
+        StickyMode::Insert | StickyMode::Rewrite | StickyMode::Route => {}
     }
     found
 }
@@ -77,6 +86,7 @@ pub(crate) fn set(exchange: &mut Exchange, installed: &Installed, picked: &Picke
     let pool = installed.plan.pool(*pool);
     let (Some(sticky), Some(value)) = (&pool.sticky, &member.endpoint().cookie) else { return };
     match sticky.mode {
+        StickyMode::Route => {}
         StickyMode::Insert => {
             if sticky.indirect && forget_own(exchange, &sticky.cookie) {
                 exchange.persistence[1] = b'D';

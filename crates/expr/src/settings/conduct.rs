@@ -82,7 +82,7 @@ pub struct Unavailable {
 
 impl Default for Unavailable {
     fn default() -> Self {
-        Self { none_live: 502, queue: 503, unreachable: None, noted: true }
+        Self { none_live: 502, queue: 502, unreachable: None, noted: true }
     }
 }
 

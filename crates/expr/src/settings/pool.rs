@@ -65,6 +65,8 @@ pub enum StickyMode {
     Rewrite,
     /// The endpoint's own is prefixed.
     Prefix,
+    /// None: the request names its endpoint in some other way.
+    Route,
 }
 
 /// What becomes of a name with several addresses that is looked up while running.

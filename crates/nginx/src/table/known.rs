@@ -51,7 +51,7 @@ const FAMILIES: &[Family] = &[
     helping("slice", HSL, "slices are not built; whole responses are fetched and cached", "slice"),
     deciding("dav_ext", HSL, "these DAV methods are not built", "dav_ext_methods"),
     helping("referer", SL, "Weir sizes its tables by itself", "referer_hash_max_size referer_hash_bucket_size"),
-    deciding("flv", L, "seeking in videos is not built", "flv mp4"),
+    helping("flv", L, "videos are sent as files; `start` of a request is not looked at", "flv mp4"),
     helping("mp4", HSL, "seeking in videos is not built", "mp4_buffer_size mp4_max_buffer_size mp4_start_key_frame mp4_limit_rate mp4_limit_rate_after"),
     deciding("post_action", HSLI, "a request after the response is not built; `mirror` is near", "post_action"),
     deciding("internal_redirect", HSL, "this kind of redirect is not built; `try_files` or `rewrite` is near", "internal_redirect"),

@@ -24,7 +24,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("open_log_file_cache", HSL, (1, 4), "off", "Keeps log files open.")
         .tuning("log files stay open until they are reopened"),
     Entry::one("log_subrequest", HSL, Flag, "off", "Logs subrequests.")
-        .tuning("there are no subrequests yet"),
+        .tuning("subrequests have no lines of their own"),
     Entry::new("stub_status", SL, (0, 1), "", "Counters in text.").place(location::stub_status),
     // Weir's own: nginx has no such page.
     Entry::new("weir_metrics", SL, (0, 0), "", "Weir's figures in Prometheus' format.")

@@ -30,12 +30,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         .pool(|_, p, d| p.resolver_timeout = Some(time(d))),
     Entry::new("least_time", BOTH, (1, 2), "", "The endpoint that answers soonest.")
         .not_yet("balancing by response time is not built"),
-    Entry::new("sticky", U, (1, MANY), "", "Keeps clients at their endpoint by a cookie.")
-        .pool(sticky::sticky),
+    Entry::new("sticky", U, (1, MANY), "", "Keeps clients at their endpoint.").pool(sticky::sticky),
     Entry::new("sticky_cookie_insert", U, (1, MANY), "", "Old form of sticky.")
         .removed("nginx dropped it in 1.5.7; write `sticky cookie …`"),
-    Entry::new("queue", U, (1, 2), "", "Requests wait for an endpoint.")
-        .not_yet("queues are not built for nginx files"),
+    Entry::new("queue", U, (1, 2), "", "Requests wait for an endpoint.").pool(pool::queue),
     Entry::one("state", BOTH, Text, "", "File that keeps the endpoints.")
         .not_yet("endpoints kept in a file are not built"),
     Entry::new("ntlm", U, (0, 0), "", "NTLM authentication through connections.")

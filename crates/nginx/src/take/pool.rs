@@ -1,8 +1,10 @@
 //! Words of `upstream` blocks.
 
+use std::time::Duration;
+
 use weir_diag::Diagnostic;
 use weir_expr::settings::Spread;
-use weir_model::{EndpointAddress, Resolving};
+use weir_model::{EndpointAddress, Queue, Resolving};
 
 use super::args::count;
 use super::target::{endpoint, endpoint_address, split_port};
@@ -78,7 +80,11 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
             }
             None => "`slow_start=` with a time such as `30s`",
         },
-        Some(("route" | "service", _)) => {
+        Some(("route", route)) if !route.is_empty() => {
+            new.cookie = Some(route.to_owned());
+            return Some(());
+        }
+        Some(("service", _)) => {
             let text = format!("`{word}` of an upstream's server is not supported yet");
             lo.report(Diagnostic::error("nginx::not-built", text).at(d.arg_span(n)));
             return None;
@@ -87,8 +93,13 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
             new.backup = true;
             return Some(());
         }
-        None if word == "down" || word == "drain" => {
+        None if word == "down" => {
             new.down = true;
+            return Some(());
+        }
+        None if word == "drain" => {
+            // Only who is bound to it by `sticky` gets there.
+            new.weight = 0;
             return Some(());
         }
         None if word == "resolve" => {
@@ -99,7 +110,7 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
             return Some(());
         }
         _ => {
-            "one of `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`, `slow_start=`, `backup`, `down`, `resolve`"
+            "one of `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`, `slow_start=`, `route=`, `backup`, `down`, `drain`, `resolve`"
         }
     };
     lo.bad_value(d, n, expected);
@@ -115,6 +126,21 @@ pub(crate) fn keepalive(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Direct
         return lo.bad_value(d, 1, "`local`");
     }
     parts.pool.keepalive.idle = count(d).min(u64::from(u32::MAX)) as u32;
+}
+
+/// `queue number [timeout=time]`.
+pub(crate) fn queue(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let Some(max) = value::number(d.arg(0)).and_then(|n| u32::try_from(n).ok()).filter(|&max| max > 0) else {
+        return lo.bad_value(d, 0, "a number of requests");
+    };
+    let timeout = match d.args.len() {
+        1 => Some(Duration::from_secs(60)),
+        _ => d.arg(1).strip_prefix("timeout=").and_then(value::time),
+    };
+    let Some(timeout) = timeout else { return lo.bad_value(d, 1, "`timeout=` with a time such as `30s`") };
+    // Who waits is called by whoever leaves, of all workers.
+    parts.pool.shared = true;
+    parts.pool.queue = Some(Queue { max: Some(max), timeout });
 }
 
 pub(crate) fn resolver(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {

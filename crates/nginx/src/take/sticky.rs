@@ -1,18 +1,31 @@
-//! `sticky cookie`: clients keep their endpoint by a cookie (nginx since 1.29.6).
+//! `sticky cookie`, `sticky route`: clients keep their endpoint (nginx since 1.29.6).
 
 use weir_diag::Diagnostic;
-use weir_model::Sticky;
+use weir_model::{Sticky, StickyMode};
 
 use super::{Lowering, PoolParts};
 use crate::tree::Directive;
 use crate::value;
 
-/// `sticky cookie name [expires=time] [domain=d] [httponly] [secure] [samesite=s] [path=p]`.
+/// `sticky cookie …` or `sticky route $variable …`.
 pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
-    if d.arg(0) != "cookie" || d.args.len() < 2 {
-        let text = format!("`sticky {}` is not supported yet; `sticky cookie NAME` is", d.arg(0));
-        return lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+    match d.arg(0) {
+        "cookie" if d.args.len() > 1 => cookie(lo, parts, d),
+        "route" if d.args.len() > 1 => {
+            let route = d.args[1..].iter().map(|word| lo.template(word)).collect();
+            parts.pool.sticky = Some(Sticky { mode: StickyMode::Route, route, ..Sticky::by("") });
+        }
+        word => {
+            let text = format!(
+                "`sticky {word}` is not supported yet; `sticky cookie NAME` and `sticky route $VARIABLE` are"
+            );
+            lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+        }
     }
+}
+
+/// `sticky cookie name [expires=time] [domain=d] [httponly] [secure] [samesite=s] [path=p]`.
+fn cookie(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
     let mut sticky = Sticky::by(d.arg(1));
     for n in 2..d.args.len() {
         if !attribute(lo, d, n, &mut sticky) {
@@ -56,13 +69,15 @@ fn is_same_site(mode: &str) -> bool {
     ["strict", "lax", "none"].contains(&mode)
 }
 
-/// Gives every endpoint a value for its cookie that tells nothing of its address, and stays over reloads.
+/// Gives every endpoint a value for its cookie that tells nothing of its address, and stays over reloads: its `route=`, if
+/// it has one.
 pub(crate) fn name_endpoints(parts: &mut PoolParts) {
-    if parts.pool.sticky.is_none() {
+    if parts.pool.sticky.as_ref().is_none_or(|sticky| sticky.mode == StickyMode::Route) {
         return;
     }
     for endpoint in &mut parts.pool.endpoints {
-        endpoint.cookie = Some(format!("{:016x}", fnv(&endpoint.name)));
+        let name = || format!("{:016x}", fnv(&endpoint.name));
+        endpoint.cookie = Some(endpoint.cookie.take().unwrap_or_else(name));
     }
 }
 
