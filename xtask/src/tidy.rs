@@ -19,7 +19,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("control", &[]),
     ("policy", &["control", "expr"]),
     ("password", &[]),
-    ("cache", &[]),
+    ("cache", &["rt"]),
     ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http", "password"]),
     ("rt", &[]),

@@ -8,15 +8,14 @@
 //!
 //! ```text
 //!   worker ── look_up ──> index (shards, in memory)           no system call
-//!          ── load ─────> desk ──> file ──> Object ──> worker  threads of the store
-//!          ── Writer ───> desk ──> temporary file ──> rename ──> index
+//!          ── load ──> threads ──> file ──> Object ──> worker  threads of the store
+//!          ── Write ─> threads ──> temporary file ──> rename ──> index
 //!   manager: size, free space, age          loader: fills the index when the process starts
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod bell;
-mod desk;
 mod index;
 mod key;
 mod loader;

@@ -2,7 +2,7 @@
 //!
 //! Owns: what stands before the body, and what must hold for it to be believed.
 //! Never: opens a file.
-//! Driven by: the writer and the desk.
+//! Driven by: the writer and the threads of the store.
 //! Why: whatever decides what is served, and to whom, is under a checksum, and so is a body that is read into memory.
 //! The first part has a fixed size and is written last, in one write: a file that was not finished has none.
 //!

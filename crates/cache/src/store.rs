@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use weir_rt::SideThreads;
+
 use crate::bell::Bell;
-use crate::desk::Desk;
 use crate::index::{BLOCK, Index, Left, Lookup};
 use crate::key::{Key, Levels};
 use crate::object::{self, Loaded};
@@ -23,6 +24,12 @@ use crate::temporary::Temporary;
 
 /// Parts of the index.
 const SHARDS: usize = 32;
+/// Most threads that wait for the disk.
+const THREADS: usize = 4;
+/// Most of all that waits for them, while a read is wanted.
+const READS: usize = 1024;
+/// Most of all that waits for them.
+pub(crate) const WRITES: usize = 64 << 10;
 
 /// A part of the index, and what is under way in it.
 #[derive(Default)]
@@ -50,7 +57,7 @@ pub struct Store {
     cold: AtomicBool,
     version: AtomicU32,
     number: AtomicU64,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) threads: SideThreads,
     pub(crate) bell: Arc<Bell>,
     pub(crate) temporary: Temporary,
     report: Box<dyn Fn(&str) + Send + Sync>,
@@ -72,7 +79,7 @@ impl Store {
             cold: AtomicBool::new(true),
             version: AtomicU32::new(1),
             number: AtomicU64::new(1),
-            desk: Arc::default(),
+            threads: SideThreads::new("weir-cache-io", THREADS),
             bell: Arc::default(),
             temporary: Temporary::default(),
             report: Box::new(report),
@@ -156,7 +163,7 @@ impl Store {
         reply: impl FnOnce(Loaded) + Send + 'static,
     ) -> bool {
         let store = self.clone();
-        self.desk.read(move || reply(store.read(&key, &name)))
+        self.threads.run(READS, move || reply(store.read(&key, &name)))
     }
 
     /// Removes an object. What is being fetched now is not stored either.
@@ -169,7 +176,7 @@ impl Store {
         self.forget_files(left);
         if left.is_none() && self.is_cold() {
             let (store, key) = (self.clone(), *key);
-            self.desk.write(move || store.unlink(&key));
+            self.threads.run(WRITES, move || store.unlink(&key));
         }
     }
 
@@ -177,7 +184,7 @@ impl Store {
     /// with others was stored meanwhile, and stays as it is.
     pub fn refresh(self: &Arc<Self>, key: Key, name: Vec<u8>, was: Meta, meta: Meta) {
         let (store, written) = (self.clone(), Written::new(self, key));
-        self.desk.write(move || {
+        self.threads.run(WRITES, move || {
             if let Err(error) = store.rewrite(&key, &name, &was, meta) {
                 store.tell(&format!("cannot update {}: {error}", store.file_of(&key).display()));
             }
@@ -388,7 +395,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.desk.close();
+        self.threads.close();
         self.bell.close();
     }
 }

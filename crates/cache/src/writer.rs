@@ -16,7 +16,7 @@ use std::time::Instant;
 use crate::key::Key;
 use crate::pending::Written;
 use crate::record::{FIXED, Fixed, Meta, Texts};
-use crate::store::Store;
+use crate::store::{Store, WRITES};
 
 /// Pieces are gathered up to this size.
 const PIECE: usize = 64 << 10;
@@ -147,7 +147,7 @@ impl Writer {
             return;
         }
         let (store, key, file) = (self.store.clone(), self.key, self.file.clone());
-        if !self.store.desk.write(move || file.run(&store, &key)) {
+        if !self.store.threads.run(WRITES, move || file.run(&store, &key)) {
             self.file.failed.store(true, Ordering::Relaxed);
             let mut state = self.file.state();
             (state.running, state.end) = (false, None);

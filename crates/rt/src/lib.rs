@@ -77,6 +77,7 @@ mod reactor;
 mod runtime;
 mod sendfile;
 mod shared;
+mod side;
 mod source;
 mod stream;
 mod timer;
@@ -104,6 +105,7 @@ pub use quic::{
 pub use runtime::{Runtime, boxed, now, spawn, start, task_panics, unix_now, yield_now};
 pub use sendfile::{SendfileCost, compare_sendfile, sendfile_cost, sendfile_pays};
 pub use shared::Shared;
+pub use side::SideThreads;
 pub use stream::{Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
 #[doc(hidden)]

@@ -5,20 +5,7 @@
 //! Driven by: `answer::filters`.
 
 use super::entity;
-use crate::exchange::{BodyFilter, BodySize, Exchange, Joint, Then};
-
-/// Stands in the list of filters where other bodies come in.
-struct Around(Joint);
-
-impl BodyFilter for Around {
-    fn pass<'a>(&'a mut self, piece: &'a [u8], _: Then) -> &'a [u8] {
-        piece
-    }
-
-    fn joint(&mut self) -> Option<&mut Joint> {
-        Some(&mut self.0)
-    }
-}
+use crate::exchange::{AtJoint, BodySize, Exchange, Joint};
 
 /// Decides on what is added; the size that the body then has.
 pub(super) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
@@ -37,6 +24,6 @@ pub(super) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
         return size;
     }
     let joint = Joint::Around { before: addition.before.clone(), after: addition.after.clone() };
-    exchange.filters.push(Box::new(Around(joint)));
+    exchange.filters.push(Box::new(AtJoint(joint)));
     BodySize::Unknown
 }

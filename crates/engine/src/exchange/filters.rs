@@ -47,6 +47,19 @@ pub(crate) trait BodyFilter {
     fn note(&self, _: &mut Response) {}
 }
 
+/// Stands in the list where other bodies come in, and lets pass what comes.
+pub(crate) struct AtJoint(pub(crate) Joint);
+
+impl BodyFilter for AtJoint {
+    fn pass<'a>(&'a mut self, piece: &'a [u8], _: Then) -> &'a [u8] {
+        piece
+    }
+
+    fn joint(&mut self) -> Option<&mut Joint> {
+        Some(&mut self.0)
+    }
+}
+
 /// How other bodies come in.
 pub(crate) enum Joint {
     /// Around what passes: paths of the site, each once.

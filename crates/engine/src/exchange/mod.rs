@@ -42,7 +42,7 @@ pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
 pub(crate) use core::Core;
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
-pub(crate) use filters::{BodyFilter, Filters, Joint, Then};
+pub(crate) use filters::{AtJoint, BodyFilter, Filters, Joint, Then};
 pub(crate) use next::Next;
 pub(crate) use nobody::Nobody;
 pub(crate) use page::Page;

@@ -20,22 +20,9 @@ use std::rc::Rc;
 
 use super::entity;
 use crate::exchange::page::Shared;
-use crate::exchange::{BodyFilter, BodySize, Exchange, Joint, Page, Then};
+use crate::exchange::{AtJoint, BodySize, Exchange, Joint, Page};
 
 pub(super) use pass::pass;
-
-/// Stands in the list of filters where commands are carried out.
-struct Searched(Joint);
-
-impl BodyFilter for Searched {
-    fn pass<'a>(&'a mut self, piece: &'a [u8], _: Then) -> &'a [u8] {
-        piece
-    }
-
-    fn joint(&mut self) -> Option<&mut Joint> {
-        Some(&mut self.0)
-    }
-}
 
 /// Decides on the search; the size that the body then has.
 pub(super) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
@@ -58,6 +45,6 @@ pub(super) fn begin(exchange: &mut Exchange, size: BodySize) -> BodySize {
     let shared =
         asked_for.and_then(|asked| asked.pages.clone()).unwrap_or_else(|| Rc::new(Shared::default()));
     exchange.page = Some(Box::new(Page::new(commands.value_length, shared)));
-    exchange.filters.push(Box::new(Searched(Joint::Commands)));
+    exchange.filters.push(Box::new(AtJoint(Joint::Commands)));
     BodySize::Unknown
 }
