@@ -72,6 +72,55 @@ pub enum Convert {
     FirstLine,
     /// One text where the value is neither empty nor zero, else the other.
     Choose(String, String),
+    /// Number with all its bits the other way round.
+    Complement,
+    /// Hexadecimal digits as a number; none if there is another character.
+    FromHex,
+    /// Number as four bytes, the highest first.
+    NetworkOrder,
+    /// The bytes from last to first.
+    Reverse,
+    /// Eight binary digits a byte.
+    Binary,
+    /// Bytes by chunks: each chunk in digits.
+    Chunks(Chunks),
+    /// Percent-decoded; `+` is a space behind a `?`, or everywhere in a form.
+    UrlDecode {
+        /// All of it is a query.
+        form: bool,
+    },
+    /// Escaped as in a JSON string, read as UTF-8.
+    JsonUtf8 {
+        /// What is no UTF-8 is left out; otherwise there is no value then.
+        lenient: bool,
+        /// Characters in more bytes than they need are taken.
+        overlong: bool,
+    },
+}
+
+/// How bytes are written by chunks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Chunks {
+    /// Between chunks.
+    pub separator: String,
+    /// Bytes of a chunk; 0: all there are.
+    pub size: usize,
+    /// A chunk at the end that is not whole is left out.
+    pub whole: bool,
+    /// As what each is written.
+    pub digits: Digits,
+}
+
+/// How a chunk is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Digits {
+    /// Two hexadecimal digits a byte.
+    Hex,
+    /// A decimal number, the highest byte first.
+    BigEndian,
+    /// A decimal number, the lowest byte first.
+    LittleEndian,
 }
 
 /// Codings and hashes: changes that need a library, which the engine has.
@@ -144,10 +193,7 @@ impl Convert {
                 Some(value[..end].to_vec())
             }
             Self::Length => Some(value.len().to_string().into_bytes()),
-            Self::Hex => {
-                let digit = |n: u8| b"0123456789ABCDEF"[usize::from(n)];
-                Some(value.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
-            }
+            Self::Hex => Some(hex(&value).collect()),
             Self::Arithmetic(operation, by) => {
                 Some(operation.of(number(&value), *by).to_string().into_bytes())
             }
@@ -164,7 +210,7 @@ impl Convert {
                 let end = value.iter().rposition(|byte| !bytes.as_bytes().contains(byte));
                 Some(value[..end.map_or(0, |at| at + 1)].to_vec())
             }
-            Self::Json => Some(json(&value)),
+            Self::Json => Some(crate::json::escaped_bytes(&value)),
             Self::IpMask(v4, v6) => mask(&value, *v4, *v6),
             Self::Param { name, separators } => {
                 let pairs = value.split(|byte| separators.as_bytes().contains(byte));
@@ -178,12 +224,46 @@ impl Convert {
                 Some(value[..end.unwrap_or(value.len())].to_vec())
             }
             Self::Choose(yes, no) => Some(if is_true(&value) { yes } else { no }.clone().into_bytes()),
+            Self::Complement => Some((!number(&value)).to_string().into_bytes()),
+            Self::FromHex => from_hex(&value).map(|number| number.to_string().into_bytes()),
+            // HAProxy too keeps the low half of a longer number.
+            Self::NetworkOrder => Some(number(&value).to_be_bytes()[4..].to_vec()),
+            Self::Reverse => Some(value.into_iter().rev().collect()),
+            Self::Binary => Some(value.iter().flat_map(|byte| format!("{byte:08b}").into_bytes()).collect()),
+            Self::Chunks(chunks) => Some(chunks.write(&value)),
+            Self::UrlDecode { form } => Some(url_decoded(&value, *form)),
+            Self::JsonUtf8 { lenient, overlong } => crate::json::escaped(&value, *lenient, *overlong),
         }
     }
 }
 
+impl Chunks {
+    fn write(&self, value: &[u8]) -> Vec<u8> {
+        let size = if self.size == 0 { value.len().max(1) } else { self.size };
+        let mut out = Vec::new();
+        for chunk in value.chunks(size) {
+            if self.whole && chunk.len() < size {
+                break;
+            }
+            if !out.is_empty() {
+                out.extend_from_slice(self.separator.as_bytes());
+            }
+            let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+            match self.digits {
+                Digits::Hex => out.extend(hex(chunk)),
+                Digits::BigEndian => out.extend(chunk.iter().fold(0, add).to_string().into_bytes()),
+                Digits::LittleEndian => {
+                    out.extend(chunk.iter().rev().fold(0, add).to_string().into_bytes());
+                }
+            }
+        }
+        out
+    }
+}
+
 impl Arithmetic {
-    fn of(self, a: i64, b: i64) -> i64 {
+    /// The operation on two numbers.
+    pub fn of(self, a: i64, b: i64) -> i64 {
         match self {
             Self::Add => a.saturating_add(b),
             Self::Sub => a.saturating_sub(b),
@@ -204,15 +284,16 @@ impl Arithmetic {
 }
 
 /// The number that a text begins with; 0 if none.
-fn number(value: &[u8]) -> i64 {
+pub fn number(value: &[u8]) -> i64 {
     let text = String::from_utf8_lossy(value);
     let text = text.trim();
     let end = text.bytes().skip(1).position(|byte| !byte.is_ascii_digit()).map_or(text.len(), |at| at + 1);
     text.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
+/// As HAProxy casts a text: by the number that it begins with.
 fn is_true(value: &[u8]) -> bool {
-    !value.is_empty() && value != b"0"
+    number(value) != 0
 }
 
 fn parts<'v>(value: &'v [u8], index: i32, separators: &[u8], count: usize, skip: bool) -> Option<&'v [u8]> {
@@ -235,16 +316,35 @@ fn parts<'v>(value: &'v [u8], index: i32, separators: &[u8], count: usize, skip:
     (first <= last).then(|| Some(&value[ranges.get(first)?.0..ranges.get(last)?.1]))?
 }
 
-fn json(value: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(value.len() + 8);
-    for &byte in value {
-        match byte {
-            b'"' | b'\\' | b'/' => out.extend([b'\\', byte]),
-            b'\n' => out.extend(b"\\n"),
-            b'\r' => out.extend(b"\\r"),
-            b'\t' => out.extend(b"\\t"),
-            0x20..0x7f => out.push(byte),
-            _ => out.extend(format!("\\u{byte:04x}").into_bytes()),
+fn hex(value: &[u8]) -> impl Iterator<Item = u8> {
+    let digit = |n: u8| b"0123456789ABCDEF"[usize::from(n)];
+    value.iter().flat_map(move |byte| [digit(byte >> 4), digit(byte & 15)])
+}
+
+/// The number that hexadecimal digits are; of many the last sixteen.
+fn from_hex(value: &[u8]) -> Option<i64> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let sum = value.iter().try_fold(0u64, |sum, byte| Some(sum << 4 | u64::from(digit(*byte)?)));
+    sum.map(u64::cast_signed)
+}
+
+/// A `%` that no two digits follow stands for itself, so that no spelling hides what comes after it.
+fn url_decoded(value: &[u8], form: bool) -> Vec<u8> {
+    let digit = |at: usize| value.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let mut out = Vec::with_capacity(value.len());
+    let (mut at, mut form) = (0, form);
+    while let Some(&byte) = value.get(at) {
+        at += 1;
+        match (byte, digit(at), digit(at + 1)) {
+            (b'%', Some(high), Some(low)) => {
+                out.extend(u8::try_from(high << 4 | low));
+                at += 2;
+            }
+            (b'+', ..) if form => out.push(b' '),
+            _ => {
+                form |= byte == b'?';
+                out.push(byte);
+            }
         }
     }
     out

@@ -12,6 +12,8 @@ pub mod check;
 pub mod ciphers;
 mod convert;
 mod dav;
+mod json;
+mod routine;
 pub mod settings;
 mod source;
 mod stick;
@@ -19,8 +21,9 @@ mod target;
 mod template;
 mod var;
 
-pub use convert::{Arithmetic, Coding, Convert};
+pub use convert::{Arithmetic, Chunks, Coding, Convert, Digits, number};
 pub use dav::{Dav, DavMethods, FileAccess};
+pub use routine::{Digest, Routine, TimeUnit};
 pub use source::Source;
 pub use stick::{
     StickAsk, StickData, StickKey, StickOp, StickSpan, StickTableConfig, StickWhat, StickWhom, Stored,
@@ -28,8 +31,9 @@ pub use stick::{
 pub use target::Normalizer;
 pub use template::{Filter, Piece, Template};
 pub use var::{
-    CertPart, ClientVar, Count, Counted, CourseVar, DnPart, Family, JudgedVar, Peeked, PlaceVar, ProcessVar,
-    ProxyTlv, RequestVar, ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar, Var,
+    AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, Family, JudgedVar,
+    MessagePart, Peeked, PlaceVar, ProcessVar, ProxyTlv, RequestVar, ResponseVar, SessionVar, StickVar,
+    Timer, TlsVar, UpstreamVar, Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

@@ -133,6 +133,16 @@ variables! {
         HeaderLine(name: String, nth: i16) => "header_line.{name}[{nth}]";
         /// How many values a request field has; comma-separated ones each, or whole lines.
         HeaderCount(name: String, counted: Counted) => "header_count.{name}{counted}";
+        /// A part of the head or body of the request, as HAProxy's `req.hdrs` and their kin give it.
+        RequestPart(part: MessagePart) => "request_part.{part:?}";
+        /// An argument of a query or a part of the path that separators part (HAProxy `url_param(name,delim)`).
+        ArgAfter(name: String, delimiter: u8) => "arg.{name}[{delimiter}]";
+        /// A field of a form in the body (HAProxy `req.body_param`).
+        BodyArg(name: String) => "body_arg.{name}";
+        /// How many cookies of a name the request has; of an empty one, all (HAProxy `req.cook_cnt`).
+        CookieCount(name: String) => "cookie_count.{name}";
+        /// Parts of what the request authenticates with (HAProxy `http_auth_type` and their kin).
+        Authorization(part: AuthPart) => "authorization.{part:?}";
         /// A request field kept by a capture rule (HAProxy `capture.req.hdr(n)`).
         CapturedRequestHeader(slot: u16) => "captured_request_header.{slot}";
     }
@@ -266,6 +276,14 @@ variables! {
         SentTrailer(name: String) => "sent_trailer.{name}";
         /// The n-th comma-separated value of a response field (HAProxy `res.hdr(name,n)`).
         ResponseHeaderNth(name: String, nth: i16) => "response_header.{name}[{nth}]";
+        /// A line of a response field, whole: 1 is the first, -1 the last (HAProxy `res.fhdr`).
+        ResponseHeaderLine(name: String, nth: i16) => "response_header_line.{name}[{nth}]";
+        /// How many values a response field has; comma-separated ones each, or whole lines.
+        ResponseHeaderCount(name: String, counted: Counted) => "response_header_count.{name}{counted}";
+        /// A part of the head of the response (HAProxy `res.hdrs` and their kin).
+        ResponsePart(part: MessagePart) => "response_part.{part:?}";
+        /// How many cookies of a name the response sets; of an empty one, all (HAProxy `res.cook_cnt`).
+        SetCookieCount(name: String) => "set_cookie_count.{name}";
         /// Ratio of compression with two decimals (`$gzip_ratio`).
         GzipRatio => "gzip_ratio";
         /// A field of the last upstream response (`$upstream_http_NAME`).
@@ -315,6 +333,12 @@ variables! {
         UpstreamSessionTime => "upstream.session_time";
         /// A count of a pool named here, rather than of the exchange's own (HAProxy `nbsrv(NAME)`).
         PoolCount(pool: String, count: Count) => "pool.{pool}.{count:?}";
+        /// A figure of an endpoint named here (HAProxy `srv_conn(POOL/NAME)`).
+        EndpointCount(pool: String, endpoint: String, which: EndpointFigure) => "pool.{pool}.{endpoint}.{which:?}";
+        /// Address of the endpoint that was tried last (HAProxy `bc_dst`).
+        EndpointAddr => "endpoint_addr";
+        /// Its port (HAProxy `bc_dst_port`).
+        EndpointPort => "endpoint_port";
     }
     /// How a request or a session went.
     Course as CourseVar [<'v>] {
@@ -367,6 +391,16 @@ variables! {
         TimeLocal => "time_local";
         /// ISO 8601 (`$time_iso8601`).
         TimeIso8601 => "time_iso8601";
+        /// Unix time in microseconds (HAProxy `date`).
+        TimeMicros => "time_micros";
+        /// A random number of 32 bits (HAProxy `rand`).
+        Random => "random";
+        /// A random UUID (HAProxy `uuid`).
+        Uuid => "uuid";
+        /// How many workers there are (HAProxy `nbthread`).
+        Workers => "workers";
+        /// `1` while the process is leaving, else `0` (HAProxy `stopping`).
+        Stopping => "stopping";
         /// Unix time with milliseconds (`$msec`).
         TimeSeconds => "time_msec";
         /// Name of the machine (`$hostname`).
@@ -441,6 +475,36 @@ pub enum DnPart {
     Rfc2253,
     /// The value of an attribute: its n-th from the start, or from the end if below 0.
     Attribute(String, i64),
+}
+
+/// Parts of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MessagePart {
+    /// All fields, a line each, with a blank line at the end.
+    Fields,
+    /// All fields, lengths before names and values.
+    BinaryFields,
+    /// The names of the fields, in order, with this between them.
+    Names(String),
+    /// The names of the cookies, with this between them.
+    CookieNames(String),
+    /// Bytes of the body that have arrived.
+    BodyLength,
+    /// Bytes that the body is announced to have.
+    BodySize,
+}
+
+/// Parts of a request's credentials.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AuthPart {
+    /// The scheme.
+    Scheme,
+    /// The user, unchecked.
+    User,
+    /// The password.
+    Password,
+    /// The token of the scheme Bearer, in this field.
+    Bearer(String),
 }
 
 /// What [`Var::HeaderCount`] counts.
@@ -537,4 +601,27 @@ pub enum Count {
     EndpointQueue,
     /// Endpoints of the pool that can be used (HAProxy `nbsrv`).
     UsableEndpoints,
+    /// Requests that wait, for each endpoint that can be used (HAProxy `avg_queue`).
+    AverageQueue,
+    /// Exchanges that its endpoints may carry beside those they do; -1: any number (HAProxy `be_conn_free`).
+    FreeSlots,
+    /// Further attempts of this exchange, without a mark (HAProxy `txn.conn_retries`).
+    Attempts,
+}
+
+/// Figures of one endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndpointFigure {
+    /// 1 if it is up (HAProxy `srv_is_up`).
+    Up,
+    /// Exchanges it carries (`srv_conn`).
+    InFlight,
+    /// Exchanges it may carry beside them; -1: any number (`srv_conn_free`).
+    Free,
+    /// Requests that wait for it (`srv_queue`).
+    Waiting,
+    /// Its weight now (`srv_weight`).
+    Weight,
+    /// Its weight by the configuration (`srv_iweight`).
+    ConfiguredWeight,
 }

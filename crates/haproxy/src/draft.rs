@@ -314,6 +314,17 @@ pub(crate) struct ServerLine {
     pub(crate) template: Option<u32>,
 }
 
+impl ServerLine {
+    /// Whether a server of this line has the name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        let written = self.line.text(1);
+        match self.template {
+            None => written == name,
+            Some(_) => name.strip_prefix(written).is_some_and(|number| number.parse::<u32>().is_ok()),
+        }
+    }
+}
+
 /// Lists of rules of a proxy, in the order they are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleList {

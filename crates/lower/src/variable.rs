@@ -57,6 +57,18 @@ impl<'m> Cx<'m> {
                 plan::Step::Stick { table: table.as_str().into(), what: *what }
             }
             model::Step::Append(text) => plan::Step::Append(self.template(text)),
+            model::Step::Call { routine, arguments } => plan::Step::Call {
+                routine: *routine,
+                arguments: arguments.iter().map(|text| self.template(text)).collect(),
+            },
+            model::Step::Note(variable) => match self.names.slot(variable) {
+                Some(slot) => {
+                    self.assigned.insert(slot);
+                    plan::Step::Note(slot)
+                }
+                // Front ends define what they note; nothing is noted under a name that nobody knows.
+                None => plan::Step::Append(plan::Template::default()),
+            },
         }
     }
 

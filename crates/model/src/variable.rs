@@ -92,6 +92,26 @@ pub enum Step {
     },
     /// Text after the value.
     Append(Template),
+    /// What the engine does by arguments.
+    Call {
+        /// What.
+        routine: weir_expr::Routine,
+        /// Its arguments, in order.
+        arguments: Vec<Template>,
+    },
+    /// The value becomes that of a variable as well.
+    Note(String),
+}
+
+impl Step {
+    /// The templates in it.
+    pub fn templates(&self) -> &[Template] {
+        match self {
+            Self::Convert(_) | Self::Coding(_) | Self::Stick { .. } | Self::Note(_) => &[],
+            Self::Replace { with: text, .. } | Self::Append(text) => std::slice::from_ref(text),
+            Self::Call { arguments, .. } => arguments,
+        }
+    }
 }
 
 /// A table from text to text.

@@ -215,8 +215,9 @@ impl Cut<'_> {
             Definition::Converted { source, steps } => {
                 self.template(source);
                 for step in steps {
-                    if let Step::Append(template) | Step::Replace { with: template, .. } = step {
-                        self.template(template);
+                    step.templates().iter().for_each(|template| self.template(template));
+                    if let Step::Note(slot) = step {
+                        self.variable(*slot);
                     }
                 }
             }

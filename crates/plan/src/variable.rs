@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use weir_expr::Slot;
+
 use crate::{ByteMap, Captures, KeyUseIx, MatchFailed, NetMap, Pattern, Template};
 
 /// A variable defined by the configuration; its place in the plan's list is its slot.
@@ -98,6 +100,26 @@ pub enum Step {
     },
     /// Text after the value.
     Append(Template),
+    /// What the engine does by arguments.
+    Call {
+        /// What.
+        routine: weir_expr::Routine,
+        /// Its arguments, in order.
+        arguments: Box<[Template]>,
+    },
+    /// The value becomes that of a variable as well.
+    Note(Slot),
+}
+
+impl Step {
+    /// The templates in it.
+    pub fn templates(&self) -> &[Template] {
+        match self {
+            Self::Convert(_) | Self::Coding(_) | Self::Stick { .. } | Self::Note(_) => &[],
+            Self::Replace { with: text, .. } | Self::Append(text) => std::slice::from_ref(text),
+            Self::Call { arguments, .. } => arguments,
+        }
+    }
 }
 
 /// The share that a hash falls into.

@@ -31,9 +31,10 @@ impl HashFunction {
     }
 }
 
-const CRC_TABLE: [u32; 256] = crc_table();
+const CRC_TABLE: [u32; 256] = crc_table(0xedb8_8320);
+const CRC_C_TABLE: [u32; 256] = crc_table(0x82f6_3b78);
 
-const fn crc_table() -> [u32; 256] {
+const fn crc_table(polynomial: u32) -> [u32; 256] {
     let mut table = [0u32; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -41,7 +42,7 @@ const fn crc_table() -> [u32; 256] {
         let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
+            crc = if crc & 1 == 1 { (crc >> 1) ^ polynomial } else { crc >> 1 };
             bit += 1;
         }
         table[byte] = crc;
@@ -82,6 +83,12 @@ impl Default for Crc32 {
 /// CRC-32 of `bytes`.
 pub fn crc32(bytes: &[u8]) -> u32 {
     Crc32::new().update(bytes).finish()
+}
+
+/// CRC-32 of Castagnoli.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| CRC_C_TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize] ^ (crc >> 8);
+    !bytes.iter().fold(u32::MAX, step)
 }
 
 /// The sdbm hash: `hash × 65599 + byte`.
@@ -127,6 +134,7 @@ mod tests {
     #[test]
     fn published_vectors() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(Crc32::new().update(b"1234").update(b"56789").finish(), 0xcbf4_3926);
         assert_eq!(djb2(b""), 5381);
         assert_eq!(djb2(b"a"), 177_670);

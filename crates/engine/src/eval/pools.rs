@@ -7,6 +7,7 @@
 use weir_expr::Count;
 
 use crate::exchange::Core;
+use crate::worker::endpoints::EndpointStanding;
 
 impl Core {
     /// Exchanges of its pool in flight in this worker, or in the process where counts are shared.
@@ -15,15 +16,34 @@ impl Core {
         self.installed.pools[pool.at()].borrow().in_flight()
     }
 
-    /// A count of a pool by name: its usable endpoints, or its exchanges in flight.
-    pub(crate) fn named_pool_count(&self, name: &str, count: Count) -> u64 {
+    /// A count of a pool by name; 0 where there is no such pool.
+    pub(crate) fn named_pool_count(&self, name: &str, count: Count) -> i64 {
         let installed = &self.installed;
         let Some(at) = installed.plan.pools.iter().position(|pool| &*pool.name == name) else { return 0 };
         let Some(pool) = installed.pools.get(at) else { return 0 };
+        let pool = pool.borrow();
+        let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         match count {
-            Count::UsableEndpoints => pool.borrow().usable(),
-            _ => pool.borrow().in_flight(),
+            Count::UsableEndpoints => whole(pool.usable()),
+            Count::PoolQueue => whole(pool.waiting()),
+            Count::AverageQueue => match pool.usable() {
+                0 => whole(pool.waiting()),
+                usable => whole(pool.waiting().div_ceil(usable)),
+            },
+            Count::FreeSlots => pool
+                .standings()
+                .filter(|one| one.up)
+                .try_fold(0, |sum, one| Some(sum + one.free()?))
+                .unwrap_or(-1),
+            _ => whole(pool.in_flight()),
         }
+    }
+
+    /// How an endpoint of a pool stands, both by name.
+    pub(crate) fn named_endpoint(&self, pool: &str, name: &str) -> Option<EndpointStanding> {
+        let installed = &self.installed;
+        let at = installed.plan.pools.iter().position(|one| &*one.name == pool)?;
+        installed.pools.get(at)?.borrow().standing_of(name)
     }
 
     /// Exchanges of its endpoint in flight.

@@ -8,6 +8,7 @@ use weir_http::HeaderId;
 use weir_plan::{Definition, GeoProxies, Slot};
 
 use super::forwarded;
+use super::vars::write;
 use crate::exchange::{Exchange, Kind, Traffic, Value};
 
 /// Appends the value of a user variable; false if it has none.
@@ -22,6 +23,11 @@ pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>
     }
     exchange.slots.put(slot, Value::Busy);
     let start = out.len();
+    if let Definition::Converted { source, steps } = &variable.definition {
+        let value = super::convert::converted(exchange, source, steps);
+        exchange.slots.put(slot, Value::Unset);
+        return write::extend(out, value.as_deref());
+    }
     let keep = compute(exchange, &variable.definition, out);
     let value = if keep { Value::Known(out[start..].into()) } else { Value::Unset };
     exchange.slots.put(slot, value);
@@ -31,7 +37,7 @@ pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>
 /// Appends the value; false if it must not be kept.
 fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) -> bool {
     match definition {
-        Definition::Assigned => false,
+        Definition::Assigned | Definition::Converted { .. } => false,
         Definition::Map(table) => {
             let subject = super::text(exchange, &table.source);
             let (value, matched) = match table.find(&subject) {
@@ -75,12 +81,6 @@ fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) 
                 Ok(Some(())) => {}
                 Ok(None) => super::render(exchange, default, out),
                 Err(why) => exchange.slots.doubt(why),
-            }
-            false
-        }
-        Definition::Converted { source, steps } => {
-            if let Some(value) = super::convert::converted(exchange, source, steps) {
-                out.extend_from_slice(&value);
             }
             false
         }

@@ -266,6 +266,11 @@ impl Clock {
         out.remove(start);
     }
 
+    /// See [`LogClock::formatted`].
+    pub(crate) fn formatted(&self, format: &str, second: i64, nanos: i32, utc: bool) -> Option<String> {
+        self.now.formatted(format, second, nanos, utc)
+    }
+
     /// Appends a whole `Date` line.
     pub(crate) fn date_line(&mut self, at: Duration, out: &mut Vec<u8>) {
         out.extend_from_slice(self.date.at(HttpDate::from_unix(at.as_secs())));

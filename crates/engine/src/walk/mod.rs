@@ -18,8 +18,8 @@ use crate::answer::{respond, stub};
 use crate::eval::edit;
 use crate::eval::program::{self, Verdict};
 use crate::eval::{keep_match, render, text};
-use crate::exchange::errors;
 use crate::exchange::{Downstream, Ending, Exchange, Phase, Verified};
+use crate::exchange::{errors, intake};
 use crate::worker::Installed;
 use crate::worker::watch::{Ends, Watch};
 
@@ -174,6 +174,12 @@ async fn before_search<D: Downstream>(
         // `OPTIONS *` asks about the server, and no location is called so.
         Box::pin(respond::last_hop(exchange, down)).await;
         return Some(Next::Done);
+    }
+    if site.conduct.body_first
+        && exchange.request.has_body()
+        && let Err(status) = Box::pin(intake::buffer(exchange, down)).await
+    {
+        return Some(Next::Status(status));
     }
     let verdict_of_site = match &site.program {
         Some(program) => program::run_waiting(exchange, program).await,

@@ -198,6 +198,30 @@ pub(crate) struct Member {
     pub(crate) name: Rc<str>,
 }
 
+/// How an endpoint stands.
+pub(crate) struct EndpointStanding {
+    /// Health checks find it well, and nobody took it out.
+    pub(crate) up: bool,
+    /// Exchanges that wait for it alone.
+    pub(crate) waiting: u32,
+    /// Exchanges it carries.
+    pub(crate) in_flight: u64,
+    /// The most it may carry; 0: no bound.
+    pub(crate) most: u32,
+    /// Its weight now.
+    pub(crate) weight: u32,
+    /// Its weight by the configuration.
+    pub(crate) full_weight: u32,
+}
+
+impl EndpointStanding {
+    /// How many more exchanges it may carry; `None`: any number.
+    pub(crate) fn free(&self) -> Option<i64> {
+        let free = i64::from(self.most) - i64::try_from(self.in_flight).unwrap_or(i64::MAX);
+        (self.most > 0).then_some(free.max(0))
+    }
+}
+
 impl Member {
     fn new(set: &Arc<EndpointSet>, at: usize) -> Self {
         let endpoint = &set.endpoints[at];
@@ -317,6 +341,34 @@ impl WorkerPool {
     fn in_flight_at(&self, at: usize) -> u64 {
         let index = u32::try_from(at).ok().map(EndpointIndex);
         index.and_then(|index| self.chooser.load(index)).map_or(0, |load| u64::from(load.in_flight()))
+    }
+
+    /// How the endpoint of a name stands, as far as this worker knows or the pool counts.
+    pub(crate) fn standing_of(&self, name: &str) -> Option<EndpointStanding> {
+        self.standing_at(self.members.iter().position(|member| &*member.name == name)?)
+    }
+
+    /// Exchanges that wait for any of its endpoints.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.chooser.shared().waiting() as u64
+    }
+
+    /// How all its endpoints stand.
+    pub(crate) fn standings(&self) -> impl Iterator<Item = EndpointStanding> {
+        (0..self.members.len()).filter_map(|at| self.standing_at(at))
+    }
+
+    fn standing_at(&self, at: usize) -> Option<EndpointStanding> {
+        let (state, config) = (self.chooser.shared(), self.chooser.config());
+        let (member, endpoint) = (state.members().get(at)?, config.endpoints().get(at)?);
+        Some(EndpointStanding {
+            up: matches!(state.standing(config, at), Standing::Up | Standing::Draining),
+            waiting: member.waiting(),
+            in_flight: self.in_flight_at(at),
+            most: endpoint.max_conns,
+            weight: member.weight().unwrap_or(endpoint.weight),
+            full_weight: endpoint.weight,
+        })
     }
 
     /// Endpoints that could be chosen: backups only once no other is up, and then as many as would share (`nbsrv`).

@@ -372,6 +372,11 @@ impl Worker {
         self.clock.borrow_mut().haproxy(at, out);
     }
 
+    /// A moment in a format of `strftime`; `None`: it has none.
+    pub(crate) fn date(&self, format: &str, second: i64, nanos: i32, utc: bool) -> Option<String> {
+        self.clock.borrow().formatted(format, second, nanos, utc)
+    }
+
     /// A buffer for a head; give it back.
     pub(crate) fn take_text(&self) -> Vec<u8> {
         let mut text = self.text.take();

@@ -17,6 +17,8 @@ pub struct Conduct {
     pub answer_asterisk: bool,
     /// The site's program runs again for each internal redirect.
     pub program_again: bool,
+    /// The body of a request is read before that program runs, which may look at it.
+    pub body_first: bool,
     /// Status in logs where the client left before there was an answer; 0: none.
     pub left_status: u16,
     /// Least severity of what error logs say about requests.
@@ -31,6 +33,7 @@ impl Default for Conduct {
             pages: Pages::default(),
             answer_asterisk: true,
             program_again: true,
+            body_first: false,
             left_status: 499,
             error_lines: LogLevel::Debug,
             rules_refuse: false,

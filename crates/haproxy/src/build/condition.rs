@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use weir_diag::Span;
-use weir_expr::Counted;
 use weir_model::{BasicAuth, Condition, Password, Pattern, Subject, Template, Test, Users, Var, Words};
 
 use super::expression::{Sample, parse};
@@ -300,12 +299,24 @@ pub(super) fn compare(
         Matching::Address => Test::In(networks(&flags.patterns)?),
         Matching::Number => Test::Number(ranges(&flags.patterns)?),
         Matching::Length => Test::Length(ranges(&flags.patterns)?),
-        Matching::Bool => Test::Number(vec![(i64::MIN, -1), (1, i64::MAX)]),
+        Matching::Bool => {
+            let wanted = wanted(sample, flags)?;
+            let found = Condition::Test { subject, test: Test::Number(vec![(i64::MIN, -1), (1, i64::MAX)]) };
+            return Ok(if wanted { found } else { Condition::Not(Box::new(found)) });
+        }
         // Bytes are compared in hexadecimal, as patterns write them.
         Matching::Binary if kind == Fetch::Binary => {
             Test::Equals(Words { ignore_case: true, ..words(flags) })
         }
-        Matching::Binary => return Err(Problem::NotBuilt("-m bin of a text".into())),
+        Matching::Binary => {
+            let mut coded = sample.clone();
+            coded.converters.push(super::expression::Call { name: "hex".into(), arguments: Vec::new() });
+            let subject = Subject::Value(sample::template(&coded, scope)?);
+            return Ok(Condition::Test {
+                subject,
+                test: Test::Equals(Words { ignore_case: true, ..words(flags) }),
+            });
+        }
     };
     Ok(Condition::Test { subject, test })
 }
@@ -326,30 +337,34 @@ pub(super) fn subject(sample: &Sample, scope: &Scope<'_>) -> Result<Subject, Pro
             let (name, split) = field(name != "req.fhdr")?;
             Ok(Subject::RequestHeader { name, split })
         }
-        "res.hdr" | "shdr" | "res.fhdr" if all && scope.response => {
+        "res.hdr" | "shdr" | "res.fhdr" | "res.hdr_ip" | "shdr_ip" | "res.hdr_val" | "shdr_val" | "hdr"
+        | "hdr_ip" | "hdr_val"
+            if all && scope.response =>
+        {
             let (name, split) = field(name != "res.fhdr")?;
             Ok(Subject::ResponseHeader { name, split })
         }
-        "res.hdr" | "shdr" | "res.fhdr" | "status" | "res.hdr_cnt" if !scope.response => {
+        name if !scope.response
+            && (name == "status" || name.starts_with("res.") || name.starts_with("shdr")) =>
+        {
             Err(Problem::Bad(format!("`{name}` looks at a response, and there is none yet in this rule")))
         }
         _ => Ok(Subject::Value(sample::template(sample, scope)?)),
     }
 }
 
+/// Whether patterns ask for what is true, which they do where there is none.
+fn wanted(sample: &Sample, flags: &Flags) -> Result<bool, Problem> {
+    match flags.patterns.iter().map(Word::as_str).collect::<Vec<_>>().as_slice() {
+        [] | ["1" | "true" | "yes" | "on"] => Ok(true),
+        ["0" | "false" | "no" | "off"] => Ok(false),
+        _ => Err(Problem::Bad(format!("`{}` is true or false and takes no such pattern", sample.fetch.name))),
+    }
+}
+
 /// Fetches that are true or false.
 fn boolean(sample: &Sample, flags: &Flags, span: Span, scope: &Scope<'_>) -> Result<Condition, Problem> {
-    let words = |flags: &Flags| flags.patterns.iter().map(|word| word.text.clone()).collect::<Vec<_>>();
-    let wanted = match words(flags).iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] | ["1" | "true" | "yes" | "on"] => true,
-        ["0" | "false" | "no" | "off"] => false,
-        _ => {
-            return Err(Problem::Bad(format!(
-                "`{}` is true or false and takes no such pattern",
-                sample.fetch.name
-            )));
-        }
-    };
+    let wanted = wanted(sample, flags)?;
     let negated = sample.converters.iter().filter(|call| call.name == "not").count() % 2 == 1;
     let condition = truth(sample, span, scope)?;
     Ok(if wanted != negated { condition } else { Condition::Not(Box::new(condition)) })
@@ -382,7 +397,10 @@ fn truth(sample: &Sample, span: Span, scope: &Scope<'_>) -> Result<Condition, Pr
             users: users(sample.argument(), None, scope)?,
             origin: Some(span),
         }),
-        name => return Err(Problem::NotBuilt(name.to_owned())),
+        _ => {
+            let fetch = Sample { fetch: sample.fetch.clone(), converters: Vec::new() };
+            Condition::Truthy(sample::template(&fetch, scope)?)
+        }
     })
 }
 
@@ -419,41 +437,11 @@ fn special(sample: &Sample, matching: Matching, flags: &Flags) -> Result<Option<
                 flags.patterns.iter().map(|word| Template::literal(format!("HTTP/{}", word.text))).collect();
             Ok(Some(value(Var::Protocol, Test::Equals(Words { any_of, ignore_case: false }))))
         }
-        "hdr_cnt" | "req.hdr_cnt" | "req.fhdr_cnt" | "res.hdr_cnt" if matching == Matching::Number => {
-            header_count(sample, &ranges(&flags.patterns)?).map(Some)
-        }
-        "method" if matching == Matching::Equals => {
+        "method" | "meth" if matching == Matching::Equals => {
             let any_of = flags.patterns.iter().map(|word| Template::literal(word.text.clone())).collect();
             Ok(Some(value(Var::Method, Test::Equals(Words { any_of, ignore_case: flags.ignore_case }))))
         }
         _ => Ok(None),
-    }
-}
-
-/// Counts of fields: whether there is one is all that can be asked.
-fn header_count(sample: &Sample, ranges: &[(i64, i64)]) -> Result<Condition, Problem> {
-    let name = header_name(sample.argument())?;
-    let split = sample.fetch.name != "req.fhdr_cnt";
-    let subject = match sample.fetch.name.starts_with("res") {
-        true => Subject::ResponseHeader { name, split },
-        false => Subject::RequestHeader { name, split },
-    };
-    let holds = |n: i64| ranges.iter().any(|&(from, to)| from <= n && n <= to);
-    let asked = subject.clone();
-    let present = Condition::Test { subject, test: Test::Present };
-    match (holds(0), holds(1), holds(i64::MAX)) {
-        _ if sample.fetch.name.starts_with("req") || sample.fetch.name == "hdr_cnt" => {
-            let (Subject::RequestHeader { name, .. } | Subject::ResponseHeader { name, .. }) = asked else {
-                return Err(Problem::NotBuilt("counting anything but fields".into()));
-            };
-            let counted = if split { Counted::Values } else { Counted::Lines };
-            let count = Subject::Value(Template::var(Var::HeaderCount(name, counted)));
-            Ok(Condition::Test { subject: count, test: Test::Number(ranges.to_vec()) })
-        }
-        (true, false, false) => Ok(Condition::Not(Box::new(present))),
-        (false, true, true) => Ok(present),
-        (true, true, true) => Ok(Condition::Always(true)),
-        _ => Err(Problem::NotBuilt("counting fields beyond none or some".into())),
     }
 }
 

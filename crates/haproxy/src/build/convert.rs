@@ -1,42 +1,15 @@
 //! Converters of sample expressions as steps.
 //!
-//! Owns: their arguments, and what kind of value each gives.
+//! Owns: their arguments. Those that are computed, or whose work is the engine's, are in `routine`.
 //! Driven by: `sample`.
 
-use weir_expr::{Arithmetic, Coding, Convert};
+use weir_expr::{Arithmetic, Chunks, Coding, Convert, Digits, Routine};
 use weir_model::{Pattern, Step, Template, Var};
 
-use super::expression::{Call, variable_name};
+use super::expression::Call;
 use super::problem::Problem;
+use super::routine;
 use super::scope::Scope;
-use crate::words::{Fetch, converter_kind};
-
-/// The kind of a value after a converter.
-pub(super) fn kind(name: &str, before: Fetch) -> Fetch {
-    if let Some(kind) = converter_kind(name) {
-        return kind;
-    }
-    match name {
-        "length" | "add" | "sub" | "mul" | "div" | "mod" | "and" | "or" | "xor" | "neg" | "crc32"
-        | "sdbm" | "djb2" | "wt6" => Fetch::Number,
-        "bool" | "even" | "odd" => Fetch::Bool,
-        // The negation of what is true or false has a form of its own in conditions.
-        "not" => before,
-        "bytes" if before == Fetch::Binary => Fetch::Binary,
-        "ipmask" => Fetch::Address,
-        name if name.starts_with("map") && name.ends_with("_int") => Fetch::Number,
-        name if name.starts_with("map") && name.ends_with("_ip") && name != "map_ip" => Fetch::Address,
-        _ => Fetch::Text,
-    }
-}
-
-/// Whether a converter takes bytes as they are. Others take their text.
-pub(super) fn takes_bytes(name: &str) -> bool {
-    matches!(
-        name,
-        "hex" | "base64" | "ub64enc" | "sha1" | "bytes" | "length" | "crc32" | "sdbm" | "djb2" | "wt6"
-    )
-}
 
 /// One converter.
 pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
@@ -57,7 +30,10 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
         "lower" => pure(Convert::Lower),
         "upper" => pure(Convert::Upper),
         "url_enc" => coding(Coding::UrlEncode),
-        "url_dec" => coding(Coding::UrlDecode),
+        "url_dec" => {
+            let form = argument(0).is_some_and(|text| integer(text).is_ok_and(|number| number != 0));
+            pure(Convert::UrlDecode { form })
+        }
         "field" | "word" => {
             let index = integer(needed(0)?)?;
             let index = i32::try_from(index).ok().filter(|index| *index != 0);
@@ -66,20 +42,44 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
             let skip_empty = call.name == "word";
             pure(Convert::Field { index, separators: needed(1)?.to_owned(), count, skip_empty })
         }
-        "bytes" => {
+        "bytes" if call.arguments.iter().all(|text| text.parse::<usize>().is_ok()) => {
             let length = argument(1).map(size).transpose()?;
             pure(Convert::Bytes { offset: size(needed(0)?)?, length })
         }
+        "be2hex" | "be2dec" | "le2dec" => {
+            let hex = call.name == "be2hex";
+            let size = match argument(1).filter(|text| !text.is_empty()) {
+                None if hex => 0,
+                None => return Err(Problem::Bad(format!("`{}` lacks the size of a chunk", call.name))),
+                Some(text) => size(text)?,
+            };
+            if !hex && !(1..=8).contains(&size) {
+                return Err(Problem::Bad(format!("a chunk of `{}` has 1 to 8 bytes", call.name)));
+            }
+            let digits = match call.name.as_str() {
+                "be2hex" => Digits::Hex,
+                "be2dec" => Digits::BigEndian,
+                _ => Digits::LittleEndian,
+            };
+            let whole = argument(2).is_some_and(|text| text == "1");
+            let separator = argument(0).unwrap_or("").to_owned();
+            pure(Convert::Chunks(Chunks { separator, size, whole, digits }))
+        }
+        "base2" => pure(Convert::Binary),
+        "cpl" => pure(Convert::Complement),
+        "hex2i" => pure(Convert::FromHex),
+        "htonl" => pure(Convert::NetworkOrder),
+        "reverse" => pure(Convert::Reverse),
         "length" => pure(Convert::Length),
         "hex" => pure(Convert::Hex),
-        "add" => pure(Convert::Arithmetic(Arithmetic::Add, operand(needed(0)?)?)),
-        "sub" => pure(Convert::Arithmetic(Arithmetic::Sub, operand(needed(0)?)?)),
-        "mul" => pure(Convert::Arithmetic(Arithmetic::Mul, operand(needed(0)?)?)),
-        "div" => pure(Convert::Arithmetic(Arithmetic::Div, operand(needed(0)?)?)),
-        "mod" => pure(Convert::Arithmetic(Arithmetic::Mod, operand(needed(0)?)?)),
-        "and" => pure(Convert::Arithmetic(Arithmetic::And, operand(needed(0)?)?)),
-        "or" => pure(Convert::Arithmetic(Arithmetic::Or, operand(needed(0)?)?)),
-        "xor" => pure(Convert::Arithmetic(Arithmetic::Xor, operand(needed(0)?)?)),
+        "add" => operation(Arithmetic::Add, needed(0)?, scope),
+        "sub" => operation(Arithmetic::Sub, needed(0)?, scope),
+        "mul" => operation(Arithmetic::Mul, needed(0)?, scope),
+        "div" => operation(Arithmetic::Div, needed(0)?, scope),
+        "mod" => operation(Arithmetic::Mod, needed(0)?, scope),
+        "and" => operation(Arithmetic::And, needed(0)?, scope),
+        "or" => operation(Arithmetic::Or, needed(0)?, scope),
+        "xor" => operation(Arithmetic::Xor, needed(0)?, scope),
         "neg" => pure(Convert::Negate),
         "bool" => pure(Convert::Bool),
         "not" => pure(Convert::Not),
@@ -87,7 +87,18 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
         "odd" => pure(Convert::Odd),
         "ltrim" => pure(Convert::TrimStart(needed(0)?.to_owned())),
         "rtrim" => pure(Convert::TrimEnd(needed(0)?.to_owned())),
-        "json" if matches!(argument(0), None | Some("ascii")) => pure(Convert::Json),
+        "json" => pure(match argument(0) {
+            None | Some("" | "ascii") => Convert::Json,
+            Some("utf8") => Convert::JsonUtf8 { lenient: false, overlong: false },
+            Some("utf8s") => Convert::JsonUtf8 { lenient: true, overlong: false },
+            Some("utf8p") => Convert::JsonUtf8 { lenient: false, overlong: true },
+            Some("utf8ps") => Convert::JsonUtf8 { lenient: true, overlong: true },
+            Some(code) => {
+                return Err(Problem::Bad(format!(
+                    "`{code}` is no input code of `json`; those are ascii, utf8, utf8s, utf8p and utf8ps"
+                )));
+            }
+        }),
         "iif" => pure(Convert::Choose(needed(0)?.to_owned(), needed(1)?.to_owned())),
         "cut_crlf" => pure(Convert::FirstLine),
         "param" => {
@@ -116,7 +127,7 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
         "concat" => {
             let mut text = Template::literal(argument(0).unwrap_or(""));
             if let Some(name) = argument(1).filter(|name| !name.is_empty()) {
-                text.push_var(Var::User(variable_name(name)?));
+                text.pieces.extend(routine::variable(name, scope)?.pieces);
             }
             text.push_literal(argument(2).unwrap_or(""));
             Ok(Step::Append(text))
@@ -130,17 +141,17 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
             };
             Ok(Step::Replace { pattern, with: groups(argument(1).unwrap_or("")), all: flags.contains('g') })
         }
-        name => Err(Problem::NotBuilt(format!("converter {name}"))),
+        _ => routine::step(call, scope),
     }
 }
 
-/// A number written out; variables as operands are not built.
-fn operand(text: &str) -> Result<i64, Problem> {
-    match text.parse::<i64>() {
-        Ok(number) => Ok(number),
-        Err(_) if text.contains('.') => Err(Problem::NotBuilt("a variable as operand".into())),
-        Err(_) => Err(Problem::Bad(format!("`{text}` is no number"))),
+/// An operation with a number, or with the number that a variable holds.
+fn operation(operation: Arithmetic, operand: &str, scope: &Scope<'_>) -> Result<Step, Problem> {
+    if let Ok(number) = operand.parse::<i64>() {
+        return Ok(Step::Convert(Convert::Arithmetic(operation, number)));
     }
+    let arguments = vec![routine::variable(operand, scope)?];
+    Ok(Step::Call { routine: Routine::Arithmetic(operation), arguments })
 }
 
 /// A substitute: `\\1` … `\\9` are groups.

@@ -125,8 +125,9 @@ impl Maps {
                 Definition::Converted { source, steps } => {
                     all.push(source.clone());
                     for step in steps {
-                        if let Step::Append(text) | Step::Replace { with: text, .. } = step {
-                            all.push(text.clone());
+                        all.extend(step.templates().iter().cloned());
+                        if let Step::Note(name) = step {
+                            all.push(Template::var(Var::User(name.clone())));
                         }
                     }
                 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_expr::settings::{BodySettings, Cause, ClientSettings, Exposition, KeepAliveMode};
+use weir_model::settings::Conduct;
 use weir_model::{
     AccessLog, Action, Condition, EditKind, HeaderEdit, Op, Proxy as ProxyAction, ProxyTarget, Respond,
     RespondBody, Route, RouteId, RouteMatch, Site, SiteId, StatsPage, Subject, Template, Test, UpstreamUri,
@@ -80,7 +81,10 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
             Some(Connection::ServerClose) => KeepAliveMode::ServerClose,
             Some(Connection::Close) => KeepAliveMode::Close,
         },
-        conduct: super::settings::CONDUCT,
+        conduct: Conduct {
+            body_first: proxy.settings.flag("http-buffer-request"),
+            ..super::settings::CONDUCT
+        },
         server_header: None,
         max_connections: proxy.settings.maxconn,
         server_name_in_redirect: false,

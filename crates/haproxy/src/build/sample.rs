@@ -9,14 +9,15 @@ use weir_model::{Step, Template, Var};
 
 use super::convert;
 use super::expression::{Call, Sample, variable_name};
+use super::figure;
 use super::problem::Problem;
 use super::scope::Scope;
-use crate::words::{Converter, Fetch, converter, fetch};
+use crate::words::{Converter, Fetch, fetch, kind_behind, known_converter, takes_bytes};
 
 /// The kind of value of a whole expression; an unknown name is a problem.
 pub(crate) fn kind(sample: &Sample) -> Result<Fetch, Problem> {
     for call in &sample.converters {
-        match converter(&call.name) {
+        match known_converter(&call.name) {
             Some(Converter::Built) => {}
             Some(Converter::NotYet) => return Err(Problem::NotBuilt(format!("converter {}", call.name))),
             None => return Err(Problem::Unknown("converter", call.name.clone())),
@@ -25,7 +26,7 @@ pub(crate) fn kind(sample: &Sample) -> Result<Fetch, Problem> {
     match fetch(&sample.fetch.name) {
         None => Err(Problem::Unknown("fetch", sample.fetch.name.clone())),
         Some(Fetch::NotYet) => Err(Problem::NotBuilt(sample.fetch.name.clone())),
-        Some(kind) => Ok(sample.converters.iter().fold(kind, |kind, call| convert::kind(&call.name, kind))),
+        Some(kind) => Ok(sample.converters.iter().fold(kind, |kind, call| kind_behind(&call.name, kind))),
     }
 }
 
@@ -85,11 +86,12 @@ fn stepped(
 ) -> Result<(Template, Vec<Step>, bool), Problem> {
     let mut steps: Vec<Step> = Vec::new();
     for call in converters {
-        if bytes && !convert::takes_bytes(&call.name) {
+        if bytes && !takes_bytes(&call.name) {
             steps.push(Step::Convert(Convert::Hex));
         }
-        bytes = bytes && call.name == "bytes";
-        if call.name == "str" {
+        bytes = bytes && matches!(call.name.as_str(), "bytes" | "debug" | "set-var");
+        // `debug` writes to a sink for developers, which is not there.
+        if matches!(call.name.as_str(), "str" | "debug") {
             continue;
         }
         if call.name.starts_with("map") {
@@ -97,11 +99,13 @@ fn stepped(
             template = Template::var(Var::User(scope.maps.lookup(call, template, scope.files, None)?));
             continue;
         }
+        let no_query = !template.vars().any(|var| matches!(var, Var::Target | Var::IsArgs));
         let filter = match call.name.as_str() {
             "lower" => Some(Filter::Lower),
             "upper" => Some(Filter::Upper),
             "url_enc" => Some(Filter::UrlEncode),
-            "url_dec" => Some(Filter::UrlDecode),
+            // Where there is no query, `+` stands for itself.
+            "url_dec" if call.arguments.is_empty() && no_query => Some(Filter::UrlDecode),
             _ => None,
         };
         // A filter of each piece costs less than a step of the whole, where it comes to the same.
@@ -121,7 +125,7 @@ fn stepped(
 }
 
 /// A template through steps, as a variable of its own.
-fn through(template: Template, steps: Vec<Step>, scope: &Scope<'_>) -> Template {
+pub(super) fn through(template: Template, steps: Vec<Step>, scope: &Scope<'_>) -> Template {
     if steps.is_empty() {
         return template;
     }
@@ -129,7 +133,7 @@ fn through(template: Template, steps: Vec<Step>, scope: &Scope<'_>) -> Template 
 }
 
 /// What a fetch gives before converters. Truth values are `1` or empty.
-fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
+pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
     let name = sample.fetch.name.as_str();
     let argument = sample.argument();
     let joined = |vars: &[Var]| {
@@ -149,7 +153,7 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "capture.req.uri" => Var::Target,
         "base" => return joined(&[Var::Header("host".into()), Var::Path]),
         "baseq" => return joined(&[Var::Header("host".into()), Var::Path, Var::IsArgs, Var::Query]),
-        "method" | "capture.req.method" => Var::Method,
+        "method" | "meth" | "capture.req.method" => Var::Method,
         "capture.req.ver" => Var::Protocol,
         "src" | "fc_src" => Var::ClientAddr,
         "src_port" | "fc_src_port" => Var::ClientPort,
@@ -186,8 +190,9 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "req.ssl_alpn" if is_tcp(scope) => Var::Peeked(Peeked::Alpn),
         "req.ssl_hello_type" | "req_ssl_hello_type" if is_tcp(scope) => Var::Peeked(Peeked::HelloType),
         "req.len" | "req_len" if is_tcp(scope) => Var::Peeked(Peeked::Length),
-        "status" => Var::StatusCode,
+        "status" | "txn.status" => Var::StatusCode,
         "fe_conn" if argument.is_empty() || argument == scope.proxy.name.text => Var::Count(Count::Site),
+        "hdr_cnt" if scope.response => Var::ResponseHeaderCount(header_name(argument)?, Counted::Values),
         "hdr_cnt" | "req.hdr_cnt" => Var::HeaderCount(header_name(argument)?, Counted::Values),
         "req.fhdr_cnt" => Var::HeaderCount(header_name(argument)?, Counted::Lines),
         "req.ver" | "req_ver" => {
@@ -201,21 +206,31 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
             Var::Count(Count::Pool)
         }
         "be_conn" => Var::PoolCount(backend_name(argument, scope)?, Count::Pool),
-        "cook" | "cookie" | "req.cook" if !argument.is_empty() => Var::Cookie(argument.to_owned()),
+        "cook" | "cookie" | "req.cook" | "cook_val" | "req.cook_val" if !argument.is_empty() => {
+            Var::Cookie(argument.to_owned())
+        }
         "urlp" | "url_param" | "urlp_val" if sample.fetch.arguments.len() == 1 => {
             Var::Arg(argument.to_owned())
         }
-        "hdr" | "req.hdr" | "req.fhdr" | "hdr_ip" | "req.hdr_ip" | "hdr_val" | "req.hdr_val"
-            if scope.response =>
-        {
-            return Err(Problem::NotBuilt(format!("{name} in a rule for responses")));
+        "hdr" | "hdr_ip" | "hdr_val" if scope.response => {
+            Var::ResponseHeaderNth(header_name(argument)?, nth(sample)?)
+        }
+        "req.hdr" | "req.fhdr" | "req.hdr_ip" | "req.hdr_val" if scope.response => {
+            return Err(Problem::Bad(format!(
+                "`{name}` looks at a request, which is gone when this rule runs; capture it, or set a variable to it"
+            )));
         }
         "hdr" | "req.hdr" | "hdr_ip" | "req.hdr_ip" | "hdr_val" | "req.hdr_val" => {
             return request_header(sample);
         }
         // A whole line, so commas inside it stay.
         "req.fhdr" => Var::HeaderLine(header_name(argument)?, nth(sample)?),
-        "res.hdr" | "shdr" => Var::ResponseHeaderNth(header_name(argument)?, nth(sample)?),
+        "res.hdr" | "shdr" | "res.hdr_ip" | "shdr_ip" | "res.hdr_val" | "shdr_val" => {
+            Var::ResponseHeaderNth(header_name(argument)?, nth(sample)?)
+        }
+        "res.fhdr" => Var::ResponseHeaderLine(header_name(argument)?, nth(sample)?),
+        "res.hdr_cnt" | "shdr_cnt" => Var::ResponseHeaderCount(header_name(argument)?, Counted::Values),
+        "res.fhdr_cnt" => Var::ResponseHeaderCount(header_name(argument)?, Counted::Lines),
         "capture.req.hdr" => Var::CapturedRequestHeader(index(argument)?),
         "capture.res.hdr" => Var::CapturedResponseHeader(index(argument)?),
         "var" => Var::User(variable_name(argument)?),
@@ -230,7 +245,7 @@ fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
         "ssl_c_used" | "ssl_fc_has_crt" => {
             Var::User(scope.maps.truth(name, Var::TlsClientCert, "", "0", "1"))
         }
-        _ => return Err(Problem::NotBuilt(format!("{name} as a value"))),
+        _ => return figure::template(sample, scope),
     };
     Ok(Template::var(var))
 }
@@ -251,7 +266,7 @@ fn name_part(call: &Call) -> Result<DnPart, Problem> {
 }
 
 /// A backend by name; without one, the proxy's own.
-fn backend_name(name: &str, scope: &Scope<'_>) -> Result<String, Problem> {
+pub(super) fn backend_name(name: &str, scope: &Scope<'_>) -> Result<String, Problem> {
     let name = if name.is_empty() { scope.proxy.name.as_str() } else { name };
     let known = scope.draft.proxies.iter().any(|one| one.kind.is_backend() && one.name.text == name);
     known.then(|| name.to_owned()).ok_or_else(|| Problem::Bad(format!("no backend is named `{name}`")))

@@ -19,6 +19,7 @@ pub(super) const CONDUCT: Conduct = Conduct {
     pages: Pages { layout: PageLayout::Explained, no_cache: true, bare_redirects: true },
     answer_asterisk: false,
     program_again: false,
+    body_first: false,
     left_status: 0,
     // Traffic lines tell all, and what reads them would stumble over others.
     error_lines: LogLevel::Crit,

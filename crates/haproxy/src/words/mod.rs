@@ -6,6 +6,7 @@
 
 mod actions;
 mod bind;
+mod converters;
 mod fetches;
 mod keyword;
 mod others;
@@ -15,9 +16,10 @@ mod sticks;
 
 pub(crate) use actions::{Action, RuleSet, action, action_names};
 pub(crate) use bind::{BIND, CRT_LIST};
-pub(crate) use fetches::{Converter, Fetch, Matching, acl_word, converter, fetch, nearest_fetch, predefined};
+pub(crate) use converters::{Converter, kind_behind, known_converter, takes_bytes};
+pub(crate) use fetches::{Fetch, Matching, acl_word, fetch, nearest_fetch, predefined};
 pub(crate) use keyword::{Call, DB, DF, DFB, FB, Keyword, MANY, Sections, Status, word};
 pub(crate) use others::words as section_words;
 pub(crate) use parameter::{Parameter, ParameterStatus};
 pub(crate) use server::SERVER;
-pub(crate) use sticks::{StickPrefix, StickWord, converter_kind, stick_converter, stick_fetch};
+pub(crate) use sticks::{StickPrefix, StickWord, stick_converter, stick_fetch};

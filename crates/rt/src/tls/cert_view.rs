@@ -4,6 +4,8 @@
 //! Never: judges; `trust` and `verify` do.
 //! Driven by: `cert`, and variables that show one part (HAProxy's `ssl_c_…`).
 
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use x509_parser::der_parser::Oid;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Name};
 
@@ -60,6 +62,15 @@ const ALGORITHMS: [(&str, &str); 19] = [
     ("1.3.101.113", "ED448"),
 ];
 
+/// The public key in PEM: one by itself, or that of a certificate; DER with its algorithm.
+pub fn public_key(pem: &[u8]) -> Option<Vec<u8>> {
+    if let Ok(key) = SubjectPublicKeyInfoDer::from_pem_slice(pem) {
+        return Some(key.to_vec());
+    }
+    let certificate = CertificateDer::from_pem_slice(pem).ok()?;
+    Some(CertView::from_der(&certificate)?.public_key().to_vec())
+}
+
 /// A certificate that was read.
 #[derive(Debug)]
 pub struct CertView<'a> {
@@ -72,6 +83,11 @@ impl<'a> CertView<'a> {
     pub fn from_der(der: &'a [u8]) -> Option<Self> {
         let (_, cert) = X509Certificate::from_der(der).ok()?;
         Some(Self { der, cert })
+    }
+
+    /// Its public key, DER with its algorithm.
+    pub fn public_key(&self) -> &[u8] {
+        self.cert.public_key().raw
     }
 
     /// Whom it is about.

@@ -26,7 +26,7 @@ mod verify;
 mod version1;
 
 pub use cert::{CertInfo, CertKey, ClientCert, cert_names};
-pub use cert_view::{CertName, CertView};
+pub use cert_view::{CertName, CertView, public_key};
 pub use client::{ClientTls, ClientTlsConfig, ServerVerify};
 pub use digest::Digest;
 pub use error::{AcceptError, CertFailure, TlsConfigError, is_truncated};

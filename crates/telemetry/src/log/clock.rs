@@ -73,6 +73,14 @@ impl LogClock {
         (written.len() < MOST_IN_FORM).then_some(written)
     }
 
+    /// A moment in a format of `strftime`, in this zone or in UTC; `None`: the format is malformed, or dates do not reach
+    /// so far.
+    pub fn formatted(&self, format: &str, second: i64, nanos: i32, utc: bool) -> Option<String> {
+        let moment = Timestamp::new(second, nanos).ok()?;
+        let zone = if utc { TimeZone::UTC } else { self.zone.clone() };
+        jiff::fmt::strtime::format(format, &moment.to_zoned(zone)).ok()
+    }
+
     /// A clock for another thread, without reading files again.
     pub fn another(&self) -> Self {
         self.clone()
@@ -153,6 +161,15 @@ mod tests {
         assert_eq!(clock.in_form(MS / 1000, form, false).unwrap(), "Saturday, 21-Nov-2026 08:53:04 XST");
         assert_eq!(clock.in_form(MS / 1000, "%s", false).unwrap(), (MS / 1000).to_string());
         assert_eq!(clock.in_form(MS / 1000, &"%A".repeat(100), true), None);
+    }
+
+    #[test]
+    fn a_moment_in_a_format_of_its_own() {
+        let clock = LogClock::in_zone(TimeZone::posix("XST-05:30").unwrap());
+        let second = MS.cast_signed() / 1000;
+        assert_eq!(clock.formatted("%Y-%m-%d %H:%M", second, 0, true).unwrap(), "2026-11-21 03:23");
+        assert_eq!(clock.formatted("%H:%M %z", second, 0, false).unwrap(), "08:53 +0530");
+        assert_eq!(clock.formatted("%H", i64::MAX, 0, false), None);
     }
 
     #[test]

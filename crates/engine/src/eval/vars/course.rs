@@ -82,6 +82,9 @@ fn count_of(traffic: &Core, count: Count) -> u64 {
         Count::PoolQueue => waited_at(traffic, false),
         Count::EndpointQueue => waited_at(traffic, true),
         Count::UsableEndpoints => traffic.usable_endpoints(),
+        Count::Attempts => traffic.attempts.len().saturating_sub(1) as u64,
+        // Asked of pools by name alone.
+        Count::AverageQueue | Count::FreeSlots => 0,
     }
 }
 

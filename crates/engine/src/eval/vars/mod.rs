@@ -10,6 +10,7 @@
 mod client;
 mod common;
 mod course;
+mod message;
 mod process;
 mod request;
 mod response;

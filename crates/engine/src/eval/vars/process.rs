@@ -1,10 +1,11 @@
 //! Variables about the time and the process.
 
 use std::io::Write as _;
+use std::sync::atomic::Ordering;
 
 use weir_expr::ProcessVar;
 
-use super::write::{number, text_of};
+use super::write::{display, number, text_of};
 use crate::exchange::Core;
 use crate::worker::snapshot;
 
@@ -21,6 +22,25 @@ pub(super) fn append(traffic: &Core, var: ProcessVar, out: &mut Vec<u8>) -> bool
             let now = weir_rt::unix_now();
             let _ = write!(out, "{}.{:03}", now.as_secs(), now.subsec_millis());
         }
+        ProcessVar::TimeMicros => return display(out, weir_rt::unix_now().as_micros()),
+        ProcessVar::Random => return number(out, Some(worker.random() >> 32)),
+        ProcessVar::Uuid => {
+            // Of 122 random bits: RFC 9562, version 4.
+            let id = u128::from(worker.random()) << 64 | u128::from(worker.random());
+            let id = id & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+            let part = |shift: u32, bits: u32| id >> shift & ((1 << bits) - 1);
+            let _ = write!(
+                out,
+                "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+                part(96, 32),
+                part(80, 16),
+                part(64, 16),
+                part(48, 16),
+                part(0, 48)
+            );
+        }
+        ProcessVar::Workers => return number(out, Some(worker.shared.workers.load(Ordering::Relaxed))),
+        ProcessVar::Stopping => return number(out, Some(u64::from(worker.is_leaving()))),
         ProcessVar::Hostname => return text_of(out, worker.hostname().as_bytes()),
         ProcessVar::Pid => return number(out, Some(u64::from(std::process::id()))),
         ProcessVar::ConnectionsActive

@@ -4,6 +4,7 @@ use weir_expr::{Counted, PlaceVar, RequestVar};
 use weir_http::{HeaderId, Version};
 
 use super::client::append_address;
+use super::message;
 use super::write::{extend, number, text_of};
 use crate::eval::cgi;
 use crate::exchange::Exchange;
@@ -36,21 +37,10 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
         RequestVar::Header(name) => header(exchange, FieldName::new(name.as_bytes()), out),
         RequestVar::HeaderUnderscored(name) => header_underscored(exchange, name.as_bytes(), out),
         RequestVar::HeaderNth(name, nth) => extend(out, nth_value(lines(exchange, name), *nth)),
-        RequestVar::HeaderLine(name, nth) => {
-            let at = match nth {
-                0 => None,
-                1.. => Some(*nth as usize - 1),
-                _ => lines(exchange, name).count().checked_sub(usize::from(nth.unsigned_abs())),
-            };
-            extend(out, at.and_then(|at| lines(exchange, name).nth(at)))
-        }
+        RequestVar::HeaderLine(name, nth) => extend(out, nth_line(lines(exchange, name), *nth)),
         RequestVar::HeaderCount(name, counted) => {
             let lines = lines(exchange, name);
-            let count: usize = match counted {
-                Counted::Values => lines.map(|line| line.split(|&b| b == b',').count()).sum(),
-                Counted::Lines => lines.count(),
-            };
-            number(out, Some(count as u64))
+            number(out, Some(count(lines, *counted)))
         }
         RequestVar::Trailer(name) => {
             extend(out, exchange.request_trailers.first(FieldName::new(name.as_bytes())))
@@ -82,6 +72,20 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
             let kept = exchange.captured.request.get(usize::from(*slot));
             extend(out, kept.and_then(Option::as_deref))
         }
+        RequestVar::RequestPart(part) => message::request_part(exchange, part, out),
+        RequestVar::ArgAfter(name, delimiter) => {
+            extend(out, message::argument(&request.target, name.as_bytes(), *delimiter))
+        }
+        RequestVar::BodyArg(name) => {
+            let body = exchange.body.in_memory();
+            extend(out, body.and_then(|body| message::pair(body, name.as_bytes())))
+        }
+        RequestVar::CookieCount(name) => number(
+            out,
+            Some(message::cookies(exchange).filter(|one| name.is_empty() || *one == name.as_bytes()).count()
+                as u64),
+        ),
+        RequestVar::Authorization(part) => message::authorization(exchange, part, out),
         RequestVar::LimitReqStatus => extend(out, exchange.limit_req_status.map(str::as_bytes)),
     }
 }
@@ -150,6 +154,25 @@ fn header_underscored(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bo
         found = true;
     }
     found
+}
+
+/// The n-th line; 1 is the first, -1 the last.
+pub(super) fn nth_line<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone, nth: i16) -> Option<&'a [u8]> {
+    let at = match nth {
+        0 => None,
+        1.. => Some(nth as usize - 1),
+        _ => lines.clone().count().checked_sub(usize::from(nth.unsigned_abs())),
+    };
+    at.and_then(|at| lines.clone().nth(at))
+}
+
+/// How many lines there are, or values over all lines.
+pub(super) fn count<'a>(lines: impl Iterator<Item = &'a [u8]>, counted: Counted) -> u64 {
+    let count: usize = match counted {
+        Counted::Values => lines.map(|line| line.split(|&b| b == b',').count()).sum(),
+        Counted::Lines => lines.count(),
+    };
+    count as u64
 }
 
 /// The n-th comma-separated value over all lines; 1 is the first, -1 the last.

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use weir_expr::ResponseVar;
 use weir_http::HeaderId;
 
-use super::request::nth_value;
+use super::message;
+use super::request::{count, nth_line, nth_value};
 use super::write::{extend, number, three_digits};
 use crate::exchange::Exchange;
 use crate::exchange::fields::FieldName;
@@ -25,6 +26,18 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
         }
         ResponseVar::ResponseHeaderNth(name, nth) => {
             extend(out, nth_value(response.fields.all(FieldName::new(name.as_bytes())), *nth))
+        }
+        ResponseVar::ResponseHeaderLine(name, nth) => {
+            extend(out, nth_line(response.fields.all(FieldName::new(name.as_bytes())), *nth))
+        }
+        ResponseVar::ResponseHeaderCount(name, counted) => {
+            number(out, Some(count(response.fields.all(FieldName::new(name.as_bytes())), *counted)))
+        }
+        ResponseVar::ResponsePart(part) => message::response_part(exchange, part, out),
+        ResponseVar::SetCookieCount(name) => {
+            let named =
+                message::set_cookies(exchange).filter(|one| name.is_empty() || *one == name.as_bytes());
+            number(out, Some(named.count() as u64))
         }
         ResponseVar::GzipRatio => match response.uncompressed {
             Some(plain) if response.body_bytes_sent > 0 => {

@@ -1,11 +1,12 @@
 //! Variables about the pool, and about the endpoints that were tried.
 
 use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use weir_expr::UpstreamVar;
+use weir_expr::{EndpointFigure, UpstreamVar};
 
-use super::write::{extend, number, seconds};
+use super::write::{display, extend, number, seconds};
 use crate::exchange::{Attempt, Core, Traffic};
 
 /// Appends the value of a variable about endpoints; false if there is none.
@@ -16,7 +17,19 @@ pub(super) fn append(traffic: &impl Traffic, var: UpstreamVar<'_>, out: &mut Vec
         UpstreamVar::EndpointName => {
             extend(out, traffic.attempts.last().map(|attempt| attempt.endpoint.as_bytes()))
         }
-        UpstreamVar::PoolCount(name, count) => number(out, Some(traffic.named_pool_count(name, *count))),
+        UpstreamVar::PoolCount(name, count) => display(out, traffic.named_pool_count(name, *count)),
+        UpstreamVar::EndpointCount(pool, name, which) => {
+            traffic.named_endpoint(pool, name).is_some_and(|one| match which {
+                EndpointFigure::Up => display(out, u8::from(one.up)),
+                EndpointFigure::InFlight => display(out, one.in_flight),
+                EndpointFigure::Free => display(out, one.free().unwrap_or(-1)),
+                EndpointFigure::Waiting => display(out, one.waiting),
+                EndpointFigure::Weight => display(out, one.weight),
+                EndpointFigure::ConfiguredWeight => display(out, one.full_weight),
+            })
+        }
+        UpstreamVar::EndpointAddr => last_address(traffic).is_some_and(|(ip, _)| display(out, ip)),
+        UpstreamVar::EndpointPort => last_address(traffic).is_some_and(|(_, port)| display(out, port)),
         UpstreamVar::UpstreamAddr => {
             each(out, |attempt, out| out.extend_from_slice(attempt.address.as_bytes()))
         }
@@ -50,6 +63,12 @@ fn attempts(traffic: &Core, out: &mut Vec<u8>, one: fn(&Attempt, &mut Vec<u8>)) 
         one(attempt, out);
     }
     !traffic.attempts.is_empty()
+}
+
+/// Where the last attempt went, unless to a unix socket.
+fn last_address(traffic: &Core) -> Option<(IpAddr, u16)> {
+    let address: SocketAddr = traffic.attempts.last()?.address.parse().ok()?;
+    Some((address.ip(), address.port()))
 }
 
 fn optional_seconds(out: &mut Vec<u8>, time: Option<Duration>) {

@@ -4,6 +4,18 @@
 //! Driven by: `eval::tables`, for variables that are defined so.
 //! Why: a step may find no value, and then there is none at the end; HAProxy's conditions depend on that.
 
+mod dates;
+mod digests;
+mod encrypted;
+mod json;
+mod language;
+mod lenient;
+mod node;
+mod protobuf;
+mod routine;
+mod token;
+mod verify_names;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha1::Digest as _;
@@ -41,6 +53,15 @@ pub(super) fn converted(exchange: &impl Traffic, source: &Template, steps: &[Ste
                 value
             }
             Step::Replace { pattern, with, all } => replaced(exchange, pattern, with, *all, value),
+            Step::Call { routine, arguments } => {
+                let given: Vec<Vec<u8>> =
+                    arguments.iter().map(|argument| vars::text(exchange, argument)).collect();
+                routine::call(exchange, *routine, &given, value)?
+            }
+            Step::Note(slot) => {
+                exchange.slots.set(*slot, &value);
+                value
+            }
         };
     }
     Some(value)

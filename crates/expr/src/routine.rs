@@ -1,0 +1,137 @@
+//! Changes of a value whose arguments are computed, or that need a library or a look at the exchange: HAProxy's converters.
+//!
+//! Owns: [`Routine`], the list of them. Their arguments are templates beside it.
+//! Never: does one; the engine does.
+//! Driven by: definitions of variables (`model` and `plan` hold lists of steps).
+
+use serde::Serialize;
+
+use crate::Arithmetic;
+
+/// A change that the engine makes, by its arguments in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Routine {
+    /// A message digest, as bytes.
+    Digest(Digest),
+    /// A keyed digest, as bytes: the key in Base64.
+    Hmac(Digest),
+    /// CRC-32 of Castagnoli as a number; mixed once more.
+    Crc32c(bool),
+    /// XXH32 as a number: the seed.
+    Xxh32,
+    /// XXH64 as a number: the seed.
+    Xxh64,
+    /// XXH3 of 64 bits as a number: the seed.
+    Xxh3,
+    /// Bytes from an offset on: the offset, the length or nothing.
+    Bytes,
+    /// Number plus, minus, … a number.
+    Arithmetic(Arithmetic),
+    /// Text after the value, where there is a value: the delimiter, the text, what follows the text.
+    AddItem,
+    /// -1, 0 or 1 by the order of the bytes: the other text.
+    Compare,
+    /// `1` if equal, in a time that tells nothing: the other bytes.
+    SecureEquals,
+    /// A date in the local zone: the format, the offset.
+    LocalTime(TimeUnit),
+    /// A date in UTC: the format, the offset.
+    UniversalTime(TimeUnit),
+    /// A date as header fields have it: the offset.
+    HttpDate(TimeUnit),
+    /// The best of the languages offered: those offered, the default.
+    Language,
+    /// A part of a JSON text: its path, `int` or nothing.
+    JsonQuery,
+    /// The header of a JSON Web Token, or a part of it: the path, `int` or nothing.
+    JwtHeader,
+    /// The payload of a JSON Web Token, likewise.
+    JwtPayload,
+    /// 1 if the signature of a JSON Web Token holds, 0 if not, less if it cannot be told: the algorithm, the secret or PEM,
+    /// `pem` or nothing.
+    JwtVerify,
+    /// Usable endpoints of the pool that is named by the value.
+    UsableEndpoints,
+    /// Requests that wait for the endpoint `POOL/NAME`: the pool of names without one.
+    EndpointQueue,
+    /// `1` if the endpoint `POOL/NAME` is up: the pool of names without one.
+    EndpointIsUp,
+    /// `1` if the value is a `Forwarded` field of RFC 7239.
+    ForwardedIsValid,
+    /// A parameter of the first element of such a field: its name.
+    ForwardedField,
+    /// The name in a node of such a field.
+    NodeName,
+    /// The port in a node of such a field.
+    NodePort,
+    /// A field of a message of Protocol Buffers: its number, with dots; its type or nothing.
+    Protobuf,
+    /// The same of a message of gRPC.
+    Grpc,
+    /// Decrypted by AES-GCM: nonce, key and tag, in Base64.
+    AesGcmDecrypt(u16),
+    /// Decrypted by AES-CBC with PKCS #7: nonce and key, in Base64.
+    AesCbcDecrypt(u16),
+    /// OpenSSL's name of a result of verifying.
+    VerifyName,
+}
+
+/// Message digests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Digest {
+    /// MD5.
+    Md5,
+    /// SHA-1.
+    Sha1,
+    /// SHA-224.
+    Sha224,
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+    /// SHA-512 cut to 256 bits.
+    Sha512Cut256,
+}
+
+impl Digest {
+    /// The digest of an OpenSSL name; names differ in case and dashes.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().replace('-', "").as_str() {
+            "md5" => Self::Md5,
+            "sha1" => Self::Sha1,
+            "sha224" | "sha2224" => Self::Sha224,
+            "sha256" | "sha2256" => Self::Sha256,
+            "sha384" | "sha2384" => Self::Sha384,
+            "sha512" | "sha2512" => Self::Sha512,
+            "sha512256" | "sha512/256" => Self::Sha512Cut256,
+            _ => return None,
+        })
+    }
+}
+
+/// What a number of a date counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeUnit {
+    /// Seconds.
+    Seconds,
+    /// Milliseconds.
+    Millis,
+    /// Microseconds.
+    Micros,
+}
+
+impl TimeUnit {
+    /// How many of them a second has.
+    pub fn per_second(self) -> i64 {
+        match self {
+            Self::Seconds => 1,
+            Self::Millis => 1_000,
+            Self::Micros => 1_000_000,
+        }
+    }
+}

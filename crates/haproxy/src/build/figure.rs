@@ -1,0 +1,187 @@
+//! Fetches of figures and of whole parts: pools and servers, dates, hashes, blocks of fields, credentials.
+//!
+//! Owns: which variable each is, where `sample` does not know it.
+//! Driven by: `sample`.
+
+use weir_expr::{Arithmetic, AuthPart, Coding, Convert, Count, EndpointFigure, MessagePart, ProxyTlv};
+use weir_model::{Step, Template, Var};
+
+use super::expression::Sample;
+use super::problem::Problem;
+use super::sample::{backend_name, base, header_name, through};
+use super::scope::Scope;
+
+/// The value of a fetch.
+pub(super) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
+    let name = sample.fetch.name.as_str();
+    let argument = sample.argument();
+    let literal = |text: &str| Ok(Template::literal(text));
+    let separator = || if argument.is_empty() { ",".to_owned() } else { argument.to_owned() };
+    let var = match name {
+        "queue" => Var::PoolCount(backend_name(argument, scope)?, Count::PoolQueue),
+        "avg_queue" => Var::PoolCount(backend_name(argument, scope)?, Count::AverageQueue),
+        "be_conn_free" => Var::PoolCount(backend_name(argument, scope)?, Count::FreeSlots),
+        "srv_is_up" => server(argument, EndpointFigure::Up, scope)?,
+        "srv_conn" => server(argument, EndpointFigure::InFlight, scope)?,
+        "srv_conn_free" => server(argument, EndpointFigure::Free, scope)?,
+        "srv_queue" => server(argument, EndpointFigure::Waiting, scope)?,
+        "srv_weight" | "srv_uweight" => server(argument, EndpointFigure::Weight, scope)?,
+        "srv_iweight" => server(argument, EndpointFigure::ConfiguredWeight, scope)?,
+        "date" => return date(sample, scope),
+        "date_us" => {
+            return Ok(through(
+                Template::var(Var::TimeMicros),
+                vec![number(Arithmetic::Mod, 1_000_000)],
+                scope,
+            ));
+        }
+        "rand" if argument.is_empty() => Var::Random,
+        "rand" => {
+            let range =
+                argument.parse::<u32>().map_err(|_| Problem::Bad(format!("`{argument}` is no range")))?;
+            let steps = vec![number(Arithmetic::Mul, range.into()), number(Arithmetic::Div, 1 << 32)];
+            return Ok(through(Template::var(Var::Random), steps, scope));
+        }
+        "uuid" if matches!(argument, "" | "4") => Var::Uuid,
+        "nbproc" | "proc" => return literal("1"),
+        "nbthread" => Var::Workers,
+        "pid" => Var::Pid,
+        "stopping" => Var::Stopping,
+        "fe_defbe" => {
+            let backend = scope.proxy.settings.default_backend.as_ref();
+            return literal(backend.map_or("", |word| word.as_str()));
+        }
+        "txn.conn_retries" | "conn_retries" => Var::Count(Count::Attempts),
+        "txn.sess_term_state" => Var::TerminationState,
+        "bytes_in" => Var::RequestLength,
+        "bytes_out" => Var::BytesSent,
+        "fc_pp_authority" => Var::ProxyProtocolTlv(ProxyTlv::Field(0x02)),
+        "fc_pp_unique_id" => Var::ProxyProtocolTlv(ProxyTlv::Field(0x05)),
+        "fc_pp_tlv" => Var::ProxyProtocolTlv(ProxyTlv::Field(tlv(argument)?)),
+        "fc_http_major" => {
+            let digit = Step::Convert(Convert::Bytes { offset: 5, length: Some(1) });
+            return Ok(through(Template::var(Var::Protocol), vec![digit], scope));
+        }
+        "bc_dst" => Var::EndpointAddr,
+        "bc_dst_port" => Var::EndpointPort,
+        "ssl_fc_curve" => Var::TlsCurve,
+        "req.hdrs" => Var::RequestPart(MessagePart::Fields),
+        "req.hdrs_bin" => Var::RequestPart(MessagePart::BinaryFields),
+        "req.hdr_names" => Var::RequestPart(MessagePart::Names(separator())),
+        "req.cook_names" => Var::RequestPart(MessagePart::CookieNames(separator())),
+        "req.body_len" => Var::RequestPart(MessagePart::BodyLength),
+        "req.body_size" => Var::RequestPart(MessagePart::BodySize),
+        "req.body_param" if !argument.is_empty() => Var::BodyArg(argument.to_owned()),
+        "res.hdrs" => Var::ResponsePart(MessagePart::Fields),
+        "res.hdrs_bin" => Var::ResponsePart(MessagePart::BinaryFields),
+        "res.hdr_names" => Var::ResponsePart(MessagePart::Names(separator())),
+        "res.cook_names" => Var::ResponsePart(MessagePart::CookieNames(separator())),
+        "res.body_size" => Var::ResponsePart(MessagePart::BodySize),
+        "req.cook_cnt" | "cook_cnt" => Var::CookieCount(argument.to_owned()),
+        "res.cook_cnt" | "scook_cnt" => Var::SetCookieCount(argument.to_owned()),
+        "res.cook" | "scook" | "res.cook_val" | "scook_val" if !argument.is_empty() => {
+            Var::UpstreamCookie(argument.to_owned())
+        }
+        "urlp" | "url_param" | "urlp_val" if sample.fetch.arguments.len() == 2 => {
+            let delimiter = sample.fetch.arguments[1].as_bytes();
+            let [delimiter] = delimiter else {
+                return Err(Problem::Bad(format!("the delimiter of `{name}` is one character")));
+            };
+            Var::ArgAfter(argument.to_owned(), *delimiter)
+        }
+        "base32" | "base32+src" => return hashed("base", name.ends_with("+src"), scope),
+        "baseq32" => return hashed("baseq", false, scope),
+        "url32" | "url32+src" => return hashed("baseq", name.ends_with("+src"), scope),
+        "http_auth_type" => Var::Authorization(AuthPart::Scheme),
+        "http_auth_pass" => Var::Authorization(AuthPart::Password),
+        "http_auth_bearer" => {
+            let field = if argument.is_empty() { String::new() } else { header_name(argument)? };
+            Var::Authorization(AuthPart::Bearer(field))
+        }
+        _ => {
+            return timeout(name, scope)
+                .ok_or_else(|| Problem::NotBuilt(format!("{name} as a value")))
+                .map(Template::literal);
+        }
+    };
+    Ok(Template::var(var))
+}
+
+/// A time of the proxy that rules stand in, in milliseconds.
+fn timeout(name: &str, scope: &Scope<'_>) -> Option<String> {
+    let (side, rest) = name.split_once('_')?;
+    let kind = rest.strip_suffix("_timeout")?;
+    let stands = match side {
+        "fe" => scope.proxy.kind.is_frontend(),
+        "be" => scope.proxy.kind.is_backend(),
+        _ => false,
+    };
+    let time = scope.proxy.settings.timeout(kind).filter(|_| stands)?;
+    Some(time.as_millis().to_string())
+}
+
+fn number(operation: Arithmetic, by: i64) -> Step {
+    Step::Convert(Convert::Arithmetic(operation, by))
+}
+
+/// `date([offset[,unit]])`.
+fn date(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
+    let per = match sample.fetch.arguments.get(1).map_or("s", String::as_str) {
+        "s" => 1_000_000,
+        "ms" => 1_000,
+        "us" => 1,
+        other => return Err(Problem::Bad(format!("`{other}` is no unit; those are s, ms and us"))),
+    };
+    let offset = match sample.argument() {
+        "" => 0,
+        text => text.parse::<i64>().map_err(|_| Problem::Bad(format!("`{text}` is no number")))?,
+    };
+    let steps = vec![number(Arithmetic::Div, per), number(Arithmetic::Add, offset)];
+    Ok(through(Template::var(Var::TimeMicros), steps, scope))
+}
+
+/// A figure of `[BACKEND/]SERVER`.
+fn server(name: &str, which: EndpointFigure, scope: &Scope<'_>) -> Result<Var, Problem> {
+    let (backend, server) = match name.split_once('/') {
+        Some((backend, server)) => (backend_name(backend, scope)?, server),
+        None => (backend_name("", scope)?, name),
+    };
+    let proxy = scope.draft.proxies.iter().find(|one| one.kind.is_backend() && one.name.text == backend);
+    let known = proxy.is_some_and(|proxy| proxy.servers.iter().any(|line| line.names(server)));
+    if !known {
+        return Err(Problem::Bad(format!("backend `{backend}` has no server `{server}`")));
+    }
+    Ok(Var::EndpointCount(backend, server.to_owned(), which))
+}
+
+/// The hash of what another fetch gives, as a number; or its four bytes and those of the client's address.
+fn hashed(fetch: &str, with_source: bool, scope: &Scope<'_>) -> Result<Template, Problem> {
+    let call = super::expression::Call { name: fetch.to_owned(), arguments: Vec::new() };
+    let whole = base(&Sample { fetch: call, converters: Vec::new() }, scope)?;
+    let mut steps = vec![Step::Coding(Coding::Sdbm(true))];
+    if !with_source {
+        return Ok(through(whole, steps, scope));
+    }
+    steps.push(Step::Convert(Convert::NetworkOrder));
+    let mut both = through(whole, steps, scope);
+    both.push_var(Var::ClientAddrBinary);
+    Ok(both)
+}
+
+/// A type of a field: a number, or one of the names.
+fn tlv(text: &str) -> Result<u8, Problem> {
+    let number = match text {
+        "ALPN" => Some(0x01),
+        "AUTHORITY" => Some(0x02),
+        "CRC32C" => Some(0x03),
+        "NOOP" => Some(0x04),
+        "UNIQUE_ID" => Some(0x05),
+        "SSL" => Some(0x20),
+        "NETNS" => Some(0x30),
+        text => match text.strip_prefix("0x") {
+            Some(digits) => u8::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        },
+    };
+    number.ok_or_else(|| Problem::Bad(format!("`{text}` is no type of a field of a PROXY header")))
+}

@@ -1,0 +1,113 @@
+//! Fetches and converters of a haproxy.cfg: the same expressions over the same requests, by Weir and by Debian's haproxy.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
+
+/// Answers with the value of each expression, in a field of its own.
+fn telling(expressions: &[&str], origin: &Origin) -> Proxy {
+    let mut rules = String::new();
+    for (at, expression) in expressions.iter().enumerate() {
+        let escaped = expression.replace('$', "\\$");
+        rules += &format!(
+            " http-request return status 200 content-type text/plain lf-string \"[%[{escaped}]]\" if {{ path /{at} }}\n"
+        );
+    }
+    Proxy::haproxy(&format!(
+        "global\n nbthread 1\n\
+         defaults\n mode http\n option http-buffer-request\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+         frontend f\n bind 127.0.0.1:{{port}}\n http-request set-var(txn.key) str(secret)\n http-request set-var(txn.two) int(2)\n{rules} default_backend b\n\
+         backend b\n server s1 {origin}\n server s2 127.0.0.1:1 backup\n"
+    ))
+}
+
+fn told(proxy: &Running, at: usize, request: &dyn Fn(String) -> Request) -> String {
+    Client::connect(proxy).request(&request(format!("/{at}?a=1&b=two%20words&c=3"))).expect_status(200).text()
+}
+
+/// Both say the same of all.
+fn agree(io: Io, expressions: &[&str], request: &dyn Fn(String) -> Request) {
+    let origin = Origin::named("b", "b");
+    let proxy = telling(expressions, &origin);
+    let (ours, theirs) = (proxy.clone().io(io).start(), proxy.by_rival().start());
+    let mut wrong = Vec::new();
+    for (at, expression) in expressions.iter().enumerate() {
+        let both = [told(&ours, at, request), told(&theirs, at, request)];
+        if both[0] != both[1] {
+            wrong.push(format!("{expression}: {} and not {}", both[0], both[1]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+const JSON: &str = r#"{"user":{"name":"ann","age":41,"tags":["x","y"]},"ok":true,"none":null}"#;
+/// Signed with HS256 by `secret`: {"alg":"HS256","typ":"JWT"} {"sub":"ann","exp":1}.
+const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhbm4iLCJleHAiOjF9.";
+
+both_drivers! {
+    fn hashes_and_codings_are_haproxy_s(io: Io) {
+        agree(io, &[
+            "str(hello),sha1,hex", "str(hello),sha2,hex", "str(hello),sha2(384),hex", "str(hello),sha2(512),base64", "str(hello),digest(md5),hex",
+            "str(hello),digest(sha256),hex", "str(hello),hmac(sha256,c2VjcmV0),hex", "str(hello),crc32", "str(hello),crc32(1)", "str(hello),crc32c",
+            "str(hello),xxh32", "str(hello),xxh32(7)", "str(hello),xxh64", "str(hello),xxh64(7)", "str(hello),xxh3", "str(hello),xxh3(7)", "str(hello),djb2",
+            "str(hello),sdbm(1)", "str(hello),wt6", "str(hello),hex", "str(68656c6c6f),hex2i", "str(ff),hex2i", "str(hello),base64,b64dec", "str(hello),ub64enc,ub64dec",
+            "str(hello),be2dec(:,2)", "str(hello),be2hex(:,2)", "str(hello),be2hex(,1,1)",
+        ], &|target| Request::get(&target));
+    }
+
+    fn texts_are_cut_joined_and_compared(io: Io) {
+        agree(io, &[
+            "str(hello),bytes(1,3)", "str(hello),bytes(2)", "str(hello),length", "str(hello),strcmp(txn.key)", "str(secret),strcmp(txn.key)",
+            "str(secret),secure_memcmp(txn.key)", "str(hello),secure_memcmp(txn.key)", "str(hello),concat(-,txn.key,.)", "str('a,b;c'),field(2,;)",
+            "str(a b c),word(2, )", "str(hello),upper", "str(Hello),lower", "str(' x '),ltrim(' '),rtrim(' ')", "str(hello),regsub(l,L,g)", "str(7),add(txn.two)", "str(7),mul(txn.two)",
+            "str(7),sub(9)", "str(7),mod(4)", "str(7),div(2)", "str(6),and(3)", "str(6),or(1)", "str(6),xor(2)", "int(0),not", "int(5),bool", "str(-7),neg", "str(6),even",
+            "str(x),iif(yes,no)", "bool(true),iif(yes,no)", "bool(false),iif(yes,no)", "str(line\\r\\nnext),cut_crlf", "str(a%20b),url_dec", "str(a b/c),url_enc",
+            "str(10.1.2.3),ipmask(24)", "src,ipmask(8)", "str(hello),set-var(txn.other)", "str(x),debug",
+        ], &|target| Request::get(&target));
+    }
+
+    fn times_are_written(io: Io) {
+        agree(io, &[
+            "int(1700000000),utime(%Y-%m-%d %H:%M:%S)", "int(1700000000),http_date", "int(1700000000),http_date(60)", "int(1700000000),utime(%a %d %b)",
+            "int(1700000000),ltime(%Y)", "int(1700000000000),http_date(0,ms)", "int(1700000000000000),http_date(0,us)", "int(1700000000123),http_date(0,ms)", "int(1700000000005),http_date(0,ms)", "int(1700000000000042),http_date(0,us)",
+        ], &|target| Request::get(&target));
+    }
+
+    fn json_and_tokens_are_read(io: Io) {
+        agree(io, &[
+            "req.body,json_query('$.user.name')", "req.body,json_query('$.user.age','int')", "req.body,json_query('$.ok')",
+            "req.body,json_query('$.none')", "req.body,json_query('$.nothing')", "req.body,length", "req.body_len", "req.body_size",
+            "req.hdr(x-token),jwt_header_query('$.alg')", "req.hdr(x-token),jwt_payload_query('$.sub')", "req.hdr(x-token),jwt_payload_query('$.exp','int')",
+            "req.hdr(x-token),jwt_verify('HS256','secret')", "req.hdr(x-token),jwt_verify('HS256','other')", "req.hdr(x-token),jwt_verify('HS512','secret')",
+        ], &|target| {
+            // The signature, by HMAC-SHA256 with the key `secret`.
+            let token = format!("{TOKEN}{}", signature());
+            Request::post(&target, JSON).header("X-Token", &token)
+        });
+    }
+
+    fn languages_and_counts_are_found(io: Io) {
+        agree(io, &[
+            "req.hdr(accept-language),language(es;fr;en)", "req.hdr(accept-language),language(fr)", "req.hdr(accept-language),language(xx,en)",
+            "str(b),nbsrv", "nbsrv(b)", "srv_is_up(b/s1)", "be_conn(b)", "queue(b)", "avg_queue(b)", "req.hdr_cnt(accept-language)", "req.hdr_names", "req.fhdr(accept-language)",
+            "req.cook(x)", "req.cook_cnt(x)", "req.ver", "method", "query", "url_param(a)", "urlp(b)", "urlp(b),url_dec", "urlp_val(c)", "path", "pathq", "base", "base32", "url32", "req.hdr_ip(x-forwarded-for)",
+            "req.hdr_val(x-number)", "req.hdr(x-list,-1)", "req.hdr(x-list,2)", "dst", "src", "fe_name", "fe_defbe", "always_true", "always_false",
+        ], &|target| {
+            Request::get(&target).host("a.test").header("Accept-Language", "fr;q=0.5, en, de;q=0.1").header("Cookie", "x=1; y=2")
+                .header("X-Forwarded-For", "192.0.2.7").header("X-Number", "17").header("X-List", "one, two").header("X-List", "three")
+        });
+    }
+}
+
+/// The last part of [`TOKEN`].
+fn signature() -> String {
+    let output = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!(
+            "printf %s '{}' | openssl dgst -sha256 -hmac secret -binary | openssl base64 -A | tr '+/' '-_' | tr -d '='",
+            TOKEN.trim_end_matches('.')
+        ))
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
