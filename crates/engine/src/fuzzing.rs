@@ -1,12 +1,12 @@
 //! What must hold for any bytes that this crate reads by itself: password files, answers of name servers, words that variables
-//! come to, pages with commands.
+//! come to, values that converters read, pages with commands.
 //!
 //! Owns: the list. Never: makes inputs; `cargo xtask fuzz` does.
 
 use hickory_resolver::proto::op::Message;
 use weir_plan::Expires;
 
-use crate::eval::{edit, program, tables, users};
+use crate::eval::{convert, edit, program, tables, users};
 use crate::exchange::page;
 
 /// A target: a function that panics where a property does not hold.
@@ -16,6 +16,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("password_file", users::fuzz),
     ("engine_words", words),
+    ("engine_converters", convert::fuzz),
     ("engine_page", page::fuzz),
     ("dns_answer", dns_answer),
 ];

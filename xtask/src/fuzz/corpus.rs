@@ -32,6 +32,19 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
         "engine_words" => {
             texts(&["epoch", "max", "-30d", "off", "12", "10k", "1m", "192.0.2.1", "::1"], ".none")
         }
+        "engine_converters" => texts(
+            &[
+                "\u{0}$.a.b[0].c\u{0}int\u{0}{\"a\":{\"b\":[{\"c\":\"12\"},1.5,null,true]}}",
+                "\u{1}3.1\u{0}sint32\u{0}\u{8}\u{1}\u{12}\u{2}hi\u{1a}\u{2}\u{8}\u{3}",
+                "\u{2}1\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{2}\u{8}\u{1}",
+                "\u{3}$.alg\u{0}\u{0}eyJhbGciOiJIUzI1NiJ9.eyJuIjo3fQ.c2ln",
+                "\u{4}HS256\u{0}\u{0}eyJhbGciOiJIUzI1NiJ9.eyJuIjo3fQ.c2ln",
+                "\u{5}for\u{0}\u{0}for=192.0.2.1;proto=http, for=\"[2001:db8::1]:80\";by=_x",
+                "\u{6}\u{0}\u{0}[2001:db8::1]:8080",
+                "\u{7}es;fr;en-gb;en\u{0}\u{0}de, fr;q=0.5, es;q=0.8",
+            ],
+            ".none",
+        ),
         "engine_page" => texts(
             &[
                 "\u{7f}a<!--#echo var=\"uri\" default='-' encoding=\"url\" --><<!-- b -->",

@@ -48,6 +48,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("rt/src/tls/trust.rs", &["tls_certificate", "tls_revocation_list"]),
     ("rt/src/tls/version1.rs", &["tls_version1"]),
     ("password/src/lib.rs", &["password_form"]),
+    ("engine/src/eval/convert/json.rs", &["engine_converters"]),
     ("engine/src/eval/edit.rs", &["engine_words"]),
     ("engine/src/eval/program.rs", &["engine_words"]),
     ("engine/src/eval/tables.rs", &["engine_words"]),

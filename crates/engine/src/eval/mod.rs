@@ -10,7 +10,7 @@
 mod browsers;
 pub(crate) mod cgi;
 pub(crate) mod condition;
-mod convert;
+pub(crate) mod convert;
 pub(crate) mod edit;
 mod facts;
 pub(crate) mod forwarded;

@@ -127,3 +127,31 @@ fn replaced(
     out.extend_from_slice(rest);
     out
 }
+
+/// What converters find in bytes that a client sent: a byte that says which, then its path and its kind, each ended by a zero byte.
+pub(crate) fn fuzz(data: &[u8]) {
+    let Some((&which, rest)) = data.split_first() else { return };
+    let mut parts = rest.splitn(3, |byte| *byte == 0);
+    let (Some(path), Some(kind), Some(value)) = (parts.next(), parts.next(), parts.next()) else { return };
+    let within = |found: Option<Vec<u8>>| {
+        // Numbers are written out: twenty digits of one byte.
+        assert!(found.is_none_or(|found| found.len() <= value.len().max(20)));
+    };
+    match which % 8 {
+        0 => drop(json::query(value, path, kind)),
+        1 => within(protobuf::field(value, path, kind)),
+        2 => within(protobuf::grpc_field(value, path, kind)),
+        3 => drop((token::part(value, 0, path, kind), token::part(value, 1, path, kind))),
+        4 => {
+            // A secret or a public key that nobody has signed with.
+            let verified = token::verify(value, path, b"a secret of the house", kind);
+            assert!(verified < 1 || path == b"none");
+        }
+        5 => within(node::parameter(value, path)),
+        6 => assert!(node::parts(value).is_none_or(|(name, _)| name.len() <= value.len())),
+        _ => {
+            let found = language::best(value, path, b"");
+            assert!(found.is_none_or(|found| path.split(|byte| *byte == b';').any(|one| one == found)));
+        }
+    }
+}
