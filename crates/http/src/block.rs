@@ -35,6 +35,19 @@ impl Block {
         Passes(self.0.simd_eq(u8x16::splat(byte)))
     }
 
+    /// Letters as small ones; other bytes are changed, too.
+    #[inline]
+    pub(crate) fn lower(self) -> Self {
+        Self(self.0 | u8x16::splat(0x20))
+    }
+
+    /// The bytes from the first of these to the last.
+    #[inline]
+    pub(crate) fn is_between(self, first: u8, last: u8) -> Passes {
+        let ordered = self.0.max(u8x16::splat(first)).min(u8x16::splat(last));
+        Passes(self.0.simd_eq(ordered))
+    }
+
     /// The bytes that are this one or a lower one.
     #[inline]
     pub(crate) fn is_at_most(self, byte: u8) -> Passes {
@@ -79,6 +92,18 @@ impl Marks {
     #[inline]
     pub(crate) fn behind(self, count: usize) -> Self {
         Self(if count < BLOCK { self.0 >> count << count } else { 0 })
+    }
+
+    /// Only the first `count` bytes: what passes behind them does not count.
+    #[inline]
+    pub(crate) fn before(self, count: usize) -> Self {
+        Self(if count < BLOCK { self.0 & ((1 << count) - 1) } else { self.0 })
+    }
+
+    /// Whether two bytes pass that stand together. `before`: whether the one before the block passed.
+    #[inline]
+    pub(crate) fn have_neighbours(self, before: bool) -> bool {
+        self.0 & (self.0 << 1 | u32::from(before)) != 0
     }
 
     /// Whether no byte passes.

@@ -7,7 +7,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::scan::is_host_byte;
+use crate::scan::{is_host_byte, plain_host_end};
 
 /// A host and perhaps a port, borrowed from where it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +22,12 @@ impl<'a> Authority<'a> {
     /// Checks and splits. `None` where `text` is empty or no host.
     #[must_use]
     pub fn parse(text: &'a [u8]) -> Option<Self> {
-        let split = if text.first() == Some(&b'[') {
-            let end = memchr::memchr(b']', text)? + 1;
-            is_ipv6(&text[1..end - 1]).then_some(end)?
-        } else {
-            let end = memchr::memchr(b':', text).unwrap_or(text.len());
-            is_reg_name(&text[..end]).then_some(end)?
+        let plain = plain_host_end(text)?;
+        let end = match text.get(plain) {
+            None | Some(b':') => (plain > 0 && text[..plain] != *b".").then_some(plain)?,
+            Some(_) => unusual_end(text)?,
         };
-        let (host, rest) = text.split_at(split);
+        let (host, rest) = text.split_at(end);
         match rest.split_first() {
             None => Some(Self { host, port: None }),
             Some((b':', [])) => Some(Self { host, port: None }),
@@ -51,23 +49,19 @@ fn is_ipv6(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
-fn is_reg_name(text: &[u8]) -> bool {
-    let mut before = 0;
-    for &byte in text {
-        if !is_host_byte(byte) {
-            return is_escaped_name(text);
-        }
-        // No name has an empty label but the root's, at its end (RFC 1034 §3.1); a path of `..` is made of them.
-        if byte == b'.' && before == b'.' {
-            return false;
-        }
-        before = byte;
+/// The end of a host that has more than letters, digits, hyphens, dots and underscores.
+#[cold]
+fn unusual_end(text: &[u8]) -> Option<usize> {
+    if text.first() == Some(&b'[') {
+        let end = memchr::memchr(b']', text)? + 1;
+        return is_ipv6(&text[1..end - 1]).then_some(end);
     }
-    !text.is_empty() && text != b"."
+    let end = memchr::memchr(b':', text).unwrap_or(text.len());
+    is_reg_name(&text[..end]).then_some(end)
 }
 
-#[cold]
-fn is_escaped_name(text: &[u8]) -> bool {
+fn is_reg_name(text: &[u8]) -> bool {
+    // No name has an empty label but the root's, at its end (RFC 1034 §3.1); a path of `..` is made of them.
     if text.windows(2).any(|pair| pair == b"..") {
         return false;
     }
@@ -165,6 +159,27 @@ mod tests {
             "..:80",
         ] {
             assert_eq!(check(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn blocks_and_bytes_say_the_same() {
+        // The length of a host is read sixteen bytes at a time: each byte at each place of three blocks, and two dots across them.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        for length in 1..40 {
+            for at in 0..length {
+                let mut text = vec![b'a'; length];
+                for byte in 0..=255 {
+                    text[at] = byte;
+                    assert_eq!(plain_host_end(&text), Some(if plain(byte) { length } else { at }));
+                }
+                text[at] = b'.';
+                assert_eq!(Authority::parse(&text).is_some(), length > 1);
+                if at > 0 {
+                    text[at - 1] = b'.';
+                    assert_eq!(Authority::parse(&text), None, "{length} {at}");
+                }
+            }
         }
     }
 }

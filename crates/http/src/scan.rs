@@ -122,6 +122,33 @@ pub(crate) fn is_host_byte(byte: u8) -> bool {
     CLASS[usize::from(byte)] & HOST != 0
 }
 
+/// How many bytes of `text` are letters, digits, `-`, `_` and `.`, which is all of most hosts. `None` where two of its dots
+/// stand together.
+#[inline]
+pub(crate) fn plain_host_end(text: &[u8]) -> Option<usize> {
+    let (mut at, mut after_dot) = (0, false);
+    loop {
+        let rest = &text[at..];
+        // What stands behind the end is a zero, which no host has.
+        let bytes = rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut bytes = [0; BLOCK];
+            bytes[..rest.len()].copy_from_slice(rest);
+            bytes
+        });
+        let block = Block::of(&bytes);
+        let letters = block.lower().is_between(b'a', b'z');
+        let others = block.is_between(b'-', b'9').but_not(block.is(b'/')).or(block.is(b'_'));
+        let end = letters.or(others).inverted().marks().first();
+        if block.is(b'.').marks().before(end.unwrap_or(BLOCK)).have_neighbours(after_dot) {
+            return None;
+        }
+        match end {
+            Some(end) => return Some(at + end),
+            None => (at, after_dot) = (at + BLOCK, bytes[BLOCK - 1] == b'.'),
+        }
+    }
+}
+
 /// The first colon within the next 32 bytes from `at`. Names are rarely longer; those are found byte by byte.
 #[inline]
 pub(crate) fn near_colon(buf: &[u8], at: usize) -> Option<usize> {
