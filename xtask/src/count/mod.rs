@@ -18,7 +18,7 @@ use profile::Profile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use traffic::{Origin, get};
 use weir_testkit::process::UnixSignal;
 use weir_testkit::{Deadline, Port, Process};
@@ -89,6 +89,8 @@ impl Listener {
 
 /// Requests before the counters are set to zero: pools are filled, connections kept, tables grown.
 const WARM_UP: u32 = 800;
+/// When Weir believes that a file will not change without a sign.
+const SETTLED: Duration = Duration::from_millis(2100);
 
 /// A row may cost so much more than its budget, in percent: compilers and allocators move a little.
 const SLACK: u64 = 3;
@@ -251,7 +253,10 @@ fn count<'r>(weir: &Path, rows: &[&'r Row], requests: u32) -> Result<Vec<(&'r Ro
     command.arg(weir).args(["run", "--io", "epoll", "-c", "count.conf"]);
     let mut server = Process::spawn(command).context("cannot run valgrind")?;
     let slow = || Deadline::after(Duration::from_secs(60));
+    let written = Instant::now();
     listening::wait(&mut server, "weir under valgrind", &Listener::ALL.map(port_of), slow())?;
+    // A file that changed less than two seconds ago is read anew for each request.
+    std::thread::sleep(SETTLED.saturating_sub(written.elapsed()));
     let mut counted = Vec::new();
     for row in rows {
         let get = |requests| get(port_of(row.listener), row.listener.sites(), row.path, requests);
