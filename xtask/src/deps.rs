@@ -44,6 +44,8 @@ const NEEDS: &[Need] = &[
         "libnginx-mod-http-headers-more-filter",
         true,
     ),
+    need("/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so", "libnginx-mod-http-brotli-filter", false),
+    need("/usr/lib/nginx/modules/ngx_http_brotli_static_module.so", "libnginx-mod-http-brotli-static", false),
     need("haproxy", "haproxy", true),
     need("wrk", "wrk", true),
     need("curl", "curl", false),

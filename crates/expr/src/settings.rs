@@ -437,11 +437,47 @@ pub enum KeepAliveMode {
     Close,
 }
 
-/// Compression of answers.
+/// A content coding that bodies are compressed by: RFC 9110 section 8.4.1, RFC 7932, RFC 8878.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentCoding {
+    /// `br`.
+    Brotli,
+    /// `zstd`.
+    Zstandard,
+    /// `gzip`.
+    Gzip,
+}
+
+impl ContentCoding {
+    /// Its name in header fields.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Zstandard => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// What the name of a file in it ends with.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Brotli => ".br",
+            Self::Zstandard => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+}
+
+/// Compression of answers by one coding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct GzipSettings {
-    /// 1 (fast) to 9 (small).
+pub struct CompressionSettings {
+    /// The coding.
+    pub coding: ContentCoding,
+    /// How hard it tries: gzip 1 to 9, Brotli 0 to 11, Zstandard 1 to 22.
     pub level: u8,
+    /// Of Brotli: the logarithm of the bytes that are looked back at, 10 to 24.
+    pub window: u8,
     /// Shortest Content-Length compressed, in bytes.
     pub min_length: u64,
     /// Media types, lower case; `*` for all.

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::StickAsk;
+use crate::settings::ContentCoding;
 
 macro_rules! variables {
     ($(
@@ -284,8 +285,8 @@ variables! {
         ResponsePart(part: MessagePart) => "response_part.{part:?}";
         /// How many cookies of a name the response sets; of an empty one, all (HAProxy `res.cook_cnt`).
         SetCookieCount(name: String) => "set_cookie_count.{name}";
-        /// Ratio of compression with two decimals (`$gzip_ratio`).
-        GzipRatio => "gzip_ratio";
+        /// Ratio of compression by a coding with two decimals (`$gzip_ratio`, `$brotli_ratio`).
+        CompressionRatio(coding: ContentCoding) => "compression_ratio.{coding:?}";
         /// A field of the last upstream response (`$upstream_http_NAME`).
         UpstreamHeader(name: String) => "upstream.header.{name}";
         /// A cookie set by the last upstream response (`$upstream_cookie_NAME`).

@@ -21,7 +21,7 @@ impl<'m> Cx<'m> {
             etag: files.etag,
             if_modified_since: files.if_modified_since,
             max_ranges: files.max_ranges,
-            precompressed: files.precompressed,
+            precompressed: files.precompressed.as_slice().into(),
             sendfile: files.sendfile,
             symlinks: files.symlinks,
             random_index: files.random_index,

@@ -21,7 +21,7 @@ impl<'m> Cx<'m> {
         let compiled = plan::BodyFilters {
             charset: charset.as_ref().map(|charset| self.charset(charset)),
             replace: replace.as_ref().map(|replace| self.replace(replace)),
-            unpack: unpack.as_ref().map(|gzip| self.gzip(gzip)),
+            unpack: unpack.as_ref().map(|gzip| self.compression(gzip)),
             addition: addition.as_ref().map(|addition| plan::Addition {
                 before: addition.before.as_deref().map(Into::into),
                 after: addition.after.as_deref().map(Into::into),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_expr::settings::CompressionSettings;
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{PathIndex, Prefix, RouteFeatures, RouteIx};
@@ -92,7 +93,7 @@ impl<'m> Cx<'m> {
             response_edits: self.response_edits(&route.response_edits),
             request_edits: self.response_edits(&route.request_edits),
             expires: route.expires.as_ref().map(|expires| self.expires(expires)),
-            gzip: route.gzip.as_ref().map(|gzip| self.gzip(gzip)),
+            compression: route.compression.iter().map(|one| self.compression(one)).collect(),
             filters: route
                 .filters
                 .as_deref()
@@ -208,12 +209,12 @@ impl<'m> Cx<'m> {
         self.shared.expires.keep(expires, Arc::new(compiled))
     }
 
-    pub(crate) fn gzip(&mut self, gzip: &'m Arc<weir_expr::settings::GzipSettings>) -> Arc<plan::Gzip> {
-        if let Some(known) = self.shared.gzip.find(gzip) {
+    pub(crate) fn compression(&mut self, settings: &'m Arc<CompressionSettings>) -> Arc<plan::Compression> {
+        if let Some(known) = self.shared.compressions.find(settings) {
             return known;
         }
-        let disable = gzip.disable.iter().map(|source| self.text_pattern(source)).collect();
-        self.shared.gzip.keep(gzip, Arc::new(plan::Gzip::new(gzip.clone(), disable)))
+        let disable = settings.disable.iter().map(|source| self.text_pattern(source)).collect();
+        self.shared.compressions.keep(settings, Arc::new(plan::Compression::new(settings.clone(), disable)))
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use weir_expr::settings::{BodySettings, ClientSettings, GzipSettings, UpstreamSettings};
+use weir_expr::settings::{BodySettings, ClientSettings, CompressionSettings, UpstreamSettings};
 use weir_model as model;
 use weir_plan as plan;
 
@@ -74,7 +74,7 @@ pub(crate) struct Shared<'m> {
     pub(crate) error_pages: Memo<'m, Vec<model::ErrorPage>, Arc<plan::ErrorPages>>,
     pub(crate) response_edits: Memo<'m, Vec<model::HeaderEdit>, Arc<[plan::HeaderEdit]>>,
     pub(crate) expires: Memo<'m, model::Expires, Arc<plan::Expires>>,
-    pub(crate) gzip: Memo<'m, GzipSettings, Arc<plan::Gzip>>,
+    pub(crate) compressions: Memo<'m, CompressionSettings, Arc<plan::Compression>>,
     pub(crate) filters: Memo<'m, model::BodyFilters, Arc<plan::BodyFilters>>,
     pub(crate) vocabularies: Memo<'m, model::Vocabulary, Arc<plan::Vocabulary>>,
     pub(crate) facts: Memo<'m, model::Facts, Arc<plan::Facts>>,

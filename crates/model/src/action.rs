@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{Spoken, UpstreamSettings};
+use weir_expr::settings::{ContentCoding, Spoken, UpstreamSettings};
 
 use crate::{
     CookieAttribute, Dav, IfModifiedSince, Listing, Pattern, Respond, Symlinks, Template, UpstreamTls,
@@ -57,8 +57,8 @@ pub struct StaticFiles {
     pub if_modified_since: IfModifiedSince,
     /// Most ranges in one answer; 0: ranges are off; `None`: no limit.
     pub max_ranges: Option<u32>,
-    /// Serve `file.gz` where it exists and is wanted (`gzip_static`): `None` off, `Some(false)` on, `Some(true)` always.
-    pub precompressed: Option<bool>,
+    /// Serve `file.br`, `file.gz` and the like where they exist and are wanted (`gzip_static`); true: always.
+    pub precompressed: Vec<(ContentCoding, bool)>,
     /// `sendfile` was asked for. Weir chooses by size; kept for `explain`.
     pub sendfile: bool,
     /// Symbolic links: refused altogether, or if their owner differs (`disable_symlinks`).

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::settings::GzipSettings;
+use weir_expr::settings::CompressionSettings;
 
 use crate::{Charset, HeaderEdit, Template, Var};
 
@@ -18,7 +18,7 @@ pub struct BodyFilters {
     pub replace: Option<Replace>,
     /// Bodies in gzip are unpacked for clients that these settings would not compress for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unpack: Option<Arc<GzipSettings>>,
+    pub unpack: Option<Arc<CompressionSettings>>,
     /// Bodies of other requests around the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addition: Option<Addition>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{BodySettings, GzipSettings, LogEscape, LogLevel, Mirrors};
+use weir_expr::settings::{BodySettings, CompressionSettings, LogEscape, LogLevel, Mirrors};
 
 use crate::{Action, Condition, HeaderEdit, Op, Pattern, RouteId, StaticFiles, Template};
 
@@ -60,7 +60,8 @@ pub struct Route {
     /// `Expires` and `Cache-Control: max-age`.
     pub expires: Option<Arc<Expires>>,
     /// Compression.
-    pub gzip: Option<Arc<GzipSettings>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compression: Vec<Arc<CompressionSettings>>,
     /// Other filters of bodies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filters: Option<Arc<crate::BodyFilters>>,
@@ -114,7 +115,7 @@ impl Route {
             request_edits: Arc::default(),
             response_program: Vec::new(),
             expires: None,
-            gzip: None,
+            compression: Vec::new(),
             filters: None,
             facts: None,
             access_logs: Arc::default(),

@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use weir_expr::settings::ContentCoding;
 use weir_expr::{Peeked, ProxyTlv};
 use weir_model::{Var, Vocabulary};
 
@@ -88,7 +89,9 @@ const HTTP: &[(&str, Var)] = &[
     ("document_uri", Var::Path),
     ("fastcgi_path_info", Var::FastcgiPathInfo),
     ("fastcgi_script_name", Var::FastcgiScriptName),
-    ("gzip_ratio", Var::GzipRatio),
+    ("brotli_ratio", Var::CompressionRatio(ContentCoding::Brotli)),
+    ("gzip_ratio", Var::CompressionRatio(ContentCoding::Gzip)),
+    ("zstd_ratio", Var::CompressionRatio(ContentCoding::Zstandard)),
     ("host", Var::Host),
     ("http2", Var::Http2),
     ("http3", Var::Http3),

@@ -33,7 +33,7 @@ bitflags::bitflags! {
         /// `expires`.
         const EXPIRES = 1 << 8;
         /// Compression may apply.
-        const GZIP = 1 << 9;
+        const COMPRESSION = 1 << 9;
         /// Other filters of bodies may apply.
         const FILTERS = 1 << 21;
         /// Responses say a charset.
@@ -102,7 +102,7 @@ impl RouteFeatures {
             response_edits,
             request_edits,
             expires,
-            gzip,
+            compression,
             filters,
             facts,
             access_logs,
@@ -128,7 +128,7 @@ impl RouteFeatures {
             (Self::REQUEST_EDITS, !request_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),
             (Self::USER_IDS, facts.as_ref().is_some_and(|facts| facts.user_ids.is_some())),
-            (Self::GZIP, gzip.is_some()),
+            (Self::COMPRESSION, !compression.is_empty()),
             (Self::FILTERS, filters.as_ref().is_some_and(|filters| filters.act())),
             (Self::CHARSET, filters.as_ref().is_some_and(|filters| filters.charset.is_some())),
             (Self::LOGS_ANSWER, access_logs.iter().any(|log| log.asks_for_answer)),

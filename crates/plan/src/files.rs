@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use weir_expr::settings::ContentCoding;
 
 use crate::{ByteMap, Dav, IfModifiedSince, Listing, Symlinks, Template};
 
@@ -26,7 +27,7 @@ pub struct StaticFiles {
     /// Most ranges in one answer; 0: ranges are off; `None`: no limit.
     pub max_ranges: Option<u32>,
     /// Serve `file.gz` where it exists and is wanted: `None` off, `Some(false)` on, `Some(true)` always.
-    pub precompressed: Option<bool>,
+    pub precompressed: Box<[(ContentCoding, bool)]>,
     /// `sendfile` was asked for.
     pub sendfile: bool,
     /// Handling of symbolic links.
@@ -45,7 +46,7 @@ impl StaticFiles {
         self.root.as_literal().is_some()
             && !self.alias
             && self.listing.is_none()
-            && self.precompressed.is_none()
+            && self.precompressed.is_empty()
             && self.symlinks == Symlinks::Follow
             && !self.random_index
     }

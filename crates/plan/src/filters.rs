@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_expr::{Slot, Var};
 
-use crate::{Charset, Gzip, HeaderEdit, Template};
+use crate::{Charset, Compression, HeaderEdit, Template};
 
 /// Filters of a route's response bodies, and what follows a body.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -19,7 +19,7 @@ pub struct BodyFilters {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replace: Option<Replace>,
     /// Bodies in gzip are unpacked for clients that these settings would not compress for.
-    pub unpack: Option<Arc<Gzip>>,
+    pub unpack: Option<Arc<Compression>>,
     /// Bodies of other requests around the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addition: Option<Addition>,

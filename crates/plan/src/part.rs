@@ -110,7 +110,7 @@ impl Cut<'_> {
                 response_edits: Arc::default(),
                 request_edits: Arc::default(),
                 expires: None,
-                gzip: None,
+                compression: Box::default(),
                 filters: self.trailers(settings),
                 facts: self.facts(settings),
                 access_logs: self.access_logs(&settings.access_logs),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::settings::{BodySettings, ClientSettings, GzipSettings, Mirrors};
+use weir_expr::settings::{BodySettings, ClientSettings, CompressionSettings, Mirrors};
 
 use crate::{
     Access, AccessLog, Action, BodyFilters, ErrorLog, Facts, HeaderEdit, LimitConn, LimitReq, PathIndex,
@@ -70,8 +70,9 @@ crate::identity::identified! {
         pub request_edits: Arc<[HeaderEdit]>,
         /// `Expires` and `Cache-Control: max-age`.
         pub expires: Option<Arc<Expires>>,
-        /// Compression.
-        pub gzip: Option<Arc<Gzip>>,
+        /// Compression, by what is preferred first.
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        pub compression: Box<[Arc<Compression>]>,
         /// Other filters of bodies.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub filters: Option<Arc<BodyFilters>>,
@@ -202,9 +203,9 @@ pub enum Expires {
 
 /// Compression of answers.
 #[derive(Clone, Debug, Serialize)]
-pub struct Gzip {
+pub struct Compression {
     /// As configured.
-    pub settings: Arc<GzipSettings>,
+    pub settings: Arc<CompressionSettings>,
     /// Media types in lower case, sorted.
     types: Box<[Box<str>]>,
     any_type: bool,
@@ -212,9 +213,24 @@ pub struct Gzip {
     pub disable: Box<[Arc<Pattern>]>,
 }
 
-impl Gzip {
+/// The rest is made of the settings.
+impl PartialEq for Compression {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+}
+
+impl Eq for Compression {}
+
+impl std::hash::Hash for Compression {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.settings.hash(state);
+    }
+}
+
+impl Compression {
     /// Prepares settings; `disable` are their patterns, compiled.
-    pub fn new(settings: Arc<GzipSettings>, disable: Vec<Arc<Pattern>>) -> Self {
+    pub fn new(settings: Arc<CompressionSettings>, disable: Vec<Arc<Pattern>>) -> Self {
         let any_type = settings.types.iter().any(|media_type| media_type == "*");
         let mut types: Vec<Box<str>> = settings.types.iter().map(|t| t.to_ascii_lowercase().into()).collect();
         types.sort_unstable();

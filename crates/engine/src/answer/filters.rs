@@ -25,7 +25,7 @@ const FILTERS: [Declared; 7] = [
     Declared { feature: RouteFeatures::FILTERS, begin: commands::begin },
     Declared { feature: RouteFeatures::FILTERS, begin: addition::begin },
     Declared { feature: RouteFeatures::FILTERS, begin: trailers::begin },
-    Declared { feature: RouteFeatures::GZIP, begin: compress::begin },
+    Declared { feature: RouteFeatures::COMPRESSION, begin: compress::begin },
 ];
 
 /// What routes with any filter have.

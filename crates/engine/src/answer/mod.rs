@@ -14,4 +14,4 @@ pub(crate) mod stub;
 mod trailers;
 mod unpack;
 
-pub(crate) use compress::{takes_gzip, wanted as wants_gzip};
+pub(crate) use compress::{takes, wanted as compression_fits};

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use weir_control::ListenerId;
 use weir_http::HeadRules;
-use weir_plan::settings::{BodySettings, GzipSettings};
-use weir_plan::{Address, Gzip, HostIndex, Listener, Plan, RouteFeatures, RouteSettings, Service, SiteIx};
+use weir_plan::settings::{BodySettings, CompressionSettings, ContentCoding};
+use weir_plan::{
+    Address, Compression, HostIndex, Listener, Plan, RouteFeatures, RouteSettings, Service, SiteIx,
+};
 use weir_rt::{Buf, PeerAddr, Stream, Timer};
 use weir_wire::Conn;
 
@@ -233,8 +235,10 @@ fn an_upgrade_that_the_endpoint_declines_is_an_answer_like_any_other() {
 #[test]
 fn a_body_passes_through_its_filters_where_the_client_wants_them_and_untouched_where_not() {
     const BODY: &str = "all work and no play makes Jack a dull boy\n";
-    let gzip = GzipSettings {
+    let gzip = CompressionSettings {
+        coding: ContentCoding::Gzip,
         level: 5,
+        window: 0,
         min_length: 20,
         types: vec!["text/plain".into()],
         vary: true,
@@ -242,7 +246,7 @@ fn a_body_passes_through_its_filters_where_the_client_wants_them_and_untouched_w
         proxied: Vec::new(),
         disable: Vec::new(),
     };
-    let gzip = Some(Arc::new(Gzip::new(Arc::new(gzip), Vec::new())));
+    let compression = [Arc::new(Compression::new(Arc::new(gzip), Vec::new()))].into();
     let script = |_: &str, stream: &mut UnixStream| {
         let body = BODY.repeat(100);
         let head = format!(
@@ -252,7 +256,7 @@ fn a_body_passes_through_its_filters_where_the_client_wants_them_and_untouched_w
         stream.write_all(head.as_bytes()).unwrap();
         Then::Keep
     };
-    talk(RouteSettings { gzip, ..RouteSettings::default() }, script, |stream| {
+    talk(RouteSettings { compression, ..RouteSettings::default() }, script, |stream| {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let plain = head(stream).unwrap();
         let length = format!("Content-Length: {}", BODY.len() * 100);

@@ -31,7 +31,7 @@ pub(super) fn plan(sockets: &[&Path]) -> Plan {
         etag: false,
         if_modified_since: IfModifiedSince::Exact,
         max_ranges: None,
-        precompressed: None,
+        precompressed: Box::default(),
         sendfile: false,
         symlinks: Symlinks::default(),
         random_index: false,

@@ -19,7 +19,8 @@ use super::rules::{
     Deed, Read, Reader, capture_kind, capture_length, deny, program, standard, target_begins, target_is,
 };
 use super::settings::{
-    UNSET, body_settings, client_settings, error_pages, gzip, local_address, no_files, upstream_settings,
+    UNSET, body_settings, client_settings, compression, error_pages, local_address, no_files,
+    upstream_settings,
 };
 use super::stick_rules;
 use super::tcp::is_session;
@@ -460,7 +461,7 @@ impl<'a> Front<'a> {
         Route {
             origin: Some(proxy.name.span),
             error_pages: Arc::new(error_pages(self.proxy, proxy)),
-            gzip: gzip(self.proxy, proxy),
+            compression: compression(self.proxy, proxy).into_iter().collect(),
             access_logs: self.logs.clone(),
             log_not_found: false,
             body: self.body.clone(),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_expr::settings::{
-    BodySettings, ClientAbort, ClientSettings, Conduct, GzipProxied, GzipSettings, LogLevel, PageLayout,
-    Pages, PathReading, Redispatch, RetrySettings, Unavailable, UpstreamSettings,
+    BodySettings, ClientAbort, ClientSettings, CompressionSettings, Conduct, ContentCoding, GzipProxied,
+    LogLevel, PageLayout, Pages, PathReading, Redispatch, RetrySettings, Unavailable, UpstreamSettings,
 };
 use weir_model::{Dav, ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
 
@@ -165,11 +165,13 @@ pub(super) fn error_pages(front: &Proxy, proxy: &Proxy) -> Vec<ErrorPage> {
     answers.into_iter().map(page).collect()
 }
 
-pub(super) fn gzip(front: &Proxy, proxy: &Proxy) -> Option<Arc<GzipSettings>> {
+pub(super) fn compression(front: &Proxy, proxy: &Proxy) -> Option<Arc<CompressionSettings>> {
     let found = [&proxy.settings.compression, &front.settings.compression].into_iter().find(|c| c.gzip)?;
     let types = if found.types.is_empty() { vec!["*".to_owned()] } else { found.types.clone() };
-    Some(Arc::new(GzipSettings {
+    Some(Arc::new(CompressionSettings {
+        coding: ContentCoding::Gzip,
         level: 1,
+        window: 0,
         min_length: found.min_size,
         types,
         vary: true,
@@ -193,7 +195,7 @@ pub(super) fn no_files() -> StaticFiles {
         etag: false,
         if_modified_since: IfModifiedSince::Off,
         max_ranges: Some(0),
-        precompressed: None,
+        precompressed: Vec::new(),
         sendfile: false,
         symlinks: Symlinks::Refuse,
         random_index: false,

@@ -88,7 +88,7 @@ pub(crate) fn files() -> Arc<StaticFiles> {
         etag: true,
         if_modified_since: IfModifiedSince::Exact,
         max_ranges: None,
-        precompressed: None,
+        precompressed: Vec::new(),
         sendfile: true,
         symlinks: Symlinks::Follow,
         random_index: false,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use weir_diag::Span;
-use weir_expr::settings::Exposition;
+use weir_expr::settings::{CompressionSettings, Exposition};
 use weir_model::{
     Action, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch, StaticFiles,
 };
@@ -67,7 +67,7 @@ pub(crate) fn route(
         request_edits: s.more_input_headers.clone(),
         response_program: Vec::new(),
         expires: s.expires.clone(),
-        gzip: s.gzip_on.then(|| s.gzip.clone()),
+        compression: compression(s),
         filters: filters(lo, s),
         facts: s.parts.facts.build(&lo.server_names),
         access_logs: s.access_logs.items().clone(),
@@ -81,6 +81,21 @@ pub(crate) fn route(
         early_hints: s.early_hints.items().clone(),
         resolver: s.built.resolver.clone(),
     }
+}
+
+/// The codings that are on, the ones that pack tighter first. `gzip_vary` counts for all.
+fn compression(s: &Scope) -> Vec<Arc<CompressionSettings>> {
+    let mut all = Vec::new();
+    for (on, settings) in [(s.brotli_on, &s.brotli), (s.zstd_on, &s.zstd), (s.gzip_on, &s.gzip)] {
+        if on {
+            let mut settings = settings.clone();
+            if settings.vary != s.gzip.vary {
+                Arc::make_mut(&mut settings).vary = s.gzip.vary;
+            }
+            all.push(settings);
+        }
+    }
+    all
 }
 
 /// Filters of bodies. What goes by words about compression, or by tables of the whole file, is added here.

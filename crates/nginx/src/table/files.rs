@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_model::settings::ContentCoding;
+
 use super::entry::Kind::{Flag, Number, OneOf, Size, Text, Time};
 use super::entry::places::{H, HSL, HSLI, L, SL};
 use super::entry::{Entry, MANY};
@@ -61,7 +63,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "off",
         "Serves `file.gz` where there is one.",
     )
-    .scope(files::gzip_static),
+    .scope(|_, s, d| files::precompressed(s, d, ContentCoding::Gzip)),
     Entry::one("sendfile", HSLI, Flag, "off", "Sends files from the kernel's cache.")
         .scope(|_, s, d| Arc::make_mut(&mut s.files).sendfile = on(d)),
     Entry::new("disable_symlinks", HSL, (1, 2), "off", "Refuses symbolic links.").scope(files::symlinks),

@@ -110,8 +110,7 @@ const FAMILIES: &[Family] = &[
     helping("lua", H.and(T), LUA, "lua_package_path lua_package_cpath lua_shared_dict lua_load_resty_core lua_thread_cache_max_entries lua_max_running_timers lua_max_pending_timers lua_capture_error_log lua_sa_restart lua_regex_cache_max_entries lua_regex_match_limit rewrite_by_lua_no_postpone access_by_lua_no_postpone lua_malloc_trim lua_worker_thread_vm_pool_size"),
     helping("lua", HSLI.and(TS), LUA, "lua_code_cache lua_need_request_body lua_transform_underscores_in_response_headers lua_socket_log_errors lua_socket_keepalive_timeout lua_socket_connect_timeout lua_socket_send_timeout lua_socket_send_lowat lua_socket_buffer_size lua_socket_pool_size lua_socket_read_timeout lua_http10_buffering lua_check_client_abort lua_use_default_type lua_ssl_protocols lua_ssl_ciphers lua_ssl_verify_depth lua_ssl_trusted_certificate lua_ssl_crl lua_ssl_conf_command"),
     // Other well-known modules.
-    helping("brotli", HSLI, "Brotli is not built; gzip is", "brotli brotli_comp_level brotli_types brotli_min_length brotli_buffers brotli_window brotli_static"),
-    helping("zstd", HSLI, "Zstandard is not built; gzip is", "zstd zstd_comp_level zstd_types zstd_min_length zstd_buffers zstd_static zstd_dict_file"),
+    deciding("zstd", HSL, "dictionaries are not built", "zstd_dict_file"),
     deciding("echo", HSLI, "the echo module is not built; `return` is near", "echo echo_duplicate echo_flush echo_sleep echo_location echo_exec echo_before_body echo_after_body echo_read_request_body"),
     deciding("fancyindex", HSLI, "fancyindex is not built; `autoindex` is", "fancyindex"),
     helping("fancyindex", HSLI, "fancyindex is not built; `autoindex` is", "fancyindex_exact_size fancyindex_name_length fancyindex_localtime fancyindex_header fancyindex_footer fancyindex_css_href fancyindex_default_sort fancyindex_ignore fancyindex_time_format"),

@@ -7,6 +7,7 @@
 
 mod access;
 mod applications;
+mod codings;
 mod core;
 mod entry;
 mod events;
@@ -75,6 +76,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("headers", headers::ENTRIES),
         ("logs", log::ENTRIES),
         ("gzip", gzip::ENTRIES),
+        ("codings", codings::ENTRIES),
         ("filters", filters::ENTRIES),
         ("proxy", proxy::ENTRIES),
         ("proxy", gateway::PROXY_BASIC),

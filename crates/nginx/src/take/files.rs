@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
+use weir_model::settings::ContentCoding;
 use weir_model::{IfModifiedSince, Listing, ListingFormat, MimeTypes, Symlinks, Template};
 
 use super::{Lowering, Place, Scope};
@@ -131,12 +132,14 @@ pub(crate) fn if_modified_since(_: &mut Lowering<'_>, s: &mut Scope, d: &Directi
     };
 }
 
-pub(crate) fn gzip_static(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    Arc::make_mut(&mut s.files).precompressed = match d.arg(0) {
-        "on" => Some(false),
-        "always" => Some(true),
-        _ => None,
-    };
+/// `gzip_static`, `brotli_static`, `zstd_static`: files that tighter codings made come first.
+pub(crate) fn precompressed(s: &mut Scope, d: &Directive, coding: ContentCoding) {
+    let known = &mut Arc::make_mut(&mut s.files).precompressed;
+    known.retain(|(other, _)| *other != coding);
+    if d.arg(0) != "off" {
+        known.push((coding, d.arg(0) == "always"));
+        known.sort_unstable_by_key(|(coding, _)| *coding);
+    }
 }
 
 /// `disable_symlinks on|if_not_owner|off [from=part]`.

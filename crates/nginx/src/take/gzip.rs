@@ -1,17 +1,47 @@
 //! Words about compression.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use weir_model::settings::GzipProxied;
+use weir_model::settings::{CompressionSettings, GzipProxied};
 
+use super::args::bytes;
 use super::{Lowering, Scope};
 use crate::tree::Directive;
 use crate::value;
 
 pub(crate) fn level(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    match value::number(d.arg(0)) {
-        Some(level @ 1..=9) => Arc::make_mut(&mut s.gzip).level = level as u8,
-        _ => lo.bad_value(d, 0, "a number from 1 to 9"),
+    level_of(lo, &mut s.gzip, d, 1..=9);
+}
+
+pub(crate) fn brotli_level(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    level_of(lo, &mut s.brotli, d, 0..=11);
+}
+
+pub(crate) fn zstd_level(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    level_of(lo, &mut s.zstd, d, 1..=22);
+}
+
+fn level_of(
+    lo: &mut Lowering<'_>,
+    settings: &mut Arc<CompressionSettings>,
+    d: &Directive,
+    levels: RangeInclusive<u8>,
+) {
+    let level = value::number(d.arg(0)).and_then(|level| u8::try_from(level).ok());
+    match level.filter(|level| levels.contains(level)) {
+        Some(level) => Arc::make_mut(settings).level = level,
+        None => lo.bad_value(d, 0, &format!("a number from {} to {}", levels.start(), levels.end())),
+    }
+}
+
+/// `brotli_window SIZE`: a power of two.
+pub(crate) fn brotli_window(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    match bytes(d) {
+        size @ 0x400..=0x100_0000 if size.is_power_of_two() => {
+            Arc::make_mut(&mut s.brotli).window = size.ilog2() as u8;
+        }
+        _ => lo.bad_value(d, 0, "a power of two from 1k to 16m"),
     }
 }
 

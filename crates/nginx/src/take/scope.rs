@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use weir_diag::Span;
 use weir_model::settings::{
-    BodySettings, CacheSettings, CacheValid, ClientSettings, ClientVerify, GzipSettings, LogLevel, Mirrors,
-    Quic, TlsVersion, UpstreamSettings,
+    BodySettings, CacheSettings, CacheValid, ClientSettings, ClientVerify, CompressionSettings,
+    ContentCoding, GzipProxied, LogLevel, Mirrors, Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
     Access, AccessLog, AccessRule, BodyFilters, Certificate, CookieRewrite, Dav, ErrorLog, Expires,
@@ -496,7 +496,11 @@ pub(crate) struct Scope {
     pub more_input_headers: Arc<Vec<HeaderEdit>>,
     pub expires: Option<Arc<Expires>>,
     pub gzip_on: bool,
-    pub gzip: Arc<GzipSettings>,
+    pub gzip: Arc<CompressionSettings>,
+    pub brotli_on: bool,
+    pub brotli: Arc<CompressionSettings>,
+    pub zstd_on: bool,
+    pub zstd: Arc<CompressionSettings>,
     pub gunzip: bool,
     pub access_logs: List<AccessLog>,
     pub log_not_found: bool,
@@ -561,6 +565,10 @@ impl Scope {
             expires: None,
             gzip_on: false,
             gzip: Arc::new(default_gzip()),
+            brotli_on: false,
+            brotli: Arc::new(default_of_module(ContentCoding::Brotli, 6)),
+            zstd_on: false,
+            zstd: Arc::new(default_of_module(ContentCoding::Zstandard, 1)),
             gunzip: false,
             access_logs,
             log_not_found: true,
@@ -584,15 +592,29 @@ impl Scope {
 }
 
 /// nginx's defaults of `gzip_*`.
-fn default_gzip() -> GzipSettings {
-    GzipSettings {
+fn default_gzip() -> CompressionSettings {
+    CompressionSettings {
+        coding: ContentCoding::Gzip,
         level: 1,
+        window: 0,
         min_length: 20,
         types: vec!["text/html".into()],
         vary: false,
         http_1_0: false,
         proxied: Vec::new(),
         disable: Vec::new(),
+    }
+}
+
+/// Defaults of the modules of other codings, which ask for no version and no proxy.
+fn default_of_module(coding: ContentCoding, level: u8) -> CompressionSettings {
+    CompressionSettings {
+        coding,
+        level,
+        window: 19,
+        http_1_0: true,
+        proxied: vec![GzipProxied::Any],
+        ..default_gzip()
     }
 }
 
@@ -612,7 +634,7 @@ fn file_defaults(root: &str) -> StaticFiles {
         etag: true,
         if_modified_since: IfModifiedSince::Exact,
         max_ranges: None,
-        precompressed: None,
+        precompressed: Vec::new(),
         sendfile: false,
         symlinks: Symlinks::Follow,
         random_index: false,

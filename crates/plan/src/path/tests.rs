@@ -64,7 +64,7 @@ fn route() -> Route {
         etag: true,
         if_modified_since: crate::IfModifiedSince::Exact,
         max_ranges: None,
-        precompressed: None,
+        precompressed: Box::default(),
         sendfile: false,
         symlinks: crate::Symlinks::Follow,
         random_index: false,

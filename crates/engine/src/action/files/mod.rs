@@ -26,10 +26,11 @@ pub(crate) use candidates::first_candidate;
 pub(crate) use send::{FileRest, part, queued};
 
 use rustix::io::Errno;
+use weir_expr::settings::ContentCoding;
 use weir_http::uri::{Escape, escape};
 use weir_http::{HeaderId, Method, Version};
 
-use crate::answer::{takes_gzip, wants_gzip as route_wants_gzip};
+use crate::answer::{compression_fits, takes};
 use crate::exchange::Next;
 use crate::exchange::errors;
 use crate::exchange::{Downstream, Exchange};
@@ -64,8 +65,10 @@ pub(crate) async fn serve<D: Downstream>(
     exchange.append_filename(&mut name);
     let chosen = if leaves_root(exchange, &name) { Err(Errno::NOENT) } else { choose(exchange, &mut name) };
     let next = match chosen {
-        Ok(Chosen { found: Found::File(file), coded, varies }) if exchange.request.method != Method::Post => {
-            send::file(exchange, down, &file, coded, varies).await
+        Ok(Chosen { found: Found::File(file), coding, varies })
+            if exchange.request.method != Method::Post =>
+        {
+            send::file(exchange, down, &file, coding, varies).await
         }
         Ok(Chosen { found: Found::File(_), .. }) => wrong_method(exchange),
         Ok(Chosen { found: Found::Folder, .. }) => with_slash(exchange),
@@ -82,39 +85,41 @@ pub(crate) async fn serve<D: Downstream>(
 /// What is sent for a path.
 struct Chosen {
     found: Found,
-    /// It is compressed already.
-    coded: bool,
+    /// It is compressed already, by this.
+    coding: Option<ContentCoding>,
     /// Another client would get another variant.
     varies: bool,
 }
 
-/// The file itself, or its compressed variant where that is wanted. `name` is the file's afterwards.
+/// The file itself, or a compressed variant where that is wanted. `name` is the file's afterwards.
 fn choose(exchange: &Exchange, name: &mut Vec<u8>) -> Result<Chosen, Errno> {
     let (cache, files) = (&exchange.worker.files, &exchange.route().files);
     let mut varies = false;
-    if let Some(always) = files.precompressed {
+    for &(coding, always) in &files.precompressed {
         let plain = name.len();
-        name.extend_from_slice(b".gz");
+        name.extend_from_slice(coding.suffix().as_bytes());
         let found = cache.look_up(exchange.now(), name, files.symlinks);
         name.truncate(plain);
         if let Ok(Found::File(file)) = found {
-            varies = !always;
-            if always || wants_gzip(exchange) {
-                return Ok(Chosen { found: Found::File(file), coded: true, varies });
+            varies |= !always;
+            if always || wants(exchange, coding) {
+                return Ok(Chosen { found: Found::File(file), coding: Some(coding), varies });
             }
         }
     }
     let found = cache.look_up(exchange.now(), name, files.symlinks)?;
-    Ok(Chosen { found, coded: false, varies })
+    Ok(Chosen { found, coding: None, varies })
 }
 
-fn wants_gzip(exchange: &Exchange) -> bool {
-    match &exchange.route().settings.gzip {
-        Some(gzip) => route_wants_gzip(exchange, gzip),
+/// As the route's own compression by this would ask, else as nginx's `gzip_static` does without it.
+fn wants(exchange: &Exchange, coding: ContentCoding) -> bool {
+    let mut of_route = exchange.route().settings.compression.iter();
+    match of_route.find(|one| one.settings.coding == coding) {
+        Some(settings) => compression_fits(exchange, settings),
         None => {
-            exchange.request.version >= Version::Http11
-                && takes_gzip(exchange)
-                && !exchange.request.fields.has(HeaderId::Via)
+            let asks = takes(exchange, coding);
+            let fresh = exchange.request.version >= Version::Http11;
+            asks && (coding != ContentCoding::Gzip || fresh && !exchange.request.fields.has(HeaderId::Via))
         }
     }
 }

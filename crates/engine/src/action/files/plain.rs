@@ -61,7 +61,7 @@ pub(super) fn begin<D: Downstream>(exchange: &mut Exchange, down: &mut D, file: 
         }),
     };
     down.begin_known(exchange, &mut known.lines, file.size, |exchange| {
-        send::put_fields(exchange, file, 200, false, false);
+        send::put_fields(exchange, file, 200, None, false);
         respond::put_server(exchange);
     });
 }

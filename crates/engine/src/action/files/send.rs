@@ -7,6 +7,7 @@
 
 use std::rc::Rc;
 
+use weir_expr::settings::ContentCoding;
 use weir_http::semantics::{Conditions, ETag, FieldSource as _, IfModifiedSince, Outcome, Validators, range};
 use weir_http::{HeaderId, HttpDate, Method};
 use weir_rt::{Buf, Instant, PIECE, Shared};
@@ -38,20 +39,20 @@ enum Wanted {
     Ranges(Vec<range::ByteRange>),
 }
 
-/// Answers with a file. `coded`: it is the compressed variant; `varies`: there is another variant.
+/// Answers with a file. `coding`: it is a compressed variant; `varies`: there is another variant.
 pub(super) async fn file<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     file: &Rc<StaticFile>,
-    coded: bool,
+    coding: Option<ContentCoding>,
     varies: bool,
 ) -> Next<Box<FileRest>> {
-    if is_plain(exchange) && !coded && !varies {
+    if is_plain(exchange) && coding.is_none() && !varies {
         note_local(exchange);
         plain::begin(exchange, down, file);
         return body(exchange, down, file, 0, file.size).await;
     }
-    Box::pin(general(exchange, down, file, coded, varies)).await
+    Box::pin(general(exchange, down, file, coding, varies)).await
 }
 
 fn is_plain(exchange: &Exchange) -> bool {
@@ -70,11 +71,11 @@ async fn general<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     file: &Rc<StaticFile>,
-    coded: bool,
+    coding: Option<ContentCoding>,
     varies: bool,
 ) -> Next<Box<FileRest>> {
     let status = exchange.status_override.unwrap_or(200);
-    let wanted = if status == 200 { wanted(exchange, file, coded) } else { Wanted::Whole };
+    let wanted = if status == 200 { wanted(exchange, file, coding.is_some()) } else { Wanted::Whole };
     if status == 200 {
         // An error page that answers with 200 may come to 206 or 304.
         exchange.status_override = None;
@@ -104,18 +105,24 @@ async fn general<D: Downstream>(
         }
     }
     exchange.response.status = 200;
-    put_fields(exchange, file, status, coded, varies);
+    put_fields(exchange, file, status, coding, varies);
     respond::start(exchange, down, BodySize::Known(file.size));
     body(exchange, down, file, 0, file.size).await
 }
 
 /// Fields of an answer with a whole file, under the status that it will have.
-pub(super) fn put_fields(exchange: &mut Exchange, file: &StaticFile, status: u16, coded: bool, varies: bool) {
+pub(super) fn put_fields(
+    exchange: &mut Exchange,
+    file: &StaticFile,
+    status: u16,
+    coding: Option<ContentCoding>,
+    varies: bool,
+) {
     put_type(exchange);
     put_validators(exchange, file, matches!(status, 200 | 206 | 304));
     vary(exchange, varies);
-    put_coding(exchange, coded);
-    if status == 200 && !coded && exchange.route().files.max_ranges != Some(0) {
+    put_coding(exchange, coding);
+    if status == 200 && coding.is_none() && exchange.route().files.max_ranges != Some(0) {
         exchange.response.fields.push_id(HeaderId::AcceptRanges, b"bytes");
     }
 }
@@ -372,8 +379,8 @@ fn vary(exchange: &mut Exchange, varies: bool) {
     }
 }
 
-fn put_coding(exchange: &mut Exchange, coded: bool) {
-    if coded {
-        exchange.response.fields.push_id(HeaderId::ContentEncoding, b"gzip");
+fn put_coding(exchange: &mut Exchange, coding: Option<ContentCoding>) {
+    if let Some(coding) = coding {
+        exchange.response.fields.push_id(HeaderId::ContentEncoding, coding.name().as_bytes());
     }
 }

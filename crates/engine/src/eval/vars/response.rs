@@ -39,8 +39,11 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
                 message::set_cookies(exchange).filter(|one| name.is_empty() || *one == name.as_bytes());
             number(out, Some(named.count() as u64))
         }
-        ResponseVar::GzipRatio => match response.uncompressed {
-            Some(plain) if response.body_bytes_sent > 0 => {
+        ResponseVar::CompressionRatio(coding) => match response.uncompressed {
+            Some(plain)
+                if response.body_bytes_sent > 0
+                    && response.fields.first(HeaderId::ContentEncoding) == Some(coding.name().as_bytes()) =>
+            {
                 write!(out, "{:.2}", plain as f64 / response.body_bytes_sent as f64).is_ok()
             }
             _ => false,
