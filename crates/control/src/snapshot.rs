@@ -499,6 +499,8 @@ pub struct HealthReport {
     pub last_text: String,
     /// Checks that failed while up: `chkfail`.
     pub failed: u64,
+    /// Times that errors of traffic had a say: `hanafail`. `None`: traffic is not watched.
+    pub errors: Option<u64>,
     /// Times it went down: `chkdown`.
     pub went_down: u64,
     /// `check_rise`, `check_fall`, `check_health`.

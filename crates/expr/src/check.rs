@@ -151,6 +151,41 @@ pub enum TextMatch<P> {
     Matches(P),
 }
 
+/// How traffic has a say in an endpoint's health, beside its checks (HAProxy's `observe`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Observe {
+    /// What is watched.
+    pub what: Observed,
+    /// So many errors in a row are one event. At least one.
+    pub limit: u32,
+    /// What such an event does.
+    pub then: OnErrors,
+}
+
+/// What is watched of the traffic of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Observed {
+    /// Whether it can be connected to.
+    Connections,
+    /// That, and what it answers.
+    Responses,
+}
+
+/// What errors in a row do. Each of them brings the next check forward, where there is a time for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnErrors {
+    /// No more than that.
+    CheckSooner,
+    /// They count as one failed check.
+    FailCheck,
+    /// One more failed check takes it down.
+    SuddenDeath,
+    /// It is down.
+    MarkDown,
+}
+
 /// What becomes of an endpoint that has not been checked yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -255,6 +255,7 @@ impl<'m> Cx<'m> {
             tls: check.tls.as_ref().map(|tls| self.upstream_tls(tls)),
             first: check.first,
             drains_on_404: check.drains_on_404,
+            observe: check.observe,
         }
     }
 

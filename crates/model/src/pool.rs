@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::check::{AgentCheck, CheckStep, FirstState};
+use weir_expr::check::{AgentCheck, CheckStep, FirstState, Observe};
 use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Unavailable};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
@@ -279,6 +279,9 @@ pub struct HealthCheck {
     pub first: FirstState,
     /// A 404 drains it, and is no failure.
     pub drains_on_404: bool,
+    /// Traffic has a say, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observe: Option<Observe>,
 }
 
 /// Name servers.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_control::PoolId;
-use weir_expr::check::{CheckStep, FirstState};
+use weir_expr::check::{CheckStep, FirstState, Observe};
 use weir_expr::settings::{NameHolds, Unavailable};
 use weir_policy::pool::PoolConfig;
 
@@ -130,6 +130,9 @@ pub struct HealthCheck {
     pub first: FirstState,
     /// A 404 drains it, and is no failure.
     pub drains_on_404: bool,
+    /// Traffic has a say, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observe: Option<Observe>,
 }
 
 /// Name servers.

@@ -14,7 +14,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use weir_expr::check::FirstState;
+use weir_expr::check::{FirstState, OnErrors};
 
 use crate::time::Millis;
 
@@ -61,6 +61,7 @@ pub struct Health {
     next: Millis,
     changed: Millis,
     failures: u64,
+    errors: u64,
     transitions_down: u64,
     down_total: u64,
 }
@@ -75,6 +76,7 @@ impl Health {
             next: now.plus(spread),
             changed: now,
             failures: 0,
+            errors: 0,
             transitions_down: 0,
             down_total: 0,
         }
@@ -146,6 +148,24 @@ impl Health {
         }
     }
 
+    /// Takes errors in a row that traffic met at `now` (HAProxy's `on-error`). A check that is due sooner stays so.
+    pub fn handle_errors(&mut self, now: Millis, then: OnErrors) -> Transition {
+        let due = self.next;
+        let HealthConfig { rise, fast_inter, .. } = self.config;
+        match then {
+            OnErrors::SuddenDeath => self.level = self.level.min(rise + 1),
+            OnErrors::MarkDown => self.level = self.level.min(rise),
+            OnErrors::CheckSooner | OnErrors::FailCheck => {}
+        }
+        let transition = match then {
+            OnErrors::CheckSooner => Transition::None,
+            _ => self.handle_result(now, false),
+        };
+        self.next = fast_inter.map_or(due, |soon| due.min(now.plus(soon)));
+        self.errors += 1;
+        transition
+    }
+
     /// The time between checks in the present state.
     pub fn interval(&self) -> Duration {
         let HealthConfig { inter, fast_inter, down_inter, .. } = self.config;
@@ -164,6 +184,11 @@ impl Health {
     /// Checks that failed while it was up (HAProxy's `chkfail`).
     pub fn failures(&self) -> u64 {
         self.failures
+    }
+
+    /// Times that errors in a row were taken (`hanafail`).
+    pub fn errors(&self) -> u64 {
+        self.errors
     }
 
     /// Times it went down (`chkdown`).

@@ -294,6 +294,7 @@ fn server(cx: &Context<'_>, pool: &Pool, endpoint: &Endpoint) -> Row {
     if let Some(health) = &endpoint.health {
         set!(row;
             "chkfail": Value::Total(health.failed),
+            "hanafail": optional(health.errors),
             "chkdown": Value::Total(health.went_down),
             "downtime": seconds(endpoint.downtime_ms),
             "check_status": text(&health.last_status),
@@ -366,6 +367,7 @@ pub(super) fn is_up(pool: &Pool) -> bool {
 fn meaning(word: &str) -> &'static str {
     match word {
         "INI" => "Initializing",
+        "HANA" => "Health analyze",
         "L4OK" => "Layer4 check passed",
         "L4TOUT" => "Layer4 timeout",
         "L4CON" => "Layer4 connection problem",

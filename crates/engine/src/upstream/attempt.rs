@@ -229,6 +229,9 @@ impl Attempts<'_> {
                 let trying = pin!(self.once(exchange, protocol, &picker, &picked, &counted, fresh));
                 self.watch.over(trying).await
             };
+            if picked.observed().is_some() {
+                super::observe::note(exchange, &picked, &tried);
+            }
             fresh = false;
             let replayable = exchange.exchange().is_none_or(|exchange| !exchange.body.streamed);
             let failed = match tried {
@@ -462,11 +465,11 @@ impl TlsWay {
 }
 
 /// An attempt that gave a head.
-struct Tried<L> {
+pub(super) struct Tried<L> {
     link: L,
     key: IdleKey,
     history: History,
-    status: Option<u16>,
+    pub(super) status: Option<u16>,
 }
 
 fn not_connected(failure: ConnectFailure) -> Stop {

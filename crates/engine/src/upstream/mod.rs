@@ -15,6 +15,7 @@ pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod memcached;
 pub(crate) mod names;
+mod observe;
 mod picker;
 pub(crate) mod request;
 pub(crate) mod stick;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use weir_control::{EndpointKey, PoolId};
+use weir_expr::check::Observe;
 use weir_plan::{Address, BalanceKey, Endpoint, Pool, PoolIx, UpstreamKeepalive};
 use weir_policy::Millis;
 use weir_policy::pool::{Key, Lease, Selection, Turnover};
@@ -370,6 +371,12 @@ impl Picker {
 }
 
 impl Picked {
+    /// Whether what becomes of the attempt is watched for its health.
+    #[inline]
+    pub(crate) fn observed(&self) -> Option<Observe> {
+        self.endpoint()?.check.as_ref()?.observe
+    }
+
     /// Its settings, if it is one of the plan's.
     pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
         self.member.as_ref().map(|(_, member)| member.endpoint())

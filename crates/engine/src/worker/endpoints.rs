@@ -19,7 +19,8 @@ use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Address, Endpoint, EndpointSet, Resolve};
 use weir_policy::Millis;
 use weir_policy::pool::{
-    BackupUse, Choice, EndpointIndex, Key, Lease, MAX_WEIGHT, Place, Pool, PoolShared, Selection, Standing,
+    BackupUse, Choice, EndpointIndex, EndpointShared, Key, Lease, MAX_WEIGHT, Place, Pool, PoolShared,
+    Selection, Standing,
 };
 
 /// Endpoints that left, of which a pool still counts what they did. One that comes back among them goes on counting.
@@ -196,6 +197,8 @@ pub(crate) struct Member {
     pub(crate) shown: Rc<str>,
     /// Its name as logs show it.
     pub(crate) name: Rc<str>,
+    /// Its state, which all workers share.
+    pub(crate) state: Arc<EndpointShared>,
 }
 
 /// How an endpoint stands.
@@ -223,12 +226,13 @@ impl EndpointStanding {
 }
 
 impl Member {
-    fn new(set: &Arc<EndpointSet>, at: usize) -> Self {
+    fn new(Live { set, state }: &Live, at: usize) -> Self {
         let endpoint = &set.endpoints[at];
         let name: Rc<str> = (&*endpoint.name).into();
         let shown = endpoint.address.as_ref().map(ToString::to_string);
         let shown = shown.map_or_else(|| name.clone(), |shown| shown.as_str().into());
-        Self { set: set.clone(), at, link: endpoint.link(), shown, name }
+        let state = state.members()[at].clone();
+        Self { set: set.clone(), at, link: endpoint.link(), shown, name, state }
     }
 
     /// The endpoint.
@@ -265,7 +269,7 @@ impl WorkerPool {
             Some(old) => old.chooser.reconfigured(config, state),
             None => Pool::new(config, state, seed),
         };
-        let members = (0..live.set.endpoints.len()).map(|at| Rc::new(Member::new(&live.set, at))).collect();
+        let members = (0..live.set.endpoints.len()).map(|at| Rc::new(Member::new(live, at))).collect();
         Self { chooser, members }
     }
 

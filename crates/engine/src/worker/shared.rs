@@ -16,7 +16,7 @@ use weir_control::{Changes, EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
 use weir_policy::limit::{ConnZone, Quota, RateZone};
-use weir_rt::{Instant, IoChoice, RuntimeConfig};
+use weir_rt::{Instant, IoChoice, RuntimeConfig, Sender};
 use weir_telemetry::Registry;
 
 use crate::worker::endpoints::LivePool;
@@ -56,6 +56,9 @@ pub(crate) struct Shared {
     pub(crate) passwords: crate::worker::passwords::Passwords,
     /// The threads that change files.
     pub(crate) errands: crate::worker::errands::Errands,
+    /// The thread that checks endpoints, once there is one, for word of errors in a row that traffic met at one of them.
+    /// At most one word of each waits there.
+    pub(crate) errors: OnceLock<Sender<(EndpointKey, &'static str)>>,
     /// The next health check panics: a test's order.
     pub(crate) panic_next_check: AtomicBool,
     /// What was changed since the configuration was read.
@@ -142,6 +145,7 @@ impl Shared {
             worker_deaths: AtomicU64::new(0),
             passwords: crate::worker::passwords::Passwords::default(),
             errands: crate::worker::errands::Errands::default(),
+            errors: OnceLock::new(),
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),

@@ -346,6 +346,7 @@ fn one_endpoint(
                 rise: check.rise,
                 fall: check.fall,
                 level: check.rise,
+                errors: check.observe.map(|_| 0),
                 ..HealthReport::default()
             }),
             (None, None) => None,

@@ -4,13 +4,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::check::{AgentCheck, FirstState};
+use weir_expr::check::{AgentCheck, FirstState, Observe, Observed, OnErrors};
 use weir_expr::settings::ProxyProtocol;
 use weir_model::{HealthCheck, Template, UpstreamTls};
 
 use super::check::Ways;
+use super::context::mode;
 use super::parameters::Parameters;
 use super::server::Servers;
+use crate::draft::Mode;
 use crate::values::time;
 
 impl Servers<'_> {
@@ -27,6 +29,7 @@ impl Servers<'_> {
                 self.findings.bad_value(word, "the time between checks is above 0");
             }
         }
+        let observe = self.observe(parameters);
         if !parameters.is_on("check", &["no-check"]) {
             return None;
         }
@@ -66,7 +69,42 @@ impl Servers<'_> {
             tls,
             first: self.first_state(parameters),
             drains_on_404: self.checks.drains_on_404,
+            observe,
         })
+    }
+
+    /// `observe` with `error-limit` and `on-error`.
+    fn observe(&mut self, parameters: &Parameters) -> Option<Observe> {
+        let what = parameters.value("observe").and_then(|word| match word.as_str() {
+            "layer4" => Some(Observed::Connections),
+            "layer7" if mode(self.scope.proxy) != Mode::Http => {
+                self.findings
+                    .bad_value(word, "`layer7` looks at responses, which there are in `mode http` only");
+                None
+            }
+            "layer7" => Some(Observed::Responses),
+            "none" => None,
+            _ => {
+                self.findings.bad_choice(word, "layer", &["none", "layer4", "layer7"]);
+                None
+            }
+        });
+        let then = match parameters.value("on-error") {
+            None => OnErrors::FailCheck,
+            Some(word) => match word.as_str() {
+                "fastinter" => OnErrors::CheckSooner,
+                "fail-check" => OnErrors::FailCheck,
+                "sudden-death" => OnErrors::SuddenDeath,
+                "mark-down" => OnErrors::MarkDown,
+                _ => {
+                    let known = ["fastinter", "fail-check", "sudden-death", "mark-down"];
+                    self.findings.bad_choice(word, "action", &known);
+                    OnErrors::FailCheck
+                }
+            },
+        };
+        let limit = self.number(parameters, "error-limit", 1..=i32::MAX as u64).unwrap_or(10);
+        Some(Observe { what: what?, limit, then })
     }
 
     fn ip(&mut self, parameters: &Parameters, name: &str) -> Option<IpAddr> {

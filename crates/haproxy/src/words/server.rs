@@ -4,7 +4,6 @@ use super::parameter::ParameterStatus::{Accepted, Built, NotYet, Tuning};
 use super::parameter::{Parameter, parameter};
 
 const OLD_TLS: &str = "TLS 1.0, TLS 1.1 and SSL 3 are never spoken";
-const PASSIVE: &str = "traffic does not change a server's health; checks do";
 
 /// Words after the address of a `server`.
 pub(crate) const SERVER: &[Parameter] = &[
@@ -57,9 +56,9 @@ pub(crate) const SERVER: &[Parameter] = &[
     parameter("agent-inter", 1, "Time between questions to the agent.", Built),
     parameter("agent-port", 1, "Port of the agent.", Built),
     parameter("agent-send", 1, "What the agent is sent.", Built),
-    parameter("observe", 1, "Watches traffic for failures.", Tuning(PASSIVE)),
-    parameter("error-limit", 1, "Failures before `on-error`.", Tuning(PASSIVE)),
-    parameter("on-error", 1, "What failures do.", Tuning(PASSIVE)),
+    parameter("observe", 1, "Watches traffic for failures.", Built),
+    parameter("error-limit", 1, "Failures before `on-error`.", Built),
+    parameter("on-error", 1, "What failures do.", Built),
     parameter(
         "on-marked-down",
         1,

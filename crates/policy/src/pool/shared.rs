@@ -174,6 +174,10 @@ pub struct EndpointShared {
     up_since: AtomicU64,
     /// Waiting for this very endpoint.
     pending: AtomicU32,
+    /// Errors in a row that traffic met, where that is watched.
+    errors: AtomicU32,
+    /// Times that they were too many, which nobody took yet.
+    too_many: AtomicU32,
     load: Arc<EndpointLoad>,
 }
 
@@ -188,6 +192,8 @@ impl EndpointShared {
             weight: AtomicU32::new(u32::MAX),
             up_since: AtomicU64::new(0),
             pending: AtomicU32::new(0),
+            errors: AtomicU32::new(0),
+            too_many: AtomicU32::new(0),
             load: Arc::default(),
         }
     }
@@ -221,6 +227,27 @@ impl EndpointShared {
     /// Exchanges waiting for this very endpoint (HAProxy's `qcur` of a server).
     pub fn waiting(&self) -> u32 {
         self.pending.load(Relaxed)
+    }
+
+    /// Traffic went well: errors before it are forgotten.
+    pub fn went_well(&self) {
+        if self.errors.load(Relaxed) != 0 {
+            self.errors.store(0, Relaxed);
+        }
+    }
+
+    /// Traffic met an error. True: `limit` in a row were reached, and whoever calls [`EndpointShared::take_errors`] is to be told.
+    pub fn went_wrong(&self, limit: u32) -> bool {
+        if self.errors.fetch_add(1, Relaxed) + 1 < limit {
+            return false;
+        }
+        self.errors.store(0, Relaxed);
+        self.too_many.fetch_add(1, AcqRel) == 0
+    }
+
+    /// How often errors were too many since this was asked last.
+    pub fn take_errors(&self) -> u32 {
+        self.too_many.swap(0, AcqRel)
     }
 
     pub(super) fn pending(&self) -> &AtomicU32 {

@@ -6,6 +6,7 @@
 //! Why: `policy::health` decides what a result means; `script` does the talking.
 
 mod agent;
+mod errors;
 mod judge;
 mod result;
 mod script;
@@ -31,11 +32,14 @@ use crate::worker::command::Crew;
 use crate::worker::endpoints::Live;
 use crate::worker::lasting;
 use crate::worker::prepared::Prepared;
-use crate::worker::race::{Signal, race};
+use crate::worker::race::{Either, Signal, race};
 use crate::worker::shared::{Checked, Shared};
 
 /// What is known of each endpoint that is checked.
 type States = Rc<RefCell<HashMap<EndpointKey, Health>>>;
+
+/// Plans, or word that endpoints of the one at hand were replaced.
+type Orders = Receiver<Option<Arc<Prepared>>>;
 
 /// Checks the endpoints of a plan, if any are to be. Those that stay keep their state.
 ///
@@ -52,6 +56,8 @@ pub(crate) fn follow(shared: &Arc<Shared>, crew: &Crew, prepared: &Arc<Prepared>
 
 fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, String> {
     let (orders, mut receiver) = weir_rt::mailbox();
+    let (errors, mut met) = weir_rt::mailbox();
+    let _ = shared.errors.set(errors);
     std::thread::Builder::new()
         .name("weir-health".into())
         .spawn(move || {
@@ -63,7 +69,7 @@ fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, St
                 let Ok(runtime) = Runtime::new(shared.runtime_config()) else {
                     return shared.log_process_error("health checks cannot run: no I/O driver");
                 };
-                runtime.block_on(serve(&shared, &mut receiver, &states, &mut current));
+                runtime.block_on(serve(&shared, (&mut receiver, &mut met), &states, &mut current));
             });
         })
         .map_err(|error| format!("cannot start the thread of health checks: {error}"))?;
@@ -73,23 +79,48 @@ fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, St
 /// Checks the endpoints of the newest plan, until no newer one can come.
 async fn serve(
     shared: &Arc<Shared>,
-    orders: &mut Receiver<Option<Arc<Prepared>>>,
+    (orders, errors): (&mut Orders, &mut Receiver<(EndpointKey, &'static str)>),
     states: &States,
     current: &mut Option<Arc<Prepared>>,
 ) {
-    let mut running = current.as_ref().map_or_else(Vec::new, |prepared| begin(shared, prepared, states));
-    while let Some(order) = orders.recv().await {
-        if order.is_some() {
-            *current = order;
+    let begin = |current: &Option<Arc<Prepared>>| match current {
+        Some(prepared) => begin(shared, prepared, states),
+        None => Running::default(),
+    };
+    let mut running = begin(current);
+    loop {
+        match race(orders.recv(), errors.recv()).await {
+            Either::Left(Some(order)) => {
+                if order.is_some() {
+                    *current = order;
+                }
+                running.stop();
+                running = begin(current);
+            }
+            Either::Right(Some((endpoint, last))) => running.take_errors(shared, states, endpoint, last),
+            Either::Left(None) | Either::Right(None) => break,
         }
-        running.drain(..).for_each(|stop| stop.set());
-        running = current.as_ref().map_or_else(Vec::new, |prepared| begin(shared, prepared, states));
     }
-    running.drain(..).for_each(|stop| stop.set());
+    running.stop();
 }
 
-fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Vec<Rc<Signal>> {
-    let mut running = Vec::new();
+/// What goes on.
+#[derive(Default)]
+struct Running {
+    tasks: Vec<Rc<Signal>>,
+    /// Endpoints whose traffic has a say, each with its task.
+    observed: HashMap<EndpointKey, (Rc<Watched>, Rc<Signal>)>,
+}
+
+impl Running {
+    fn stop(&mut self) {
+        self.observed.clear();
+        self.tasks.drain(..).for_each(|stop| stop.set());
+    }
+}
+
+fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Running {
+    let mut running = Running::default();
     let pools: Vec<Live> = prepared.pools.iter().map(|pool| pool.now()).collect();
     let endpoints = pools.iter().flat_map(|pool| &pool.set.endpoints);
     let checked: HashSet<EndpointKey> =
@@ -123,15 +154,19 @@ fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Vec
             if endpoint.address.is_none() {
                 continue;
             }
-            if endpoint.check.is_some() {
-                let (shared, watched, states) = (shared.clone(), watched.clone(), states.clone());
-                running.push(keep_on(shared.clone(), "checking an endpoint", async move |stop: &Signal| {
-                    watch(&shared, &watched, &states, stop).await;
-                }));
+            if let Some(check) = &endpoint.check {
+                let (shared, one, states) = (shared.clone(), watched.clone(), states.clone());
+                let task = keep_on(shared.clone(), "checking an endpoint", async move |stop: &Signal| {
+                    watch(&shared, &one, &states, stop).await;
+                });
+                if check.observe.is_some() {
+                    running.observed.insert(endpoint.key, (watched.clone(), task.clone()));
+                }
+                running.tasks.push(task);
             }
             if let Some(asked) = &endpoint.agent {
                 let (shared, asked) = (shared.clone(), asked.clone());
-                running.push(keep_on(shared.clone(), "asking an agent", async move |stop: &Signal| {
+                running.tasks.push(keep_on(shared.clone(), "asking an agent", async move |stop: &Signal| {
                     agent::watch(&shared, &watched, &asked, stop).await;
                 }));
             }
@@ -229,11 +264,15 @@ async fn watch(shared: &Arc<Shared>, watched: &Watched, states: &States, stop: &
     loop {
         let due = states.borrow().get(&endpoint.key).map(Health::poll_timeout);
         let Some(due) = due else { return };
-        let _ = race(stop.wait(), weir_rt::sleep_until(shared.instant(due))).await;
+        let _ = race(stop.next(), weir_rt::sleep_until(shared.instant(due))).await;
         if stop.is_set() {
             return;
         }
         let began = weir_rt::now();
+        if began < shared.instant(due) {
+            // It was woken because another time may hold.
+            continue;
+        }
         if watched.live.state.standing(&watched.live.set.config, watched.at) == Standing::Maintenance {
             // Nobody asks what an operator has taken out.
             if let Some(health) = states.borrow_mut().get_mut(&endpoint.key) {
@@ -251,7 +290,8 @@ async fn watch(shared: &Arc<Shared>, watched: &Watched, states: &States, stop: &
         let transition = match states.borrow_mut().get_mut(&endpoint.key) {
             Some(health) => {
                 let transition = health.handle_result(now, result.is_ok());
-                shared.set_checked(endpoint.key, checked(health, &result, now, weir_rt::now() - began));
+                shared
+                    .set_checked(endpoint.key, checked(check, health, &result, now, weir_rt::now() - began));
                 transition
             }
             None => return,
@@ -329,7 +369,13 @@ fn in_words(health: &Health) -> String {
 }
 
 /// What pages show of an endpoint after a check.
-fn checked(health: &Health, result: &Result<Passed, Failed>, now: Millis, took: Duration) -> Checked {
+fn checked(
+    check: &HealthCheck,
+    health: &Health,
+    result: &Result<Passed, Failed>,
+    now: Millis,
+    took: Duration,
+) -> Checked {
     let (rise, fall, level) = health.counters();
     let mut state = in_words(health);
     let (word, code, text) = match result {
@@ -348,6 +394,7 @@ fn checked(health: &Health, result: &Result<Passed, Failed>, now: Millis, took: 
         last_duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         last_text: text,
         failed: health.failures(),
+        errors: check.observe.map(|_| health.errors()),
         went_down: health.transitions_down(),
         rise,
         fall,
