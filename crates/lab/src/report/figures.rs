@@ -244,7 +244,7 @@ pub struct Mean {
     /// What is demanded.
     pub targets: Targets,
     /// Whether the mean is at or below its target.
-    pub met: bool,
+    pub met: Option<bool>,
     /// Short names of the rows whose interval begins above the ceiling.
     pub above: Vec<String>,
 }

@@ -8,17 +8,19 @@ use super::figures::{Chapter, Each, KneeOf, Row};
 use super::knee::{TIMES, Where};
 use super::published::{By, Quantity};
 use super::verdict;
-use super::words::{counted, facet, number, unique, unit, with_interval, words};
+use super::words::{counted, facet, number, ratio, unique, unit, with_interval, words};
 use crate::contender::Contender;
 use crate::scenario::Key;
 use crate::stats::{Estimate, estimate, geometric_mean};
 use weir_loadgen::report::Work;
 
 /// A ratio to one rival over several points.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Against {
     /// The geometric mean over the points, of each round; median over the rounds.
     pub(super) mean: Estimate,
+    /// The same mean of each round.
+    pub(super) each: Vec<f64>,
     /// Points.
     pub(super) points: usize,
     /// Points whose interval lies above 1.
@@ -94,9 +96,10 @@ fn against(
     let means: Vec<f64> = rounds.into_iter().filter_map(mean_of).collect();
     (!means.is_empty()).then(|| Against {
         mean: estimate(&means),
+        each: means,
         points: rows.len(),
-        more: rows.iter().filter(|r| point(r).is_some_and(|e| e.low > 1.0)).count(),
-        less: rows.iter().filter(|r| point(r).is_some_and(|e| e.high < 1.0)).count(),
+        more: rows.iter().filter(|r| point(r).is_some_and(|e| e.is_above(1.0))).count(),
+        less: rows.iter().filter(|r| point(r).is_some_and(|e| e.is_below(1.0))).count(),
         doubted: rows.iter().filter(|r| r.shared_cpus || !r.doubts.is_empty()).count(),
     })
 }
@@ -132,18 +135,17 @@ fn beside(
 ) -> Option<String> {
     let all: Vec<(Kind, Against)> =
         kinds(chapter).into_iter().filter_map(|kind| Some((kind, of(chapter, kind, who)?))).collect();
-    let clearly = |a: &Against| (a.mean.low > 1.0, a.mean.high < 1.0);
-    let words = ["higher for", "lower for", "no clear difference for"];
-    let parts: Vec<String> = [(true, false), (false, true), (false, false)]
+    let clearly = |a: &Against| a.mean.interval().map(|_| (a.mean.is_above(1.0), a.mean.is_below(1.0)));
+    let words =
+        ["higher for", "lower for", "no clear difference for", "too few runs to tell a difference for"];
+    let parts: Vec<String> = [Some((true, false)), Some((false, true)), Some((false, false)), None]
         .into_iter()
         .zip(words)
         .filter_map(|(which, word)| {
             let told: Vec<String> = all
                 .iter()
                 .filter(|(_, a)| clearly(a) == which)
-                .map(|(kind, a)| {
-                    format!("{} {:.2} ({:.2}–{:.2})", title(*kind), a.mean.median, a.mean.low, a.mean.high)
-                })
+                .map(|(kind, a)| format!("{} {}", title(*kind), ratio(&a.mean, &a.each)))
                 .collect();
             (!told.is_empty()).then(|| format!("{word} {}", told.join(", ")))
         })

@@ -13,7 +13,6 @@ use super::words::{escaped, facet, number, unique, unit, with_interval, words};
 use crate::prices::Prices;
 use crate::results::{Results, write};
 use crate::scenario::Contender;
-use crate::stats::Estimate;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -327,7 +326,8 @@ fn csv(guide: &Guide) -> String {
         for (machine, row) in guide.machines.iter().zip(&entry.rows) {
             let Some(row) = row else { continue };
             let (id, work) = entry.work.split_once(": ").unwrap_or(("", &entry.work));
-            let Estimate { median, low, high } = row.rate;
+            let end = |end: Option<f64>| end.map_or_else(String::new, |end| end.to_string());
+            let (median, low, high) = (row.rate.median, end(row.rate.low), end(row.rate.high));
             let _ = writeln!(
                 out,
                 "{},{id},{},{},{},{},{median},{low},{high},{},{},{}",
@@ -415,7 +415,7 @@ fn plots(guide: &Guide) -> String {
                     Some(Mark {
                         x: f64::from(e.cores),
                         y: row.rate.median,
-                        interval: Some((row.rate.low, row.rate.high)),
+                        interval: row.rate.interval(),
                         tip: format!(
                             "{}, {} cores: {} {}",
                             guide.machines[n].name,

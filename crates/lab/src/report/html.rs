@@ -8,10 +8,11 @@ use super::environment::environment;
 use super::figures::{Chapter, Report};
 use super::findings::{Against, cpu, kinds, rates, rivals, title};
 use super::tables::{self, HEAD, cells, legend};
-use super::words::{date, escaped, unique};
+use super::words::{date, escaped, raw, unique};
 use super::{plots, verdict};
 use crate::contender::Contender;
 use crate::prices::Prices;
+use crate::stats::ENOUGH;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
@@ -52,8 +53,8 @@ pub(super) fn page(report: &Report, prices: &Prices) -> String {
 }
 
 const READING: &str = "<section id=\"reading\"><h2>How to read this</h2>\n<ul>\
-<li>Each figure is the median of its runs; the range beside it is the 95% interval of the percentile bootstrap. With three runs that is their range.</li>\
-<li>Ratios are formed within a round, in which all contenders were loaded one after the other. A difference counts as one only where its interval does not hold 1.</li>\
+<li>Each figure is the median of its runs; the range beside it is where the median lies in 95 of 100 cases, by the percentile bootstrap. Fewer than six runs have no such range: nothing is called a difference, and no target is judged.</li>\
+<li>Ratios are formed within a round, in which all contenders were loaded one after the other. A difference counts as one only where there is an interval and it does not hold 1.</li>\
 <li>A target is met if the lower end of the interval of a ratio is at or below it. The measure is the rival that costs least; an interval wants nine pairs.</li>\
 <li>The knee is where the 95th percentile of response times passes 10 times the unloaded one (and at least 5 ms) for good, or less than 98% of the requests wanted are completed; interpolated between measured rates. Each round has a knee of its own, and the interval is over these.</li>\
 <li>CPU time is what the kernel's scheduler charged the server's threads with. Kernel work that no thread is charged for is not in it.</li>\
@@ -84,8 +85,10 @@ fn head(report: &Report) -> String {
     if report.debug_build {
         out += "<p class=\"warning\"><b>Debug build.</b> Weir was built for debugging, with its checks and without full optimisation: its figures are no measure of it. Build it with --release or --profile dist.</p>\n";
     }
-    if report.quick {
-        out += "<p class=\"warning\"><b>Quick runs.</b> Short and few: a look, not a verdict. Leave out --quick for one.</p>\n";
+    if report.quick && report.scenarios.iter().any(|c| (c.runs as usize) < ENOUGH) {
+        out += "<p class=\"warning\"><b>Quick runs.</b> Too few for a verdict: ratios as they are, without intervals. --verdict takes nine of them; without --quick they are longer, too.</p>\n";
+    } else if report.quick {
+        out += "<p class=\"warning\"><b>Short runs.</b> Enough of them for a verdict. Without --verdict they are longer: intervals are narrower then.</p>\n";
     }
     out + "</header>\n"
 }
@@ -133,7 +136,14 @@ fn against(ratio: Option<Against>, more_is_better: bool) -> String {
     let Some(a) = ratio else { return "<td class=\"n\">–</td>".to_owned() };
     // What a busy generator or shared CPUs distort is the rate; CPU time they hardly touch.
     let mark = if more_is_better && a.doubted * 2 > a.points { "²" } else { "" };
-    let class = match (a.mean.low > 1.0, a.mean.high < 1.0) {
+    let Some((low, high)) = a.mean.interval() else {
+        return format!(
+            "<td class=\"n\">{:.2}{mark}<small>too few runs: {}</small></td>",
+            a.mean.median,
+            raw(&a.each)
+        );
+    };
+    let class = match (low > 1.0, high < 1.0) {
         (true, _) if more_is_better => " good",
         (_, true) if !more_is_better => " good",
         (false, false) => "",
@@ -141,7 +151,7 @@ fn against(ratio: Option<Against>, more_is_better: bool) -> String {
     };
     format!(
         "<td class=\"n{class}\">{:.2}{mark}<small>{:.2}–{:.2}</small><small>{} above, {} below, of {}</small></td>",
-        a.mean.median, a.mean.low, a.mean.high, a.more, a.less, a.points
+        a.mean.median, low, high, a.more, a.less, a.points
     )
 }
 

@@ -136,7 +136,7 @@ fn lines_of(
             .map(|r| Mark {
                 x: x(r),
                 y: y(r).median * scale,
-                interval: Some((y(r).low * scale, y(r).high * scale)),
+                interval: y(r).scaled(scale).interval(),
                 tip: format!("{}: {}{}", r.contender.name(), tip(r), doubts(r)),
             })
             .collect();
@@ -164,7 +164,7 @@ fn rule(knee: &KneeOf) -> Rule {
         who: knee.contender.class(),
         style: Style::Solid,
         at: rate.median,
-        interval: (knee.knee.place == Where::Found).then_some((rate.low, rate.high)),
+        interval: rate.interval().filter(|_| knee.knee.place == Where::Found),
         label,
     }
 }
@@ -316,7 +316,7 @@ fn grouped(
                         who: row.contender.class(),
                         style: Style::Solid,
                         value: value.median,
-                        interval: Some((value.low, value.high)),
+                        interval: value.interval(),
                         tip: format!(
                             "{}, {}: {} {}{}",
                             row.contender.name(),
@@ -347,11 +347,7 @@ fn bars(rows: &[&Row]) -> Vec<String> {
 
 /// Of response times at a rate: the 99th percentile, in milliseconds.
 fn percentiles(rows: &[&Row]) -> Vec<String> {
-    let of = |r: &Row| Estimate {
-        median: r.p99_us.median / 1e3,
-        low: r.p99_us.low / 1e3,
-        high: r.p99_us.high / 1e3,
-    };
+    let of = |r: &Row| r.p99_us.scaled(1e-3);
     grouped(rows, ": 99th percentile of response times", "lower is better", &|_| "ms".to_owned(), of)
 }
 
@@ -396,7 +392,7 @@ fn ratios(chapter: &Chapter) -> Vec<String> {
             .iter()
             .filter(usable)
             .filter_map(|r| {
-                let value = of(r).filter(|v| v.low > 0.0)?;
+                let value = of(r).filter(|v| v.min > 0.0)?;
                 let tip = format!(
                     "÷ {}, {}: {}{}",
                     r.contender.name(),

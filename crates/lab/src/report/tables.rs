@@ -9,11 +9,11 @@ use super::figures::{Chapter, Missing, Report, Row};
 use super::knee::Where;
 use super::published::{By, Curve, Quantity};
 use super::table::Table;
-use super::words::{number, size, unique, unit, with_interval, words};
+use super::words::{number, ratio as told_ratio, size, unique, unit, with_interval, words};
 use super::{findings, verdict};
 use crate::prices::Prices;
 use crate::scenario::{Contender, Mode};
-use crate::stats::Estimate;
+use crate::stats::{ENOUGH, Estimate};
 use std::fmt::Write;
 
 /// One line a row, figures in full. Columns are only added, at the end.
@@ -32,8 +32,9 @@ pub(super) fn csv(report: &Report) -> String {
 }
 
 fn fields(chapter: &Chapter, row: &Row) -> Vec<String> {
-    let all = |e: &Estimate| [e.median.to_string(), e.low.to_string(), e.high.to_string()];
-    let bounds = |e: &Estimate| [e.low.to_string(), e.high.to_string()];
+    let end = |end: Option<f64>| end.map_or_else(String::new, |end| end.to_string());
+    let all = |e: &Estimate| [e.median.to_string(), end(e.low), end(e.high)];
+    let bounds = |e: &Estimate| [end(e.low), end(e.high)];
     let maybe = |e: Option<Estimate>| e.map_or_else(Default::default, |e| all(&e));
     let work = serde_json::to_value(row.work).ok().and_then(|w| w.as_str().map(str::to_owned));
     let doubts: Vec<&str> = row.doubts.keys().map(String::as_str).collect();
@@ -106,11 +107,12 @@ pub(super) fn cells(row: &Row) -> [Cell; 13] {
         if row.idle.is_some() {
             return ("–".to_owned(), None);
         }
-        (number(e.median * scale), Some(format!("{}–{}", number(e.low * scale), number(e.high * scale))))
+        let told = |(low, high)| format!("{}–{}", number(low), number(high));
+        (number(e.median * scale), e.scaled(scale).interval().map(told))
     };
     let ratio = |e: Option<Estimate>| {
-        let told = |e: Estimate| (format!("{:.2}", e.median), Some(format!("{:.2}–{:.2}", e.low, e.high)));
-        e.map_or_else(Cell::default, told)
+        let interval = |(low, high)| format!("{low:.2}–{high:.2}");
+        e.map_or_else(Cell::default, |e| (format!("{:.2}", e.median), e.interval().map(interval)))
     };
     let (rate, interval) = figure(&row.rate, 1.0);
     [
@@ -133,10 +135,16 @@ pub(super) fn cells(row: &Row) -> [Cell; 13] {
 /// What the marks mean, and how figures are made.
 pub(super) fn legend(chapter: &Chapter) -> String {
     format!(
-        "Medians of {} runs of {} s, and the 95% interval of the bootstrap. Errors are failed and timed-out requests and answers \
+        "Medians of {} runs of {} s{}. Errors are failed and timed-out requests and answers \
          of 400 and above. ¹ The generator shared the server's CPUs. ² The generator warned that the figures are to be doubted; \
          the findings say of what.",
-        chapter.runs, chapter.seconds
+        chapter.runs,
+        chapter.seconds,
+        if (chapter.runs as usize) < ENOUGH {
+            ", without intervals, for which there are too few runs"
+        } else {
+            ", and the 95% interval of the bootstrap"
+        }
     )
 }
 
@@ -150,8 +158,10 @@ fn summary(report: &Report) -> Table {
             let ratios = [Contender::Nginx, Contender::Haproxy]
                 .into_iter()
                 .flat_map(|who| [findings::rates(chapter, kind, who), findings::cpu(chapter, kind, who)]);
-            let told =
-                |a: findings::Against| format!("{:.2} ({:.2}–{:.2})", a.mean.median, a.mean.low, a.mean.high);
+            let told = |a: findings::Against| {
+                let few = if a.mean.interval().is_none() { ", too few runs" } else { "" };
+                told_ratio(&a.mean, &a.each) + few
+            };
             let mut line = vec![chapter.id.clone(), findings::title(kind)];
             line.extend(ratios.map(|a| a.map_or_else(|| "–".to_owned(), told)));
             table.rows.push(line);

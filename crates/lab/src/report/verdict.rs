@@ -9,11 +9,11 @@
 use super::environment::environment;
 use super::figures::{Against, Chapter, Each, Judged, Mean, Report, Row, Unit, Verdict};
 use super::table::Table;
-use super::words::{counted, unique, whole};
+use super::words::{counted, raw, unique, whole};
 use crate::contender::{Contender, Kind};
 use crate::results::Settings;
 use crate::scenario::{Goal, Targets};
-use crate::stats::{Estimate, estimate, geometric_mean};
+use crate::stats::{ENOUGH, Estimate, estimate, geometric_mean};
 use std::fmt::Write;
 
 /// Fewer pairs than these are a look, not a verdict.
@@ -35,8 +35,12 @@ pub(super) fn of(
         rows: medians.len(),
         of,
         targets,
-        met: value <= targets.mean,
-        above: counted.iter().filter(|(_, e)| e.low > targets.ceiling).map(|(r, _)| r.id.clone()).collect(),
+        met: counted.iter().all(|(_, e)| e.interval().is_some()).then_some(value <= targets.mean),
+        above: counted
+            .iter()
+            .filter(|(_, e)| e.is_above(targets.ceiling))
+            .map(|(r, _)| r.id.clone())
+            .collect(),
     });
     (!rows.is_empty()).then_some(Verdict { rows, mean, short })
 }
@@ -57,7 +61,12 @@ fn judge(chapter: &Chapter, goal: &Goal, settings: &Settings) -> Judged {
     let best = others.iter().filter(candidate).min_by(|a, b| a.cost.median.total_cmp(&b.cost.median));
     let why = spoiled(chapter, goal, own).or_else(|| best.is_none().then(|| "nobody to compare with".into()));
     let ratio = best.map(|b| b.ratio).filter(|_| why.is_none());
-    let meets = |wanted: f64| ratio.is_some_and(|ratio| ratio.low <= wanted);
+    // A row without a ratio falls short; one with too few runs is not judged.
+    let meets = |wanted: Option<f64>| match (wanted, ratio) {
+        (None, _) => None,
+        (Some(_), None) => Some(false),
+        (Some(wanted), Some(ratio)) => ratio.low.map(|low| low <= wanted),
+    };
     Judged {
         id: goal.id.clone(),
         title: goal.title.clone(),
@@ -70,8 +79,8 @@ fn judge(chapter: &Chapter, goal: &Goal, settings: &Settings) -> Judged {
         ratio,
         target: goal.target,
         stretch: goal.stretch,
-        met: goal.target.map(meets),
-        stretched: goal.stretch.map(meets),
+        met: meets(goal.target),
+        stretched: meets(goal.stretch),
         why,
         counts: goal.counts(),
         others,
@@ -195,7 +204,10 @@ fn line(row: &Judged, builds: &[Contender]) -> Vec<String> {
         best.map_or_else(String::new, |b| format!("{} {}", row.figure(b.cost.median), b.contender.name())),
         row.ratio
             .map_or_else(|| row.why.as_ref().map(short).unwrap_or_default(), |r| format!("{:.2}", r.median)),
-        row.ratio.map_or_else(String::new, |r| format!("{:.2}–{:.2}", r.low, r.high)),
+        row.ratio.map_or_else(String::new, |r| match r.interval() {
+            Some((low, high)) => format!("{low:.2}–{high:.2}"),
+            None => format!("too few runs: {}", raw(best.map_or(&[], |b| &b.each))),
+        }),
         row.target.map_or_else(String::new, |t| format!("{t:.2}")),
         row.told().to_owned(),
         rates.map_or_else(String::new, |(ours, theirs)| format!("{ours:.0} ({theirs:.0})")),
@@ -217,14 +229,20 @@ pub(super) fn sentences(chapter: &Chapter, verdict: &Verdict) -> Vec<String> {
     let mut told = Vec::new();
     if let Some(mean) = &verdict.mean {
         let Targets { mean: target, stretch, ceiling } = mean.targets;
-        let word = if mean.met { "met" } else { "missed" };
+        let word = match mean.met {
+            Some(true) => "met",
+            Some(false) => "missed",
+            None => "not judged: too few runs",
+        };
         told.push(format!(
             "Geometric mean of the CPU ratios: {:.3} over {} of {} rows (target {target:.2} {word}, stretch {stretch:.2}).",
             mean.value, mean.rows, mean.of
         ));
-        told.push(format!("CPU rows above {ceiling:.2}: {}.", names(&mean.above)));
+        if mean.met.is_some() {
+            told.push(format!("CPU rows above {ceiling:.2}: {}.", names(&mean.above)));
+        }
     }
-    if verdict.rows.iter().any(|r| r.target.is_some()) {
+    if verdict.rows.iter().any(|r| r.met.is_some()) {
         told.push(format!("Rows that fall short: {}.", names(&verdict.short)));
     }
     let unjudged = verdict.rows.iter().filter_map(|r| Some((r, r.why.as_ref()?)));
@@ -233,7 +251,11 @@ pub(super) fn sentences(chapter: &Chapter, verdict: &Verdict) -> Vec<String> {
     );
     let few = verdict.rows.iter().filter(|r| r.unit == Unit::CpuUs && r.ratio.is_some());
     if let Some(least) = few.map(Judged::pairs).min().filter(|n| *n < PAIRS as usize) {
-        told.push(format!("Fewer than {PAIRS} pairs a row ({least}): a look, not a verdict."));
+        told.push(if least < ENOUGH {
+            format!("Too few pairs a row ({least}, of at least {ENOUGH}): nothing is judged.")
+        } else {
+            format!("Fewer than {PAIRS} pairs a row ({least}): a look, not a verdict.")
+        });
     }
     told.extend(chapter.rows.iter().filter_map(memory_note));
     told

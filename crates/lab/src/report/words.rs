@@ -110,10 +110,27 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// A median with its interval, for people.
+/// A median with its interval, if it has one, for people.
 pub(crate) fn with_interval(estimate: &Estimate, scale: f64) -> String {
-    let [median, low, high] = [estimate.median, estimate.low, estimate.high].map(|v| number(v * scale));
-    format!("{median} ({low}–{high})")
+    let median = number(estimate.median * scale);
+    match estimate.interval() {
+        Some((low, high)) => format!("{median} ({}–{})", number(low * scale), number(high * scale)),
+        None => median,
+    }
+}
+
+/// A ratio with its interval; where there are too few runs for one, with what they are.
+pub(super) fn ratio(estimate: &Estimate, each: &[f64]) -> String {
+    match estimate.interval() {
+        Some((low, high)) => format!("{:.2} ({low:.2}–{high:.2})", estimate.median),
+        None if each.len() > 1 => format!("{:.2} ({})", estimate.median, raw(each)),
+        None => format!("{:.2}", estimate.median),
+    }
+}
+
+/// Ratios of single rounds.
+pub(super) fn raw(each: &[f64]) -> String {
+    each.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(", ")
 }
 
 /// A moment, in seconds since 1970, as `2026-11-22 01:23 UTC`.

@@ -38,13 +38,14 @@ fn cost(row: &Row) -> (Span, bool) {
     let sound = !row.shared_cpus && row.doubts.is_empty() && row.rate_wanted.is_none();
     let cores = f64::from(row.point.workers);
     let busy = row.cpus.median / cores;
-    if sound && busy > 0.8 && row.rate.low > 0.0 {
+    let (low, high) = row.rate.span();
+    if sound && busy > 0.8 && low > 0.0 {
         let each = |rate: f64| cores * 1e6 / rate;
-        let span =
-            Span { expected: each(row.rate.median), low: each(row.rate.high), high: each(row.rate.low) };
+        let span = Span { expected: each(row.rate.median), low: each(high), high: each(low) };
         return (span, true);
     }
-    (Span { expected: row.cpu_us.median, low: row.cpu_us.low, high: row.cpu_us.high }, false)
+    let (low, high) = row.cpu_us.span();
+    (Span { expected: row.cpu_us.median, low, high }, false)
 }
 
 impl Curve {

@@ -24,7 +24,8 @@ use super::values::IoWord;
 pub(super) const HELP: &str = "\
 Examples:
   weir lab list                       the scenarios that come along, and how long they take
-  weir lab run --quick B8             minutes instead of hours
+  weir lab run --quick B8             minutes instead of hours: figures, and no verdict
+  weir lab run --verdict B8           nine short rounds, which tell a difference from noise
   weir lab run --out results all      everything; Ctrl-C stops it, the same command goes on
   weir lab run mine.yaml              a scenario of your own (docs/lab.md)
   weir lab list packed                its points
@@ -33,6 +34,9 @@ Examples:
   weir lab report results             report.html, report.md, report.csv, report.json
   weir lab merge --out guide metal=r1 vm=r2    one sizing guide of several machines
   weir lab size --rps 200000 --tps 5000 --page 10k    cores and machines for a load, from what was measured";
+
+/// Runs of `--verdict`.
+const VERDICT_RUNS: u32 = verdict::PAIRS;
 
 /// Where results go, unless told.
 const OUT: &str = "weir-lab";
@@ -148,9 +152,12 @@ struct Run {
     /// Scenarios: names that `weir lab list` shows, files, or `all`.
     #[arg(value_name = "SCENARIO", required = true)]
     scenarios: Vec<String>,
-    /// Short runs: a look, not a verdict.
+    /// Few short runs: figures and ratios, and no verdict on any difference.
     #[arg(long)]
     quick: bool,
+    /// Nine short runs: enough to tell a difference from noise.
+    #[arg(long, conflicts_with_all = ["quick", "runs", "seconds"])]
+    verdict: bool,
     /// Where results go; what is there already is not measured again.
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
@@ -320,8 +327,12 @@ fn measure(words: Run) -> Result<(), anyhow::Error> {
     let rivals = words.rivals.iter().filter(|word| !word.is_empty());
     let failures = run::run(Options {
         scenarios: Scenario::choose(&words.scenarios)?,
-        quick: words.quick,
-        scope: Scope { points: words.points, runs: words.runs, seconds: words.seconds },
+        quick: words.quick || words.verdict,
+        scope: Scope {
+            points: words.points,
+            runs: words.verdict.then_some(VERDICT_RUNS).or(words.runs),
+            seconds: words.seconds,
+        },
         out: words.out,
         weir: match words.weir {
             Some(path) => path.canonicalize().with_context(|| format!("--weir {}", path.display()))?,

@@ -49,7 +49,10 @@ impl Ratios<'_> {
         let left = 14.0 + CHARACTER * longest as f64;
         let right = WIDTH - RIGHT - CHARACTER * 17.0;
         let values = || {
-            self.ratios.iter().flat_map(|r| [r.value.low, r.value.high, r.value.median]).filter(|v| *v > 0.0)
+            self.ratios
+                .iter()
+                .flat_map(|r| [r.value.span().0, r.value.span().1, r.value.median])
+                .filter(|v| *v > 0.0)
         };
         let furthest = values().map(|v| v.max(1.0 / v)).fold(1.25, f64::max) * 1.05;
         // So wide apart that 1 is always told.
@@ -101,11 +104,14 @@ impl Ratios<'_> {
 
 impl Ratio {
     fn draw(&self, x: &Scale, right: f64, at: f64, out: &mut String) {
-        let Estimate { median, low, high } = self.value;
+        let Estimate { median, .. } = self.value;
+        let (low, high) = self.value.interval().unwrap_or((median, median));
+        let told =
+            self.value.interval().map_or_else(String::new, |(low, high)| format!(" ({low:.2}–{high:.2})"));
         let _ = write!(
             out,
             "<g class=\"{}\"><path class=\"line\" d=\"M{:.1} {at:.1}H{:.1}\"/>{}<text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">\
-             {median:.2} ({low:.2}–{high:.2})</text></g>",
+             {median:.2}{told}</text></g>",
             self.who,
             x.at(low),
             x.at(high),
@@ -127,7 +133,7 @@ mod tests {
             name: "a".into(),
             who: "nginx",
             rival: "nginx".into(),
-            value: Estimate { median: m, low: m, high: m },
+            value: Estimate { median: m, low: Some(m), high: Some(m), min: m, max: m },
             tip: String::new(),
         };
         let drawn =
