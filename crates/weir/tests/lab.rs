@@ -577,7 +577,7 @@ fn wrk_and_nginx_stand_around_a_server_where_a_scenario_says_so() {
     let dir = folder();
     let text = AIMS
         .replace("connections: 4", "connections: 4\ngenerator: wrk\norigin: nginx")
-        .replace("seconds: 0.6, warmup: 0.1", "seconds: 1, warmup: 1");
+        .replace("seconds: 0.3, warmup: 0.1", "seconds: 1, warmup: 1");
     let words = ["--points", "proxy,sites", "--runs", "1", "--without", "nginx,haproxy"];
     let all = measured(dir.path(), "aims", &text, &words);
     assert_eq!(all.len(), 1 + 2);
