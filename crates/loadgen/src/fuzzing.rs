@@ -5,6 +5,7 @@
 use crate::answer;
 use crate::report::Report;
 use crate::target::Target as Url;
+use crate::verdict::Condition;
 use crate::{text, units};
 
 /// A target: a function that panics where a property does not hold.
@@ -18,11 +19,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("load_report", report),
 ];
 
-/// An URL, and the numbers of the command line.
+/// An URL, and the numbers and conditions of the command line.
 fn url(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = Url::parse(&text);
     let _ = (units::count(&text), units::rate(&text), units::size(&text), units::share(&text));
+    if let Ok(condition) = Condition::parse(&text) {
+        let _ = condition.failures(&Report::default());
+    }
     if let Ok(time) = units::time(&text) {
         let _ = units::whole_seconds(time.as_secs_f64());
     }

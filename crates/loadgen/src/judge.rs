@@ -30,6 +30,16 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     if total.requests == 0 {
         warn(WarningCode::NothingMeasured, "nothing was completed: there are no figures".into());
     }
+    if report.interrupted {
+        let steps = match report.settings.rates.len() {
+            0 | 1 => String::new(),
+            all => format!(" ({} of {all} steps)", report.steps.len()),
+        };
+        warn(
+            WarningCode::Interrupted,
+            format!("the run was stopped early: the figures are of {:.1}s{steps}", total.elapsed_s),
+        );
+    }
     if generator.busiest_thread > if open { BUSY_OPEN } else { BUSY } {
         warn(
             WarningCode::GeneratorSaturated,

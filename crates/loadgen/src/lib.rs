@@ -46,6 +46,7 @@ mod tally;
 mod target;
 pub mod text;
 pub mod units;
+pub mod verdict;
 mod worker;
 
 pub use plan::{Options, Rate, ScriptFile, rates};

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +18,6 @@ use crate::judge;
 use crate::machine::{Machine, ThreadTime, cpus};
 use crate::plan::{Options, Plan};
 use crate::report::{self, Generator, Model, Report, SCHEMA, Settings, Spread, Tls};
-use crate::schedule::Phase;
 use crate::script::{self, ThreadScript};
 use crate::tally::Tally;
 use crate::target::Scheme;
@@ -25,6 +25,8 @@ use crate::worker::{self, Event, SAMPLE, Summary};
 
 /// How long workers have to wake up between being told and the beginning.
 const NOTICE: Duration = Duration::from_millis(20);
+/// How often it is looked whether the run is to stop, while workers say nothing.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Why there is no report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub enum RunError {
     Failed(String),
     /// The watcher gave it up.
     GivenUp,
+    /// It was stopped before load began.
+    Interrupted,
 }
 
 impl std::fmt::Display for RunError {
@@ -44,6 +48,7 @@ impl std::fmt::Display for RunError {
         match self {
             Self::Usage(text) | Self::Connect(text) | Self::Failed(text) => f.write_str(text),
             Self::GivenUp => f.write_str("the run was given up"),
+            Self::Interrupted => f.write_str("stopped before load began: there are no figures"),
         }
     }
 }
@@ -78,6 +83,15 @@ pub struct Interval<'a> {
 
 /// Is told what happens.
 pub trait Watch {
+    /// What was asked for can be done. Connections are opened when this returns.
+    fn checked(&mut self) {}
+
+    /// A flag that stops the run when it is set: asked for once, before anything is done. What was measured by then is
+    /// reported, [`Report::interrupted`].
+    fn halt(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+
     /// Every connection has been tried. Load begins when this returns; `false` gives the run up.
     fn ready(&mut self) -> bool {
         true
@@ -106,13 +120,15 @@ impl Watch for () {}
 /// # Errors
 /// See [`RunError`].
 pub fn run(options: Options, watch: &mut dyn Watch) -> Result<Report, RunError> {
+    let halt = watch.halt();
     let plan = Arc::new(Plan::new(options).map_err(RunError::Usage)?);
     let setup = Instant::now();
     let (script, threads) = match script::load(&plan).map_err(RunError::Usage)? {
         Some((script, threads)) => (Some(script), threads),
         None => (None, Vec::new()),
     };
-    let mut crew = Crew::start(&plan, threads)?;
+    watch.checked();
+    let mut crew = Crew::start(&plan, threads, halt)?;
     let io = crew.wait_until_ready()?;
     let setup_s = setup.elapsed().as_secs_f64();
     if !watch.ready() {
@@ -148,13 +164,22 @@ struct Crew {
     events: Receiver<Event>,
     go: Vec<Sender<Instant>>,
     threads: Vec<JoinHandle<()>>,
+    /// Set by somebody else: the run is to stop.
+    halt: Option<Arc<AtomicBool>>,
+    begun: bool,
+    interrupted: bool,
 }
 
 impl Crew {
-    fn start(plan: &Arc<Plan>, scripts: Vec<ThreadScript>) -> Result<Self, RunError> {
+    fn start(
+        plan: &Arc<Plan>,
+        scripts: Vec<ThreadScript>,
+        halt: Option<Arc<AtomicBool>>,
+    ) -> Result<Self, RunError> {
         let mut scripts = scripts.into_iter();
         let (sender, events) = channel();
-        let mut crew = Self { events, go: Vec::new(), threads: Vec::new() };
+        let mut crew =
+            Self { events, go: Vec::new(), threads: Vec::new(), halt, begun: false, interrupted: false };
         for thread in 0..plan.options.threads as usize {
             let (plan, sender, script) = (plan.clone(), sender.clone(), scripts.next());
             let (go, gone) = mailbox();
@@ -170,12 +195,30 @@ impl Crew {
         Ok(crew)
     }
 
-    fn next(&self) -> Result<Event, RunError> {
-        match self.events.recv() {
-            Ok(Event::Failed(why)) => Err(RunError::Failed(why)),
-            Ok(event) => Ok(event),
-            Err(_) => Err(RunError::Failed("a worker thread has died".into())),
+    fn next(&mut self) -> Result<Event, RunError> {
+        loop {
+            match self.events.recv_timeout(LOOK) {
+                Ok(Event::Failed(why)) => return Err(RunError::Failed(why)),
+                Ok(event) => return Ok(event),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RunError::Failed("a worker thread has died".into()));
+                }
+                Err(RecvTimeoutError::Timeout) => self.look()?,
+            }
         }
+    }
+
+    /// Stops the threads, all at one moment, if somebody wants it.
+    fn look(&mut self) -> Result<(), RunError> {
+        let wanted = self.halt.as_ref().is_some_and(|halt| halt.load(Ordering::Relaxed));
+        if wanted && !self.begun {
+            return Err(RunError::Interrupted);
+        }
+        if wanted && !self.interrupted {
+            self.interrupted = true;
+            self.tell(Instant::now());
+        }
+        Ok(())
     }
 
     /// Waits until all slots of all threads have tried; the driver in use. An error if none has a connection.
@@ -195,10 +238,16 @@ impl Crew {
         }
     }
 
-    fn go(&self, begin: Instant) {
+    fn go(&mut self, begin: Instant) {
+        self.begun = true;
+        self.tell(begin);
+    }
+
+    /// The first moment told is that at which load begins, the second that at which it stops.
+    fn tell(&self, moment: Instant) {
         for go in &self.go {
             // A worker that is gone shows when its events end.
-            let _ = go.send(begin);
+            let _ = go.send(moment);
         }
     }
 
@@ -221,6 +270,8 @@ impl Crew {
                         }
                     }
                     intervals.told(at, self.go.len(), plan, watch);
+                    // Events may come without a pause.
+                    self.look()?;
                     if watch.gives_up() {
                         return Err(RunError::GivenUp);
                     }
@@ -237,6 +288,7 @@ impl Crew {
                 return Err(RunError::Failed("a worker thread has died".into()));
             }
         }
+        sums.interrupted = self.interrupted;
         Ok(sums)
     }
 }
@@ -305,6 +357,7 @@ struct Sums {
     /// When each thread stopped, nanoseconds since load began, if a script stopped it.
     stopped: Vec<Option<u64>>,
     step_of: Vec<Option<usize>>,
+    interrupted: bool,
 }
 
 impl Sums {
@@ -319,6 +372,7 @@ impl Sums {
             tls: None,
             stopped: Vec::new(),
             step_of: plan.schedule.phases().iter().map(|phase| phase.step).collect(),
+            interrupted: false,
         }
     }
 
@@ -346,26 +400,24 @@ impl Sums {
         let open = plan.schedule.is_open();
         let mut all = Tally::new(open);
         let (mut seconds, mut wanted, mut steps) = (0.0, 0.0, Vec::new());
-        // All threads were stopped by a script: so much shorter was the run.
+        // All threads were stopped: so much shorter was the run.
         let end = self.stopped.iter().copied().try_fold(0, |end, stopped| stopped.map(|at: u64| at.max(end)));
-        let length = |phase: &Phase| match end {
-            Some(end) => phase.end.min(end).saturating_sub(phase.start).max(1) as f64 / 1e9,
-            None => phase.seconds(),
-        };
-        for phase in phases {
+        let end = end.unwrap_or(plan.schedule.end()).max(1);
+        for phase in phases.iter().filter_map(|phase| phase.until(end)) {
             let Some(tally) = phase.step.and_then(|step| self.steps.get(step)) else { continue };
             all.add(tally);
-            seconds += length(phase);
-            wanted += phase.rate() * length(phase);
+            seconds += phase.seconds();
+            wanted += phase.rate() * phase.seconds();
             if plan.steps() > 1 {
-                steps.push(tally.figures(length(phase), open.then(|| phase.rate())));
+                steps.push(tally.figures(phase.seconds(), open.then(|| phase.rate())));
             }
         }
-        let run_ns = end.unwrap_or(plan.schedule.end()).max(1) as f64;
+        let run_ns = end as f64;
         Report {
             schema: SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             settings: self.settings(plan, io),
+            interrupted: self.interrupted,
             total: all.figures(seconds, open.then(|| wanted / seconds.max(1e-9))),
             steps,
             thread_rate: Spread::of(&self.samples),

@@ -130,9 +130,10 @@ impl Schedule {
         skipped
     }
 
-    /// How many requests from `place` on are due before the end of the run.
-    pub(crate) fn left(&self, place: Place, stride: u64) -> u64 {
-        let behind = if self.open { self.phases.last().map_or(0, |phase| phase.behind) } else { 0 };
+    /// How many requests from `place` on are due before `end`.
+    pub(crate) fn left(&self, place: Place, stride: u64, end: u64) -> u64 {
+        let last = if self.open { self.phases.get(self.phase_at(end.saturating_sub(1), 0)) } else { None };
+        let behind = last.map_or(0, |phase| phase.behind_at(end));
         behind.saturating_sub(place.next).div_ceil(stride.max(1))
     }
 
@@ -161,6 +162,16 @@ impl Phase {
         self.start + (seconds * SECOND) as u64
     }
 
+    /// The first request of the run that is not due before `end`.
+    fn behind_at(&self, end: u64) -> u64 {
+        if end >= self.end {
+            return self.behind;
+        }
+        let passed = end.saturating_sub(self.start) as f64 / SECOND;
+        let requests = (self.from + self.rate_at(end)) / 2.0 * passed;
+        self.first.saturating_add(requests.ceil() as u64).min(self.behind)
+    }
+
     /// Its length in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         (self.end - self.start) as f64 / SECOND
@@ -175,6 +186,15 @@ impl Phase {
     /// Its mean rate.
     pub(crate) fn rate(&self) -> f64 {
         (self.from + self.to) / 2.0
+    }
+
+    /// What is left of it when the run ends at `end`; `None` if it had not begun.
+    pub(crate) fn until(&self, end: u64) -> Option<Self> {
+        match end {
+            end if end <= self.start => None,
+            end if end >= self.end => Some(self.clone()),
+            end => Some(Self { end, to: self.rate_at(end), behind: self.behind_at(end), ..self.clone() }),
+        }
     }
 }
 
@@ -203,7 +223,23 @@ mod tests {
         let schedule = Schedule::open(&[Course::constant(100.0)], Duration::ZERO, seconds(0.1));
         assert_eq!(all(&schedule, 0, 2), [0, 20, 40, 60, 80]);
         assert_eq!(all(&schedule, 1, 2), [10, 30, 50, 70, 90]);
-        assert_eq!(schedule.left(Place { next: 4, phase: 0 }, 2), 3);
+        assert_eq!(schedule.left(Place { next: 4, phase: 0 }, 2, schedule.end()), 3);
+    }
+
+    #[test]
+    fn a_run_that_stops_early_is_as_long_as_it_was() {
+        let rates = [Course::constant(100.0), Course { from: 0.0, to: 200.0 }];
+        let schedule = Schedule::open(&rates, Duration::ZERO, seconds(1.0));
+        let end = 1500 * MS;
+        // All hundred of the first step, and of the ramp as many as lie below it by then.
+        assert_eq!(schedule.left(Place::first(0), 1, end), 125);
+        assert_eq!(schedule.left(Place::first(0), 1, 250 * MS), 25);
+        let cut: Vec<_> = schedule.phases().iter().filter_map(|phase| phase.until(end)).collect();
+        assert_eq!(
+            cut.iter().map(|phase| (phase.seconds(), phase.rate())).collect::<Vec<_>>(),
+            [(1.0, 100.0), (0.5, 50.0)]
+        );
+        assert_eq!(schedule.phases().iter().filter_map(|phase| phase.until(end / 2)).count(), 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::report::{Bytes, Connections, Errors, Figures, Latency, Status, empty_histogram};
+use crate::report::{Bytes, Cause, Connections, Errors, Figures, Latency, Status, empty_histogram};
 
 /// Status codes that are counted each for itself; others count as 0.
 const CODES: usize = 1000;
@@ -68,6 +68,12 @@ impl Tally {
         if let Some(count) = self.codes.get_mut(usize::from(status)) {
             *count += 1;
         }
+    }
+
+    /// Counts a unit that took longer than it may.
+    pub(crate) fn late_answer(&mut self) {
+        self.errors.timeout += 1;
+        self.errors.causes.add(Cause::TimedOut);
     }
 
     /// Counts a connection that took `ns` to open.

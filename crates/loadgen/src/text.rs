@@ -114,6 +114,11 @@ fn more(report: &Report, parts: Parts) -> String {
     if total.errors.reset > 0 {
         let _ = writeln!(out, "Streams reset by the server: {}", total.errors.reset);
     }
+    let causes = total.errors.causes.named().into_iter().filter(|(_, count)| *count > 0);
+    let causes: Vec<String> = causes.map(|(name, count)| format!("{name} {count}")).collect();
+    if !causes.is_empty() {
+        let _ = writeln!(out, "Causes of errors: {}", causes.join(", "));
+    }
     if parts.throughput {
         let _ = writeln!(out, "Throughput: {:.3} Gbit/s", total.gbit_s);
     }

@@ -106,7 +106,7 @@ fn agent(scripts: bool) -> String {
 
 fn led(options: &Options, agents: &[&str], token: &str) -> Result<Report, RunError> {
     let agents = agents.iter().map(|&agent| agent.to_owned()).collect();
-    lead(options, &Agency { agents, token: token.into() }, &mut |_, _, _, _| {})
+    lead(options, &Agency { agents, token: token.into() }, &mut ())
 }
 
 #[test]

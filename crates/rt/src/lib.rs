@@ -114,7 +114,7 @@ pub use tls::tls_library;
 pub use tls::{
     AcceptError, CertFailure, CertInfo, CertKey, CertName, CertView, ClientAuth, ClientAuthMode, ClientCert,
     ClientHello, ClientTls, ClientTlsConfig, Digest, ServerTls, ServerTlsConfig, ServerVerify, SessionCache,
-    Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_truncated, public_key,
+    Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_alert, is_truncated, public_key,
 };
 pub use turn::fair;
 pub use udp::{UdpSocket, bind_udp, probe_udp, takes_datagrams};

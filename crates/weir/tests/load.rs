@@ -149,7 +149,7 @@ fn each_kind_of_work_has_its_line() {
     let refused = load(&format!("{short} --h2 -s any.lua {http}/"));
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--h2"));
-    let told = text(&format!("{short} 3@{http}/128 {http}/nothing"));
+    let told = text(&format!("{short} 3@{http}/128 {http}/nothing --success 0"));
     let [found, missing] = numbers(&told, r"Status codes: 200 (\d+), 404 (\d+)")[..] else {
         panic!("{told}")
     };

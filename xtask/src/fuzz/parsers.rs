@@ -72,6 +72,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("loadgen/src/report/latency.rs", &["load_report"]),
     ("loadgen/src/report/mod.rs", &["load_report"]),
     ("loadgen/src/target.rs", &["load_url"]),
+    ("loadgen/src/verdict.rs", &["load_url"]),
     ("lab/src/rate.rs", &["lab_scenario"]),
     ("lab/src/scenario.rs", &["lab_scenario"]),
     ("lab/src/contender.rs", &["lab_scenario"]),

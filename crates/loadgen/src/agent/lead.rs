@@ -4,8 +4,10 @@
 //! Never: begins while one of them cannot; loses the figures of the others when one is lost later.
 //! Driven by: `weir load --agents`.
 
-use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::PORT;
@@ -20,6 +22,8 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const SETTING_UP: Duration = Duration::from_secs(120);
 /// Agents speak once a second.
 const SILENCE: Duration = Duration::from_secs(15);
+/// How often it is looked whether the run is to stop.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The agents of a run.
 #[derive(Debug, Clone)]
@@ -38,15 +42,28 @@ enum News {
     Failed(usize, String),
 }
 
-/// Runs `options` on all agents together and sums up their reports. `shown` is told of each second.
+/// Is told what happens to a run of several machines.
+pub trait LeadWatch {
+    /// All agents have opened their connections: load begins.
+    fn begins(&mut self) {}
+
+    /// A second has passed, of so many.
+    fn second(&mut self, _at_s: f64, _run_s: f64, _requests: u64, _errors: u64) {}
+
+    /// A flag that stops the run on all agents when it is set. What was measured by then is reported.
+    fn halt(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+}
+
+/// Nobody watches.
+impl LeadWatch for () {}
+
+/// Runs `options` on all agents together and sums up their reports.
 ///
 /// # Errors
 /// An agent cannot be reached or cannot begin: its name and why. Or all of them failed.
-pub fn lead(
-    options: &Options,
-    agency: &Agency,
-    shown: &mut dyn FnMut(f64, f64, u64, u64),
-) -> Result<Report, RunError> {
+pub fn lead(options: &Options, agency: &Agency, watch: &mut dyn LeadWatch) -> Result<Report, RunError> {
     let count = agency.agents.len() as u32;
     if count == 0 || options.connections < count {
         return Err(RunError::Usage("each agent needs a connection at least".into()));
@@ -54,6 +71,8 @@ pub fn lead(
     if !options.sources.is_empty() {
         return Err(RunError::Usage("--source is of one machine, and does not go with --agents".into()));
     }
+    let halt = watch.halt();
+    let is_halted = || halt.as_ref().is_some_and(|halt| halt.load(Ordering::Relaxed));
     let (sender, news) = channel();
     let mut leads = Vec::new();
     for (at, agent) in agency.agents.iter().enumerate() {
@@ -71,21 +90,26 @@ pub fn lead(
     drop(sender);
     let mut ready = 0;
     while ready < leads.len() {
-        match news.recv() {
+        match news.recv_timeout(LOOK) {
+            Err(RecvTimeoutError::Timeout) if is_halted() => return Err(RunError::Interrupted),
+            Err(RecvTimeoutError::Timeout) => {}
             Ok(News::Ready) => ready += 1,
             Ok(News::Failed(at, why)) => {
                 return Err(RunError::Failed(format!("{}: {why}", agency.agents[at])));
             }
             Ok(_) => {}
-            Err(_) => return Err(RunError::Failed("the agents are gone".into())),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(RunError::Failed("the agents are gone".into()));
+            }
         }
     }
+    watch.begins();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     for stream in &leads {
         // One that is gone shows in what it does not report.
         let _ = wire::send(stream, &Command::Go);
     }
-    let outcomes = gather(&news, &agency.agents, shown);
+    let outcomes = gather(&news, &agency.agents, &leads, watch, is_halted);
     let mut report = sum(outcomes)?;
     report.started_unix_s = started.as_secs_f64();
     report.warnings = judge::warnings(&report);
@@ -144,13 +168,27 @@ fn listen(at: usize, stream: &TcpStream, news: &Sender<News>) {
 fn gather(
     news: &Receiver<News>,
     agents: &[String],
-    shown: &mut dyn FnMut(f64, f64, u64, u64),
+    leads: &[TcpStream],
+    watch: &mut dyn LeadWatch,
+    is_halted: impl Fn() -> bool,
 ) -> Vec<report::Agent> {
     let named = |agent: &String| report::Agent { address: agent.clone(), ..report::Agent::default() };
     let mut outcomes: Vec<report::Agent> = agents.iter().map(named).collect();
     let (mut open, mut ticks) = (agents.len(), vec![Tick::default(); agents.len()]);
+    let mut halted = false;
     while open > 0 {
-        let Ok(told) = news.recv() else { break };
+        if !halted && is_halted() {
+            halted = true;
+            for stream in leads {
+                // An agent that hears no more of its leader stops, and says how far it came.
+                let _ = stream.shutdown(Shutdown::Write);
+            }
+        }
+        let told = match news.recv_timeout(LOOK) {
+            Ok(told) => told,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         match told {
             News::Ready => {}
             News::Tick(at, tick) => {
@@ -159,7 +197,7 @@ fn gather(
                 if at == 0 {
                     let requests = ticks.iter().map(|tick| tick.requests).sum();
                     let errors = ticks.iter().map(|tick| tick.errors).sum();
-                    shown(tick.at_s, tick.run_s, requests, errors);
+                    watch.second(tick.at_s, tick.run_s, requests, errors);
                 }
             }
             News::Report(at, report) => {
@@ -186,6 +224,7 @@ fn sum(agents: Vec<report::Agent>) -> Result<Report, RunError> {
         };
         all.total.merge(&its.total).map_err(fault)?;
         merge_steps(&mut all.steps, &its.steps).map_err(fault)?;
+        all.interrupted |= its.interrupted;
         all.setup_s = all.setup_s.max(its.setup_s);
         all.thread_rate = merge_rates(&all.thread_rate, &all.settings, &its.thread_rate, &its.settings);
         merge_settings(&mut all.settings, &its.settings);

@@ -10,6 +10,7 @@
 //!   agent -> leader   Ready, once its connections are open; or Failed
 //!   leader -> agent   Go, once all are ready
 //!   agent -> leader   Tick, each second; at last Report
+//!   leader -> agent   its end of the stream, to stop the run: the agent reports what it has
 //! ```
 //!
 //! Each message is a length (four bytes, big-endian) and JSON. The token itself never travels. Nothing is encrypted: what
@@ -19,7 +20,7 @@ mod lead;
 mod serve;
 mod wire;
 
-pub use lead::{Agency, lead};
+pub use lead::{Agency, LeadWatch, lead};
 pub use serve::{AgentOptions, Agents};
 pub(crate) use wire::fuzz;
 

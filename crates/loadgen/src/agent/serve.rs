@@ -5,7 +5,8 @@
 //! Driven by: `weir load agent`.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -136,8 +137,13 @@ fn handle(
         return Err("scripts are not allowed here (--allow-scripts)".into());
     }
     let _turn = turns.take().ok_or("busy with another run")?;
-    let mut watch = Follower { stream, stagger: Duration::from_nanos(job.stagger_ns), gone: false };
-    let report = match run(job.options()?, &mut watch) {
+    let options = job.options()?;
+    let stagger = Duration::from_nanos(job.stagger_ns);
+    let mut watch = Follower { stream, stagger, halt: Arc::default(), gone: false };
+    let ended = run(options, &mut watch);
+    // Nobody listens to the leader any more.
+    let _ = stream.shutdown(Shutdown::Read);
+    let report = match ended {
         Ok(report) => report,
         Err(RunError::GivenUp) => return Err("the leader is gone".into()),
         Err(error) => return Err(error.to_string()),
@@ -150,10 +156,31 @@ fn handle(
 struct Follower<'a> {
     stream: &'a TcpStream,
     stagger: Duration,
+    /// The leader says no more: it has stopped the run, or is gone.
+    halt: Arc<AtomicBool>,
+    /// It does not listen either.
     gone: bool,
 }
 
+impl Follower<'_> {
+    /// Listens to the leader while the run goes on.
+    fn listen(&self) -> io::Result<()> {
+        self.stream.set_read_timeout(None)?;
+        let (mut stream, halt) = (self.stream.try_clone()?, self.halt.clone());
+        std::thread::Builder::new().spawn(move || {
+            // It has nothing to say but that it is over.
+            let _ = io::copy(&mut stream, &mut io::sink());
+            halt.store(true, Ordering::Relaxed);
+        })?;
+        Ok(())
+    }
+}
+
 impl Watch for Follower<'_> {
+    fn halt(&self) -> Option<Arc<AtomicBool>> {
+        Some(self.halt.clone())
+    }
+
     fn ready(&mut self) -> bool {
         let waits = self.stream.set_read_timeout(Some(WAIT_FOR_GO)).is_ok();
         let told = waits && wire::send(self.stream, &Answer::Ready).is_ok();
@@ -161,7 +188,7 @@ impl Watch for Follower<'_> {
             return false;
         }
         std::thread::sleep(self.stagger.min(Duration::from_secs(1)));
-        true
+        self.listen().is_ok()
     }
 
     fn interval(&mut self, interval: &Interval<'_>) {

@@ -16,12 +16,14 @@
 //! Times end in `_us` (microseconds) or `_s` (seconds), rates are per second, sizes are bytes. Encoded histograms hold
 //! whole nanoseconds (see [`Latency::histogram`]).
 
+mod errors;
 mod latency;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use errors::{Cause, Causes, Errors};
 pub use latency::{BadHistogram, HIGHEST_NS, LOWEST_NS, Latency, Percentile, empty_histogram};
 
 /// The name and number of this form of report.
@@ -40,6 +42,9 @@ pub struct Report {
     pub settings: Settings,
     /// Time taken by opening connections before load began.
     pub setup_s: f64,
+    /// Whether the run was stopped before its end; steps that had not begun are left out.
+    #[serde(default)]
+    pub interrupted: bool,
     /// All measured time: the only step, or the sum of [`Report::steps`].
     pub total: Figures,
     /// With `--rates`, each rate; else empty.
@@ -261,55 +266,6 @@ impl Status {
     }
 }
 
-/// What went wrong, by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Errors {
-    /// Connections that could not be opened.
-    pub connect: u64,
-    /// TLS handshakes that failed.
-    pub tls: u64,
-    /// Reads that failed, answers cut by the end of their connection among them.
-    pub read: u64,
-    /// Writes that failed.
-    pub write: u64,
-    /// Units that took longer than the timeout, the unfinished among them.
-    pub timeout: u64,
-    /// Answers that are no HTTP, or echoes that are none.
-    pub malformed: u64,
-    /// Handshakes that resumed a session although a full one was asked for, or the other way round.
-    pub not_as_asked: u64,
-    /// HTTP/2 streams that the server reset before their answer was whole.
-    #[serde(default)]
-    pub reset: u64,
-}
-
-impl Errors {
-    /// All of them.
-    #[must_use]
-    pub fn sum(&self) -> u64 {
-        self.connect
-            + self.tls
-            + self.read
-            + self.write
-            + self.timeout
-            + self.malformed
-            + self.not_as_asked
-            + self.reset
-    }
-
-    /// Adds another's.
-    pub fn merge(&mut self, other: &Self) {
-        self.connect += other.connect;
-        self.tls += other.tls;
-        self.read += other.read;
-        self.write += other.write;
-        self.timeout += other.timeout;
-        self.malformed += other.malformed;
-        self.not_as_asked += other.not_as_asked;
-        self.reset += other.reset;
-    }
-}
-
 /// What became of connections while measuring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
@@ -385,6 +341,8 @@ pub enum WarningCode {
     NothingMeasured,
     /// A machine of several failed or was lost.
     AgentFailed,
+    /// The run was stopped before its end: the figures are of a part of it.
+    Interrupted,
     /// What a newer version warns about.
     #[serde(other)]
     Other,

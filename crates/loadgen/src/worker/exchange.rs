@@ -15,6 +15,7 @@ use super::link::Link;
 use super::state::Worker;
 use super::unit::{Failure, Unit};
 use crate::answer::Fed;
+use crate::report::Cause;
 use crate::shot::Shot;
 
 /// The most that is dropped unseen at once.
@@ -28,19 +29,19 @@ pub(super) async fn exchange(
     unit: &Unit,
 ) -> Result<bool, Failure> {
     let Link { conn: Some(conn), reader, served, .. } = link else {
-        return Err(Failure::Write);
+        return Err(Failure::Write(Cause::Other));
     };
     let kept = *served > 0;
     reader.begin(shot.head);
-    if conn.write_slice(&shot.bytes).await.is_err() {
-        return Err(if kept { Failure::Stale } else { Failure::Write });
+    if let Err(error) = conn.write_slice(&shot.bytes).await {
+        return Err(if kept { Failure::Stale } else { Failure::Write(Cause::of(&error)) });
     }
     worker.count(|tally| tally.bytes.sent += shot.bytes.len() as u64);
     let mut left = shot.answers;
     let conn = &*conn;
     let result = poll_fn(|cx| poll_answers(cx, worker, conn, reader, unit, &mut left)).await;
     match result {
-        Err(Failure::Read) if kept && !reader.began() && left == shot.answers => Err(Failure::Stale),
+        Err(Failure::Read(_)) if kept && !reader.began() && left == shot.answers => Err(Failure::Stale),
         result => result,
     }
 }
@@ -57,7 +58,7 @@ fn poll_answers(
         *left -= 1;
         unit.answered(worker, status, *left == 0, reader.collected());
         // Answers that were still to come on a connection that ends will not.
-        if *left > 0 && !keep { Err(Failure::Read) } else { Ok(*left == 0) }
+        if *left > 0 && !keep { Err(Failure::Read(Cause::Truncated)) } else { Ok(*left == 0) }
     };
     loop {
         ready!(conn.poll_readable(cx));
@@ -67,7 +68,8 @@ fn poll_answers(
         {
             let dropped = match stream.try_discard(unseen as usize) {
                 Ok(None) => continue,
-                Ok(Some(0)) | Err(_) => return Poll::Ready(Err(Failure::Read)),
+                Ok(Some(0)) => return Poll::Ready(Err(Failure::Read(Cause::Truncated))),
+                Err(error) => return Poll::Ready(Err(Failure::Read(Cause::of(&error)))),
                 Ok(Some(dropped)) => dropped as u64,
             };
             worker.count(|tally| tally.bytes.received += dropped);
@@ -85,7 +87,7 @@ fn poll_answers(
             Ok(None) => continue,
             Ok(Some(0)) => return Poll::Ready(at_the_end(reader, &mut note)),
             Err(error) if ended(&error) => return Poll::Ready(at_the_end(reader, &mut note)),
-            Err(_) => return Poll::Ready(Err(Failure::Read)),
+            Err(error) => return Poll::Ready(Err(Failure::Read(Cause::of(&error)))),
             Ok(Some(read)) => worker.count(|tally| tally.bytes.received += read as u64),
         }
         let mut rest = &scratch[..];
@@ -118,6 +120,7 @@ fn at_the_end(
 ) -> Result<bool, Failure> {
     match reader.end_of_stream() {
         Some(Fed::Answer { status, .. }) => note(reader, status, false).map(|_| false),
-        _ => Err(Failure::Read),
+        _ if reader.began() => Err(Failure::Read(Cause::Truncated)),
+        _ => Err(Failure::Read(Cause::ClosedEarly)),
     }
 }

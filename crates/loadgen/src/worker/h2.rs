@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -22,7 +23,7 @@ use super::state::Worker;
 use super::unit::{self, Failure, Unit};
 use crate::pace::NEVER;
 use crate::plan::Origin;
-use crate::report::Work;
+use crate::report::{Cause, Work};
 
 /// As h2load's: the generator is not to be what a download waits for.
 const WINDOW: u32 = (1 << 30) - 1;
@@ -127,7 +128,7 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
         let mut session = Session::new(io, &worker);
         let end = poll_fn(|cx| session.poll(cx, &worker, &mut lane)).await;
         let lost = session.flying;
-        session.land(&worker, local);
+        let cut = session.land(&worker, local);
         drop(session);
         unit::set_since(&worker, local, NEVER);
         match end {
@@ -142,7 +143,7 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
                 }
                 lane.link.drop_conn();
             }
-            End::Broken(Failure::Read) if lost == 0 => {
+            End::Broken(Failure::Read(_)) if lost == 0 => {
                 worker.count(|tally| tally.connections.closed_by_server += 1);
                 // One that never did anything is none to be opened again at once.
                 if lane.link.served == 0 {
@@ -151,7 +152,12 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
                 lane.link.drop_conn();
             }
             End::Broken(failure) => {
-                for _ in 0..lost.max(1) {
+                // Answers that had begun were cut.
+                let cut = if failure == Failure::Read(Cause::ClosedEarly) { cut } else { 0 };
+                for _ in 0..cut {
+                    unit::count_failure(&worker, Failure::Read(Cause::Truncated));
+                }
+                for _ in cut..lost.max(1) {
                     unit::count_failure(&worker, failure);
                 }
                 lane.link.failed();
@@ -189,8 +195,8 @@ impl Session {
             };
             self.fill(worker, lane);
             self.send_bodies(lane.link.origin(worker));
-            if self.write(cx, worker).is_err() {
-                return Poll::Ready(End::Broken(Failure::Write));
+            if let Err(error) = self.write(cx, worker) {
+                return Poll::Ready(End::Broken(Failure::Write(Cause::of(&error))));
             }
             if self.flying == 0 && (self.wire.is_over() || (self.left == 0 && lane.ready.is_empty())) {
                 return Poll::Ready(End::Agreed);
@@ -243,8 +249,8 @@ impl Session {
                 // Not ready after all; the next look at it leaves the waker.
                 return Ok(true);
             }
-            Ok(Some(0)) => return Err(Failure::Read),
-            Err(_) => return Err(Failure::Read),
+            Ok(Some(0)) => return Err(Failure::Read(Cause::ClosedEarly)),
+            Err(error) => return Err(Failure::Read(Cause::of(&error))),
             Ok(Some(read)) => worker.count(|tally| tally.bytes.received += read as u64),
         }
         let taken = self.take_in(buf, worker, lane);
@@ -336,7 +342,11 @@ impl Session {
             let tries = tries + u8::from(!self.wire.is_ending());
             return lane.ready.push_back(Ready { unit, shot, tries });
         }
-        worker.error(|errors| if by_peer { &mut errors.reset } else { &mut errors.malformed });
+        if by_peer {
+            worker.error(Cause::Reset, |errors| &mut errors.reset);
+        } else {
+            worker.error(Cause::NotHttp, |errors| &mut errors.malformed);
+        }
     }
 
     /// Sends what is due, as long as streams are free.
@@ -407,7 +417,7 @@ impl Session {
     }
 
     /// Writes what there is, as far as the socket takes it.
-    fn write(&mut self, cx: &mut Context<'_>, worker: &Worker) -> Result<(), ()> {
+    fn write(&mut self, cx: &mut Context<'_>, worker: &Worker) -> io::Result<()> {
         while self.wire.has_output() || self.writing {
             let out = self.wire.output();
             let before = out.len();
@@ -417,18 +427,21 @@ impl Session {
             self.writing = written.is_pending();
             match written {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(result) => result.map_err(drop)?,
+                Poll::Ready(result) => result?,
             }
         }
         Ok(())
     }
 
-    /// Notes that nothing is under way any more.
-    fn land(&mut self, worker: &Worker, local: u32) {
+    /// Notes that nothing is under way any more; how many answers had begun.
+    fn land(&mut self, worker: &Worker, local: u32) -> usize {
+        let mut begun = 0;
         for flight in self.flights.iter_mut().filter_map(Option::take) {
             worker.set_flight(local, flight.key.slot(), NEVER);
+            begun += usize::from(flight.status > 0);
         }
         self.flying = 0;
+        begun
     }
 }
 

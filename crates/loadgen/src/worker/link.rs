@@ -15,6 +15,7 @@ use weir_wire::h2::ALPN;
 use super::state::Worker;
 use crate::answer::Reader;
 use crate::plan::Origin;
+use crate::report::Cause;
 use crate::target::Scheme;
 
 /// Why `--h2` cannot go on.
@@ -137,12 +138,12 @@ impl Link {
         let stream = match self.timer.run(dial(worker, self.slot, addr)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
-                worker.error(|errors| &mut errors.connect);
+                worker.error(Cause::of(&error), |errors| &mut errors.connect);
                 worker.setup_failure(|| format!("unable to connect to {addr}: {error}"));
                 return Err(());
             }
             Err(_) => {
-                worker.error(|errors| &mut errors.connect);
+                worker.error(Cause::TimedOut, |errors| &mut errors.connect);
                 worker.setup_failure(|| format!("unable to connect to {addr}: no answer in time"));
                 return Err(());
             }
@@ -150,8 +151,10 @@ impl Link {
         let Some(tls) = worker.tls.as_ref().filter(|_| origin.target.scheme == Scheme::Https) else {
             return Ok(Conn::Plain(stream));
         };
-        let failure = match self.timer.run(tls.connect(stream, &origin.server_name)).await {
-            Ok(Ok(tls)) if worker.plan.options.h2.is_some() && !tls.alpn_is(ALPN) => NO_H2.to_owned(),
+        let (cause, failure) = match self.timer.run(tls.connect(stream, &origin.server_name)).await {
+            Ok(Ok(tls)) if worker.plan.options.h2.is_some() && !tls.alpn_is(ALPN) => {
+                (Cause::Other, NO_H2.to_owned())
+            }
             Ok(Ok(tls)) => {
                 let mut negotiated = worker.negotiated.borrow_mut();
                 if negotiated.is_none() {
@@ -161,12 +164,12 @@ impl Link {
             }
             // A server that knows ALPN says so itself.
             Ok(Err(error)) if error.to_string().contains("NoApplicationProtocol") => {
-                format!("{NO_H2}: {error}")
+                (Cause::of(&error), format!("{NO_H2}: {error}"))
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer in time".to_owned(),
+            Ok(Err(error)) => (Cause::of(&error), error.to_string()),
+            Err(_) => (Cause::TimedOut, "no answer in time".to_owned()),
         };
-        worker.error(|errors| &mut errors.tls);
+        worker.error(cause, |errors| &mut errors.tls);
         worker.setup_failure(|| format!("TLS handshake with {addr} failed: {failure}"));
         Err(())
     }

@@ -5,7 +5,7 @@
 //! Driven by: `run`, which starts it, says when load begins, and receives what it counted once a second.
 //!
 //! ```text
-//!   setup: each task opens its connection -> Ready -> go(begin) -> units of work until the end -> Done
+//!   setup: each task opens its connection -> Ready -> go(begin) -> units of work until the end, or until go(stop) -> Done
 //! ```
 
 mod echo;
@@ -61,7 +61,7 @@ pub(crate) struct Summary {
     pub(crate) time: ThreadTime,
     /// Version, suite and group of the last TLS connection.
     pub(crate) tls: Option<(String, String, Option<String>)>,
-    /// When a script stopped the thread, nanoseconds since load began.
+    /// When a script or the one who watches stopped the thread, nanoseconds since load began.
     pub(crate) stopped: Option<u64>,
 }
 
@@ -105,6 +105,14 @@ async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Recei
     let Some(begin) = go.recv().await else { return };
     let before = ThreadTime::now();
     worker.start(begin, slots.len());
+    // What comes after the beginning is the moment to stop at, or that nobody waits for the run any more.
+    spawn({
+        let worker = worker.clone();
+        async move {
+            let at = go.recv().await.unwrap_or_else(Instant::now);
+            worker.halt(at);
+        }
+    });
     let end = worker.plan.schedule.end();
     let mut tick = INTERVAL;
     loop {
@@ -112,24 +120,25 @@ async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Recei
         pace.next(tick.min(end).min(worker.boundary.get())).await;
         let now = worker.now();
         pace.fire(now);
-        while now >= tick && tick < end {
+        while now >= tick && tick < end.min(worker.halted.get()) {
             worker.hand_over(thread, events);
             if events.send(Event::Tick { thread, at: tick }).is_err() {
                 return;
             }
             tick += INTERVAL;
         }
-        if now >= end || worker.is_stopped() {
+        if now >= end.min(worker.halted.get()) || worker.is_stopped() {
             break;
         }
     }
-    let stopped = worker.is_stopped().then(|| worker.now().min(end));
+    let halted = Some(worker.halted.get()).filter(|&at| at < end);
+    let stopped = halted.or_else(|| worker.is_stopped().then(|| worker.now().min(end)));
     if let Some(why) = worker.script.as_ref().and_then(ThreadScript::failure) {
         return drop(events.send(Event::Failed(why)));
     }
-    // What was not done because it was not to be done is nothing left over.
-    if stopped.is_none() {
-        worker.leave_over(end);
+    // What was not done because a script did not want it is nothing left over.
+    if stopped.is_none() || halted.is_some() {
+        worker.leave_over(halted.unwrap_or(end));
     }
     worker.hand_over(thread, events);
     let summary = Summary {
@@ -139,7 +148,7 @@ async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Recei
         tls: worker.negotiated.take(),
         stopped,
     };
-    let _ = events.send(Event::Tick { thread, at: end });
+    let _ = events.send(Event::Tick { thread, at: halted.unwrap_or(end) });
     let _ = events.send(Event::Done(Box::new(summary)));
 }
 

@@ -12,7 +12,7 @@ use super::link::Link;
 use super::state::Worker;
 use super::unit::{Due, Failure, Unit, count_failure, next, set_since};
 use crate::pace::NEVER;
-use crate::report::Work;
+use crate::report::{Cause, Work};
 use crate::script::ThreadScript;
 
 /// The whole life of a slot.
@@ -77,7 +77,7 @@ async fn work(worker: &Worker, link: &mut Link, due: Option<Due>, free: u64) -> 
                 stale += 1;
                 // A fresh connection is never stale, so this ends.
                 if stale > 2 {
-                    return Err(Failure::Read);
+                    return Err(Failure::Read(Cause::ClosedEarly));
                 }
             }
             result => return result,
@@ -104,7 +104,7 @@ async fn one(worker: &Worker, link: &mut Link, unit: &Unit) -> Result<(), Failur
                 }
                 Some(script) => {
                     // Its failure stops the thread, and is told then.
-                    let shot = script.request().ok_or(Failure::Write)?;
+                    let shot = script.request().ok_or(Failure::Write(Cause::Other))?;
                     exchange(worker, link, &shot, unit).await?
                 }
             };

@@ -16,7 +16,7 @@ use weir_rt::{Buf, ClientTls, Instant, LARGE};
 use crate::answer::HeadCache;
 use crate::pace::{NEVER, Pace};
 use crate::plan::Plan;
-use crate::report::{Errors, Work};
+use crate::report::{Cause, Errors, Work};
 use crate::schedule::Place;
 use crate::script::ThreadScript;
 use crate::tally::Tally;
@@ -38,6 +38,8 @@ pub(super) struct Worker {
     pub(super) tls: Option<ClientTls>,
     begin: OnceCell<Instant>,
     pub(super) pace: OnceCell<Pace>,
+    /// When the one who watches has stopped the run; `NEVER` while nobody has.
+    pub(super) halted: Cell<u64>,
     pub(super) phase: Cell<usize>,
     /// When the phase ends.
     pub(super) boundary: Cell<u64>,
@@ -73,6 +75,7 @@ impl Worker {
             tls: plan.tls(),
             begin: OnceCell::new(),
             pace: OnceCell::new(),
+            halted: Cell::new(NEVER),
             phase: Cell::new(0),
             boundary: Cell::new(plan.schedule.phases().first().map_or(0, |phase| phase.end)),
             tallies: RefCell::new(plan.schedule.phases().iter().map(|_| None).collect()),
@@ -139,6 +142,13 @@ impl Worker {
         }
     }
 
+    /// The run is to stop at this moment.
+    pub(super) fn halt(&self, at: Instant) {
+        let begin = self.begin.get().copied().unwrap_or(at);
+        self.halted.set(at.saturating_duration_since(begin).as_nanos() as u64);
+        self.pace().wake();
+    }
+
     /// Whether load has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.begin.get().is_some()
@@ -173,8 +183,11 @@ impl Worker {
         }
     }
 
-    pub(super) fn error(&self, pick: impl FnOnce(&mut Errors) -> &mut u64) {
-        self.count(|tally| *pick(&mut tally.errors) += 1);
+    pub(super) fn error(&self, cause: Cause, pick: impl FnOnce(&mut Errors) -> &mut u64) {
+        self.count(|tally| {
+            *pick(&mut tally.errors) += 1;
+            tally.errors.causes.add(cause);
+        });
     }
 
     /// Notes a connection that failed before load began; the first one's reason is told.
@@ -203,7 +216,7 @@ impl Worker {
         let Plan { schedule, options, .. } = &*self.plan;
         let timeout = u64::try_from(options.timeout.as_nanos()).unwrap_or(u64::MAX);
         let stride = u64::from(options.connections);
-        let last = schedule.phases().len() - 1;
+        let last = schedule.phase_at(end.saturating_sub(1), 0);
         let standings = &mut *self.standings.borrow_mut();
         let flights = self.flights.borrow();
         let under_way = standings.iter().map(|standing| standing.since).chain(flights.iter().copied());
@@ -211,11 +224,13 @@ impl Worker {
             let age = end.saturating_sub(since);
             self.count_in(last, |tally| {
                 tally.left_over(1, 0, age);
-                tally.errors.timeout += u64::from(age > timeout);
+                if age > timeout {
+                    tally.late_answer();
+                }
             });
         }
         for standing in standings {
-            let unsent = schedule.left(standing.place, stride);
+            let unsent = schedule.left(standing.place, stride, end);
             if unsent > 0 && schedule.is_open() {
                 let due = schedule.due(&mut standing.place).map_or(end, |(due, _)| due);
                 self.count_in(last, |tally| tally.left_over(0, unsent, end.saturating_sub(due)));

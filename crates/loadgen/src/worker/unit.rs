@@ -9,14 +9,15 @@
 
 use super::state::Worker;
 use crate::answer::Collected;
+use crate::report::{Cause, Work};
 
 /// Why a unit failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The server had closed a kept connection: the unit may be tried on another.
     Stale,
-    Write,
-    Read,
+    Write(Cause),
+    Read(Cause),
     Malformed,
 }
 
@@ -98,11 +99,14 @@ pub(super) fn set_since(worker: &Worker, local: u32, since: u64) {
 }
 
 pub(super) fn count_failure(worker: &Worker, failure: Failure) {
-    worker.error(|errors| match failure {
-        Failure::Stale | Failure::Read => &mut errors.read,
-        Failure::Write => &mut errors.write,
-        Failure::Malformed => &mut errors.malformed,
-    });
+    // An echo that is none is no matter of HTTP.
+    let nonsense = if worker.plan.work == Work::Echo { Cause::Other } else { Cause::NotHttp };
+    match failure {
+        Failure::Stale => worker.error(Cause::ClosedEarly, |errors| &mut errors.read),
+        Failure::Read(cause) => worker.error(cause, |errors| &mut errors.read),
+        Failure::Write(cause) => worker.error(cause, |errors| &mut errors.write),
+        Failure::Malformed => worker.error(nonsense, |errors| &mut errors.malformed),
+    }
 }
 
 impl Unit {
@@ -129,7 +133,9 @@ impl Unit {
                 Some(status) => tally.answered(status),
                 None => tally.requests += 1,
             }
-            tally.errors.timeout += u64::from(late);
+            if late {
+                tally.late_answer();
+            }
             if latency {
                 tally.latency.saturating_record(whole);
                 if let Some(uncorrected) = &mut tally.uncorrected {

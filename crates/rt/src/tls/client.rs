@@ -14,7 +14,7 @@ use rustls_pki_types::ServerName;
 
 use super::cert::{CertKey, read_pair};
 use super::digest::{Digest, Digesting};
-use super::error::{AcceptError, TlsConfigError};
+use super::error::{AcceptError, TlsConfigError, alerted};
 use super::server::provider_for;
 use super::session::Session;
 use super::stream::TlsStream;
@@ -192,6 +192,7 @@ impl ClientTls {
                 io::ErrorKind::UnexpectedEof,
                 "the server closed the connection in the TLS handshake",
             )),
+            Err(alert @ AcceptError::Alert(_)) => Err(alerted(alert.to_string())),
             Err(other) => Err(io::Error::new(io::ErrorKind::InvalidData, other.to_string())),
         }
     }

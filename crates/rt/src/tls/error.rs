@@ -101,6 +101,8 @@ pub enum AcceptError {
     Rejected,
     /// The handshake failed; an alert was sent. The text is for logs.
     Handshake(String),
+    /// The peer ended the handshake with an alert. The text is for logs.
+    Alert(String),
 }
 
 impl fmt::Display for AcceptError {
@@ -111,7 +113,7 @@ impl fmt::Display for AcceptError {
             Self::PlainHttp(..) => f.write_str("client sent plain HTTP request to HTTPS port"),
             Self::NotTls => f.write_str("the client does not speak TLS"),
             Self::Rejected => f.write_str("handshake rejected"),
-            Self::Handshake(why) => write!(f, "SSL handshake failed: {why}"),
+            Self::Handshake(why) | Self::Alert(why) => write!(f, "SSL handshake failed: {why}"),
         }
     }
 }
@@ -154,6 +156,28 @@ impl std::error::Error for Truncated {}
 
 pub(crate) fn truncated() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, Truncated)
+}
+
+/// The peer ended the TLS connection with an alert (RFC 8446, 6.2).
+#[derive(Debug)]
+struct Alerted(String);
+
+impl fmt::Display for Alerted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Alerted {}
+
+/// The error of an operation that an alert of the peer ended; `why` says which.
+pub(crate) fn alerted(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, Alerted(why))
+}
+
+/// Whether an operation failed because the peer sent a fatal TLS alert.
+pub fn is_alert(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Alerted>())
 }
 
 /// Whether a read failed because the peer closed a TLS connection without saying that its data was complete.

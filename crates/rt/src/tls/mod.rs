@@ -29,7 +29,7 @@ pub use cert::{CertInfo, CertKey, ClientCert, cert_names};
 pub use cert_view::{CertName, CertView, public_key};
 pub use client::{ClientTls, ClientTlsConfig, ServerVerify};
 pub use digest::Digest;
-pub use error::{AcceptError, CertFailure, TlsConfigError, is_truncated};
+pub use error::{AcceptError, CertFailure, TlsConfigError, is_alert, is_truncated};
 pub use hello::ClientHello;
 pub use server::{ClientAuth, ClientAuthMode, ServerTls, ServerTlsConfig};
 pub use stream::TlsStream;

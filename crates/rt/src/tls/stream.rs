@@ -21,7 +21,7 @@ use rustls::{HandshakeKind, ProtocolVersion};
 
 use super::cert::ClientCert;
 use super::digest::Digest;
-use super::error::{AcceptError, CertFailure, truncated};
+use super::error::{AcceptError, CertFailure, alerted, truncated};
 use super::session::{Io, Session, TlsSession};
 use super::suites::{TlsVersion, name_of};
 use super::verify::TrustedClient;
@@ -102,7 +102,10 @@ impl State {
 }
 
 fn invalid(error: &rustls::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+    match error {
+        rustls::Error::AlertReceived(_) => alerted(error.to_string()),
+        _ => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+    }
 }
 
 impl TlsStream {
@@ -153,7 +156,10 @@ impl TlsStream {
             }
             if let Err(error) = result {
                 self.inner.state.borrow_mut().end = Some(End::Failed);
-                return Err(AcceptError::Handshake(error.to_string()));
+                return Err(match error {
+                    rustls::Error::AlertReceived(_) => AcceptError::Alert(error.to_string()),
+                    _ => AcceptError::Handshake(error.to_string()),
+                });
             }
             if done {
                 self.inner.state.borrow_mut().shrink();

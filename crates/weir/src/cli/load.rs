@@ -7,13 +7,16 @@ use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use weir_loadgen::agent::{Agency, lead};
+use weir_loadgen::agent::{Agency, LeadWatch, lead};
 use weir_loadgen::hdr_log::HdrLog;
 use weir_loadgen::live::Live;
 use weir_loadgen::report::{Report, Work};
+use weir_loadgen::verdict::{self, Condition};
 use weir_loadgen::{Interval, Options, Rate, RunError, ScriptFile, TlsVersion, Watch, shot, text, units};
 
 use super::load_helpers;
@@ -41,10 +44,14 @@ Examples:
   weir load serve --http 127.0.0.1:8080                              something to be loaded
   weir load hold -c8000 https://host/0                               idle connections (see `hold`)
   weir load -R2000 --json --hdr run.hlog https://host/ > run.json    for programs
+  weir load -R1k --fail-if 'p99>50ms' --fail-if 'rate<990' http://host/   a test of a pipeline
 
 Numbers take k, M and G; times us, ms, s (the default), m and h; sizes k, m and g (of 1024).
 What speaks against the figures (generator too slow, rate not reached, CPU stolen) is said on
-standard error.";
+standard error. Ctrl-C stops a run and prints what was measured by then; again, it ends at once.
+
+Exit status: 0 when all went well; 1 when there are no figures; 2 when the command line is wrong; 3 when
+fewer requests succeeded than --success wants; 4 when a condition of --fail-if is met; 130 after Ctrl-C.";
 
 /// Put a server under load, and measure it.
 #[derive(Args)]
@@ -152,6 +159,13 @@ pub(super) struct Load {
     /// Write an HdrHistogram interval log, a line a second.
     #[arg(long, value_name = "FILE")]
     hdr: Option<PathBuf>,
+    /// The share of requests that must succeed: answered, and below 400. Less is exit status 3.
+    #[arg(long, value_name = "SHARE", value_parser = units::share, default_value = "99%")]
+    success: f64,
+    /// A condition under which the run has failed, such as 'p99>50ms', 'errors>0.1%' or 'rate<990'; may be repeated. One
+    /// that is met, in any step, is exit status 4.
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse)]
+    fail_if: Vec<Condition>,
     /// How sockets are driven.
     #[arg(long, value_enum, env = "WEIR_IO", default_value = "auto")]
     io: IoWord,
@@ -181,24 +195,54 @@ fn rate_list(text: &str) -> Result<RateList, String> {
     weir_loadgen::rates(text).map(RateList)
 }
 
-/// Obeys: exit 0 with figures, 1 without.
+/// Exit status after Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// Obeys: exit 0 with figures, 1 without; others as [`judged`] says.
 pub(super) fn run(load: Load) -> ExitCode {
     let done = match load.helper {
-        Some(Helper::Serve(serve)) => load_helpers::serve(serve),
-        Some(Helper::Agent(agent)) => load_helpers::agent(agent),
-        Some(Helper::Hold(hold)) => load_helpers::hold(hold),
+        Some(Helper::Serve(serve)) => load_helpers::serve(serve).map(|()| ExitCode::SUCCESS),
+        Some(Helper::Agent(agent)) => load_helpers::agent(agent).map(|()| ExitCode::SUCCESS),
+        Some(Helper::Hold(hold)) => load_helpers::hold(hold).map(|()| ExitCode::SUCCESS),
         None => measure(load),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            errln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|why| {
+        errln!("{why}");
+        ExitCode::FAILURE
+    })
 }
 
-fn measure(load: Load) -> Result<(), String> {
+/// The exit status that a run deserves; what is wrong with it is told.
+fn judged(report: &Report, least: f64, conditions: &[Condition]) -> ExitCode {
+    let met: Vec<String> = conditions.iter().flat_map(|condition| condition.failures(report)).collect();
+    for met in &met {
+        errln!("failed if {met}");
+    }
+    if report.interrupted {
+        return ExitCode::from(INTERRUPTED);
+    }
+    let share = verdict::success(report);
+    if share < least {
+        // Rounded down, so that it does not say what is wanted.
+        let share = (share * 1e5).floor() / 1e3;
+        errln!("{share}% of requests succeeded; --success wants {}%", least * 100.0);
+        return ExitCode::from(verdict::TOO_FEW);
+    }
+    if met.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(verdict::FAILED_IF) }
+}
+
+/// Set by the first Ctrl-C, or the first SIGTERM; the second ends the process.
+fn interruption() -> Result<Arc<AtomicBool>, String> {
+    let halt = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let end = signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED.into(), halt.clone());
+        let set = end.and_then(|_| signal_hook::flag::register(signal, halt.clone()));
+        set.map_err(|error| format!("cannot take signals: {error}"))?;
+    }
+    Ok(halt)
+}
+
+fn measure(load: Load) -> Result<ExitCode, String> {
     let parts = text::Parts {
         latency: load.latency,
         uncorrected: load.uncorrected,
@@ -212,21 +256,26 @@ fn measure(load: Load) -> Result<(), String> {
             "--hdr is of one machine, and does not go with --agents; --json has the histograms".into()
         );
     }
+    let (least, conditions) = (load.success, load.fail_if.clone());
     let options = options(load)?;
-    if !json {
+    let header = (!json).then(|| {
         let steps = options.rates.len().max(1) as f64;
         let seconds = (options.duration + options.warmup).as_secs_f64() * steps;
-        let urls = options.urls.join(" ");
-        out!("{}", text::header(seconds, &urls, options.threads, options.connections));
-        let _ = std::io::stdout().flush();
-    }
+        text::header(seconds, &options.urls.join(" "), options.threads, options.connections)
+    });
+    let halt = interruption()?;
     if let Some(agency) = agency {
-        let mut live = Live::new();
-        let report = lead(&options, &agency, &mut |at, run, requests, errors| {
-            live.draw(&format!("{at:.0}s/{run:.0}s  {requests} req/s  errors {errors}"));
-        });
-        live.clear();
-        return show(&report.map_err(|error| failure(&error))?, json, parts);
+        let mut screen = Leading { live: Live::new(), header, halt };
+        let report = lead(&options, &agency, &mut screen);
+        screen.live.clear();
+        return match report {
+            Err(RunError::Interrupted) => Ok(interrupted()),
+            Err(error) => Err(failure(&error)),
+            Ok(report) => {
+                show(&report, json, parts)?;
+                Ok(judged(&report, least, &conditions))
+            }
+        };
     }
     let log = match &hdr {
         Some(path) => {
@@ -234,14 +283,32 @@ fn measure(load: Load) -> Result<(), String> {
         }
         None => None,
     };
-    let mut screen = Screen { live: Live::new(), log, json, parts, shown: Ok(()) };
-    let result = weir_loadgen::run(options, &mut screen).map_err(|error| failure(&error));
+    let mut screen = Screen { live: Live::new(), log, header, halt, json, parts, shown: Ok(()) };
+    let result = weir_loadgen::run(options, &mut screen);
     screen.live.clear();
-    result?;
+    let report = match result {
+        Err(RunError::Interrupted) => return Ok(interrupted()),
+        result => result.map_err(|error| failure(&error))?,
+    };
     if let (Some(log), Some(path)) = (screen.log, &hdr) {
         log.finish().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-    screen.shown
+    screen.shown?;
+    Ok(judged(&report, least, &conditions))
+}
+
+/// Stopped before there were any figures.
+fn interrupted() -> ExitCode {
+    errln!("{}", RunError::Interrupted);
+    ExitCode::from(INTERRUPTED)
+}
+
+/// Printed once the checks are over.
+fn print_header(header: Option<String>) {
+    if let Some(header) = header {
+        out!("{header}");
+        let _ = std::io::stdout().flush();
+    }
 }
 
 fn failure(error: &RunError) -> String {
@@ -312,10 +379,33 @@ fn options(load: Load) -> Result<Options, String> {
     })
 }
 
+/// Who watches a run of several machines.
+struct Leading {
+    live: Live,
+    header: Option<String>,
+    halt: Arc<AtomicBool>,
+}
+
+impl LeadWatch for Leading {
+    fn begins(&mut self) {
+        print_header(self.header.take());
+    }
+
+    fn second(&mut self, at_s: f64, run_s: f64, requests: u64, errors: u64) {
+        self.live.draw(&format!("{at_s:.0}s/{run_s:.0}s  {requests} req/s  errors {errors}"));
+    }
+
+    fn halt(&self) -> Option<Arc<AtomicBool>> {
+        Some(self.halt.clone())
+    }
+}
+
 /// Everybody who watches.
 struct Screen {
     live: Live,
     log: Option<HdrLog>,
+    header: Option<String>,
+    halt: Arc<AtomicBool>,
     json: bool,
     parts: text::Parts,
     /// Whether the report could be printed.
@@ -323,6 +413,14 @@ struct Screen {
 }
 
 impl Watch for Screen {
+    fn checked(&mut self) {
+        print_header(self.header.take());
+    }
+
+    fn halt(&self) -> Option<Arc<AtomicBool>> {
+        Some(self.halt.clone())
+    }
+
     fn begun(&mut self, unix: Duration) {
         if let Some(log) = &mut self.log {
             log.begun(unix);
