@@ -192,7 +192,7 @@ fn targets_are_met_by_the_lower_end_of_the_interval() {
     let findings = report.scenarios[0].findings.join("\n");
     for part in [
         "0.734 over 3 of 3 rows (target 0.72 missed",
-        "CPU rows above 1.00: too dear.",
+        "CPU rows above 1.00 with certainty: too dear.",
         "Rows that fall short: too dear, easy with epoll, many sites.",
         "1,000 of them were held",
         "weir with 10,000 sites of 10 locations: up in 0.50 s, 100 MB.",

@@ -239,7 +239,7 @@ pub(super) fn sentences(chapter: &Chapter, verdict: &Verdict) -> Vec<String> {
             mean.value, mean.rows, mean.of
         ));
         if mean.met.is_some() {
-            told.push(format!("CPU rows above {ceiling:.2}: {}.", names(&mean.above)));
+            told.push(format!("CPU rows above {ceiling:.2} with certainty: {}.", names(&mean.above)));
         }
     }
     if verdict.rows.iter().any(|r| r.met.is_some()) {
