@@ -37,6 +37,9 @@ pub enum Filter {
     Quote,
     /// Write `-` where the value is empty, as log formats do.
     DashIfEmpty,
+    /// A number in so many upper-case hexadecimal digits at least, an address as its bytes, as HAProxy's `+X` does.
+    /// Other values stay as they are.
+    Hexadecimal(u8),
 }
 
 impl<S> Default for Template<S> {

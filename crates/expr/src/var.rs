@@ -351,6 +351,12 @@ variables! {
         PersistenceState => "persistence_state";
         /// 32 hexadecimal digits, random for each request (`$request_id`).
         RequestId => "request_id";
+        /// When it began, whole seconds since 1970 (HAProxy `%Ts`).
+        RequestSeconds => "request_seconds";
+        /// Milliseconds of that second, three digits (HAProxy `%ms`).
+        RequestMillis => "request_millis";
+        /// A number that no other request of this process has, in the order of asking (HAProxy `%rt`).
+        RequestSerial => "request_serial";
         /// `PASSED`, `REJECTED` … (`$limit_conn_status`).
         LimitConnStatus => "limit_conn_status";
         /// Name of the site or frontend for people (HAProxy `%f`).

@@ -230,6 +230,7 @@ pub(crate) struct Settings {
     pub(crate) http_reuse: Option<At<String>>,
     pub(crate) source: Option<Line>,
     pub(crate) unique_id_header: Option<Word>,
+    pub(crate) unique_id_format: Option<Word>,
     pub(crate) disabled: bool,
     /// Options that are only on or off, by name.
     pub(crate) flags: BTreeMap<String, bool>,
@@ -303,6 +304,8 @@ pub(crate) struct Proxy {
     pub(crate) stick_table: Option<StickTableConfig>,
     /// `stick …` rules, in order.
     pub(crate) stick_rules: Vec<Line>,
+    /// `use-server` rules, in order.
+    pub(crate) server_rules: Vec<Line>,
 }
 
 /// A `server` line with the `default-server` lines that hold for it.

@@ -44,9 +44,17 @@ impl<'m> Cx<'m> {
             key,
             keepalive: pool.keepalive.clone(),
             queue: pool.queue,
+            assigned: pool.assigned.iter().map(|rule| self.endpoint_rule(rule)).collect(),
             sticky: pool.sticky.as_ref().map(|sticky| self.sticky(sticky)),
             stickiness: pool.stickiness.as_ref().map(|one| Box::new(self.stickiness(one))),
             unavailable: pool.unavailable,
+        }
+    }
+
+    fn endpoint_rule(&mut self, rule: &'m model::EndpointRule) -> plan::EndpointRule {
+        plan::EndpointRule {
+            endpoint: self.template(&rule.endpoint),
+            condition: rule.condition.as_ref().map(|condition| self.condition(condition)),
         }
     }
 

@@ -29,6 +29,9 @@ pub struct Pool {
     pub shared: bool,
     /// Requests wait here when all endpoints are at their `max_conns` (HAProxy `timeout queue`).
     pub queue: Option<Queue>,
+    /// Rules that name the endpoint, before all others are asked (HAProxy `use-server`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assigned: Vec<crate::EndpointRule>,
     /// A cookie keeps clients at their endpoint.
     pub sticky: Option<Sticky>,
     /// Stick tables keep keys at their endpoint.

@@ -18,6 +18,15 @@ pub struct StickTable {
     pub config: StickTableConfig,
 }
 
+/// Names the endpoint of a request.
+#[derive(Clone, Debug, Serialize)]
+pub struct EndpointRule {
+    /// The endpoint's name. A name that no endpoint has assigns none.
+    pub endpoint: Template,
+    /// Only if this holds.
+    pub condition: Option<Condition>,
+}
+
 /// How a pool keeps keys at its endpoints by stick tables.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Stickiness {

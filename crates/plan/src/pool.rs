@@ -28,6 +28,9 @@ pub struct Pool {
     pub keepalive: UpstreamKeepalive,
     /// Requests wait here when all endpoints are full.
     pub queue: Option<Queue>,
+    /// Rules that name the endpoint: the first that holds and whose endpoint can be used.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub assigned: Box<[EndpointRule]>,
     /// A cookie keeps clients at their endpoint.
     pub sticky: Option<Sticky>,
     /// Stick tables keep keys at their endpoint.
@@ -36,6 +39,15 @@ pub struct Pool {
     /// What is answered where no endpoint serves.
     #[serde(skip_serializing_if = "Unavailable::is_default")]
     pub unavailable: Unavailable,
+}
+
+/// Names the endpoint of a request.
+#[derive(Clone, Debug, Serialize)]
+pub struct EndpointRule {
+    /// The endpoint's name.
+    pub endpoint: Template,
+    /// Only if this holds.
+    pub condition: Option<crate::Condition>,
 }
 
 /// How a pool keeps keys at its endpoints by stick tables.

@@ -54,6 +54,8 @@ pub(crate) struct Core {
     /// What rules track in stick tables, to the end.
     pub(crate) sticks: Option<Box<Sticks>>,
     id: Cell<Option<u128>>,
+    /// Its number among all; 0 while nobody has asked.
+    serial: Cell<u64>,
 }
 
 /// Durations of phases.
@@ -91,6 +93,7 @@ impl Core {
             guards: Vec::new(),
             sticks: None,
             id: Cell::new(None),
+            serial: Cell::new(0),
         }
     }
 
@@ -114,6 +117,7 @@ impl Core {
             guards,
             sticks,
             id,
+            serial,
         } = self;
         *installed = new_installed;
         *client = new_client;
@@ -130,6 +134,7 @@ impl Core {
         guards.clear();
         *sticks = None;
         id.set(None);
+        serial.set(0);
     }
 
     /// The time of this wake-up.
@@ -156,8 +161,17 @@ impl Core {
         })
     }
 
+    /// Its number among all requests and sessions of the process: given when it is asked for.
+    pub(crate) fn serial(&self) -> u64 {
+        if self.serial.get() == 0 {
+            self.serial.set(self.worker.shared.next_request());
+        }
+        self.serial.get()
+    }
+
     /// Takes the name of another.
     pub(super) fn share_id(&self, other: &Self) {
+        self.serial.set(other.serial.get());
         self.id.set(Some(other.id()));
     }
 }

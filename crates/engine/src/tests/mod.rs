@@ -111,6 +111,7 @@ fn plan(sockets: &[&Path]) -> Plan {
         queue: None,
         sticky: None,
         stickiness: None,
+        assigned: Box::default(),
     };
     Plan { pools: vec![pool], pools_by_id: [(POOL, PoolIx(0))].into_iter().collect(), ..Plan::default() }
 }

@@ -4,6 +4,7 @@
 //! Never: answers a client; actions do.
 //! Driven by: the actions that ask endpoints, TCP services, the health checks.
 
+mod assigned;
 mod attempt;
 mod cgi;
 mod connect;

@@ -199,6 +199,14 @@ impl Picker {
     ) -> Result<(Lease, Rc<Member>), Stuck> {
         let pool = installed.plan.pool(ix);
         if self.attempts == 1
+            && !pool.assigned.is_empty()
+            && let Some(taken) =
+                super::assigned::taken(exchange, pool, &installed.pools[ix.at()], &mut self.selection)
+        {
+            self.policy = self.policy.bound();
+            return Ok(taken);
+        }
+        if self.attempts == 1
             && pool.sticky.is_some()
             && let Some(exchange) = exchange.exchange_mut()
         {

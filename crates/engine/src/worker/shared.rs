@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     origin: Instant,
     pub(super) seed: u64,
     serial: AtomicU64,
+    /// Number of the last request that was asked for one.
+    request: AtomicU64,
     connections: Arc<Quota>,
     /// A bound or a pause was given while running.
     pub(super) limited: AtomicBool,
@@ -158,6 +160,7 @@ impl Shared {
             origin: Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now),
             seed: RandomState::new().hash_one(std::process::id()),
             serial: AtomicU64::new(0),
+            request: AtomicU64::new(0),
             connections: Arc::new(Quota::new(u64::MAX)),
             limited: AtomicBool::new(false),
             plans: Mutex::default(),
@@ -188,6 +191,11 @@ impl Shared {
     /// A seed for choices; not for secrets.
     pub(crate) fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// The number of a request, from 1.
+    pub(crate) fn next_request(&self) -> u64 {
+        self.request.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The number of the next connection.

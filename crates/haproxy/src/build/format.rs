@@ -53,6 +53,7 @@ pub(crate) struct Formatter<'a, 'f> {
 #[derive(Clone, Copy, Default)]
 struct TagFlags {
     quote: bool,
+    hexadecimal: bool,
 }
 
 impl Formatter<'_, '_> {
@@ -145,6 +146,8 @@ impl Formatter<'_, '_> {
                 match word.trim() {
                     "+Q" => flags.quote = true,
                     "-Q" => flags.quote = false,
+                    "+X" => flags.hexadecimal = true,
+                    "-X" => flags.hexadecimal = false,
                     _ => {}
                 }
             }
@@ -168,6 +171,9 @@ impl Formatter<'_, '_> {
             return Ok((Vec::new(), rest));
         }
         match self.named(name)? {
+            Some(pieces) if flags.hexadecimal && hexadecimal(name).is_some() => {
+                Ok((in_hexadecimal(pieces, hexadecimal(name).unwrap_or_default()), rest))
+            }
             Some(pieces) => Ok((self.finish(pieces, flags), rest)),
             None => Err(Problem::Bad(format!(
                 "`%{name}` is no tag of a log format; write `%%` for the character itself"
@@ -254,7 +260,8 @@ impl Formatter<'_, '_> {
             "t" => Var::AcceptDate,
             "tr" | "trl" | "trg" => Var::RequestDate,
             "T" | "Tl" => Var::TimeLocal,
-            "Ts" | "ms" => Var::TimeSeconds,
+            "Ts" => Var::RequestSeconds,
+            "ms" => Var::RequestMillis,
             "Th" => Var::Timer(Timer::Handshake),
             "Ti" => Var::Timer(Timer::Idle),
             "TR" => Var::Timer(Timer::Request),
@@ -295,8 +302,8 @@ impl Formatter<'_, '_> {
             "HV" => Var::Protocol,
             "H" => Var::Hostname,
             "pid" => Var::Pid,
-            "ID" => Var::RequestId,
-            "rt" => Var::ConnectionSerial,
+            "ID" => self.scope.identifier(),
+            "rt" => Var::RequestSerial,
             "sslc" => Var::TlsCipher,
             "sslv" => Var::TlsProtocol,
             "hr" => return captured(log.request_captures, Var::CapturedRequestHeader),
@@ -313,6 +320,24 @@ impl Formatter<'_, '_> {
     }
 }
 
+/// How many digits `+X` gives the value of a tag at least; `None`: it leaves it alone.
+fn hexadecimal(tag: &str) -> Option<u8> {
+    match tag {
+        "ci" | "cp" | "fi" | "fp" | "bi" | "bp" | "si" | "sp" | "Ts" | "rt" | "pid" => Some(4),
+        "ms" => Some(2),
+        _ => None,
+    }
+}
+
+fn in_hexadecimal(mut pieces: Vec<Piece<String>>, digits: u8) -> Vec<Piece<String>> {
+    for piece in &mut pieces {
+        if let Piece::Var(_, filters) = piece {
+            filters.push(Filter::Hexadecimal(digits));
+        }
+    }
+    pieces
+}
+
 /// Whether a piece is text, which `+Q` quotes.
 fn is_text(piece: &Piece<String>) -> bool {
     match piece {
@@ -321,7 +346,10 @@ fn is_text(piece: &Piece<String>) -> bool {
             Var::Timer(_) | Var::Count(_) | Var::StatusCode | Var::BytesSent | Var::RequestLength,
             _,
         ) => false,
-        Piece::Var(Var::AcceptDate | Var::RequestDate | Var::TimeLocal | Var::TimeSeconds, _) => false,
+        Piece::Var(
+            Var::AcceptDate | Var::RequestDate | Var::TimeLocal | Var::RequestSeconds | Var::RequestMillis,
+            _,
+        ) => false,
         Piece::Var(
             Var::TerminationState | Var::PersistenceState | Var::ClientPort | Var::ServerPort | Var::Pid,
             _,
@@ -343,7 +371,12 @@ fn may_be_empty(var: &Var) -> bool {
         Var::ClientAddr | Var::ClientPort | Var::ServerAddr | Var::ServerPort | Var::SiteLabel | Var::Pid => {
             false
         }
-        Var::AcceptDate | Var::RequestDate | Var::TimeLocal | Var::TimeSeconds | Var::Hostname => false,
+        Var::AcceptDate
+        | Var::RequestDate
+        | Var::TimeLocal
+        | Var::RequestSeconds
+        | Var::RequestMillis
+        | Var::Hostname => false,
         Var::User(name) => !matches!(name.as_str(), BACKEND_OR_FRONTEND | SERVER_OR_NONE | TLS_MARK),
         _ => true,
     }

@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::sample;
 use super::scope::Scope;
 use super::server::{Built, Servers};
+use super::server_rules;
 use super::stickiness;
 use crate::draft::{Connection, Resolvers, ServerLine};
 use crate::findings::Findings;
@@ -54,6 +55,7 @@ pub(crate) fn pool(
     let balance = balance(&scope, findings);
     let settings = &proxy.settings;
     let sticky = settings.cookie.as_ref().and_then(|line| sticky(line, findings));
+    let assigned = server_rules::rules(&scope, findings);
     let stickiness_rules = stickiness::rules(&scope, findings);
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
     let mut built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
@@ -88,6 +90,7 @@ pub(crate) fn pool(
         keepalive: keepalive(&scope, &built),
         shared: true,
         queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
+        assigned,
         sticky,
         stickiness,
         resolver: None,

@@ -14,6 +14,7 @@ use weir_model::{
 use super::condition::Acls;
 use super::context::{Context, mode};
 use super::format::{Formatter, LogScope};
+use super::identifier;
 use super::logs::{access_logs, log_scope};
 use super::rules::{
     Deed, Read, Reader, capture_kind, capture_length, deny, program, standard, target_begins, target_is,
@@ -166,6 +167,7 @@ impl<'a> Front<'a> {
         let proxy = self.proxy;
         // Rules that answer end the program, so edits of responses are noted first.
         let mut ops = self.response_ops(context, proxy);
+        ops.extend(identifier::given(&context.scope(proxy), &self.log, context.findings));
         ops.extend(capture_ops(proxy));
         ops.extend(self.cookie_capture(false));
         ops.extend(self.session_rules(context, proxy));
@@ -401,7 +403,7 @@ impl<'a> Front<'a> {
             let kind = EditKind::Set;
             ops.push(Op::EditRequest(HeaderEdit {
                 kind,
-                ..add(word.as_str(), Template::var(Var::RequestId))
+                ..add(word.as_str(), Template::var(context.scope(self.proxy).identifier()))
             }));
         }
         for (header, var) in [

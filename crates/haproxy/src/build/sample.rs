@@ -180,7 +180,7 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "ssl_c_sig_alg" => Var::TlsClientPart(CertPart::SignatureAlgorithm),
         "ssl_c_version" => Var::TlsClientPart(CertPart::Version),
         "hostname" => Var::Hostname,
-        "unique-id" => Var::RequestId,
+        "unique-id" => scope.identifier(),
         "fe_name" => Var::SiteLabel,
         "be_name" => Var::PoolName,
         "srv_name" => Var::EndpointName,

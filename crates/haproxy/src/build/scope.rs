@@ -1,5 +1,7 @@
 //! What an expression or a condition is read in.
 
+use weir_model::Var;
+
 use super::map::Maps;
 use crate::Files;
 use crate::draft::{Draft, Proxy};
@@ -20,4 +22,15 @@ pub(crate) struct Scope<'a> {
     pub(crate) maps: &'a Maps,
     /// The rule looks at a response.
     pub(crate) response: bool,
+}
+
+/// Where the identifier of a request is kept. No configuration can write this name.
+pub(super) const IDENTIFIER: &str = "txn.unique-id";
+
+impl Scope<'_> {
+    /// The identifier of a request. Where no proxy has a format, 32 random hexadecimal digits.
+    pub(super) fn identifier(&self) -> Var {
+        let any = self.draft.proxies.iter().any(|proxy| proxy.settings.unique_id_format.is_some());
+        if any { Var::User(IDENTIFIER.to_owned()) } else { Var::RequestId }
+    }
 }

@@ -12,6 +12,7 @@ use weir_model::{
 use super::condition::Acls;
 use super::context::{Context, mode};
 use super::format::Formatter;
+use super::identifier;
 use super::logs::{access_logs, log_scope};
 use super::rules::{Deed, Read, Reader, program};
 use super::scope::Scope;
@@ -28,7 +29,8 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
     let logs = access_logs(&scope, &log, context.findings);
     let acls = Acls::build(&scope, context.findings);
     http_words(context, proxy);
-    let mut program = session_rules(context, proxy, &acls);
+    let mut program: Vec<Op> = identifier::given(&scope, &log, context.findings).into_iter().collect();
+    program.extend(session_rules(context, proxy, &acls));
     program.extend(stick_rules::count_session(proxy.settings.rules.iter().filter(|rule| is_session(rule))));
     program.extend(content_rules(context, proxy, &acls));
     let action = action(context, proxy, &acls)?;

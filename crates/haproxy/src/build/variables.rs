@@ -32,6 +32,10 @@ pub(crate) fn define_all(model: &mut Model, maps: &Maps) {
         if let weir_model::Balance::KeyHash { key, .. } = &pool.balance {
             names.template(key);
         }
+        for rule in &pool.assigned {
+            names.template(&rule.endpoint);
+            rule.condition.iter().for_each(|condition| names.condition(condition));
+        }
         for rule in pool.stickiness.iter().flat_map(|one| &one.rules) {
             names.template(&rule.key);
             rule.condition.iter().for_each(|condition| names.condition(condition));

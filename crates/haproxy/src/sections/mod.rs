@@ -214,6 +214,7 @@ fn new_proxy(kind: ProxyKind, name: Word, settings: Settings) -> Proxy {
         dispatch: None,
         stick_table: None,
         stick_rules: Vec::new(),
+        server_rules: Vec::new(),
     }
 }
 

@@ -68,14 +68,7 @@ pub(super) const WORDS: &[Keyword] = &[
         Proxy(take::default_backend),
     ),
     word("use_backend", F, (1, MANY), "", "Chooses a backend on a condition.", Proxy(rules::use_backend)),
-    word(
-        "use-server",
-        B,
-        (1, MANY),
-        "",
-        "Chooses a server on a condition.",
-        NotYet("it decides which server answers"),
-    ),
+    word("use-server", B, (1, MANY), "", "Chooses a server on a condition.", Proxy(take::use_server)),
     word("balance", DB, (1, MANY), "roundrobin", "How a server is chosen.", Proxy(take::balance)),
     word("hash-type", DB, (1, 3), "map-based sdbm", "How hashes map to servers.", Proxy(take::hash_type)),
     word(
@@ -239,14 +232,7 @@ pub(super) const WORDS: &[Keyword] = &[
         "Steps at which lines are written.",
         Tuning("a line is written when an exchange ends"),
     ),
-    word(
-        "unique-id-format",
-        DF,
-        (1, 1),
-        "",
-        "Format of request identifiers.",
-        Tuning("identifiers are 32 random hexadecimal digits"),
-    ),
+    word("unique-id-format", DF, (1, 1), "", "Format of request identifiers.", Proxy(take::unique_id_format)),
     word(
         "unique-id-header",
         DF,

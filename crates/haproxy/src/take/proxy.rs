@@ -262,6 +262,16 @@ pub(crate) fn unique_id_header(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findi
     proxy.settings.unique_id_header = Some(call.arguments[0].clone());
 }
 
+/// `use-server NAME [if|unless CONDITION]`.
+pub(crate) fn use_server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.server_rules.push(call.line.clone());
+}
+
+/// `unique-id-format`.
+pub(crate) fn unique_id_format(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.unique_id_format = Some(call.arguments[0].clone());
+}
+
 const ERROR_STATUSES: &[u16] = &[
     200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504,
 ];

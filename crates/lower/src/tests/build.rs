@@ -179,6 +179,7 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         queue: None,
         sticky: None,
         stickiness: None,
+        assigned: Vec::new(),
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),

@@ -90,6 +90,7 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         queue: None,
         sticky: None,
         stickiness: None,
+        assigned: Vec::new(),
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),

@@ -14,6 +14,9 @@ pub(super) fn append(traffic: &impl Traffic, var: CourseVar<'_>, out: &mut Vec<u
     match var {
         CourseVar::SiteLabel => text_of(out, traffic.label().as_bytes()),
         CourseVar::RequestId => write!(out, "{:032x}", traffic.id()).is_ok(),
+        CourseVar::RequestSeconds => number(out, Some(traffic.started_unix.as_secs())),
+        CourseVar::RequestMillis => write!(out, "{:03}", traffic.started_unix.subsec_millis()).is_ok(),
+        CourseVar::RequestSerial => number(out, Some(traffic.serial())),
         CourseVar::RequestDate => {
             traffic.worker.haproxy_date(traffic.started_unix, out);
             true

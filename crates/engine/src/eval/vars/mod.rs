@@ -70,6 +70,10 @@ fn apply_all(filters: &[Filter], out: &mut Vec<u8>, start: usize) {
                 out.insert(start, b'"');
                 out.push(b'"');
             }
+            Filter::Hexadecimal(digits) => {
+                let plain = out.split_off(start);
+                write::hexadecimal(&plain, usize::from(*digits), out);
+            }
             Filter::UrlEncode => {
                 let plain = out.split_off(start);
                 weir_http::uri::escape(weir_http::uri::Escape::Component, &plain, out);

@@ -4,7 +4,7 @@
 //! Driven by: the families of variables.
 
 use std::io::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 /// Appends a value, if there is one.
@@ -85,4 +85,39 @@ pub(crate) fn short<const N: usize>(out: &mut Vec<u8>, block: &[u8; N], length: 
     let end = out.len() + length.min(N);
     out.extend_from_slice(block);
     out.truncate(end);
+}
+
+/// Appends a number in so many hexadecimal digits at least, an address as its bytes; other values as they are.
+#[cold]
+pub(super) fn hexadecimal(value: &[u8], digits: usize, out: &mut Vec<u8>) {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    // Writing to a vector cannot fail.
+    let _ = match (text.parse::<u64>(), text.parse::<IpAddr>()) {
+        (Ok(number), _) => write!(out, "{number:0digits$X}"),
+        (_, Ok(IpAddr::V4(ip))) => write!(out, "{:08X}", ip.to_bits()),
+        (_, Ok(IpAddr::V6(ip))) => write!(out, "{:032X}", ip.to_bits()),
+        _ => out.write_all(value),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hexadecimal;
+
+    #[test]
+    fn hexadecimal_as_haproxy_writes_it() {
+        for (value, digits, wanted) in [
+            ("127.0.0.1", 4, "7F000001"),
+            ("::ffff:1.2.3.4", 4, "00000000000000000000FFFF01020304"),
+            ("80", 4, "0050"),
+            ("7", 2, "07"),
+            ("4294967296", 4, "100000000"),
+            ("-", 4, "-"),
+            ("", 4, ""),
+        ] {
+            let mut out = Vec::new();
+            hexadecimal(value.as_bytes(), digits, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), wanted);
+        }
+    }
 }

@@ -1,0 +1,148 @@
+//! Servers that rules name (`use-server`), and identifiers of requests: the same file and the same requests, to Weir and to
+//! Debian's haproxy.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use regex::Regex;
+use weir_testkit::{Address, Client, Io, Origin, Proxy, Request, Running, both_drivers};
+
+const DEFAULTS: &str = "global\n nbthread 1\n\
+     defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n";
+
+fn each(io: Io, file: &str, case: impl Fn(&Running, &str)) {
+    let proxy = Proxy::haproxy(&format!("{DEFAULTS}{file}"));
+    case(&proxy.clone().io(io).start(), "weir");
+    case(&proxy.by_rival().start(), "haproxy");
+}
+
+/// Who answers a request for `target` with these fields.
+fn who(proxy: &Running, target: &str, fields: &[(&str, &str)]) -> String {
+    let request =
+        fields.iter().fold(Request::get(target), |request, (name, value)| request.header(name, value));
+    Client::connect(proxy).request(&request).expect_status(200).text()
+}
+
+both_drivers! {
+    fn rules_name_servers(io: Io) {
+        let [a, b, c] = ["a", "b", "c"].map(|name| Origin::named(name, name));
+        // Nobody but rules chooses b, c or the one that is down.
+        let file = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n default_backend s\n\
+             backend s\n cookie SRV insert indirect\n acl bee path /b\n\
+             use-server down if {{ path /down }}\n use-server b if bee or {{ path /down }}\n\
+             use-server %[req.hdr(x-server)] if {{ req.hdr(x-server) -m found }}\n\
+             use-server c unless {{ path_beg /a /b /down }}\n\
+             server a {a} cookie a\n server b {b} weight 0 cookie b\n server c {c} weight 0 cookie c\n \
+             server down 127.0.0.1:1 weight 0 disabled\n"
+        );
+        each(io, &file, |proxy, name| {
+            for _ in 0..2 {
+                assert_eq!(who(proxy, "/a", &[]), "a", "{name}");
+                assert_eq!(who(proxy, "/b", &[]), "b", "{name}");
+                assert_eq!(who(proxy, "/c", &[]), "c", "{name}");
+            }
+            // The server of the first rule is down: the next one that holds has it.
+            assert_eq!(who(proxy, "/down", &[]), "b", "{name}");
+            // Rules come before cookies, which decide where no rule holds.
+            assert_eq!(who(proxy, "/b", &[("Cookie", "SRV=c")]), "b", "{name}");
+            assert_eq!(who(proxy, "/a", &[("Cookie", "SRV=c")]), "c", "{name}");
+            // A name that is made from the request; one that no server has names none.
+            assert_eq!(who(proxy, "/a", &[("X-Server", "c")]), "c", "{name}");
+            assert_eq!(who(proxy, "/a", &[("X-Server", "nobody")]), "a", "{name}");
+        });
+    }
+
+    fn rules_come_before_stick_tables_and_hold_for_connections(io: Io) {
+        let [a, b] = ["a", "b"].map(|name| Origin::named(name, name));
+        let file = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n default_backend s\n\
+             backend s\n stick-table type ip size 10\n stick on src\n use-server b if {{ path /b }}\n \
+             server a {a}\n server b {b} weight 0\n\
+             listen t\n mode tcp\n bind unix@{{dir}}/tcp.sock\n use-server b if {{ always_true }}\n server a {a}\n server b {b} weight 0\n"
+        );
+        each(io, &file, |proxy, name| {
+            assert_eq!(who(proxy, "/", &[]), "a", "{name}");
+            assert_eq!(who(proxy, "/b", &[]), "b", "{name}");
+            let mut stream = std::os::unix::net::UnixStream::connect(proxy.dir().join("tcp.sock")).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.ends_with("\r\n\r\nb"), "{name}: {answer}");
+        });
+    }
+
+    fn requests_have_the_identifier_that_the_file_describes(io: Io) {
+        let origin = Origin::named("o", "o");
+        let file = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n unique-id-format %{{{{+X}}}}o\\ %ci:%cp_%fi:%fp_%Ts_%ms_%rt:%pid_%[req.hdr(x-a)]\n\
+             unique-id-header X-Unique-ID\n default_backend s\n\
+             backend s\n http-response set-header x-id %[unique-id]\n http-response set-header x-log %ID\n server o {origin}\n"
+        )
+        .replace("{{+X}}", "{+X}");
+        let form = "^7F000001:[0-9A-F]{4}_7F000001:[0-9A-F]{4}_[0-9A-F]{8}_[0-9A-F]{2,3}_[0-9A-F]{4}:[0-9A-F]{4,}_one$";
+        let form = Regex::new(form).unwrap();
+        each(io, &file, |proxy, name| {
+            let mut client = Client::connect(proxy);
+            let mut ids: Vec<String> = Vec::new();
+            for _ in 0..3 {
+                let answer = client.request(&Request::get("/").header("X-A", "one")).expect_status(200);
+                let id = answer.header("x-id").unwrap().to_owned();
+                assert!(form.is_match(&id), "{name}: {id}");
+                assert_eq!(answer.header("x-log"), Some(id.as_str()), "{name}");
+                ids.push(id);
+            }
+            let received: Vec<String> = origin.requests().iter().rev().take(3).rev()
+                .map(|request| request.header("x-unique-id").unwrap().to_owned()).collect();
+            assert_eq!(received, ids, "{name}: the server is told what is logged");
+            ids.dedup();
+            assert_eq!(ids.len(), 3, "{name}: no two requests of a connection have the same");
+        });
+    }
+}
+
+#[test]
+fn a_name_that_no_server_has_is_a_mistake() {
+    for (line, wanted) in [
+        ("use-server two if { path / }", "`b` has no server `two`"),
+        ("use-server one and more", "takes a name and a condition, not `and`"),
+        ("use-server one if", "a condition is missing"),
+    ] {
+        let file = format!(
+            "{DEFAULTS}frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n {line}\n server one 127.0.0.1:1\n"
+        );
+        let (code, told) = Proxy::haproxy(&file).check();
+        assert!(code != 0 && told.contains(wanted), "{line}: {told}");
+    }
+}
+
+#[test]
+fn connections_have_identifiers_too() {
+    let origin = Origin::named("o", "o");
+    let syslog = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = syslog.local_addr().unwrap();
+    let proxy = Proxy::haproxy(&format!(
+        "{DEFAULTS}listen t\n mode tcp\n bind 127.0.0.1:{{port}}\n unique-id-format id-%ci-%rt\n log {address} local0\n \
+         log-format \"%ID is %[unique-id]\"\n server o {origin}\n"
+    ))
+    .start();
+    let mut stream = TcpStream::connect(proxy.port().address()).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    syslog.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // What the process says of itself comes first.
+    let line = loop {
+        let mut line = [0; 1024];
+        let read = syslog.recv(&mut line).unwrap();
+        let line = String::from_utf8_lossy(&line[..read]).into_owned();
+        if line.contains(" is ") {
+            break line;
+        }
+    };
+    assert!(line.trim_end().ends_with("id-127.0.0.1-1 is id-127.0.0.1-1"), "{line}");
+}
