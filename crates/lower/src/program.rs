@@ -98,6 +98,7 @@ impl<'m> Cx<'m> {
             return known;
         }
         let body = match &respond.body {
+            model::RespondBody::Whole(path) => return self.whole(respond, path),
             model::RespondBody::Standard => plan::RespondBody::Standard,
             model::RespondBody::Text(text) => plan::RespondBody::Text(self.template(text)),
             model::RespondBody::Redirect(to) => plan::RespondBody::Redirect(self.template(to)),
@@ -117,6 +118,16 @@ impl<'m> Cx<'m> {
             cause: respond.cause,
         };
         self.shared.responds.keep(respond, Arc::new(compiled))
+    }
+
+    /// An answer that is all in a file; fields of the rule come after its own.
+    fn whole(&mut self, respond: &'m model::Respond, path: &'m std::path::Path) -> Arc<plan::Respond> {
+        let content = self.file("respond::unreadable-file", "the response file", path);
+        let mut whole = plan::whole_response(respond.status, &content.unwrap_or_default());
+        for (name, value) in &respond.headers {
+            whole.headers.push((HeaderName::new(name), self.template(value)));
+        }
+        self.shared.responds.keep(respond, Arc::new(whole))
     }
 
     pub(crate) fn condition(&mut self, condition: &'m model::Condition) -> plan::Condition {

@@ -177,7 +177,11 @@ impl<'m> Cx<'m> {
                 model::ErrorTarget::Redirect(to) => plan::ErrorTarget::Redirect(self.template(to)),
                 model::ErrorTarget::RawFile(path) => {
                     let content = self.file("error-page::unreadable-file", "the error page", path);
-                    plan::ErrorTarget::Raw(content.unwrap_or_default())
+                    let status = page.statuses.first().copied().unwrap_or_default();
+                    plan::ErrorTarget::Whole(Arc::new(plan::whole_response(
+                        status,
+                        &content.unwrap_or_default(),
+                    )))
                 }
             };
             (page.statuses.clone(), plan::ErrorPage { answer: page.answer, target })

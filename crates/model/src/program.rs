@@ -179,6 +179,8 @@ pub enum RespondBody {
     Redirect(Template),
     /// The content of a file read at load (HAProxy `return … file`).
     File(std::path::PathBuf),
+    /// A file with a whole HTTP response, read at load: its status, fields and body (HAProxy `return … errorfile`).
+    Whole(std::path::PathBuf),
 }
 
 /// Something that holds or not.

@@ -180,7 +180,7 @@ pub enum ErrorTarget {
     /// Redirect of the client (302 unless `answer` is another redirect).
     Redirect(Template),
     /// A complete HTTP response, read at load.
-    Raw(#[serde(serialize_with = "crate::show::length")] Arc<[u8]>),
+    Whole(Arc<crate::Respond>),
 }
 
 /// `expires`.

@@ -7,7 +7,6 @@
 //! hold for all of them alike.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use weir_http::{HeaderId, Method};
@@ -553,37 +552,4 @@ fn add_fields(exchange: &mut Exchange, respond: &Respond) {
         let value = text(exchange, value);
         exchange.response.fields.push_known(name.id, name.name.as_bytes(), &value);
     }
-}
-
-/// An answer from the text of a whole HTTP response (HAProxy `errorfile`): its fields and body are sent as ours.
-pub(crate) fn raw(status: u16, bytes: &[u8]) -> Arc<Respond> {
-    let (head, body) = match memchr::memmem::find(bytes, b"\r\n\r\n") {
-        Some(at) => (&bytes[..at], &bytes[at + 4..]),
-        None => match memchr::memmem::find(bytes, b"\n\n") {
-            Some(at) => (&bytes[..at], &bytes[at + 2..]),
-            None => (&b""[..], bytes),
-        },
-    };
-    let mut respond = Respond {
-        status,
-        body: RespondBody::Bytes(body.into()),
-        content_type: Some(weir_plan::Template::default()),
-        headers: Vec::new(),
-        error_pages: false,
-        reason: None,
-        cause: weir_plan::Cause::Content,
-    };
-    let first = head.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
-    // `HTTP/1.0 503 Service Unavailable`: the phrase is the third part.
-    respond.reason = String::from_utf8_lossy(first).splitn(3, ' ').nth(2).map(|reason| reason.trim().into());
-    for line in String::from_utf8_lossy(head).lines().skip(1) {
-        let Some((name, value)) = line.split_once(':') else { continue };
-        let framing = ["content-length", "transfer-encoding", "connection"];
-        if !framing.iter().any(|other| name.eq_ignore_ascii_case(other)) {
-            respond
-                .headers
-                .push((weir_plan::HeaderName::new(name.trim()), weir_plan::Template::literal(value.trim())));
-        }
-    }
-    Arc::new(respond)
 }

@@ -488,9 +488,9 @@ fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Op
             let answer = exchange.status_override.take().filter(|status| (300..400).contains(status));
             Next::Redirect { status: answer.unwrap_or(302), location: to }
         }
-        ErrorTarget::Raw(bytes) => {
+        ErrorTarget::Whole(respond) => {
             exchange.status_override = Some(status);
-            Next::Respond(respond::raw(status, bytes))
+            Next::Respond(respond.clone())
         }
     })
 }

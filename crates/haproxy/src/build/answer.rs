@@ -2,10 +2,13 @@
 //!
 //! Owns: the words of `status … content-type … string …` and of `location|prefix|scheme …`.
 
+use std::path::Path;
+
 use weir_diag::{Diagnostic, Span};
 use weir_model::{Condition, Op, Respond, RespondBody, Subject, Template, Test, Var, Words};
 
 use super::rules::{Deed, Read, Reader, split, standard};
+use crate::draft::ErrorAnswer;
 use crate::read::Word;
 
 impl Reader<'_, '_> {
@@ -53,6 +56,7 @@ impl Reader<'_, '_> {
     /// `status N content-type T string S hdr N V …`.
     pub(super) fn answer(&mut self, words: &[Word], status: u16) -> Option<Respond> {
         let mut respond = standard(status);
+        let mut pages = None;
         let mut words = words.iter();
         while let Some(key) = words.next() {
             if key.as_str() == "default-errorfiles" {
@@ -77,14 +81,9 @@ impl Reader<'_, '_> {
                     let template = self.template(words.next()?, false)?;
                     respond.headers.push((value.text.clone(), template));
                 }
-                "errorfile" | "errorfiles" | "lf-file" => {
-                    self.findings.not_built(
-                        key.span,
-                        &key.text,
-                        "it decides what is answered; `file` and `string` are built",
-                    );
-                    return None;
-                }
+                "lf-file" => respond.body = RespondBody::Text(self.text_of(value)?),
+                "errorfile" => respond.body = RespondBody::Whole(value.text.clone().into()),
+                "errorfiles" => pages = Some(value),
                 _ => {
                     let known = [
                         "status",
@@ -102,8 +101,38 @@ impl Reader<'_, '_> {
                 }
             }
         }
-        respond.error_pages = matches!(respond.body, RespondBody::Standard);
+        respond.error_pages = pages.is_none() && matches!(respond.body, RespondBody::Standard);
+        if let Some(name) = pages {
+            respond.body = self.page_of(name, respond.status)?;
+            respond.content_type.get_or_insert_default();
+        }
         Some(respond)
+    }
+
+    /// `lf-file FILE`: its text is a log format.
+    fn text_of(&mut self, file: &Word) -> Option<Template> {
+        let read = self.scope.files.read(Path::new(file.as_str())).map_err(|error| error.to_string());
+        let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned()));
+        match text {
+            Ok(text) => self.template(&Word { text, span: file.span }, false),
+            Err(why) => {
+                self.findings.bad_value(file, format!("`{}` cannot be read: {why}", file.text));
+                None
+            }
+        }
+    }
+
+    /// `errorfiles NAME`: what that section says of the status; where it says nothing, there is no body.
+    fn page_of(&mut self, name: &Word, status: u16) -> Option<RespondBody> {
+        let Some(pages) = self.scope.draft.http_errors.get(&name.text) else {
+            self.findings.bad_value(name, format!("there is no section `http-errors {}`", name.text));
+            return None;
+        };
+        Some(match pages.get(&status) {
+            Some(ErrorAnswer::File(path)) => RespondBody::Whole(path.clone()),
+            Some(ErrorAnswer::Redirect(place, _)) => RespondBody::Redirect(Template::literal(place.clone())),
+            None => RespondBody::Text(Template::default()),
+        })
     }
 
     /// `location|prefix|scheme VALUE code N OPTIONS [if …]`.
