@@ -178,9 +178,12 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 
 /// The candidate nearest to `word`, if it is near enough to be a plausible slip (a third of its letters).
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let bound = (word.chars().count() / 3).max(1);
+    let letters = word.chars().count();
+    let bound = (letters / 3).max(1);
     candidates
         .into_iter()
+        // No edit is shorter than the difference in length; a long word is not compared letter by letter with short ones.
+        .filter(|candidate| letters.abs_diff(candidate.chars().count()) <= bound)
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|&(distance, _)| distance > 0 && distance <= bound)
         .min_by_key(|&(distance, _)| distance)
