@@ -23,6 +23,7 @@
 
 pub mod cert;
 pub mod client;
+pub mod console;
 pub mod deadline;
 pub mod dns;
 pub mod gate;

@@ -12,7 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use weir_admin::cli::{COMMANDS, Status};
-use weir_testkit::{Certificate, Client, Io, Origin, Proxy, Request, Running, TlsOptions, both_drivers};
+use weir_testkit::{
+    Certificate, Client, Io, Origin, Proxy, Request, Running, TlsOptions, both_drivers, console,
+};
 
 const DEFAULTS: &str = "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n";
 
@@ -28,13 +30,7 @@ fn ask(proxy: &Running, text: &str) -> String {
 }
 
 fn ask_at(path: &Path, text: &str) -> String {
-    let mut stream = UnixStream::connect(path).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(text.as_bytes()).unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    console::ask_at(path, text)
 }
 
 /// What both answer to a line.

@@ -3,11 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
-
-use weir_testkit::{Client, Io, Proxy, Request, Running, both_drivers};
+use weir_testkit::{Client, Io, Proxy, Request, Running, both_drivers, console};
 
 const HOSTS: &str = "# hosts\na.example one\nb.example two words\n";
 
@@ -37,13 +33,7 @@ fn used() -> Proxy {
 
 /// All that is answered until the other side ends.
 fn ask(proxy: &Running, text: &str) -> String {
-    let mut stream = UnixStream::connect(proxy.dir().join("cli.sock")).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(text.as_bytes()).unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    console::ask(proxy, text)
 }
 
 /// A command about one of the lists, which is called by its file's name alone.

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use weir_testkit::{Client, Io, Origin, Proxy, Running, both_drivers};
+use weir_testkit::{Client, Io, Origin, Proxy, Running, both_drivers, console};
 
 /// Checks succeed whatever happens, and after the first one there is none by itself.
 fn file(server: &str) -> Proxy {
@@ -28,13 +26,7 @@ fn each(io: Io, server: &str, case: impl Fn(&Running, &str)) {
 }
 
 fn table(proxy: &Running) -> String {
-    let mut stream = UnixStream::connect(proxy.dir().join("cli.sock")).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(b"show stat\n").unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut table = String::new();
-    stream.read_to_string(&mut table).unwrap();
-    table
+    console::ask(proxy, "show stat")
 }
 
 /// Status, HAProxy's word for the last check, and how often errors had a say.
