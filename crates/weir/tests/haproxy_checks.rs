@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use weir_testkit::{Certificate, Io, Origin, Proxy, Running, Script, both_drivers};
+use weir_testkit::{Certificate, Io, Origin, Proxy, Running, Script, both_drivers, console};
 
 fn file(backends: &str) -> Proxy {
     Proxy::haproxy(&format!(
@@ -24,13 +22,7 @@ fn each(io: Io, backends: &str, case: impl Fn(&Running, &str)) {
 }
 
 fn ask(proxy: &Running, line: &str) -> String {
-    let mut stream = UnixStream::connect(proxy.dir().join("cli.sock")).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(format!("{line}\n").as_bytes()).unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    console::ask(proxy, line)
 }
 
 /// Columns of a server in the statistics. Of its status the first word: what follows tells of other things.
@@ -273,7 +265,7 @@ both_drivers! {
         for (word, expected) in states {
             let text = format!("backend b\n option httpchk GET /\n server s {slow} check init-state {word}\n");
             let proxy = file(&text).io(io).start();
-            slow.wait_for_connections(1);
+            // What it is before anybody has been asked.
             assert_eq!(columns(&proxy, "b/s", ["status", "weight", "check_code"])[0], expected, "{word}");
         }
     }

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_control::changes::PoolChanges;
 use weir_control::{EndpointKey, PoolId};
+use weir_expr::check::FirstState;
 use weir_plan::{Address, Endpoint, EndpointSet, Resolve};
 use weir_policy::Millis;
 use weir_policy::pool::{
@@ -62,6 +63,7 @@ impl LivePool {
         let wanted = laid_over(pool, &changed).unwrap_or_else(|_| pool.set.clone());
         let old = old.map(LivePool::lock);
         let set = addressed(&wanted, pool.id, old.as_ref().map_or(&wanted, |old| &old.live.set), found);
+        let before = old.as_ref().map(|old| old.live.state.clone());
         let (live, left) = match old {
             Some(old) => old.followed_by(set),
             None => {
@@ -71,6 +73,7 @@ impl LivePool {
         };
         let made = Now { wanted, changed, live, left };
         made.set_state(now);
+        made.begin_down(before.as_deref(), now);
         Self { now: Mutex::new(made) }
     }
 
@@ -93,7 +96,9 @@ impl LivePool {
             let wanted = laid_over(pool, &changed).unwrap_or_else(|_| pool.set.clone());
             let set = addressed(&wanted, pool.id, &now.live.set, found);
             let (live, left) = now.followed_by(set);
+            let before = now.live.state.clone();
             (now.wanted, now.live, now.left) = (wanted, live, left);
+            now.begin_down(Some(&before), at);
         }
         now.changed = changed;
         now.set_state(at);
@@ -169,6 +174,18 @@ impl Now {
             self.left.iter().copied().chain(before).filter(|key| !stays.contains(key)).collect();
         left.drain(..left.len().saturating_sub(LEFT));
         (Live { set, state }, left)
+    }
+
+    /// Takes new endpoints for down that are to be until they were checked: the thread that checks may be late.
+    fn begin_down(&self, before: Option<&PoolShared>, now: Millis) {
+        let Live { set, state } = &self.live;
+        for (at, endpoint) in set.endpoints.iter().enumerate() {
+            let first = endpoint.check.as_ref().map(|check| check.first);
+            let is_new = || before.is_none_or(|before| before.index_of(endpoint.key).is_none());
+            if matches!(first, Some(FirstState::Down | FirstState::FullyDown)) && is_new() {
+                state.set_health(at, false, now);
+            }
+        }
     }
 
     /// Gives endpoints the weights and states that were asked for. Choices read them from their state.
