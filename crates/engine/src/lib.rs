@@ -204,7 +204,15 @@ impl Engine {
     /// # Errors
     /// There is no such pool or endpoint.
     pub fn judge(&self, pool: &str, endpoint: &str, healthy: bool) -> Result<(), String> {
-        layer::judge(&self.shared, &self.prepared, pool, endpoint, healthy)
+        layer::judge((&self.shared, &self.crew), &self.prepared, pool, endpoint, healthy)
+    }
+
+    /// Ends what is under way at the endpoints of this name: requests and sessions.
+    ///
+    /// # Errors
+    /// There is no such pool or endpoint.
+    pub fn cut(&self, pool: &str, endpoint: &str) -> Result<(), String> {
+        layer::cut(&self.crew, &self.prepared, pool, endpoint)
     }
 
     /// Bounds client connections of the process, until the next plan.

@@ -186,6 +186,22 @@ pub enum OnErrors {
     MarkDown,
 }
 
+/// What is cut when an endpoint goes up or down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cuts {
+    /// Connections to it, when it goes down or into maintenance (HAProxy `on-marked-down shutdown-sessions`).
+    pub when_down: bool,
+    /// Those to the backups of its pool, when it comes up (HAProxy `on-marked-up shutdown-backup-sessions`).
+    pub backups_when_up: bool,
+}
+
+impl Cuts {
+    /// Nothing is cut.
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What becomes of an endpoint that has not been checked yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -206,6 +206,7 @@ impl<'m> Cx<'m> {
             check: endpoint.check.as_ref().map(|check| Arc::new(self.health_check(check))),
             agent: endpoint.agent.clone().map(Arc::new),
             tracks: endpoint.tracks.as_ref().map(|tracked| self.tracked(tracked)),
+            cuts: endpoint.cuts,
             cookie: endpoint.cookie.as_deref().map(Box::from),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::check::{AgentCheck, CheckStep, FirstState, Observe};
+use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
 use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Unavailable};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
@@ -140,6 +140,9 @@ pub struct Endpoint {
     pub agent: Option<AgentCheck>,
     /// Pool and name of the endpoint whose health is its own.
     pub tracks: Option<(String, String)>,
+    /// What is cut when it goes up or down.
+    #[serde(skip_serializing_if = "Cuts::are_none")]
+    pub cuts: Cuts,
     /// Value of the sticky cookie.
     pub cookie: Option<String>,
     /// Its name is looked up while running (nginx `resolve`, HAProxy `resolvers`).

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_control::changes::NewEndpoint;
 use weir_control::{EndpointKey, PoolId};
-use weir_expr::check::AgentCheck;
+use weir_expr::check::{AgentCheck, Cuts};
 use weir_expr::settings::{ProxyProtocol, Spread};
 use weir_policy::pool::{EndpointConfig, PoolConfig};
 
@@ -59,6 +59,9 @@ pub struct Endpoint {
     /// The endpoint whose health is its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracks: Option<EndpointKey>,
+    /// What is cut when it goes up or down.
+    #[serde(skip_serializing_if = "Cuts::are_none")]
+    pub cuts: Cuts,
     /// Value of the sticky cookie.
     pub cookie: Option<Box<str>>,
 }
@@ -192,6 +195,7 @@ impl EndpointSet {
             check: like.and_then(|like| like.check.clone()),
             agent: like.and_then(|like| like.agent.clone()),
             tracks: like.and_then(|like| like.tracks),
+            cuts: like.map(|like| like.cuts).unwrap_or_default(),
             cookie,
         }
     }
@@ -322,6 +326,7 @@ mod tests {
                 check: None,
                 agent: None,
                 tracks: None,
+                cuts: Cuts::default(),
                 cookie: None,
             });
         }

@@ -106,7 +106,7 @@ pub use runtime::{Runtime, boxed, now, spawn, start, task_panics, unix_now, yiel
 pub use sendfile::{SendfileCost, compare_sendfile, sendfile_cost, sendfile_pays};
 pub use shared::Shared;
 pub use side::SideThreads;
-pub use stream::{Keepalive, PeerClosed, Stream};
+pub use stream::{Cutter, Keepalive, PeerClosed, Stream};
 pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
 #[doc(hidden)]
 pub use tls::fuzzing;

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -42,6 +42,24 @@ struct Inner {
     token: Cell<Option<Token>>,
     /// A first read is worth trying before any wait.
     fresh: Cell<bool>,
+    /// Its end is our own doing: see [`Cutter::cut`].
+    cut: Cell<bool>,
+}
+
+/// The right to end a connection from outside, which does not keep it open.
+#[derive(Clone, Debug)]
+pub struct Cutter(Weak<Inner>);
+
+impl Cutter {
+    /// Ends the connection, if it is still there: whoever reads it gets what had arrived, then an error instead of an end
+    /// that could be taken for a whole message's; whoever writes gets an error.
+    pub fn cut(&self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.cut.set(true);
+            // An error says that it has ended already.
+            let _ = rustix::net::shutdown(&inner.fd, rustix::net::Shutdown::Both);
+        }
+    }
 }
 
 /// How a peer went away (see [`Stream::peer_closed`]).
@@ -110,6 +128,7 @@ impl Stream {
                 fd,
                 token: Cell::new(None),
                 fresh: Cell::new(ready),
+                cut: Cell::new(false),
             }),
         }
     }
@@ -219,6 +238,7 @@ impl Stream {
             }
             // Less than asked for: the socket is drained, and the next byte makes a new event.
             Some(read) if read < limit && read > 0 => self.clear_readable(),
+            Some(0) if self.inner.cut.get() => return Err(io::ErrorKind::ConnectionAborted.into()),
             Some(_) => {}
         }
         Ok(read)
@@ -244,6 +264,7 @@ impl Stream {
         match dropped {
             None => self.clear_readable(),
             Some(count) if count < limit && count > 0 => self.clear_readable(),
+            Some(0) if self.inner.cut.get() => return Err(io::ErrorKind::ConnectionAborted.into()),
             Some(_) => {}
         }
         Ok(dropped)
@@ -557,6 +578,11 @@ impl Stream {
     /// SO_KEEPALIVE, with the idle time, interval and count of probes where given.
     pub fn set_keepalive(&self, keepalive: Keepalive) -> io::Result<()> {
         set_keepalive(&self.inner.fd, keepalive)
+    }
+
+    /// The right to end the connection from outside.
+    pub fn cutter(&self) -> Cutter {
+        Cutter(Rc::downgrade(&self.inner))
     }
 
     /// Closes with RST instead of FIN (linger of zero), dropping what was not sent yet.

@@ -56,6 +56,11 @@ pub trait Runtime {
     /// # Errors
     /// One line.
     fn judge(&self, pool: &str, endpoint: &str, healthy: bool) -> Result<(), String>;
+    /// Ends what is under way at an endpoint.
+    ///
+    /// # Errors
+    /// One line.
+    fn cut(&self, pool: &str, endpoint: &str) -> Result<(), String>;
     /// Bounds client connections of the process, until the next reload.
     fn bound_connections(&self, most: u64);
     /// Has a frontend accept nothing, or go on, until the next reload. False: it was so already.

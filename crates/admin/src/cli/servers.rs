@@ -43,6 +43,14 @@ pub(super) fn set(cx: &mut Cx<'_>) -> String {
     })
 }
 
+/// `shutdown sessions server b/s`
+pub(super) fn shutdown(cx: &mut Cx<'_>) -> String {
+    with_server(cx, |cx, pool, endpoint| match cx.runtime.cut(&pool.name, &endpoint.name) {
+        Ok(()) => String::new(),
+        Err(why) => format!("{why}\n"),
+    })
+}
+
 fn judge(cx: &Cx<'_>, pool: &Pool, endpoint: &Endpoint, healthy: bool) -> String {
     match cx.runtime.judge(&pool.name, &endpoint.name, healthy) {
         Ok(()) => String::new(),

@@ -160,7 +160,7 @@ pub const COMMANDS: &[Command] = &[
     c("show version", "show version", "show version of the current process", User, info::version),
     absent("shutdown frontend", "a frontend is disabled, or leaves the configuration"),
     absent("shutdown session", SESSIONS),
-    absent("shutdown sessions", SESSIONS),
+    c("shutdown sessions server", "shutdown sessions server <bk>/<srv>", "kill sessions on a server", Admin, servers::shutdown),
     absent("trace", INSIDE),
     absent("unpublish", "backends are those of the configuration"),
     absent("update ssl", TLS),

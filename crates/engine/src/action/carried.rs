@@ -159,7 +159,7 @@ fn ended<D: Downstream, T>(
         Err(Relay::Endpoint(failed)) => {
             exchange.ending = match failed.failure {
                 Failure::Timeout => Ending::ServerTimeout(Phase::Data),
-                _ => Ending::ServerAborted(Phase::Data),
+                _ => counted.broken(Some(Phase::Data)),
             };
             errors::upstream_error(exchange, &failed.why);
             counted.end(AttemptEnd::ServerAbort, exchange);

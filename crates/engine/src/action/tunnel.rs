@@ -267,7 +267,7 @@ pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
         TunnelEnd::Closed => Ending::Normal,
         TunnelEnd::Idle => Ending::ServerTimeout(Phase::Data),
         TunnelEnd::ClientFailed => Ending::ClientAborted(Phase::Data),
-        TunnelEnd::EndpointFailed => Ending::ServerAborted(Phase::Data),
+        TunnelEnd::EndpointFailed => counted.broken(None),
     };
     let elapsed = exchange.elapsed();
     if let Some(record) = exchange.attempts.last_mut() {

@@ -22,6 +22,7 @@ use super::quic::QuicLoop;
 use crate::worker::Worker;
 use crate::worker::command::{Command, SocketKey};
 use crate::worker::lasting;
+use crate::worker::links::Cut;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::{Either, race};
 use crate::worker::shared::{Shared, panic_message};
@@ -210,6 +211,10 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Re
             Some(Command::Endpoints { pool, done }) => {
                 worker.take_up_endpoints(pool);
                 let _ = done.send(());
+            }
+            Some(Command::Standing(pool)) => worker.follow_standing(pool),
+            Some(Command::Cut(endpoints)) => {
+                worker.counters.links.cut(|endpoint| endpoints.contains(&endpoint).then_some(Cut::Killed));
             }
             Some(Command::Certificates { done }) => {
                 worker.take_up_certificates();

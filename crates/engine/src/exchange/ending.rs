@@ -4,6 +4,8 @@
 //! Why: HAProxy's termination state (configuration manual, "Session state at disconnection") is the shortest answer to
 //! "who hung up, and when"; every dialect's log can show it.
 
+use crate::worker::links::Cut;
+
 /// Phase in which an exchange ended early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
@@ -34,6 +36,8 @@ pub(crate) enum Ending {
     ServerAborted(Phase),
     /// The endpoint was too slow.
     ServerTimeout(Phase),
+    /// Its connection to the endpoint was cut. A tunnel is in no phase then.
+    Cut(Cut, Option<Phase>),
     /// The proxy itself answered or refused: rules, limits, bad requests.
     Proxy(Phase),
     /// A resource was exhausted.
@@ -58,6 +62,9 @@ impl Ending {
             Self::ClientAborted(p) => at(["CR", "CQ", "CC", "CH", "CD"], p),
             Self::ClientTimeout(p) => at(["cR", "cQ", "cC", "cH", "cD"], p),
             Self::ServerAborted(p) => at(["SR", "SQ", "SC", "SH", "SD"], p),
+            Self::Cut(Cut::Down, p) => p.map_or("D-", |p| at(["DR", "DQ", "DC", "DH", "DD"], p)),
+            Self::Cut(Cut::Up, p) => p.map_or("U-", |p| at(["UR", "UQ", "UC", "UH", "UD"], p)),
+            Self::Cut(Cut::Killed, p) => p.map_or("K-", |p| at(["KR", "KQ", "KC", "KH", "KD"], p)),
             Self::ServerTimeout(p) => at(["sR", "sQ", "sC", "sH", "sD"], p),
             Self::Proxy(p) => at(["PR", "PQ", "PC", "PH", "PD"], p),
             Self::Resource(p) => at(["RR", "RQ", "RC", "RH", "RD"], p),

@@ -30,6 +30,15 @@ impl Attempting {
         };
         self.close(end, exchange.now(), &came_to);
     }
+
+    /// How an exchange ends whose endpoint broke off in the middle: by itself, or because its connection was cut in
+    /// this `phase`.
+    pub(crate) fn broken(&self, phase: Option<Phase>) -> Ending {
+        match self.cut() {
+            Some(cut) => Ending::Cut(cut, phase),
+            None => Ending::ServerAborted(Phase::Data),
+        }
+    }
 }
 
 impl Counters {

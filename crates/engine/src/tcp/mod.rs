@@ -341,7 +341,7 @@ async fn carry_session(
         TunnelEnd::Idle if settings.server_idle < settings.client_idle => Ending::ServerTimeout(Phase::Data),
         TunnelEnd::Idle => Ending::ClientTimeout(Phase::Data),
         TunnelEnd::ClientFailed => Ending::ClientAborted(Phase::Data),
-        TunnelEnd::EndpointFailed => Ending::ServerAborted(Phase::Data),
+        TunnelEnd::EndpointFailed => counted.broken(None),
     };
     counted.end(AttemptEnd::Answer(0), session);
     drop(lease);

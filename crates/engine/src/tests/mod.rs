@@ -82,6 +82,7 @@ fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
         check: None,
         agent: None,
         tracks: None,
+        cuts: weir_expr::check::Cuts::default(),
         cookie: None,
         resolve: None,
     };

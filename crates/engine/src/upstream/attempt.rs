@@ -72,6 +72,15 @@ pub(crate) enum Opened {
     New(Conn),
 }
 
+impl Opened {
+    fn io(&self) -> &Conn {
+        match self {
+            Self::Kept(kept) => kept.io(),
+            Self::New(conn) => conn,
+        }
+    }
+}
+
 /// Why an attempt gave no answer.
 #[derive(Debug)]
 pub(crate) struct Failed {
@@ -226,7 +235,7 @@ impl Attempts<'_> {
                 held.take().unwrap_or_else(|| counters.attempt(picked.pool, picked.key, exchange.now()));
             let tried = {
                 // Pinned where it stands: by value it would be moved twice.
-                let trying = pin!(self.once(exchange, protocol, &picker, &picked, &counted, fresh));
+                let trying = pin!(self.once(exchange, protocol, &picker, &picked, &mut counted, fresh));
                 self.watch.over(trying).await
             };
             if picked.observed().is_some() {
@@ -268,6 +277,12 @@ impl Attempts<'_> {
                     return Err(left(exchange, phase, &how));
                 }
             };
+            if let Some(cut) = counted.cut() {
+                counted.end(end_of(failed.failure), exchange);
+                note_failure(exchange, &failed, Retry::No);
+                exchange.ending = Ending::Cut(cut, Some(Phase::Headers));
+                return Err(Unanswered::Status(502));
+            }
             let retry = picker.failed(exchange, installed, failed.failure, failed.sent, replayable);
             match (retry, failed.failure) {
                 (Retry::Same, _) => {}
@@ -323,7 +338,7 @@ impl Attempts<'_> {
         protocol: &mut P,
         picker: &Picker,
         picked: &Picked,
-        counted: &Attempting,
+        counted: &mut Attempting,
         fresh: bool,
     ) -> Result<Tried<P::Link>, Stop> {
         let began = exchange.now();
@@ -343,6 +358,7 @@ impl Attempts<'_> {
             record.connect = Some(connected);
         }
         history.requests += 1;
+        counted.goes_over(picked.key, opened.io().socket());
         let mut link = protocol.take_up(opened);
         protocol.send(exchange, &mut link).await?;
         let head = protocol.head(exchange, &mut link).await;

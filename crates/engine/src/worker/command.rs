@@ -11,7 +11,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use weir_control::{ListenerId, PoolId};
+use weir_control::{EndpointKey, ListenerId, PoolId};
+use weir_plan::EndpointSet;
 use weir_rt::Sender;
 
 use crate::worker::count::forget_unknown;
@@ -52,6 +53,10 @@ pub(crate) enum Command {
         /// Told when it is done.
         done: mpsc::Sender<()>,
     },
+    /// Where endpoints of this pool stand has changed: cut what is not to outlive that.
+    Standing(PoolId),
+    /// Cut the connections to these endpoints.
+    Cut(Vec<EndpointKey>),
     /// Certificates were replaced: show those that there are now.
     Certificates {
         /// Told when it is done.
@@ -106,6 +111,18 @@ impl Crew {
         self.check_anew(None);
     }
 
+    /// Has all workers cut what is not to outlive the change, after endpoints of a pool went up or down.
+    pub(crate) fn tell_standing(&self, pool: PoolId, set: &EndpointSet) {
+        if set.endpoints.iter().any(|endpoint| !endpoint.cuts.are_none()) {
+            self.send(|| Command::Standing(pool));
+        }
+    }
+
+    /// Has all workers cut their connections to these endpoints.
+    pub(crate) fn cut(&self, endpoints: &[EndpointKey]) {
+        self.send(|| Command::Cut(endpoints.to_vec()));
+    }
+
     /// Has all workers show the certificates that there are now. Never call it on a worker.
     pub(crate) fn tell_certificates(&self) {
         self.tell(|done| Command::Certificates { done });
@@ -115,6 +132,14 @@ impl Crew {
     pub(crate) fn check_anew(&self, prepared: Option<&Arc<Prepared>>) {
         if let Some(checks) = self.checks.get() {
             let _ = checks.send(prepared.cloned());
+        }
+    }
+
+    /// Gives a command to all workers.
+    fn send(&self, command: impl Fn() -> Command) {
+        for worker in self.workers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // One that ended has nothing to obey with.
+            let _ = worker.send(command());
         }
     }
 

@@ -20,6 +20,7 @@ use weir_telemetry::{
     AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
 };
 
+use crate::worker::links::{Cut, Links, Seat};
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 
@@ -51,6 +52,8 @@ pub(crate) struct Counters {
     fronts: Kept<FrontKey, FrontCells>,
     backs: Kept<BackKey, BackCells>,
     quotas: RefCell<HashMap<ListenerId, Option<Arc<Quota>>, ahash::RandomState>>,
+    /// Connections that carry an attempt.
+    pub(crate) links: Rc<Links>,
 }
 
 /// One more of something, while this lives.
@@ -126,6 +129,7 @@ impl Counters {
             fronts: Kept::new(usize::MAX),
             backs: Kept::new(MOST_BACKS),
             quotas: RefCell::default(),
+            links: Rc::default(),
         }
     }
 
@@ -204,7 +208,15 @@ impl Counters {
     pub(crate) fn attempt(&self, pool: PoolId, endpoint: EndpointKey, began: Instant) -> Attempting {
         let cells = self.back(BackKey::Endpoint(pool, endpoint));
         cells.attempt(second(), true);
-        Attempting { cells, worker: self.worker.clone(), began, answered: None, ended: false }
+        Attempting {
+            cells,
+            worker: self.worker.clone(),
+            began,
+            answered: None,
+            ended: false,
+            links: self.links.clone(),
+            seat: None,
+        }
     }
 
     /// Client connections of a listener, over all workers.
@@ -307,9 +319,21 @@ pub(crate) struct Attempting {
     began: Instant,
     answered: Option<u16>,
     ended: bool,
+    links: Rc<Links>,
+    seat: Option<Seat>,
 }
 
 impl Attempting {
+    /// It goes over this connection, which may be cut from now on.
+    pub(crate) fn goes_over(&mut self, endpoint: EndpointKey, socket: &weir_rt::Stream) {
+        self.seat = Some(self.links.enter(endpoint, socket));
+    }
+
+    /// Why its connection was cut, if it was.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        self.seat.as_ref().and_then(Seat::cut)
+    }
+
     /// The head of an answer came, and more is to follow for long: a tunnel.
     pub(crate) fn answered(&mut self, status: u16) {
         self.answered = Some(status);

@@ -9,7 +9,7 @@
 //! Why: endpoints come and go by themselves. That needs no new plan, no new TLS configuration, and no connection to an
 //! endpoint that stays.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,8 @@ use weir_policy::pool::{
     BackupUse, Choice, EndpointIndex, EndpointShared, Key, Lease, MAX_WEIGHT, Place, Pool, PoolShared,
     Selection, Standing,
 };
+
+use crate::worker::links::Cut;
 
 /// Endpoints that left, of which a pool still counts what they did. One that comes back among them goes on counting.
 const LEFT: usize = 64;
@@ -288,6 +290,22 @@ impl WorkerPool {
         };
         let members = (0..live.set.endpoints.len()).map(|at| Rc::new(Member::new(live, at))).collect();
         Self { chooser, members }
+    }
+
+    /// The endpoints whose connections are cut as things stand, and why.
+    pub(crate) fn cut_now(&self) -> HashMap<EndpointKey, Cut> {
+        let (config, state) = (self.chooser.config(), self.chooser.shared());
+        let stands = |at: usize| state.standing(config, at);
+        let is_backup = |at: usize| config.endpoints().get(at).is_some_and(|one| one.backup);
+        let all = || self.members.iter().map(|member| member.endpoint()).enumerate();
+        let relieved =
+            all().any(|(at, one)| one.cuts.backups_when_up && !is_backup(at) && stands(at) == Standing::Up);
+        let why = |at: usize, one: &Endpoint| match stands(at) {
+            Standing::Down | Standing::Maintenance if one.cuts.when_down => Some(Cut::Down),
+            _ if relieved && is_backup(at) => Some(Cut::Up),
+            _ => None,
+        };
+        all().filter_map(|(at, one)| Some((one.key, why(at, one)?))).collect()
     }
 
     /// The same pool once more, for a part of a plan.

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use weir_control::changes::{KeyPair, PoolChanges, Record};
-use weir_control::{AdminState, Change, PoolId};
+use weir_control::{AdminState, Change, EndpointKey, PoolId};
 use weir_plan::{Certificate, EndpointSet, Plan, Pool};
 use weir_policy::pool::MAX_WEIGHT;
 use weir_telemetry::Level;
@@ -60,6 +60,24 @@ pub(crate) fn make(shared: &Shared, crew: &Crew, prepared: &Prepared, change: Ch
     if prepared.pools[ix.at()].change(pool, shared.changes.pool(&name), now, shared.addresses_of()) {
         crew.tell_endpoints(shared, prepared, pool.id);
     }
+    crew.tell_standing(pool.id, &prepared.pools[ix.at()].now().set);
+    Ok(())
+}
+
+/// Cuts all that is under way at the endpoints of this name. Never call it on a worker.
+///
+/// # Errors
+/// There is no such pool or endpoint.
+pub(crate) fn cut(crew: &Crew, prepared: &Prepared, pool: &str, endpoint: &str) -> Result<(), String> {
+    let pool = pool_of(&prepared.plan, pool)?;
+    let Some(&ix) = prepared.plan.pools_by_id.get(&pool.id) else { return Ok(()) };
+    let live = prepared.pools[ix.at()].now();
+    let named = live.set.endpoints.iter().filter(|one| *one.name == *endpoint);
+    let keys: Vec<EndpointKey> = named.map(|one| one.key).collect();
+    if keys.is_empty() {
+        return Err(format!("the pool {} has no endpoint {endpoint}", pool.name));
+    }
+    crew.cut(&keys);
     Ok(())
 }
 
@@ -90,7 +108,7 @@ fn replace_certificate(
 /// # Errors
 /// There is no such pool or endpoint.
 pub(crate) fn judge(
-    shared: &Shared,
+    (shared, crew): (&Shared, &Crew),
     prepared: &Prepared,
     pool: &str,
     endpoint: &str,
@@ -109,6 +127,7 @@ pub(crate) fn judge(
             shared.set_checked(one.key, checked);
         }
     }
+    crew.tell_standing(pool.id, &live.set);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod idle;
 pub(crate) mod lasting;
 pub(crate) mod layer;
 pub(crate) mod limits;
+pub(crate) mod links;
 pub(crate) mod lists;
 pub(crate) mod live_tls;
 pub(crate) mod memory;
@@ -518,6 +519,14 @@ impl Worker {
         }
         self.installed().take_up_endpoints(pool, &self.idle);
         self.counters.forget_handles();
+    }
+
+    /// Cuts what is not to outlive that endpoints of a pool went up or down.
+    pub(crate) fn follow_standing(&self, pool: PoolId) {
+        let installed = self.installed();
+        let Some(members) = installed.pool(pool) else { return };
+        let cut = members.borrow().cut_now();
+        self.counters.links.cut(|endpoint| cut.get(&endpoint).copied());
     }
 
     /// Shows the certificates that there are now, from the next handshake on.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::check::{AgentCheck, FirstState, Observe, Observed, OnErrors};
+use weir_expr::check::{AgentCheck, Cuts, FirstState, Observe, Observed, OnErrors};
 use weir_expr::settings::ProxyProtocol;
 use weir_model::{HealthCheck, Template, UpstreamTls};
 
@@ -105,6 +105,23 @@ impl Servers<'_> {
         };
         let limit = self.number(parameters, "error-limit", 1..=i32::MAX as u64).unwrap_or(10);
         Some(Observe { what: what?, limit, then })
+    }
+
+    /// `on-marked-down` and `on-marked-up`.
+    pub(super) fn cuts(&mut self, parameters: &Parameters) -> Cuts {
+        let mut is = |name, only: &'static str| {
+            parameters.value(name).is_some_and(|word| {
+                let fits = word.as_str() == only;
+                if !fits {
+                    self.findings.bad_choice(word, "action", &[only]);
+                }
+                fits
+            })
+        };
+        Cuts {
+            when_down: is("on-marked-down", "shutdown-sessions"),
+            backups_when_up: is("on-marked-up", "shutdown-backup-sessions"),
+        }
     }
 
     fn ip(&mut self, parameters: &Parameters, name: &str) -> Option<IpAddr> {

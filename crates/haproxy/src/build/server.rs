@@ -74,6 +74,7 @@ impl Servers<'_> {
             check: self.check(&parameters, tls.as_ref()),
             agent: self.agent(&parameters, line.span()),
             tracks: self.tracked(&parameters),
+            cuts: self.cuts(&parameters),
             cookie: parameters.value("cookie").map(|word| word.text.clone()),
             resolve: None,
             initially: self.initially(&parameters),

@@ -161,6 +161,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         check: None,
         agent: None,
         tracks: None,
+        cuts: weir_expr::check::Cuts::default(),
         cookie: None,
         resolve: None,
         initially: weir_model::Initially::default(),

@@ -71,6 +71,7 @@ pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endp
         check: None,
         agent: None,
         tracks: None,
+        cuts: weir_expr::check::Cuts::default(),
         cookie: None,
         resolve: None,
         initially: weir_model::Initially::default(),

@@ -60,6 +60,10 @@ impl cli::Runtime for Runtime {
         self.with(|engine| engine.judge(pool, endpoint, healthy))
     }
 
+    fn cut(&self, pool: &str, endpoint: &str) -> Result<(), String> {
+        self.with(|engine| engine.cut(pool, endpoint))
+    }
+
     fn bound_connections(&self, most: u64) {
         if let Some(engine) = self.engine().as_ref() {
             engine.bound_connections(most);

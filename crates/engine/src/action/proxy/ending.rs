@@ -102,7 +102,7 @@ pub(super) fn relayed_to<D: Downstream, L>(
         Err(Relay::Endpoint(error)) => {
             exchange.ending = match error {
                 ReceiveError::Timeout => Ending::ServerTimeout(Phase::Data),
-                _ => Ending::ServerAborted(Phase::Data),
+                _ => counted.broken(Some(Phase::Data)),
             };
             errors::upstream_error(exchange, &cut_short(&error));
             counted.end(AttemptEnd::ServerAbort, exchange);

@@ -116,6 +116,7 @@ fn obey(shared: &Shared, watched: &Watched, word: Word, now: Millis) {
             let is_ready = matches!(now_is, Some(AdminState::Ready | AdminState::AsConfigured));
             if now_is != Some(admin) && !(admin == AdminState::Ready && is_ready) {
                 state.set_admin(at, admin, now);
+                watched.tell_standing();
                 let what = match admin {
                     AdminState::Drain => "is drained",
                     AdminState::Maintenance => "is in maintenance",
@@ -126,12 +127,14 @@ fn obey(shared: &Shared, watched: &Watched, word: Word, now: Millis) {
         }
         Word::Up => {
             if state.set_agent(at, true, now) {
+                watched.tell_standing();
                 let left = super::census(&watched.live);
                 shared.logs.event(Level::Notice, &format!("Server {name} is UP, as its agent says. {left}"));
             }
         }
         Word::Down(why) => {
             if state.set_agent(at, false, now) {
+                watched.tell_standing();
                 let left = super::census(&watched.live);
                 let line = format!("Server {name} is DOWN, reason: its agent says {why}. {left}");
                 shared.logs.event(Level::Alert, &line);

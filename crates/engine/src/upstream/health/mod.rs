@@ -14,12 +14,12 @@ mod script;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use weir_control::EndpointKey;
 use weir_control::snapshot::HealthReport;
+use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Endpoint, HealthCheck, Pool};
 use weir_policy::Millis;
 use weir_policy::health::{Health, HealthConfig, Transition};
@@ -45,16 +45,16 @@ type Orders = Receiver<Option<Arc<Prepared>>>;
 ///
 /// # Errors
 /// No thread could be started.
-pub(crate) fn follow(shared: &Arc<Shared>, crew: &Crew, prepared: &Arc<Prepared>) -> Result<(), String> {
+pub(crate) fn follow(shared: &Arc<Shared>, crew: &Arc<Crew>, prepared: &Arc<Prepared>) -> Result<(), String> {
     let checked = |pool: &Pool| pool.set.endpoints.iter().any(Endpoint::is_watched);
     if crew.checks.get().is_none() && prepared.plan.pools.iter().any(checked) {
-        let _ = crew.checks.set(start_thread(shared.clone())?);
+        let _ = crew.checks.set(start_thread(shared.clone(), Arc::downgrade(crew))?);
     }
     crew.check_anew(Some(prepared));
     Ok(())
 }
 
-fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, String> {
+fn start_thread(shared: Arc<Shared>, crew: Weak<Crew>) -> Result<Sender<Option<Arc<Prepared>>>, String> {
     let (orders, mut receiver) = weir_rt::mailbox();
     let (errors, mut met) = weir_rt::mailbox();
     let _ = shared.errors.set(errors);
@@ -69,7 +69,7 @@ fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, St
                 let Ok(runtime) = Runtime::new(shared.runtime_config()) else {
                     return shared.log_process_error("health checks cannot run: no I/O driver");
                 };
-                runtime.block_on(serve(&shared, (&mut receiver, &mut met), &states, &mut current));
+                runtime.block_on(serve((&shared, &crew), (&mut receiver, &mut met), &states, &mut current));
             });
         })
         .map_err(|error| format!("cannot start the thread of health checks: {error}"))?;
@@ -78,13 +78,13 @@ fn start_thread(shared: Arc<Shared>) -> Result<Sender<Option<Arc<Prepared>>>, St
 
 /// Checks the endpoints of the newest plan, until no newer one can come.
 async fn serve(
-    shared: &Arc<Shared>,
+    (shared, crew): (&Arc<Shared>, &Weak<Crew>),
     (orders, errors): (&mut Orders, &mut Receiver<(EndpointKey, &'static str)>),
     states: &States,
     current: &mut Option<Arc<Prepared>>,
 ) {
     let begin = |current: &Option<Arc<Prepared>>| match current {
-        Some(prepared) => begin(shared, prepared, states),
+        Some(prepared) => begin((shared, crew), prepared, states),
         None => Running::default(),
     };
     let mut running = begin(current);
@@ -119,7 +119,7 @@ impl Running {
     }
 }
 
-fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Running {
+fn begin((shared, crew): (&Arc<Shared>, &Weak<Crew>), prepared: &Arc<Prepared>, states: &States) -> Running {
     let mut running = Running::default();
     let pools: Vec<Live> = prepared.pools.iter().map(|pool| pool.now()).collect();
     let endpoints = pools.iter().flat_map(|pool| &pool.set.endpoints);
@@ -133,6 +133,7 @@ fn begin(shared: &Arc<Shared>, prepared: &Arc<Prepared>, states: &States) -> Run
             let place = Place { pool: pool.name.clone(), live: live.clone(), at };
             let watched = Rc::new(Watched {
                 prepared: prepared.clone(),
+                crew: crew.clone(),
                 followers: followers.remove(&endpoint.key).unwrap_or_default(),
                 place,
             });
@@ -231,6 +232,8 @@ impl Place {
 /// An endpoint that is checked, or whose agent is asked.
 struct Watched {
     prepared: Arc<Prepared>,
+    /// Whom to tell when it goes up or down.
+    crew: Weak<Crew>,
     place: Place,
     /// Those that take its health for their own.
     followers: Vec<Place>,
@@ -248,6 +251,15 @@ impl Watched {
     fn set_health(&self, up: bool, now: Millis) {
         for Place { live, at, .. } in self.followers.iter().chain([&self.place]) {
             live.state.set_health(*at, up, now);
+        }
+        self.tell_standing();
+    }
+
+    /// Has the workers cut what is not to outlive that it went up or down, or its followers with it.
+    fn tell_standing(&self) {
+        let Some(crew) = self.crew.upgrade() else { return };
+        for Place { pool, live, .. } in self.followers.iter().chain([&self.place]) {
+            crew.tell_standing(PoolId::from_name(pool), &live.set);
         }
     }
 
