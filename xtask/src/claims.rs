@@ -16,7 +16,6 @@ use crate::tidy::{rust_files, shown};
 const UNREAD: &[(&str, &str)] = &[
     ("Process.control", "the binary answers commands, beside the engine"),
     ("AccessLog.asks_for_answer", "a route's features gather it, for whoever asks them"),
-    ("TlsFault.part", "it is an error of trying a certificate, for the diagnostics of `lower`"),
 ];
 
 /// Words that are called built and lower to nothing, and why.

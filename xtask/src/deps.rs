@@ -46,6 +46,7 @@ const NEEDS: &[Need] = &[
     ),
     need("/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so", "libnginx-mod-http-brotli-filter", false),
     need("/usr/lib/nginx/modules/ngx_http_brotli_static_module.so", "libnginx-mod-http-brotli-static", false),
+    need("/usr/lib/nginx/modules/ngx_http_geoip2_module.so", "libnginx-mod-http-geoip2", false),
     need("haproxy", "haproxy", true),
     need("wrk", "wrk", true),
     need("curl", "curl", false),

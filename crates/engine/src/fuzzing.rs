@@ -6,7 +6,7 @@
 use hickory_resolver::proto::op::Message;
 use weir_plan::Expires;
 
-use crate::eval::{convert, edit, program, tables, users};
+use crate::eval::{convert, edit, forwarded, program, users};
 use crate::exchange::page;
 
 /// A target: a function that panics where a property does not hold.
@@ -26,7 +26,7 @@ fn words(data: &[u8]) {
     if let Some(Expires::After(seconds)) = edit::parse_word(data) {
         assert!(seconds.checked_neg().is_some());
     }
-    let _ = (tables::parse_address(data), program::parse_size(data));
+    let _ = (forwarded::parse_address(data), program::parse_size(data));
 }
 
 /// An answer of a name server, as the resolver's library reads it.

@@ -13,6 +13,7 @@ pub mod ciphers;
 mod convert;
 mod dav;
 mod json;
+pub mod networks;
 mod routine;
 pub mod settings;
 mod source;

@@ -95,6 +95,7 @@ pub(crate) struct Shared<'m> {
     pub(crate) cookies: Memo<'m, Vec<model::CookieRewrite>, Arc<[plan::CookieRewrite]>>,
     pub(crate) proxies: PlaceMemo<Arc<plan::Proxy>>,
     pub(crate) fastcgi: PlaceMemo<Arc<plan::FastCgi>>,
+    pub(crate) databases: HashMap<&'m std::path::Path, Option<Arc<plan::Database>>>,
     pub(crate) texts: HashMap<&'m str, Arc<str>>,
     pub(crate) prefixes: HashMap<&'m str, Arc<[u8]>>,
     settings: HashSet<Arc<plan::RouteSettings>>,

@@ -2,11 +2,21 @@
 
 use std::sync::Arc;
 
+use ipnet::IpNet;
+use weir_diag::Diagnostic;
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{MapParts, MapTable, NetMap};
 
 use crate::context::Cx;
+
+/// Those who are believed about their clients, if there are any.
+fn proxies(all: &[IpNet], recursive: bool) -> Option<Box<plan::GeoProxies>> {
+    (!all.is_empty()).then(|| {
+        let from = NetMap::new(all.iter().map(|net| (*net, ())), true);
+        Box::new(plan::GeoProxies { from, recursive })
+    })
+}
 
 impl<'m> Cx<'m> {
     pub(crate) fn variable(&mut self, variable: &'m model::Variable) -> plan::Variable {
@@ -19,16 +29,14 @@ impl<'m> Cx<'m> {
                 let nets = (0u32..).zip(networks).map(|(at, (net, _))| (*net, at));
                 plan::Definition::Geo {
                     source: self.optional_template(source.as_ref()),
-                    proxies: (!proxies.is_empty()).then(|| {
-                        let from = NetMap::new(proxies.iter().map(|net| (*net, ())), true);
-                        Box::new(plan::GeoProxies { from, recursive: *recursive })
-                    }),
+                    proxies: self::proxies(proxies, *recursive),
                     // Of one network named twice the later value stands, as in nginx.
                     networks: Arc::new(NetMap::new(nets, false)),
                     values: values.into(),
                     default: self.template(default),
                 }
             }
+            model::Definition::Database(using) => self.database(using),
             model::Definition::Listed { source, list, default } => plan::Definition::Listed {
                 source: self.template(source),
                 list: self.key_use(*list),
@@ -44,6 +52,39 @@ impl<'m> Cx<'m> {
             },
         };
         plan::Variable { name: variable.name.as_str().into(), definition }
+    }
+
+    /// A variable without its database, which has been reported, is one that nobody assigns.
+    fn database(&mut self, using: &'m model::NetworkDatabase) -> plan::Definition {
+        let Some(database) = self.network_database(using) else { return plan::Definition::Assigned };
+        plan::Definition::Database(Box::new(plan::DatabaseUse {
+            database,
+            part: using.part.clone(),
+            source: self.optional_template(using.source.as_ref()),
+            proxies: proxies(&using.proxies, using.recursive),
+            default: using.default.as_deref().map(Box::from),
+        }))
+    }
+
+    /// The database of a file, of which there is one whatever number of variables.
+    fn network_database(&mut self, using: &'m model::NetworkDatabase) -> Option<Arc<plan::Database>> {
+        if let Some(known) = self.shared.databases.get(&*using.file) {
+            return known.clone();
+        }
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let bytes = self.file("database::unreadable-file", "the database", &using.file);
+        let made = bytes.and_then(|bytes| {
+            match plan::Database::new(&using.file.to_string_lossy(), bytes, using.reload, now) {
+                Ok(made) => Some(Arc::new(made)),
+                Err(error) => {
+                    let title = format!("`{}` is no MaxMind database: {error}", using.file.display());
+                    self.report(Diagnostic::error("database::bad-file", title));
+                    None
+                }
+            }
+        });
+        self.shared.databases.insert(&using.file, made.clone());
+        made
     }
 
     fn step(&mut self, step: &'m model::Step) -> plan::Step {

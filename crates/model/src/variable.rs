@@ -1,8 +1,12 @@
 //! User variables.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
+use weir_expr::networks::DatabasePart;
 
 use crate::{KeyUse, Pattern, Template};
 
@@ -41,6 +45,8 @@ pub enum Definition {
         /// Otherwise.
         default: Template,
     },
+    /// By a database of networks (MaxMind DB, nginx `geoip2`).
+    Database(Box<NetworkDatabase>),
     /// By a hash of a key (nginx `split_clients`, MurmurHash2): upper bounds of shares of 2^32, in order.
     Split {
         /// Key.
@@ -64,6 +70,30 @@ pub enum Definition {
         /// In order.
         steps: Vec<Step>,
     },
+}
+
+/// What a variable takes from a database of networks.
+#[derive(Clone, Debug, Serialize)]
+pub struct NetworkDatabase {
+    /// The file.
+    pub file: PathBuf,
+    /// How often it is looked whether there is a newer one; `None`: when the configuration is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reload: Option<Duration>,
+    /// What is wanted of it.
+    pub part: DatabasePart,
+    /// The address; `None`: the client's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Template>,
+    /// Peers whose X-Forwarded-For is believed instead.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<IpNet>,
+    /// Of the addresses there, all are passed over that are such peers themselves.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recursive: bool,
+    /// Where it says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
 }
 
 /// One step of a conversion.

@@ -22,6 +22,7 @@
 mod access;
 mod action;
 mod charset;
+mod database;
 mod endpoints;
 mod facts;
 mod features;
@@ -55,6 +56,7 @@ mod words;
 pub use access::*;
 pub use action::*;
 pub use charset::*;
+pub use database::{Database, DatabaseError};
 pub use endpoints::*;
 pub use facts::*;
 pub use features::*;

@@ -221,6 +221,7 @@ impl Cut<'_> {
                     }
                 }
             }
+            Definition::Database(using) => using.source.iter().for_each(|source| self.template(source)),
             Definition::Split { key, shares } => {
                 shares.iter().map(|share| &share.1).chain([key]).for_each(|t| self.template(t));
             }

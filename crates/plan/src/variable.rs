@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use weir_expr::Slot;
+use weir_expr::networks::DatabasePart;
 
-use crate::{ByteMap, Captures, KeyUseIx, MatchFailed, NetMap, Pattern, Template};
+use crate::{ByteMap, Captures, Database, KeyUseIx, MatchFailed, NetMap, Pattern, Template};
 
 /// A variable defined by the configuration; its place in the plan's list is its slot.
 #[derive(Clone, Debug, Serialize)]
@@ -25,6 +26,22 @@ pub struct GeoProxies {
     pub from: NetMap<()>,
     /// Of the addresses that they name, all are passed over that are such peers themselves.
     pub recursive: bool,
+}
+
+/// What a variable takes from a database of networks.
+#[derive(Clone, Debug, Serialize)]
+pub struct DatabaseUse {
+    /// The database.
+    pub database: Arc<Database>,
+    /// What is wanted of it.
+    pub part: DatabasePart,
+    /// The address; `None`: the client's.
+    pub source: Option<Template>,
+    /// Whose X-Forwarded-For is believed instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxies: Option<Box<GeoProxies>>,
+    /// Where it says nothing.
+    pub default: Option<Box<str>>,
 }
 
 /// How a user variable gets its value.
@@ -49,6 +66,8 @@ pub enum Definition {
         /// Otherwise.
         default: Template,
     },
+    /// By a database of networks.
+    Database(Box<DatabaseUse>),
     /// By a hash of a key (MurmurHash2).
     Split {
         /// Key.

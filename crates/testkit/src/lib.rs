@@ -31,6 +31,7 @@ pub mod h2;
 pub mod h3;
 pub mod hostile;
 pub mod load;
+pub mod mmdb;
 pub mod netns;
 pub mod notify;
 pub mod origin;

@@ -51,7 +51,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("engine/src/eval/convert/json.rs", &["engine_converters"]),
     ("engine/src/eval/edit.rs", &["engine_words"]),
     ("engine/src/eval/program.rs", &["engine_words"]),
-    ("engine/src/eval/tables.rs", &["engine_words"]),
+    ("engine/src/eval/forwarded.rs", &["engine_words"]),
     ("engine/src/eval/users.rs", &["password_file"]),
     ("engine/src/exchange/page/scan.rs", &["engine_page"]),
     ("engine/src/upstream/dns.rs", &["dns_answer"]),

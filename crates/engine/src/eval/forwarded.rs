@@ -5,6 +5,9 @@
 
 use std::net::IpAddr;
 
+use weir_http::HeaderId;
+use weir_plan::GeoProxies;
+
 use crate::exchange::Exchange;
 use crate::exchange::fields::FieldName;
 
@@ -27,4 +30,19 @@ pub(crate) fn address(
         }
     }
     found
+}
+
+/// The client behind a proxy, if it is one that is believed and says so.
+pub(super) fn behind(exchange: &Exchange, proxies: &GeoProxies, ip: IpAddr) -> IpAddr {
+    let trusts = |ip: IpAddr| proxies.from.contains(ip.to_canonical());
+    if !trusts(ip) {
+        return ip;
+    }
+    let named = address(exchange, HeaderId::XForwardedFor.into(), proxies.recursive, trusts);
+    named.map_or(ip, |(ip, _)| ip)
+}
+
+/// An address that is all of a text.
+pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
 }

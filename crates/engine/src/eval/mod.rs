@@ -11,6 +11,7 @@ mod browsers;
 pub(crate) mod cgi;
 pub(crate) mod condition;
 pub(crate) mod convert;
+mod databases;
 pub(crate) mod edit;
 mod facts;
 pub(crate) mod forwarded;

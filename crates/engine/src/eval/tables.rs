@@ -2,14 +2,11 @@
 //!
 //! Owns: computing them at first use, and keeping the value for the request.
 
-use std::net::IpAddr;
-
-use weir_http::HeaderId;
-use weir_plan::{Definition, GeoProxies, Slot};
+use weir_plan::{Definition, Slot};
 
 use super::forwarded;
 use super::vars::write;
-use crate::exchange::{Exchange, Kind, Traffic, Value};
+use crate::exchange::{Kind, Traffic, Value};
 
 /// Appends the value of a user variable; false if it has none.
 pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>) -> bool {
@@ -28,6 +25,13 @@ pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>
         exchange.slots.put(slot, Value::Unset);
         return write::extend(out, value.as_deref());
     }
+    if let Definition::Database(using) = &variable.definition {
+        let named = using.source.as_ref().map(|source| super::text(exchange, source));
+        let value = super::databases::value(exchange, using, named.as_deref());
+        let kept = value.as_ref().map_or(Value::Unset, |value| Value::Known(value.as_slice().into()));
+        exchange.slots.put(slot, kept);
+        return write::extend(out, value.as_deref());
+    }
     let keep = compute(exchange, &variable.definition, out);
     let value = if keep { Value::Known(out[start..].into()) } else { Value::Unset };
     exchange.slots.put(slot, value);
@@ -37,7 +41,7 @@ pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>
 /// Appends the value; false if it must not be kept.
 fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) -> bool {
     match definition {
-        Definition::Assigned | Definition::Converted { .. } => false,
+        Definition::Assigned | Definition::Converted { .. } | Definition::Database(_) => false,
         Definition::Map(table) => {
             let subject = super::text(exchange, &table.source);
             let (value, matched) = match table.find(&subject) {
@@ -62,10 +66,12 @@ fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) 
         Definition::Geo { source, proxies, networks, values, default } => {
             let address = match source {
                 None => exchange.client_source().map(|(ip, _)| ip),
-                Some(source) => parse_address(&super::text(exchange, source)),
+                Some(source) => forwarded::parse_address(&super::text(exchange, source)),
             };
             let address = match (proxies, exchange.kind()) {
-                (Some(proxies), Kind::Request(exchange)) => address.map(|ip| behind(exchange, proxies, ip)),
+                (Some(proxies), Kind::Request(exchange)) => {
+                    address.map(|ip| forwarded::behind(exchange, proxies, ip))
+                }
                 _ => address,
             };
             let found = address.and_then(|ip| networks.longest(ip)).and_then(|at| values.get(at as usize));
@@ -94,16 +100,6 @@ fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) 
     }
 }
 
-/// The client behind a proxy, if it is one that is believed and says so.
-fn behind(exchange: &Exchange, proxies: &GeoProxies, ip: IpAddr) -> IpAddr {
-    let trusts = |ip: IpAddr| proxies.from.contains(ip.to_canonical());
-    if !trusts(ip) {
-        return ip;
-    }
-    let named = forwarded::address(exchange, HeaderId::XForwardedFor.into(), proxies.recursive, trusts);
-    named.map_or(ip, |(ip, _)| ip)
-}
-
 pub(crate) fn render_with_groups(
     exchange: &impl Traffic,
     template: &weir_plan::Template,
@@ -126,10 +122,6 @@ pub(crate) fn render_with_groups(
             }
         }
     }
-}
-
-pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
-    std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
 /// MurmurHash2, 32 bits, seed 0: what nginx's `split_clients` documents.

@@ -6,7 +6,7 @@ use super::entry::Kind::{Flag, Number, Offset, OneOf, Seconds, Size, Text, Time}
 use super::entry::places::{H, HS, HSL, HSLI, L, S, SL};
 use super::entry::{Entry, MANY};
 use crate::take::args::{bytes, count, on, time};
-use crate::take::{client, listen, location, maps, mirror, server};
+use crate::take::{client, geoip2, listen, location, maps, mirror, server};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server", H, (0, 0), "", "A site.").block().repeats(),
@@ -20,6 +20,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         .block()
         .repeats()
         .shared(maps::geo),
+    Entry::new("geoip2", H, (1, 1), "", "Variables from a database of networks (MaxMind DB).")
+        .block()
+        .repeats()
+        .shared(geoip2::block),
+    Entry::one("geoip2_proxy", H, Text, "", "Peers whose X-Forwarded-For is believed.")
+        .repeats()
+        .shared(geoip2::proxy),
+    Entry::one("geoip2_proxy_recursive", H, Flag, "off", "Passes over believed peers in that field.")
+        .shared(geoip2::recursive),
     Entry::new("split_clients", H, (2, 2), "", "A variable that splits clients into shares.")
         .block()
         .repeats()

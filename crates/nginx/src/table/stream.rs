@@ -5,7 +5,7 @@ use super::entry::places::{T, TS, TSRV};
 use super::entry::{Entry, MANY};
 use crate::take::args::{bytes, count, limit, on, time};
 use crate::take::tls::pem_file;
-use crate::take::{listen, maps, server, stream, stream_proxy as proxy, stream_tls};
+use crate::take::{geoip2, listen, maps, server, stream, stream_proxy as proxy, stream_tls};
 
 const TABLES: &str = "Weir sizes its tables by itself";
 
@@ -20,6 +20,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         .block()
         .repeats()
         .shared(maps::geo),
+    Entry::new("geoip2", T, (1, 1), "", "Variables from a database of networks (MaxMind DB).")
+        .block()
+        .repeats()
+        .shared(geoip2::block),
     Entry::new("split_clients", T, (2, 2), "", "A variable that splits clients into shares.")
         .block()
         .repeats()

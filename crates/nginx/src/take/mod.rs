@@ -22,6 +22,7 @@ pub(crate) mod fastcgi;
 pub(crate) mod files;
 pub(crate) mod filter_parts;
 pub(crate) mod filters;
+pub(crate) mod geoip2;
 pub(crate) mod grpc;
 pub(crate) mod gzip;
 pub(crate) mod headers;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use weir_diag::{Diagnostic, Origin, Sources, Span};
 use weir_model::settings::LogEscape;
 use weir_model::{Address, CharsetMap, ErrorPage, Listener, Model, NamePattern, Route, RouteId, Template};
@@ -37,6 +38,13 @@ pub(crate) struct Format {
     pub escape: LogEscape,
 }
 
+/// Who is believed about the clients of databases (`geoip2_proxy`).
+#[derive(Default)]
+pub(crate) struct Believed {
+    pub proxies: Vec<IpNet>,
+    pub recursive: bool,
+}
+
 /// The state of one reading.
 pub(crate) struct Lowering<'a> {
     pub files: &'a dyn Files,
@@ -56,6 +64,8 @@ pub(crate) struct Lowering<'a> {
     pub pools: BTreeMap<(Dialect, String), String>,
     /// Named locations of the server at hand.
     pub named: HashMap<String, RouteId>,
+    /// Who is believed about the clients of databases.
+    pub geoip2: Believed,
     /// `charset_map`.
     pub charset_maps: Arc<Vec<CharsetMap>>,
     /// Names of the server at hand.
@@ -101,6 +111,7 @@ impl<'a> Lowering<'a> {
             formats: HashMap::new(),
             pools: BTreeMap::new(),
             named: HashMap::new(),
+            geoip2: Believed::default(),
             charset_maps: Arc::default(),
             server_names: Vec::new(),
             pages: HashMap::new(),
