@@ -358,7 +358,7 @@ impl Attempts<'_> {
             record.connect = Some(connected);
         }
         history.requests += 1;
-        counted.goes_over(picked.key, opened.io().socket());
+        counted.goes_over(exchange.worker.counters.links.enter(picked.key, opened.io().socket()));
         let mut link = protocol.take_up(opened);
         protocol.send(exchange, &mut link).await?;
         let head = protocol.head(exchange, &mut link).await;

@@ -208,15 +208,7 @@ impl Counters {
     pub(crate) fn attempt(&self, pool: PoolId, endpoint: EndpointKey, began: Instant) -> Attempting {
         let cells = self.back(BackKey::Endpoint(pool, endpoint));
         cells.attempt(second(), true);
-        Attempting {
-            cells,
-            worker: self.worker.clone(),
-            began,
-            answered: None,
-            ended: false,
-            links: self.links.clone(),
-            seat: None,
-        }
+        Attempting { cells, worker: self.worker.clone(), began, answered: None, ended: false, seat: None }
     }
 
     /// Client connections of a listener, over all workers.
@@ -319,14 +311,13 @@ pub(crate) struct Attempting {
     began: Instant,
     answered: Option<u16>,
     ended: bool,
-    links: Rc<Links>,
     seat: Option<Seat>,
 }
 
 impl Attempting {
-    /// It goes over this connection, which may be cut from now on.
-    pub(crate) fn goes_over(&mut self, endpoint: EndpointKey, socket: &weir_rt::Stream) {
-        self.seat = Some(self.links.enter(endpoint, socket));
+    /// It goes over a connection, which may be cut from now on.
+    pub(crate) fn goes_over(&mut self, seat: Seat) {
+        self.seat = Some(seat);
     }
 
     /// Why its connection was cut, if it was.
