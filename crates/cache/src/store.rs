@@ -367,7 +367,8 @@ impl Store {
             if shard.index.version(key) != known {
                 return;
             }
-            shard.index.remove(key)
+            // Of what is not stored the index knows how often it was asked for, and that stays true.
+            known.and_then(|_| shard.index.remove(key))
         };
         if let Some(left) = left.filter(|left| left.stored) {
             self.blocks.fetch_sub(u64::from(left.blocks), Ordering::Relaxed);
