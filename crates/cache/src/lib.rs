@@ -1,4 +1,4 @@
-//! A store of responses: objects in files, an index of them in memory.
+//! Stores of responses: objects in files with an index in memory, and objects that are in memory only.
 //!
 //! Owns: the format of the files and their place in the folder, the index, eviction, the threads that read and write.
 //! Never: speaks HTTP, judges what may be stored or used, waits for a disk in the thread that asks.
@@ -20,6 +20,7 @@ mod index;
 mod key;
 mod loader;
 mod manager;
+mod memory;
 mod object;
 mod open;
 mod pending;
@@ -31,6 +32,7 @@ mod writer;
 
 pub use index::Lookup;
 pub use key::{Key, Levels};
+pub use memory::{Bounds, Coming, Keepable, Memory};
 pub use object::{Body, Loaded, Object};
 pub use pending::Fill;
 pub use record::Meta;

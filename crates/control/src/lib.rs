@@ -11,6 +11,7 @@
 pub mod changes;
 pub mod ids;
 pub mod lists;
+pub mod memory;
 pub mod snapshot;
 
 pub use changes::{AdminState, Change, Changes};

@@ -246,6 +246,12 @@ impl Engine {
         (self.prepared.sticks.clone(), self.shared.millis(weir_rt::now()))
     }
 
+    /// Caches in memory, as the plan has them.
+    pub fn memory_caches(&self) -> Vec<weir_control::memory::MemoryCache> {
+        let caches = self.prepared.plan.memory_caches.iter().zip(&self.prepared.memories);
+        caches.map(|(cache, memory)| worker::memories::show(&cache.name, memory)).collect()
+    }
+
     /// Lists of keys that change while running, by index, each as the plan has it.
     pub fn lists(&self) -> impl Iterator<Item = (&KeyListFile, &Arc<List>)> {
         self.prepared.plan.key_lists.iter().zip(self.prepared.keys.all())

@@ -299,6 +299,10 @@ variables! {
         UpstreamCacheLastModified => "upstream.cache_last_modified";
         /// `ETag` of that object (`$upstream_cache_etag`).
         UpstreamCacheETag => "upstream.cache_etag";
+        /// `1` if the response is from a cache that rules look things up in (HAProxy `res.cache_hit`), else `0`.
+        MemoryCacheHit => "memory_cache.hit";
+        /// Name of that cache (HAProxy `res.cache_name`).
+        MemoryCacheName => "memory_cache.name";
         /// The local time in the form that a page's commands ask for (`$date_local`).
         PageDateLocal => "page_date_local";
         /// The same in GMT (`$date_gmt`).

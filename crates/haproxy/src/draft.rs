@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::Span;
-use weir_expr::settings::NameHolds;
+use weir_expr::settings::{MemoryCache, NameHolds};
 
 use weir_expr::StickTableConfig;
 
@@ -46,6 +46,8 @@ pub(crate) struct Draft {
     pub(crate) resolvers: BTreeMap<String, Resolvers>,
     /// Sections of error pages by name.
     pub(crate) http_errors: BTreeMap<String, BTreeMap<u16, ErrorAnswer>>,
+    /// Caches, in order.
+    pub(crate) caches: Vec<MemoryCache>,
 }
 
 /// `global`.

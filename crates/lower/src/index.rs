@@ -52,4 +52,5 @@ fn zones(cx: &mut Cx<'_>) {
         tables.map(|table| StickTable { name: table.name.as_str().into(), config: table.config.clone() });
     cx.plan.stick_tables = tables.collect();
     cx.plan.cache_zones = model.cache_zones.clone();
+    cx.plan.memory_caches = model.memory_caches.clone();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_model as model;
 use weir_plan as plan;
-use weir_plan::{HeaderName, KeyListIx, NetMap, Program, TextTest, Words};
+use weir_plan::{HeaderName, KeyListIx, MemoryCacheIx, NetMap, Program, TextTest, Words};
 
 use crate::context::Cx;
 
@@ -73,6 +73,8 @@ impl<'m> Cx<'m> {
                 key: self.template(key),
                 value: self.template(value),
             },
+            model::Op::UseMemory(cache) => plan::Op::UseMemory(MemoryCacheIx(cache.0)),
+            model::Op::StoreInMemory(cache) => plan::Op::StoreInMemory(MemoryCacheIx(cache.0)),
             model::Op::Stick(op) => plan::Op::Stick(Box::new(op.map(|template| self.template(template)))),
             model::Op::CaptureResponseHeader { name, length, slot } => {
                 plan::Op::CaptureResponseHeader { name: HeaderName::new(name), length: *length, slot: *slot }

@@ -93,6 +93,9 @@ pub struct Model {
     pub stick_tables: Vec<StickTable>,
     /// Zones of the cache.
     pub cache_zones: Vec<weir_expr::settings::CacheZone>,
+    /// Caches in memory, by [`MemoryCacheId`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory_caches: Vec<weir_expr::settings::MemoryCache>,
     /// Lists of keys that change while running, by [`KeyListId`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key_lists: Vec<KeyList>,
@@ -107,6 +110,10 @@ pub struct SiteId(pub u32);
 /// Index into [`Model::routes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct RouteId(pub u32);
+
+/// Index into [`Model::memory_caches`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct MemoryCacheId(pub u32);
 
 /// Index into [`Model::key_lists`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -5,7 +5,10 @@ use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::Normalizer;
 
-use crate::{BasicAuth, FileKind, KeyListId, KeyUse, ListEdit, RewriteFlag, RouteId, TargetPart, Template};
+use crate::{
+    BasicAuth, FileKind, KeyListId, KeyUse, ListEdit, MemoryCacheId, RewriteFlag, RouteId, TargetPart,
+    Template,
+};
 
 /// A regular expression as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -137,6 +140,11 @@ pub enum Op {
         /// Its value.
         value: Template,
     },
+    /// Looks for a response in a cache; one that is there is the answer once the rules have run (HAProxy `cache-use`).
+    UseMemory(MemoryCacheId),
+    /// Stores the response that has come in a cache, with its fields as they are now (HAProxy `cache-store`). Only in a
+    /// route's response program.
+    StoreInMemory(MemoryCacheId),
     /// Tracks an entry of a stick table, or changes one.
     Stick(weir_expr::StickOp<weir_expr::Named>),
     /// Keeps a response field for the log.

@@ -136,6 +136,8 @@ index! {
     CacheZoneIx;
     /// Index into [`Plan::logs`].
     LogIx;
+    /// Index into [`Plan::memory_caches`].
+    MemoryCacheIx;
     /// Index into [`Plan::key_lists`].
     KeyListIx;
     /// Index into [`Plan::key_list_uses`].
@@ -176,6 +178,9 @@ pub struct Plan {
     pub stick_tables: Vec<StickTable>,
     /// Zones of the cache.
     pub cache_zones: Vec<settings::CacheZone>,
+    /// Caches in memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory_caches: Vec<settings::MemoryCache>,
     /// Lists of keys that change while running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key_lists: Vec<KeyListFile>,

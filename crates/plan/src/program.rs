@@ -11,8 +11,8 @@ use serde::Serialize;
 use weir_expr::{Normalizer, Slot};
 
 use crate::{
-    BasicAuth, FileKind, HeaderName, KeyListIx, KeyUseIx, ListEdit, NetMap, Pattern, RewriteFlag, RouteIx,
-    TargetPart, Template, Words,
+    BasicAuth, FileKind, HeaderName, KeyListIx, KeyUseIx, ListEdit, MemoryCacheIx, NetMap, Pattern,
+    RewriteFlag, RouteIx, TargetPart, Template, Words,
 };
 
 /// A program; empty ones are `None` where they are referred to.
@@ -138,6 +138,10 @@ pub enum Op {
         /// Its value.
         value: Template,
     },
+    /// Looks for a response in a cache; one that is there is the answer once the rules have run.
+    UseMemory(MemoryCacheIx),
+    /// Stores the response that has come in a cache, with its fields as they are now. Only in a route's response program.
+    StoreInMemory(MemoryCacheIx),
     /// Tracks an entry of a stick table, or changes one.
     Stick(Box<weir_expr::StickOp<Slot>>),
     /// Keeps a response field for the log.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use weir_control::Change;
 use weir_control::lists::{Entry, List};
+use weir_control::memory::MemoryCache;
 use weir_control::snapshot::Snapshot;
 
 use super::sticks::StickTable;
@@ -90,6 +91,8 @@ pub trait Runtime {
     fn refresh_list(&self, list: u32);
     /// Stick tables, by name.
     fn stick_tables(&self) -> Vec<Box<dyn StickTable>>;
+    /// Caches in memory, as the configuration has them.
+    fn memory_caches(&self) -> Vec<MemoryCache>;
     /// Names and values of the environment.
     fn environment(&self) -> Vec<(String, String)>;
     /// All sockets that answer commands.

@@ -2,7 +2,10 @@
 //!
 //! Owns: the numbers by which HAProxy's file of server states tells of states and checks.
 
+use std::fmt::Write as _;
+
 use weir_control::AdminState;
+use weir_control::memory::MemoryResponse;
 use weir_control::snapshot::{Endpoint, EndpointState, Pool};
 
 use super::context::Cx;
@@ -17,6 +20,28 @@ pub(super) fn backends(cx: &mut Cx<'_>) -> String {
     let snapshot = cx.runtime.snapshot();
     let names = snapshot.pools.iter().map(|pool| format!("{}\n", pool.name));
     std::iter::once("# name\n".to_owned()).chain(names).collect()
+}
+
+/// Bytes of what HAProxy counts as a block.
+const BLOCK: u64 = 1024;
+
+pub(super) fn caches(cx: &mut Cx<'_>) -> String {
+    let mut out = String::new();
+    for (at, cache) in cx.runtime.memory_caches().iter().enumerate() {
+        let free = cache.total.saturating_sub(cache.used) / BLOCK;
+        let at = at + 1;
+        let _ = writeln!(out, "0x{at:x}: {} (shctx:0x{at:x}, available blocks:{free})", cache.name);
+        for (at, response) in cache.responses.iter().enumerate() {
+            let MemoryResponse { hash, variant, size, users, expires_in } = response;
+            let blocks = size.div_ceil(BLOCK);
+            let _ = writeln!(
+                out,
+                "0x{:x} hash:{hash} vary:0x{variant:016x} size:{size} ({blocks} blocks), refcount:{users}, expire:{expires_in}",
+                at + 1
+            );
+        }
+    }
+    out
 }
 
 /// A table of the endpoints that are asked for: its head, then what `row` makes of each.

@@ -128,7 +128,7 @@ pub const COMMANDS: &[Command] = &[
     c("show acl", "show acl [@<ver>] <acl>]", "report available acls or dump an acl's contents", User, lists::show::<false>),
     absent("show activity", INSIDE),
     c("show backend", "show backend", "list backends in the current running config", User, state::backends),
-    absent("show cache", OWN),
+    c("show cache", "show cache", "show cache status", User, state::caches),
     c("show cli level", "show cli level", "display the level of the current CLI session", User, own::show_cli_level),
     c("show cli sockets", "show cli sockets", "dump list of cli sockets", Operator, own::show_cli_sockets),
     absent("show dev", INSIDE),

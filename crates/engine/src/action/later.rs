@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 
-use super::cached::deliver;
+use super::cached::{deliver, memory};
 use super::{carried, files, proxy, tunnel};
 use crate::exchange::{Downstream, Exchange};
 use crate::upstream::fastcgi::Answer;
@@ -30,6 +30,11 @@ impl Later {
     /// Of an object of the cache.
     pub(crate) fn cached(rest: Box<deliver::CachedRest>) -> Self {
         Self::Rest(Rest::Cached(rest))
+    }
+
+    /// Of a response from a cache in memory.
+    pub(crate) fn memory(rest: Box<memory::MemoryRest>) -> Self {
+        Self::Rest(Rest::Memory(rest))
     }
 
     /// Of an application server's answer.
@@ -60,6 +65,8 @@ pub(crate) enum Rest {
     File(Box<files::FileRest>),
     /// An object of the cache.
     Cached(Box<deliver::CachedRest>),
+    /// A response from a cache in memory.
+    Memory(Box<memory::MemoryRest>),
 }
 
 impl Rest {
@@ -72,6 +79,7 @@ impl Rest {
             Self::Http2(rest) => rest.carry(exchange, down).await,
             Self::File(rest) => rest.carry(exchange, down).await,
             Self::Cached(rest) => rest.carry(exchange, down).await,
+            Self::Memory(rest) => rest.carry(exchange, down).await,
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod later;
 mod prepare;
 pub(crate) mod proxy;
 mod rewrite;
+mod rules;
 mod settle;
 pub(crate) mod status;
 pub(crate) mod tunnel;

@@ -15,6 +15,7 @@ mod databases;
 pub(crate) mod edit;
 mod facts;
 pub(crate) mod forwarded;
+pub(crate) mod memory;
 pub(crate) mod place;
 mod pools;
 pub(crate) mod program;

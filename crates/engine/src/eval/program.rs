@@ -243,6 +243,8 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
             let (key, value) = (text(exchange, key), text(exchange, value));
             exchange.installed.prepared.keys.edit(*list, *edit, &key, &value);
         }
+        Op::UseMemory(cache) => super::memory::look(exchange, *cache),
+        Op::StoreInMemory(cache) => super::memory::store(exchange, *cache),
         Op::SkipLog => exchange.unlogged = true,
         Op::CaptureResponseHeader { name, length, slot } => {
             exchange.captured.wanted.push((name.lower.as_bytes().into(), *length, *slot));

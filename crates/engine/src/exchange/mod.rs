@@ -24,6 +24,7 @@ pub(crate) mod errors;
 pub(crate) mod fields;
 mod filters;
 pub(crate) mod intake;
+pub(crate) mod memory;
 mod next;
 mod nobody;
 pub(crate) mod page;
@@ -132,6 +133,8 @@ pub(crate) struct Exchange {
     pub(crate) page: Option<Box<Page>>,
     /// What it has to do with the cache.
     pub(crate) caching: Option<Box<Caching>>,
+    /// What it has to do with caches in memory.
+    pub(crate) looked: Option<Box<memory::Looked>>,
     /// By what its client is known, once somebody asked.
     pub(crate) user_id: OnceCell<Rc<UserId>>,
 }
@@ -222,6 +225,7 @@ impl Exchange {
             unlogged: false,
             page: None,
             caching: None,
+            looked: None,
             user_id: OnceCell::new(),
         }
     }
@@ -247,6 +251,7 @@ impl Exchange {
             self.filters.clear();
             self.page = None;
             self.caching = None;
+            self.looked = None;
             worker.give_spare(self);
         }
     }
@@ -285,6 +290,7 @@ impl Exchange {
             unlogged,
             page,
             caching,
+            looked,
             user_id,
         } = self;
         core.restart(installed, client);
@@ -316,6 +322,7 @@ impl Exchange {
         *unlogged = false;
         *page = None;
         *caching = None;
+        *looked = None;
         user_id.take();
     }
 

@@ -7,6 +7,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_http::HeaderId;
+
 use crate::exchange::fields::Fields;
 
 /// The answer.
@@ -40,6 +42,32 @@ pub(crate) struct Response {
     pub(crate) unbuffered: bool,
     /// The target of the last request to an endpoint, as sent.
     pub(crate) upstream_target: Vec<u8>,
+}
+
+impl Response {
+    /// The head that a cache stores: the status, and of some fields those that are not about the message but about what is
+    /// in it.
+    pub(crate) fn stored_head(&self, fields: &Fields) -> Vec<u8> {
+        let reason = match &self.reason {
+            Some(reason) => reason,
+            None => weir_http::Phrases::default().reason(self.status).as_bytes(),
+        };
+        let mut out = format!("HTTP/1.1 {} ", self.status).into_bytes();
+        out.extend_from_slice(reason);
+        out.extend_from_slice(b"\r\n");
+        fields.write(&mut out, |line, _| {
+            !line.is_hop_by_hop()
+                && !matches!(
+                    line.id,
+                    HeaderId::Connection
+                        | HeaderId::ContentLength
+                        | HeaderId::TransferEncoding
+                        | HeaderId::Age
+                )
+        });
+        out.extend_from_slice(b"\r\n");
+        out
+    }
 }
 
 /// One attempt at an endpoint.

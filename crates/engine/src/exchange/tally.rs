@@ -52,6 +52,14 @@ impl Counters {
         let site = self.site(exchange.site().id);
         facts.count(exchange, &listener, second);
         facts.count(exchange, &site, second);
+        if let Some(looked) = &exchange.looked {
+            let [lookups, hits] = match exchange.route().counts_for.filter(|_| looked.for_pool) {
+                Some(pool) => &self.back(BackKey::Pool(pool)).cache,
+                None => &site.cache,
+            };
+            lookups.add(looked.times.into());
+            hits.add(looked.found.is_some().into());
+        }
         if let (None, Some(pool)) = (exchange.pool, exchange.route().counts_for) {
             let denied = exchange.ending == Ending::Proxy(Phase::Request) && is_denied(exchange);
             let (status, nobody) = (exchange.response.status, gave_up(exchange.ending));

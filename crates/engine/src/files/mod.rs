@@ -7,6 +7,7 @@
 mod cache;
 mod objects;
 pub(crate) mod open;
+pub(crate) mod remembered;
 
 pub(crate) use cache::{Content, FileCache, Found, Head, StaticFile, Way};
 pub(crate) use objects::{Held, Objects};

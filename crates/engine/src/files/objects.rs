@@ -45,7 +45,7 @@ pub(crate) struct Held {
 }
 
 /// Reads a stored head. `None`: it is none.
-fn stored_head(head: &[u8]) -> Option<ResponseHead> {
+pub(super) fn stored_head(head: &[u8]) -> Option<ResponseHead> {
     let most = head.len();
     let rules = HeadRules {
         first_line: most,

@@ -15,8 +15,8 @@ use crate::action::cached::gateway::Gateway;
 use crate::action::{self, Later};
 use crate::admission::access;
 use crate::answer::{respond, stub};
-use crate::eval::edit;
 use crate::eval::program::{self, Verdict};
+use crate::eval::{edit, memory};
 use crate::eval::{keep_match, render, text};
 use crate::exchange::{Downstream, Ending, Exchange, Phase, Verified};
 use crate::exchange::{errors, intake};
@@ -365,6 +365,8 @@ async fn verdict<D: Downstream>(
             access::challenge(exchange, &auth);
             Next::Status(401)
         }
+        // As in HAProxy: what was found in a cache is the answer of those rules that looked for it.
+        Verdict::Enter(_) if memory::is_due(exchange) => act(exchange, down, installed).await,
         Verdict::Enter(route) => {
             if spent_on_path(exchange) {
                 return Next::Status(500);
@@ -378,6 +380,9 @@ async fn verdict<D: Downstream>(
 async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &Installed) -> Next {
     if let Some(why) = exchange.slots.take_doubt() {
         return undecided(exchange, &why);
+    }
+    if memory::is_due(exchange) {
+        return Box::pin(action::cached::memory::serve(exchange, down, installed)).await.wrap(Later::memory);
     }
     let route = installed.plan.route(exchange.route);
     match &route.action {

@@ -18,6 +18,7 @@ pub(crate) mod limits;
 pub(crate) mod links;
 pub(crate) mod lists;
 pub(crate) mod live_tls;
+pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod passwords;
@@ -284,6 +285,7 @@ impl Worker {
         self.files.clear();
         self.objects.clear();
         self.idle.clear();
+        self.shared.memories.clear();
         weir_rt::release_pool();
         // The allocator keeps what a thread freed until that thread asks for memory again, which one that accepts
         // nothing does not: without this, memory would stay short for good.

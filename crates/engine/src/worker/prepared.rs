@@ -14,6 +14,7 @@ use crate::worker::caches::caches_for;
 use crate::worker::endpoints::LivePool;
 use crate::worker::lists::KeyLists;
 use crate::worker::live_tls::{LiveTls, MadeTls};
+use crate::worker::memories::MemoryCache;
 use crate::worker::shared::Shared;
 use crate::worker::sticks::StickTables;
 
@@ -31,6 +32,8 @@ pub(crate) struct Prepared {
     pub(crate) sticks: Arc<StickTables>,
     /// The stores of its zones of the cache, by index.
     pub(crate) caches: Vec<Arc<Store>>,
+    /// Its caches in memory, by index.
+    pub(crate) memories: Vec<Arc<MemoryCache>>,
     /// Its lists of keys: beside the plan. They change.
     pub(crate) keys: KeyLists,
     /// Its TLS. Changes as endpoints do.
@@ -48,6 +51,7 @@ impl Prepared {
             conns: Vec::new(),
             sticks: self.sticks.clone(),
             caches: Vec::new(),
+            memories: self.memories.clone(),
             keys: KeyLists::default(),
             tls: LiveTls::default(),
             logs: self.logs.part(&shared.logs, &part),
@@ -68,6 +72,7 @@ impl Prepared {
             conns: shared.conns_for(&plan),
             sticks: shared.sticks.tables_for(shared.seed, &plan),
             caches: caches_for(shared, &plan),
+            memories: shared.memories.of(&plan),
             keys: shared.lists.of(&plan),
             tls: LiveTls::new(tls),
             logs,

@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) memory: crate::worker::memory::Pressure,
     /// The stores of the cache.
     pub(crate) caches: crate::worker::caches::Caches,
+    /// The caches in memory.
+    pub(crate) memories: crate::worker::memories::Memories,
     /// Lists of keys that change while running.
     pub(crate) lists: crate::worker::lists::Lists,
     /// What QUIC's connections have in common in the process.
@@ -152,6 +154,7 @@ impl Shared {
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
             caches: crate::worker::caches::Caches::default(),
+            memories: crate::worker::memories::Memories::default(),
             lists: crate::worker::lists::Lists::default(),
             quic: crate::worker::quic::Places::default(),
             sticks: crate::worker::sticks::Sticks::default(),

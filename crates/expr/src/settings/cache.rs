@@ -28,6 +28,21 @@ pub struct CacheZone {
     pub loader: Option<CachePace>,
 }
 
+/// A cache that is in memory only, and that rules look things up in (HAProxy `cache`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemoryCache {
+    /// Name.
+    pub name: String,
+    /// Most bytes of all responses (`total-max-size`).
+    pub total: u64,
+    /// Most bytes of one (`max-object-size`).
+    pub object: u64,
+    /// Longest time for which a response is used, and the time for one that does not say how long (`max-age`).
+    pub max_age: Duration,
+    /// Most responses of one name, where some that vary are kept (`process-vary`, `max-secondary-entries`).
+    pub variants: Option<usize>,
+}
+
 /// How fast a side thread works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CachePace {

@@ -37,6 +37,8 @@ pub(crate) struct LogScope {
 pub(crate) const BACKEND_OR_FRONTEND: &str = "haproxy.backend";
 /// The server's name, or `<NOSRV>`.
 pub(crate) const SERVER_OR_NONE: &str = "haproxy.server";
+/// `<CACHE>` where a cache answered, or `<NOSRV>`.
+pub(crate) const CACHE_OR_NONE: &str = "haproxy.cache";
 /// `~` over TLS.
 pub(crate) const TLS_MARK: &str = "haproxy.tls_mark";
 

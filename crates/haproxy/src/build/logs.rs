@@ -14,7 +14,7 @@ use weir_model::{
     Template, Test, Var, Variable,
 };
 
-use super::format::{BACKEND_OR_FRONTEND, Formatter, LogScope, SERVER_OR_NONE, TLS_MARK};
+use super::format::{BACKEND_OR_FRONTEND, CACHE_OR_NONE, Formatter, LogScope, SERVER_OR_NONE, TLS_MARK};
 use super::rules::capture_kind;
 use super::scope::Scope;
 use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy, RuleList};
@@ -236,7 +236,15 @@ pub(crate) fn define(name: &str, model: &mut Model) -> bool {
             (Var::PoolName, "", Template::var(Var::SiteLabel), Template::var(Var::PoolName))
         }
         SERVER_OR_NONE => {
-            (Var::EndpointName, "", Template::literal("<NOSRV>"), Template::var(Var::EndpointName))
+            let caches = !model.memory_caches.is_empty() && define(CACHE_OR_NONE, model);
+            let nobody = match caches {
+                true => Template::var(Var::User(CACHE_OR_NONE.into())),
+                false => Template::literal("<NOSRV>"),
+            };
+            (Var::EndpointName, "", nobody, Template::var(Var::EndpointName))
+        }
+        CACHE_OR_NONE => {
+            (Var::MemoryCacheHit, "1", Template::literal("<CACHE>"), Template::literal("<NOSRV>"))
         }
         TLS_MARK => (Var::HttpsOn, "on", Template::literal("~"), Template::default()),
         _ => return false,

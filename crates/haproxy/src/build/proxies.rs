@@ -53,6 +53,7 @@ pub(crate) fn proxies(draft: &Draft, around: Surroundings<'_>, model: &mut Model
         };
         listeners(&mut context, proxy, bound, &service);
     }
+    context.model.memory_caches = draft.caches.clone();
     context.model.stick_tables = super::sticks::tables(draft);
     super::stickiness::with_server_ids(draft, &mut context.model.stick_tables);
     context.model.roster = super::roster::roster(draft);

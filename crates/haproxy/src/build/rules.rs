@@ -9,8 +9,8 @@ use weir_diag::{Diagnostic, Span};
 use weir_expr::Normalizer;
 use weir_expr::settings::Cause;
 use weir_model::{
-    Condition, EditKind, HeaderEdit, Op, Pattern, Respond, RespondBody, Subject, TargetPart, Template, Test,
-    Var, Words,
+    Condition, EditKind, HeaderEdit, MemoryCacheId, Op, Pattern, Respond, RespondBody, Subject, TargetPart,
+    Template, Test, Var, Words,
 };
 
 use super::condition::{Acls, clause};
@@ -162,7 +162,7 @@ impl<'a> Reader<'a, '_> {
             "replace-header" | "replace-value" => 3,
             "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
             | "normalize-uri" | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status"
-            | "set-log-level" | "del-map" | "add-acl" | "del-acl" => 1,
+            | "set-log-level" | "del-map" | "add-acl" | "del-acl" | "cache-use" | "cache-store" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -224,6 +224,8 @@ impl<'a> Reader<'a, '_> {
             "sc-inc-gpc" | "sc-inc-gpc0" | "sc-inc-gpc1" | "sc-add-gpc" | "sc-set-gpt" | "sc-set-gpt0" => {
                 vec![self.stick_change(name, first, arguments)?]
             }
+            "cache-use" => vec![Op::UseMemory(self.cache(&arguments[0])?)],
+            "cache-store" => vec![Op::StoreInMemory(self.cache(&arguments[0])?)],
             "capture" => return self.capture(arguments).map(Deed::Ops),
             "use-service" if arguments[0].as_str() == "prometheus-exporter" => return Some(Deed::Metrics),
             "use-service" => {
@@ -321,6 +323,19 @@ impl<'a> Reader<'a, '_> {
                 None
             }
         }
+    }
+
+    /// The cache of a name.
+    fn cache(&mut self, name: &Word) -> Option<MemoryCacheId> {
+        let caches = &self.scope.draft.caches;
+        let found = (0..).zip(caches).find(|(_, cache)| cache.name == name.text);
+        if found.is_none() {
+            let title = format!("no cache is named `{}`", name.text);
+            let unknown = Diagnostic::error("haproxy::unknown-name", title).at(name.span);
+            let names = caches.iter().map(|cache| cache.name.as_str());
+            self.findings.push(unknown.suggest(&name.text, name.span, names));
+        }
+        found.map(|(at, _)| MemoryCacheId(at))
     }
 
     /// `normalize-uri NORMALIZER [full|strict]`.

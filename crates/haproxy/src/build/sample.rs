@@ -190,6 +190,8 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "req.ssl_alpn" if is_tcp(scope) => Var::Peeked(Peeked::Alpn),
         "req.ssl_hello_type" | "req_ssl_hello_type" if is_tcp(scope) => Var::Peeked(Peeked::HelloType),
         "req.len" | "req_len" if is_tcp(scope) => Var::Peeked(Peeked::Length),
+        "res.cache_hit" => Var::MemoryCacheHit,
+        "res.cache_name" => Var::MemoryCacheName,
         "status" | "txn.status" => Var::StatusCode,
         "fe_conn" if argument.is_empty() || argument == scope.proxy.name.text => Var::Count(Count::Site),
         "hdr_cnt" if scope.response => Var::ResponseHeaderCount(header_name(argument)?, Counted::Values),

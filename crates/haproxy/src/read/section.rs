@@ -19,6 +19,8 @@ pub(crate) enum SectionKind {
     Resolvers,
     /// Error pages under a name.
     HttpErrors,
+    /// Responses kept in memory.
+    Cache,
     /// A section that is known and does nothing here.
     Idle(&'static str),
     /// A section that is known, decides what is served, and is not built.
@@ -37,7 +39,7 @@ const ALL: &[(&str, SectionKind)] = &[
     ("peers", SectionKind::Idle("peers")),
     ("ring", SectionKind::Idle("ring")),
     ("program", SectionKind::Idle("program")),
-    ("cache", SectionKind::Idle("cache")),
+    ("cache", SectionKind::Cache),
     ("mailers", SectionKind::Idle("mailers")),
     ("traces", SectionKind::Idle("traces")),
     ("log-profile", SectionKind::Idle("log-profile")),

@@ -70,6 +70,7 @@ impl Taker<'_> {
             SectionKind::Userlist => named::userlist(&mut self.draft, section, self.findings),
             SectionKind::Resolvers => named::resolvers(&mut self.draft, section, self.findings),
             SectionKind::HttpErrors => named::http_errors(&mut self.draft, section, self.findings),
+            SectionKind::Cache => named::cache(&mut self.draft, section, self.findings),
             SectionKind::Idle(_) | SectionKind::Missing(_) => named::other(section, self.findings),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_diag::Diagnostic;
+use weir_model::settings::MemoryCache;
 
 use crate::draft::{Draft, ErrorAnswer, Resolvers, Userlist};
 use crate::findings::Findings;
@@ -53,7 +54,6 @@ fn idle(kind: &str) -> &'static str {
         "peers" => "stick tables are not shared with other processes",
         "ring" => "log lines meant for it go nowhere",
         "program" => "programs are started by the service manager",
-        "cache" => "answers come from servers; there is no cache yet",
         "mailers" => "no mail is sent",
         "traces" => "nothing is traced",
         _ => "lines are written when an exchange ends, in the proxy's own format",
@@ -167,4 +167,55 @@ pub(crate) fn http_errors(draft: &mut Draft, section: &Section, findings: &mut F
         }
     }
     draft.http_errors.insert(name, errors);
+}
+
+/// Most megabytes of a cache.
+const MOST_MEGABYTES: u64 = 4095;
+
+/// `cache`.
+pub(crate) fn cache(draft: &mut Draft, section: &Section, findings: &mut Findings) {
+    let Some(name) = name(section, findings) else { return };
+    let span = section.header.keyword().span;
+    if draft.caches.iter().any(|cache| cache.name == name) {
+        let title = format!("there are two caches named `{name}`");
+        return findings.push(Diagnostic::error("haproxy::same-name", title).at(section.header.span()));
+    }
+    let (mut total, mut object, mut max_age) = (None, None, Duration::from_secs(60));
+    let (mut varies, mut variants) = (false, 10);
+    for line in &section.lines {
+        if !known(line, "cache", findings) {
+            continue;
+        }
+        let Some(word) = line.word(1) else {
+            findings.missing(line, "a value");
+            continue;
+        };
+        let mut number = |range| findings.value(word, |text| size::count(text, range));
+        match line.keyword().as_str() {
+            "total-max-size" => total = number(1..=MOST_MEGABYTES),
+            "max-object-size" => object = number(1..=MOST_MEGABYTES << 19).map(|bytes| (bytes, word)),
+            "max-age" => max_age = number(0..=i32::MAX as u64).map_or(max_age, Duration::from_secs),
+            "max-secondary-entries" => variants = number(1..=u64::from(u32::MAX)).unwrap_or(variants),
+            _ => match word.as_str() {
+                "on" => varies = true,
+                "off" => varies = false,
+                _ => findings.bad_choice(word, "process-vary", &["on", "off"]),
+            },
+        }
+    }
+    let Some(total) = total.map(|megabytes| megabytes << 20) else {
+        let title = format!("cache `{name}` has no size");
+        let help = "say how many megabytes it may take: `total-max-size 4`";
+        return findings.push(Diagnostic::error("haproxy::missing", title).at(span).help(help));
+    };
+    if let Some((bytes, word)) = object.filter(|(bytes, _)| *bytes > total / 2) {
+        findings.bad_value(word, format!("{bytes} bytes are more than half of the cache ({total} bytes)"));
+    }
+    draft.caches.push(MemoryCache {
+        name,
+        total,
+        object: object.map_or(total / 256, |(bytes, _)| bytes),
+        max_age,
+        variants: varies.then(|| usize::try_from(variants).unwrap_or(usize::MAX)),
+    });
 }

@@ -410,11 +410,9 @@ pub(crate) fn filter(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings
     let word = &call.arguments[0];
     match word.as_str() {
         "compression" | "comp-req" | "comp-res" => {}
-        "cache" => findings.tuning(
-            call.line.span(),
-            "filter cache",
-            "answers come from servers; there is no cache yet",
-        ),
+        "cache" if call.arguments.len() < 2 => findings.missing(call.line, "the name of a cache"),
+        // The rules that use the cache name it themselves.
+        "cache" => {}
         "trace" | "opentracing" | "otel" => {
             findings.tuning(call.line.span(), "filter for tracing", "nothing is traced")
         }

@@ -33,7 +33,13 @@ pub fn weight(text: &[u8]) -> Option<Weight> {
 /// parse is 0.
 #[must_use]
 pub fn encoding_weight(headers: Headers<'_>, coding: &[u8]) -> Option<Weight> {
-    headers.values(HeaderId::AcceptEncoding).flat_map(list::items).find_map(|item| item_weight(item, coding))
+    coding_weight(headers.values(HeaderId::AcceptEncoding), coding)
+}
+
+/// The same, of the lines of Accept-Encoding.
+#[must_use]
+pub fn coding_weight<'v>(mut lines: impl Iterator<Item = &'v [u8]>, coding: &[u8]) -> Option<Weight> {
+    lines.find_map(|line| list::items(line).find_map(|item| item_weight(item, coding)))
 }
 
 fn item_weight(item: &[u8], coding: &[u8]) -> Option<Weight> {

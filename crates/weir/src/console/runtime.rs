@@ -11,6 +11,7 @@ use weir_admin::cli;
 use weir_control::Change;
 use weir_control::changes::KeyPair;
 use weir_control::lists::{Entry, List};
+use weir_control::memory::MemoryCache;
 use weir_control::snapshot::Snapshot;
 use weir_engine::Engine;
 use weir_expr::settings::ControlSocket;
@@ -130,6 +131,10 @@ impl cli::Runtime for Runtime {
         }
         all.sort_by(|one, other| one.name().cmp(other.name()));
         all
+    }
+
+    fn memory_caches(&self) -> Vec<MemoryCache> {
+        self.engine().as_ref().map(Engine::memory_caches).unwrap_or_default()
     }
 
     fn environment(&self) -> Vec<(String, String)> {

@@ -166,7 +166,11 @@ fn storing(exchange: &Exchange, ignored: &HeaderSet) -> Option<(Writer, Meta)> {
         false => vary(fields.all(HeaderId::Vary))?,
     };
     let (key, family, variant) = place(exchange, caching, &vary);
-    let texts = (&caching.name[..], &vary[..], &head(exchange)[..]);
+    let texts = (
+        &caching.name[..],
+        &vary[..],
+        &exchange.response.stored_head(&exchange.response.upstream_fields)[..],
+    );
     let writer = Writer::new(&caching.store, key, texts, caching.began)?;
     Some((writer, Meta { family, variant, ..found.meta(status, now) }))
 }
@@ -195,27 +199,6 @@ fn place(exchange: &Exchange, caching: &Caching, vary: &[u8]) -> (Key, u64, [u8;
         }
         _ => (caching.main, exchange.worker.random(), variant),
     }
-}
-
-/// The head that is stored: as the upstream sent it, but for what is about the message and not about what is in it.
-fn head(exchange: &Exchange) -> Vec<u8> {
-    let response = &exchange.response;
-    let reason = match &response.reason {
-        Some(reason) => reason,
-        None => weir_http::Phrases::default().reason(response.status).as_bytes(),
-    };
-    let mut out = format!("HTTP/1.1 {} ", response.status).into_bytes();
-    out.extend_from_slice(reason);
-    out.extend_from_slice(b"\r\n");
-    response.upstream_fields.write(&mut out, |line, _| {
-        !line.is_hop_by_hop()
-            && !matches!(
-                line.id,
-                HeaderId::Connection | HeaderId::ContentLength | HeaderId::TransferEncoding | HeaderId::Age
-            )
-    });
-    out.extend_from_slice(b"\r\n");
-    out
 }
 
 /// Whether one of these is neither empty nor `0`.

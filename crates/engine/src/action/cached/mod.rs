@@ -21,6 +21,7 @@ pub(crate) mod deliver;
 mod find;
 pub(crate) mod gateway;
 pub(crate) mod keep;
+pub(crate) mod memory;
 mod range;
 mod rules;
 

@@ -14,10 +14,9 @@ use super::ending::{ProxiedRest, relayed_to};
 use super::relay::{self, Keeping, ReadAhead, Relay, Relayed, Source, relay};
 use crate::action::cached::keep;
 use crate::action::later::{self, Later};
-use crate::action::{lasting, rewrite, settle, tunnel};
+use crate::action::{lasting, rewrite, rules, settle, tunnel};
 use crate::answer::respond;
-use crate::eval::program::Verdict;
-use crate::exchange::{BodySize, Downstream, Ending, Exchange, Next, Phase};
+use crate::exchange::{BodySize, Downstream, Exchange, Next};
 use crate::upstream::request::Asked;
 use crate::upstream::{Answered, Attempts, Destination, LeaseEnd, Picked, stick, sticky};
 use crate::worker::count::Attempting;
@@ -90,7 +89,7 @@ pub(super) fn begin<'a, D: Downstream>(
     }
     rewrite::take_fields(exchange, proxy);
     if let Some(program) = &installed.plan.route(exchange.route).response_program
-        && let Some(instead) = run_rules(exchange, program)
+        && let Some(instead) = rules::run(exchange, program)
     {
         let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
         unwanted.end(exchange, attempts, counted);
@@ -169,23 +168,6 @@ async fn carry<'a, D: Downstream>(
             rest.ended(exchange, down, stored)
         }
         relayed => relayed_to(exchange, down, &mut source, status, relayed.map(drop)),
-    }
-}
-
-/// Runs the rules for responses. `Some`: the answer that takes the place of the endpoint's.
-fn run_rules(exchange: &mut Exchange, program: &weir_plan::Program) -> Option<Next<Later>> {
-    match crate::eval::program::run(exchange, program) {
-        Verdict::Respond(respond) => {
-            exchange.ending = Ending::LocalHeaders;
-            exchange.note_cause(respond.cause, Phase::Headers);
-            Some(Next::Respond(respond))
-        }
-        Verdict::Close(status) => Some(Next::Close(status)),
-        Verdict::Undecided(why) => {
-            crate::exchange::errors::undecided(exchange, &why);
-            Some(Next::Status(500))
-        }
-        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use weir_http::HeaderId;
 use super::message;
 use super::request::{count, nth_line, nth_value};
 use super::write::{extend, number, three_digits};
+use crate::eval::memory;
 use crate::exchange::Exchange;
 use crate::exchange::fields::FieldName;
 use crate::exchange::page::TIME_FORMAT;
@@ -58,6 +59,15 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
         }
         ResponseVar::UpstreamCacheLastModified => extend(out, exchange.conditions()[1].1),
         ResponseVar::UpstreamCacheETag => extend(out, exchange.conditions()[0].1),
+        ResponseVar::MemoryCacheHit => {
+            out.push(if memory::is_found(exchange) { b'1' } else { b'0' });
+            true
+        }
+        ResponseVar::MemoryCacheName => {
+            let found = exchange.looked.as_ref().and_then(|looked| looked.found.as_ref());
+            let cache = found.map(|(cache, _)| &exchange.installed.plan.memory_caches[cache.at()]);
+            extend(out, cache.map(|cache| cache.name.as_bytes()))
+        }
         ResponseVar::PageDateLocal => page_date(exchange, false, out),
         ResponseVar::PageDateGmt => page_date(exchange, true, out),
         ResponseVar::CapturedResponseHeader(slot) => extend(out, kept(slot)),
