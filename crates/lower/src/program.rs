@@ -43,7 +43,7 @@ impl<'m> Cx<'m> {
                 with: self.template(with),
             },
             model::Op::EditRequest(edit) => plan::Op::EditRequest(Box::new(self.header_edit(edit))),
-            model::Op::EditResponse(edit) => plan::Op::EditResponse(Arc::new(self.header_edit(edit))),
+            model::Op::AfterResponse(ops) => plan::Op::AfterResponse(Arc::new(self.ops(ops))),
             model::Op::Respond(respond) => plan::Op::Respond(self.respond(respond)),
             model::Op::Close(status) => plan::Op::Close(*status),
             model::Op::Tarpit { millis, respond } => {

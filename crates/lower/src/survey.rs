@@ -52,7 +52,7 @@ fn looping_path(model: &Model, plan: &Plan, route: RouteIx, site: &weir_plan::Si
     let mut ops =
         model.routes.get(route.at())?.program.iter().zip(plan.route(route).program.as_deref()?.iter());
     let (op, planned) =
-        ops.find(|(op, _)| !matches!(op, Op::Set { .. } | Op::EditRequest(_) | Op::EditResponse(_)))?;
+        ops.find(|(op, _)| !matches!(op, Op::Set { .. } | Op::EditRequest(_) | Op::AfterResponse(_)))?;
     let (Op::Rewrite { replacement, flag: RewriteFlag::Last, .. }, weir_plan::Op::Rewrite { pattern, .. }) =
         (op, planned)
     else {

@@ -74,8 +74,9 @@ pub enum Op {
     },
     /// Edits the request that goes on.
     EditRequest(HeaderEdit),
-    /// Edits the response to come.
-    EditResponse(HeaderEdit),
+    /// Runs on the response to come, whoever makes it (HAProxy `http-after-response`); of several the last one first. What
+    /// is in it answers nothing.
+    AfterResponse(Vec<Op>),
     /// Answers now.
     Respond(Respond),
     /// Closes the connection without an answer (nginx 444, HAProxy `silent-drop`/`reject`).
@@ -107,9 +108,9 @@ pub enum Op {
         /// Index for [`weir_expr::Var::CapturedRequestHeader`].
         slot: u16,
     },
-    /// Edits the response that has come. Only in a route's response program.
+    /// Edits the response that has come. Only in programs for responses.
     EditAnswer(HeaderEdit),
-    /// Sets the status of the response that has come. Only in a route's response program.
+    /// Sets the status of the response that has come. Only in programs for responses.
     SetStatus {
         /// Status.
         status: u16,

@@ -72,8 +72,8 @@ pub enum Op {
     },
     /// Edits the request that goes on.
     EditRequest(Box<HeaderEdit>),
-    /// Edits the response to come.
-    EditResponse(Arc<HeaderEdit>),
+    /// Runs on the response to come, whoever makes it; of several the last one first. What is in it answers nothing.
+    AfterResponse(Arc<Program>),
     /// Answers now.
     Respond(Arc<Respond>),
     /// Closes the connection without an answer.
@@ -105,9 +105,9 @@ pub enum Op {
         /// Index for [`weir_expr::Var::CapturedRequestHeader`].
         slot: u16,
     },
-    /// Edits the response that has come. Only in a route's response program.
+    /// Edits the response that has come. Only in programs for responses.
     EditAnswer(Arc<HeaderEdit>),
-    /// Sets the status of the response that has come. Only in a route's response program.
+    /// Sets the status of the response that has come. Only in programs for responses.
     SetStatus {
         /// Status.
         status: u16,

@@ -82,6 +82,28 @@ both_drivers! {
         agree(io, &text, &paths.map(Request::get));
     }
 
+    fn rules_after_responses_have_all_their_actions(io: Io) {
+        let origin = Origin::named("s", "x");
+        let text = |counts: &str| format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n http-request track-sc0 src table t\n http-request set-var(txn.p) path\n \
+             http-request deny if {{ path /deny }}\n http-request return status 200 if {{ path /count }}\n \
+             http-after-response set-var(txn.s) status\n http-after-response set-status 418 reason \"I am a teapot\" if {{ var(txn.s) -m int 403 }}\n \
+             http-after-response set-header X-Was %[var(txn.s)]\n{counts} \
+             http-after-response allow if {{ var(txn.p) -m str /b/1 }}\n http-after-response add-header X-Last f\n \
+             default_backend b\nbackend b\n http-after-response add-header X-Last b\n http-after-response set-header X-Seen %[status]\n server s {origin}\n\
+             backend t\n stick-table type ip size 10 store gpc0,gpt0\n"
+        );
+        let paths = ["/b/1", "/b/2", "/deny", "/count", "/other"];
+        agree(io, &text(""), &paths.map(Request::get));
+        // HAProxy 2.6 does not have these yet.
+        let proxy = file(&text(
+            " http-after-response sc-inc-gpc0(0) if { var(txn.p) -m beg /b }\n http-after-response sc-set-gpt0(0) 7 if { var(txn.p) -m str /b/2 }\n \
+             http-after-response set-header X-Counted %[sc_get_gpc0(0)]-%[sc_get_gpt0(0)]\n",
+        )).io(io).start();
+        let counted = paths.map(|path| Client::connect(&proxy).get(path).header("x-counted").map(str::to_owned));
+        assert_eq!(counted, ["1-0", "2-7", "2-7", "2-7", "2-7"].map(|value| Some(value.to_owned())));
+    }
+
     fn quoted_words_of_log_lines_stay_in_their_quotes(io: Io) {
         let odd = Request::get("/a?b=[c]%22").header("User-Agent", "x\" 200 \"y\\\" z\u{e9}").header("X-Other", "a\tb#22 {c|d}");
         let line = |rival: bool| {

@@ -448,7 +448,6 @@ fn mistakes_are_told_where_they_stand() {
         ("http-request deny if { sc_http_req_rate(0,x) gt 3 }", "`x` has no stick table"),
         ("http-request deny if { src,in_table(x) }", "`x` has no stick table"),
         ("http-request deny if { sc_http_req_rate(200) gt 3 }", "is no counter"),
-        ("http-after-response sc-inc-gpc0(0)", "is not built yet"),
     ] {
         let text = format!(
             "frontend f\n bind 127.0.0.1:{{port}}\n {line}\nbackend t\n stick-table type ip size 10\n"

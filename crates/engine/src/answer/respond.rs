@@ -15,7 +15,7 @@ use weir_plan::{Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
 use crate::answer::{filters, include, trailers};
-use crate::eval::{edit, user_id};
+use crate::eval::{edit, program, user_id};
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Filters, Phase, Then, errors};
@@ -58,10 +58,11 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
     put_server(exchange);
     let features = exchange.route().features;
     let coded = if features.intersects(filters::ANY) { filters::begin(exchange, size) } else { size };
-    if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS)
-        || !exchange.response_edits.is_empty()
-    {
+    if features.intersects(RouteFeatures::EXPIRES | RouteFeatures::RESPONSE_EDITS) {
         edit::response(exchange);
+    }
+    if !exchange.after.is_empty() {
+        program::run_after(exchange);
     }
     if features.contains(RouteFeatures::USER_IDS) {
         user_id::set_cookie(exchange, text);

@@ -46,7 +46,7 @@ pub(crate) fn of_route(exchange: &mut Exchange) {
     }
 }
 
-/// Edits the response: `Expires`, the route's edits, then those that the program asked for.
+/// Edits the response: `Expires`, then the route's edits.
 pub(crate) fn response(exchange: &mut Exchange) {
     let installed = exchange.installed.clone();
     let settings = &installed.plan.route(exchange.route).settings;
@@ -55,9 +55,6 @@ pub(crate) fn response(exchange: &mut Exchange) {
     }
     for edit in settings.response_edits.iter() {
         one_response_edit(exchange, edit);
-    }
-    for edit in std::mem::take(&mut exchange.response_edits) {
-        one_response_edit(exchange, &edit);
     }
 }
 

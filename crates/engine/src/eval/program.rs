@@ -64,6 +64,21 @@ pub(crate) fn run(exchange: &mut impl Traffic, program: &[Op]) -> Verdict {
     verdict(run_list(exchange, program, 0))
 }
 
+/// Runs what programs want to be run on the response. Whether it has a body they do not change.
+#[cold]
+pub(crate) fn run_after(exchange: &mut Exchange) {
+    let status = exchange.response.status;
+    for program in std::mem::take(&mut exchange.after).iter().rev() {
+        if let Verdict::Undecided(why) = run(exchange, program) {
+            exchange.slots.doubt(why);
+        }
+    }
+    let bodiless = |status| matches!(status, 100..200 | 204 | 304);
+    if bodiless(status) != bodiless(exchange.response.status) {
+        exchange.response.status = status;
+    }
+}
+
 /// As [`run`], and waits where a condition asks for a password that has to be verified.
 pub(crate) async fn run_waiting(exchange: &mut Exchange, program: &[Op]) -> Verdict {
     match run(exchange, program) {
@@ -212,7 +227,7 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         }
         Op::ReplaceTarget { part, pattern, with } => return replace_target(exchange, *part, pattern, with),
         Op::EditRequest(edit) => edit::request(exchange, edit)?,
-        Op::EditResponse(edit) => exchange.response_edits.push(edit.clone()),
+        Op::AfterResponse(program) => exchange.after.push(program.clone()),
         Op::Respond(respond) => return Ok(Flow::Done(Verdict::Respond(respond.clone()))),
         Op::Tarpit { millis, respond } => return Ok(Flow::Done(Verdict::Tarpit(*millis, respond.clone()))),
         Op::RequireUser(auth) => {

@@ -21,7 +21,7 @@ pub(crate) fn exchange(exchange: &mut Exchange) {
     reduce(exchange, of);
     exchange.site = SiteIx(0);
     exchange.route = RouteIx(0);
-    exchange.response_edits = Vec::new();
+    exchange.after = Vec::new();
 }
 
 /// Lets go of the plan of a session.

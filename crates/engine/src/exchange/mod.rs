@@ -63,7 +63,7 @@ use std::sync::Arc;
 use weir_expr::settings::PathReading;
 use weir_http::HeaderId;
 use weir_http::uri::{self, UriError};
-use weir_plan::{Cause, HeaderEdit, PoolIx, ProxyTarget, Route, RouteIx, Site, SiteIx};
+use weir_plan::{Cause, PoolIx, Program, ProxyTarget, Route, RouteIx, Site, SiteIx};
 use weir_rt::Instant;
 
 use crate::exchange::fields::Fields;
@@ -88,8 +88,8 @@ pub(crate) struct Exchange {
     pub(crate) body: RequestBody,
     /// The answer.
     pub(crate) response: Response,
-    /// Edits of the response that the program asked for, in order.
-    pub(crate) response_edits: Vec<Arc<HeaderEdit>>,
+    /// What the program wants to be run on the response, last first.
+    pub(crate) after: Vec<Arc<Program>>,
     /// Fields of an endpoint's answer that its redirect inside carries over.
     pub(crate) redirect_fields: Fields,
     /// A rewrite changed the path since the route was searched, and it is to be searched again.
@@ -203,7 +203,7 @@ impl Exchange {
             request_trailers: Fields::default(),
             body: RequestBody::default(),
             response: Response::default(),
-            response_edits: Vec::new(),
+            after: Vec::new(),
             redirect_fields: Fields::default(),
             path_changed: false,
             rewritten: false,
@@ -268,7 +268,7 @@ impl Exchange {
             request_trailers,
             body,
             response,
-            response_edits,
+            after,
             redirect_fields,
             path_changed,
             rewritten,
@@ -299,7 +299,7 @@ impl Exchange {
         request_trailers.clear();
         body.clear();
         response.clear();
-        response_edits.clear();
+        after.clear();
         redirect_fields.clear();
         (*path_changed, *rewritten) = (false, false);
         *limit_rate = None;

@@ -111,14 +111,7 @@ impl<'a> Front<'a> {
         let settings = &proxy.settings;
         let tarpit = settings.timeout("tarpit").or_else(|| settings.timeout("connect")).unwrap_or(UNSET);
         let tarpit = u64::try_from(tarpit.as_millis()).unwrap_or(u64::MAX);
-        Reader {
-            scope: context.scope(proxy),
-            acls,
-            tarpit,
-            captures,
-            after: false,
-            findings: context.findings,
-        }
+        Reader { scope: context.scope(proxy), acls, tarpit, captures, findings: context.findings }
     }
 
     /// One list of a proxy's rules as instructions.
@@ -131,9 +124,7 @@ impl<'a> Front<'a> {
     ) -> Vec<Op> {
         let response = matches!(list, RuleList::HttpResponse | RuleList::HttpAfterResponse);
         let acls = acls.unwrap_or(&self.acls);
-        let mut reader = Self::reader(acls, &mut self.captures, context, proxy);
-        reader.after = list == RuleList::HttpAfterResponse;
-        let read = reader.list(list, response);
+        let read = Self::reader(acls, &mut self.captures, context, proxy).list(list, response);
         self.program(context, proxy, read)
     }
 
@@ -165,8 +156,8 @@ impl<'a> Front<'a> {
     /// What runs before `use_backend`.
     fn site_program(&mut self, context: &mut Context<'a>) -> Vec<Op> {
         let proxy = self.proxy;
-        // Rules that answer end the program, so edits of responses are noted first.
-        let mut ops = self.response_ops(context, proxy);
+        // Rules that answer end the program, so what runs on responses is noted first.
+        let mut ops = self.after_response(context, proxy, None);
         ops.extend(identifier::given(&context.scope(proxy), &self.log, context.findings));
         ops.extend(capture_ops(proxy));
         ops.extend(self.cookie_capture(false));
@@ -179,10 +170,15 @@ impl<'a> Front<'a> {
         ops
     }
 
-    /// `http-after-response` rules of the frontend.
-    fn response_ops(&mut self, context: &mut Context<'a>, proxy: &'a Proxy) -> Vec<Op> {
-        let edits = response_edits(self, context, proxy, None);
-        edits.into_iter().map(Op::EditResponse).collect()
+    /// `http-after-response` rules of a proxy.
+    fn after_response(
+        &mut self,
+        context: &mut Context<'a>,
+        proxy: &'a Proxy,
+        acls: Option<&Acls>,
+    ) -> Vec<Op> {
+        let ops = self.list(context, proxy, acls, RuleList::HttpAfterResponse);
+        if ops.is_empty() { ops } else { vec![Op::AfterResponse(ops)] }
     }
 
     /// `capture cookie NAME len N`: the cookie of the request or the response, in the place after all captures.
@@ -306,19 +302,18 @@ impl<'a> Front<'a> {
         self.routes.insert(backend.name.as_str(), id);
         let scope = context.scope(backend);
         let acls = Acls::build(&scope, context.findings);
-        let mut ops = self.list(context, backend, Some(&acls), RuleList::Block);
+        let mut ops = self.after_response(context, backend, Some(&acls));
+        ops.extend(self.list(context, backend, Some(&acls), RuleList::Block));
         ops.extend(self.list(context, backend, Some(&acls), RuleList::TcpContent));
         ops.extend(self.list(context, backend, Some(&acls), RuleList::HttpRequest));
         ops.extend(self.stats(context, backend, Some(&acls)));
         ops.extend(self.list(context, backend, Some(&acls), RuleList::Redirect));
         ops.extend(self.added_fields(context, backend));
-        let edits = response_edits(self, context, backend, Some(&acls));
         let mut answers = self.cookie_capture(true);
         answers.extend(self.list(context, backend, Some(&acls), RuleList::HttpResponse));
         answers.extend(self.list(context, self.proxy, None, RuleList::HttpResponse));
         if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
             route.program = ops;
-            route.response_edits = Arc::new(edits);
             route.response_program = answers;
         }
         Some(id)
@@ -469,54 +464,6 @@ impl<'a> Front<'a> {
             body: self.body.clone(),
             client: self.client.clone(),
             ..Route::new(name, RouteMatch::Referred, Arc::new(no_files()), action)
-        }
-    }
-}
-
-fn response_edits<'a>(
-    front: &mut Front<'a>,
-    context: &mut Context<'a>,
-    proxy: &'a Proxy,
-    acls: Option<&Acls>,
-) -> Vec<HeaderEdit> {
-    let mut edits = Vec::new();
-    let ops = front.list(context, proxy, acls, RuleList::HttpAfterResponse);
-    collect_edits(ops, None, &mut edits, context, proxy);
-    edits
-}
-
-/// Response rules are a list of edits with conditions; what follows an `allow` gets its negation.
-fn collect_edits(
-    ops: Vec<Op>,
-    outer: Option<&Condition>,
-    edits: &mut Vec<HeaderEdit>,
-    context: &mut Context<'_>,
-    proxy: &Proxy,
-) {
-    let both = |inner: Condition| match outer {
-        None => inner,
-        Some(outer) => Condition::All(vec![outer.clone(), inner]),
-    };
-    for op in ops {
-        match op {
-            Op::EditResponse(edit) => {
-                edits.push(HeaderEdit { condition: outer.cloned().or(edit.condition.clone()), ..edit })
-            }
-            Op::When { condition, then, otherwise } => {
-                collect_edits(then, Some(&both(condition.clone())), edits, context, proxy);
-                collect_edits(
-                    otherwise,
-                    Some(&both(Condition::Not(Box::new(condition)))),
-                    edits,
-                    context,
-                    proxy,
-                );
-            }
-            _ => context.findings.not_built(
-                proxy.name.span,
-                "this action in rules for responses",
-                "it decides what is answered",
-            ),
         }
     }
 }

@@ -51,8 +51,6 @@ pub(crate) struct Reader<'a, 'f> {
     pub(crate) tarpit: u64,
     /// Slots of captures given so far.
     pub(crate) captures: &'f mut u16,
-    /// The rules are for all responses, Weir's own among them (`http-after-response`).
-    pub(crate) after: bool,
     pub(crate) findings: &'f mut Findings,
 }
 
@@ -285,11 +283,7 @@ impl<'a> Reader<'a, '_> {
             statuses: Vec::new(),
             condition: None,
         };
-        Some(match (self.scope.response, self.after) {
-            (false, _) => Op::EditRequest(edit),
-            (true, false) => Op::EditAnswer(edit),
-            (true, true) => Op::EditResponse(edit),
-        })
+        Some(if self.scope.response { Op::EditAnswer(edit) } else { Op::EditRequest(edit) })
     }
 
     /// `set-status N [reason TEXT]`.
@@ -401,14 +395,6 @@ impl<'a> Reader<'a, '_> {
                 first.span,
                 "set-var with a condition",
                 "the variable can decide what happens",
-            );
-            return None;
-        }
-        if self.after {
-            self.findings.not_built(
-                first.span,
-                "variables set after responses",
-                "the variable can decide what is logged",
             );
             return None;
         }

@@ -247,7 +247,7 @@ fn reader<'r>(
     acls: &'r Acls,
     captures: &'r mut u16,
 ) -> Reader<'r, 'r> {
-    Reader { scope, acls, tarpit: 0, captures, after: false, findings: context.findings }
+    Reader { scope, acls, tarpit: 0, captures, findings: context.findings }
 }
 
 /// `tcp-request content` rules: they may only accept or close.

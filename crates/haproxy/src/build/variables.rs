@@ -88,7 +88,8 @@ impl Names {
                 Op::Rewrite { replacement: value, .. } | Op::ReplaceTarget { with: value, .. } => {
                     self.template(value)
                 }
-                Op::EditRequest(edit) | Op::EditResponse(edit) | Op::EditAnswer(edit) => self.edit(edit),
+                Op::AfterResponse(ops) => self.ops(ops),
+                Op::EditRequest(edit) | Op::EditAnswer(edit) => self.edit(edit),
                 Op::CaptureValue { value, .. } => self.template(value),
                 Op::EditList { key, value, .. } => {
                     self.template(key);

@@ -46,7 +46,6 @@ pub(crate) enum Action {
 
 use Action::{Built, NotYet, Tuning};
 
-const AFTERWARDS: &str = "rules after responses only edit header fields";
 const PACKETS: &str = "packets are sent with the system's marks and priorities";
 
 /// Name, whether `NAME(…)` is the form, rule sets, what becomes of it, what it means.
@@ -95,8 +94,7 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("replace-pathq", false, REQ, Built, "Rewrites path and query by pattern."),
     ("replace-uri", false, REQ, Built, "Rewrites the target by pattern."),
     ("normalize-uri", false, REQ, Built, "Normalises the target."),
-    ("set-status", false, RES, Built, "Sets the status."),
-    ("set-status", false, AFTER, NotYet("it changes what is answered"), "Sets the status."),
+    ("set-status", false, RES | AFTER, Built, "Sets the status."),
     ("set-var", true, REQ | RES | AFTER | CONN | CONT, Built, "Sets a variable."),
     ("set-var-fmt", true, REQ | RES | AFTER | CONN | CONT, Built, "Sets a variable from a format."),
     ("unset-var", true, REQ | RES | AFTER | CONN | CONT, Built, "Unsets a variable."),
@@ -163,22 +161,16 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("pause", false, REQ | RES, NotYet("it delays answers"), "Delays the exchange."),
     ("close", false, CONT, NotYet("it decides what is answered"), "Closes the server's side."),
     ("track-sc", false, REQ | RES | CONN | CONT, Built, "Tracks an entry of a stick table."),
-    ("sc-inc-gpc", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-inc-gpc", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
-    ("sc-inc-gpc0", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-inc-gpc0", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
-    ("sc-inc-gpc1", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-inc-gpc1", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
-    ("sc-add-gpc", true, REQ | RES | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-add-gpc", true, AFTER, NotYet(AFTERWARDS), "Counts in a tracked entry."),
-    ("sc-set-gpt", true, REQ | RES | CONN | CONT, Built, "Notes a number in a tracked entry."),
-    ("sc-set-gpt", true, AFTER, NotYet(AFTERWARDS), "Notes a number in a tracked entry."),
-    ("sc-set-gpt0", true, REQ | RES | CONN | CONT, Built, "Notes a number in a tracked entry."),
-    ("sc-set-gpt0", true, AFTER, NotYet(AFTERWARDS), "Notes a number in a tracked entry."),
-    ("add-acl", true, REQ | RES, Built, "Adds to a list."),
-    ("del-acl", true, REQ | RES, Built, "Takes from a list."),
-    ("set-map", true, REQ | RES, Built, "Sets an entry of a map."),
-    ("del-map", true, REQ | RES, Built, "Takes an entry from a map."),
+    ("sc-inc-gpc", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-inc-gpc0", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-inc-gpc1", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-add-gpc", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
+    ("sc-set-gpt", true, REQ | RES | AFTER | CONN | CONT, Built, "Notes a number in a tracked entry."),
+    ("sc-set-gpt0", true, REQ | RES | AFTER | CONN | CONT, Built, "Notes a number in a tracked entry."),
+    ("add-acl", true, REQ | RES | AFTER, Built, "Adds to a list."),
+    ("del-acl", true, REQ | RES | AFTER, Built, "Takes from a list."),
+    ("set-map", true, REQ | RES | AFTER, Built, "Sets an entry of a map."),
+    ("del-map", true, REQ | RES | AFTER, Built, "Takes an entry from a map."),
     ("do-resolve", true, REQ | CONT, NotYet("it decides which server answers"), "Looks a name up."),
     ("set-dst", false, REQ | CONN | CONT, NotYet("it decides which server answers"), "Sets the destination."),
     (
@@ -249,7 +241,7 @@ mod tests {
         assert_eq!(action(RuleSet::Request, "track-sc0").map(|a| a.0), Some("track-sc"));
         assert_eq!(action(RuleSet::Request, "lua.x").map(|a| a.0), Some("lua."));
         assert_eq!(action(RuleSet::Request, "accept"), None);
-        assert!(matches!(action(RuleSet::AfterResponse, "set-status"), Some((_, NotYet(_)))));
+        assert!(matches!(action(RuleSet::AfterResponse, "set-status"), Some((_, Built))));
         assert_eq!(action(RuleSet::AfterResponse, "deny"), None);
         assert!(ACTIONS.iter().all(|(.., doc)| doc.ends_with('.')));
     }

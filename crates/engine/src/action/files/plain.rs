@@ -29,7 +29,7 @@ pub(super) fn applies(exchange: &Exchange) -> bool {
         && !features.intersects(NOT_PLAIN)
         && exchange.request.method == Method::Get
         && exchange.status_override.is_none()
-        && exchange.response_edits.is_empty()
+        && exchange.after.is_empty()
         && exchange.redirect_fields.is_empty()
         && exchange.captured.wanted.is_empty()
         && exchange.limit_rate.is_none()
