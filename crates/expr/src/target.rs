@@ -32,3 +32,25 @@ pub enum Normalizer {
     /// `#` is escaped.
     EncodeFragment,
 }
+
+/// A time that a rule sets for one exchange (HAProxy `set-timeout`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnTimeout {
+    /// Between two reads from the endpoint, or two writes to it.
+    Endpoint,
+    /// Between two reads in a tunnel.
+    Tunnel,
+    /// Between two writes to the client.
+    Client,
+}
+
+/// A part of an address that a rule sets (HAProxy `set-src`, `set-src-port`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AddressPart {
+    /// The address.
+    Ip,
+    /// The port.
+    Port,
+}

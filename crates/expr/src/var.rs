@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use crate::StickAsk;
 use crate::settings::ContentCoding;
+use crate::{OwnTimeout, StickAsk};
 
 macro_rules! variables {
     ($(
@@ -114,6 +114,8 @@ variables! {
         ContentLength => "content_length";
         /// Content-Type of the request (`$content_type`).
         ContentType => "content_type";
+        /// A time that holds for this exchange, in milliseconds (HAProxy `cur_server_timeout` and its kin).
+        CurrentTimeout(of: OwnTimeout) => "current_timeout.{of:?}";
         /// The request body where it is held in memory, else empty (`$request_body`).
         RequestBody => "request_body";
         /// The file that holds the request body, else empty (`$request_body_file`).

@@ -75,6 +75,20 @@ impl<'m> Cx<'m> {
             },
             model::Op::UseMemory(cache) => plan::Op::UseMemory(MemoryCacheIx(cache.0)),
             model::Op::StoreInMemory(cache) => plan::Op::StoreInMemory(MemoryCacheIx(cache.0)),
+            model::Op::EarlyHints(fields) => {
+                let fields = fields.iter();
+                let one = fields.map(|(name, value)| (HeaderName::new(name), self.template(value)));
+                plan::Op::EarlyHints(one.collect())
+            }
+            model::Op::WaitForBody { millis, least } => {
+                plan::Op::WaitForBody { millis: *millis, least: *least }
+            }
+            model::Op::Pause(millis) => plan::Op::Pause(self.template(millis)),
+            model::Op::SetTimeout(which, millis) => plan::Op::SetTimeout(*which, self.template(millis)),
+            model::Op::SetSource { part, value, connection } => {
+                let value = self.template(value);
+                plan::Op::SetSource { part: *part, value, connection: *connection }
+            }
             model::Op::Stick(op) => plan::Op::Stick(Box::new(op.map(|template| self.template(template)))),
             model::Op::CaptureResponseHeader { name, length, slot } => {
                 plan::Op::CaptureResponseHeader { name: HeaderName::new(name), length: *length, slot: *slot }

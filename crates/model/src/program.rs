@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::Normalizer;
+use weir_expr::{AddressPart, Normalizer, OwnTimeout};
 
 use crate::{
     BasicAuth, FileKind, KeyListId, KeyUse, ListEdit, MemoryCacheId, RewriteFlag, RouteId, TargetPart,
@@ -148,6 +148,28 @@ pub enum Op {
     StoreInMemory(MemoryCacheId),
     /// Tracks an entry of a stick table, or changes one.
     Stick(weir_expr::StickOp<weir_expr::Named>),
+    /// Sends an interim response with these fields now (HAProxy `early-hint`).
+    EarlyHints(Vec<(String, Template)>),
+    /// Waits for the body of the request (HAProxy `wait-for-body`).
+    WaitForBody {
+        /// Longest time, in milliseconds; then the answer is 408.
+        millis: u64,
+        /// So many bytes suffice; `None`: all of it, or as much as is held in memory.
+        least: Option<u64>,
+    },
+    /// Waits for so many milliseconds (HAProxy `pause`).
+    Pause(Template),
+    /// Sets a time for this exchange, in milliseconds.
+    SetTimeout(OwnTimeout, Template),
+    /// Sets who the client is taken for.
+    SetSource {
+        /// Which part.
+        part: AddressPart,
+        /// To what; what is no address or port changes nothing.
+        value: Template,
+        /// For all that comes over the connection.
+        connection: bool,
+    },
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Lower-case name.

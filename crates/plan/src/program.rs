@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::{Normalizer, Slot};
+use weir_expr::{AddressPart, Normalizer, OwnTimeout, Slot};
 
 use crate::{
     BasicAuth, FileKind, HeaderName, KeyListIx, KeyUseIx, ListEdit, MemoryCacheIx, NetMap, Pattern,
@@ -144,6 +144,28 @@ pub enum Op {
     StoreInMemory(MemoryCacheIx),
     /// Tracks an entry of a stick table, or changes one.
     Stick(Box<weir_expr::StickOp<Slot>>),
+    /// Sends an interim response with these fields now.
+    EarlyHints(Box<[(HeaderName, Template)]>),
+    /// Waits for the body of the request.
+    WaitForBody {
+        /// Longest time, in milliseconds; then the answer is 408.
+        millis: u64,
+        /// So many bytes suffice; `None`: all of it, or as much as is held in memory.
+        least: Option<u64>,
+    },
+    /// Waits for so many milliseconds.
+    Pause(Template),
+    /// Sets a time for this exchange, in milliseconds.
+    SetTimeout(OwnTimeout, Template),
+    /// Sets who the client is taken for.
+    SetSource {
+        /// Which part.
+        part: AddressPart,
+        /// To what; what is no address or port changes nothing.
+        value: Template,
+        /// For all that comes over the connection.
+        connection: bool,
+    },
     /// Keeps a response field for the log.
     CaptureResponseHeader {
         /// Field.

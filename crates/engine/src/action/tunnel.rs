@@ -233,7 +233,7 @@ pub(crate) async fn upgraded<D: Downstream>(
         counted.end(AttemptEnd::ClientAbort, exchange);
         return None;
     }
-    let read_timeout = proxy.settings.tunnel_timeout.unwrap_or(proxy.settings.read_timeout);
+    let read_timeout = exchange.tunnel_timeout(&proxy.settings);
     let settings = TunnelSettings {
         client_idle: read_timeout,
         server_idle: read_timeout,

@@ -22,6 +22,7 @@ pub(crate) mod program;
 pub(crate) mod stick_rules;
 mod sticks;
 pub(crate) mod tables;
+mod targets;
 mod tls;
 pub(crate) mod user_id;
 pub(crate) mod users;

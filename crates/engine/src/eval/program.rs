@@ -1,19 +1,23 @@
 //! The rule program's interpreter.
 //!
 //! Owns: running instructions on one exchange.
-//! Never: waits or does I/O, but for a password to be verified ([`run_waiting`]); what else has to wait is handed back as a
-//! [`Verdict`].
+//! Never: waits or does I/O, but in [`run_waiting`], for what its instructions have to wait for; what else has to wait is
+//! handed back as a [`Verdict`].
 //! Driven by: `walk`, once for the site and once for each route entered.
 //! Why: programs only go forward, so every one ends; what goes back (route searches) is counted by the walk.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
-use weir_expr::Normalizer;
-use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RewriteFlag, RouteIx, TargetPart};
+use weir_expr::{AddressPart, OwnTimeout};
+use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RouteIx};
 
-use super::{condition, edit, keep_match, render, text, users};
-use crate::exchange::{Asking, Exchange, Traffic};
+use super::{condition, edit, keep_match, targets, text, users};
+use crate::exchange::fields::Fields;
+use crate::exchange::{Asking, Awaited, Downstream, Ending, Exchange, Phase, Traffic, intake};
 use crate::worker::passwords;
+use crate::worker::watch::{Ends, Watch};
 
 /// What a program came to.
 pub(crate) enum Verdict {
@@ -40,16 +44,18 @@ pub(crate) enum Verdict {
     Failed,
     /// The client's fault: a rule wants no such target.
     Malformed,
+    /// Answer with this status; error pages apply.
+    Status(u16),
     /// Too many passwords are being verified.
     Overloaded,
-    /// A password is to be verified first: `exchange.asking` says which, and where the program stands.
+    /// It has to wait: `exchange.asking` says what for, and where the program stands.
     Waits,
     /// A pattern gave up, so that what the rules want is not known: refuse.
     Undecided(MatchFailed),
 }
 
 /// How a list of instructions ended.
-enum Flow {
+pub(super) enum Flow {
     Next,
     Stop,
     Wait,
@@ -79,20 +85,27 @@ pub(crate) fn run_after(exchange: &mut Exchange) {
     }
 }
 
-/// As [`run`], and waits where a condition asks for a password that has to be verified.
-pub(crate) async fn run_waiting(exchange: &mut Exchange, program: &[Op]) -> Verdict {
+/// As [`run`], and waits where an instruction has to.
+pub(crate) async fn run_waiting<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    program: &[Op],
+) -> Verdict {
     match run(exchange, program) {
-        Verdict::Waits => Box::pin(go_on(exchange, program)).await,
+        Verdict::Waits => Box::pin(go_on(exchange, down, program)).await,
         verdict => verdict,
     }
 }
 
-async fn go_on(exchange: &mut Exchange, program: &[Op]) -> Verdict {
+async fn go_on<D: Downstream>(exchange: &mut Exchange, down: &mut D, program: &[Op]) -> Verdict {
     while let Some(asking) = exchange.asking.take() {
-        let worker = exchange.worker.clone();
-        let Asking { question, place } = *asking;
-        if passwords::verify(&worker.shared.passwords, &worker.passwords, question).await.is_none() {
-            return Verdict::Overloaded;
+        let Asking { awaited, mut place } = *asking;
+        let again = matches!(awaited, Awaited::Password(_));
+        if let Err(verdict) = wait(exchange, down, awaited).await {
+            return verdict;
+        }
+        if let Some(innermost) = place.first_mut().filter(|_| !again) {
+            *innermost += 1;
         }
         match verdict(resume(exchange, program, &place)) {
             Verdict::Waits => {}
@@ -100,6 +113,39 @@ async fn go_on(exchange: &mut Exchange, program: &[Op]) -> Verdict {
         }
     }
     Verdict::Overloaded
+}
+
+/// Waits. `Err`: that ends the program.
+async fn wait<D: Downstream>(exchange: &mut Exchange, down: &mut D, awaited: Awaited) -> Result<(), Verdict> {
+    match awaited {
+        Awaited::Password(question) => {
+            let worker = exchange.worker.clone();
+            let known = passwords::verify(&worker.shared.passwords, &worker.passwords, question).await;
+            known.map(drop).ok_or(Verdict::Overloaded)
+        }
+        Awaited::Body(least, time) => {
+            let until = weir_rt::now() + time;
+            match weir_rt::timeout(until, intake::wait_for(exchange, down, least)).await {
+                Ok(waited) => waited.map_err(Verdict::Status),
+                Err(_) => {
+                    exchange.close_after = true;
+                    exchange.ending = Ending::ClientTimeout(Phase::Request);
+                    Err(Verdict::Status(408))
+                }
+            }
+        }
+        Awaited::Pause(time) => {
+            let watch = Watch::new(down.watched(), Ends::Reset);
+            watch.over(weir_rt::sleep(time)).await.map_err(|_| {
+                exchange.ending = Ending::ClientAborted(Phase::Request);
+                Verdict::Close(None)
+            })
+        }
+        Awaited::Hints(fields) => down.interim(103, &fields).await.map_err(|_| {
+            exchange.ending = Ending::ClientAborted(Phase::Request);
+            Verdict::Close(None)
+        }),
+    }
 }
 
 fn verdict(flow: Flow) -> Verdict {
@@ -134,12 +180,12 @@ fn waits(exchange: &mut impl Traffic, at: usize) -> Flow {
     Flow::Wait
 }
 
-/// Whether a condition has to wait for a password to be verified.
+/// Whether an instruction has to wait.
 fn is_asking(exchange: &impl Traffic) -> bool {
     exchange.exchange().is_some_and(|exchange| exchange.asking.is_some())
 }
 
-/// Goes on where a program stood; the instruction that had to wait is run again, and has done nothing yet.
+/// Goes on where a program stood. An instruction that is run again has done nothing yet.
 fn resume(exchange: &mut Exchange, program: &[Op], place: &[usize]) -> Flow {
     let Some((&at, within)) = place.split_last() else { return Flow::Next };
     let Some((&branch, within)) = within.split_last() else { return run_list(exchange, program, at) };
@@ -176,6 +222,7 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
             exchange.slots.set(*slot, &value);
         }
         Op::Stick(op) => super::stick_rules::run(exchange, op),
+        Op::SetSource { part, value, connection } => set_source(exchange, *part, value, *connection),
         Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
         Op::Stop => return Ok(Flow::Stop),
         // A session has nothing that these could change: what a rule wants cannot be done, so it is not carried.
@@ -190,7 +237,9 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
 /// An instruction about a request.
 fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     match op {
-        Op::When { .. } | Op::Set { .. } | Op::Stick(_) | Op::Close(_) | Op::Stop => {}
+        Op::When { .. } | Op::Set { .. } | Op::Stick(_) | Op::SetSource { .. } | Op::Close(_) | Op::Stop => {}
+        Op::EarlyHints(_) | Op::WaitForBody { .. } | Op::Pause(_) => await_later(exchange, op),
+        Op::SetTimeout(which, value) => set_timeout(exchange, *which, value),
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
             let subject = std::mem::take(&mut exchange.request.path);
@@ -200,12 +249,12 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
             }
             exchange.request.path = subject;
             if matched?.is_some() {
-                return Ok(rewrite(exchange, replacement, *keep_query, *flag));
+                return Ok(targets::rewrite(exchange, replacement, *keep_query, *flag));
             }
         }
         Op::SetPath(value) => {
             let value = text(exchange, value);
-            return Ok(set_target(exchange, value, None));
+            return Ok(targets::set(exchange, value, None));
         }
         Op::SetQuery(value) => {
             let value = text(exchange, value);
@@ -213,11 +262,11 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         }
         Op::SetTarget(value) => {
             let value = text(exchange, value);
-            let (path, query) = split_query(&value);
+            let (path, query) = targets::split_query(&value);
             let (path, query) = (path.to_vec(), query.map(<[u8]>::to_vec));
-            return Ok(set_target(exchange, path, Some(query.unwrap_or_default())));
+            return Ok(targets::set(exchange, path, Some(query.unwrap_or_default())));
         }
-        Op::Normalize(normalizer) => return Ok(normalize(exchange, *normalizer)),
+        Op::Normalize(normalizer) => return Ok(targets::normalize(exchange, *normalizer)),
         Op::SetMethod(value) => {
             let value = text(exchange, value);
             if weir_http::scan::is_token(&value) {
@@ -225,7 +274,7 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
                 exchange.request.method_text = value;
             }
         }
-        Op::ReplaceTarget { part, pattern, with } => return replace_target(exchange, *part, pattern, with),
+        Op::ReplaceTarget { part, pattern, with } => return targets::replace(exchange, *part, pattern, with),
         Op::EditRequest(edit) => edit::request(exchange, edit)?,
         Op::AfterResponse(program) => exchange.after.push(program.clone()),
         Op::Respond(respond) => return Ok(Flow::Done(Verdict::Respond(respond.clone()))),
@@ -268,171 +317,66 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     Ok(Flow::Next)
 }
 
+/// Notes what an instruction waits for.
+#[cold]
+fn await_later(exchange: &mut Exchange, op: &Op) {
+    let awaited = match op {
+        Op::EarlyHints(hints) => {
+            let mut fields = Fields::default();
+            hints.iter().for_each(|(name, value)| fields.push(name.name.as_bytes(), &text(exchange, value)));
+            Awaited::Hints(fields)
+        }
+        Op::WaitForBody { millis, least } if exchange.request.has_body() => {
+            Awaited::Body(*least, Duration::from_millis(*millis))
+        }
+        Op::Pause(millis) => match millis_of(&text(exchange, millis)) {
+            Some(time) => Awaited::Pause(time),
+            None => return,
+        },
+        _ => return,
+    };
+    exchange.asking = Some(Box::new(Asking { awaited, place: Vec::new() }));
+}
+
+/// A time in milliseconds; `None`: it is none.
+fn millis_of(text: &[u8]) -> Option<Duration> {
+    let millis: u32 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
+    (millis > 0).then(|| Duration::from_millis(millis.into()))
+}
+
+fn set_timeout(exchange: &mut Exchange, which: OwnTimeout, value: &weir_plan::Template) {
+    let Some(time) = millis_of(&text(exchange, value)) else { return };
+    let own = exchange.own.get_or_insert_default();
+    let place = match which {
+        OwnTimeout::Endpoint => &mut own.endpoint,
+        OwnTimeout::Tunnel => &mut own.tunnel,
+        OwnTimeout::Client => &mut own.client,
+    };
+    *place = Some(time);
+}
+
+/// Sets who the client is taken for; the other part of the address stays.
+#[cold]
+fn set_source(traffic: &mut impl Traffic, part: AddressPart, value: &weir_plan::Template, connection: bool) {
+    let value = text(traffic, value);
+    let value = String::from_utf8_lossy(&value);
+    let (ip, port) = traffic.client_source().unwrap_or((Ipv4Addr::UNSPECIFIED.into(), 0));
+    let moved = match part {
+        AddressPart::Ip => value.parse().ok().map(|ip: IpAddr| (ip.to_canonical(), port)),
+        AddressPart::Port => value.parse().ok().map(|port| (ip, port)),
+    };
+    let Some(moved) = moved else { return };
+    match connection {
+        true => traffic.client.moved.set(Some(moved)),
+        false => traffic.real_client = Some(moved),
+    }
+}
+
 fn put(list: &mut Vec<Option<Box<[u8]>>>, at: usize, value: Option<Box<[u8]>>) {
     if list.len() <= at {
         list.resize(at + 1, None);
     }
     list[at] = value;
-}
-
-/// nginx's `rewrite` after a match.
-fn rewrite(
-    exchange: &mut Exchange,
-    replacement: &weir_plan::Template,
-    keep_query: bool,
-    flag: RewriteFlag,
-) -> Flow {
-    let (mut target, args) = render_replacement(exchange, replacement, flag);
-    match flag {
-        RewriteFlag::Redirect | RewriteFlag::Permanent => {
-            if keep_query && !exchange.request.query.is_empty() {
-                target.push(if args.is_some() { b'&' } else { b'?' });
-                target.extend_from_slice(&exchange.request.query);
-            }
-            let status = if flag == RewriteFlag::Permanent { 301 } else { 302 };
-            Flow::Done(Verdict::Redirect { status, location: target })
-        }
-        _ => {
-            let mut query = args.map_or_else(Vec::new, |at| target.split_off(at));
-            if keep_query && !exchange.request.query.is_empty() {
-                // As in nginx also where the replacement's own query came out empty.
-                query.push(b'&');
-                query.extend_from_slice(&exchange.request.query);
-            }
-            if !query.is_empty() {
-                // What separates it from the path, or from nothing.
-                query.remove(0);
-            }
-            exchange.request.path = target;
-            if exchange.request.path.is_empty() {
-                return Flow::Done(Verdict::Failed);
-            }
-            exchange.request.query = query;
-            exchange.request.path_is_raw = false;
-            exchange.path_changed = flag != RewriteFlag::Break;
-            exchange.rewritten = true;
-            // nginx: what a rewrite changed may enter internal locations.
-            exchange.internal = true;
-            if flag == RewriteFlag::Continue { Flow::Next } else { Flow::Stop }
-        }
-    }
-}
-
-/// The replacement's text, and where its query begins, at a `?`: one that the configuration has. One that a variable
-/// brought belongs to the path. Groups of the path hold decoded bytes: in a redirect, and in what becomes the query, they
-/// are escaped again. As in nginx that is left out for a path that came without escapes.
-fn render_replacement(
-    exchange: &Exchange,
-    replacement: &weir_plan::Template,
-    flag: RewriteFlag,
-) -> (Vec<u8>, Option<usize>) {
-    let redirects = matches!(flag, RewriteFlag::Redirect | RewriteFlag::Permanent);
-    let came_escaped = exchange.request.target.iter().any(|byte| matches!(byte, b'%' | b'+'));
-    let mut args = None;
-    let mut out = Vec::new();
-    for piece in &replacement.pieces {
-        match piece {
-            weir_plan::Piece::Var(weir_expr::Var::Capture(group), _)
-                if redirects || args.is_some() && came_escaped =>
-            {
-                let value = exchange.captures.group(usize::from(*group)).unwrap_or_default();
-                let kind =
-                    if args.is_some() { weir_http::uri::Escape::Args } else { weir_http::uri::Escape::Uri };
-                weir_http::uri::escape(kind, value, &mut out);
-            }
-            piece => {
-                if let (None, weir_plan::Piece::Literal(text)) = (args, piece) {
-                    args = text.find('?').map(|at| out.len() + at);
-                }
-                render(exchange, &weir_plan::Template { pieces: vec![piece.clone()] }, &mut out);
-            }
-        }
-    }
-    (out, args)
-}
-
-fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
-    match memchr::memchr(b'?', target) {
-        Some(at) => (&target[..at], Some(&target[at + 1..])),
-        None => (target, None),
-    }
-}
-
-/// Sets the path as received (HAProxy's meaning): it goes upstream as it is, and `path` follows it.
-fn set_target(exchange: &mut Exchange, raw_path: Vec<u8>, query: Option<Vec<u8>>) -> Flow {
-    if !raw_path.starts_with(b"/") && raw_path != b"*" {
-        return Flow::Done(Verdict::Failed);
-    }
-    let client = exchange.site_if_any().map(|site| &site.client);
-    let (reading, merge) =
-        client.map_or_else(Default::default, |client| (client.paths, client.merge_slashes));
-    if exchange.set_raw_path(&raw_path, reading, merge).is_err() {
-        return Flow::Done(Verdict::Failed);
-    }
-    if let Some(query) = query {
-        exchange.request.query = query;
-    }
-    Flow::Next
-}
-
-/// HAProxy's `normalize-uri`: of what is to go upstream, path, query or both.
-fn normalize(exchange: &mut Exchange, normalizer: Normalizer) -> Flow {
-    use weir_http::uri::normalizers as http;
-    let request = &exchange.request;
-    let whole = || {
-        let mark: &[u8] = if request.query.is_empty() { b"" } else { b"?" };
-        [&request.raw_path, mark, &request.query].concat()
-    };
-    let path = &request.raw_path;
-    let (path, query) = match normalizer {
-        Normalizer::MergeSlashes => (http::merge_slashes(path), None),
-        Normalizer::StripDot => (http::strip_dot(path), None),
-        Normalizer::StripDotDot { full } => (http::strip_dotdot(path, full), None),
-        Normalizer::SortQuery => {
-            exchange.request.query = http::sort_query(&exchange.request.query);
-            return Flow::Next;
-        }
-        Normalizer::DecodeUnreserved { .. }
-        | Normalizer::UppercaseEscapes { .. }
-        | Normalizer::StripFragment
-        | Normalizer::EncodeFragment => {
-            let whole = whole();
-            let changed = match normalizer {
-                Normalizer::DecodeUnreserved { strict } => http::decode_unreserved(&whole, strict),
-                Normalizer::UppercaseEscapes { strict } => http::uppercase_escapes(&whole, strict),
-                Normalizer::StripFragment => Ok(http::strip_fragment(&whole).to_vec()),
-                _ => Ok(http::encode_fragment(&whole).into_owned()),
-            };
-            let Ok(changed) = changed else { return Flow::Done(Verdict::Malformed) };
-            let (path, query) = split_query(&changed);
-            (path.to_vec(), Some(query.unwrap_or_default().to_vec()))
-        }
-    };
-    set_target(exchange, path, query)
-}
-
-fn replace_target(
-    exchange: &mut Exchange,
-    part: TargetPart,
-    pattern: &weir_plan::Pattern,
-    with: &weir_plan::Template,
-) -> Result<Flow, MatchFailed> {
-    let request = &exchange.request;
-    // As rules see it, or another spelling would pass by this one.
-    let mut subject = request.path.clone();
-    if part != TargetPart::Path && !request.query.is_empty() {
-        subject.push(b'?');
-        subject.extend_from_slice(&request.query);
-    }
-    let Some(captures) = pattern.matches(&subject)? else { return Ok(Flow::Next) };
-    keep_match(exchange, pattern, &captures, &subject);
-    let whole = captures.range(0).unwrap_or(0..subject.len());
-    let mut replaced = subject[..whole.start].to_vec();
-    render(exchange, with, &mut replaced);
-    replaced.extend_from_slice(&subject[whole.end..]);
-    let (path, query) = split_query(&replaced);
-    let query = if part == TargetPart::Path { None } else { Some(query.unwrap_or_default().to_vec()) };
-    Ok(set_target(exchange, path.to_vec(), query))
 }
 
 /// A size with an optional unit (`512`, `10k`, `1m`); what is none counts as no limit.

@@ -104,6 +104,7 @@ pub(crate) fn value(traffic: &impl Traffic, key: &Template) -> Option<Vec<u8>> {
 
 /// What the rules of a listener track for a connection that they let in.
 pub(crate) fn hand_over(from: &Client, to: &Client) {
+    to.moved.set(from.moved.get());
     if let Some(sticks) = from.sticks.get() {
         let taken = std::mem::take(&mut *sticks.borrow_mut());
         let _ = to.sticks.set(Box::new(RefCell::new(taken)));

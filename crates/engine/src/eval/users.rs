@@ -21,7 +21,7 @@ use weir_password::Cost;
 use weir_plan::{BasicAuth, Password, Users};
 
 use super::text;
-use crate::exchange::{Asking, Exchange};
+use crate::exchange::{Asking, Awaited, Exchange};
 use crate::worker::passwords::Question;
 
 /// Most bytes of a password file.
@@ -95,7 +95,8 @@ pub(crate) fn holds(exchange: &mut Exchange, auth: &BasicAuth) -> bool {
         Look::Open | Look::Match => true,
         Look::Ask(question) => {
             if exchange.response.status == 0 {
-                exchange.asking = Some(Box::new(Asking { question: *question, place: Vec::new() }));
+                exchange.asking =
+                    Some(Box::new(Asking { awaited: Awaited::Password(*question), place: Vec::new() }));
             }
             false
         }

@@ -39,6 +39,8 @@ pub(crate) struct Client {
     handshake: Cell<u32>,
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
+    /// Who a rule takes it for.
+    pub(crate) moved: Cell<Option<(IpAddr, u16)>>,
     /// What rules track in stick tables as long as it lives.
     pub(crate) sticks: OnceCell<ConnectionSticks>,
 }
@@ -116,6 +118,7 @@ impl Client {
             accepted: worker.now(),
             handshake: Cell::new(0),
             requests: Cell::new(0),
+            moved: Cell::new(None),
             sticks: OnceCell::new(),
         }
     }
@@ -147,6 +150,9 @@ impl Client {
     /// Address and port the client is believed to have, before real-IP rules: the peer's, or where it is believed the
     /// PROXY header's.
     pub(crate) fn source(&self) -> Option<(IpAddr, u16)> {
+        if let Some(moved) = self.moved.get() {
+            return Some(moved);
+        }
         let proxied = self.proxied.as_ref().filter(|told| told.believed).map(|told| told.source);
         let addr = proxied.or_else(|| self.peer.inet())?;
         Some((addr.ip().to_canonical(), addr.port()))

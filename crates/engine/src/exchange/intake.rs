@@ -9,6 +9,9 @@ use weir_wire::ReceiveError;
 
 use super::{Downstream, Ending, Exchange, Phase};
 
+/// Most bytes of a body that rules wait for: as much as HAProxy's buffers hold.
+const MOST_AWAITED: u64 = 16 << 10;
+
 /// Whether the declared length exceeds what the route allows; the error log says so.
 pub(crate) fn declared_too_large(exchange: &Exchange) -> bool {
     is_declared_too_large(exchange, exchange.route().settings.body.max_size)
@@ -45,6 +48,42 @@ pub(crate) async fn into_memory<D: Downstream>(
     settings.memory = most as u64;
     settings.max_size = Some(settings.max_size.map_or(most as u64, |own| own.min(most as u64)));
     take_in(exchange, down, &settings).await
+}
+
+/// Waits until so many bytes of the body are here, or all of it, or as much as memory is to hold. `Err`: the status to answer
+/// with.
+pub(crate) async fn wait_for<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    least: Option<u64>,
+) -> Result<(), u16> {
+    let settings = exchange.route().settings.body.clone();
+    let enough = least.unwrap_or(u64::MAX).min(MOST_AWAITED);
+    let mut received = exchange.body.buffered();
+    let mut body = std::mem::take(&mut exchange.body);
+    let result = loop {
+        if body.complete || received >= enough {
+            break Ok(());
+        }
+        match down.body_piece(exchange).await {
+            Ok(None) => body.complete = true,
+            Ok(Some(piece)) => {
+                received += piece.len() as u64;
+                if let Err(error) = body.keep(piece, settings.memory as usize, &settings.temp_path) {
+                    super::errors::server_error(exchange, &format!("cannot keep a request body: {error}"));
+                    break Err(500);
+                }
+            }
+            Err(error) => break Err(failed(exchange, &error)),
+        }
+    };
+    exchange.body = body;
+    if exchange.body.complete {
+        let mut trailers = std::mem::take(&mut exchange.request_trailers);
+        down.trailers(&mut trailers);
+        exchange.request_trailers = trailers;
+    }
+    result
 }
 
 async fn take_in<D: Downstream>(

@@ -27,6 +27,7 @@ pub(crate) mod intake;
 pub(crate) mod memory;
 mod next;
 mod nobody;
+pub(crate) mod own;
 pub(crate) mod page;
 mod request;
 mod response;
@@ -59,6 +60,7 @@ use std::cell::OnceCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_expr::settings::PathReading;
 use weir_http::HeaderId;
@@ -106,7 +108,7 @@ pub(crate) struct Exchange {
     pub(crate) captured: CapturedFields,
     /// The client's handshake does not do for this site: the status to refuse with.
     pub(crate) handshake_refusal: Option<u16>,
-    /// A condition asks whose credentials these are, and has to wait for a password to be verified.
+    /// The program has to wait.
     pub(crate) asking: Option<Box<Asking>>,
     /// User that authenticated.
     pub(crate) user: Option<Vec<u8>>,
@@ -135,6 +137,8 @@ pub(crate) struct Exchange {
     pub(crate) caching: Option<Box<Caching>>,
     /// What it has to do with caches in memory.
     pub(crate) looked: Option<Box<memory::Looked>>,
+    /// What rules set for it alone.
+    pub(crate) own: Option<Box<own::Own>>,
     /// By what its client is known, once somebody asked.
     pub(crate) user_id: OnceCell<Rc<UserId>>,
 }
@@ -183,9 +187,21 @@ pub(crate) struct CapturedFields {
 }
 
 /// What a program waits for.
+pub(crate) enum Awaited {
+    /// A password to be verified; then the instruction that asks is run again.
+    Password(Question),
+    /// So many bytes of the body of the request, for so long.
+    Body(Option<u64>, Duration),
+    /// A time to pass.
+    Pause(Duration),
+    /// An interim response to be sent.
+    Hints(Fields),
+}
+
+/// A program that waits.
 pub(crate) struct Asking {
-    /// The password to be verified.
-    pub(crate) question: Question,
+    /// What for.
+    pub(crate) awaited: Awaited,
     /// Where the program stands: the instruction of the innermost list first, then from list to list the branch taken and
     /// its instruction.
     pub(crate) place: Vec<usize>,
@@ -226,6 +242,7 @@ impl Exchange {
             page: None,
             caching: None,
             looked: None,
+            own: None,
             user_id: OnceCell::new(),
         }
     }
@@ -291,6 +308,7 @@ impl Exchange {
             page,
             caching,
             looked,
+            own,
             user_id,
         } = self;
         core.restart(installed, client);
@@ -323,6 +341,7 @@ impl Exchange {
         *page = None;
         *caching = None;
         *looked = None;
+        *own = None;
         user_id.take();
     }
 

@@ -98,7 +98,7 @@ impl<'a> H1<'a> {
     }
 
     fn send_timeout(exchange: &Exchange) -> Duration {
-        exchange.route().settings.client.send_timeout
+        exchange.client_timeout()
     }
 
     /// The framing of the answer, and whether the connection stays open after it.

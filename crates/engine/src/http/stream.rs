@@ -110,7 +110,7 @@ impl<L: Lane> Stream<L> {
     }
 
     fn send_timeout(exchange: &Exchange) -> Duration {
-        exchange.route().settings.client.send_timeout
+        exchange.client_timeout()
     }
 
     /// Sends a head or trailers.

@@ -80,7 +80,8 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
             Ok(false) => {}
             Err(error) => return Err(self.not_sent(&error)),
         }
-        let flushed = Box::pin(conn.outgoing.flush(self.timer, self.proxy.settings.send_timeout)).await;
+        let flushed =
+            Box::pin(conn.outgoing.flush(self.timer, exchange.write_timeout(&self.proxy.settings))).await;
         flushed.map_err(|error| self.not_sent(&error))
     }
 
@@ -92,7 +93,7 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
     ) -> Result<Option<u16>, Stop> {
         self.watch.reading(false);
         let rules = &self.proxy.heads;
-        let timeout = self.proxy.settings.read_timeout;
+        let timeout = exchange.read_timeout(&self.proxy.settings);
         loop {
             if let Err(failure) = conn.receive_head(rules, self.timer, timeout).await {
                 return Err(head_failed(failure, self.reused && self.interims == 0).into());
@@ -118,6 +119,11 @@ impl<D: Downstream> Protocol for Http1<'_, D> {
     }
 }
 
+/// What was taken in of a body cannot be had.
+fn unreadable(error: std::io::Error) -> Stop {
+    Stop::Own(format!("cannot read a request body back: {error}"))
+}
+
 /// Whether early hints are for this client.
 pub(super) fn takes_hints(exchange: &Exchange) -> bool {
     let holds = |condition| !matches!(&*crate::eval::text(exchange, condition), b"" | b"0");
@@ -130,7 +136,7 @@ pub(super) fn takes_hints(exchange: &Exchange) -> bool {
 impl<D: Downstream> Http1<'_, D> {
     /// Sends a body that is here whole. An answer that comes early ends it.
     async fn send_body(&self, exchange: &mut Exchange, conn: &mut ClientConnection) -> Result<(), Stop> {
-        let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
+        let (timer, timeout) = (self.timer, exchange.write_timeout(&self.proxy.settings));
         let rules = &self.proxy.heads;
         let mut offset = 0;
         loop {
@@ -146,7 +152,7 @@ impl<D: Downstream> Http1<'_, D> {
                         Err(error) => return Err(self.not_sent(&error)),
                     }
                 }
-                Err(error) => return Err(Stop::Own(format!("cannot read a request body back: {error}"))),
+                Err(error) => return Err(unreadable(error)),
             }
         }
         let trailers = trailer_lines(&exchange.request_trailers);
@@ -159,9 +165,10 @@ impl<D: Downstream> Http1<'_, D> {
         exchange: &mut Exchange,
         conn: &mut ClientConnection,
     ) -> Result<(), Stop> {
-        let (timer, timeout) = (self.timer, self.proxy.settings.send_timeout);
+        let (timer, timeout) = (self.timer, exchange.write_timeout(&self.proxy.settings));
         let most = exchange.route().settings.body.max_size;
         let rules = &self.proxy.heads;
+        self.send_taken(exchange, conn).await?;
         conn.outgoing.flush(timer, timeout).await.map_err(|error| self.not_sent(&error))?;
         loop {
             let io = conn.io().clone();
@@ -208,6 +215,17 @@ impl<D: Downstream> Http1<'_, D> {
         let lines = trailer_lines(&trailers);
         exchange.request_trailers = trailers;
         conn.outgoing.finish(&lines, timer, timeout).await.map_err(|error| self.not_sent(&error))
+    }
+
+    /// Sends what rules have waited for of a body that is not all here.
+    async fn send_taken(&self, exchange: &Exchange, conn: &mut ClientConnection) -> Result<(), Stop> {
+        let (timer, timeout) = (self.timer, exchange.write_timeout(&self.proxy.settings));
+        let mut offset = 0;
+        while let BodyPiece::Data(piece) = exchange.body.piece(offset).map_err(unreadable)? {
+            offset += piece.len() as u64;
+            conn.outgoing.send(&piece, timer, timeout).await.map_err(|error| self.not_sent(&error))?;
+        }
+        Ok(())
     }
 
     /// Passes an interim head on that was received, and leaves it behind.

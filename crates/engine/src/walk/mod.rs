@@ -182,7 +182,7 @@ async fn before_search<D: Downstream>(
         return Some(Next::Status(status));
     }
     let verdict_of_site = match &site.program {
-        Some(program) => program::run_waiting(exchange, program).await,
+        Some(program) => program::run_waiting(exchange, down, program).await,
         None => Verdict::Go,
     };
     match verdict_of_site {
@@ -314,7 +314,7 @@ async fn before_action<D: Downstream>(
             return Some(Next::Status(413));
         }
         let Some(program) = &installed.plan.route(exchange.route).program else { break };
-        match program::run_waiting(exchange, program).await {
+        match program::run_waiting(exchange, down, program).await {
             Verdict::Go => {}
             other => return Some(Box::pin(verdict(exchange, down, installed, other)).await),
         }
@@ -347,6 +347,7 @@ async fn verdict<D: Downstream>(
         }
         Verdict::Redirect { status, location } => Next::Redirect { status, location },
         Verdict::Close(status) => Next::Close(status),
+        Verdict::Status(status) => Next::Status(status),
         Verdict::Failed | Verdict::Waits => Next::Status(500),
         Verdict::Malformed => {
             exchange.ending = Ending::Proxy(Phase::Request);
@@ -540,7 +541,7 @@ async fn enter_again<D: Downstream>(exchange: &mut Exchange, down: &mut D, insta
     let site = installed.plan.site(exchange.site);
     if let Some(program) = site.program.as_ref().filter(|_| site.conduct.program_again) {
         exchange.route = site.fallback;
-        match program::run_waiting(exchange, program).await {
+        match program::run_waiting(exchange, down, program).await {
             Verdict::Go => {}
             other => return Box::pin(verdict(exchange, down, installed, other)).await,
         }

@@ -11,6 +11,7 @@ pub(crate) mod condition;
 mod context;
 mod control;
 mod convert;
+mod course;
 mod expression;
 pub(crate) mod figure;
 pub(crate) mod format;

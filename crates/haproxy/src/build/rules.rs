@@ -92,6 +92,9 @@ pub(crate) fn program(
             Deed::Ops(ops) => ops,
             Deed::Metrics => vec![metrics()],
         };
+        if rule.condition.is_none() && joined(&then, &mut after) {
+            continue;
+        }
         let mut ops = match rule.condition {
             None => then,
             Some(condition) => vec![Op::When { condition, then, otherwise: Vec::new() }],
@@ -100,6 +103,15 @@ pub(crate) fn program(
         after = ops;
     }
     after
+}
+
+/// Joins hints to those that follow at once: they are one response. False: they are none.
+fn joined(ops: &[Op], after: &mut [Op]) -> bool {
+    let ([Op::EarlyHints(hints)], Some(Op::EarlyHints(next))) = (ops, after.first_mut()) else {
+        return false;
+    };
+    next.splice(0..0, hints.iter().cloned());
+    true
 }
 
 /// A rule's words before `if` or `unless`, from the `least`-th on, and from there on.
@@ -156,11 +168,13 @@ impl<'a> Reader<'a, '_> {
         let (first, rest) = words.split_first()?;
         let name = first.text.split_once('(').map_or(first.as_str(), |(name, _)| name);
         let fixed = match name {
-            "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" | "set-map" => 2,
+            "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" | "set-map"
+            | "early-hint" | "set-timeout" => 2,
             "replace-header" | "replace-value" => 3,
             "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
             | "normalize-uri" | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status"
-            | "set-log-level" | "del-map" | "add-acl" | "del-acl" | "cache-use" | "cache-store" => 1,
+            | "set-log-level" | "del-map" | "add-acl" | "del-acl" | "cache-use" | "cache-store"
+            | "set-src" | "set-src-port" | "pause" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -179,6 +193,9 @@ impl<'a> Reader<'a, '_> {
         let deed = match name {
             name if name.starts_with("track-sc") => {
                 self.track(list, first, arguments).map(|op| Deed::Ops(vec![op]))
+            }
+            "set-src" | "set-src-port" => {
+                self.set_source(list, name, &arguments[0]).map(|op| Deed::Ops(vec![op]))
             }
             name => self.deed(name, first, arguments, span),
         };
@@ -222,6 +239,11 @@ impl<'a> Reader<'a, '_> {
             "sc-inc-gpc" | "sc-inc-gpc0" | "sc-inc-gpc1" | "sc-add-gpc" | "sc-set-gpt" | "sc-set-gpt0" => {
                 vec![self.stick_change(name, first, arguments)?]
             }
+            "early-hint" | "wait-for-body" | "pause" | "set-timeout" => {
+                vec![self.course(name, arguments, span)?]
+            }
+            // Early data is not taken, so every request comes after its handshake.
+            "wait-for-handshake" => Vec::new(),
             "cache-use" => vec![Op::UseMemory(self.cache(&arguments[0])?)],
             "cache-store" => vec![Op::StoreInMemory(self.cache(&arguments[0])?)],
             "capture" => return self.capture(arguments).map(Deed::Ops),

@@ -4,7 +4,7 @@
 //! Never: decides how a value compares; `condition` does.
 //! Why: a fetch that cannot be had exactly is an error, never a near miss, because conditions decide who gets in.
 
-use weir_expr::{CertPart, Convert, Count, Counted, DnPart, Filter, Peeked, Piece};
+use weir_expr::{CertPart, Convert, Count, Counted, DnPart, Filter, OwnTimeout, Peeked, Piece};
 use weir_model::{Step, Template, Var};
 
 use super::convert;
@@ -192,6 +192,9 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "req.len" | "req_len" if is_tcp(scope) => Var::Peeked(Peeked::Length),
         "res.cache_hit" => Var::MemoryCacheHit,
         "res.cache_name" => Var::MemoryCacheName,
+        "cur_client_timeout" => Var::CurrentTimeout(OwnTimeout::Client),
+        "cur_server_timeout" => Var::CurrentTimeout(OwnTimeout::Endpoint),
+        "cur_tunnel_timeout" => Var::CurrentTimeout(OwnTimeout::Tunnel),
         "status" | "txn.status" => Var::StatusCode,
         "fe_conn" if argument.is_empty() || argument == scope.proxy.name.text => Var::Count(Count::Site),
         "hdr_cnt" if scope.response => Var::ResponseHeaderCount(header_name(argument)?, Counted::Values),

@@ -89,6 +89,10 @@ impl Names {
                     self.template(value)
                 }
                 Op::AfterResponse(ops) => self.ops(ops),
+                Op::EarlyHints(fields) => fields.iter().for_each(|(_, value)| self.template(value)),
+                Op::Pause(value) | Op::SetTimeout(_, value) | Op::SetSource { value, .. } => {
+                    self.template(value)
+                }
                 Op::EditRequest(edit) | Op::EditAnswer(edit) => self.edit(edit),
                 Op::CaptureValue { value, .. } => self.template(value),
                 Op::EditList { key, value, .. } => {

@@ -30,7 +30,7 @@ impl ProxiedRest {
     pub(crate) async fn carry<D: Downstream>(mut self, exchange: &mut Exchange, down: &mut D) {
         let timer = Timer::new();
         let watch = Watch::new(down.watched(), Ends::answering(self.settings.client_abort));
-        let (waits, patience) = ((&timer, &watch, None), self.settings.read_timeout);
+        let (waits, patience) = ((&timer, &watch, None), exchange.read_timeout(&self.settings));
         let relayed = relay(exchange, down, patience, waits, &mut self.ahead, &mut self.source).await;
         let relayed = match relayed {
             Err(Relay::Client(error)) if exchange.may_be_stored() => {
@@ -52,7 +52,7 @@ impl ProxiedRest {
         error: SendError,
     ) -> Result<(), Relay> {
         down.fail(exchange, &error);
-        let patience = self.settings.read_timeout;
+        let patience = exchange.read_timeout(&self.settings);
         relay::absorb(exchange, patience, timer, &mut self.ahead, &mut self.source).await?;
         // What became of the client stands.
         Err(Relay::Client(error))

@@ -158,7 +158,8 @@ async fn carry<'a, D: Downstream>(
         settings: settings.clone(),
         status,
     };
-    match relay(exchange, down, settings.read_timeout, waits, &mut ahead, &mut source).await {
+    let patience = exchange.read_timeout(settings);
+    match relay(exchange, down, patience, waits, &mut ahead, &mut source).await {
         Ok(Relayed::Lasting) => {
             Next::Later(Later::Rest(later::Rest::Proxied(Box::new(rest_of(source, ahead)))))
         }

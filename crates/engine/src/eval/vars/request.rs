@@ -54,6 +54,9 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
             extend(out, announced) || number(out, buffered)
         }
         RequestVar::ContentType => extend(out, request.fields.first(HeaderId::ContentType)),
+        RequestVar::CurrentTimeout(of) => {
+            number(out, exchange.timeout_of(*of).map(|time| time.as_millis() as u64))
+        }
         RequestVar::RequestBody => extend(out, exchange.body.in_memory()),
         RequestVar::RequestBodyFile => {
             extend(out, exchange.body.file_path().map(|path| path.as_os_str().as_encoded_bytes()))
