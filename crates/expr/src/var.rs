@@ -375,6 +375,12 @@ variables! {
         TerminationState => "termination_state";
         /// A phase of the exchange in milliseconds, -1 if it was not reached (HAProxy `%Tq` …).
         Timer(timer: Timer) => "timer.{timer:?}";
+        /// Events of a site or TCP service in the last second, by all workers (HAProxy `fe_sess_rate`, `fe_req_rate`).
+        SiteRate(name: String, of: RateOf) => "site.{name}.{of:?}";
+        /// The moment it began or was accepted, in microseconds since 1970 (HAProxy `request_date`, `accept_date`).
+        Moment(of: Moment) => "moment.{of:?}";
+        /// `1` if it was sent to another endpoint than the first, else `0` (HAProxy `txn.redispatched`).
+        Redispatched => "redispatched";
         /// A gauge at the end of the exchange (HAProxy `%ac/%fc/%bc/%sc/%rc`).
         Count(count: Count) => "count.{count:?}";
         /// The same for the request's first byte (HAProxy `%tr`).
@@ -595,6 +601,24 @@ pub enum Peeked {
     Length,
 }
 
+/// Events whose rate is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RateOf {
+    /// Connections of clients.
+    Sessions,
+    /// Requests.
+    Requests,
+}
+
+/// Moments in the life of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// Its connection was accepted.
+    Accepted,
+    /// Its first byte came.
+    Begun,
+}
+
 /// Gauges that log lines show, read when the line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Count {
@@ -618,6 +642,8 @@ pub enum Count {
     AverageQueue,
     /// Exchanges that its endpoints may carry beside those they do; -1: any number (HAProxy `be_conn_free`).
     FreeSlots,
+    /// Exchanges that began with the pool in the last second (HAProxy `be_sess_rate`).
+    SessionRate,
     /// Further attempts of this exchange, without a mark (HAProxy `txn.conn_retries`).
     Attempts,
 }
@@ -637,4 +663,6 @@ pub enum EndpointFigure {
     Weight,
     /// Its weight by the configuration (`srv_iweight`).
     ConfiguredWeight,
+    /// Exchanges that began with it in the last second (`srv_sess_rate`).
+    SessionRate,
 }

@@ -232,6 +232,8 @@ pub(crate) struct Settings {
     pub(crate) http_reuse: Option<At<String>>,
     pub(crate) source: Option<Line>,
     pub(crate) unique_id_header: Option<Word>,
+    /// The field that tells servers their name.
+    pub(crate) name_header: Option<String>,
     pub(crate) unique_id_format: Option<Word>,
     pub(crate) disabled: bool,
     /// Options that are only on or off, by name.
@@ -308,6 +310,8 @@ pub(crate) struct Proxy {
     pub(crate) stick_rules: Vec<Line>,
     /// `use-server` rules, in order.
     pub(crate) server_rules: Vec<Line>,
+    /// `force-persist` and `ignore-persist`, in order.
+    pub(crate) persistence: Vec<Line>,
 }
 
 /// A `server` line with the `default-server` lines that hold for it.

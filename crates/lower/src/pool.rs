@@ -44,11 +44,17 @@ impl<'m> Cx<'m> {
             key,
             keepalive: pool.keepalive.clone(),
             queue: pool.queue,
+            persistence: pool.persistence.iter().map(|rule| self.persistence_rule(rule)).collect(),
             assigned: pool.assigned.iter().map(|rule| self.endpoint_rule(rule)).collect(),
             sticky: pool.sticky.as_ref().map(|sticky| self.sticky(sticky)),
             stickiness: pool.stickiness.as_ref().map(|one| Box::new(self.stickiness(one))),
             unavailable: pool.unavailable,
         }
+    }
+
+    fn persistence_rule(&mut self, rule: &'m model::PersistenceRule) -> plan::PersistenceRule {
+        let condition = rule.condition.as_ref().map(|condition| self.condition(condition));
+        plan::PersistenceRule { force: rule.force, condition }
     }
 
     fn endpoint_rule(&mut self, rule: &'m model::EndpointRule) -> plan::EndpointRule {

@@ -32,6 +32,10 @@ pub struct Pool {
     /// Rules that name the endpoint, before all others are asked (HAProxy `use-server`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assigned: Vec<crate::EndpointRule>,
+    /// What becomes of persistence: the first rule that holds decides (HAProxy `force-persist`, `ignore-persist`, `option
+    /// persist`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub persistence: Vec<crate::PersistenceRule>,
     /// A cookie keeps clients at their endpoint.
     pub sticky: Option<Sticky>,
     /// Stick tables keep keys at their endpoint.

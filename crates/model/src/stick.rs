@@ -27,6 +27,15 @@ pub struct EndpointRule {
     pub condition: Option<Condition>,
 }
 
+/// Says what becomes of persistence.
+#[derive(Clone, Debug, Serialize)]
+pub struct PersistenceRule {
+    /// An endpoint that is down is used all the same; if not, cookies are ignored.
+    pub force: bool,
+    /// Only if this holds.
+    pub condition: Option<Condition>,
+}
+
 /// How a pool keeps keys at its endpoints by stick tables.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Stickiness {

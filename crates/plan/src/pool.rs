@@ -31,6 +31,9 @@ pub struct Pool {
     /// Rules that name the endpoint: the first that holds and whose endpoint can be used.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub assigned: Box<[EndpointRule]>,
+    /// What becomes of persistence: the first rule that holds decides.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub persistence: Box<[PersistenceRule]>,
     /// A cookie keeps clients at their endpoint.
     pub sticky: Option<Sticky>,
     /// Stick tables keep keys at their endpoint.
@@ -46,6 +49,15 @@ pub struct Pool {
 pub struct EndpointRule {
     /// The endpoint's name.
     pub endpoint: Template,
+    /// Only if this holds.
+    pub condition: Option<crate::Condition>,
+}
+
+/// Says what becomes of persistence.
+#[derive(Clone, Debug, Serialize)]
+pub struct PersistenceRule {
+    /// An endpoint that is down is used all the same; if not, cookies are ignored.
+    pub force: bool,
     /// Only if this holds.
     pub condition: Option<crate::Condition>,
 }

@@ -45,6 +45,63 @@ const JSON: &str = r#"{"user":{"name":"ann","age":41,"tags":["x","y"]},"ok":true
 const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhbm4iLCJleHAiOjF9.";
 
 both_drivers! {
+    fn rates_and_numbers_of_proxies(io: Io) {
+        let origin = Origin::named("s", "x");
+        let text = format!(
+            "global\n nbthread 1\ndefaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+             frontend f\n id 7\n bind 127.0.0.1:{{port}}\n http-request set-header X-Fe %[fe_id]\n \
+             http-request set-var(txn.rates) fe_req_rate\n http-request deny deny_status 429 if {{ fe_req_rate(f) gt 1000 }} or {{ be_sess_rate(b) gt 1000 }} or {{ srv_sess_rate(b/s) gt 1000 }}\n default_backend b\n\
+             backend b\n http-request set-header X-Be %[be_id]\n http-response set-header X-Rates \"%[var(txn.rates)] %[fe_sess_rate(f)] %[be_sess_rate(b)] %[srv_sess_rate(b/s)]\"\n server s {origin}\n"
+        );
+        let proxy = Proxy::haproxy(&text);
+        for (proxy, who) in [(proxy.clone().io(io).start(), "weir"), (proxy.by_rival().start(), "haproxy")] {
+            let before = origin.requests().len();
+            // Three connections and six requests: in one second, or in a few.
+            let mut most = [0; 4];
+            for _ in 0..3 {
+                let mut client = Client::connect(&proxy);
+                for _ in 0..2 {
+                    let response = client.get("/").expect_status(200);
+                    let rates: Vec<u64> = response.header("x-rates").unwrap().split(' ').map(|text| text.parse().unwrap()).collect();
+                    for (most, rate) in most.iter_mut().zip(rates) {
+                        *most = rate.max(*most);
+                    }
+                }
+            }
+            for (rate, bound) in most.into_iter().zip([6, 3, 6, 6]) {
+                assert!((1..=bound).contains(&rate), "{who}: {most:?}");
+            }
+            let asked = &origin.wait_for_requests(before + 6)[before];
+            assert_eq!((asked.header("x-fe"), asked.header("x-be")), (Some("7"), Some("2")), "{who}");
+        }
+    }
+
+    fn times_are_what_their_tags_say(io: Io) {
+        let pairs = [
+            ("req.timer.idle", "Ti"), ("req.timer.hdr", "TR"), ("req.timer.tq", "Tq"), ("req.timer.queue", "Tw"), ("res.timer.hdr", "Tr"),
+            ("res.timer.data", "Td"), ("txn.timer.total", "Ta"), ("fc.timer.handshake", "Th"), ("request_date", "Ts"), ("txn.redispatched", "rc"),
+        ];
+        let format: Vec<String> = pairs.iter().map(|(fetch, tag)| format!("%[{fetch}]=%{tag}")).collect();
+        let origin = Origin::named("s", "x");
+        let text = format!(
+            "global\n nbthread 1\n log stdout format raw local0\ndefaults\n mode http\n log global\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n log-format \"END {} %[request_date(us)] %[accept_date(us)]\"\n default_backend b\nbackend b\n server s {origin}\n",
+            format.join(" ")
+        );
+        let proxy = Proxy::haproxy(&text).io(io).start();
+        Client::connect(&proxy).get("/").expect_status(200);
+        proxy.wait_for_log("END ");
+        let logs = proxy.logs();
+        let line = logs.lines().find_map(|line| line.split_once("END ")).unwrap().1;
+        let words: Vec<&str> = line.split(' ').collect();
+        for (word, (fetch, _)) in words.iter().zip(pairs) {
+            let (value, tag) = word.split_once('=').unwrap();
+            assert_eq!(value, tag, "{fetch}");
+        }
+        let [begun, accepted] = [words[10], words[11]].map(|text| text.parse::<u64>().unwrap());
+        assert!(accepted <= begun + 1000 && begun - accepted.min(begun) < 60_000_000, "{line}");
+    }
+
     fn hashes_and_codings_are_haproxy_s(io: Io) {
         agree(io, &[
             "str(hello),sha1,hex", "str(hello),sha2,hex", "str(hello),sha2(384),hex", "str(hello),sha2(512),base64", "str(hello),digest(md5),hex",

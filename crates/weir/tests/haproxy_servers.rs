@@ -27,6 +27,36 @@ fn who(proxy: &Running, target: &str, fields: &[(&str, &str)]) -> String {
 }
 
 both_drivers! {
+    fn persistence_is_forced_or_ignored(io: Io) {
+        let servers: Vec<Origin> = ["a", "b", "c"].map(|name| Origin::named(name, name)).into();
+        let lines = |words: &str| -> String {
+            let one = |(origin, name): (&Origin, &str)| format!(" server {name} {origin} cookie {name}{}\n", if name == "a" { " disabled" } else { "" });
+            format!("{words}{}", servers.iter().zip(["a", "b", "c"]).map(one).collect::<String>())
+        };
+        let rules = lines(" cookie S insert indirect\n balance first\n http-send-name-header X-Server\n force-persist if { path_beg /force }\n ignore-persist unless { path_beg / } ! { path_beg /ignore }\n");
+        let always = lines(" cookie S insert indirect\n balance first\n option persist\n");
+        let text = format!(
+            "global\n nbthread 1\n log stdout format raw local0\ndefaults\n mode http\n log global\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n log-format \"END %HP %s %tsc\"\n use_backend always if {{ path_beg /always }}\n default_backend rules\nbackend rules\n{rules}backend always\n{always}"
+        );
+        let proxy = Proxy::haproxy(&text);
+        for (proxy, who) in [(proxy.clone().io(io).start(), "weir"), (proxy.by_rival().start(), "haproxy")] {
+            for (path, cookie, server, letters) in [
+                ("/1", "c", "c", "--VN"), ("/2", "a", "b", "--DI"), ("/3", "x", "b", "--II"), ("/force/1", "a", "a", "--DN"), ("/force/2", "c", "c", "--VN"),
+                ("/ignore/1", "c", "b", "--UN"), ("/ignore/2", "", "b", "--NN"), ("/always/1", "a", "a", "--DN"), ("/always/2", "b", "b", "--VN"),
+            ] {
+                let request = Request::get(path).header("Cookie", &if cookie.is_empty() { "T=1".to_owned() } else { format!("S={cookie}") }).header("X-Server", "mine");
+                let at = ["a", "b", "c"].iter().position(|name| *name == server).unwrap();
+                let before = servers[at].requests().len();
+                Client::connect(&proxy).request(&request).expect_status(200).expect_body(server);
+                let asked = &servers[at].wait_for_requests(before + 1)[before];
+                let told: Vec<&str> = asked.all("x-server").collect();
+                assert_eq!(told, [if path.starts_with("/always") { "mine" } else { server }], "{who}: {path}");
+                proxy.wait_for_log(&format!("END {path} {server} {letters}"));
+            }
+        }
+    }
+
     fn rules_name_servers(io: Io) {
         let [a, b, c] = ["a", "b", "c"].map(|name| Origin::named(name, name));
         // Nobody but rules chooses b, c or the one that is down.

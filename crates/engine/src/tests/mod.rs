@@ -113,6 +113,7 @@ fn plan(sockets: &[&Path]) -> Plan {
         sticky: None,
         stickiness: None,
         assigned: Box::default(),
+        persistence: Box::default(),
     };
     Plan { pools: vec![pool], pools_by_id: [(POOL, PoolIx(0))].into_iter().collect(), ..Plan::default() }
 }

@@ -16,7 +16,7 @@ use weir_policy::retry::{Facts, Failure, Retry, RetryPolicy};
 use super::target::{Destination, Named};
 use crate::exchange::{Attempt, Core, Ending, Exchange, Phase, Traffic};
 use crate::worker::Installed;
-use crate::worker::endpoints::{Member, Nobody};
+use crate::worker::endpoints::{Member, Nobody, WorkerPool};
 use crate::worker::race::{Either, race};
 
 /// An exchange's attempts.
@@ -30,6 +30,8 @@ pub(crate) struct Picker {
     named_at: usize,
     began: Millis,
     same: bool,
+    /// The first endpoint needs no cookie.
+    settled: bool,
 }
 
 /// An endpoint that was picked.
@@ -42,8 +44,8 @@ pub(crate) struct Picked {
     pub(crate) link: EndpointKey,
     /// Where it is.
     pub(crate) address: Address,
-    /// It is the exchange's first.
-    pub(crate) first: bool,
+    /// The client needs no cookie: it has it, or it is ignored.
+    pub(crate) settled: bool,
     /// Its pool and itself, if it is one of the plan's.
     pub(crate) member: Option<(PoolIx, Rc<Member>)>,
 }
@@ -82,6 +84,7 @@ impl Picker {
             named_at: 0,
             began: exchange.worker.millis(),
             same: false,
+            settled: false,
         }
     }
 
@@ -165,7 +168,7 @@ impl Picker {
             key: endpoint.key,
             link: member.link,
             address,
-            first: self.attempts == 1,
+            settled: self.attempts == 1 && self.settled,
             member: Some((ix, member)),
         })
     }
@@ -185,7 +188,7 @@ impl Picker {
             key: named.endpoint_key(&address),
             link: named.endpoint_key(&address),
             address,
-            first: self.attempts == 1,
+            settled: false,
             member: None,
         })
     }
@@ -206,8 +209,14 @@ impl Picker {
             self.policy = self.policy.bound();
             return Ok(taken);
         }
+        let persistence = match self.attempts {
+            1 if !pool.persistence.is_empty() => persistence_of(exchange, pool),
+            _ => Persistence::Usual,
+        };
+        self.settled |= persistence == Persistence::Ignored;
         if self.attempts == 1
             && pool.sticky.is_some()
+            && persistence != Persistence::Ignored
             && let Some(exchange) = exchange.exchange_mut()
         {
             let members = &installed.pools[ix.at()];
@@ -215,7 +224,10 @@ impl Picker {
                 let now = exchange.worker.millis();
                 let taken = members.borrow_mut().take(wanted, now, &mut self.selection);
                 exchange.persistence[0] = if taken.is_some() { b'V' } else { b'D' };
+                let taken =
+                    taken.or_else(|| self.forced(persistence, &mut members.borrow_mut(), wanted, now));
                 if let Some(taken) = taken {
+                    self.settled = true;
                     self.policy = self.policy.bound();
                     return Ok(taken);
                 }
@@ -226,7 +238,9 @@ impl Picker {
             && let Some(wanted) = super::stick::wanted(exchange, pool, &installed.pools[ix.at()])
         {
             let now = exchange.worker.millis();
-            let taken = installed.pools[ix.at()].borrow_mut().take(wanted, now, &mut self.selection);
+            let mut members = installed.pools[ix.at()].borrow_mut();
+            let taken = members.take(wanted, now, &mut self.selection);
+            let taken = taken.or_else(|| self.forced(persistence, &mut members, wanted, now));
             if let Some(taken) = taken {
                 self.policy = self.policy.bound();
                 return Ok(taken);
@@ -236,6 +250,17 @@ impl Picker {
             Nobody::Live => none_live(pool).into(),
             Nobody::Free(wanted) => Stuck::Full(wanted),
         })
+    }
+
+    /// An endpoint that cannot be used, where rules want it used all the same.
+    fn forced(
+        &mut self,
+        persistence: Persistence,
+        members: &mut WorkerPool,
+        wanted: EndpointKey,
+        now: Millis,
+    ) -> Option<(Lease, Rc<Member>)> {
+        (persistence == Persistence::Forced).then(|| members.force(wanted, now, &mut self.selection))?
     }
 
     /// Asks the pool by its method.
@@ -393,4 +418,36 @@ impl Picked {
 
 fn none_live(pool: &Pool) -> Refusal {
     Refusal { status: pool.unavailable.none_live, why: "no live upstreams while connecting to upstream" }
+}
+
+/// What becomes of persistence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Persistence {
+    /// It binds to endpoints that can be used.
+    Usual,
+    /// It binds also to those that are down.
+    Forced,
+    /// Cookies are not looked at.
+    Ignored,
+}
+
+/// What the first rule that holds says.
+#[cold]
+fn persistence_of(traffic: &mut impl Traffic, pool: &weir_plan::Pool) -> Persistence {
+    for rule in &pool.persistence {
+        let condition = rule.condition.as_ref();
+        if condition
+            .is_none_or(|condition| crate::eval::condition::holds(traffic, condition).unwrap_or(false))
+        {
+            if rule.force {
+                return Persistence::Forced;
+            }
+            if let (Some(exchange), Some(sticky)) = (traffic.exchange_mut(), &pool.sticky) {
+                let unused = exchange.request.fields.cookie(sticky.cookie.as_bytes()).is_some();
+                exchange.persistence = if unused { *b"UN" } else { *b"NN" };
+            }
+            return Persistence::Ignored;
+        }
+    }
+    Persistence::Usual
 }

@@ -92,7 +92,7 @@ pub(crate) fn set(exchange: &mut Exchange, installed: &Installed, picked: &Picke
                 exchange.persistence[1] = b'D';
             }
             let unfit = sticky.post_only && exchange.request.method != weir_http::Method::Post;
-            if exchange.persistence[0] == b'V' && picked.first || unfit {
+            if picked.settled || unfit {
                 return;
             }
             let line = format!("{}={value}{}", sticky.cookie, sticky.attributes);

@@ -344,9 +344,26 @@ impl WorkerPool {
         now: Millis,
         selection: &mut Selection,
     ) -> Option<(Lease, Rc<Member>)> {
+        let at = self.index_of(key)?;
+        let lease = self.chooser.take(at, now, selection)?;
+        Some((lease, self.members[at.0 as usize].clone()))
+    }
+
+    /// The same for one that may be down.
+    pub(crate) fn force(
+        &mut self,
+        key: EndpointKey,
+        now: Millis,
+        selection: &mut Selection,
+    ) -> Option<(Lease, Rc<Member>)> {
+        let at = self.index_of(key)?;
+        let lease = self.chooser.force(at, now, selection)?;
+        Some((lease, self.members[at.0 as usize].clone()))
+    }
+
+    fn index_of(&self, key: EndpointKey) -> Option<EndpointIndex> {
         let at = self.members.iter().position(|member| member.endpoint().key == key)?;
-        let lease = self.chooser.take(EndpointIndex(u32::try_from(at).ok()?), now, selection)?;
-        Some((lease, self.members[at].clone()))
+        Some(EndpointIndex(u32::try_from(at).ok()?))
     }
 
     /// Takes a place in the queue, for an endpoint or any. `None`: `most` wait already.
@@ -385,6 +402,16 @@ impl WorkerPool {
     /// How the endpoint of a name stands, as far as this worker knows or the pool counts.
     pub(crate) fn standing_of(&self, name: &str) -> Option<EndpointStanding> {
         self.standing_at(self.members.iter().position(|member| &*member.name == name)?)
+    }
+
+    /// Its endpoints.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = EndpointKey> {
+        self.members.iter().map(|member| member.endpoint().key)
+    }
+
+    /// The endpoint of a name.
+    pub(crate) fn key_of(&self, name: &str) -> Option<EndpointKey> {
+        self.members.iter().find(|member| &*member.name == name).map(|member| member.endpoint().key)
     }
 
     /// Exchanges that wait for any of its endpoints.

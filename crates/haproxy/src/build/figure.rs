@@ -3,11 +3,15 @@
 //! Owns: which variable each is, where `sample` does not know it.
 //! Driven by: `sample`.
 
-use weir_expr::{Arithmetic, AuthPart, Coding, Convert, Count, EndpointFigure, MessagePart, ProxyTlv};
+use weir_expr::{
+    Arithmetic, AuthPart, Coding, Convert, Count, EndpointFigure, MessagePart, Moment, ProxyTlv, RateOf,
+    Timer,
+};
 use weir_model::{Step, Template, Var};
 
 use super::expression::Sample;
 use super::problem::Problem;
+use super::roster;
 use super::sample::{backend_name, base, header_name, through};
 use super::scope::Scope;
 
@@ -18,6 +22,27 @@ pub(super) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, P
     let literal = |text: &str| Ok(Template::literal(text));
     let separator = || if argument.is_empty() { ",".to_owned() } else { argument.to_owned() };
     let var = match name {
+        "fe_sess_rate" => Var::SiteRate(frontend_name(argument, scope)?, RateOf::Sessions),
+        "fe_req_rate" => Var::SiteRate(frontend_name(argument, scope)?, RateOf::Requests),
+        "be_sess_rate" => Var::PoolCount(backend_name(argument, scope)?, Count::SessionRate),
+        "srv_sess_rate" => server(argument, EndpointFigure::SessionRate, scope)?,
+        "act_conn" => Var::Count(Count::Process),
+        "fe_id" if scope.proxy.kind.is_frontend() => return literal(&roster::number_of(scope).to_string()),
+        "be_id" if scope.proxy.kind.is_backend() => return literal(&roster::number_of(scope).to_string()),
+        "accept_date" => return moment(Moment::Accepted, argument, scope),
+        "request_date" => return moment(Moment::Begun, argument, scope),
+        "date_ms" => return moment_of(Var::TimeMicros, "ms", scope),
+        "fc.timer.handshake" => Var::Timer(Timer::Handshake),
+        "fc.timer.total" => Var::Timer(Timer::Total),
+        "req.timer.idle" => Var::Timer(Timer::Idle),
+        "req.timer.hdr" => Var::Timer(Timer::Request),
+        "req.timer.tq" => Var::Timer(Timer::Query),
+        "req.timer.queue" => Var::Timer(Timer::Queue),
+        "res.timer.hdr" => Var::Timer(Timer::Response),
+        "res.timer.data" => Var::Timer(Timer::Data),
+        "txn.timer.total" => Var::Timer(Timer::Active),
+        "txn.timer.user" => Var::Timer(Timer::User),
+        "txn.redispatched" => Var::Redispatched,
         "queue" => Var::PoolCount(backend_name(argument, scope)?, Count::PoolQueue),
         "avg_queue" => Var::PoolCount(backend_name(argument, scope)?, Count::AverageQueue),
         "be_conn_free" => Var::PoolCount(backend_name(argument, scope)?, Count::FreeSlots),
@@ -124,14 +149,34 @@ fn number(operation: Arithmetic, by: i64) -> Step {
     Step::Convert(Convert::Arithmetic(operation, by))
 }
 
+/// A frontend by name; without one, the proxy's own.
+fn frontend_name(name: &str, scope: &Scope<'_>) -> Result<String, Problem> {
+    let name = if name.is_empty() { scope.proxy.name.as_str() } else { name };
+    let known = scope.draft.proxies.iter().any(|one| one.kind.is_frontend() && one.name.text == name);
+    known.then(|| name.to_owned()).ok_or_else(|| Problem::Bad(format!("no frontend is named `{name}`")))
+}
+
+/// `accept_date([unit])`, `request_date([unit])`.
+fn moment(of: Moment, unit: &str, scope: &Scope<'_>) -> Result<Template, Problem> {
+    moment_of(Var::Moment(of), unit, scope)
+}
+
+fn moment_of(var: Var, unit: &str, scope: &Scope<'_>) -> Result<Template, Problem> {
+    Ok(through(Template::var(var), vec![number(Arithmetic::Div, micros_of(unit)?)], scope))
+}
+
+fn micros_of(unit: &str) -> Result<i64, Problem> {
+    match unit {
+        "" | "s" => Ok(1_000_000),
+        "ms" => Ok(1_000),
+        "us" => Ok(1),
+        other => Err(Problem::Bad(format!("`{other}` is no unit; those are s, ms and us"))),
+    }
+}
+
 /// `date([offset[,unit]])`.
 fn date(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
-    let per = match sample.fetch.arguments.get(1).map_or("s", String::as_str) {
-        "s" => 1_000_000,
-        "ms" => 1_000,
-        "us" => 1,
-        other => return Err(Problem::Bad(format!("`{other}` is no unit; those are s, ms and us"))),
-    };
+    let per = micros_of(sample.fetch.arguments.get(1).map_or("", String::as_str))?;
     let offset = match sample.argument() {
         "" => 0,
         text => text.parse::<i64>().map_err(|_| Problem::Bad(format!("`{text}` is no number")))?,

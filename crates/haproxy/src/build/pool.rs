@@ -56,6 +56,7 @@ pub(crate) fn pool(
     let settings = &proxy.settings;
     let sticky = settings.cookie.as_ref().and_then(|line| sticky(line, findings));
     let assigned = server_rules::rules(&scope, findings);
+    let persistence = server_rules::persistence(&scope, findings);
     let stickiness_rules = stickiness::rules(&scope, findings);
     let mut servers = Servers { scope, base, client_ports, checks: &checks, findings };
     let mut built: Vec<Built> = lines.iter().filter_map(|line| servers.line(line)).collect();
@@ -91,6 +92,7 @@ pub(crate) fn pool(
         shared: true,
         queue: queues.then(|| Queue { max: None, timeout: queue_time.unwrap_or(Duration::from_secs(60)) }),
         assigned,
+        persistence,
         sticky,
         stickiness,
         resolver: None,

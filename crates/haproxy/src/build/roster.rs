@@ -10,8 +10,15 @@ use std::collections::BTreeSet;
 use weir_model::settings::{Listed, ListedBackend};
 
 use super::context::mode;
+use super::scope::Scope;
 use crate::draft::{Draft, Mode, Proxy, RuleList};
 use crate::read::Word;
+
+/// The number of the proxy in whose scope something stands.
+pub(super) fn number_of(scope: &Scope<'_>) -> u32 {
+    let numbered = roster(scope.draft);
+    numbered.iter().find(|one| one.name == scope.proxy.name.text).map_or(0, |one| one.number)
+}
 
 /// All proxies that run. A disabled one has a number all the same.
 pub(super) fn roster(draft: &Draft) -> Vec<Listed> {

@@ -438,7 +438,14 @@ impl<'a> Front<'a> {
             grpc: false,
             announce_close: closes(self.proxy)
                 || (closes(backend) && !backend.settings.flag("http-pretend-keepalive")),
-            request_headers: Arc::default(),
+            request_headers: Arc::new(
+                backend
+                    .settings
+                    .name_header
+                    .iter()
+                    .map(|name| (name.clone(), Template::var(Var::EndpointName)))
+                    .collect(),
+            ),
             pass_request_headers: true,
             pass_request_body: true,
             body: None,

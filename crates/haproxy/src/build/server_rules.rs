@@ -1,10 +1,10 @@
-//! `use-server`: rules of a backend that name the server.
+//! Rules of a backend about the server: `use-server`, `force-persist`, `ignore-persist`.
 //!
-//! Owns: what each names, and on what condition.
+//! Owns: what each names or says, and on what condition.
 //! Never: chooses a server.
 //! Driven by: `pool`.
 
-use weir_model::EndpointRule;
+use weir_model::{EndpointRule, PersistenceRule};
 
 use super::condition::{Acls, clause};
 use super::format::Formatter;
@@ -22,6 +22,20 @@ pub(super) fn rules(scope: &Scope<'_>, findings: &mut Findings) -> Vec<EndpointR
     // Mistakes in ACLs are reported where the proxy's other rules are read.
     let acls = Acls::build(scope, &mut Findings::default());
     lines.iter().filter_map(|line| rule(line, scope, &acls, findings)).collect()
+}
+
+/// What becomes of persistence in a backend: its rules, then `option persist`.
+pub(super) fn persistence(scope: &Scope<'_>, findings: &mut Findings) -> Vec<PersistenceRule> {
+    let acls = Acls::build(scope, &mut Findings::default());
+    let rule = |line: &Line| {
+        let condition = clause(line.from(1), &acls, scope, findings)?;
+        Some(PersistenceRule { force: line.text(0) == "force-persist", condition: Some(condition) })
+    };
+    let mut rules: Vec<PersistenceRule> = scope.proxy.persistence.iter().filter_map(rule).collect();
+    if scope.proxy.settings.flag("persist") {
+        rules.push(PersistenceRule { force: true, condition: None });
+    }
+    rules
 }
 
 fn rule(line: &Line, scope: &Scope<'_>, acls: &Acls, findings: &mut Findings) -> Option<EndpointRule> {

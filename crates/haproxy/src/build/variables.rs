@@ -32,6 +32,9 @@ pub(crate) fn define_all(model: &mut Model, maps: &Maps) {
         if let weir_model::Balance::KeyHash { key, .. } = &pool.balance {
             names.template(key);
         }
+        for rule in &pool.persistence {
+            rule.condition.iter().for_each(|condition| names.condition(condition));
+        }
         for rule in &pool.assigned {
             names.template(&rule.endpoint);
             rule.condition.iter().for_each(|condition| names.condition(condition));

@@ -216,6 +216,7 @@ fn new_proxy(kind: ProxyKind, name: Word, settings: Settings) -> Proxy {
         stick_table: None,
         stick_rules: Vec::new(),
         server_rules: Vec::new(),
+        persistence: Vec::new(),
     }
 }
 

@@ -191,14 +191,7 @@ pub(super) const WORDS: &[Keyword] = &[
         "Refuses answers whose cookies could be cached.",
         NotYet("it decides what is answered"),
     ),
-    word(
-        "option persist",
-        DB,
-        (0, 0),
-        "off",
-        "Keeps clients at servers that are down.",
-        NotYet("it decides which server answers"),
-    ),
+    word("option persist", DB, (0, 0), "off", "Keeps clients at servers that are down.", Proxy(take::flag)),
     word(
         "option prefer-last-server",
         DB,

@@ -267,6 +267,16 @@ pub(crate) fn use_server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.server_rules.push(call.line.clone());
 }
 
+/// `force-persist if|unless CONDITION`, `ignore-persist if|unless CONDITION`.
+pub(crate) fn persistence(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.persistence.push(call.line.clone());
+}
+
+/// `http-send-name-header [NAME]`: without a name, none.
+pub(crate) fn send_name_header(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.name_header = call.arguments.first().map(|word| word.text.clone());
+}
+
 /// `unique-id-format`.
 pub(crate) fn unique_id_format(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.settings.unique_id_format = Some(call.arguments[0].clone());

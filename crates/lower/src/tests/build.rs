@@ -181,6 +181,7 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         sticky: None,
         stickiness: None,
         assigned: Vec::new(),
+        persistence: Vec::new(),
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),

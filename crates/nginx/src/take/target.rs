@@ -92,6 +92,7 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         sticky: None,
         stickiness: None,
         assigned: Vec::new(),
+        persistence: Vec::new(),
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),

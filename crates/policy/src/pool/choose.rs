@@ -143,6 +143,15 @@ impl Pool {
         Some(lease)
     }
 
+    /// Takes a particular endpoint although it may be down: rules want its clients there. `None` if it is full.
+    pub fn force(&mut self, index: EndpointIndex, now: Millis, selection: &mut Selection) -> Option<Lease> {
+        self.meet(selection);
+        self.members.view.get(index.0 as usize)?;
+        let lease = self.members.lease(index.0, now)?;
+        selection.took(index, lease.key());
+        Some(lease)
+    }
+
     /// Before a choice: what changed since the last one is taken up.
     fn meet(&mut self, selection: &mut Selection) {
         if self.members.epoch != self.members.shared.epoch() {

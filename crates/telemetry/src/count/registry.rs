@@ -104,6 +104,21 @@ impl Registry {
         front
     }
 
+    /// Connections and requests of a listener or site in the last second.
+    pub fn front_rates(&self, key: FrontKey, now_ms: u64) -> [u64; 2] {
+        let tables = self.tables();
+        let each = of_key(&tables.fronts, &tables.workers, key);
+        each.fold([0, 0], |[connections, requests], cells| {
+            [connections + cells.connection_rate.read(now_ms), requests + cells.request_rate.read(now_ms)]
+        })
+    }
+
+    /// Exchanges that began with a pool or endpoint in the last second.
+    pub fn back_rate(&self, key: BackKey, now_ms: u64) -> u64 {
+        let tables = self.tables();
+        of_key(&tables.backs, &tables.workers, key).map(|cells| cells.rate.read(now_ms)).sum()
+    }
+
     /// The sum for an endpoint, or for a pool: with `keys`, all of its endpoints and its own. Also its idle connections.
     pub fn sum_back(&self, keys: &[BackKey], now_ms: u64) -> (Back, u64) {
         let (mut back, mut sums) = (Back::default(), BackSums::new());

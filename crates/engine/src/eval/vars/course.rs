@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use weir_expr::{Count, CourseVar, Timer};
+use weir_expr::{Count, CourseVar, Moment, Timer};
 use weir_plan::Action;
 
 use super::write::{extend, number, seconds, text_of};
@@ -39,6 +39,15 @@ pub(super) fn append(traffic: &impl Traffic, var: CourseVar<'_>, out: &mut Vec<u
             }
             number(out, Some(count_of(traffic, *count)))
         }
+        CourseVar::SiteRate(name, of) => number(out, Some(traffic.site_rate(name, *of))),
+        CourseVar::Moment(of) => {
+            let at = match of {
+                Moment::Accepted => traffic.client.accepted_unix(),
+                Moment::Begun => traffic.started_unix,
+            };
+            write!(out, "{}", at.as_micros()).is_ok()
+        }
+        CourseVar::Redispatched => number(out, Some(was_redispatched(traffic).into())),
         CourseVar::Capture(group) => extend(out, traffic.captures.group(usize::from(*group))),
     }
 }
@@ -87,7 +96,7 @@ fn count_of(traffic: &Core, count: Count) -> u64 {
         Count::UsableEndpoints => traffic.usable_endpoints(),
         Count::Attempts => traffic.attempts.len().saturating_sub(1) as u64,
         // Asked of pools by name alone.
-        Count::AverageQueue | Count::FreeSlots => 0,
+        Count::AverageQueue | Count::FreeSlots | Count::SessionRate => 0,
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn append(traffic: &impl Traffic, var: UpstreamVar<'_>, out: &mut Vec
                 EndpointFigure::Waiting => display(out, one.waiting),
                 EndpointFigure::Weight => display(out, one.weight),
                 EndpointFigure::ConfiguredWeight => display(out, one.full_weight),
+                EndpointFigure::SessionRate => display(out, traffic.endpoint_rate(pool, name)),
             })
         }
         UpstreamVar::EndpointAddr => last_address(traffic).is_some_and(|(ip, _)| display(out, ip)),
