@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, ListenerId};
+use weir_expr::KeptValue;
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse, Plan};
 use weir_policy::Millis;
 pub use weir_rt::IoChoice;
@@ -244,6 +245,16 @@ impl Engine {
     /// The stick tables by name, and the time that they go by.
     pub fn stick_tables(&self) -> (Arc<StickTables>, Millis) {
         (self.prepared.sticks.clone(), self.shared.millis(weir_rt::now()))
+    }
+
+    /// A value that rules keep in the process.
+    pub fn kept(&self, name: &str) -> Option<KeptValue> {
+        self.shared.kept.get(name, KeptValue::clone)
+    }
+
+    /// Sets such a value.
+    pub fn keep(&self, name: &str, value: KeptValue) {
+        self.shared.kept.set(name, Some(value));
     }
 
     /// Caches in memory, as the plan has them.

@@ -33,8 +33,8 @@ pub use target::{AddressPart, Normalizer, OwnTimeout};
 pub use template::{Filter, Piece, Template};
 pub use var::{
     AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, Family, JudgedVar,
-    MessagePart, Moment, Peeked, PlaceVar, ProcessVar, ProxyTlv, RateOf, RequestVar, ResponseVar, SessionVar,
-    StickVar, Timer, TlsVar, UpstreamVar, Var,
+    KeptIn, KeptValue, MessagePart, Moment, Peeked, PlaceVar, ProcessVar, ProxyTlv, RateOf, RequestVar,
+    ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar, Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

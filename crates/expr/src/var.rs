@@ -198,6 +198,14 @@ variables! {
         ServerAddr => "server_addr";
         /// Local port of the connection (`$server_port`, HAProxy `dst_port`).
         ServerPort => "server_port";
+        /// Address of the connection's far end, whatever a PROXY header told (HAProxy `fc_src`).
+        SocketPeerAddr => "socket.peer_addr";
+        /// Its port (HAProxy `fc_src_port`).
+        SocketPeerPort => "socket.peer_port";
+        /// Address of the connection's own end (HAProxy `fc_dst`).
+        SocketLocalAddr => "socket.local_addr";
+        /// Its port (HAProxy `fc_dst_port`).
+        SocketLocalPort => "socket.local_port";
         /// Serial number of the connection (`$connection`).
         ConnectionSerial => "connection";
         /// Number of this request on its connection, from 1 (`$connection_requests`).
@@ -375,6 +383,8 @@ variables! {
         TerminationState => "termination_state";
         /// A phase of the exchange in milliseconds, -1 if it was not reached (HAProxy `%Tq` …).
         Timer(timer: Timer) => "timer.{timer:?}";
+        /// A value that rules keep for longer than one exchange (HAProxy's variables of the scopes `sess` and `proc`).
+        Kept(of: KeptIn, name: String) => "kept.{of:?}.{name}";
         /// Events of a site or TCP service in the last second, by all workers (HAProxy `fe_sess_rate`, `fe_req_rate`).
         SiteRate(name: String, of: RateOf) => "site.{name}.{of:?}";
         /// The moment it began or was accepted, in microseconds since 1970 (HAProxy `request_date`, `accept_date`).
@@ -599,6 +609,25 @@ pub enum Peeked {
     HelloType,
     /// Bytes that were read.
     Length,
+}
+
+/// Where rules keep values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptIn {
+    /// The client's connection.
+    Connection,
+    /// The process.
+    Process,
+}
+
+/// A value that is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct KeptValue {
+    /// As text.
+    pub text: Vec<u8>,
+    /// It is a number.
+    pub number: bool,
 }
 
 /// Events whose rate is counted.

@@ -84,6 +84,8 @@ pub(crate) struct Global {
     pub(crate) stats_sockets: Vec<Line>,
     pub(crate) stats_timeout: Option<Duration>,
     pub(crate) stats_maxconn: Option<u64>,
+    /// `set-var` and `set-var-fmt`, in order.
+    pub(crate) variables: Vec<Line>,
 }
 
 /// One target of `log`.

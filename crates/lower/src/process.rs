@@ -17,6 +17,7 @@ impl<'m> Cx<'m> {
             connections_per_worker: process.connections_per_worker,
             max_connections: process.max_connections,
             memory_budget: process.memory_budget,
+            kept: process.kept.iter().map(|(name, value)| (name.as_str().into(), value.clone())).collect(),
             error_logs,
             control: plan::Control {
                 sockets: process.control.iter().map(|one| one.control.clone()).collect(),

@@ -75,6 +75,12 @@ impl<'m> Cx<'m> {
             },
             model::Op::UseMemory(cache) => plan::Op::UseMemory(MemoryCacheIx(cache.0)),
             model::Op::StoreInMemory(cache) => plan::Op::StoreInMemory(MemoryCacheIx(cache.0)),
+            model::Op::Keep { of, name, value, number } => plan::Op::Keep {
+                of: *of,
+                name: name.as_str().into(),
+                value: self.optional_template(value.as_ref()),
+                number: *number,
+            },
             model::Op::EarlyHints(fields) => {
                 let fields = fields.iter();
                 let one = fields.map(|(name, value)| (HeaderName::new(name), self.template(value)));

@@ -52,6 +52,9 @@ pub struct Process {
     /// Their connections at once; `None`: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_connections: Option<u32>,
+    /// Values that rules keep in the process, as they are at the start (HAProxy's `set-var proc.NAME`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<(String, weir_expr::KeptValue)>,
     /// Folder that relative paths of the file were resolved against; for messages.
     pub prefix: PathBuf,
 }

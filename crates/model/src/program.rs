@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::{AddressPart, Normalizer, OwnTimeout};
+use weir_expr::{AddressPart, KeptIn, Normalizer, OwnTimeout};
 
 use crate::{
     BasicAuth, FileKind, KeyListId, KeyUse, ListEdit, MemoryCacheId, RewriteFlag, RouteId, TargetPart,
@@ -148,6 +148,17 @@ pub enum Op {
     StoreInMemory(MemoryCacheId),
     /// Tracks an entry of a stick table, or changes one.
     Stick(weir_expr::StickOp<weir_expr::Named>),
+    /// Keeps a value for longer than the exchange.
+    Keep {
+        /// Where.
+        of: KeptIn,
+        /// Its name.
+        name: String,
+        /// The value; `None`: there is none any more.
+        value: Option<Template>,
+        /// It is a number.
+        number: bool,
+    },
     /// Sends an interim response with these fields now (HAProxy `early-hint`).
     EarlyHints(Vec<(String, Template)>),
     /// Waits for the body of the request (HAProxy `wait-for-body`).

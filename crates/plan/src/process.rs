@@ -20,6 +20,9 @@ pub struct Process {
     /// Most bytes of memory in use (resident, not backed by files); above it accepting pauses and requests that begin
     /// get 503. `None`: half of what machine and control group grant.
     pub memory_budget: Option<u64>,
+    /// Values that rules keep in the process, as they are at the start.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub kept: Box<[(Box<str>, weir_expr::KeptValue)]>,
     /// Error logs; never empty.
     pub error_logs: Arc<[ErrorLog]>,
     /// Sockets for commands while running.

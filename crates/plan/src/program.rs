@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::{AddressPart, Normalizer, OwnTimeout, Slot};
+use weir_expr::{AddressPart, KeptIn, Normalizer, OwnTimeout, Slot};
 
 use crate::{
     BasicAuth, FileKind, HeaderName, KeyListIx, KeyUseIx, ListEdit, MemoryCacheIx, NetMap, Pattern,
@@ -144,6 +144,17 @@ pub enum Op {
     StoreInMemory(MemoryCacheIx),
     /// Tracks an entry of a stick table, or changes one.
     Stick(Box<weir_expr::StickOp<Slot>>),
+    /// Keeps a value for longer than the exchange.
+    Keep {
+        /// Where.
+        of: KeptIn,
+        /// Its name.
+        name: Box<str>,
+        /// The value; `None`: there is none any more.
+        value: Option<Template>,
+        /// It is a number.
+        number: bool,
+    },
     /// Sends an interim response with these fields now.
     EarlyHints(Box<[(HeaderName, Template)]>),
     /// Waits for the body of the request.

@@ -138,6 +138,18 @@ both_drivers! {
         });
     }
 
+    fn a_proxy_header_says_both_ends(io: Io) {
+        let rules = " http-request return status 200 content-type text/plain lf-string \"%[src]:%[src_port] %[dst]:%[dst_port] %fi:%fp %[fc_src] %[fc_dst]\"\n";
+        let text = format!("{DEFAULTS}{rules}").replace("127.0.0.1:{port}", "127.0.0.1:{port} accept-proxy");
+        let proxy = Proxy::haproxy(&text);
+        for (proxy, who) in [(proxy.clone().io(io).start(), "weir"), (proxy.by_rival().start(), "haproxy")] {
+            let mut client = Client::connect(&proxy);
+            client.send("PROXY TCP4 192.0.2.1 198.51.100.2 1111 2222\r\n");
+            let told = client.request(&Request::get("/")).expect_status(200).text();
+            assert_eq!(told, "192.0.2.1:1111 198.51.100.2:2222 198.51.100.2:2222 127.0.0.1 127.0.0.1", "{who}");
+        }
+    }
+
     fn a_pause_passes_before_the_next_rule(io: Io) {
         let rules = " http-request pause 150 if { path /expression }\n http-request pause 150ms if { path /time }\n http-request return status 200\n";
         let proxy = Proxy::haproxy(&format!("{DEFAULTS}{rules}")).io(io).start();

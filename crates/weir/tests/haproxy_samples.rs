@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
+use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers, console};
 
 /// Answers with the value of each expression, in a field of its own.
 fn telling(expressions: &[&str], origin: &Origin) -> Proxy {
@@ -45,6 +45,45 @@ const JSON: &str = r#"{"user":{"name":"ann","age":41,"tags":["x","y"]},"ok":true
 const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhbm4iLCJleHAiOjF9.";
 
 both_drivers! {
+    fn variables_outlive_their_exchange(io: Io) {
+        let text = "global\n nbthread 1\n stats socket {dir}/cli.sock level admin\n set-var proc.a str(hello)\n set-var proc.n int(5)\n set-var-fmt proc.f \"%[str(x)]/%%/y\"\n\
+            defaults\n mode http\n timeout client 5s\n\
+            frontend f\n bind 127.0.0.1:{port}\n tcp-request connection set-var(sess.came) str(yes)\n tcp-request session set-var(sess.first) int(1)\n \
+            http-request set-var(proc.last) path\n http-request set-var(proc.n) var(proc.n),add(1)\n \
+            http-request set-var(sess.count) int(0) if !{ var(sess.count) -m found }\n http-request set-var(sess.count) var(sess.count),add(1)\n \
+            http-request unset-var(sess.count) if { path /forget }\n http-request unset-var(proc.a) if { path /forget }\n \
+            http-request return status 200 content-type text/plain lf-string \"a=%[var(proc.a)] n=%[var(proc.n)] f=%[var(proc.f)] last=%[var(proc.last)] came=%[var(sess.came)] first=%[var(sess.first)] count=%[var(sess.count)] none=%[var(proc.none)]%[var(sess.none)]\"\n";
+        let proxy = Proxy::haproxy(text);
+        for (proxy, who) in [(proxy.clone().io(io).start(), "weir"), (proxy.by_rival().start(), "haproxy")] {
+            let told = |client: &mut Client, path: &str| client.get(path).expect_status(200).text();
+            let said = |a: &str, n: u32, last: &str, count: &str| format!("a={a} n={n} f=x/%/y last={last} came=yes first=1 count={count} none=");
+            let mut one = Client::connect(&proxy);
+            assert_eq!(told(&mut one, "/1"), said("hello", 6, "/1", "1"), "{who}");
+            assert_eq!(told(&mut one, "/2"), said("hello", 7, "/2", "2"), "{who}");
+            let mut two = Client::connect(&proxy);
+            assert_eq!(told(&mut two, "/3"), said("hello", 8, "/3", "1"), "{who}: another connection");
+            assert_eq!(told(&mut one, "/4"), said("hello", 9, "/4", "3"), "{who}");
+            let run = |line: &str| console::ask(&proxy, line).trim_end().to_owned();
+            for (line, wanted) in [
+                ("get var proc.a", "proc.a: type=str value=<hello>"), ("get var proc.n", "proc.n: type=sint value=<9>"), ("get var proc.last", "proc.last: type=str value=</4>"),
+                ("get var proc.none", "Variable not found."), ("get var txn.a", "Variable not found."), ("get var", "Missing process-wide variable identifier."),
+                ("set var proc.a str(bye)", "This command is restricted to experimental mode only."),
+            ] {
+                assert_eq!(run(line), wanted, "{who}: {line}");
+            }
+            for (line, wanted) in [
+                ("set var proc.a str(bye)", ""), ("set var proc.n expr int(40)", ""), ("set var txn.q int(1)", "'set var': cannot set variable 'txn.q', only scope 'proc' is permitted here."),
+                ("set var proc.a", "Missing either 'expr', 'fmt' or expression."), ("set var proc.a nothing", "unknown fetch method 'nothing'"), ("set var proc.new fmt words", ""),
+            ] {
+                assert_eq!(run(&format!("experimental-mode on; {line}")).trim(), wanted, "{who}: {line}");
+            }
+            assert_eq!(told(&mut one, "/5"), said("bye", 41, "/5", "4"), "{who}");
+            assert_eq!(run("get var proc.new"), "proc.new: type=str value=<words>", "{who}");
+            assert_eq!(told(&mut one, "/forget"), said("", 42, "/forget", ""), "{who}");
+            assert_eq!(told(&mut one, "/6"), said("", 43, "/6", "1"), "{who}");
+        }
+    }
+
     fn rates_and_numbers_of_proxies(io: Io) {
         let origin = Origin::named("s", "x");
         let text = format!(

@@ -91,6 +91,10 @@ pub trait Runtime {
     fn refresh_list(&self, list: u32);
     /// Stick tables, by name.
     fn stick_tables(&self) -> Vec<Box<dyn StickTable>>;
+    /// A value that rules keep in the process: its text, and whether it is a number.
+    fn kept(&self, name: &str) -> Option<(Vec<u8>, bool)>;
+    /// Sets such a value.
+    fn keep(&self, name: &str, text: &[u8], number: bool);
     /// Caches in memory, as the configuration has them.
     fn memory_caches(&self) -> Vec<MemoryCache>;
     /// Names and values of the environment.

@@ -19,6 +19,7 @@ mod stat;
 mod state;
 mod sticks;
 mod table;
+mod variables;
 mod weights;
 
 pub use context::{Certificate, Cx, Found, KeyList, Level, Runtime, Socket};

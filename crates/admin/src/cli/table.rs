@@ -5,7 +5,7 @@
 //! Never: holds an answer.
 
 use super::context::{Cx, Level};
-use super::{certificates, frontends, info, lists, own, servers, stat, state, sticks, weights};
+use super::{certificates, frontends, info, lists, own, servers, stat, state, sticks, variables, weights};
 
 type Run = fn(&mut Cx<'_>) -> String;
 
@@ -99,7 +99,7 @@ pub const COMMANDS: &[Command] = &[
     c("expert-mode", "expert-mode [on|off]", "enable/disable expert mode", Admin, own::expert_mode),
     c("get acl", "get acl <acl> <value>", "report the patterns matching a sample for an ACL", User, lists::get::<false>),
     c("get map", "get map <acl> <value>", "report the keys and values matching a sample for a map", User, lists::get::<true>),
-    absent("get var", "there are no process-wide variables"),
+    c("get var", "get var <name>", "retrieve contents of a process-wide variable", User, variables::get),
     c("get weight", "get weight <bk>/<srv>", "report a server's current weight", User, weights::get),
     c("help", "help [<command>]", "list matching or all commands", User, own::help),
     absent("new ssl", TLS),
@@ -123,7 +123,7 @@ pub const COMMANDS: &[Command] = &[
     absent("set ssl", TLS),
     c("set table", "set table <table> key <k> [data.* <v>]*", "update or create a table entry's data", Operator, sticks::set),
     c("set timeout", "set timeout [cli] <delay>", "change a timeout setting", User, own::timeout),
-    absent("set var", "there are no process-wide variables"),
+    c("set var", "set var <name> {<expr>|expr <expr>|fmt <fmt>}", "set variable from an expression", Operator, variables::set),
     c("set weight", "set weight <bk>/<srv>  (DEPRECATED)", "change a server's weight (use 'set server' instead)", Admin, weights::set),
     c("show acl", "show acl [@<ver>] <acl>]", "report available acls or dump an acl's contents", User, lists::show::<false>),
     absent("show activity", INSIDE),

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_expr::{AddressPart, OwnTimeout};
+use weir_expr::{AddressPart, KeptIn, KeptValue, OwnTimeout};
 use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RouteIx};
 
 use super::{condition, edit, keep_match, targets, text, users};
@@ -222,6 +222,7 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
             exchange.slots.set(*slot, &value);
         }
         Op::Stick(op) => super::stick_rules::run(exchange, op),
+        Op::Keep { of, name, value, number } => keep(exchange, *of, name, value.as_ref(), *number),
         Op::SetSource { part, value, connection } => set_source(exchange, *part, value, *connection),
         Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
         Op::Stop => return Ok(Flow::Stop),
@@ -237,7 +238,13 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
 /// An instruction about a request.
 fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     match op {
-        Op::When { .. } | Op::Set { .. } | Op::Stick(_) | Op::SetSource { .. } | Op::Close(_) | Op::Stop => {}
+        Op::When { .. }
+        | Op::Set { .. }
+        | Op::Stick(_)
+        | Op::Keep { .. }
+        | Op::SetSource { .. }
+        | Op::Close(_)
+        | Op::Stop => {}
         Op::EarlyHints(_) | Op::WaitForBody { .. } | Op::Pause(_) => await_later(exchange, op),
         Op::SetTimeout(which, value) => set_timeout(exchange, *which, value),
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
@@ -353,6 +360,28 @@ fn set_timeout(exchange: &mut Exchange, which: OwnTimeout, value: &weir_plan::Te
         OwnTimeout::Client => &mut own.client,
     };
     *place = Some(time);
+}
+
+/// Keeps a value for longer than the exchange, or lets go of it.
+#[cold]
+fn keep(
+    traffic: &mut impl Traffic,
+    of: KeptIn,
+    name: &str,
+    value: Option<&weir_plan::Template>,
+    number: bool,
+) {
+    let text = value.map(|value| text(traffic, value));
+    match of {
+        KeptIn::Process => {
+            traffic.worker.shared.kept.set(name, text.map(|text| KeptValue { text, number }));
+        }
+        KeptIn::Connection => {
+            let mut kept = traffic.client.kept.get_or_init(Box::default).borrow_mut();
+            kept.retain(|(known, _)| &**known != name);
+            kept.extend(text.map(|text| (name.into(), text)));
+        }
+    }
 }
 
 /// Sets who the client is taken for; the other part of the address stays.

@@ -105,6 +105,9 @@ pub(crate) fn value(traffic: &impl Traffic, key: &Template) -> Option<Vec<u8>> {
 /// What the rules of a listener track for a connection that they let in.
 pub(crate) fn hand_over(from: &Client, to: &Client) {
     to.moved.set(from.moved.get());
+    if let Some(kept) = from.kept.get() {
+        let _ = to.kept.set(Box::new(RefCell::new(std::mem::take(&mut *kept.borrow_mut()))));
+    }
     if let Some(sticks) = from.sticks.get() {
         let taken = std::mem::take(&mut *sticks.borrow_mut());
         let _ = to.sticks.set(Box::new(RefCell::new(taken)));

@@ -4,7 +4,7 @@
 //! Never: holds the socket.
 //! Driven by: `accept` (fills), variables and logs (read).
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -41,9 +41,14 @@ pub(crate) struct Client {
     pub(crate) requests: Cell<u64>,
     /// Who a rule takes it for.
     pub(crate) moved: Cell<Option<(IpAddr, u16)>>,
+    /// What rules keep as long as it lives, by name.
+    pub(crate) kept: OnceCell<Box<KeptOfClient>>,
     /// What rules track in stick tables as long as it lives.
     pub(crate) sticks: OnceCell<ConnectionSticks>,
 }
+
+/// Values by their names. There are as many as the configuration names.
+pub(crate) type KeptOfClient = RefCell<Vec<(Box<str>, Vec<u8>)>>;
 
 /// Addresses told by a PROXY header.
 pub(crate) struct ToldAddresses {
@@ -119,6 +124,7 @@ impl Client {
             handshake: Cell::new(0),
             requests: Cell::new(0),
             moved: Cell::new(None),
+            kept: OnceCell::new(),
             sticks: OnceCell::new(),
         }
     }
@@ -158,8 +164,24 @@ impl Client {
         Some((addr.ip().to_canonical(), addr.port()))
     }
 
-    /// Own address and port. A PROXY header does not change it (nginx: `$proxy_protocol_server_addr` does).
+    /// Address and port the client came to: the own ones, or where a PROXY header is believed those that it tells. nginx
+    /// believes none in this (`$proxy_protocol_server_addr` shows it).
     pub(crate) fn destination(&self) -> Option<(IpAddr, u16)> {
-        self.local.inet().map(|addr| (addr.ip().to_canonical(), addr.port()))
+        let told = self.proxied.as_ref().filter(|told| told.believed).map(|told| told.destination);
+        told.map_or_else(|| self.own_end(), |told| Some(ends_at(told)))
     }
+
+    /// Address and port of the far end of the connection, unless a rule on connections has set them.
+    pub(crate) fn far_end(&self) -> Option<(IpAddr, u16)> {
+        self.moved.get().or_else(|| self.peer.inet().map(ends_at))
+    }
+
+    /// Address and port of the own end of the connection.
+    pub(crate) fn own_end(&self) -> Option<(IpAddr, u16)> {
+        self.local.inet().map(ends_at)
+    }
+}
+
+fn ends_at(addr: SocketAddr) -> (IpAddr, u16) {
+    (addr.ip().to_canonical(), addr.port())
 }

@@ -12,6 +12,7 @@ pub(crate) mod count;
 pub(crate) mod endpoints;
 pub(crate) mod errands;
 pub(crate) mod idle;
+pub(crate) mod kept;
 pub(crate) mod lasting;
 pub(crate) mod layer;
 pub(crate) mod limits;

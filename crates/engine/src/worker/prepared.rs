@@ -66,6 +66,7 @@ impl Prepared {
     pub(crate) fn new(shared: &Arc<Shared>, plan: Arc<Plan>) -> Result<Self, String> {
         let tls = MadeTls::new(shared, &plan, &|name| shared.changes.certificate(name))?;
         let logs = shared.logs.targets_for(&plan)?;
+        shared.kept.begin(&plan);
         Ok(Self {
             pools: shared.pools_for(&plan),
             rates: shared.rates_for(&plan),

@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) memory: crate::worker::memory::Pressure,
     /// The stores of the cache.
     pub(crate) caches: crate::worker::caches::Caches,
+    /// What rules keep in the process.
+    pub(crate) kept: crate::worker::kept::Kept,
     /// The caches in memory.
     pub(crate) memories: crate::worker::memories::Memories,
     /// Lists of keys that change while running.
@@ -154,6 +156,7 @@ impl Shared {
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
             caches: crate::worker::caches::Caches::default(),
+            kept: crate::worker::kept::Kept::default(),
             memories: crate::worker::memories::Memories::default(),
             lists: crate::worker::lists::Lists::default(),
             quic: crate::worker::quic::Places::default(),

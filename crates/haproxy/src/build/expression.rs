@@ -4,6 +4,9 @@
 //! Never: knows a fetch or a converter.
 //! Driven by: `sample`, `condition`, and whoever takes an expression.
 
+use weir_expr::KeptIn;
+use weir_model::Var;
+
 use super::problem::Problem;
 
 /// A name with arguments.
@@ -82,16 +85,26 @@ fn parse_arguments(text: &str, arguments: &mut Vec<String>) -> Option<usize> {
     None
 }
 
-/// A variable's name with a scope that an exchange can hold.
-pub(crate) fn variable_name(name: &str) -> Result<String, Problem> {
+/// A variable by its name and scope.
+pub(crate) fn variable(name: &str) -> Result<Var, Problem> {
     match name.split_once('.') {
-        Some(("txn" | "req", rest)) if is_variable(rest) => Ok(name.to_owned()),
-        Some((scope @ ("proc" | "sess" | "res" | "check" | "psess" | "pcheck"), rest))
-            if is_variable(rest) =>
-        {
+        Some(("txn" | "req" | "res", rest)) if is_variable(rest) => Ok(Var::User(name.to_owned())),
+        Some(("sess", rest)) if is_variable(rest) => Ok(Var::Kept(KeptIn::Connection, name.to_owned())),
+        Some(("proc", rest)) if is_variable(rest) => Ok(Var::Kept(KeptIn::Process, name.to_owned())),
+        Some((scope @ ("check" | "psess" | "pcheck"), rest)) if is_variable(rest) => {
             Err(Problem::NotBuilt(format!("variables of the scope {scope}")))
         }
-        _ => Err(Problem::Bad(format!("`{name}` is no variable; those are `txn.NAME` and `req.NAME`"))),
+        _ => Err(Problem::Bad(format!(
+            "`{name}` is no variable; those are `proc.NAME`, `sess.NAME`, `txn.NAME`, `req.NAME` and `res.NAME`"
+        ))),
+    }
+}
+
+/// The name of a variable of one exchange.
+pub(crate) fn variable_name(name: &str) -> Result<String, Problem> {
+    match variable(name)? {
+        Var::User(name) => Ok(name),
+        _ => Err(Problem::NotBuilt(format!("`{name}` as a variable that a converter sets"))),
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod figure;
 pub(crate) mod format;
 mod health;
 mod identifier;
+mod kept;
 pub(crate) mod lists;
 pub(crate) mod logs;
 pub(crate) mod map;
@@ -67,6 +68,7 @@ pub(crate) fn build(
     let global = &draft.global;
     model.process.control =
         bind::Binder { global, proxy: None, files, base: base.clone(), findings }.control();
+    model.process.kept = kept::values(global, env, findings);
     model.process.control_timeout = global.stats_timeout;
     model.process.control_connections = global.stats_maxconn.and_then(|most| u32::try_from(most).ok());
     let maps = map::Maps::default();

@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use weir_expr::{Digest, Piece, Routine, TimeUnit};
-use weir_model::{Step, Template, Var};
+use weir_model::{Step, Template};
 
-use super::expression::{Call, variable_name};
+use super::expression::{self, Call, variable_name};
 use super::problem::Problem;
 use super::scope::Scope;
 
@@ -101,7 +101,7 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
 
 /// The value of a variable.
 pub(super) fn variable(name: &str, _: &Scope<'_>) -> Result<Template, Problem> {
-    variable_name(name).map(|name| Template::var(Var::User(name)))
+    expression::variable(name).map(Template::var)
 }
 
 /// A variable by its name, or what is no such name as text.

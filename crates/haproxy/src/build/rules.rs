@@ -14,7 +14,7 @@ use weir_model::{
 };
 
 use super::condition::{Acls, clause};
-use super::expression::{parse, variable_name};
+use super::expression::{parse, variable};
 use super::format::Formatter;
 use super::problem::Problem;
 use super::sample;
@@ -23,6 +23,7 @@ use super::sticks::count_error;
 use crate::draft::{Rule, RuleList};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
+use crate::words::Fetch;
 
 /// What a rule does once its condition holds.
 pub(crate) enum Deed {
@@ -407,10 +408,10 @@ impl<'a> Reader<'a, '_> {
         })
     }
 
-    fn set(&mut self, name: &str, first: &Word, arguments: &[Word]) -> Option<Op> {
+    fn set(&mut self, action: &str, first: &Word, arguments: &[Word]) -> Option<Op> {
         let inner = first.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("");
         // `set-var(txn.a,ifexists)`: conditions of setting come after the name.
-        let (variable, conditions) =
+        let (written, conditions) =
             inner.split_once(',').map_or((inner, None), |(name, rest)| (name, Some(rest)));
         if conditions.is_some() {
             self.findings.not_built(
@@ -420,16 +421,23 @@ impl<'a> Reader<'a, '_> {
             );
             return None;
         }
-        let value = match (variable_name(variable), name) {
-            (Err(problem), _) => Err(problem),
-            (Ok(_), "unset-var") => Ok(Template::default()),
-            (Ok(_), "set-var-fmt") => self.template(&arguments[0], false).ok_or(Problem::Reported),
-            (Ok(_), _) => parse(arguments[0].as_str())
-                .map_err(Problem::Bad)
-                .and_then(|sample| sample::template(&sample, &self.scope)),
+        let (value, number) = match action {
+            "unset-var" => (Ok(Template::default()), false),
+            "set-var-fmt" => (self.template(&arguments[0], false).ok_or(Problem::Reported), false),
+            _ => match parse(arguments[0].as_str()) {
+                Ok(sample) => (
+                    sample::template(&sample, &self.scope),
+                    matches!(sample::kind(&sample), Ok(Fetch::Number | Fetch::Bool)),
+                ),
+                Err(why) => (Err(Problem::Bad(why)), false),
+            },
         };
-        match value {
-            Ok(value) => Some(Op::Set { variable: variable.to_owned(), value }),
+        match value.and_then(|value| Ok((variable(written)?, value))) {
+            Ok((Var::Kept(of, name), value)) => {
+                let value = (action != "unset-var").then_some(value);
+                Some(Op::Keep { of, name, value, number })
+            }
+            Ok((_, value)) => Some(Op::Set { variable: written.to_owned(), value }),
             Err(problem) => {
                 problem.report(arguments.first().map_or(first.span, |word| word.span), self.findings);
                 None

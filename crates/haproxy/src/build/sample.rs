@@ -8,7 +8,7 @@ use weir_expr::{CertPart, Convert, Count, Counted, DnPart, Filter, OwnTimeout, P
 use weir_model::{Step, Template, Var};
 
 use super::convert;
-use super::expression::{Call, Sample, variable_name};
+use super::expression::{Call, Sample, variable};
 use super::figure;
 use super::problem::Problem;
 use super::scope::Scope;
@@ -155,10 +155,14 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "baseq" => return joined(&[Var::Header("host".into()), Var::Path, Var::IsArgs, Var::Query]),
         "method" | "meth" | "capture.req.method" => Var::Method,
         "capture.req.ver" => Var::Protocol,
-        "src" | "fc_src" => Var::ClientAddr,
-        "src_port" | "fc_src_port" => Var::ClientPort,
-        "dst" | "fc_dst" => Var::ServerAddr,
-        "dst_port" | "fc_dst_port" => Var::ServerPort,
+        "src" => Var::ClientAddr,
+        "src_port" => Var::ClientPort,
+        "dst" => Var::ServerAddr,
+        "dst_port" => Var::ServerPort,
+        "fc_src" => Var::SocketPeerAddr,
+        "fc_src_port" => Var::SocketPeerPort,
+        "fc_dst" => Var::SocketLocalAddr,
+        "fc_dst_port" => Var::SocketLocalPort,
         "ssl_fc_sni" => Var::TlsServerName,
         "ssl_fc_alpn" => Var::TlsAlpn,
         "ssl_fc_cipher" => Var::TlsCipher,
@@ -238,7 +242,7 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "res.fhdr_cnt" => Var::ResponseHeaderCount(header_name(argument)?, Counted::Lines),
         "capture.req.hdr" => Var::CapturedRequestHeader(index(argument)?),
         "capture.res.hdr" => Var::CapturedResponseHeader(index(argument)?),
-        "var" => Var::User(variable_name(argument)?),
+        "var" => variable(argument)?,
         "str" | "int" | "ipv4" | "ipv6" => return literal(argument),
         "env" => return literal(scope.env.value(argument).unwrap_or("")),
         "bool" => return literal(if matches!(argument, "1" | "true" | "yes" | "on") { "1" } else { "0" }),

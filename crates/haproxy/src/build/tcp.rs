@@ -295,7 +295,9 @@ fn closing<'a>(
         let mut reader = reader(context, scope, acls, &mut captures);
         rules.filter_map(|rule| reader.rule(rule)).collect()
     };
-    let closes = |op: &Op| matches!(op, Op::Close(_) | Op::Set { .. } | Op::SetSource { .. } | Op::Stick(_));
+    let closes = |op: &Op| {
+        matches!(op, Op::Close(_) | Op::Set { .. } | Op::Keep { .. } | Op::SetSource { .. } | Op::Stick(_))
+    };
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,
         Deed::Ops(ops) => ops.iter().all(closes),

@@ -93,6 +93,7 @@ impl Names {
                 }
                 Op::AfterResponse(ops) => self.ops(ops),
                 Op::EarlyHints(fields) => fields.iter().for_each(|(_, value)| self.template(value)),
+                Op::Keep { value: Some(value), .. } => self.template(value),
                 Op::Pause(value) | Op::SetTimeout(_, value) | Op::SetSource { value, .. } => {
                     self.template(value)
                 }

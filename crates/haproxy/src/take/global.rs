@@ -128,6 +128,11 @@ pub(crate) fn description(global: &mut Global, call: &Call<'_>, _: &mut Findings
     global.description = Some(call.joined());
 }
 
+/// `set-var proc.NAME EXPRESSION`, `set-var-fmt proc.NAME FORMAT`.
+pub(crate) fn set_var(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.variables.push(call.line.clone());
+}
+
 /// `node`.
 pub(crate) fn node(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
     global.node = Some(call.text(0).to_owned());

@@ -14,6 +14,7 @@ use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
 use weir_control::snapshot::Snapshot;
 use weir_engine::Engine;
+use weir_expr::KeptValue;
 use weir_expr::settings::ControlSocket;
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
 
@@ -131,6 +132,17 @@ impl cli::Runtime for Runtime {
         }
         all.sort_by(|one, other| one.name().cmp(other.name()));
         all
+    }
+
+    fn kept(&self, name: &str) -> Option<(Vec<u8>, bool)> {
+        let value = self.engine().as_ref().and_then(|engine| engine.kept(name))?;
+        Some((value.text, value.number))
+    }
+
+    fn keep(&self, name: &str, text: &[u8], number: bool) {
+        if let Some(engine) = self.engine().as_ref() {
+            engine.keep(name, KeptValue { text: text.to_vec(), number });
+        }
     }
 
     fn memory_caches(&self) -> Vec<MemoryCache> {

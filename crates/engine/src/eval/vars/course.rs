@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use weir_expr::{Count, CourseVar, Moment, Timer};
+use weir_expr::{Count, CourseVar, KeptIn, Moment, Timer};
 use weir_plan::Action;
 
 use super::write::{extend, number, seconds, text_of};
@@ -39,6 +39,7 @@ pub(super) fn append(traffic: &impl Traffic, var: CourseVar<'_>, out: &mut Vec<u
             }
             number(out, Some(count_of(traffic, *count)))
         }
+        CourseVar::Kept(of, name) => kept(traffic, *of, name, out),
         CourseVar::SiteRate(name, of) => number(out, Some(traffic.site_rate(name, *of))),
         CourseVar::Moment(of) => {
             let at = match of {
@@ -49,6 +50,20 @@ pub(super) fn append(traffic: &impl Traffic, var: CourseVar<'_>, out: &mut Vec<u
         }
         CourseVar::Redispatched => number(out, Some(was_redispatched(traffic).into())),
         CourseVar::Capture(group) => extend(out, traffic.captures.group(usize::from(*group))),
+    }
+}
+
+/// Appends a value that rules keep; false if there is none.
+fn kept(traffic: &Core, of: KeptIn, name: &str, out: &mut Vec<u8>) -> bool {
+    match of {
+        KeptIn::Process => {
+            traffic.worker.shared.kept.get(name, |value| out.extend_from_slice(&value.text)).is_some()
+        }
+        KeptIn::Connection => {
+            let kept = traffic.client.kept.get().map(|kept| kept.borrow());
+            let found = kept.as_ref().and_then(|kept| kept.iter().find(|(known, _)| **known == *name));
+            extend(out, found.map(|(_, text)| &text[..]))
+        }
     }
 }
 
