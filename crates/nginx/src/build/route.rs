@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weir_diag::Span;
+use weir_diag::{Diagnostic, Span};
 use weir_expr::settings::{CompressionSettings, Exposition};
 use weir_model::{
     Action, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch, StaticFiles,
@@ -37,6 +37,12 @@ pub(crate) fn route(
     matching: RouteMatch,
 ) -> Route {
     access::check_realm(lo, s);
+    if let Some(health) =
+        place.health.as_ref().filter(|_| !matches!(place.action, Some(ActionSpec::Proxy(_))))
+    {
+        let title = "`health_check` is built beside `proxy_pass` alone";
+        lo.report(Diagnostic::error("nginx::not-built", title).at(health.span));
+    }
     let action = match &place.action {
         None => Action::Static,
         Some(ActionSpec::StubStatus) => Action::StubStatus,

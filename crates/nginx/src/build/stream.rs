@@ -16,7 +16,7 @@ use super::stream_listeners::{self, Served};
 use super::upstream;
 use crate::table::{Contexts, Taker};
 use crate::take::parts::TcpTarget;
-use crate::take::{Lowering, ServerParts, StreamScope, log, upstream_tls};
+use crate::take::{Lowering, ServerParts, StreamScope, health, log, upstream_tls};
 use crate::tree::Directive;
 use crate::variables::Dialect;
 
@@ -77,6 +77,12 @@ fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive, all: &mut V
     if scope.upstream_tls_on && parts.listens.iter().any(|spec| spec.udp) {
         let text = "`proxy_ssl` has no effect on datagrams: they go to upstreams as they are";
         lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.name.span));
+    }
+    if let (Some(spec), TcpTarget::Proxy { target, .. }) = (&scope.health, &target) {
+        let tls = scope.upstream_tls_on.then(|| upstream_tls::finish(lo, &scope.upstream_tls));
+        let checked =
+            health::Checked { target, host: None, tls: tls.as_ref(), timeout: scope.health_timeout };
+        health::attach(lo, spec, &checked);
     }
     let service = service(lo, &scope, target, d, &parts);
     lo.model.tcp.push(service);

@@ -6,7 +6,7 @@ use super::entry::Kind::{Flag, Number, Offset, OneOf, Seconds, Size, Text, Time}
 use super::entry::places::{H, HS, HSL, HSLI, L, S, SL};
 use super::entry::{Entry, MANY};
 use crate::take::args::{bytes, count, on, time};
-use crate::take::{client, geoip2, listen, location, maps, mirror, server};
+use crate::take::{client, geoip2, health, listen, location, maps, mirror, server};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server", H, (0, 0), "", "A site.").block().repeats(),
@@ -29,6 +29,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         .shared(geoip2::proxy),
     Entry::one("geoip2_proxy_recursive", H, Flag, "off", "Passes over believed peers in that field.")
         .shared(geoip2::recursive),
+    Entry::new("match", H, (1, 1), "", "What a response to a health check must be.")
+        .block()
+        .repeats()
+        .shared(health::matching),
+    Entry::new("health_check", L, (0, MANY), "", "Checks the servers of the location's upstream.")
+        .place(health::of_location),
     Entry::new("split_clients", H, (2, 2), "", "A variable that splits clients into shares.")
         .block()
         .repeats()

@@ -5,7 +5,7 @@ use super::entry::places::{T, TS, TSRV};
 use super::entry::{Entry, MANY};
 use crate::take::args::{bytes, count, limit, on, time};
 use crate::take::tls::pem_file;
-use crate::take::{geoip2, listen, maps, server, stream, stream_proxy as proxy, stream_tls};
+use crate::take::{geoip2, health, listen, maps, server, stream, stream_proxy as proxy, stream_tls};
 
 const TABLES: &str = "Weir sizes its tables by itself";
 
@@ -38,6 +38,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server_name", TSRV, (1, MANY), "", "Names told apart by SNI.")
         .repeats()
         .server(server::names),
+    Entry::new("match", T, (1, 1), "", "What is sent for a health check, and what is to come.")
+        .block()
+        .repeats()
+        .shared(health::matching),
+    Entry::new("health_check", TSRV, (0, MANY), "", "Checks the servers of the upstream.")
+        .stream(health::of_service),
+    Entry::one("health_check_timeout", TS, Time, "5s", "One check's time.")
+        .stream(|_, s, d| s.health_timeout = time(d)),
     Entry::one("proxy_pass", TSRV, Text, "", "Carries connections to a pool.").stream(proxy::pass),
     Entry::new("set", TSRV, (2, 2), "", "Assigns a variable.").repeats().stream(stream::set),
     Entry::one("return", TSRV, Text, "", "Sends a text and closes.").stream(stream::respond),

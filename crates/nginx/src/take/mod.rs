@@ -26,6 +26,7 @@ pub(crate) mod geoip2;
 pub(crate) mod grpc;
 pub(crate) mod gzip;
 pub(crate) mod headers;
+pub(crate) mod health;
 pub(crate) mod listen;
 pub(crate) mod location;
 pub(crate) mod log;

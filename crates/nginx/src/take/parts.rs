@@ -17,6 +17,7 @@ use weir_model::{
 
 use super::scope::{Level, List, TlsScope, UpstreamTlsScope, VERIFY_DEPTH};
 use super::state::Lowering;
+use crate::lexer::Word;
 
 /// What kind of place words stand in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +76,21 @@ pub(crate) struct Place {
     pub alias: Option<(Template, Span)>,
     pub try_files: Option<TryFiles>,
     pub action: Option<ActionSpec>,
+    pub health: Option<HealthSpec>,
     action_span: Option<Span>,
 }
 
 impl Place {
     pub(crate) fn new(kind: PlaceKind) -> Self {
-        Self { kind, internal: false, alias: None, try_files: None, action: None, action_span: None }
+        Self {
+            kind,
+            internal: false,
+            alias: None,
+            try_files: None,
+            action: None,
+            health: None,
+            action_span: None,
+        }
     }
 
     /// Sets what answers; two answers are a mistake that nginx meets by taking the last.
@@ -97,6 +107,20 @@ impl Place {
         }
         self.action = Some(action);
     }
+}
+
+/// `health_check` as written.
+#[derive(Clone, Debug)]
+pub(crate) struct HealthSpec {
+    pub span: Span,
+    pub interval: Duration,
+    pub fails: u32,
+    pub passes: u32,
+    pub uri: String,
+    pub mandatory: bool,
+    /// Name of a `match` block.
+    pub matching: Option<Word>,
+    pub port: Option<u16>,
 }
 
 /// What `proxy_pass` says.
@@ -173,6 +197,8 @@ pub(crate) struct PoolParts {
 #[derive(Clone, Debug)]
 pub(crate) struct StreamScope {
     pub level: Level,
+    pub health: Option<HealthSpec>,
+    pub health_timeout: Duration,
     pub action: Option<TcpTarget>,
     pub access_logs: List<AccessLog>,
     pub error_logs: List<ErrorLog>,
@@ -218,6 +244,8 @@ impl StreamScope {
     pub(crate) fn defaults() -> Self {
         let tls = UpstreamTls { session_reuse: true, depth: Some(VERIFY_DEPTH), ..UpstreamTls::default() };
         Self {
+            health: None,
+            health_timeout: Duration::from_secs(5),
             level: Level::default(),
             action: None,
             access_logs: List::default(),

@@ -12,7 +12,7 @@ use weir_model::{
 use super::parts::{ActionSpec, PlaceKind, ProxySpec};
 use super::scope::{Level, List, ProxyScope, RedirectSpec};
 use super::target::{Authority, authority};
-use super::{Lowering, Place, Scope};
+use super::{Lowering, Place, Scope, health};
 use crate::lexer::Word;
 use crate::tree::Directive;
 
@@ -113,11 +113,18 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
         None => UpstreamUri::Pass,
     };
     let cache = super::cache::caching(lo, &proxy.gateway.cache, "proxy_cache", true);
+    let tls = spec.tls.then(|| super::upstream_tls::finish(lo, &proxy.tls));
+    if let Some(health) = &place.health {
+        let timeout = proxy.gateway.settings.read_timeout;
+        let checked =
+            health::Checked { target: &spec.target, host: Some(&spec.host), tls: tls.as_ref(), timeout };
+        health::attach(lo, health, &checked);
+    }
     Action::Proxy(Arc::new(Proxy {
         target: spec.target.clone(),
-        tls: spec.tls.then(|| {
-            let tls = super::upstream_tls::finish(lo, &proxy.tls);
-            if proxy.http2 { UpstreamTls { alpn: vec!["h2".to_owned()], ..tls } } else { tls }
+        tls: tls.map(|tls| match proxy.http2 {
+            true => UpstreamTls { alpn: vec!["h2".to_owned()], ..tls },
+            false => tls,
         }),
         host: spec.host.clone(),
         uri,

@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use weir_diag::{Diagnostic, Origin, Sources, Span};
+use weir_expr::check::CheckStep;
 use weir_model::settings::LogEscape;
-use weir_model::{Address, CharsetMap, ErrorPage, Listener, Model, NamePattern, Route, RouteId, Template};
+use weir_model::{
+    Address, CharsetMap, ErrorPage, Listener, Model, NamePattern, Pattern, Route, RouteId, Template,
+};
 
 use super::scope::{ErrorPageSpec, Level};
 use crate::files::Files;
@@ -64,6 +67,8 @@ pub(crate) struct Lowering<'a> {
     pub pools: BTreeMap<(Dialect, String), String>,
     /// Named locations of the server at hand.
     pub named: HashMap<String, RouteId>,
+    /// `match` blocks of both dialects, by name.
+    pub matches: BTreeMap<(Dialect, String), Vec<CheckStep<Pattern>>>,
     /// Who is believed about the clients of databases.
     pub geoip2: Believed,
     /// `charset_map`.
@@ -111,6 +116,7 @@ impl<'a> Lowering<'a> {
             formats: HashMap::new(),
             pools: BTreeMap::new(),
             named: HashMap::new(),
+            matches: BTreeMap::new(),
             geoip2: Believed::default(),
             charset_maps: Arc::default(),
             server_names: Vec::new(),
