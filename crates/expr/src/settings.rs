@@ -210,6 +210,8 @@ pub struct UpstreamSettings {
     pub client_abort: ClientAbort,
     /// Answers of 300 and more are replaced by the route's error pages (`proxy_intercept_errors`).
     pub intercept_errors: bool,
+    /// Parts are given of answers that do not offer them (`proxy_force_ranges`).
+    pub force_ranges: bool,
     /// When another endpoint is tried.
     pub retry: RetrySettings,
     /// Bytes a second to the client from this upstream (`proxy_limit_rate`).
@@ -233,6 +235,7 @@ impl Default for UpstreamSettings {
             temp_path: "/var/lib/nginx/proxy".into(),
             client_abort: ClientAbort::default(),
             intercept_errors: false,
+            force_ranges: false,
             retry: RetrySettings::default(),
             limit_rate: None,
             socket_keepalive: false,

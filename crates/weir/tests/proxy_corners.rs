@@ -6,9 +6,41 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use weir_testkit::{Client, Io, Origin, Proxy, both_drivers};
+use weir_testkit::{Client, Io, Origin, Proxy, Request, both_drivers};
 
 both_drivers! {
+    fn parts_are_given_of_responses_that_do_not_offer_them(io: Io) {
+        let fields = [("ETag", "\"v\""), ("Content-Type", "text/plain")];
+        let (origin, empty) = (Origin::script(|c| c.keep_answering(200, &fields, "0123456789")), Origin::script(|c| c.keep_answering(404, &[], "0123456789")));
+        let text = format!(
+            "worker_processes 1; error_log {{dir}}/error.log; events {{}} http {{ access_log off; proxy_cache_path {{dir}}/cache keys_zone=z:1m; server {{ listen 127.0.0.1:{{port}}; proxy_force_ranges on;
+             location / {{ proxy_pass http://{origin}; }} location /cached {{ proxy_pass http://{origin}; proxy_cache z; proxy_cache_valid 1m; }}
+             location /off {{ proxy_pass http://{origin}; proxy_force_ranges off; }} location /404 {{ proxy_pass http://{empty}; }} }} }}"
+        );
+        let file = Proxy::nginx(&text);
+        for (proxy, who) in [(file.clone().io(io).start(), "weir"), (file.by_rival().start(), "nginx")] {
+            let got = |path: &str, fields: &[(&str, &str)]| {
+                let request = fields.iter().fold(Request::get(path), |request, (name, value)| request.header(name, value));
+                let response = Client::connect(&proxy).request(&request);
+                let body = if response.status == 416 { String::new() } else { response.text() };
+                (response.status, response.header("Content-Range").unwrap_or("-").to_owned(), body)
+            };
+            let range = |value: &'static str| ("Range", value);
+            for path in ["/", "/cached/1", "/cached/1"] {
+                for (fields, status, content_range, body) in [
+                    (&[range("bytes=2-4")][..], 206, "bytes 2-4/10", "234"), (&[range("bytes=7-")], 206, "bytes 7-9/10", "789"), (&[range("bytes=-3")], 206, "bytes 7-9/10", "789"),
+                    (&[range("bytes=0-100")], 206, "bytes 0-9/10", "0123456789"), (&[range("items=1-2")], 200, "-", "0123456789"), (&[], 200, "-", "0123456789"),
+                    (&[range("bytes=1-1"), ("If-Range", "\"v\"")], 206, "bytes 1-1/10", "1"), (&[range("bytes=1-1"), ("If-Range", "\"w\"")], 200, "-", "0123456789"),
+                ] {
+                    assert_eq!(got(path, fields), (status, content_range.to_owned(), body.to_owned()), "{who}: {path} {fields:?}");
+                }
+            }
+            assert_eq!(got("/", &[range("bytes=10-")]), (416, "bytes */10".to_owned(), String::new()), "{who}");
+            assert_eq!(got("/off", &[range("bytes=2-4")]).0, 200, "{who}");
+            assert_eq!(got("/404", &[range("bytes=2-4")]), (404, "-".to_owned(), "0123456789".to_owned()), "{who}");
+        }
+    }
+
     fn flags_of_cookies_change_as_in_nginx(io: Io) {
         let cookies = [
             ("Set-Cookie", "one=1; Path=/; HttpOnly"),

@@ -146,7 +146,7 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = !settings.buffering;
-    settle::start(exchange, down, size, &fastcgi.ignore_headers);
+    settle::start(exchange, down, size, (&fastcgi.ignore_headers, &fastcgi.settings));
     let rest = Rest { link: answer, counted, lease, settings: settings.clone(), status };
     rest.begin(exchange, down, attempts).await
 }

@@ -132,7 +132,7 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = proxy.grpc || !rewrite::buffering(exchange, proxy);
-    settle::start(exchange, down, size, &proxy.ignore_headers);
+    settle::start(exchange, down, size, (&proxy.ignore_headers, &proxy.settings));
     attempts.watch.reading(false);
     attempts.watch.change(Ends::answering(keep::client_abort(exchange, proxy.settings.client_abort)));
     let rest = Rest { link, counted, lease, settings: proxy.settings.clone(), status };

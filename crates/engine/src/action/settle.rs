@@ -37,10 +37,11 @@ pub(super) fn start<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     size: BodySize,
-    ignored: &HeaderSet,
+    (ignored, settings): (&HeaderSet, &UpstreamSettings),
 ) {
     let size = match &exchange.caching {
         Some(_) => keep::begin_storing(exchange, ignored, size),
+        None if settings.force_ranges => keep::cut(exchange, size),
         None => size,
     };
     respond::start(exchange, down, size);

@@ -44,13 +44,18 @@ impl Exchange {
         own.or(settings.tunnel_timeout).unwrap_or_else(|| self.read_timeout(settings))
     }
 
-    /// The time that holds; `None`: there is no endpoint to be.
-    pub(crate) fn timeout_of(&self, of: OwnTimeout) -> Option<Duration> {
-        let settings = match &self.route().action {
+    /// Settings of the action's upstream; `None`: it has none.
+    pub(crate) fn upstream_settings(&self) -> Option<&UpstreamSettings> {
+        match &self.route().action {
             Action::Proxy(proxy) | Action::Http2(proxy) => Some(&proxy.settings),
             Action::FastCgi(fastcgi) => Some(&fastcgi.settings),
             _ => None,
-        };
+        }
+    }
+
+    /// The time that holds; `None`: there is no endpoint to be.
+    pub(crate) fn timeout_of(&self, of: OwnTimeout) -> Option<Duration> {
+        let settings = self.upstream_settings();
         match of {
             OwnTimeout::Client => Some(self.client_timeout()),
             OwnTimeout::Endpoint => settings.map(|settings| self.read_timeout(settings)),

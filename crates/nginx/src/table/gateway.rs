@@ -146,8 +146,8 @@ macro_rules! buffered {
                 "Bytes of a write to disk.",
             )
             .tuning(ALWAYS),
-            Entry::one(concat!($prefix, "force_ranges"), HSL, Flag, "off", "Ranges of upstreams' answers.")
-                .tuning("ranges are the upstream's to give; whole answers are passed whole"),
+            Entry::one(concat!($prefix, "force_ranges"), HSL, Flag, "off", "Gives parts of all responses.")
+                .scope(|_, s, d| s.$of().upstream().force_ranges = on(d)),
             Entry::one(concat!($prefix, "store"), HSL, Text, "off", "Stores answers as files.")
                 .not_yet(STORE),
             Entry::new(concat!($prefix, "store_access"), HSL, (1, 3), "user:rw", "Modes of those files.")

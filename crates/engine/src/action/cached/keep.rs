@@ -136,6 +136,27 @@ pub(crate) fn begin_storing(exchange: &mut Exchange, ignored: &HeaderSet, size: 
     }
 }
 
+/// Takes out of an answer that is not stored what the client wants of it. The size that its body has for the client.
+#[cold]
+pub(crate) fn cut(exchange: &mut Exchange, size: BodySize) -> BodySize {
+    let BodySize::Known(length) = size else { return size };
+    let part = match range::forced(exchange, length) {
+        Wanted::One(part) => {
+            range::partial(exchange, part, length);
+            part
+        }
+        Wanted::Unsatisfiable => {
+            range::unsatisfiable(exchange, length);
+            exchange.response.status = 416;
+            exchange.response.reason = None;
+            ByteRange { start: 0, end: 0 }
+        }
+        _ => return size,
+    };
+    exchange.filters.push(Box::new(Cut { span: part, at: 0 }));
+    BodySize::Known(part.len())
+}
+
 /// Stores an answer in whose place an error page is shown: that it was so, without its body.
 #[cold]
 pub(crate) fn intercepted(exchange: &mut Exchange, ignored: &HeaderSet) {

@@ -7,6 +7,7 @@ use weir_http::semantics::{Conditions, ETag, FieldSource as _, IfModifiedSince, 
 use weir_http::{HeaderId, HttpDate, Method, list};
 
 use crate::answer::filters;
+use crate::exchange::fields::Fields;
 use crate::exchange::{Exchange, caching::PARTIAL};
 
 /// What a request wants of an answer.
@@ -45,28 +46,16 @@ pub(super) fn wanted(exchange: &Exchange, length: Option<u64>) -> Wanted {
     }
     let files = &exchange.route().files;
     let now = HttpDate::from_unix(weir_rt::unix_now().as_secs());
-    let conditions = Conditions {
-        headers: fields,
-        method: exchange.request.method,
-        now,
-        since: match files.if_modified_since {
-            weir_plan::IfModifiedSince::Off => IfModifiedSince::Off,
-            weir_plan::IfModifiedSince::Exact => IfModifiedSince::Exact,
-            weir_plan::IfModifiedSince::Before => IfModifiedSince::Before,
-        },
-    };
+    let (conditions, current) = judged(exchange, now);
     let response = &exchange.response.fields;
-    let current = Validators {
-        etag: response.first(HeaderId::ETag).and_then(ETag::parse),
-        modified: response.first(HeaderId::LastModified).and_then(|value| HttpDate::parse(value, now)),
-    };
     match conditions.judge(current) {
         Outcome::NotModified => return Wanted::NotModified,
         Outcome::Failed => return Wanted::Failed,
         Outcome::Proceed => {}
     }
     // As nginx: parts are given of what the upstream would give parts of.
-    let parts = response.all(HeaderId::AcceptRanges).any(|line| list::contains(line, b"bytes"));
+    let forced = exchange.upstream_settings().is_some_and(|settings| settings.force_ranges);
+    let parts = forced || response.all(HeaderId::AcceptRanges).any(|line| list::contains(line, b"bytes"));
     // Of a body that is changed on its way nobody knows them beforehand.
     let content_type = response.first(HeaderId::ContentType).unwrap_or_default();
     let parts = parts && !filters::rewrite(exchange, content_type);
@@ -81,6 +70,48 @@ pub(super) fn wanted(exchange: &Exchange, length: Option<u64>) -> Wanted {
         range::Ranges::One(range) => Wanted::One(range),
         range::Ranges::Many(ranges) => Wanted::Many(ranges),
         range::Ranges::Unsatisfiable => Wanted::Unsatisfiable,
+    }
+}
+
+/// What decides on conditions: those of the request, and what the answer says of itself.
+fn judged(exchange: &Exchange, now: HttpDate) -> (Conditions<&Fields>, Validators<'_>) {
+    let conditions = Conditions {
+        headers: &exchange.request.fields,
+        method: exchange.request.method,
+        now,
+        since: match exchange.route().files.if_modified_since {
+            weir_plan::IfModifiedSince::Off => IfModifiedSince::Off,
+            weir_plan::IfModifiedSince::Exact => IfModifiedSince::Exact,
+            weir_plan::IfModifiedSince::Before => IfModifiedSince::Before,
+        },
+    };
+    let response = &exchange.response.fields;
+    let current = Validators {
+        etag: response.first(HeaderId::ETag).and_then(ETag::parse),
+        modified: response.first(HeaderId::LastModified).and_then(|value| HttpDate::parse(value, now)),
+    };
+    (conditions, current)
+}
+
+/// Judges ranges of an answer that passes by the cache, where they are given although its upstream does not offer them.
+/// Several are not given, nor are conditions judged: they were the upstream's to judge.
+pub(super) fn forced(exchange: &Exchange, length: u64) -> Wanted {
+    let (fields, response) = (&exchange.request.fields, &exchange.response);
+    let content_type = response.fields.first(HeaderId::ContentType).unwrap_or_default();
+    let plain = exchange.request.method == Method::Get
+        && response.status == 200
+        && !fields.repeats(HeaderId::Range)
+        && !filters::rewrite(exchange, content_type);
+    let Some(value) = fields.value(HeaderId::Range).filter(|_| plain) else { return Wanted::Whole };
+    let now = HttpDate::from_unix(weir_rt::unix_now().as_secs());
+    let (conditions, current) = judged(exchange, now);
+    if !conditions.range_applies(current) {
+        return Wanted::Whole;
+    }
+    match range::parse(value, length, usize::MAX) {
+        range::Ranges::One(range) => Wanted::One(range),
+        range::Ranges::Unsatisfiable => Wanted::Unsatisfiable,
+        range::Ranges::Whole | range::Ranges::Many(_) => Wanted::Whole,
     }
 }
 
