@@ -285,6 +285,8 @@ impl<'m> Cx<'m> {
             certificate: tls.certificate.as_ref().and_then(|certificate| self.certificate(certificate)),
             versions: tls.versions.clone(),
             suites: tls.suites.clone(),
+            suites13: tls.suites13.clone(),
+            groups: tls.groups.clone(),
             session_reuse: tls.session_reuse,
             alpn: tls.alpn.clone(),
         };

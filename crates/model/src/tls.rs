@@ -139,6 +139,10 @@ pub struct UpstreamTls {
     pub versions: Vec<TlsVersion>,
     /// TLS 1.2 suites; empty: all.
     pub suites: Vec<String>,
+    /// TLS 1.3 suites; empty: all.
+    pub suites13: Vec<String>,
+    /// Key-exchange groups, the preferred one first; empty: the usual ones.
+    pub groups: Vec<String>,
     /// Resume sessions.
     pub session_reuse: bool,
     /// Protocols for ALPN; empty: none is sent.

@@ -77,6 +77,34 @@ both_drivers! {
         assert!(said[8].starts_with("200"));
     }
 
+    fn inheritance_is_as_it_is_said_to_be(io: Io) {
+        let text = conf("add_header X-A http; add_trailer X-T http; add_header_inherit merge;", "\
+            add_header X-A server; \
+            location /merged { add_header X-A own; return 200 a; } \
+            location /same { return 200 a; } \
+            location /usual { add_header_inherit on; add_header X-A own; return 200 a; location /usual/in { return 200 a; } } \
+            location /off { add_header_inherit off; return 200 a; location /off/in { add_header X-A in; return 200 a; } } \
+            location /none { add_header_inherit off; add_header X-A own; return 200 a; \
+              location /none/merged { add_header X-A in; add_header_inherit merge; return 200 a; } } \
+            location /if { if ($arg_a) { add_header X-A if; return 200 a; } return 200 a; } \
+            location /trailers { add_trailer_inherit merge; add_trailer X-T own; } \
+            location /trailers/off { add_trailer_inherit off; }");
+        let proxy = start(io, &text, &[("trailers/a.txt", b"a"), ("trailers/off/a.txt", b"a")], false);
+        let mut client = Client::connect(&proxy);
+        for (path, wanted) in [
+            ("/merged", &["own", "server", "http"][..]), ("/same", &["server", "http"]), ("/usual", &["own"]), ("/usual/in", &["own"]),
+            ("/off", &[]), ("/off/in", &["in"]), ("/none", &["own"]), ("/none/merged", &["in", "own"]),
+            ("/if", &["server", "http"]), ("/if?a=1", &["if", "server", "http"]),
+        ] {
+            assert_eq!(client.get(path).all("X-A").collect::<Vec<_>>(), wanted, "{path}");
+        }
+        for (path, wanted) in [("/trailers/a.txt", &["own", "http"][..]), ("/trailers/off/a.txt", &[])] {
+            let response = client.request(&Request::get(path).header("TE", "trailers"));
+            let said: Vec<_> = response.trailers.iter().map(|(_, value)| value.clone()).collect();
+            assert_eq!(said, wanted, "{path}");
+        }
+    }
+
     fn no_value_makes_two_fields(io: Io) {
         let proxy = start(io, &conf("", "location / { set $a $arg_a; more_set_headers 'X-A: $a'; return 200 ok; }"), &[], false);
         let said = told(&Client::connect(&proxy).get("/?a=1%0d%0aX-B:%202"));

@@ -330,6 +330,68 @@ both_drivers! {
         }
     }
 
+    fn settings_by_names_of_openssl_hold(io: Io) {
+        let (site, other) = (Certificate::p256(&["a.test"]), Certificate::p256(&["b.test"]));
+        let answer = "return 200 '$ssl_protocol $ssl_cipher $ssl_client_s_dn';";
+        let asking = format!("ssl_verify_client optional_no_ca; {answer}");
+        let to = |path: &str, words: &str| format!("location {path} {{ proxy_pass https://127.0.0.1:{{port_asking}}; {words} }}");
+        let text = nginx(&[
+            server("port_asking", &asking),
+            server("port_newest", &format!("ssl_conf_command MinProtocol TLSv1.3; ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256; {answer}")),
+            server("port_older", &format!("ssl_conf_command MaxProtocol TLSv1.2; ssl_conf_command CipherString ECDHE-ECDSA-CHACHA20-POLY1305; {answer}")),
+            server("port_shown", &format!("ssl_conf_command Certificate other.crt; ssl_conf_command PrivateKey other.key; ssl_conf_command Options -SessionTicket; {answer}")),
+            format!(
+                "server {{ listen 127.0.0.1:{{port}}; {} {} {} }}",
+                to("/suite", "proxy_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256; proxy_ssl_protocols TLSv1.3;"),
+                to("/old", "proxy_ssl_conf_command MaxProtocol TLSv1.2; proxy_ssl_conf_command CipherString ECDHE-ECDSA-AES128-GCM-SHA256;"),
+                to("/shows", "proxy_ssl_conf_command Certificate other.crt; proxy_ssl_conf_command PrivateKey other.key; proxy_ssl_session_reuse off; proxy_ssl_protocols TLSv1.2; proxy_ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256;"),
+            ),
+        ].concat());
+        let file = Proxy::nginx(&text).certificate("site", &site).certificate("other", &other);
+        for (proxy, who) in [(file.clone().io(io).start(), "weir"), (file.by_rival().start(), "nginx")] {
+            let at = |port: &str| programs::openssl_s_client(proxy.port_of(&format!("port_{port}")).number(), &["-servername", "a.test", "-brief"]).1;
+            assert!(at("newest").contains("Ciphersuite: TLS_CHACHA20_POLY1305_SHA256"), "{who}: {}", at("newest"));
+            assert!(at("older").contains("Ciphersuite: ECDHE-ECDSA-CHACHA20-POLY1305"), "{who}: {}", at("older"));
+            assert!(at("shown").contains("CN = b.test"), "{who}: {}", at("shown"));
+            let mut client = Client::connect(&proxy);
+            client.get("/suite").expect_body("TLSv1.3 TLS_CHACHA20_POLY1305_SHA256 ");
+            client.get("/old").expect_body("TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256 ");
+            client.get("/shows").expect_body("TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256 CN=b.test");
+        }
+        for (word, fault) in [
+            ("MinProtocol TLSv9", "a version that Weir speaks"),
+            ("MaxProtocol TLSv1.1", "a version that Weir speaks"),
+            ("Ciphersuites NONE", "TLS 1.3 suites that Weir has"),
+            ("SignatureAlgorithms RSA+SHA1", "Weir uses no OpenSSL"),
+        ] {
+            let text = nginx(&server("port", &format!("ssl_conf_command {word};")));
+            let (code, said) = Proxy::nginx(&text).certificate("site", &site).check();
+            assert!(code != 0 && said.contains(fault), "{word}: {said}");
+        }
+    }
+
+    fn servers_of_haproxys_files_are_offered_what_is_said(io: Io) {
+        let site = Certificate::p256(&["a.test"]);
+        let origin = Proxy::nginx(&nginx(&server("port", "return 200 '$ssl_cipher $ssl_curve';"))).certificate("site", &site).by_rival().start();
+        let port = origin.port().number();
+        let text = |global: &str, words: &str| format!(
+            "global\n {global}\ndefaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\n\
+             backend b\n server s 127.0.0.1:{port} ssl verify none {words}\n"
+        );
+        let suite = "TLS_CHACHA20_POLY1305_SHA256";
+        for file in [
+            Proxy::haproxy(&text(&format!("ssl-default-server-ciphersuites {suite}"), "")),
+            Proxy::haproxy(&text("", &format!("ciphersuites {suite}"))),
+        ] {
+            for proxy in [file.clone().io(io).start(), file.by_rival().start()] {
+                assert!(Client::connect(&proxy).get("/").text().starts_with(suite));
+            }
+        }
+        let proxy = Proxy::haproxy(&text("", "curves secp384r1")).io(io).start();
+        Client::connect(&proxy).get("/").expect_body("TLS_AES_256_GCM_SHA384 secp384r1");
+    }
+
     fn whoever_falls_back_without_need_is_told(io: Io) {
         let site = Certificate::p256(&["a.test"]);
         let text = |versions: &str| nginx(&server("port", &format!("ssl_protocols {versions}; return 200 x;")));

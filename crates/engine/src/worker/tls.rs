@@ -242,7 +242,8 @@ pub(crate) fn client(tls: &UpstreamTls) -> Result<ClientTls, String> {
         min_version,
         max_version,
         suites12: listed(&tls.suites),
-        ..ClientTlsConfig::default()
+        suites13: listed(&tls.suites13),
+        groups: listed(&tls.groups),
     };
     ClientTls::new(config)
         .map_err(|error| format!("cannot use the TLS settings towards an endpoint: {error}"))

@@ -287,7 +287,7 @@ impl Binder<'_> {
             versions: tls::versions(&[defaults, own], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
-            curves: curves.map_or_else(Vec::new, |word| word.text.split(':').map(str::to_owned).collect()),
+            curves: curves.map_or_else(Vec::new, |word| tls::groups(&word)),
             verify: self.verify(own, ca.as_ref()),
             client_ca: ca.iter().map(|word| tls::pem_file(word, base.as_ref())).collect(),
             client_depth: None,

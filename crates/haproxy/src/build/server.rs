@@ -271,10 +271,13 @@ impl Servers<'_> {
                 }
             },
         };
-        let ciphers = parameters.value("ciphers").cloned();
-        let ciphers = ciphers.or_else(|| {
-            global.ssl_defaults.get("ssl-default-server-ciphers").and_then(|line| line.word(1).cloned())
-        });
+        let word = |own: &str, default: &str| {
+            let default = || global.ssl_defaults.get(default).and_then(|line| line.word(1));
+            parameters.value(own).or_else(default).cloned()
+        };
+        let ciphers = word("ciphers", "ssl-default-server-ciphers");
+        let suites13 = word("ciphersuites", "ssl-default-server-ciphersuites");
+        let curves = word("curves", "ssl-default-server-curves");
         let sni = self.sni(parameters);
         let host = match address {
             EndpointAddress::Name { host, .. } => Some(Template::literal(host.clone())),
@@ -299,6 +302,8 @@ impl Servers<'_> {
             certificate,
             versions: tls::versions(&[&defaults, parameters], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
+            suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
+            groups: curves.map_or_else(Vec::new, |word| tls::groups(&word)),
             session_reuse: parameters.has("ssl-reuse") || !parameters.has("no-ssl-reuse"),
             alpn: parameters.value("alpn").map_or_else(Vec::new, |word| {
                 word.text.split(',').filter(|p| *p != "h2").map(str::to_owned).collect()

@@ -52,6 +52,11 @@ pub(crate) fn suites13(word: &Word, findings: &mut Findings) -> Vec<String> {
     chosen
 }
 
+/// Names of a list of groups; those that Weir has not are passed over, as OpenSSL passes over groups that it has not.
+pub(crate) fn groups(word: &Word) -> Vec<String> {
+    word.text.split(':').map(str::to_owned).collect()
+}
+
 /// Versions that parameters leave, after those of defaults. Empty: none is left (reported).
 pub(crate) fn versions(all: &[&Parameters], at: Span, findings: &mut Findings) -> Vec<TlsVersion> {
     let mut versions = vec![TlsVersion::V1_2, TlsVersion::V1_3];

@@ -149,7 +149,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (1, 1),
         "",
         "TLS 1.3 suites towards servers.",
-        Tuning("all safe suites are offered to servers"),
+        Global(take::ssl_default),
     ),
     word(
         "ssl-default-server-options",
@@ -165,7 +165,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (1, 1),
         "",
         "Key-exchange groups towards servers.",
-        Tuning("all safe groups are offered to servers"),
+        Global(take::ssl_default),
     ),
     word(
         "ssl-default-server-sigalgs",

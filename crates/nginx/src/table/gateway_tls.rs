@@ -6,6 +6,7 @@ use super::entry::Kind::{Flag, Number, Text};
 use super::entry::places::HSL;
 use super::entry::{Entry, MANY};
 use crate::take::args::{count, on};
+use crate::take::conf_command;
 use crate::take::tls::pem_file;
 use crate::take::upstream_tls;
 
@@ -45,7 +46,7 @@ macro_rules! tls {
                 .scope(|lo, s, d| s.$of().passwords = pem_file(lo, d)),
             Entry::new(concat!($prefix, "ssl_conf_command"), HSL, (2, 2), "", "OpenSSL settings.")
                 .repeats()
-                .not_yet("Weir uses no OpenSSL"),
+                .scope(|lo, s, d| conf_command::with_upstreams(lo, s.$of(), d)),
             Entry::one(concat!($prefix, "ssl_key_log"), HSL, Text, "", "Logs session keys.")
                 .tuning("session keys are never logged"),
             Entry::new(

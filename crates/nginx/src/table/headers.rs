@@ -2,9 +2,11 @@
 
 use super::entry::Kind::{Number, OneOf, Text};
 use super::entry::places::{HSL, HSLI};
-use super::entry::{Entry, MANY};
+use super::entry::{Entry, Kind, MANY};
 use crate::take::user_id::unless_none;
 use crate::take::{headers, more, user_id};
+
+const INHERITANCE: Kind = OneOf(&["on", "off", "merge"]);
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("add_header", HSLI, (2, 3), "", "Adds a response field.").repeats().scope(headers::add_header),
@@ -13,10 +15,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("add_trailer", HSLI, (2, 3), "", "Adds a response trailer.")
         .repeats()
         .scope(headers::add_trailer),
-    Entry::one("add_header_inherit", HSLI, Text, "on", "Whether response fields are inherited.")
-        .not_yet("only nginx's default, inheritance as a whole, is built"),
-    Entry::one("add_trailer_inherit", HSLI, Text, "on", "Whether response trailers are inherited.")
-        .not_yet("response trailers of its own are not built"),
+    Entry::one("add_header_inherit", HSLI, INHERITANCE, "on", "How response fields are inherited.")
+        .scope(|_, s, d| s.add_headers.rule = headers::inheritance(d)),
+    Entry::one("add_trailer_inherit", HSLI, INHERITANCE, "on", "How response trailers are inherited.")
+        .scope(|_, s, d| s.parts().filters.trailers.rule = headers::inheritance(d)),
     Entry::new("more_set_headers", HSLI, (1, MANY), "", "Sets response fields (headers-more).")
         .repeats()
         .scope(more::set_headers),

@@ -150,7 +150,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .stream(|lo, s, d| s.upstream_tls().passwords = pem_file(lo, d)),
     Entry::new("proxy_ssl_conf_command", TS, (2, 2), "", "OpenSSL settings.")
         .repeats()
-        .not_yet("Weir uses no OpenSSL"),
+        .stream(stream_tls::upstream_conf_command),
     // TLS with clients.
     Entry::one("ssl_certificate", TS, Text, "", "A certificate chain.")
         .repeats()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use weir_model::{Addition, BodyFilters, Charset, HeaderEdit, PageCommands, Replace, Template};
 
-use super::scope::List;
+use super::scope::{List, Ruled};
 
 /// What inner blocks inherit.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct FilterParts {
     /// `subrequest_output_buffer_size`.
     pub most_kept: Option<u64>,
     /// `add_trailer`.
-    pub trailers: List<HeaderEdit>,
+    pub trailers: Ruled<HeaderEdit>,
 }
 
 impl Default for FilterParts {
@@ -60,7 +60,7 @@ impl Default for FilterParts {
             ssi_silent_errors: false,
             ssi_value_length: 256,
             most_kept: None,
-            trailers: List::default(),
+            trailers: Ruled::default(),
         }
     }
 }

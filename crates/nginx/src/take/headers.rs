@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_diag::Diagnostic;
 use weir_model::{EditKind, Expires, HeaderEdit, Template};
 
+use super::scope::Inheritance;
 use super::{Lowering, Scope};
 use crate::tree::Directive;
 use crate::value;
@@ -35,6 +36,15 @@ pub(crate) fn add_trailer(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
         .filters
         .trailers
         .push(level, HeaderEdit { kind, name, value, skip_empty: true, statuses, condition: None });
+}
+
+/// `add_header_inherit on | off | merge`.
+pub(crate) fn inheritance(d: &Directive) -> Inheritance {
+    match d.arg(0) {
+        "off" => Inheritance::Off,
+        "merge" => Inheritance::Merge,
+        _ => Inheritance::Usual,
+    }
 }
 
 /// `name value [always]`, with the statuses that it holds for.

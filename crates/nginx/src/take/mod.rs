@@ -14,6 +14,7 @@ pub(crate) mod cache;
 pub(crate) mod charset;
 pub(crate) mod client;
 pub(crate) mod condition;
+pub(crate) mod conf_command;
 pub(crate) mod dav;
 pub(crate) mod declare;
 pub(crate) mod fact_parts;

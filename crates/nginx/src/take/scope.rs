@@ -68,6 +68,71 @@ impl<T: Clone> List<T> {
     }
 }
 
+/// How a list is inherited (`add_header_inherit`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Inheritance {
+    /// As a whole, where none of its words is written.
+    #[default]
+    Usual,
+    /// Not at all.
+    Off,
+    /// Behind the words that are written.
+    Merge,
+}
+
+/// A list with a word about how it is inherited, which may be written before the list or behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ruled<T> {
+    list: List<T>,
+    /// What was inherited, where the list is begun anew.
+    outer: Arc<Vec<T>>,
+    pub rule: Inheritance,
+}
+
+impl<T> Default for Ruled<T> {
+    fn default() -> Self {
+        Self { list: List::default(), outer: Arc::default(), rule: Inheritance::default() }
+    }
+}
+
+impl<T: Clone> Ruled<T> {
+    pub(crate) fn push(&mut self, level: Level, item: T) {
+        if self.list.level != level {
+            self.outer = self.list.items.clone();
+        }
+        self.list.push(level, item);
+    }
+
+    /// Whether the rule changes what the level has.
+    fn unsettled(&self, level: Level) -> bool {
+        let begun = self.list.level == level;
+        match self.rule {
+            Inheritance::Usual => false,
+            Inheritance::Off => !begun && !self.list.items.is_empty(),
+            Inheritance::Merge => begun && !self.outer.is_empty(),
+        }
+    }
+
+    /// Applies the rule, once all words of the level were read.
+    fn settle(&mut self, level: Level) {
+        if !self.unsettled(level) {
+            return;
+        }
+        match self.rule {
+            Inheritance::Usual => {}
+            Inheritance::Off => self.list.clear(level),
+            Inheritance::Merge => {
+                Arc::make_mut(&mut self.list.items).extend(self.outer.iter().cloned());
+                self.outer = Arc::default();
+            }
+        }
+    }
+
+    pub(crate) fn items(&self) -> &Arc<Vec<T>> {
+        self.list.items()
+    }
+}
+
 /// An error page whose name is looked up once the server is known.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorPageSpec {
@@ -282,6 +347,9 @@ impl FastCgiScope {
 pub(crate) struct TlsScope {
     pub certificates: List<(String, Span)>,
     pub keys: List<(String, Span)>,
+    /// `ssl_conf_command Certificate`, in place of those.
+    pub own_certificate: Option<(String, Span)>,
+    pub own_key: Option<(String, Span)>,
     pub versions: Option<Vec<TlsVersion>>,
     pub suites: Vec<String>,
     pub suites13: Vec<String>,
@@ -308,6 +376,8 @@ impl Default for TlsScope {
         Self {
             certificates: List::default(),
             keys: List::default(),
+            own_certificate: None,
+            own_key: None,
             versions: None,
             suites: Vec::new(),
             suites13: Vec::new(),
@@ -331,12 +401,21 @@ impl Default for TlsScope {
 }
 
 impl TlsScope {
+    /// The files of certificates.
+    pub(crate) fn certificates(&self) -> &[(String, Span)] {
+        self.own_certificate.as_ref().map_or(self.certificates.items(), std::slice::from_ref)
+    }
+
+    /// Those of their keys.
+    pub(crate) fn keys(&self) -> &[(String, Span)] {
+        self.own_key.as_ref().map_or(self.keys.items(), std::slice::from_ref)
+    }
+
     /// Pairs certificates with keys as they were written.
     pub(crate) fn pairs(&self, path: impl Fn(&str) -> std::path::PathBuf) -> Vec<Certificate> {
-        self.certificates
-            .items()
+        self.certificates()
             .iter()
-            .zip(self.keys.items().iter())
+            .zip(self.keys())
             .map(|((chain, span), (key, key_span))| Certificate {
                 chain: Pem::file(path(chain), Some(*span)),
                 key: Pem::file(path(key), Some(*key_span)),
@@ -490,7 +569,7 @@ pub(crate) struct Scope {
     pub site: Arc<SiteSettings>,
     pub error_pages: List<ErrorPageSpec>,
     pub recursive_error_pages: bool,
-    pub add_headers: List<HeaderEdit>,
+    pub add_headers: Ruled<HeaderEdit>,
     /// `more_set_headers` and its kin: outer levels first, then inner ones.
     pub more_headers: Arc<Vec<HeaderEdit>>,
     pub more_input_headers: Arc<Vec<HeaderEdit>>,
@@ -536,6 +615,11 @@ impl Scope {
     /// Computes what depends on several settings; to be called once all words of the level were read. Parts that
     /// nothing changed since are those that `built` was made of: whoever changes them gets a copy of their own.
     pub(crate) fn finish(&mut self) {
+        self.add_headers.settle(self.level);
+        if self.parts.filters.trailers.unsettled(self.level) {
+            let level = self.level;
+            self.parts().filters.trailers.settle(level);
+        }
         if self.built_of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.parts)) {
             return;
         }
@@ -559,7 +643,7 @@ impl Scope {
             site: Arc::default(),
             error_pages: List::default(),
             recursive_error_pages: false,
-            add_headers: List::default(),
+            add_headers: Ruled::default(),
             more_headers: Arc::default(),
             more_input_headers: Arc::default(),
             expires: None,

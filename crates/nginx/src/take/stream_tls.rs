@@ -1,7 +1,7 @@
 //! Words about TLS in `stream`, both ways.
 
 use super::tls;
-use super::{Lowering, StreamScope, upstream_tls};
+use super::{Lowering, StreamScope, conf_command, upstream_tls};
 use crate::tree::Directive;
 
 pub(crate) fn certificate(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
@@ -39,11 +39,15 @@ pub(crate) fn session_timeout(_: &mut Lowering<'_>, s: &mut StreamScope, d: &Dir
 }
 
 pub(crate) fn conf_command(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
-    tls::set_conf_command(lo, s.tls_mut(), d);
+    conf_command::with_clients(lo, s.tls_mut(), d);
 }
 
 pub(crate) fn upstream_protocols(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
     upstream_tls::set_protocols(lo, s.upstream_tls(), d);
+}
+
+pub(crate) fn upstream_conf_command(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    conf_command::with_upstreams(lo, s.upstream_tls(), d);
 }
 
 pub(crate) fn upstream_ciphers(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {

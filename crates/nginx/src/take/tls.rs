@@ -9,7 +9,7 @@ use weir_model::{Pem, TlsIdentity};
 
 use super::args::on;
 use super::scope::{Level, TlsScope};
-use super::{Lowering, Scope};
+use super::{Lowering, Scope, conf_command};
 use crate::tree::Directive;
 use crate::value;
 
@@ -63,7 +63,7 @@ pub(crate) fn session_timeout(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive
 }
 
 pub(crate) fn conf_command(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    set_conf_command(lo, s.tls_mut(), d);
+    conf_command::with_clients(lo, s.tls_mut(), d);
 }
 
 /// True if a file of `ssl_certificate` or its key is one that Weir can read.
@@ -224,32 +224,11 @@ pub(crate) fn set_session_cache(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &D
     tls.session_cache = sessions;
 }
 
-/// `ssl_conf_command name value`.
-pub(crate) fn set_conf_command(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
-    match d.arg(0) {
-        "Ciphersuites" => {
-            let selection = select(d.arg(1));
-            if selection.suites13.is_empty() {
-                return lo.bad_value(d, 1, "a list of TLS 1.3 suites that Weir has");
-            }
-            tls.suites13 = selection.suites13;
-        }
-        "Options" => {
-            let text = format!("the OpenSSL options `{}` have no effect", d.arg(1));
-            lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.span));
-        }
-        name => {
-            let text = format!("`ssl_conf_command {name}` is not supported: Weir uses no OpenSSL");
-            lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
-        }
-    }
-}
-
 /// The identity that a scope comes to. `None` if there is no certificate and handshakes are not refused.
 pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<String>) -> Option<TlsIdentity> {
-    let (certificates, keys) = (tls.certificates.items().len(), tls.keys.items().len());
+    let (certificates, keys) = (tls.certificates().len(), tls.keys().len());
     if certificates > keys
-        && let Some((name, span)) = tls.certificates.items().get(keys).cloned()
+        && let Some((name, span)) = tls.certificates().get(keys).cloned()
     {
         no_key(lo, &name, span);
     }
