@@ -302,7 +302,8 @@ impl<'m> Cx<'m> {
                 },
             );
         }
-        UpstreamTlsUse { config, name: self.optional_template(tls.name.as_ref()) }
+        let named = tls.named.as_ref().map(|one| Arc::new(self.named_certificate(one)));
+        UpstreamTlsUse { config, name: self.optional_template(tls.name.as_ref()), named }
     }
 
     pub(crate) fn resolver(&mut self, resolver: &'m model::Resolver) -> Arc<plan::Resolver> {

@@ -40,6 +40,7 @@ impl<'m> Cx<'m> {
             cx.check_identity(identity);
             let compiled = plan::TlsIdentity {
                 certificates: identity.certificates.iter().filter_map(|one| cx.certificate(one)).collect(),
+                named: identity.named.iter().map(|one| cx.named_certificate(one)).collect(),
                 select_by_certificate_names: identity.select_by_certificate_names,
                 versions: identity.versions.clone(),
                 suites: identity.suites.clone(),
@@ -69,7 +70,7 @@ impl<'m> Cx<'m> {
     }
 
     fn check_identity(&mut self, identity: &model::TlsIdentity) {
-        if identity.certificates.is_empty() && !identity.reject {
+        if identity.certificates.is_empty() && identity.named.is_empty() && !identity.reject {
             let finding =
                 Diagnostic::error("tls::no-certificate", "a listener speaks TLS without a certificate");
             self.report(finding.help("name a certificate and its key, or do not speak TLS here"));
@@ -87,17 +88,28 @@ impl<'m> Cx<'m> {
         }
     }
 
+    pub(crate) fn named_certificate(&mut self, one: &model::NamedCertificate) -> plan::NamedCertificate {
+        plan::NamedCertificate {
+            chain: self.template(&one.chain),
+            key: self.template(&one.key),
+            folder: one.folder.clone(),
+            passwords: one.passwords.as_ref().and_then(|pem| self.secret("the file of pass phrases", pem)),
+        }
+    }
+
+    fn secret(&mut self, what: &str, pem: &model::Pem) -> Option<PrivateKey> {
+        let bytes = self.of(pem, |cx| cx.bytes_of("tls::unreadable-key", what, pem))?;
+        Some(PrivateKey::new(pem.source.clone(), bytes))
+    }
+
     pub(crate) fn certificate(&mut self, certificate: &model::Certificate) -> Option<plan::Certificate> {
         let model::Certificate { chain, key, passwords } = certificate;
         self.at(chain.origin, |cx| {
             let compiled = cx.certificates("the certificate", chain);
-            let secret = |cx: &mut Self, what: &str, pem: &model::Pem| {
-                let bytes = cx.of(pem, |cx| cx.bytes_of("tls::unreadable-key", what, pem))?;
-                Some(PrivateKey::new(pem.source.clone(), bytes))
-            };
-            let secret_key = secret(cx, "the private key", key)
+            let secret_key = cx
+                .secret("the private key", key)
                 .filter(|content| cx.of(key, |cx| cx.looks_like_key(content, passwords.is_some())));
-            let passwords = passwords.as_ref().and_then(|pem| secret(cx, "the file of pass phrases", pem));
+            let passwords = passwords.as_ref().and_then(|pem| cx.secret("the file of pass phrases", pem));
             Some(plan::Certificate { chain: compiled?, key: secret_key?, passwords })
         })
     }

@@ -35,6 +35,9 @@ pub struct ListenerTls {
 pub struct TlsIdentity {
     /// Certificate chains with keys, for different key types or (HAProxy) different names.
     pub certificates: Vec<Certificate>,
+    /// Those that variables name, beside them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<NamedCertificate>,
     /// Choose among `certificates` by the names inside them, not only by key type (HAProxy).
     pub select_by_certificate_names: bool,
     /// Versions offered; never empty.
@@ -116,6 +119,20 @@ pub struct Certificate {
     pub passwords: Option<Pem>,
 }
 
+/// A certificate whose files are known at each handshake (`ssl_certificate $variable`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct NamedCertificate {
+    /// Where the chain is: a path, or `data:` and PEM.
+    pub chain: Template,
+    /// Where the private key is; as `chain`.
+    pub key: Template,
+    /// The folder of relative paths.
+    pub folder: PathBuf,
+    /// Pass phrases to try, one a line, if the key is encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passwords: Option<Pem>,
+}
+
 /// TLS towards an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct UpstreamTls {
@@ -135,6 +152,9 @@ pub struct UpstreamTls {
     pub name: Option<Template>,
     /// Certificate shown to the endpoint.
     pub certificate: Option<Certificate>,
+    /// One that variables name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named: Option<NamedCertificate>,
     /// Versions offered; empty: all.
     pub versions: Vec<TlsVersion>,
     /// TLS 1.2 suites; empty: all.

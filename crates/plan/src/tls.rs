@@ -5,6 +5,7 @@
 //! Why: files are read once, by whoever may read them, before a plan goes live; a worker needs no file.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -35,6 +36,9 @@ pub struct ListenerTls {
 pub struct TlsIdentity {
     /// Certificate chains with keys.
     pub certificates: Vec<Certificate>,
+    /// Those that variables name, beside them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<NamedCertificate>,
     /// Choose among `certificates` by the names inside them, not only by key type.
     pub select_by_certificate_names: bool,
     /// Versions offered; never empty.
@@ -71,6 +75,20 @@ pub struct Certificate {
     pub chain: Pem,
     /// Private key.
     pub key: PrivateKey,
+    /// Pass phrases to try, one a line, if the key is encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passwords: Option<PrivateKey>,
+}
+
+/// A chain and its key, whose files are known at each handshake.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct NamedCertificate {
+    /// Where the chain is: a path, or `data:` and PEM.
+    pub chain: Template,
+    /// Where the private key is; as `chain`.
+    pub key: Template,
+    /// The folder of relative paths.
+    pub folder: PathBuf,
     /// Pass phrases to try, one a line, if the key is encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passwords: Option<PrivateKey>,
@@ -169,6 +187,9 @@ pub struct UpstreamTlsUse {
     pub config: UpstreamTlsIx,
     /// Name for SNI and verification; `None`: the proxy action's host.
     pub name: Option<Template>,
+    /// The certificate that is shown, where variables name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named: Option<Arc<NamedCertificate>>,
 }
 
 /// TLS towards endpoints.

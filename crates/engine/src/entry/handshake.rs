@@ -8,11 +8,12 @@
 use std::rc::Rc;
 
 use weir_http::proxy_protocol::{self, Proxied};
-use weir_plan::{ListenerIx, Service};
-use weir_rt::{AcceptError, Buf, SMALL, Stream, Timer, TlsStream};
+use weir_plan::{ListenerIx, NamedCertificate, Service, TlsIx};
+use weir_rt::{AcceptError, Buf, ClientHello, SMALL, ServerTls, Stream, Timer, TlsStream};
 use weir_wire::Conn;
 
-use crate::exchange::{Client, TlsFacts, ToldAddresses, Verified};
+use crate::exchange::{Client, Exchange, Session, TlsFacts, ToldAddresses, Traffic, Verified};
+use crate::worker::named_tls::Named;
 use crate::worker::{Installed, Worker};
 
 /// Settles what comes first. `None`: the connection is done with. `ahead` holds what was read beyond it.
@@ -36,7 +37,7 @@ pub(crate) async fn settle(
         timer.run(proxy_header(&stream, client, believed, ahead)).await.ok()??;
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
-    let select = |hello: &weir_rt::ClientHello| {
+    let select = async |hello: &ClientHello| {
         // A pattern that gives up says nothing about whose certificate this client is to have: it gets none.
         let name = hello.server_name.as_deref().unwrap_or_default();
         let found = tls.by_name.lookup(name.as_bytes()).ok()?;
@@ -46,9 +47,12 @@ pub(crate) async fn settle(
         {
             return None;
         }
-        installed.tls().server(ix, found.value).cloned()
+        if installed.plan.tls_identity(found.value).named.is_empty() {
+            return installed.tls().server(ix, found.value).cloned();
+        }
+        Box::pin(named(worker, installed, (ix, found.value), client, hello)).await
     };
-    let accepted = timer.run(weir_rt::ServerTls::accept_after(stream, ahead.take(), select)).await;
+    let accepted = timer.run(ServerTls::accept_after(stream, ahead.take(), select)).await;
     match accepted {
         Ok(Ok(stream)) => {
             let cert = stream.client_cert().and_then(|cert| cert.failure);
@@ -78,6 +82,59 @@ pub(crate) async fn settle(
             None
         }
     }
+}
+
+/// TLS with certificates that variables name. A name that is none of a host is no part of a path.
+#[cold]
+async fn named(
+    worker: &Rc<Worker>,
+    installed: &Rc<Installed>,
+    (ix, identity): (ListenerIx, TlsIx),
+    client: &Client,
+    hello: &ClientHello,
+) -> Option<ServerTls> {
+    if hello.server_name.as_deref().is_some_and(|name| !is_host_name(name)) {
+        return None;
+    }
+    let mut asking = Client::new(worker, client.peer.clone(), client.local.clone(), client.listener);
+    asking.tls = Some(Box::new(TlsFacts::asking(hello.server_name.as_deref())));
+    let asking = Rc::new(asking);
+    let certificates = &installed.plan.tls_identity(identity).named;
+    let names = match &installed.plan.listener(ix).service {
+        Service::Http(hosts) => {
+            let mut exchange = Exchange::new(worker.clone(), installed.clone(), asking);
+            let host = hello.server_name.as_deref().unwrap_or_default();
+            exchange.site = hosts.lookup(host.as_bytes()).ok()?.value;
+            exchange.route = installed.plan.site(exchange.site).fallback;
+            names(&exchange, certificates)
+        }
+        Service::Tcp(tcp) => {
+            names(&Session::new(worker.clone(), installed.clone(), asking, *tcp), certificates)
+        }
+    };
+    let prepared = &installed.prepared;
+    let of = (&prepared.plan, prepared.tls.now());
+    match prepared.named.server(&worker.shared, of, (ix, identity), names).await {
+        Ok(tls) => Some(tls),
+        Err(why) => {
+            worker.shared.logs.connection(weir_telemetry::Level::Error, client.serial, &why);
+            None
+        }
+    }
+}
+
+fn names(traffic: &impl Traffic, certificates: &[NamedCertificate]) -> Vec<Named> {
+    certificates.iter().map(|certificate| crate::eval::certificates::named(traffic, certificate)).collect()
+}
+
+/// RFC 952 and 1123, with the underscores that people use.
+fn is_host_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        (1..=63).contains(&bytes.len())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
 }
 
 /// Reads a PROXY header; `None` if there is none, or a broken one.

@@ -8,6 +8,7 @@
 //! endpoint, before the head of an answer. Each door refuses with 500. Only a log line is written all the same.
 
 mod browsers;
+pub(crate) mod certificates;
 pub(crate) mod cgi;
 pub(crate) mod condition;
 pub(crate) mod convert;

@@ -87,6 +87,23 @@ pub(crate) struct TlsFacts {
     pub(crate) certificate: Option<Box<[u8]>>,
 }
 
+impl TlsFacts {
+    /// Before the handshake: what the client asks for.
+    pub(crate) fn asking(server_name: Option<&str>) -> Self {
+        Self {
+            protocol: "",
+            cipher: "",
+            curve: Box::default(),
+            server_name: server_name.map(Into::into),
+            alpn: None,
+            resumed: false,
+            verified: Verified::None,
+            verified_by: None,
+            certificate: None,
+        }
+    }
+}
+
 /// What became of a client's certificate; shown as nginx's `$ssl_client_verify`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Verified {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use weir_control::EndpointKey;
 use weir_expr::settings::{ClientAbort, ProxyProtocol, Unavailable};
-use weir_plan::{Endpoint, Reuse, Template, UpstreamTlsIx, UpstreamTlsUse};
+use weir_plan::{Endpoint, NamedCertificate, Reuse, Template, UpstreamTlsIx, UpstreamTlsUse};
 use weir_policy::idle::History;
 use weir_policy::pool::Lease;
 use weir_policy::retry::{Failure, Retry, RetryPolicy};
@@ -342,8 +342,12 @@ impl Attempts<'_> {
         fresh: bool,
     ) -> Result<Tried<P::Link>, Stop> {
         let began = exchange.now();
+        let named = match self.named_certificate(picked) {
+            Some(named) => Some(Box::pin(self.named(exchange, named)).await?),
+            None => None,
+        };
         let (opened, mut history, key) =
-            match self.take_kept::<P>(exchange, picker, picked, counted, fresh)? {
+            match self.take_kept::<P>(exchange, picker, picked, counted, fresh, named)? {
                 Ok((Kept { conn, history }, key)) => (Opened::Kept(conn), history, key),
                 Err(way) => {
                     counted.connecting();
@@ -373,7 +377,7 @@ impl Attempts<'_> {
     }
 
     /// How an endpoint is reached.
-    fn way(&self, exchange: &impl Traffic, picked: &Picked) -> Result<Way, Stop> {
+    fn way(&self, exchange: &impl Traffic, picked: &Picked, named: Option<ClientTls>) -> Result<Way, Stop> {
         let reach = &self.reach;
         let endpoint = picked.endpoint();
         let tls = match self.tls_use(endpoint)? {
@@ -388,7 +392,7 @@ impl Attempts<'_> {
                         host_without_port(host).to_owned()
                     }
                 };
-                Some(TlsWay { made: self.installed.tls(), config: tls.config, name })
+                Some(TlsWay { made: self.installed.tls(), config: tls.config, named, name })
             }
         };
         let local = reach.bind.map(|template| crate::eval::text(exchange, template));
@@ -412,8 +416,9 @@ impl Attempts<'_> {
         picked: &Picked,
         counted: &Attempting,
         fresh: bool,
+        named: Option<ClientTls>,
     ) -> Result<Result<(Kept, IdleKey), Way>, Stop> {
-        let way = self.way(exchange, picked)?;
+        let way = self.way(exchange, picked, named)?;
         let is_wanted = self.reach.reuse && !fresh && way.send_proxy.is_none();
         if !is_wanted || !may_reuse(exchange, picker.keepalive(self.installed).reuse) {
             return Ok(Err(way));
@@ -445,6 +450,24 @@ impl Attempts<'_> {
         open(&picked.address, &settings, self.timer).await.map_err(not_connected)
     }
 
+    /// The certificate that variables name, if one is to be shown.
+    fn named_certificate<'e>(&'e self, picked: &'e Picked) -> Option<(UpstreamTlsIx, &'e NamedCertificate)> {
+        let tls = self.tls_use(picked.endpoint()).ok()??;
+        Some((tls.config, tls.named.as_deref()?))
+    }
+
+    #[cold]
+    async fn named(
+        &self,
+        exchange: &impl Traffic,
+        named: (UpstreamTlsIx, &NamedCertificate),
+    ) -> Result<ClientTls, Stop> {
+        let name = crate::eval::certificates::named(exchange, named.1);
+        let shared = &exchange.worker.shared;
+        let prepared = &self.installed.prepared;
+        prepared.named.client(shared, &prepared.plan, named, name).await.map_err(Stop::Own)
+    }
+
     /// TLS towards an endpoint.
     fn tls_use<'e>(&'e self, endpoint: Option<&'e Endpoint>) -> Result<Option<&'e UpstreamTlsUse>, Stop> {
         let of_action = self.reach.tls.filter(|_| self.reach.secure != Some(false));
@@ -471,12 +494,14 @@ struct Way {
 struct TlsWay {
     made: Rc<Tls>,
     config: UpstreamTlsIx,
+    /// In place of that of the configuration, with the certificate that variables name.
+    named: Option<ClientTls>,
     name: String,
 }
 
 impl TlsWay {
     fn client(&self) -> &ClientTls {
-        self.made.client(self.config)
+        self.named.as_ref().unwrap_or_else(|| self.made.client(self.config))
     }
 }
 

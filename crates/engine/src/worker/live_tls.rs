@@ -111,6 +111,21 @@ impl MadeTls {
         self.servers.get(listener.at())?.get(identity.at())?.as_ref()
     }
 
+    /// With clients of a listener, as another identity has it.
+    ///
+    /// # Errors
+    /// One line that says what cannot be used.
+    pub(crate) fn server_as(
+        &self,
+        shared: &Shared,
+        plan: &Plan,
+        listener: ListenerIx,
+        identity: &TlsIdentity,
+    ) -> Result<ServerTls, String> {
+        let tls = plan.listener(listener).tls.as_deref().ok_or("the listener speaks no TLS")?;
+        serve(shared, tls, identity, self.caches.get(listener.at()).cloned().flatten())
+    }
+
     /// Towards endpoints. A part of a plan has none, and opens no connection.
     pub(crate) fn client(&self, ix: UpstreamTlsIx) -> &ClientTls {
         &self.clients[ix.at()]

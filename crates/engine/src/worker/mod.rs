@@ -21,6 +21,7 @@ pub(crate) mod lists;
 pub(crate) mod live_tls;
 pub(crate) mod memories;
 pub(crate) mod memory;
+pub(crate) mod named_tls;
 pub(crate) mod options;
 pub(crate) mod passwords;
 pub(crate) mod prepared;

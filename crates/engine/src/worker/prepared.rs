@@ -15,6 +15,7 @@ use crate::worker::endpoints::LivePool;
 use crate::worker::lists::KeyLists;
 use crate::worker::live_tls::{LiveTls, MadeTls};
 use crate::worker::memories::MemoryCache;
+use crate::worker::named_tls::NamedTls;
 use crate::worker::shared::Shared;
 use crate::worker::sticks::StickTables;
 
@@ -38,6 +39,8 @@ pub(crate) struct Prepared {
     pub(crate) keys: KeyLists,
     /// Its TLS. Changes as endpoints do.
     pub(crate) tls: LiveTls,
+    /// TLS with certificates that its variables name.
+    pub(crate) named: Arc<NamedTls>,
     /// Its log targets.
     pub(crate) logs: crate::logging::Targets,
 }
@@ -54,6 +57,7 @@ impl Prepared {
             memories: self.memories.clone(),
             keys: KeyLists::default(),
             tls: LiveTls::default(),
+            named: Arc::default(),
             logs: self.logs.part(&shared.logs, &part),
             plan: Arc::new(part.plan),
         }
@@ -76,6 +80,7 @@ impl Prepared {
             memories: shared.memories.of(&plan),
             keys: shared.lists.of(&plan),
             tls: LiveTls::new(tls),
+            named: Arc::default(),
             logs,
             plan,
         })

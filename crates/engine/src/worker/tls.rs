@@ -91,6 +91,8 @@ pub(crate) fn server(
         session_cache,
         session_lifetime: Duration::from_secs(listener.session_timeout),
         strict_names: listener.strict_sni && identity.select_by_certificate_names,
+        // Those that variables name are known once a client asks.
+        reject_handshake: identity.reject || (identity.certificates.is_empty() && !identity.named.is_empty()),
         ..settings(identity, listener.answer_bad_certificates)
     };
     ServerTls::new(config).map_err(|error| {

@@ -300,6 +300,7 @@ impl Servers<'_> {
             send_name: sni.is_some(),
             name: verify_host.filter(|_| sni.is_none()).or(sni).or(host),
             certificate,
+            named: None,
             versions: tls::versions(&[&defaults, parameters], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),

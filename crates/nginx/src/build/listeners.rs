@@ -200,6 +200,14 @@ fn tls(
             by_name.push((servers[n].names.clone(), own));
         }
     }
+    if gathered.quic
+        && std::iter::once(&identity)
+            .chain(by_name.iter().map(|(_, one)| one))
+            .any(|one| !one.named.is_empty())
+    {
+        let text = "certificates named by variables are not supported with QUIC yet";
+        lo.report(Diagnostic::error("nginx::not-built", text).at(span));
+    }
     let tls = identities::of_address(&settings, identity, by_name);
     Some(ListenerTls { answer_bad_certificates: true, ..tls })
 }

@@ -7,7 +7,7 @@ use super::entry::places::HSL;
 use super::entry::{Entry, MANY};
 use crate::take::args::{count, on};
 use crate::take::conf_command;
-use crate::take::tls::pem_file;
+use crate::take::tls::{at_directive, pem_file};
 use crate::take::upstream_tls;
 
 /// `$of` is the accessor of the gateway's settings, `$name` the default of the name.
@@ -25,9 +25,9 @@ macro_rules! tls {
             Entry::one(concat!($prefix, "ssl_name"), HSL, Text, $name, "Name for SNI and verification.")
                 .scope(|lo, s, d| s.$of().tls.name = Some(lo.template(&d.args[0]))),
             Entry::one(concat!($prefix, "ssl_certificate"), HSL, Text, "", "Certificate shown to upstreams.")
-                .scope(|_, s, d| s.$of().certificate = Some((d.arg(0).to_owned(), d.span))),
+                .scope(|_, s, d| s.$of().certificate = Some(at_directive(d, 0))),
             Entry::one(concat!($prefix, "ssl_certificate_key"), HSL, Text, "", "Its key.")
-                .scope(|_, s, d| s.$of().key = Some((d.arg(0).to_owned(), d.span))),
+                .scope(|_, s, d| s.$of().key = Some(at_directive(d, 0))),
             Entry::one(concat!($prefix, "ssl_session_reuse"), HSL, Flag, "on", "Resumes sessions.")
                 .scope(|_, s, d| s.$of().tls.session_reuse = on(d)),
             Entry::new(

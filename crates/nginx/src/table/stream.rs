@@ -4,7 +4,7 @@ use super::entry::Kind::{Flag, Number, OneOf, Seconds, Size, Text, Time};
 use super::entry::places::{T, TS, TSRV};
 use super::entry::{Entry, MANY};
 use crate::take::args::{bytes, count, limit, on, time};
-use crate::take::tls::pem_file;
+use crate::take::tls::{at_directive, pem_file};
 use crate::take::{geoip2, health, listen, maps, server, stream, stream_proxy as proxy, stream_tls};
 
 const TABLES: &str = "Weir sizes its tables by itself";
@@ -135,9 +135,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("proxy_ssl_name", TS, Text, "", "Name for SNI and verification.")
         .stream(|lo, s, d| s.upstream_tls().tls.name = Some(lo.template(&d.args[0]))),
     Entry::one("proxy_ssl_certificate", TS, Text, "", "Certificate shown to upstreams.")
-        .stream(|_, s, d| s.upstream_tls().certificate = Some((d.arg(0).to_owned(), d.span))),
+        .stream(|_, s, d| s.upstream_tls().certificate = Some(at_directive(d, 0))),
     Entry::one("proxy_ssl_certificate_key", TS, Text, "", "Its key.")
-        .stream(|_, s, d| s.upstream_tls().key = Some((d.arg(0).to_owned(), d.span))),
+        .stream(|_, s, d| s.upstream_tls().key = Some(at_directive(d, 0))),
     Entry::one("proxy_ssl_session_reuse", TS, Flag, "on", "Resumes sessions.")
         .stream(|_, s, d| s.upstream_tls().tls.session_reuse = on(d)),
     Entry::new("proxy_ssl_protocols", TS, (1, MANY), "TLSv1.2 TLSv1.3", "Versions offered.")

@@ -14,8 +14,10 @@ const STAPLING: &str = "OCSP answers are not stapled";
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl", HS, Flag, "off", "Old form of `listen … ssl`.").scope(tls::ssl_on),
-    Entry::one("ssl_certificate", HS, Text, "", "A certificate chain.").repeats().scope(tls::certificate),
-    Entry::one("ssl_certificate_key", HS, Text, "", "Its key.").repeats().scope(tls::certificate_key),
+    Entry::one("ssl_certificate", HS, Text, "", "A certificate chain.")
+        .repeats()
+        .scope(tls::take_certificate),
+    Entry::one("ssl_certificate_key", HS, Text, "", "Its key.").repeats().scope(tls::take_key),
     Entry::new("ssl_protocols", HS, (1, MANY), "TLSv1.2 TLSv1.3", "Versions offered.").scope(tls::protocols),
     Entry::one("ssl_ciphers", HS, Text, "HIGH:!aNULL:!MD5", "Suites offered.").scope(tls::ciphers),
     Entry::one("ssl_ecdh_curve", HS, Text, "auto", "Key-exchange groups.").scope(tls::curves),

@@ -4,12 +4,13 @@
 //! Never: reads a file.
 //! Driven by: the entries of the table.
 
-use weir_diag::{Diagnostic, Span};
+use weir_diag::Diagnostic;
 use weir_expr::ciphers::{Selection, group, select};
 use weir_model::settings::TlsVersion;
 
 use super::Lowering;
 use super::scope::{TlsScope, UpstreamTlsScope};
+use super::tls::at_directive;
 use crate::tree::Directive;
 
 /// Commands that change how a handshake runs and not who gets in.
@@ -96,10 +97,6 @@ fn no_effect(lo: &mut Lowering<'_>, d: &Directive, options: &[&str]) {
     }
 }
 
-fn named(d: &Directive) -> Option<(String, Span)> {
-    Some((d.arg(1).to_owned(), d.span))
-}
-
 /// Versions from `least` to `most` of those that are on.
 fn narrow(lo: &mut Lowering<'_>, d: &Directive, versions: &mut Vec<TlsVersion>, command: &Command) {
     if versions.is_empty() {
@@ -126,8 +123,8 @@ pub(crate) fn with_clients(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Direct
             narrow(lo, d, tls.versions.get_or_insert_default(), &command);
         }
         Command::AnyVersion => {}
-        Command::Certificate => tls.own_certificate = named(d),
-        Command::Key => tls.own_key = named(d),
+        Command::Certificate => tls.own_certificate = Some(at_directive(d, 1)),
+        Command::Key => tls.own_key = Some(at_directive(d, 1)),
         Command::Options => {
             let mut others = Vec::new();
             for word in d.arg(1).split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -155,8 +152,8 @@ pub(crate) fn with_upstreams(lo: &mut Lowering<'_>, scope: &mut UpstreamTlsScope
         Command::Groups(groups) => scope.tls.groups = groups,
         Command::Least(_) | Command::Most(_) => narrow(lo, d, &mut scope.tls.versions, &command),
         Command::AnyVersion => {}
-        Command::Certificate => scope.certificate = named(d),
-        Command::Key => scope.key = named(d),
+        Command::Certificate => scope.certificate = Some(at_directive(d, 1)),
+        Command::Key => scope.key = Some(at_directive(d, 1)),
         Command::Options => no_effect(lo, d, &[d.arg(1)]),
     }
 }

@@ -15,13 +15,14 @@ use weir_model::settings::{
     ContentCoding, GzipProxied, LogLevel, Mirrors, Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
-    Access, AccessLog, AccessRule, BodyFilters, Certificate, CookieRewrite, Dav, ErrorLog, Expires,
-    FastCgiParam, HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem,
-    RealIp, RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
+    Access, AccessLog, AccessRule, BodyFilters, CookieRewrite, Dav, ErrorLog, Expires, FastCgiParam,
+    HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem, RealIp,
+    RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
 
 use super::fact_parts::FactParts;
 use super::filter_parts::FilterParts;
+use crate::lexer::Word;
 
 /// The most issuers between a certificate and its authority where nothing else is written.
 pub(crate) const VERIFY_DEPTH: usize = 1;
@@ -193,8 +194,8 @@ pub(crate) enum RedirectSpec {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UpstreamTlsScope {
     pub tls: UpstreamTls,
-    pub certificate: Option<(String, Span)>,
-    pub key: Option<(String, Span)>,
+    pub certificate: Option<Word>,
+    pub key: Option<Word>,
     pub passwords: Option<Pem>,
 }
 
@@ -345,11 +346,11 @@ impl FastCgiScope {
 /// Settings of `ssl_*`.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsScope {
-    pub certificates: List<(String, Span)>,
-    pub keys: List<(String, Span)>,
+    pub certificates: List<Word>,
+    pub keys: List<Word>,
     /// `ssl_conf_command Certificate`, in place of those.
-    pub own_certificate: Option<(String, Span)>,
-    pub own_key: Option<(String, Span)>,
+    pub own_certificate: Option<Word>,
+    pub own_key: Option<Word>,
     pub versions: Option<Vec<TlsVersion>>,
     pub suites: Vec<String>,
     pub suites13: Vec<String>,
@@ -402,26 +403,18 @@ impl Default for TlsScope {
 
 impl TlsScope {
     /// The files of certificates.
-    pub(crate) fn certificates(&self) -> &[(String, Span)] {
+    pub(crate) fn certificates(&self) -> &[Word] {
         self.own_certificate.as_ref().map_or(self.certificates.items(), std::slice::from_ref)
     }
 
     /// Those of their keys.
-    pub(crate) fn keys(&self) -> &[(String, Span)] {
+    pub(crate) fn keys(&self) -> &[Word] {
         self.own_key.as_ref().map_or(self.keys.items(), std::slice::from_ref)
     }
 
-    /// Pairs certificates with keys as they were written.
-    pub(crate) fn pairs(&self, path: impl Fn(&str) -> std::path::PathBuf) -> Vec<Certificate> {
-        self.certificates()
-            .iter()
-            .zip(self.keys())
-            .map(|((chain, span), (key, key_span))| Certificate {
-                chain: Pem::file(path(chain), Some(*span)),
-                key: Pem::file(path(key), Some(*key_span)),
-                passwords: self.passwords.clone(),
-            })
-            .collect()
+    /// Certificates and keys as they were written.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Word, &Word)> {
+        self.certificates().iter().zip(self.keys())
     }
 }
 

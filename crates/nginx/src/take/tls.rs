@@ -5,11 +5,12 @@ use std::sync::Arc;
 use weir_diag::{Diagnostic, Span};
 use weir_expr::ciphers::{Protocol, group, protocol, select};
 use weir_model::settings::{ClientVerify, TlsVersion};
-use weir_model::{Pem, TlsIdentity};
+use weir_model::{Certificate, NamedCertificate, Pem, TlsIdentity};
 
 use super::args::on;
 use super::scope::{Level, TlsScope};
 use super::{Lowering, Scope, conf_command};
+use crate::lexer::Word;
 use crate::tree::Directive;
 use crate::value;
 
@@ -28,12 +29,12 @@ pub(crate) fn ssl_on(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     }
 }
 
-pub(crate) fn certificate(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+pub(crate) fn take_certificate(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     let level = s.level;
     add_certificate(lo, s.tls_mut(), level, d);
 }
 
-pub(crate) fn certificate_key(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+pub(crate) fn take_key(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     let level = s.level;
     add_key(lo, s.tls_mut(), level, d);
 }
@@ -66,18 +67,18 @@ pub(crate) fn conf_command(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) 
     conf_command::with_clients(lo, s.tls_mut(), d);
 }
 
+/// An argument, which is spoken of as its directive.
+pub(crate) fn at_directive(d: &Directive, n: usize) -> Word {
+    Word { span: d.span, ..d.args[n].clone() }
+}
+
 /// True if a file of `ssl_certificate` or its key is one that Weir can read.
 fn readable_name(lo: &mut Lowering<'_>, d: &Directive) -> bool {
     let text = d.arg(0);
-    let problem = if text.contains('$') {
-        "certificates named by variables are not supported yet"
-    } else if text.starts_with("engine:") || text.starts_with("store:") {
-        "keys in engines and stores are not supported; Weir reads PEM files"
-    } else if text.starts_with("data:") {
-        "certificates in variables are not supported yet"
-    } else {
+    if !text.starts_with("engine:") && !text.starts_with("store:") {
         return true;
-    };
+    }
+    let problem = "keys in engines and stores are not supported; Weir reads PEM files";
     lo.report(Diagnostic::error("nginx::not-built", problem).at(d.arg_span(0)));
     false
 }
@@ -86,7 +87,7 @@ pub(crate) fn add_certificate(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: 
     let usable = readable_name(lo, d);
     tls.broken |= !usable;
     if usable {
-        tls.certificates.push(level, (d.arg(0).to_owned(), d.span));
+        tls.certificates.push(level, at_directive(d, 0));
     }
 }
 
@@ -99,7 +100,7 @@ pub(crate) fn add_key(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d
     let usable = readable_name(lo, d);
     tls.broken |= !usable;
     if usable {
-        tls.keys.push(level, (d.arg(0).to_owned(), d.span));
+        tls.keys.push(level, at_directive(d, 0));
     }
 }
 
@@ -228,16 +229,23 @@ pub(crate) fn set_session_cache(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &D
 pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<String>) -> Option<TlsIdentity> {
     let (certificates, keys) = (tls.certificates().len(), tls.keys().len());
     if certificates > keys
-        && let Some((name, span)) = tls.certificates().get(keys).cloned()
+        && let Some(word) = tls.certificates().get(keys)
     {
-        no_key(lo, &name, span);
+        no_key(lo, &word.text, word.span);
     }
-    let certificates = tls.pairs(|path| lo.conf_path(path));
-    if certificates.is_empty() && !tls.reject {
+    let (named, fixed): (Vec<_>, Vec<_>) =
+        tls.pairs().partition(|(chain, key)| is_named(chain) || is_named(key));
+    if named.is_empty() && fixed.is_empty() && !tls.reject {
         return None;
     }
+    let passwords = &tls.passwords;
+    let certificates =
+        fixed.into_iter().map(|(chain, key)| certificate(lo, chain, key, passwords.clone())).collect();
+    let named =
+        named.into_iter().map(|(chain, key)| named_certificate(lo, chain, key, passwords.clone())).collect();
     Some(TlsIdentity {
         certificates,
+        named,
         select_by_certificate_names: false,
         versions: tls.versions.clone().unwrap_or_else(|| vec![TlsVersion::V1_2, TlsVersion::V1_3]),
         suites: tls.suites.clone(),
@@ -252,6 +260,33 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<Str
         alpn,
         record_size: tls.record_size,
     })
+}
+
+/// Whether variables name a file, or it is no file.
+pub(crate) fn is_named(word: &Word) -> bool {
+    word.text.contains('$') || word.text.starts_with("data:")
+}
+
+/// A certificate in files.
+pub(crate) fn certificate(
+    lo: &Lowering<'_>,
+    chain: &Word,
+    key: &Word,
+    passwords: Option<Pem>,
+) -> Certificate {
+    let file = |word: &Word| Pem::file(lo.conf_path(&word.text), Some(word.span));
+    Certificate { chain: file(chain), key: file(key), passwords }
+}
+
+/// One that variables name.
+pub(crate) fn named_certificate(
+    lo: &mut Lowering<'_>,
+    chain: &Word,
+    key: &Word,
+    passwords: Option<Pem>,
+) -> NamedCertificate {
+    let (chain, key) = (lo.template(chain), lo.template(key));
+    NamedCertificate { chain, key, folder: lo.conf_path(""), passwords }
 }
 
 /// The identity of a server that asks for client certificates and has none of its own.

@@ -2,10 +2,11 @@
 
 use weir_diag::Diagnostic;
 use weir_expr::ciphers::select;
-use weir_model::{Certificate, Pem, UpstreamTls};
+use weir_model::UpstreamTls;
 
 use super::Lowering;
 use super::scope::UpstreamTlsScope;
+use super::tls::{certificate, is_named, named_certificate};
 use crate::tree::Directive;
 
 pub(crate) fn set_protocols(lo: &mut Lowering<'_>, tls: &mut UpstreamTlsScope, d: &Directive) {
@@ -27,21 +28,16 @@ pub(crate) fn set_ciphers(lo: &mut Lowering<'_>, tls: &mut UpstreamTlsScope, d: 
 pub(crate) fn finish(lo: &mut Lowering<'_>, scope: &UpstreamTlsScope) -> UpstreamTls {
     let mut tls = scope.tls.clone();
     match (&scope.certificate, &scope.key) {
-        (Some((chain, span)), Some((key, key_span))) if !chain.is_empty() => {
-            if chain.contains('$') || key.contains('$') {
-                let text = "certificates named by variables are not supported yet";
-                lo.report(Diagnostic::error("nginx::not-built", text).at(*span));
+        (Some(chain), Some(key)) if !chain.text.is_empty() => {
+            if is_named(chain) || is_named(key) {
+                tls.named = Some(named_certificate(lo, chain, key, scope.passwords.clone()));
+            } else {
+                tls.certificate = Some(certificate(lo, chain, key, scope.passwords.clone()));
             }
-            let (chain, key) = (lo.conf_path(chain), lo.conf_path(key));
-            tls.certificate = Some(Certificate {
-                chain: Pem::file(chain, Some(*span)),
-                key: Pem::file(key, Some(*key_span)),
-                passwords: scope.passwords.clone(),
-            });
         }
-        (Some((chain, span)), None) if !chain.is_empty() => {
+        (Some(chain), None) if !chain.text.is_empty() => {
             let text = "`proxy_ssl_certificate` needs `proxy_ssl_certificate_key`";
-            lo.report(Diagnostic::error("nginx::no-key", text).at(*span));
+            lo.report(Diagnostic::error("nginx::no-key", text).at(chain.span));
         }
         _ => {}
     }

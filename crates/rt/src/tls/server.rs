@@ -308,14 +308,15 @@ impl ServerTls {
         stream: Stream,
         select: impl FnOnce(&ClientHello) -> Option<ServerTls>,
     ) -> Result<TlsStream, AcceptError> {
-        Self::accept_after(stream, Buf::new(), select).await
+        Self::accept_after(stream, Buf::new(), async |hello: &ClientHello| select(hello)).await
     }
 
-    /// As [`ServerTls::accept_with`], on a connection from which `incoming` was read already (after a PROXY header).
+    /// As [`ServerTls::accept_with`], on a connection from which `incoming` was read already (after a PROXY header), with a
+    /// choice that may take time.
     pub async fn accept_after(
         stream: Stream,
         mut incoming: Buf,
-        select: impl FnOnce(&ClientHello) -> Option<ServerTls>,
+        select: impl AsyncFnOnce(&ClientHello) -> Option<ServerTls>,
     ) -> Result<TlsStream, AcceptError> {
         let mut unread = incoming.is_empty();
         let hello = loop {
@@ -341,7 +342,7 @@ impl ServerTls {
             let _ = stream.try_write(&[21, 3, 1, 0, 2, 2, 70]);
             return Err(AcceptError::Handshake("the client offers nothing newer than TLS 1.1".into()));
         }
-        let Some(tls) = select(&hello).filter(|tls| !tls.rejects) else {
+        let Some(tls) = select(&hello).await.filter(|tls| !tls.rejects) else {
             // Alert unrecognized_name, fatal, in a record of its own (RFC 6066, 3).
             let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, 112]);
             return Err(AcceptError::Rejected);
