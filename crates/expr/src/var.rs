@@ -272,6 +272,8 @@ variables! {
         FastcgiScriptName => "fastcgi_script_name";
         /// The rest after the script part (`$fastcgi_path_info`).
         FastcgiPathInfo => "fastcgi_path_info";
+        /// The slice that is asked of the upstream, as a Range field has it (`$slice_range`).
+        SliceRange => "slice_range";
     }
     /// The response to a request.
     Response as ResponseVar [<'v>] {

@@ -116,6 +116,7 @@ impl<'m> Cx<'m> {
                 Some(_) if route.limit_rate.is_none() => 0,
                 _ => route.limit_rate_after,
             },
+            slice: route.slice,
             chunked: route.chunked,
             early_hints: route.early_hints.iter().map(|condition| self.template(condition)).collect(),
             resolver: match &route.resolver {

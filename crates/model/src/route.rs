@@ -1,5 +1,6 @@
 //! Routes: what is done with the requests of a path.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +83,9 @@ pub struct Route {
     pub limit_rate: Option<u64>,
     /// Bytes sent before the rate limit holds.
     pub limit_rate_after: u64,
+    /// Bytes of the slices in which responses are asked for of upstreams; `None`: they are asked for whole (`slice`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<NonZeroU64>,
     /// Answers of unknown length may be chunked (`chunked_transfer_encoding`).
     pub chunked: bool,
     /// 103 responses of endpoints are passed on if one of these is neither empty nor `0`; without any, always.
@@ -125,6 +129,7 @@ impl Route {
             client: Arc::default(),
             limit_rate: None,
             limit_rate_after: 0,
+            slice: None,
             chunked: true,
             early_hints: Arc::default(),
             resolver: None,

@@ -49,6 +49,7 @@ const COMMON: &[(&str, Var)] = &[
     ("server_addr", Var::ServerAddr),
     ("server_port", Var::ServerPort),
     ("limit_conn_status", Var::LimitConnStatus),
+    ("slice_range", Var::SliceRange),
     ("ssl_alpn_protocol", Var::TlsAlpn),
     ("ssl_cipher", Var::TlsCipher),
     ("ssl_client_cert", Var::TlsClientCert),

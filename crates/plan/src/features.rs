@@ -112,6 +112,7 @@ impl RouteFeatures {
             client: _,
             limit_rate,
             limit_rate_after: _,
+            slice: _,
             chunked: _,
             early_hints: _,
             resolver: _,

@@ -1,5 +1,6 @@
 //! Routes: what is done with the requests of a path.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -93,6 +94,9 @@ crate::identity::identified! {
         pub limit_rate: Option<u64>,
         /// Bytes sent before the rate limit holds.
         pub limit_rate_after: u64,
+        /// Bytes of the slices in which responses are asked for of upstreams; `None`: they are asked for whole.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub slice: Option<NonZeroU64>,
         /// Answers of unknown length may be chunked.
         pub chunked: bool,
         /// 103 responses of endpoints are passed on if one of these is neither empty nor `0`; without any, always.

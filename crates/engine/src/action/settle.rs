@@ -7,7 +7,7 @@
 use weir_expr::settings::UpstreamSettings;
 use weir_plan::HeaderSet;
 
-use super::cached::keep;
+use super::cached::{keep, slice};
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Exchange, Next};
 
@@ -44,5 +44,6 @@ pub(super) fn start<D: Downstream>(
         None if settings.force_ranges => keep::cut(exchange, size),
         None => size,
     };
+    let size = slice::open(exchange, size);
     respond::start(exchange, down, size);
 }

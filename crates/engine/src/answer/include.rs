@@ -12,9 +12,11 @@ use std::pin::Pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
+use weir_http::semantics::range::ByteRange;
 use weir_wire::SendError;
 
 use super::{commands, respond};
+use crate::exchange::slice::Further;
 use crate::exchange::{Downstream, Exchange, Filters, Joint, Stub, Then, errors};
 
 /// A body that is on its way into another.
@@ -45,6 +47,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) query: &'a [u8],
     /// What is sent where there is no body.
     pub(crate) stub: Option<Stub>,
+    /// It is the exchange's own request, for this slice.
+    pub(crate) slice: Option<Further>,
 }
 
 /// Asks.
@@ -103,6 +107,7 @@ pub(super) fn onwards<'a, D: Downstream>(
             let out = filters.pass_between(start, at, now, then).to_vec();
             match filters.joint(at) {
                 Some(Joint::Commands) => commands::pass(exchange, down, filters, at, &out, then).await?,
+                Some(Joint::Slices(_)) => slices(exchange, down, filters, at, &out, then).await?,
                 _ => around(exchange, down, filters, at, &out, then).await?,
             }
             if later.is_empty() {
@@ -159,20 +164,77 @@ async fn one<D: Downstream>(
     behind: usize,
     path: &str,
 ) -> Result<(), SendError> {
-    let asked = Asked { path: path.as_bytes(), query: b"", stub: None };
+    let asked = Asked { path: path.as_bytes(), query: b"", stub: None, slice: None };
     let Some(mut included) = ask(exchange, asked) else { return Err(SendError::Length) };
-    loop {
-        // What is here leaves before anything is waited for.
-        let next = match poll_fn(|cx| Poll::Ready(included.poll_piece(cx))).await {
-            Poll::Ready(next) => next,
-            Poll::Pending => {
-                flush(exchange, down, filters, behind).await?;
-                poll_fn(|cx| included.poll_piece(cx)).await
-            }
-        };
-        match cut_to(exchange, next)? {
-            Some(piece) => onwards(exchange, down, filters, behind, &piece, Then::More).await?,
-            None => return Ok(()),
+    while let Some(piece) = next(exchange, down, filters, behind, &mut *included).await? {
+        onwards(exchange, down, filters, behind, &piece, Then::More).await?;
+    }
+    Ok(())
+}
+
+/// Passes the first slice of a response on, and the others behind it.
+async fn slices<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    filters: &mut Filters,
+    at: usize,
+    piece: &[u8],
+    then: Then,
+) -> Result<(), SendError> {
+    let behind = at + 1;
+    if then != Then::End {
+        return onwards(exchange, down, filters, behind, piece, then).await;
+    }
+    onwards(exchange, down, filters, behind, piece, Then::More).await?;
+    let size = exchange.slice_size().unwrap_or(u64::MAX);
+    while let Some(Joint::Slices(slices)) = filters.joint(at)
+        && let Some((further, wanted)) = slices.next(size)
+    {
+        slice(exchange, down, filters, behind, (further, wanted)).await?;
+    }
+    onwards(exchange, down, filters, behind, b"", then).await
+}
+
+/// Sends the bytes that are wanted of a slice.
+async fn slice<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    filters: &mut Filters,
+    behind: usize,
+    (further, wanted): (Further, ByteRange),
+) -> Result<(), SendError> {
+    let (mut here, end) = (further.range.start, further.range.end);
+    let (path, query) = (exchange.request.path.clone(), exchange.request.query.clone());
+    let asked = Asked { path: &path, query: &query, stub: None, slice: Some(further) };
+    let Some(mut included) = ask(exchange, asked) else { return Err(SendError::Length) };
+    while let Some(piece) = next(exchange, down, filters, behind, &mut *included).await? {
+        let begins = here;
+        here += piece.len() as u64;
+        let inside = |at: u64| at.clamp(begins, here).saturating_sub(begins) as usize;
+        let piece = &piece[inside(wanted.start)..inside(wanted.end)];
+        onwards(exchange, down, filters, behind, piece, Then::More).await?;
+        if here >= wanted.end {
+            return Ok(());
         }
     }
+    // What is missing is missing in the response.
+    if here == end { Ok(()) } else { Err(SendError::Length) }
+}
+
+/// The next piece of the body of another request. What is here leaves before anything is waited for.
+async fn next<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    filters: &mut Filters,
+    behind: usize,
+    included: &mut dyn Included,
+) -> Result<Option<Vec<u8>>, SendError> {
+    let next = match poll_fn(|cx| Poll::Ready(included.poll_piece(cx))).await {
+        Poll::Ready(next) => next,
+        Poll::Pending => {
+            flush(exchange, down, filters, behind).await?;
+            poll_fn(|cx| included.poll_piece(cx)).await
+        }
+    };
+    cut_to(exchange, next)
 }

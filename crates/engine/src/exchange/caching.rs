@@ -58,6 +58,8 @@ pub(crate) struct Caching {
     pub(crate) store: Arc<Store>,
     /// What all objects of its name have the same.
     pub(crate) name: Vec<u8>,
+    /// The name says which slice of a response the object is.
+    pub(crate) names_slice: bool,
     /// Of the name.
     pub(crate) main: Key,
     /// Of the variant that the request gets, where the name's object varies.

@@ -5,7 +5,10 @@
 //! Driven by: the responder, with each piece.
 //! Why: most answers have none, and ask once whether the list is empty.
 
+use weir_http::semantics::range::ByteRange;
+
 use super::Response;
+use super::slice::Further;
 
 /// What is asked of a filter beside taking a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,31 @@ pub(crate) enum Joint {
     },
     /// Where commands of the exchange's page say so.
     Commands,
+    /// Behind it, the rest of a response that is asked for in slices.
+    Slices(Slices),
+}
+
+/// Slices that are still to be asked for.
+pub(crate) struct Slices {
+    /// Where the next one begins.
+    pub(crate) next: u64,
+    /// What the client gets of the whole.
+    pub(crate) part: ByteRange,
+    /// The length of the whole.
+    pub(crate) total: u64,
+    /// The validator that all slices have.
+    pub(crate) etag: Option<Box<[u8]>>,
+}
+
+impl Slices {
+    /// The next one, and what of the whole is wanted. `size`: of a slice.
+    pub(crate) fn next(&mut self, size: u64) -> Option<(Further, ByteRange)> {
+        let start = self.next;
+        self.next = start.saturating_add(size);
+        let range = ByteRange { start, end: self.total.min(self.next) };
+        let further = Further { range, total: self.total, etag: self.etag.clone() };
+        (start < self.part.end).then_some((further, self.part))
+    }
 }
 
 /// Filters of an answer.

@@ -32,6 +32,7 @@ pub(crate) mod page;
 mod request;
 mod response;
 mod session;
+pub(crate) mod slice;
 mod slots;
 pub(crate) mod sticks;
 mod tally;
@@ -44,19 +45,20 @@ pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
 pub(crate) use core::Core;
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
-pub(crate) use filters::{AtJoint, BodyFilter, Filters, Joint, Then};
+pub(crate) use filters::{AtJoint, BodyFilter, Filters, Joint, Slices, Then};
 pub(crate) use next::Next;
 pub(crate) use nobody::Nobody;
 pub(crate) use page::Page;
 pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};
 pub(crate) use session::{Peeked, Session};
+use slice::Slice;
 pub(crate) use slots::Value;
 pub(crate) use traffic::{Kind, Traffic};
 pub(crate) use user_id::{GivenId, UserId, UserNumber};
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -141,6 +143,8 @@ pub(crate) struct Exchange {
     pub(crate) own: Option<Box<own::Own>>,
     /// By what its client is known, once somebody asked.
     pub(crate) user_id: OnceCell<Rc<UserId>>,
+    /// The slice of the response that is asked for.
+    pub(crate) slice: Cell<Option<Slice>>,
 }
 
 /// For what a request of our own is.
@@ -244,6 +248,7 @@ impl Exchange {
             looked: None,
             own: None,
             user_id: OnceCell::new(),
+            slice: Cell::default(),
         }
     }
 
@@ -310,6 +315,7 @@ impl Exchange {
             looked,
             own,
             user_id,
+            slice,
         } = self;
         core.restart(installed, client);
         (*site, *route, *matched) = (SiteIx(0), RouteIx(0), 0);
@@ -343,6 +349,7 @@ impl Exchange {
         *looked = None;
         *own = None;
         user_id.take();
+        slice.take();
     }
 
     /// A request of our own for this exchange: GET of a path, with the client's fields and no body.

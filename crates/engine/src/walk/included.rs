@@ -2,7 +2,7 @@
 //!
 //! Owns: the half of the client of such a request, which hands the body on piece by piece, a bounded number of bytes
 //! ahead.
-//! Driven by: `answer::include`, for nginx's addition and SSI modules.
+//! Driven by: `answer::include`, for nginx's addition, slice and SSI modules.
 //! Why: request and response that asks for it are one task: whoever wants a piece runs the request until there is one.
 
 use std::cell::{Cell, RefCell};
@@ -19,8 +19,9 @@ use weir_wire::SendError;
 
 use crate::answer::include::{self, Asked, Cut, Included};
 use crate::answer::stub;
-use crate::exchange::Exchange;
 use crate::exchange::clientless::{Clientless, Taker};
+use crate::exchange::slice::{Further, Slice};
+use crate::exchange::{Exchange, Next, errors};
 
 /// Bytes that a request is ahead of its response.
 const AHEAD: usize = 64 << 10;
@@ -44,27 +45,49 @@ pub(crate) fn serve() {
     include::serve_by(ask);
 }
 
-fn ask(exchange: &Exchange, Asked { path, query, stub }: Asked<'_>) -> Box<dyn Included> {
-    let mut asked = exchange.ask_for(path);
-    for id in OF_WHOLE {
-        asked.request.fields.remove(id);
-    }
-    asked.request.query.extend_from_slice(query);
+fn ask(exchange: &Exchange, Asked { path, query, stub, slice }: Asked<'_>) -> Box<dyn Included> {
+    let mut asked = match &slice {
+        Some(slice) => {
+            let asked = exchange.again();
+            asked.slice.set(Some(Slice::part(slice.range.start)));
+            asked
+        }
+        None => other(exchange, path, query),
+    };
     // How deep they lie in one another is bounded by itself.
     asked.redirects = 0;
     if let Some(asked_for) = &mut asked.asked_for {
         asked_for.stub = stub;
     }
     let pipe = Rc::new(Pipe::default());
-    let mut teller = Clientless(Teller { pipe: pipe.clone(), told: 0 });
+    let is_slice = slice.is_some();
+    let mut teller = Clientless(Teller { pipe: pipe.clone(), told: 0, slice });
     let run = Box::pin(async move {
-        let _ = super::run_path(&mut asked, &mut teller).await;
-        if teller.0.told == 0 && !teller.0.pipe.cut.get() {
-            let _ = stub::instead(&mut asked, &mut teller).await;
+        if is_slice {
+            let installed = asked.installed.clone();
+            let next = super::act(&mut asked, &mut teller, &installed).await;
+            if !matches!(next, Next::Done) {
+                teller.0.cut();
+            }
+        } else {
+            let _ = super::run_path(&mut asked, &mut teller).await;
+            if teller.0.told == 0 && !teller.0.pipe.cut.get() {
+                let _ = stub::instead(&mut asked, &mut teller).await;
+            }
         }
         asked.give();
     });
     Box::new(Running { run: Some(run), pipe, path: String::from_utf8_lossy(path).into_owned() })
+}
+
+/// A request for another path.
+fn other(exchange: &Exchange, path: &[u8], query: &[u8]) -> Box<Exchange> {
+    let mut asked = exchange.ask_for(path);
+    for id in OF_WHOLE {
+        asked.request.fields.remove(id);
+    }
+    asked.request.query.extend_from_slice(query);
+    asked
 }
 
 /// What was told and not taken yet.
@@ -124,12 +147,14 @@ impl Included for Running {
 struct Teller {
     pipe: Rc<Pipe>,
     told: u64,
+    /// What the response has to be, if that is known.
+    slice: Option<Further>,
 }
 
 impl Teller {
     /// Hands a piece on, then waits until little is held: whoever takes pieces runs this again.
     async fn tell(&mut self, piece: Vec<u8>) {
-        if piece.is_empty() {
+        if piece.is_empty() || self.pipe.cut.get() {
             return;
         }
         self.told += piece.len() as u64;
@@ -142,6 +167,10 @@ impl Teller {
 
 impl Taker for Teller {
     fn begin(&mut self, exchange: &Exchange) {
+        if let Some(why) = self.slice.as_ref().and_then(|slice| slice.fault(&exchange.response)) {
+            errors::error(exchange, &why);
+            self.pipe.cut.set(true);
+        }
         self.pipe.status.set(exchange.response.status);
         let most = exchange.route().settings.filters.as_ref().map(|filters| filters.most_kept);
         self.pipe.most_kept.set(most.and_then(|most| usize::try_from(most).ok()).unwrap_or(MOST_KEPT));

@@ -40,6 +40,25 @@ pub enum Ranges {
     Unsatisfiable,
 }
 
+/// Reads a Content-Range value (RFC 9110 §14.4): the part, and the length of the whole where it is known. `None`: it is
+/// malformed, in another unit, or of an unsatisfied range.
+#[must_use]
+pub fn content_range(value: &[u8]) -> Option<(ByteRange, Option<u64>)> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (unit, spec) = text.split_at_checked(6)?;
+    if !unit.eq_ignore_ascii_case("bytes ") {
+        return None;
+    }
+    let (range, total) = spec.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok())?;
+    let (start, end) = (number(first)?, number(last)?.checked_add(1)?);
+    let total = if total == "*" { None } else { Some(number(total)?) };
+    let holds = start < end && total.is_none_or(|total| end <= total);
+    holds.then_some((ByteRange { start, end }, total))
+}
+
 /// Reads a Range value for a representation of `length` bytes. More than `max` ranges count as none; `max` 0 turns
 /// ranges off (nginx's `max_ranges 0`).
 #[must_use]
@@ -237,5 +256,26 @@ mod tests {
         let mut out = Vec::new();
         put_unsatisfied_range(&mut out, 100);
         assert_eq!(out, b"bytes */100");
+    }
+
+    #[test]
+    fn content_ranges_are_read_or_refused() {
+        let of = |start, end, total| Some((ByteRange { start, end }, total));
+        for (value, wanted) in [
+            ("bytes 0-99/1000", of(0, 100, Some(1000))),
+            ("BYTES 5-5/6", of(5, 6, Some(6))),
+            ("bytes 0-3/*", of(0, 4, None)),
+            ("bytes */10", None),
+            ("bytes 5-4/10", None),
+            ("bytes 0-10/10", None),
+            ("bytes 0-18446744073709551615/*", None),
+            ("bytes +1-2/10", None),
+            ("bytes 1-2", None),
+            ("items 1-2/10", None),
+            ("bytes", None),
+            ("", None),
+        ] {
+            assert_eq!(content_range(value.as_bytes()), wanted, "{value}");
+        }
     }
 }

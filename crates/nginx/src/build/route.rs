@@ -83,6 +83,7 @@ pub(crate) fn route(
         client: s.client.clone(),
         limit_rate: s.limit_rate,
         limit_rate_after: s.limit_rate_after,
+        slice: std::num::NonZeroU64::new(s.slice),
         chunked: s.chunked,
         early_hints: s.early_hints.items().clone(),
         resolver: s.built.resolver.clone(),

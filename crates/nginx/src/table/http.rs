@@ -100,6 +100,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("lingering_timeout", HSL, Time, "5s", "Longest pause of it.")
         .scope(|_, s, d| Arc::make_mut(&mut s.client).lingering_timeout = time(d)),
     Entry::one("limit_rate", HSLI, Text, "0", "Bytes a second to the client.").scope(client::limit_rate),
+    Entry::one("slice", HSL, Size, "0", "Asks upstreams for responses in parts of this size.")
+        .scope(|_, s, d| s.slice = bytes(d)),
     Entry::one("limit_rate_after", HSLI, Text, "0", "Bytes sent before that.")
         .scope(client::limit_rate_after),
     // Request bodies.

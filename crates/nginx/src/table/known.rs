@@ -48,7 +48,6 @@ const FAMILIES: &[Family] = &[
     deciding("tunnel", LI, "CONNECT tunnels are not built", "tunnel_pass"),
     helping("tunnel", HSL, IDLE, "tunnel_connect_timeout tunnel_read_timeout tunnel_send_timeout tunnel_buffer_size tunnel_allow_upstream tunnel_bind tunnel_next_upstream tunnel_next_upstream_timeout tunnel_next_upstream_tries tunnel_socket_keepalive tunnel_send_lowat"),
     helping("ssi", HSL, "pages with commands are read in pieces of a size of Weir's own", "ssi_ignore_recycled_buffers ssi_min_file_chunk"),
-    helping("slice", HSL, "slices are not built; whole responses are fetched and cached", "slice"),
     deciding("dav_ext", HSL, "these DAV methods are not built", "dav_ext_methods"),
     helping("referer", SL, "Weir sizes its tables by itself", "referer_hash_max_size referer_hash_bucket_size"),
     helping("flv", L, "videos are sent as files; `start` of a request is not looked at", "flv mp4"),
@@ -163,7 +162,7 @@ fn entry(family: &Family, name: &'static str) -> Entry {
 /// Words whose value `off` asks for nothing.
 fn default_of(name: &str) -> &'static str {
     match name {
-        "ssi" | "dav_methods" | "slice" | "brotli" | "zstd" | "auth_jwt" | "auth_oidc" | "modsecurity"
+        "ssi" | "dav_methods" | "brotli" | "zstd" | "auth_jwt" | "auth_oidc" | "modsecurity"
         | "fancyindex" | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled" | "image_filter"
         | "otel_trace" | "opentracing" => "off",
         _ => "",

@@ -36,6 +36,7 @@ pub(super) fn update(exchange: &Exchange, installed: &Installed, fill: Fill) {
         stores: true,
         whole: true,
         asks: caching.settings.settings.revalidate,
+        names_slice: caching.names_slice,
         as_get: caching.as_get,
         answered: false,
         invalidates: false,

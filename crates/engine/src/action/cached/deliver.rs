@@ -11,6 +11,7 @@ use weir_http::semantics::range::{ByteRange, Multipart};
 use weir_wire::SendError;
 
 use super::range::{self, Wanted};
+use super::slice;
 use crate::action::files::{part, queued};
 use crate::action::lasting;
 use crate::answer::respond;
@@ -32,7 +33,8 @@ pub(super) async fn send<D: Downstream>(
         }
         other => return Box::pin(special(exchange, down, held, other)).await,
     };
-    respond::start(exchange, down, BodySize::Known(end - start));
+    let size = slice::open(exchange, BodySize::Known(end - start));
+    respond::start(exchange, down, size);
     body(exchange, down, held, start + held.at, end + held.at).await
 }
 

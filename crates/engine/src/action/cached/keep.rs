@@ -129,7 +129,7 @@ pub(crate) fn begin_storing(exchange: &mut Exchange, ignored: &HeaderSet, size: 
         }
         (Wanted::One(part), Some(length)) => {
             range::partial(exchange, part, length);
-            exchange.filters.push(Box::new(Cut { span: part, at: 0 }));
+            exchange.filters.push(Box::new(Cut::to(part)));
             BodySize::Known(part.len())
         }
         _ => size,
@@ -153,7 +153,7 @@ pub(crate) fn cut(exchange: &mut Exchange, size: BodySize) -> BodySize {
         }
         _ => return size,
     };
-    exchange.filters.push(Box::new(Cut { span: part, at: 0 }));
+    exchange.filters.push(Box::new(Cut::to(part)));
     BodySize::Known(part.len())
 }
 
@@ -173,7 +173,10 @@ fn storing(exchange: &Exchange, ignored: &HeaderSet) -> Option<(Writer, Meta)> {
     let caching = exchange.caching.as_ref().filter(|caching| caching.stores)?;
     let (settings, status) = (&caching.settings, exchange.response.status);
     // Parts and answers to conditions are not the whole; of an answer to HEAD there is no body.
-    if matches!(status, 100..200 | 206 | 304) || exchange.upstream_method() == Method::Head {
+    // A slice is an object of its own, where the key names it.
+    let is_slice =
+        status == 206 && caching.names_slice && exchange.response.fields.has(HeaderId::ContentRange);
+    if matches!(status, 100..200 | 206 | 304) && !is_slice || exchange.upstream_method() == Method::Head {
         return None;
     }
     let now = weir_rt::unix_now().as_secs();
@@ -266,9 +269,15 @@ impl BodyFilter for Tee {
 }
 
 /// Lets a part of a body pass.
-struct Cut {
+pub(super) struct Cut {
     span: ByteRange,
     at: u64,
+}
+
+impl Cut {
+    pub(super) fn to(span: ByteRange) -> Self {
+        Self { span, at: 0 }
+    }
 }
 
 impl BodyFilter for Cut {
@@ -286,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_part_is_cut_out_of_pieces() {
-        let mut cut = Cut { span: ByteRange { start: 3, end: 8 }, at: 0 };
+        let mut cut = Cut::to(ByteRange { start: 3, end: 8 });
         let pieces = ["ab", "", "cdef", "gh", "ijkl"];
         let passed: Vec<u8> =
             pieces.iter().flat_map(|piece| cut.pass(piece.as_bytes(), Then::More).to_vec()).collect();

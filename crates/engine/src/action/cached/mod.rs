@@ -24,6 +24,7 @@ pub(crate) mod keep;
 pub(crate) mod memory;
 mod range;
 mod rules;
+pub(crate) mod slice;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -83,7 +84,9 @@ async fn through<D: Downstream>(
     {
         return Next::Status(status);
     }
+    let before = exchange.slice_uses();
     let name = gateway.name(exchange, settings.key.as_ref());
+    let names_slice = exchange.slice_uses() > before;
     if let Some(why) = exchange.slots.take_doubt() {
         errors::undecided(exchange, &why);
         return Next::Status(500);
@@ -103,6 +106,7 @@ async fn through<D: Downstream>(
         stores: cached,
         whole: cached,
         asks: false,
+        names_slice,
         as_get: cached && method == Method::Head && settings.settings.convert_head,
         answered: false,
         invalidates: !cached,

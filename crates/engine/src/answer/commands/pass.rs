@@ -186,7 +186,8 @@ async fn include_one<D: Downstream>(
     }
     let content_type = entity::content_type(exchange).unwrap_or_default().to_vec();
     let stub = stub.map(|body| Stub { body, content_type });
-    let Some(mut body) = include::ask(exchange, Asked { path: &path, query: &query, stub }) else {
+    let Some(mut body) = include::ask(exchange, Asked { path: &path, query: &query, stub, slice: None })
+    else {
         return Err(SendError::Length);
     };
     let Some(name) = set else {

@@ -111,6 +111,12 @@ pub(super) fn append_place(exchange: &Exchange, var: PlaceVar, out: &mut Vec<u8>
         PlaceVar::ProxyPort => return number(out, exchange.proxy_host().map(|(_, port)| u64::from(port))),
         PlaceVar::FastcgiScriptName => cgi::append_script_name(exchange, out),
         PlaceVar::FastcgiPathInfo => cgi::append_path_info(exchange, out),
+        PlaceVar::SliceRange => {
+            if let Some(slice) = exchange.ask_for_slice() {
+                let _ =
+                    std::io::Write::write_fmt(out, format_args!("bytes={}-{}", slice.start, slice.end - 1));
+            }
+        }
     }
     out.len() > before
 }
