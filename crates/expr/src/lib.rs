@@ -29,7 +29,7 @@ pub use source::Source;
 pub use stick::{
     StickAsk, StickData, StickKey, StickOp, StickSpan, StickTableConfig, StickWhat, StickWhom, Stored,
 };
-pub use target::{AddressPart, Normalizer, OwnTimeout};
+pub use target::{AddressPart, End, Follows, Normalizer, OwnTimeout};
 pub use template::{Filter, Piece, Template};
 pub use var::{
     AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, Family, JudgedVar,

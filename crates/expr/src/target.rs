@@ -1,5 +1,7 @@
 //! What a rule may make of a target, one step at a time.
 
+use std::net::{IpAddr, SocketAddr};
+
 use serde::Serialize;
 
 /// One of HAProxy's normalizers of targets (`http-request normalize-uri`).
@@ -43,6 +45,37 @@ pub enum OwnTimeout {
     Tunnel,
     /// Between two writes to the client.
     Client,
+}
+
+/// What of an endpoint's address is where the client wants to go (HAProxy servers at `*`, or without a port).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Follows {
+    /// The address.
+    pub address: bool,
+    /// The port, with this added.
+    pub port: Option<i32>,
+}
+
+impl Follows {
+    /// The endpoint's address for a client that wants to go to `meant`. `None`: there is no such port.
+    #[must_use]
+    pub fn place(self, own: SocketAddr, meant: (IpAddr, u16)) -> Option<SocketAddr> {
+        let port = match self.port {
+            Some(added) => u16::try_from(i32::from(meant.1) + added).ok().filter(|&port| port > 0)?,
+            None => own.port(),
+        };
+        Some(SocketAddr::new(if self.address { meant.0 } else { own.ip() }, port))
+    }
+}
+
+/// Which end of a connection a rule says something of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Who the client is taken for (HAProxy `set-src` and its kin).
+    Source,
+    /// Where it is taken to want to go (HAProxy `set-dst` and its kin).
+    Destination,
 }
 
 /// A part of an address that a rule sets (HAProxy `set-src`, `set-src-port`).

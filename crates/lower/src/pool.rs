@@ -204,6 +204,7 @@ impl<'m> Cx<'m> {
             key,
             name: endpoint.name.as_str().into(),
             address,
+            follows: endpoint.follows,
             host,
             resolve,
             max_queue: endpoint.max_queue,

@@ -91,9 +91,9 @@ impl<'m> Cx<'m> {
             }
             model::Op::Pause(millis) => plan::Op::Pause(self.template(millis)),
             model::Op::SetTimeout(which, millis) => plan::Op::SetTimeout(*which, self.template(millis)),
-            model::Op::SetSource { part, value, connection } => {
+            model::Op::SetAddress { end, part, value, connection } => {
                 let value = self.template(value);
-                plan::Op::SetSource { part: *part, value, connection: *connection }
+                plan::Op::SetAddress { end: *end, part: *part, value, connection: *connection }
             }
             model::Op::Stick(op) => plan::Op::Stick(Box::new(op.map(|template| self.template(template)))),
             model::Op::CaptureResponseHeader { name, length, slot } => {

@@ -118,6 +118,9 @@ pub struct Endpoint {
     pub origin: Origin,
     /// Where it is.
     pub address: EndpointAddress,
+    /// What of its address is the client's to say, in place of the one above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<weir_expr::Follows>,
     /// Share, 1 by default; 0: no new exchanges (HAProxy).
     pub weight: u32,
     /// Exchanges at once; `None`: no limit.

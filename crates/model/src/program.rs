@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::{AddressPart, KeptIn, Normalizer, OwnTimeout};
+use weir_expr::{AddressPart, End, KeptIn, Normalizer, OwnTimeout};
 
 use crate::{
     BasicAuth, FileKind, KeyListId, KeyUse, ListEdit, MemoryCacheId, RewriteFlag, RouteId, TargetPart,
@@ -172,8 +172,10 @@ pub enum Op {
     Pause(Template),
     /// Sets a time for this exchange, in milliseconds.
     SetTimeout(OwnTimeout, Template),
-    /// Sets who the client is taken for.
-    SetSource {
+    /// Sets who the client is taken for, or where it is taken to want to go.
+    SetAddress {
+        /// Which end.
+        end: End,
         /// Which part.
         part: AddressPart,
         /// To what; what is no address or port changes nothing.

@@ -40,6 +40,9 @@ pub struct Endpoint {
     pub name: Box<str>,
     /// Where it is; `None`: its name did not resolve, and it is down until it does.
     pub address: Option<Address>,
+    /// What of its address is the client's to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<weir_expr::Follows>,
     /// The name it came from, if it was a name.
     pub host: Option<HostPort>,
     /// Its name is looked up while running.
@@ -186,6 +189,9 @@ impl EndpointSet {
         Endpoint {
             key,
             name: name.into(),
+            follows: like
+                .filter(|like| same && like.address.as_ref() == Some(&address))
+                .and_then(|like| like.follows),
             address: Some(address),
             host: None,
             resolve: None,
@@ -315,6 +321,7 @@ mod tests {
                 Arc::new(Resolve { host: "app.test".into(), port: 80, resolver, spread, down: false })
             });
             endpoints.push(Endpoint {
+                follows: None,
                 key,
                 name: (*name).into(),
                 address: resolve.is_none().then(|| Address::Tcp(([192, 0, 2, 1], 80).into())),

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_expr::{AddressPart, KeptIn, Normalizer, OwnTimeout, Slot};
+use weir_expr::{AddressPart, End, KeptIn, Normalizer, OwnTimeout, Slot};
 
 use crate::{
     BasicAuth, FileKind, HeaderName, KeyListIx, KeyUseIx, ListEdit, MemoryCacheIx, NetMap, Pattern,
@@ -168,8 +168,10 @@ pub enum Op {
     Pause(Template),
     /// Sets a time for this exchange, in milliseconds.
     SetTimeout(OwnTimeout, Template),
-    /// Sets who the client is taken for.
-    SetSource {
+    /// Sets who the client is taken for, or where it is taken to want to go.
+    SetAddress {
+        /// Which end.
+        end: End,
         /// Which part.
         part: AddressPart,
         /// To what; what is no address or port changes nothing.

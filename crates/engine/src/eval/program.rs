@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_expr::{AddressPart, KeptIn, KeptValue, OwnTimeout};
+use weir_expr::{AddressPart, End, KeptIn, KeptValue, OwnTimeout};
 use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RouteIx};
 
 use super::{condition, edit, keep_match, targets, text, users};
@@ -223,7 +223,9 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
         }
         Op::Stick(op) => super::stick_rules::run(exchange, op),
         Op::Keep { of, name, value, number } => keep(exchange, *of, name, value.as_ref(), *number),
-        Op::SetSource { part, value, connection } => set_source(exchange, *part, value, *connection),
+        Op::SetAddress { end, part, value, connection } => {
+            set_address(exchange, (*end, *part), value, *connection);
+        }
         Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
         Op::Stop => return Ok(Flow::Stop),
         // A session has nothing that these could change: what a rule wants cannot be done, so it is not carried.
@@ -242,7 +244,7 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         | Op::Set { .. }
         | Op::Stick(_)
         | Op::Keep { .. }
-        | Op::SetSource { .. }
+        | Op::SetAddress { .. }
         | Op::Close(_)
         | Op::Stop => {}
         Op::EarlyHints(_) | Op::WaitForBody { .. } | Op::Pause(_) => await_later(exchange, op),
@@ -384,20 +386,31 @@ fn keep(
     }
 }
 
-/// Sets who the client is taken for; the other part of the address stays.
+/// Sets one end of what the client meant; the other part of its address stays.
 #[cold]
-fn set_source(traffic: &mut impl Traffic, part: AddressPart, value: &weir_plan::Template, connection: bool) {
+fn set_address(
+    traffic: &mut impl Traffic,
+    (end, part): (End, AddressPart),
+    value: &weir_plan::Template,
+    connection: bool,
+) {
     let value = text(traffic, value);
     let value = String::from_utf8_lossy(&value);
-    let (ip, port) = traffic.client_source().unwrap_or((Ipv4Addr::UNSPECIFIED.into(), 0));
-    let moved = match part {
+    let known = match end {
+        End::Source => traffic.client_source(),
+        End::Destination => traffic.destination(),
+    };
+    let (ip, port) = known.unwrap_or((Ipv4Addr::UNSPECIFIED.into(), 0));
+    let set = match part {
         AddressPart::Ip => value.parse().ok().map(|ip: IpAddr| (ip.to_canonical(), port)),
         AddressPart::Port => value.parse().ok().map(|port| (ip, port)),
     };
-    let Some(moved) = moved else { return };
-    match connection {
-        true => traffic.client.moved.set(Some(moved)),
-        false => traffic.real_client = Some(moved),
+    let Some(set) = set else { return };
+    match (end, connection) {
+        (End::Source, true) => traffic.client.moved.set(Some(set)),
+        (End::Source, false) => traffic.real_client = Some(set),
+        (End::Destination, true) => traffic.client.meant.set(Some(set)),
+        (End::Destination, false) => traffic.meant = Some(set),
     }
 }
 

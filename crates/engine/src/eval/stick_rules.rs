@@ -105,6 +105,7 @@ pub(crate) fn value(traffic: &impl Traffic, key: &Template) -> Option<Vec<u8>> {
 /// What the rules of a listener track for a connection that they let in.
 pub(crate) fn hand_over(from: &Client, to: &Client) {
     to.moved.set(from.moved.get());
+    to.meant.set(from.meant.get());
     if let Some(kept) = from.kept.get() {
         let _ = to.kept.set(Box::new(RefCell::new(std::mem::take(&mut *kept.borrow_mut()))));
     }

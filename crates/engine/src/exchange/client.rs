@@ -41,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) requests: Cell<u64>,
     /// Who a rule takes it for.
     pub(crate) moved: Cell<Option<(IpAddr, u16)>>,
+    /// Where a rule takes it to want to go.
+    pub(crate) meant: Cell<Option<(IpAddr, u16)>>,
     /// What rules keep as long as it lives, by name.
     pub(crate) kept: OnceCell<Box<KeptOfClient>>,
     /// What rules track in stick tables as long as it lives.
@@ -141,6 +143,7 @@ impl Client {
             handshake: Cell::new(0),
             requests: Cell::new(0),
             moved: Cell::new(None),
+            meant: Cell::new(None),
             kept: OnceCell::new(),
             sticks: OnceCell::new(),
         }
@@ -184,6 +187,9 @@ impl Client {
     /// Address and port the client came to: the own ones, or where a PROXY header is believed those that it tells. nginx
     /// believes none in this (`$proxy_protocol_server_addr` shows it).
     pub(crate) fn destination(&self) -> Option<(IpAddr, u16)> {
+        if let Some(meant) = self.meant.get() {
+            return Some(meant);
+        }
         let told = self.proxied.as_ref().filter(|told| told.believed).map(|told| told.destination);
         told.map_or_else(|| self.own_end(), |told| Some(ends_at(told)))
     }

@@ -31,6 +31,8 @@ pub(crate) struct Core {
     pub(crate) client: Rc<Client>,
     /// The client's address after real-IP rules, if they changed it.
     pub(crate) real_client: Option<(IpAddr, u16)>,
+    /// Where a rule takes this request to want to go.
+    pub(crate) meant: Option<(IpAddr, u16)>,
     /// Groups of the last pattern that matched.
     pub(crate) captures: Captured,
     /// Values of user variables.
@@ -83,6 +85,7 @@ impl Core {
             installed,
             client,
             real_client: None,
+            meant: None,
             captures: Captured::default(),
             slots: Slots::default(),
             attempts: Vec::new(),
@@ -105,6 +108,7 @@ impl Core {
             installed,
             client,
             real_client,
+            meant,
             captures,
             slots,
             attempts,
@@ -122,6 +126,7 @@ impl Core {
         *installed = new_installed;
         *client = new_client;
         *real_client = None;
+        *meant = None;
         captures.clear();
         slots.clear();
         attempts.clear();
@@ -145,6 +150,11 @@ impl Core {
     /// Time since it started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.now().saturating_duration_since(self.started)
+    }
+
+    /// Address and port that the client wants to go to: those that it came to, or what a rule says.
+    pub(crate) fn destination(&self) -> Option<(IpAddr, u16)> {
+        self.meant.or_else(|| self.client.destination())
     }
 
     /// The client's address and port, after PROXY header and real-IP rules. `None` on unix sockets.

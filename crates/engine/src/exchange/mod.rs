@@ -364,6 +364,7 @@ impl Exchange {
         asked.redirects = self.redirects + 1;
         asked.asked_for = Some(Box::new(AskedFor::by(self)));
         asked.real_client = self.real_client;
+        asked.meant = self.meant;
         asked.share_id(self);
         asked.user_id = self.user_id.clone();
         asked

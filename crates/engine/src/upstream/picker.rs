@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use weir_control::{EndpointKey, PoolId};
+use weir_expr::Follows;
 use weir_expr::check::Observe;
 use weir_plan::{Address, BalanceKey, Endpoint, Pool, PoolIx, UpstreamKeepalive};
 use weir_policy::Millis;
@@ -62,6 +63,18 @@ impl From<Refusal> for Stuck {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
+}
+
+/// Where the endpoint of a client is that says so itself.
+#[cold]
+fn after_client(exchange: &impl Traffic, follows: Follows, own: &Address) -> Result<Address, Refusal> {
+    let place = match (own, exchange.destination()) {
+        (Address::Tcp(own), Some(meant)) => follows.place(*own, meant),
+        _ => None,
+    };
+    place
+        .map(Address::Tcp)
+        .ok_or(Refusal { status: 503, why: "it is not known where the client wants to go" })
 }
 
 /// No endpoint.
@@ -162,11 +175,25 @@ impl Picker {
         let Some(address) = endpoint.address.clone() else {
             return Err(Refusal { status: 502, why: "the endpoint's name did not resolve" });
         };
-        self.note(exchange, member.shown.clone(), member.name.clone());
+        let pool = installed.plan.pool(ix).id;
+        let (address, link) = match endpoint.follows {
+            None => {
+                self.note(exchange, member.shown.clone(), member.name.clone());
+                (address, member.link)
+            }
+            Some(follows) => {
+                let address = after_client(exchange, follows, &address)?;
+                let shown = address.to_string();
+                // A kept connection leads to where its first client went.
+                let link = EndpointKey::of(pool, &format!("{:x}@{shown}", member.link.0));
+                self.note(exchange, shown.into(), member.name.clone());
+                (address, link)
+            }
+        };
         Ok(Picked {
-            pool: installed.plan.pool(ix).id,
+            pool,
             key: endpoint.key,
-            link: member.link,
+            link,
             address,
             settled: self.attempts == 1 && self.settled,
             member: Some((ix, member)),

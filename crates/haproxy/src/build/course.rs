@@ -1,11 +1,11 @@
 //! Actions about the course of an exchange: its times, its waits, interim responses, who its client is.
 //!
-//! Owns: what `early-hint`, `wait-for-body`, `pause`, `set-timeout`, `set-src` and `set-src-port` take.
+//! Owns: what `early-hint`, `wait-for-body`, `pause`, `set-timeout`, `set-src`, `set-dst` and their kin take.
 //! Never: waits; the engine does.
 //! Driven by: `rules`.
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::{AddressPart, OwnTimeout};
+use weir_expr::{AddressPart, End, OwnTimeout};
 use weir_model::{Op, Template};
 
 use super::expression::parse;
@@ -75,12 +75,13 @@ impl Reader<'_, '_> {
         self.expression(word)
     }
 
-    /// `set-src EXPR` and `set-src-port EXPR`; rules on connections set it for all that comes over them.
-    pub(super) fn set_source(&mut self, list: RuleList, name: &str, word: &Word) -> Option<Op> {
+    /// `set-src EXPR` and its kin; rules on connections set it for all that comes over them.
+    pub(super) fn set_address(&mut self, list: RuleList, name: &str, word: &Word) -> Option<Op> {
         let value = self.expression(word)?;
-        let part = if name == "set-src" { AddressPart::Ip } else { AddressPart::Port };
+        let part = if name.ends_with("-port") { AddressPart::Port } else { AddressPart::Ip };
+        let end = if name.starts_with("set-src") { End::Source } else { End::Destination };
         let connection = list == RuleList::TcpConnection;
-        Some(Op::SetSource { part, value, connection })
+        Some(Op::SetAddress { end, part, value, connection })
     }
 
     fn expression(&mut self, word: &Word) -> Option<Template> {

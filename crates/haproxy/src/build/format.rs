@@ -315,7 +315,9 @@ impl Formatter<'_, '_> {
             "hrl" => return listed(log.request_captures, Var::CapturedRequestHeader),
             "hsl" => return listed(log.response_captures, Var::CapturedResponseHeader),
             "CC" | "CS" => return literal("-"),
-            "bi" | "bp" | "si" | "sp" | "lc" | "OG" => return literal("-"),
+            "si" => Var::EndpointAddr,
+            "sp" => Var::EndpointPort,
+            "bi" | "bp" | "lc" | "OG" => return literal("-"),
             _ => return Ok(None),
         };
         Ok(Some(vec![Piece::Var(var, Vec::new())]))

@@ -175,7 +175,7 @@ impl<'a> Reader<'a, '_> {
             "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
             | "normalize-uri" | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status"
             | "set-log-level" | "del-map" | "add-acl" | "del-acl" | "cache-use" | "cache-store"
-            | "set-src" | "set-src-port" | "pause" => 1,
+            | "set-src" | "set-src-port" | "set-dst" | "set-dst-port" | "pause" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -195,8 +195,8 @@ impl<'a> Reader<'a, '_> {
             name if name.starts_with("track-sc") => {
                 self.track(list, first, arguments).map(|op| Deed::Ops(vec![op]))
             }
-            "set-src" | "set-src-port" => {
-                self.set_source(list, name, &arguments[0]).map(|op| Deed::Ops(vec![op]))
+            "set-src" | "set-src-port" | "set-dst" | "set-dst-port" => {
+                self.set_address(list, name, &arguments[0]).map(|op| Deed::Ops(vec![op]))
             }
             name => self.deed(name, first, arguments, span),
         };

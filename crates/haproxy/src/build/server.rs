@@ -3,10 +3,13 @@
 //! Owns: addresses, weights, limits and TLS of endpoints (`health` has their checks).
 //! Never: resolves a name.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::Follows;
+use weir_expr::check::CheckStep;
 use weir_expr::settings::{AddressChoice, ProxyProtocol};
 use weir_model::{Endpoint, EndpointAddress, Initially, Template, UpstreamTls, Var};
 
@@ -56,7 +59,7 @@ impl Servers<'_> {
         }
         parameters.read(line.from(3), SERVER, "server", self.findings);
         let template = server.template.is_some() && !parameters.has("resolvers");
-        let address = self.address(place, &parameters, template)?;
+        let (address, follows) = self.address(place, template)?;
         let choice = self.address_choice(&parameters);
         let tls = self.tls(&parameters, &address, line.span());
         let endpoint = Endpoint {
@@ -80,8 +83,10 @@ impl Servers<'_> {
             initially: self.initially(&parameters),
             id: self.number(&parameters, "id", 1..=u32::MAX.into()),
             address,
+            follows,
             tls,
         };
+        self.knows_check_port(&endpoint, name, line.span());
         self.said(&parameters);
         Some(Built {
             endpoint,
@@ -182,62 +187,73 @@ impl Servers<'_> {
         }
     }
 
-    fn address(&mut self, place: &Word, _: &Parameters, template: bool) -> Option<EndpointAddress> {
+    /// Checks belong to no client: they need a port of their own where the server has none.
+    fn knows_check_port(&mut self, endpoint: &Endpoint, name: &Word, span: Span) {
+        let port = match &endpoint.address {
+            EndpointAddress::Ip(address) => address.port(),
+            EndpointAddress::Name { port, .. } => *port,
+            EndpointAddress::Unix(_) => return,
+        };
+        let lacks = |step: &CheckStep<_>| matches!(step, CheckStep::Connect(to) if to.port.is_none());
+        if port == 0 && endpoint.check.as_ref().is_some_and(|check| check.steps.iter().any(lacks)) {
+            let text = format!(
+                "server '{}' has neither service port nor check port nor tcp_check rule 'connect' with port information",
+                name.text
+            );
+            self.findings
+                .push(Diagnostic::error("haproxy::check-port", text).at(span).help("add `port` to it"));
+        }
+    }
+
+    /// Where a server is, and what of it the client says.
+    fn address(&mut self, place: &Word, template: bool) -> Option<(EndpointAddress, Option<Follows>)> {
         let written = self.findings.value(place, address::parse)?;
-        match written.host {
-            Host::Unix(path) => return Some(EndpointAddress::Unix(path.into())),
-            Host::Abstract(name) => return Some(EndpointAddress::Unix(format!("@{name}").into())),
+        let added = match written.port {
+            Port::None | Port::One(0) => Some(0),
+            Port::Offset(offset) => Some(offset),
+            Port::One(_) | Port::Range(..) => None,
+        };
+        let any = match &written.host {
+            Host::Unix(path) => return Some((EndpointAddress::Unix(path.into()), None)),
+            Host::Abstract(name) => return Some((EndpointAddress::Unix(format!("@{name}").into()), None)),
             Host::Fd(_) | Host::Other(_) => {
                 self.findings.not_built(place.span, &place.text, "it decides which server answers");
                 return None;
             }
-            Host::Any => {
-                self.findings.not_built(
-                    place.span,
-                    "a server at any address",
-                    "it would connect to where the client meant to go",
-                );
-                return None;
-            }
-            Host::Ip(_) | Host::Name(..) => {}
-        }
+            Host::Any => true,
+            Host::Ip(ip) => ip.is_unspecified(),
+            Host::Name(..) => false,
+        };
+        let follows = Follows { address: any, port: added };
+        let follows = (any || added.is_some()).then_some(follows);
         let port = self.port(place, written.port)?;
-        Some(match written.host {
-            Host::Ip(ip) if ip.is_unspecified() => {
-                self.findings.not_built(
-                    place.span,
-                    "a server at any address",
-                    "it would connect to where the client meant to go",
-                );
-                return None;
-            }
+        let address = match written.host {
             Host::Ip(ip) => EndpointAddress::Ip((ip, port).into()),
             Host::Name(host, _) => EndpointAddress::Name { host, port, all_addresses: template },
-            Host::Any | Host::Unix(_) | Host::Abstract(_) | Host::Fd(_) | Host::Other(_) => return None,
-        })
+            _ => EndpointAddress::Ip((Ipv4Addr::UNSPECIFIED, port).into()),
+        };
+        Some((address, follows))
     }
 
-    /// The port to connect to; without one, that which clients came to, where there is only one such.
+    /// The port to connect to; without one, that which clients come to, where there is only one such. Checks go to it.
     fn port(&mut self, place: &Word, port: Port) -> Option<u16> {
         let offset = match port {
+            Port::None | Port::One(0) => 0,
             Port::One(port) => return Some(port),
-            Port::None => 0,
             Port::Offset(offset) => offset,
             Port::Range(..) => {
                 self.findings.bad_value(place, "a server has one port");
                 return None;
             }
         };
-        if let [port] = self.client_ports {
-            if let Ok(port) = u16::try_from(i32::from(*port) + offset) {
-                return Some(port);
+        let [port] = self.client_ports else { return Some(0) };
+        match u16::try_from(i32::from(*port) + offset) {
+            Ok(port) => Some(port),
+            Err(_) => {
+                self.findings.bad_value(place, "this offset leads to no port");
+                None
             }
-            self.findings.bad_value(place, "this offset leads to no port");
-            return None;
         }
-        let why = "clients may come to several ports, and each would have to be kept; name the port";
-        self.findings.not_built(place.span, "a server without a port of its own", why);
-        None
     }
 
     pub(super) fn send_proxy(&mut self, parameters: &Parameters) -> Option<ProxyProtocol> {

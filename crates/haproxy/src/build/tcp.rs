@@ -296,7 +296,7 @@ fn closing<'a>(
         rules.filter_map(|rule| reader.rule(rule)).collect()
     };
     let closes = |op: &Op| {
-        matches!(op, Op::Close(_) | Op::Set { .. } | Op::Keep { .. } | Op::SetSource { .. } | Op::Stick(_))
+        matches!(op, Op::Close(_) | Op::Set { .. } | Op::Keep { .. } | Op::SetAddress { .. } | Op::Stick(_))
     };
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,

@@ -94,7 +94,7 @@ impl Names {
                 Op::AfterResponse(ops) => self.ops(ops),
                 Op::EarlyHints(fields) => fields.iter().for_each(|(_, value)| self.template(value)),
                 Op::Keep { value: Some(value), .. } => self.template(value),
-                Op::Pause(value) | Op::SetTimeout(_, value) | Op::SetSource { value, .. } => {
+                Op::Pause(value) | Op::SetTimeout(_, value) | Op::SetAddress { value, .. } => {
                     self.template(value)
                 }
                 Op::EditRequest(edit) | Op::EditAnswer(edit) => self.edit(edit),

@@ -145,6 +145,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         }
     };
     Endpoint {
+        follows: None,
         name: address.into(),
         origin: None,
         address: place,

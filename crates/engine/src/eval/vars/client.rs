@@ -33,8 +33,8 @@ pub(super) fn append(traffic: &Core, var: ClientVar<'_>, out: &mut Vec<u8>) -> b
             number(out, told().map(|told| u64::from(told.destination.port())))
         }
         ClientVar::ProxyProtocolTlv(which) => told().is_some_and(|told| tlv(&told.tlvs, *which, out)),
-        ClientVar::ServerAddr => address(out, client.destination().map(|(ip, _)| ip), traffic),
-        ClientVar::ServerPort => number(out, client.destination().map(|(_, port)| u64::from(port))),
+        ClientVar::ServerAddr => address(out, traffic.destination().map(|(ip, _)| ip), traffic),
+        ClientVar::ServerPort => number(out, traffic.destination().map(|(_, port)| u64::from(port))),
         ClientVar::SocketPeerAddr => address(out, client.far_end().map(|(ip, _)| ip), traffic),
         ClientVar::SocketPeerPort => number(out, client.far_end().map(|(_, port)| u64::from(port))),
         ClientVar::SocketLocalAddr => address(out, client.own_end().map(|(ip, _)| ip), traffic),

@@ -1,0 +1,92 @@
+//! Servers whose address is the client's to say (`server s *`, without a port, `set-dst`): the same file and the same requests,
+//! to Weir and to Debian's haproxy.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
+
+const DEFAULTS: &str = "global\n nbthread 1\n log stdout format raw local0\n\
+     defaults\n mode http\n log global\n timeout connect 5s\n timeout client 10s\n timeout server 10s\n";
+
+fn each(io: Io, text: &str, case: impl Fn(&Running, &str)) {
+    let proxy = Proxy::haproxy(&format!("{DEFAULTS}{text}"));
+    case(&proxy.clone().io(io).start(), "weir");
+    case(&proxy.by_rival().start(), "haproxy");
+}
+
+fn origin(body: &'static str) -> Origin {
+    Origin::script(|c| c.keep_answering(200, &[], body))
+}
+
+fn to(client: &mut Client, port: u16) -> String {
+    client.request(&Request::get("/").header("X-Port", &port.to_string())).text()
+}
+
+both_drivers! {
+    fn requests_go_where_rules_say(io: Io) {
+        let (a, b) = (origin("a"), origin("b"));
+        for server in ["*", "0.0.0.0", "*:0", "0.0.0.0:0"] {
+            let text = format!(
+                "frontend f\n bind 127.0.0.1:{{port}}\n log-format \"END %ST %si %sp %[dst]:%[dst_port]\"\n http-request set-dst str(127.0.0.1)\n\
+                 http-request set-dst-port req.hdr(x-port)\n default_backend b\nbackend b\n http-reuse always\n server s {server}\n"
+            );
+            each(io, &text, |proxy, who| {
+                let mut client = Client::connect(proxy);
+                // Connections are kept, each for those who want to go there.
+                for (port, body) in [(a.port(), "a"), (b.port(), "b"), (a.port(), "a"), (b.port(), "b")] {
+                    assert_eq!(to(&mut client, port), body, "{who} {server}");
+                    proxy.wait_for_log(&format!("END 200 127.0.0.1 {port} 127.0.0.1:{port}"));
+                }
+            });
+        }
+    }
+
+    fn a_server_without_a_port_has_the_clients(io: Io) {
+        let (a, b) = (origin("a"), origin("b"));
+        let text = "frontend f\n bind 127.0.0.1:{port} accept-proxy\n default_backend b\nbackend b\n use-server plus if { path /plus }\n use-server s unless { path /plus }\n\
+                    server s 127.0.0.1\n server plus 127.0.0.1:+1\n server other *:1 backup\n";
+        each(io, text, |proxy, who| {
+            for (path, to, body) in [("/", a.port(), "a"), ("/", b.port(), "b"), ("/plus", a.port() - 1, "a"), ("/plus", b.port() - 1, "b")] {
+                let mut client = Client::connect(proxy);
+                client.send(format!("PROXY TCP4 192.0.2.1 198.51.100.2 1111 {to}\r\nGET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+                assert_eq!(client.read().text(), body, "{who} {path} {to}");
+            }
+        });
+    }
+
+    fn connections_go_where_rules_say(io: Io) {
+        let a = origin("a");
+        for rule in ["tcp-request connection", "tcp-request content"] {
+            let text = format!(
+                "frontend f\n mode tcp\n bind 127.0.0.1:{{port}}\n {rule} set-dst str(127.0.0.1)\n {rule} set-dst-port int({})\n default_backend b\n\
+                 backend b\n mode tcp\n server s 0.0.0.0:0\n", a.port()
+            );
+            each(io, &text, |proxy, who| {
+                assert_eq!(Client::connect(proxy).get("/").text(), "a", "{who}: {rule}");
+            });
+        }
+    }
+
+    fn who_wants_to_go_nowhere_is_told(io: Io) {
+        let text = "frontend f\n bind unix@{dir}/f.sock\n bind 127.0.0.1:{port}\n http-request set-dst-port int(0)\n default_backend b\nbackend b\n server s *\n";
+        let proxy = Proxy::haproxy(&format!("{DEFAULTS}{text}")).io(io).start();
+        Client::connect(&proxy).get("/").expect_status(503);
+    }
+}
+
+#[test]
+fn a_check_has_to_know_its_port() {
+    let of = |server: &str| {
+        format!(
+            "{DEFAULTS}frontend f\n bind 127.0.0.1:{{port}}\n bind 127.0.0.1:{{port_other}}\n default_backend b\nbackend b\n server s {server}\n"
+        )
+    };
+    for (server, wanted) in
+        [("* check", false), ("127.0.0.1 check", false), ("127.0.0.1 check port 80", true), ("*", true)]
+    {
+        let file = Proxy::haproxy(&of(server));
+        let (code, said) = file.check();
+        assert_eq!(code == 0, wanted, "{server}: {said}");
+        assert_eq!(said.contains("neither service port nor check port"), !wanted, "{server}: {said}");
+    }
+}
