@@ -116,6 +116,8 @@ variables! {
         ContentType => "content_type";
         /// A time that holds for this exchange, in milliseconds (HAProxy `cur_server_timeout` and its kin).
         CurrentTimeout(of: OwnTimeout) => "current_timeout.{of:?}";
+        /// The address that a rule found for a name last (HAProxy `do-resolve`).
+        Resolved => "resolved";
         /// The request body where it is held in memory, else empty (`$request_body`).
         RequestBody => "request_body";
         /// The file that holds the request body, else empty (`$request_body_file`).

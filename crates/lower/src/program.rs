@@ -26,6 +26,14 @@ impl<'m> Cx<'m> {
                 otherwise: self.ops(otherwise),
             },
             model::Op::Set { variable, value } => self.set(variable, value),
+            model::Op::Unset(variable) => match self.set(variable, &model::Template::default()) {
+                plan::Op::Set { slot, .. } => plan::Op::Unset(slot),
+                other => other,
+            },
+            model::Op::SetFound { variable, value } => match self.set(variable, value) {
+                plan::Op::Set { slot, value } => plan::Op::SetFound { slot, value },
+                other => other,
+            },
             model::Op::Rewrite { pattern, replacement, keep_query, flag } => plan::Op::Rewrite {
                 pattern: self.pattern(pattern),
                 replacement: self.template(replacement),
@@ -91,6 +99,10 @@ impl<'m> Cx<'m> {
             }
             model::Op::Pause(millis) => plan::Op::Pause(self.template(millis)),
             model::Op::SetTimeout(which, millis) => plan::Op::SetTimeout(*which, self.template(millis)),
+            model::Op::Resolve { name, resolver, ipv4_first } => {
+                let resolver = self.resolver(resolver);
+                plan::Op::Resolve { name: self.template(name), resolver, ipv4_first: *ipv4_first }
+            }
             model::Op::SetAddress { end, part, value, connection } => {
                 let value = self.template(value);
                 plan::Op::SetAddress { end: *end, part: *part, value, connection: *connection }

@@ -51,8 +51,11 @@ fn looping_path(model: &Model, plan: &Plan, route: RouteIx, site: &weir_plan::Si
     // Only instructions that change nothing about the path may stand before.
     let mut ops =
         model.routes.get(route.at())?.program.iter().zip(plan.route(route).program.as_deref()?.iter());
-    let (op, planned) =
-        ops.find(|(op, _)| !matches!(op, Op::Set { .. } | Op::EditRequest(_) | Op::AfterResponse(_)))?;
+    let changes_path = |op: &Op| {
+        let harmless = matches!(op, Op::Set { .. } | Op::SetFound { .. } | Op::Unset(_));
+        !harmless && !matches!(op, Op::EditRequest(_) | Op::AfterResponse(_))
+    };
+    let (op, planned) = ops.find(|(op, _)| changes_path(op))?;
     let (Op::Rewrite { replacement, flag: RewriteFlag::Last, .. }, weir_plan::Op::Rewrite { pattern, .. }) =
         (op, planned)
     else {

@@ -1,5 +1,7 @@
 //! The rule program: one interpreter for nginx's rewrite module and HAProxy's rules.
 
+use std::sync::Arc;
+
 use ipnet::IpNet;
 use serde::Serialize;
 use weir_diag::Origin;
@@ -42,6 +44,15 @@ pub enum Op {
         /// Value.
         value: Template,
     },
+    /// As [`Op::Set`], unless there is no value (HAProxy `set-var`): then it stays as it was.
+    SetFound {
+        /// Name.
+        variable: String,
+        /// Value: one variable, or a text.
+        value: Template,
+    },
+    /// Takes the value of a user variable away (HAProxy `unset-var`).
+    Unset(String),
     /// Replaces the path if the pattern matches it (nginx `rewrite`).
     Rewrite {
         /// Tried on the current path.
@@ -172,6 +183,15 @@ pub enum Op {
     Pause(Template),
     /// Sets a time for this exchange, in milliseconds.
     SetTimeout(OwnTimeout, Template),
+    /// Looks a name up (HAProxy `do-resolve`); `$resolved` is the address then, if there is one.
+    Resolve {
+        /// The name.
+        name: Template,
+        /// Who is asked.
+        resolver: Arc<crate::Resolver>,
+        /// An IPv4 address is taken before an IPv6 one.
+        ipv4_first: bool,
+    },
     /// Sets who the client is taken for, or where it is taken to want to go.
     SetAddress {
         /// Which end.

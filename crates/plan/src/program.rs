@@ -38,6 +38,15 @@ pub enum Op {
         /// Value.
         value: Template,
     },
+    /// As [`Op::Set`], unless there is no value: then it stays as it was.
+    SetFound {
+        /// Which.
+        slot: Slot,
+        /// Value.
+        value: Template,
+    },
+    /// Takes the value of a user variable away.
+    Unset(Slot),
     /// Assigns the rate limit of the answer (nginx `set $limit_rate`); a size with unit, 0: none.
     SetLimitRate(Template),
     /// Replaces the path if the pattern matches it (nginx `rewrite`).
@@ -168,6 +177,15 @@ pub enum Op {
     Pause(Template),
     /// Sets a time for this exchange, in milliseconds.
     SetTimeout(OwnTimeout, Template),
+    /// Looks a name up (HAProxy `do-resolve`); `$resolved` is the address then, if there is one.
+    Resolve {
+        /// The name.
+        name: Template,
+        /// Who is asked.
+        resolver: Arc<crate::pool::Resolver>,
+        /// An IPv4 address is taken before an IPv6 one.
+        ipv4_first: bool,
+    },
     /// Sets who the client is taken for, or where it is taken to want to go.
     SetAddress {
         /// Which end.

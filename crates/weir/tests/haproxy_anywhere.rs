@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::net::Ipv4Addr;
+
+use weir_testkit::dns::{NameAnswer, NameServer};
 use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
 
 const DEFAULTS: &str = "global\n nbthread 1\n log stdout format raw local0\n\
@@ -67,10 +70,52 @@ both_drivers! {
         }
     }
 
+    fn names_are_looked_up_where_rules_ask(io: Io) {
+        let (a, names) = (origin("a"), NameServer::start());
+        names.tell("here.test", NameAnswer::Addresses(vec![Ipv4Addr::LOCALHOST], 60));
+        names.tell("broken.test", NameAnswer::Code(2));
+        let (port, server) = (a.port(), names.address());
+        let text = format!(
+            "resolvers mine\n nameserver one {server}\n timeout resolve 1s\n timeout retry 300ms\n hold valid 10s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n http-request do-resolve(txn.ip,mine,ipv4) hdr(host),host_only\n\
+             http-request deny deny_status 502 unless {{ var(txn.ip) -m found }}\n http-request return status 200 content-type text/plain lf-string \"%[var(txn.ip)]\" if {{ path /said }}\n\
+             http-request set-dst var(txn.ip)\n http-request set-dst-port int({port})\n default_backend b\nbackend b\n server s *\n"
+        );
+        each(io, &text, |proxy, who| {
+            let get = |host: &str, path: &str| Client::connect(proxy).request(&Request::get(path).host(host));
+            for _ in 0..2 {
+                assert_eq!(get("here.test", "/").text(), "a", "{who}");
+                assert_eq!(get("here.test:80", "/said").text(), "127.0.0.1", "{who}");
+                for nowhere in ["none.test", "broken.test"] {
+                    assert_eq!(get(nowhere, "/").status, 502, "{who} {nowhere}");
+                }
+            }
+        });
+    }
+
     fn who_wants_to_go_nowhere_is_told(io: Io) {
         let text = "frontend f\n bind unix@{dir}/f.sock\n bind 127.0.0.1:{port}\n http-request set-dst-port int(0)\n default_backend b\nbackend b\n server s *\n";
         let proxy = Proxy::haproxy(&format!("{DEFAULTS}{text}")).io(io).start();
         Client::connect(&proxy).get("/").expect_status(503);
+    }
+}
+
+#[test]
+fn a_look_up_has_to_be_one() {
+    let of = |rule: &str| {
+        format!(
+            "{DEFAULTS}resolvers mine\n nameserver one 127.0.0.1:53\nfrontend f\n bind 127.0.0.1:{{port}}\n {rule}\n"
+        )
+    };
+    for (rule, fault) in [
+        ("http-request do-resolve(txn.ip,other) hdr(host)", "no resolvers section is named `other`"),
+        ("http-request do-resolve(txn.ip) hdr(host)", "is the form"),
+        ("http-request do-resolve(txn.ip,mine,ipv5) hdr(host)", "ipv4"),
+        ("http-request do-resolve(ip,mine) hdr(host)", "ip"),
+        ("http-request do-resolve(txn.ip,mine)", "needs 1 argument"),
+    ] {
+        let (code, said) = Proxy::haproxy(&of(rule)).check();
+        assert!(code != 0 && said.contains(fault), "{rule}: {said}");
     }
 }
 

@@ -45,6 +45,28 @@ const JSON: &str = r#"{"user":{"name":"ann","age":41,"tags":["x","y"]},"ok":true
 const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhbm4iLCJleHAiOjF9.";
 
 both_drivers! {
+    fn variables_are_set_where_there_is_a_value(io: Io) {
+        let found: String = ["a", "e", "f", "u", "s", "x", "n", "ne", "ne2", "none"].iter().map(|name| {
+            let scope = if *name == "s" { "sess" } else { "txn" };
+            format!(" http-request set-var-fmt(txn.said) \"%[var(txn.said)] {name}=%[var({scope}.{name})]\" if {{ var({scope}.{name}) -m found }}\n")
+        }).collect();
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n http-request set-var(txn.a) req.hdr(x-a)\n http-request set-var(txn.a) req.hdr(x-b)\n\
+             http-request set-var(txn.e) str()\n http-request set-var-fmt(txn.f) \"%[req.hdr(x-a)]\"\n http-request set-var(txn.u) str(u)\n http-request unset-var(txn.u)\n\
+             http-request set-var(sess.s) req.hdr(x-a)\n http-request set-var(txn.n,ifnotexists) str(first)\n http-request set-var(txn.n,ifnotexists) str(second)\n\
+             http-request set-var(txn.x,ifexists) str(x)\n http-request set-var(txn.n,ifempty) str(third)\n http-request set-var(txn.ne,ifnotempty) req.hdr(x-a)\n\
+             http-request set-var(txn.ne2,ifnotempty,ifnotset) str()\n{found} http-request return status 200 content-type text/plain lf-string \"%[var(txn.said)]\"\n"
+        );
+        let file = Proxy::haproxy(&format!("defaults\n mode http\n timeout connect 5s\n timeout client 10s\n timeout server 10s\n{text}"));
+        let (ours, theirs) = (file.clone().io(io).start(), file.by_rival().start());
+        for fields in [&[("X-A", "1")][..], &[("X-B", "2")], &[("X-A", "1"), ("X-B", "2")], &[("X-A", "")], &[]] {
+            let request = fields.iter().fold(Request::get("/"), |request, (name, value)| request.header(name, value));
+            let [ours, theirs] = [&ours, &theirs].map(|proxy| Client::connect(proxy).request(&request).text());
+            assert_eq!(ours, theirs, "{fields:?}");
+            assert_eq!(ours.contains(" a="), !fields.is_empty(), "{ours}");
+        }
+    }
+
     fn variables_outlive_their_exchange(io: Io) {
         let text = "global\n nbthread 1\n stats socket {dir}/cli.sock level admin\n set-var proc.a str(hello)\n set-var proc.n int(5)\n set-var-fmt proc.f \"%[str(x)]/%%/y\"\n\
             defaults\n mode http\n timeout client 5s\n\

@@ -54,7 +54,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("engine/src/eval/forwarded.rs", &["engine_words"]),
     ("engine/src/eval/users.rs", &["password_file"]),
     ("engine/src/exchange/page/scan.rs", &["engine_page"]),
-    ("engine/src/upstream/dns.rs", &["dns_answer"]),
+    ("engine/src/worker/dns.rs", &["dns_answer"]),
     ("admin/src/cli/input.rs", &["console_line"]),
     ("admin/src/stats/exposition.rs", &["stats_page"]),
     ("admin/src/stats/mod.rs", &["stats_page"]),

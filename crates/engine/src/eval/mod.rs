@@ -30,7 +30,7 @@ pub(crate) mod users;
 pub(crate) mod vars;
 
 pub(crate) use tables::render_with_groups;
-pub(crate) use vars::{apply, render, text};
+pub(crate) use vars::{apply, found, render, text};
 
 use weir_plan::{Captures, Pattern};
 

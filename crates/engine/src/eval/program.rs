@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_expr::{AddressPart, End, KeptIn, KeptValue, OwnTimeout};
-use weir_plan::{BasicAuth, MatchFailed, Op, Respond, RouteIx};
+use weir_plan::{BasicAuth, MatchFailed, Op, Resolver, Respond, RouteIx};
 
 use super::{condition, edit, keep_match, targets, text, users};
 use crate::exchange::fields::Fields;
-use crate::exchange::{Asking, Awaited, Downstream, Ending, Exchange, Phase, Traffic, intake};
-use crate::worker::passwords;
+use crate::exchange::{Asking, Awaited, Downstream, Ending, Exchange, Phase, Traffic, Value, errors, intake};
 use crate::worker::watch::{Ends, Watch};
+use crate::worker::{dns, passwords};
 
 /// What a program came to.
 pub(crate) enum Verdict {
@@ -141,6 +141,11 @@ async fn wait<D: Downstream>(exchange: &mut Exchange, down: &mut D, awaited: Awa
                 Verdict::Close(None)
             })
         }
+        Awaited::Name(name, resolver, ipv4_first) => {
+            let found = resolve(exchange, &name, &resolver, ipv4_first).await;
+            exchange.own.get_or_insert_default().resolved = found;
+            Ok(())
+        }
         Awaited::Hints(fields) => down.interim(103, &fields).await.map_err(|_| {
             exchange.ending = Ending::ClientAborted(Phase::Request);
             Verdict::Close(None)
@@ -221,6 +226,12 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
             let value = text(exchange, value);
             exchange.slots.set(*slot, &value);
         }
+        Op::Unset(slot) => exchange.slots.put(*slot, Value::Unset),
+        Op::SetFound { slot, value } => {
+            if let Some(value) = super::found(exchange, value) {
+                exchange.slots.set(*slot, &value);
+            }
+        }
         Op::Stick(op) => super::stick_rules::run(exchange, op),
         Op::Keep { of, name, value, number } => keep(exchange, *of, name, value.as_ref(), *number),
         Op::SetAddress { end, part, value, connection } => {
@@ -242,12 +253,16 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     match op {
         Op::When { .. }
         | Op::Set { .. }
+        | Op::SetFound { .. }
+        | Op::Unset(_)
         | Op::Stick(_)
         | Op::Keep { .. }
         | Op::SetAddress { .. }
         | Op::Close(_)
         | Op::Stop => {}
-        Op::EarlyHints(_) | Op::WaitForBody { .. } | Op::Pause(_) => await_later(exchange, op),
+        Op::EarlyHints(_) | Op::WaitForBody { .. } | Op::Pause(_) | Op::Resolve { .. } => {
+            await_later(exchange, op);
+        }
         Op::SetTimeout(which, value) => set_timeout(exchange, *which, value),
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
@@ -326,6 +341,20 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     Ok(Flow::Next)
 }
 
+/// The address of a name: of the family that is preferred, if there is one.
+async fn resolve(exchange: &Exchange, name: &str, resolver: &Resolver, ipv4_first: bool) -> Option<IpAddr> {
+    if let Ok(ip) = name.parse() {
+        return Some(ip);
+    }
+    match dns::lookup(&exchange.worker, Some(resolver), name).await {
+        Ok(found) => found.iter().find(|ip| ip.is_ipv4() == ipv4_first).or(found.first()).copied(),
+        Err(why) => {
+            errors::error(exchange, &format!("{name} could not be resolved ({why})"));
+            None
+        }
+    }
+}
+
 /// Notes what an instruction waits for.
 #[cold]
 fn await_later(exchange: &mut Exchange, op: &Op) {
@@ -334,6 +363,10 @@ fn await_later(exchange: &mut Exchange, op: &Op) {
             let mut fields = Fields::default();
             hints.iter().for_each(|(name, value)| fields.push(name.name.as_bytes(), &text(exchange, value)));
             Awaited::Hints(fields)
+        }
+        Op::Resolve { name, resolver, ipv4_first } => {
+            let name = String::from_utf8_lossy(&text(exchange, name)).into_owned();
+            Awaited::Name(name, resolver.clone(), *ipv4_first)
         }
         Op::WaitForBody { millis, least } if exchange.request.has_body() => {
             Awaited::Body(*least, Duration::from_millis(*millis))

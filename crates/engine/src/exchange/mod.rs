@@ -200,6 +200,8 @@ pub(crate) enum Awaited {
     Pause(Duration),
     /// An interim response to be sent.
     Hints(Fields),
+    /// The address of a name: who is asked, and whether IPv4 is preferred.
+    Name(String, Arc<weir_plan::Resolver>, bool),
 }
 
 /// A program that waits.

@@ -1,9 +1,10 @@
 //! What rules set for one exchange alone.
 //!
-//! Owns: times in the place of the configured ones.
+//! Owns: times in the place of the configured ones, and the address of a name that a rule looked up.
 //! Driven by: programs; actions ask for the time that holds.
 //! Why: behind one pointer, which is null for exchanges without such rules.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use weir_expr::OwnTimeout;
@@ -21,6 +22,8 @@ pub(crate) struct Own {
     pub(crate) tunnel: Option<Duration>,
     /// Instead of the time between two writes to the client.
     pub(crate) client: Option<Duration>,
+    /// The address of the name that was looked up last.
+    pub(crate) resolved: Option<IpAddr>,
 }
 
 impl Exchange {

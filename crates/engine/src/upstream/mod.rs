@@ -9,7 +9,6 @@ mod attempt;
 mod cgi;
 mod connect;
 mod datagram;
-pub(crate) mod dns;
 pub(crate) mod fastcgi;
 pub(crate) mod health;
 pub(crate) mod http1;

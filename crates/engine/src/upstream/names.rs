@@ -18,8 +18,8 @@ use weir_policy::Millis;
 use weir_policy::names::{Name, NameConfig};
 use weir_telemetry::Level;
 
-use super::dns::{Clients, Found, look_up};
 use crate::worker::command::{Crew, Follow};
+use crate::worker::dns::{Clients, Found, look_up};
 use crate::worker::lasting;
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;

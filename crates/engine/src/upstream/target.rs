@@ -139,7 +139,7 @@ async fn computed(
     let addresses = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(ip) => vec![Address::Tcp(SocketAddr::new(ip, port))],
         Err(_) => {
-            let found = crate::upstream::dns::lookup(&exchange.worker, exchange.resolver(), name).await;
+            let found = crate::worker::dns::lookup(&exchange.worker, exchange.resolver(), name).await;
             let mut ips = found.map_err(|error| (502, format!("{name} could not be resolved ({error})")))?;
             // As in nginx each request begins at one of them by chance: they share the load.
             let first = exchange.worker.random() % ips.len().max(1) as u64;

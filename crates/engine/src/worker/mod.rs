@@ -9,6 +9,7 @@ pub(crate) mod caches;
 pub(crate) mod command;
 pub(crate) mod connection_counts;
 pub(crate) mod count;
+pub(crate) mod dns;
 pub(crate) mod endpoints;
 pub(crate) mod errands;
 pub(crate) mod idle;

@@ -4,14 +4,18 @@
 //! Never: waits; the engine does.
 //! Driven by: `rules`.
 
+use std::sync::Arc;
+
 use weir_diag::{Diagnostic, Span};
 use weir_expr::{AddressPart, End, OwnTimeout};
-use weir_model::{Op, Template};
+use weir_model::{Op, Template, Var};
 
 use super::expression::parse;
+use super::pool::resolver;
 use super::problem::Problem;
 use super::rules::Reader;
 use super::sample;
+use super::set_var::set_found;
 use crate::draft::RuleList;
 use crate::read::Word;
 use crate::values::{size, time};
@@ -82,6 +86,37 @@ impl Reader<'_, '_> {
         let end = if name.starts_with("set-src") { End::Source } else { End::Destination };
         let connection = list == RuleList::TcpConnection;
         Some(Op::SetAddress { end, part, value, connection })
+    }
+
+    /// `do-resolve(VAR,RESOLVERS[,ipv4|ipv6]) EXPR`: what is found is what the variable is set to.
+    pub(super) fn resolve(&mut self, first: &Word, name: &Word) -> Option<Vec<Op>> {
+        let inner = first.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("");
+        let mut parts = inner.split(',').map(str::trim);
+        let (Some(written), Some(section), family, None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            self.findings.bad_value(first, "`do-resolve(VARIABLE,RESOLVERS[,ipv4|ipv6])` is the form");
+            return None;
+        };
+        let ipv4_first = match family {
+            Some("ipv4") => true,
+            None | Some("ipv6") => false,
+            Some(_) => {
+                self.findings.bad_choice(first, "do-resolve", &["ipv4", "ipv6"]);
+                return None;
+            }
+        };
+        let section = Word { text: section.to_owned(), ..first.clone() };
+        let resolver = resolver(&self.scope, &section, self.findings)?;
+        let name = self.expression(name)?;
+        let set = match set_found(written, Template::var(Var::Resolved), false) {
+            Ok(set) => set,
+            Err(problem) => {
+                problem.report(first.span, self.findings);
+                return None;
+            }
+        };
+        Some(vec![Op::Resolve { name, resolver: Arc::new(resolver), ipv4_first }, set])
     }
 
     fn expression(&mut self, word: &Word) -> Option<Template> {

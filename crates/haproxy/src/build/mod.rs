@@ -34,6 +34,7 @@ pub(crate) mod sample;
 pub(crate) mod scope;
 pub(crate) mod server;
 mod server_rules;
+mod set_var;
 mod settings;
 mod stick_rules;
 mod stickiness;

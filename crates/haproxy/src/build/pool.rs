@@ -336,7 +336,7 @@ fn sticky(line: &Line, findings: &mut Findings) -> Option<Sticky> {
 }
 
 /// The name servers of a section.
-fn resolver(scope: &Scope<'_>, word: &Word, findings: &mut Findings) -> Option<Resolver> {
+pub(super) fn resolver(scope: &Scope<'_>, word: &Word, findings: &mut Findings) -> Option<Resolver> {
     let Some(found) = scope.draft.resolvers.get(&word.text) else {
         if word.as_str() == "default" {
             let system = Resolvers { system: true, ..Resolvers::default() };

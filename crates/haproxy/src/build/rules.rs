@@ -14,7 +14,7 @@ use weir_model::{
 };
 
 use super::condition::{Acls, clause};
-use super::expression::{parse, variable};
+use super::expression::parse;
 use super::format::Formatter;
 use super::problem::Problem;
 use super::sample;
@@ -23,7 +23,6 @@ use super::sticks::count_error;
 use crate::draft::{Rule, RuleList};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
-use crate::words::Fetch;
 
 /// What a rule does once its condition holds.
 pub(crate) enum Deed {
@@ -175,7 +174,7 @@ impl<'a> Reader<'a, '_> {
             "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
             | "normalize-uri" | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status"
             | "set-log-level" | "del-map" | "add-acl" | "del-acl" | "cache-use" | "cache-store"
-            | "set-src" | "set-src-port" | "set-dst" | "set-dst-port" | "pause" => 1,
+            | "set-src" | "set-src-port" | "set-dst" | "set-dst-port" | "pause" | "do-resolve" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -236,6 +235,7 @@ impl<'a> Reader<'a, '_> {
             "replace-pathq" => vec![self.replace(TargetPart::PathAndQuery, arguments)?],
             "replace-uri" => vec![self.replace(TargetPart::Target, arguments)?],
             "set-var" | "set-var-fmt" | "unset-var" => vec![self.set(name, first, arguments)?],
+            "do-resolve" => self.resolve(first, &arguments[0])?,
             "set-map" | "del-map" | "add-acl" | "del-acl" => vec![self.edit_list(name, first, arguments)?],
             "sc-inc-gpc" | "sc-inc-gpc0" | "sc-inc-gpc1" | "sc-add-gpc" | "sc-set-gpt" | "sc-set-gpt0" => {
                 vec![self.stick_change(name, first, arguments)?]
@@ -406,43 +406,6 @@ impl<'a> Reader<'a, '_> {
             pattern: whole(&arguments[0]),
             with: self.template(&arguments[1], true)?,
         })
-    }
-
-    fn set(&mut self, action: &str, first: &Word, arguments: &[Word]) -> Option<Op> {
-        let inner = first.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("");
-        // `set-var(txn.a,ifexists)`: conditions of setting come after the name.
-        let (written, conditions) =
-            inner.split_once(',').map_or((inner, None), |(name, rest)| (name, Some(rest)));
-        if conditions.is_some() {
-            self.findings.not_built(
-                first.span,
-                "set-var with a condition",
-                "the variable can decide what happens",
-            );
-            return None;
-        }
-        let (value, number) = match action {
-            "unset-var" => (Ok(Template::default()), false),
-            "set-var-fmt" => (self.template(&arguments[0], false).ok_or(Problem::Reported), false),
-            _ => match parse(arguments[0].as_str()) {
-                Ok(sample) => (
-                    sample::template(&sample, &self.scope),
-                    matches!(sample::kind(&sample), Ok(Fetch::Number | Fetch::Bool)),
-                ),
-                Err(why) => (Err(Problem::Bad(why)), false),
-            },
-        };
-        match value.and_then(|value| Ok((variable(written)?, value))) {
-            Ok((Var::Kept(of, name), value)) => {
-                let value = (action != "unset-var").then_some(value);
-                Some(Op::Keep { of, name, value, number })
-            }
-            Ok((_, value)) => Some(Op::Set { variable: written.to_owned(), value }),
-            Err(problem) => {
-                problem.report(arguments.first().map_or(first.span, |word| word.span), self.findings);
-                None
-            }
-        }
     }
 
     /// `capture SAMPLE len N`, or `capture SAMPLE id N` into a place that `declare capture` made.

@@ -295,12 +295,9 @@ fn closing<'a>(
         let mut reader = reader(context, scope, acls, &mut captures);
         rules.filter_map(|rule| reader.rule(rule)).collect()
     };
-    let closes = |op: &Op| {
-        matches!(op, Op::Close(_) | Op::Set { .. } | Op::Keep { .. } | Op::SetAddress { .. } | Op::Stick(_))
-    };
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,
-        Deed::Ops(ops) => ops.iter().all(closes),
+        Deed::Ops(ops) => ops.iter().all(is_of_connections),
         Deed::Metrics => false,
     });
     if !bad.is_empty() {
@@ -311,4 +308,14 @@ fn closing<'a>(
         );
     }
     program(good, &mut || Op::Close(None), context.findings, proxy.name.span)
+}
+
+/// Whether a session can carry an instruction.
+fn is_of_connections(op: &Op) -> bool {
+    match op {
+        Op::Close(_) | Op::Set { .. } | Op::SetFound { .. } | Op::Unset(_) | Op::Keep { .. } => true,
+        Op::SetAddress { .. } | Op::Stick(_) => true,
+        Op::When { then, otherwise, .. } => then.iter().chain(otherwise).all(is_of_connections),
+        _ => false,
+    }
 }

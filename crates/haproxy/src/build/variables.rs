@@ -81,10 +81,11 @@ impl Names {
                     self.ops(then);
                     self.ops(otherwise);
                 }
-                Op::Set { variable, value } => {
+                Op::Set { variable, value } | Op::SetFound { variable, value } => {
                     self.all.insert(variable.clone());
                     self.template(value);
                 }
+                Op::Unset(variable) => _ = self.all.insert(variable.clone()),
                 Op::SetPath(value) | Op::SetQuery(value) | Op::SetTarget(value) | Op::SetMethod(value) => {
                     self.template(value)
                 }
@@ -94,9 +95,10 @@ impl Names {
                 Op::AfterResponse(ops) => self.ops(ops),
                 Op::EarlyHints(fields) => fields.iter().for_each(|(_, value)| self.template(value)),
                 Op::Keep { value: Some(value), .. } => self.template(value),
-                Op::Pause(value) | Op::SetTimeout(_, value) | Op::SetAddress { value, .. } => {
-                    self.template(value)
-                }
+                Op::Resolve { name: value, .. }
+                | Op::Pause(value)
+                | Op::SetTimeout(_, value)
+                | Op::SetAddress { value, .. } => self.template(value),
                 Op::EditRequest(edit) | Op::EditAnswer(edit) => self.edit(edit),
                 Op::CaptureValue { value, .. } => self.template(value),
                 Op::EditList { key, value, .. } => {

@@ -48,6 +48,15 @@ pub(crate) fn text(traffic: &impl Traffic, template: &Template) -> Vec<u8> {
     out
 }
 
+/// The text of a template that is one variable, if that has a value; of any other, its text.
+pub(crate) fn found(traffic: &impl Traffic, template: &Template) -> Option<Vec<u8>> {
+    let [Piece::Var(var, filters)] = template.pieces.as_slice() else { return Some(text(traffic, template)) };
+    let mut out = Vec::new();
+    let found = append(traffic, var, &mut out);
+    apply(filters, &mut out, 0);
+    found.then_some(out)
+}
+
 /// Changes what stands behind `start` by filters, of which mostly there are none.
 #[inline]
 pub(crate) fn apply(filters: &[Filter], out: &mut Vec<u8>, start: usize) {

@@ -2,7 +2,7 @@
 //!
 //! Owns: a side thread with DNS clients, and a bounded cache of answers.
 //! Never: blocks a worker: it awaits an answer that the side thread sends.
-//! Driven by: computed proxy targets; `names`, which follows endpoints' names on a thread of its own and asks as this does.
+//! Driven by: computed proxy targets; rules that look a name up; `names`, which follows endpoints' names on a thread of its own and asks as this does.
 //! Why: when name servers are silent or fail, the last known addresses serve for a while longer, which beats an error
 //! for every request (nginx answers 502 at once).
 
@@ -48,7 +48,7 @@ struct Question {
 
 /// What a DNS client is made from.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct ResolverKey {
+pub(crate) struct ResolverKey {
     servers: Vec<SocketAddr>,
     timeout: Duration,
     attempts: u32,
@@ -66,14 +66,14 @@ impl ResolverKey {
 }
 
 /// What came of a look-up: addresses, and for how long they hold.
-pub(super) type Found = Result<(Vec<IpAddr>, Duration), Failed>;
+pub(crate) type Found = Result<(Vec<IpAddr>, Duration), Failed>;
 
 /// Why there is no address.
-pub(super) struct Failed {
+pub(crate) struct Failed {
     /// What a policy makes of it.
-    pub(super) kind: NameFailure,
+    pub(crate) kind: NameFailure,
     /// For the log.
-    pub(super) words: String,
+    pub(crate) words: String,
 }
 
 impl Failed {
@@ -83,10 +83,10 @@ impl Failed {
 }
 
 /// DNS clients of a thread.
-pub(super) type Clients = HashMap<Arc<ResolverKey>, Rc<TokioResolver>>;
+pub(crate) type Clients = HashMap<Arc<ResolverKey>, Rc<TokioResolver>>;
 
 /// Looks a name up, on a thread of its own with a runtime: no cache stands before it.
-pub(super) async fn look_up(clients: &RefCell<Clients>, resolver: &Resolver, name: &str) -> Found {
+pub(crate) async fn look_up(clients: &RefCell<Clients>, resolver: &Resolver, name: &str) -> Found {
     let name = name.trim_end_matches('.');
     let found = match ResolverKey::of(resolver) {
         None => tokio::time::timeout(resolver.timeout, ask_system(name.to_owned())).await,
