@@ -231,6 +231,8 @@ pub(crate) struct Settings {
     pub(crate) stats: Stats,
     pub(crate) default_server: Vec<Line>,
     pub(crate) compression: Compression,
+    /// `filter bwlim-in` and `bwlim-out`, and whether they limit anything here.
+    pub(crate) bandwidth: Vec<(Line, bool)>,
     pub(crate) http_reuse: Option<At<String>>,
     pub(crate) source: Option<Line>,
     pub(crate) unique_id_header: Option<Word>,

@@ -26,6 +26,7 @@ impl<'m> Cx<'m> {
                 otherwise: self.ops(otherwise),
             },
             model::Op::Set { variable, value } => self.set(variable, value),
+            model::Op::SetLimitRate(rate) => plan::Op::SetLimitRate(self.template(rate)),
             model::Op::Unset(variable) => match self.set(variable, &model::Template::default()) {
                 plan::Op::Set { slot, .. } => plan::Op::Unset(slot),
                 other => other,

@@ -51,6 +51,8 @@ pub enum Op {
         /// Value: one variable, or a text.
         value: Template,
     },
+    /// Assigns the pace of the response, in bytes a second; 0: none (HAProxy `set-bandwidth-limit`).
+    SetLimitRate(Template),
     /// Takes the value of a user variable away (HAProxy `unset-var`).
     Unset(String),
     /// Replaces the path if the pattern matches it (nginx `rewrite`).

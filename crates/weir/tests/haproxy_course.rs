@@ -150,6 +150,26 @@ both_drivers! {
         }
     }
 
+    fn responses_have_the_pace_that_rules_give_them(io: Io) {
+        // HAProxy has this since 2.7; by its manual.
+        let body = "x".repeat(40_000);
+        let origin = Origin::script(|c| c.keep_answering(200, &[("X-Limit", "20000")], &body));
+        let rules = format!(
+            " filter bwlim-out slow default-limit 40000 default-period 2s min-size 1k\n filter bwlim-in up default-limit 1k default-period 1s\n\
+             http-request set-bandwidth-limit up\n http-request set-bandwidth-limit slow if {{ path /request }}\n\
+             http-response set-bandwidth-limit slow limit 20k period 1s if {{ capture.req.uri /response }}\n\
+             http-response set-bandwidth-limit slow limit res.hdr(x-limit) period 1s if {{ capture.req.uri /computed }}\n\
+             default_backend b\nbackend b\n server s {origin}\n"
+        );
+        let proxy = Proxy::haproxy(&format!("{DEFAULTS}{rules}")).io(io).start();
+        for (path, least) in [("/", 0), ("/request", 1500), ("/response", 1500), ("/computed", 1500)] {
+            let began = Instant::now();
+            assert_eq!(Client::connect(&proxy).get(path).body.len(), body.len(), "{path}");
+            let took = began.elapsed();
+            assert!(took >= Duration::from_millis(least) && (least > 0 || took < Duration::from_millis(1000)), "{path}: {took:?}");
+        }
+    }
+
     fn a_pause_passes_before_the_next_rule(io: Io) {
         let rules = " http-request pause 150 if { path /expression }\n http-request pause 150ms if { path /time }\n http-request return status 200\n";
         let proxy = Proxy::haproxy(&format!("{DEFAULTS}{rules}")).io(io).start();

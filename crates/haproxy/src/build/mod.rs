@@ -5,6 +5,7 @@
 //! Driven by: `load`.
 
 mod answer;
+mod bandwidth;
 pub(crate) mod bind;
 pub(crate) mod check;
 pub(crate) mod condition;

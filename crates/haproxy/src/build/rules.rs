@@ -171,10 +171,31 @@ impl<'a> Reader<'a, '_> {
             "set-header" | "add-header" | "replace-path" | "replace-pathq" | "replace-uri" | "set-map"
             | "early-hint" | "set-timeout" => 2,
             "replace-header" | "replace-value" => 3,
-            "del-header" | "set-path" | "set-pathq" | "set-query" | "set-uri" | "set-method"
-            | "normalize-uri" | "use-service" | "set-var" | "set-var-fmt" | "capture" | "set-status"
-            | "set-log-level" | "del-map" | "add-acl" | "del-acl" | "cache-use" | "cache-store"
-            | "set-src" | "set-src-port" | "set-dst" | "set-dst-port" | "pause" | "do-resolve" => 1,
+            "del-header"
+            | "set-path"
+            | "set-pathq"
+            | "set-query"
+            | "set-uri"
+            | "set-method"
+            | "normalize-uri"
+            | "use-service"
+            | "set-var"
+            | "set-var-fmt"
+            | "capture"
+            | "set-status"
+            | "set-log-level"
+            | "del-map"
+            | "add-acl"
+            | "del-acl"
+            | "cache-use"
+            | "cache-store"
+            | "set-src"
+            | "set-src-port"
+            | "set-dst"
+            | "set-dst-port"
+            | "pause"
+            | "do-resolve"
+            | "set-bandwidth-limit" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -235,6 +256,7 @@ impl<'a> Reader<'a, '_> {
             "replace-pathq" => vec![self.replace(TargetPart::PathAndQuery, arguments)?],
             "replace-uri" => vec![self.replace(TargetPart::Target, arguments)?],
             "set-var" | "set-var-fmt" | "unset-var" => vec![self.set(name, first, arguments)?],
+            "set-bandwidth-limit" => self.bandwidth(arguments)?,
             "do-resolve" => self.resolve(first, &arguments[0])?,
             "set-map" | "del-map" | "add-acl" | "del-acl" => vec![self.edit_list(name, first, arguments)?],
             "sc-inc-gpc" | "sc-inc-gpc0" | "sc-inc-gpc1" | "sc-add-gpc" | "sc-set-gpt" | "sc-set-gpt0" => {

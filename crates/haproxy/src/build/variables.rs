@@ -96,6 +96,7 @@ impl Names {
                 Op::EarlyHints(fields) => fields.iter().for_each(|(_, value)| self.template(value)),
                 Op::Keep { value: Some(value), .. } => self.template(value),
                 Op::Resolve { name: value, .. }
+                | Op::SetLimitRate(value)
                 | Op::Pause(value)
                 | Op::SetTimeout(_, value)
                 | Op::SetAddress { value, .. } => self.template(value),

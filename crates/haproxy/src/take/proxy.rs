@@ -426,8 +426,19 @@ pub(crate) fn filter(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings
         "trace" | "opentracing" | "otel" => {
             findings.tuning(call.line.span(), "filter for tracing", "nothing is traced")
         }
+        "bwlim-in" | "bwlim-out" if call.arguments.len() < 2 => {
+            findings.missing(call.line, "the name of the filter");
+        }
         "bwlim-in" | "bwlim-out" => {
-            findings.tuning(call.line.span(), "filter for bandwidth", "bandwidth is not limited")
+            let why = match call.arguments.iter().any(|word| word.as_str() == "key") {
+                _ if word.as_str() == "bwlim-in" => Some("the pace of requests is not limited"),
+                true => Some("limits that streams share are not built"),
+                false => None,
+            };
+            if let Some(why) = why {
+                findings.tuning(call.line.span(), "this filter for bandwidth", why);
+            }
+            proxy.settings.bandwidth.push((call.line.clone(), why.is_none()));
         }
         "spoe" | "fcgi-app" => findings.not_built(call.line.span(), "filter", "it decides what is answered"),
         _ => findings.bad_choice(

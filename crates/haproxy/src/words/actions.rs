@@ -127,7 +127,8 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("set-fc-mark", false, REQ | RES | CONN | CONT, Tuning(PACKETS), "Mark of packets to clients."),
     ("set-bc-tos", false, REQ | CONT, Tuning(PACKETS), "TOS of packets to servers."),
     ("set-bc-mark", false, REQ | CONT, Tuning(PACKETS), "Mark of packets to servers."),
-    ("set-bandwidth-limit", false, REQ | RES | CONT, Tuning("bandwidth is not limited"), "Limits bandwidth."),
+    ("set-bandwidth-limit", false, REQ | RES, Built, "Limits bandwidth."),
+    ("set-bandwidth-limit", false, CONT, Tuning("bandwidth is not limited"), "Limits bandwidth."),
     ("set-timeout", false, REQ | RES, Built, "Sets a time for this exchange."),
     (
         "set-retries",
