@@ -99,6 +99,9 @@ impl<'m> Cx<'m> {
                 plan::Op::WaitForBody { millis: *millis, least: *least }
             }
             model::Op::Pause(millis) => plan::Op::Pause(self.template(millis)),
+            model::Op::SetRetries(most) => plan::Op::SetRetries(self.template(most)),
+            model::Op::RetryConnectOnly => plan::Op::RetryConnectOnly,
+            model::Op::ExpectProxy => plan::Op::ExpectProxy,
             model::Op::SetTimeout(which, millis) => plan::Op::SetTimeout(*which, self.template(millis)),
             model::Op::Resolve { name, resolver, ipv4_first } => {
                 let resolver = self.resolver(resolver);

@@ -175,6 +175,12 @@ pub enum Op {
     },
     /// Waits for so many milliseconds.
     Pause(Template),
+    /// Sets how often an attempt of this exchange is made again (HAProxy `set-retries`).
+    SetRetries(Template),
+    /// Only failures to connect are tried again in this exchange (HAProxy `disable-l7-retry`).
+    RetryConnectOnly,
+    /// A PROXY header comes before anything else on this connection (HAProxy `expect-proxy`).
+    ExpectProxy,
     /// Sets a time for this exchange, in milliseconds.
     SetTimeout(OwnTimeout, Template),
     /// Looks a name up (HAProxy `do-resolve`); `$resolved` is the address then, if there is one.

@@ -150,6 +150,40 @@ both_drivers! {
         }
     }
 
+    fn a_proxy_header_is_expected_of_some(io: Io) {
+        let text = "defaults\n mode http\n timeout client 10s\nfrontend f\n bind 127.0.0.1:{port}\n bind 127.0.0.1:{port_balanced}\n\
+            tcp-request connection expect-proxy layer4 if { dst_port {port_balanced} }\n\
+            http-request return status 200 content-type text/plain lf-string \"%[src] %[dst] %[fc_rcvd_proxy]\"\n";
+        let file = Proxy::haproxy(text);
+        for (proxy, who) in [(file.clone().io(io).start(), "weir"), (file.by_rival().start(), "haproxy")] {
+            Client::connect(&proxy).get("/").expect_body("127.0.0.1 127.0.0.1 0");
+            let mut client = Client::connect(proxy.port_of("port_balanced"));
+            client.send("PROXY TCP4 192.0.2.1 198.51.100.2 1111 2222\r\n");
+            assert_eq!(client.get("/").text(), "192.0.2.1 198.51.100.2 1", "{who}");
+            let mut none = Client::connect(proxy.port_of("port_balanced"));
+            assert!(none.try_request(&Request::get("/")).is_err(), "{who}");
+            // Who does not have to send one is not believed.
+            let mut liar = Client::connect(&proxy);
+            liar.send("PROXY TCP4 192.0.2.1 198.51.100.2 1111 2222\r\n");
+            assert_ne!(liar.try_request(&Request::get("/")).map_or(0, |response| response.status), 200, "{who}");
+        }
+    }
+
+    fn retries_are_set_for_one_exchange(io: Io) {
+        let origin = Origin::script(|c| c.read_body().close());
+        let rules = format!(
+            " http-request disable-l7-retry if {{ path /none }}\n http-request set-retries 2 if {{ path /two }}\n\
+             http-request set-retries req.hdr(x-retries) if {{ path /computed }}\n default_backend b\nbackend b\n retry-on empty-response conn-failure\n retries 1\n server s {origin}\n"
+        );
+        let proxy = Proxy::haproxy(&format!("{DEFAULTS}{rules}")).io(io).start();
+        for (path, attempts) in [("/", 2), ("/none", 1), ("/two", 3), ("/computed", 4)] {
+            let before = origin.connections();
+            assert_eq!(Client::connect(&proxy).request(&Request::get(path).header("X-Retries", "3")).status, 502, "{path}");
+            origin.wait_for_connections(before + attempts);
+            assert_eq!(origin.connections(), before + attempts, "{path}");
+        }
+    }
+
     fn responses_have_the_pace_that_rules_give_them(io: Io) {
         // HAProxy has this since 2.7; by its manual.
         let body = "x".repeat(40_000);

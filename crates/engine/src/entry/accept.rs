@@ -161,7 +161,7 @@ impl AcceptLoop {
         if let Some(caller) = caller {
             crate::eval::stick_rules::hand_over(&caller, &client);
         }
-        if listener.proxy_protocol || listener.tls.is_some() {
+        if listener.proxy_protocol || listener.tls.is_some() || client.expects_proxy.get() {
             weir_rt::spawn(settle(worker.clone(), counted, stream, client));
         } else {
             let (conn, is_tcp) = (weir_wire::Conn::Plain(stream), is_tcp(&listener.service));

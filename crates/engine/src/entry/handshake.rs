@@ -32,8 +32,9 @@ pub(crate) async fn settle(
         Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).handshake_timeout,
     };
     timer.arm(time);
-    if listener.proxy_protocol {
-        let believed = listener.proxy_header_names_client;
+    let expected = client.expects_proxy.get();
+    if listener.proxy_protocol || expected {
+        let believed = listener.proxy_header_names_client || expected;
         timer.run(proxy_header(&stream, client, believed, ahead)).await.ok()??;
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };

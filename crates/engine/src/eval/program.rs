@@ -226,6 +226,7 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
             let value = text(exchange, value);
             exchange.slots.set(*slot, &value);
         }
+        Op::ExpectProxy => exchange.client.expects_proxy.set(true),
         Op::Unset(slot) => exchange.slots.put(*slot, Value::Unset),
         Op::SetFound { slot, value } => {
             if let Some(value) = super::found(exchange, value) {
@@ -255,6 +256,7 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         | Op::Set { .. }
         | Op::SetFound { .. }
         | Op::Unset(_)
+        | Op::ExpectProxy
         | Op::Stick(_)
         | Op::Keep { .. }
         | Op::SetAddress { .. }
@@ -264,6 +266,11 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
             await_later(exchange, op);
         }
         Op::SetTimeout(which, value) => set_timeout(exchange, *which, value),
+        Op::SetRetries(most) => {
+            let most = std::str::from_utf8(&text(exchange, most)).ok().and_then(|most| most.parse().ok());
+            exchange.own.get_or_insert_default().retries = most;
+        }
+        Op::RetryConnectOnly => exchange.own.get_or_insert_default().connect_only = true,
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
             let subject = std::mem::take(&mut exchange.request.path);

@@ -106,6 +106,7 @@ pub(crate) fn value(traffic: &impl Traffic, key: &Template) -> Option<Vec<u8>> {
 pub(crate) fn hand_over(from: &Client, to: &Client) {
     to.moved.set(from.moved.get());
     to.meant.set(from.meant.get());
+    to.expects_proxy.set(from.expects_proxy.get());
     if let Some(kept) = from.kept.get() {
         let _ = to.kept.set(Box::new(RefCell::new(std::mem::take(&mut *kept.borrow_mut()))));
     }

@@ -41,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) requests: Cell<u64>,
     /// Who a rule takes it for.
     pub(crate) moved: Cell<Option<(IpAddr, u16)>>,
+    /// A rule expects a PROXY header of it.
+    pub(crate) expects_proxy: Cell<bool>,
     /// Where a rule takes it to want to go.
     pub(crate) meant: Cell<Option<(IpAddr, u16)>>,
     /// What rules keep as long as it lives, by name.
@@ -143,6 +145,7 @@ impl Client {
             handshake: Cell::new(0),
             requests: Cell::new(0),
             moved: Cell::new(None),
+            expects_proxy: Cell::new(false),
             meant: Cell::new(None),
             kept: OnceCell::new(),
             sticks: OnceCell::new(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use weir_expr::OwnTimeout;
 use weir_expr::settings::UpstreamSettings;
 use weir_plan::Action;
+use weir_policy::retry::{RetryOn, RetryPolicy};
 
 use super::Exchange;
 
@@ -22,6 +23,10 @@ pub(crate) struct Own {
     pub(crate) tunnel: Option<Duration>,
     /// Instead of the time between two writes to the client.
     pub(crate) client: Option<Duration>,
+    /// Attempts that may follow the first, instead of the configured number.
+    pub(crate) retries: Option<u32>,
+    /// Only failures to connect are tried again.
+    pub(crate) connect_only: bool,
     /// The address of the name that was looked up last.
     pub(crate) resolved: Option<IpAddr>,
 }
@@ -45,6 +50,14 @@ impl Exchange {
     pub(crate) fn tunnel_timeout(&self, settings: &UpstreamSettings) -> Duration {
         let own = self.own_time(|own| own.tunnel);
         own.or(settings.tunnel_timeout).unwrap_or_else(|| self.read_timeout(settings))
+    }
+
+    /// The rules for failed attempts.
+    pub(crate) fn retry(&self, configured: RetryPolicy) -> RetryPolicy {
+        let Some(own) = self.own.as_deref() else { return configured };
+        let on = if own.connect_only { configured.on & RetryOn::CONNECT } else { configured.on };
+        let attempts = own.retries.map_or(configured.attempts, |retries| retries.saturating_add(1));
+        RetryPolicy { on, attempts, ..configured }
     }
 
     /// Settings of the action's upstream; `None`: it has none.

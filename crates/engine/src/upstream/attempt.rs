@@ -220,7 +220,8 @@ impl Attempts<'_> {
         destination: Destination,
     ) -> Result<Answered<P::Link>, Unanswered> {
         let installed = self.installed;
-        let mut picker = Picker::new(exchange, destination, self.retry);
+        let retry = exchange.exchange().map_or(self.retry, |exchange| exchange.retry(self.retry));
+        let mut picker = Picker::new(exchange, destination, retry);
         let mut fresh = false;
         // One session of an endpoint, however often it is tried again there.
         let mut held: Option<Attempting> = None;

@@ -79,6 +79,14 @@ impl Reader<'_, '_> {
         self.expression(word)
     }
 
+    /// `set-retries N` or `set-retries EXPR`.
+    pub(super) fn retries(&mut self, word: &Word) -> Option<Template> {
+        match word.as_str().parse::<u32>() {
+            Ok(most) => Some(Template::literal(most.to_string())),
+            Err(_) => self.expression(word),
+        }
+    }
+
     /// `set-src EXPR` and its kin; rules on connections set it for all that comes over them.
     pub(super) fn set_address(&mut self, list: RuleList, name: &str, word: &Word) -> Option<Op> {
         let value = self.expression(word)?;

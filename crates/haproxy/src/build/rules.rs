@@ -195,7 +195,9 @@ impl<'a> Reader<'a, '_> {
             | "set-dst-port"
             | "pause"
             | "do-resolve"
-            | "set-bandwidth-limit" => 1,
+            | "set-bandwidth-limit"
+            | "set-retries"
+            | "expect-proxy" => 1,
             _ => 0,
         };
         let (arguments, tail) = match name {
@@ -256,6 +258,13 @@ impl<'a> Reader<'a, '_> {
             "replace-pathq" => vec![self.replace(TargetPart::PathAndQuery, arguments)?],
             "replace-uri" => vec![self.replace(TargetPart::Target, arguments)?],
             "set-var" | "set-var-fmt" | "unset-var" => vec![self.set(name, first, arguments)?],
+            "expect-proxy" if arguments[0].as_str() != "layer4" => {
+                self.findings.bad_choice(&arguments[0], "expect-proxy", &["layer4"]);
+                return None;
+            }
+            "expect-proxy" => vec![Op::ExpectProxy],
+            "set-retries" => vec![Op::SetRetries(self.retries(&arguments[0])?)],
+            "disable-l7-retry" => vec![Op::RetryConnectOnly],
             "set-bandwidth-limit" => self.bandwidth(arguments)?,
             "do-resolve" => self.resolve(first, &arguments[0])?,
             "set-map" | "del-map" | "add-acl" | "del-acl" => vec![self.edit_list(name, first, arguments)?],

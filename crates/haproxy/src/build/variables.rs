@@ -97,6 +97,7 @@ impl Names {
                 Op::Keep { value: Some(value), .. } => self.template(value),
                 Op::Resolve { name: value, .. }
                 | Op::SetLimitRate(value)
+                | Op::SetRetries(value)
                 | Op::Pause(value)
                 | Op::SetTimeout(_, value)
                 | Op::SetAddress { value, .. } => self.template(value),

@@ -130,20 +130,9 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("set-bandwidth-limit", false, REQ | RES, Built, "Limits bandwidth."),
     ("set-bandwidth-limit", false, CONT, Tuning("bandwidth is not limited"), "Limits bandwidth."),
     ("set-timeout", false, REQ | RES, Built, "Sets a time for this exchange."),
-    (
-        "set-retries",
-        false,
-        REQ | CONT,
-        Tuning("the backend's `retries` hold"),
-        "Sets retries for this exchange.",
-    ),
-    (
-        "disable-l7-retry",
-        false,
-        REQ,
-        Tuning("only what is safe to send again is sent again"),
-        "No retries after sending.",
-    ),
+    ("set-retries", false, REQ, Built, "Sets retries for this exchange."),
+    ("set-retries", false, CONT, Tuning("the backend's `retries` hold"), "Sets retries for this exchange."),
+    ("disable-l7-retry", false, REQ, Built, "No retries after sending."),
     (
         "strict-mode",
         false,
@@ -174,7 +163,7 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("set-dst-port", false, REQ | CONN | CONT, Built, "Sets the destination's port."),
     ("set-src", false, REQ | CONN | CONT, Built, "Sets the client's address."),
     ("set-src-port", false, REQ | CONN | CONT, Built, "Sets the client's port."),
-    ("expect-proxy", false, CONN, NotYet("it decides who a client is"), "Expects a PROXY header."),
+    ("expect-proxy", false, CONN, Built, "Expects a PROXY header."),
     (
         "expect-netscaler-cip",
         false,
