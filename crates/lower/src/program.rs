@@ -100,6 +100,8 @@ impl<'m> Cx<'m> {
             }
             model::Op::Pause(millis) => plan::Op::Pause(self.template(millis)),
             model::Op::SetRetries(most) => plan::Op::SetRetries(self.template(most)),
+            model::Op::SetQueueClass(class) => plan::Op::SetQueueClass(self.template(class)),
+            model::Op::SetQueueOffset(millis) => plan::Op::SetQueueOffset(self.template(millis)),
             model::Op::RetryConnectOnly => plan::Op::RetryConnectOnly,
             model::Op::ExpectProxy => plan::Op::ExpectProxy,
             model::Op::SetTimeout(which, millis) => plan::Op::SetTimeout(*which, self.template(millis)),

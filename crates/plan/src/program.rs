@@ -177,6 +177,10 @@ pub enum Op {
     Pause(Template),
     /// Sets how often an attempt of this exchange is made again (HAProxy `set-retries`).
     SetRetries(Template),
+    /// Sets the class of this exchange in queues: lower ones are served first (HAProxy `set-priority-class`).
+    SetQueueClass(Template),
+    /// Moves this exchange in queues, by milliseconds (HAProxy `set-priority-offset`).
+    SetQueueOffset(Template),
     /// Only failures to connect are tried again in this exchange (HAProxy `disable-l7-retry`).
     RetryConnectOnly,
     /// A PROXY header comes before anything else on this connection (HAProxy `expect-proxy`).

@@ -8,7 +8,9 @@ use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use regex::Regex;
-use weir_testkit::{Address, Client, Io, Origin, Proxy, Request, Running, both_drivers};
+use weir_testkit::{
+    Address, Client, Gate, Io, Origin, Proxy, Request, Running, Script, both_drivers, console, eventually,
+};
 
 const DEFAULTS: &str = "global\n nbthread 1\n\
      defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n";
@@ -27,6 +29,46 @@ fn who(proxy: &Running, target: &str, fields: &[(&str, &str)]) -> String {
 }
 
 both_drivers! {
+    fn who_waits_is_served_by_class_and_time(io: Io) {
+        let (gate, names) = (Gate::new(), ["/first", "/plain", "/low", "/high", "/late", "/early"]);
+        // One connection each: the server takes one request at a time.
+        let held = Script::new().expect("*").wait_for(&gate).respond_with(200, &[("Connection", "close")], "");
+        let next = || Script::new().expect("*").respond_with(200, &[("Connection", "close")], "");
+        for rival in [false, true] {
+            let gate = if rival { Gate::new() } else { gate.clone() };
+            let held = if rival { Script::new().expect("*").wait_for(&gate).respond_with(200, &[("Connection", "close")], "") } else { held.clone() };
+            let origin = Origin::sequence(std::iter::once(held).chain((1..names.len()).map(|_| next())));
+            let text = format!(
+                "global\n nbthread 1\n stats socket {{dir}}/cli.sock level admin\ndefaults\n mode http\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n timeout queue 20s\n\
+                 frontend f\n bind 127.0.0.1:{{port}}\n http-request set-priority-class int(5) if {{ path /low }}\n http-request set-priority-class int(-5) if {{ path /high }}\n\
+                 http-request set-priority-offset int(20000) if {{ path /late }}\n http-request set-priority-offset int(-20000) if {{ path /early }}\n\
+                 default_backend b\nbackend b\n server s {origin} maxconn 1\n"
+            );
+            let file = Proxy::haproxy(&text);
+            let proxy = if rival { file.by_rival() } else { file.io(io) }.start();
+            let mut clients = Vec::new();
+            for (n, path) in names.iter().enumerate() {
+                let mut client = Client::connect(&proxy);
+                client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+                clients.push(client);
+                if n == 0 {
+                    origin.wait_for_connections(1);
+                }
+                eventually("it waits in the queue", || {
+                    let stat = console::ask(&proxy, "show stat");
+                    let line = stat.lines().find(|line| line.starts_with("b,BACKEND,"))?;
+                    (line.split(',').nth(2)? == n.to_string()).then_some(())
+                });
+            }
+            gate.open();
+            for client in &mut clients {
+                client.read().expect_status(200);
+            }
+            let order: Vec<String> = origin.requests().iter().map(|request| request.line().split(' ').nth(1).unwrap().to_owned()).collect();
+            assert_eq!(order, ["/first", "/high", "/early", "/plain", "/late", "/low"], "{}", if rival { "haproxy" } else { "weir" });
+        }
+    }
+
     fn persistence_is_forced_or_ignored(io: Io) {
         let servers: Vec<Origin> = ["a", "b", "c"].map(|name| Origin::named(name, name)).into();
         let lines = |words: &str| -> String {

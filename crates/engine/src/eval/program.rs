@@ -270,6 +270,14 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
             let most = std::str::from_utf8(&text(exchange, most)).ok().and_then(|most| most.parse().ok());
             exchange.own.get_or_insert_default().retries = most;
         }
+        Op::SetQueueClass(class) => {
+            let class = number_of(&text(exchange, class)).clamp(-2047, 2047);
+            exchange.own.get_or_insert_default().priority.0 = class as i16;
+        }
+        Op::SetQueueOffset(millis) => {
+            let millis = number_of(&text(exchange, millis)).clamp(-524_287, 524_287);
+            exchange.own.get_or_insert_default().priority.1 = millis as i32;
+        }
         Op::RetryConnectOnly => exchange.own.get_or_insert_default().connect_only = true,
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
@@ -385,6 +393,11 @@ fn await_later(exchange: &mut Exchange, op: &Op) {
         _ => return,
     };
     exchange.asking = Some(Box::new(Asking { awaited, place: Vec::new() }));
+}
+
+/// A number; zero where it is none.
+fn number_of(value: &[u8]) -> i64 {
+    std::str::from_utf8(value).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 /// A time in milliseconds; `None`: it is none.

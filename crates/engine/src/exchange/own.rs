@@ -27,6 +27,8 @@ pub(crate) struct Own {
     pub(crate) retries: Option<u32>,
     /// Only failures to connect are tried again.
     pub(crate) connect_only: bool,
+    /// Before whom it is served where it has to wait: a class, and milliseconds sooner or later.
+    pub(crate) priority: (i16, i32),
     /// The address of the name that was looked up last.
     pub(crate) resolved: Option<IpAddr>,
 }

@@ -11,7 +11,7 @@ use weir_expr::Follows;
 use weir_expr::check::Observe;
 use weir_plan::{Address, BalanceKey, Endpoint, Pool, PoolIx, UpstreamKeepalive};
 use weir_policy::Millis;
-use weir_policy::pool::{Key, Lease, Selection, Turnover};
+use weir_policy::pool::{Key, Lease, Selection, Turn, Turnover};
 use weir_policy::retry::{Facts, Failure, Retry, RetryPolicy};
 
 use super::target::{Destination, Named};
@@ -63,6 +63,14 @@ impl From<Refusal> for Stuck {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
+}
+
+/// Where a request stands among those who wait.
+fn turn(exchange: &impl Traffic) -> Turn {
+    let own = exchange.exchange().and_then(|exchange| exchange.own.as_deref());
+    let (class, later) = own.map_or((0, 0), |own| own.priority);
+    let now = i64::try_from(exchange.worker.millis().0).unwrap_or(i64::MAX / 2);
+    Turn { class, due: now + i64::from(later) }
 }
 
 /// Where the endpoint of a client is that says so itself.
@@ -323,7 +331,8 @@ impl Picker {
         let most = queue.max.map_or(0, |most| most as usize);
         let began = exchange.worker.now();
         let full = || Refusal { status: pool.unavailable.queue, why: "the queue is full" };
-        let mut place = members.borrow().join(wanted, most).ok_or_else(full)?;
+        let turn = turn(exchange);
+        let mut place = members.borrow().join(wanted, most, turn).ok_or_else(full)?;
         exchange.times.queue_position = place.position() as u32 + 1;
         exchange.times.queued_for_one = wanted.is_some();
         let deadline = began + queue.timeout;
@@ -347,7 +356,7 @@ impl Picker {
                         // The endpoint that it waited for left, or another took its keys.
                         Err(Nobody::Free(now)) => {
                             wanted = now;
-                            place = members.borrow().join(wanted, most).ok_or_else(full)?;
+                            place = members.borrow().join(wanted, most, turn).ok_or_else(full)?;
                         }
                     }
                 }

@@ -21,7 +21,7 @@ use weir_plan::{Address, Endpoint, EndpointSet, Resolve};
 use weir_policy::Millis;
 use weir_policy::pool::{
     BackupUse, Choice, EndpointIndex, EndpointShared, Key, Lease, MAX_WEIGHT, Place, Pool, PoolShared,
-    Selection, Standing,
+    Selection, Standing, Turn,
 };
 
 use crate::worker::links::Cut;
@@ -367,10 +367,10 @@ impl WorkerPool {
     }
 
     /// Takes a place in the queue, for an endpoint or any. `None`: `most` wait already.
-    pub(crate) fn join(&self, wanted: Option<EndpointKey>, most: usize) -> Option<Place> {
+    pub(crate) fn join(&self, wanted: Option<EndpointKey>, most: usize, turn: Turn) -> Option<Place> {
         let state = self.chooser.shared();
         let at = wanted.and_then(|key| u32::try_from(state.index_of(key)?).ok());
-        state.join(at.map(EndpointIndex), most)
+        state.join(at.map(EndpointIndex), most, turn)
     }
 
     /// How many attempts there are by default.

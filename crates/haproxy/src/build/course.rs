@@ -127,7 +127,7 @@ impl Reader<'_, '_> {
         Some(vec![Op::Resolve { name, resolver: Arc::new(resolver), ipv4_first }, set])
     }
 
-    fn expression(&mut self, word: &Word) -> Option<Template> {
+    pub(super) fn expression(&mut self, word: &Word) -> Option<Template> {
         let sample = parse(word.as_str()).map_err(Problem::Bad);
         match sample.and_then(|sample| sample::template(&sample, &self.scope)) {
             Ok(value) => Some(value),

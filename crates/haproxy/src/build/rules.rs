@@ -197,6 +197,8 @@ impl<'a> Reader<'a, '_> {
             | "do-resolve"
             | "set-bandwidth-limit"
             | "set-retries"
+            | "set-priority-class"
+            | "set-priority-offset"
             | "expect-proxy" => 1,
             _ => 0,
         };
@@ -264,6 +266,8 @@ impl<'a> Reader<'a, '_> {
             }
             "expect-proxy" => vec![Op::ExpectProxy],
             "set-retries" => vec![Op::SetRetries(self.retries(&arguments[0])?)],
+            "set-priority-class" => vec![Op::SetQueueClass(self.expression(&arguments[0])?)],
+            "set-priority-offset" => vec![Op::SetQueueOffset(self.expression(&arguments[0])?)],
             "disable-l7-retry" => vec![Op::RetryConnectOnly],
             "set-bandwidth-limit" => self.bandwidth(arguments)?,
             "do-resolve" => self.resolve(first, &arguments[0])?,

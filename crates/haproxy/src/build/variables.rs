@@ -98,6 +98,8 @@ impl Names {
                 Op::Resolve { name: value, .. }
                 | Op::SetLimitRate(value)
                 | Op::SetRetries(value)
+                | Op::SetQueueClass(value)
+                | Op::SetQueueOffset(value)
                 | Op::Pause(value)
                 | Op::SetTimeout(_, value)
                 | Op::SetAddress { value, .. } => self.template(value),

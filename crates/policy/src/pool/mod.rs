@@ -32,7 +32,7 @@ pub use config::{
     BackupUse, Balance, EndpointConfig, KeyHash, MAX_WEIGHT, Placement, PoolConfig, PoolOptions,
 };
 pub use lease::{Lease, Turnover};
-pub use queue::Place;
+pub use queue::{Place, Turn};
 pub use selection::{Selection, TriedSet};
 pub use shared::{EndpointLoad, EndpointShared, PoolShared, Standing};
 

@@ -36,8 +36,20 @@ pub(super) struct SlotQueue {
 struct Line {
     next: u64,
     peak: usize,
-    waiters: BTreeMap<u64, Waiter>,
+    waiters: BTreeMap<Ticket, Waiter>,
 }
+
+/// Where somebody stands: the least is served first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Turn {
+    /// Whoever has a lower class is served before.
+    pub class: i16,
+    /// Within a class: when it came, in milliseconds, sooner or later by what it was granted.
+    pub due: i64,
+}
+
+/// A turn, and who came first of those that have the same.
+type Ticket = (Turn, u64);
 
 #[derive(Debug)]
 struct Waiter {
@@ -64,7 +76,7 @@ enum Call {
 pub struct Place {
     queue: Arc<SlotQueue>,
     wanted: Option<Arc<EndpointShared>>,
-    ticket: u64,
+    ticket: Ticket,
     seated: bool,
 }
 
@@ -82,7 +94,12 @@ impl SlotQueue {
         self.for_any.load(Relaxed) > 0
     }
 
-    pub(super) fn join(self: &Arc<Self>, wanted: Option<Arc<EndpointShared>>, most: usize) -> Option<Place> {
+    pub(super) fn join(
+        self: &Arc<Self>,
+        wanted: Option<Arc<EndpointShared>>,
+        most: usize,
+        turn: Turn,
+    ) -> Option<Place> {
         let key = wanted.as_ref().map(|endpoint| endpoint.key());
         let mut line = self.line();
         if most > 0 && line.waiters.len() >= most {
@@ -91,7 +108,7 @@ impl SlotQueue {
         let behind = line.waiters.values().any(|other| other.wanted.is_none() || other.wanted == key);
         // First in line: a slot may have come free since it was refused one, when nobody was there to be called.
         let call = if behind { Call::None } else { Call::Look };
-        let ticket = line.next;
+        let ticket = (turn, line.next);
         line.next += 1;
         line.waiters.insert(ticket, Waiter { wanted: key, waker: None, call, missed: false });
         line.peak = line.peak.max(line.waiters.len());
@@ -150,7 +167,7 @@ impl SlotQueue {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    fn leave(&self, ticket: u64, wanted: Option<&EndpointShared>) -> Call {
+    fn leave(&self, ticket: Ticket, wanted: Option<&EndpointShared>) -> Call {
         let call = self.line().waiters.remove(&ticket).map_or(Call::None, |waiter| waiter.call);
         self.waiting.fetch_sub(1, SeqCst);
         match wanted {

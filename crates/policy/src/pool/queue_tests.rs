@@ -46,16 +46,30 @@ fn ready(place: &mut Place) -> bool {
 }
 
 #[test]
+fn a_lower_class_and_an_earlier_time_go_first() {
+    let pool = &mut pools(&[1], 1)[0];
+    let held = choose(pool, false);
+    let turns = [(0, 5), (1, 0), (0, 3), (-1, 9), (0, 5)].map(|(class, due)| Turn { class, due });
+    let mut places = turns.map(|turn| pool.shared().join(None, 0, turn).unwrap());
+    assert!(ready(&mut places[0]), "the first looks once more");
+    places[0].again();
+    assert_eq!(places.each_ref().map(Place::position), [2, 4, 1, 0, 3]);
+    drop(held);
+    let called: Vec<bool> = places.iter_mut().map(ready).collect();
+    assert_eq!(called, [false, false, false, true, false]);
+}
+
+#[test]
 fn first_come_first_served() {
     let pool = &mut pools(&[1], 1)[0];
     let held = choose(pool, false);
-    let mut first = pool.shared().join(None, 0).unwrap();
+    let mut first = pool.shared().join(None, 0, Turn::default()).unwrap();
     assert!(ready(&mut first), "the first looks once more");
     assert!(choose(pool, true).is_none());
     first.again();
-    let mut second = pool.shared().join(None, 2).unwrap();
+    let mut second = pool.shared().join(None, 2, Turn::default()).unwrap();
     assert!(!ready(&mut first) && !ready(&mut second));
-    assert!(pool.shared().join(None, 2).is_none(), "bounded");
+    assert!(pool.shared().join(None, 2, Turn::default()).is_none(), "bounded");
     assert_eq!((second.position(), pool.shared().waiting()), (1, 2));
 
     drop(held);
@@ -76,9 +90,9 @@ fn first_come_first_served() {
 fn who_gives_up_passes_the_call_on() {
     let pool = &mut pools(&[1], 1)[0];
     let held = choose(pool, false);
-    let mut first = pool.shared().join(None, 0).unwrap();
+    let mut first = pool.shared().join(None, 0, Turn::default()).unwrap();
     first.again();
-    let mut second = pool.shared().join(None, 0).unwrap();
+    let mut second = pool.shared().join(None, 0, Turn::default()).unwrap();
     drop(held);
     assert!(ready(&mut first) && !ready(&mut second));
     drop(first);
@@ -89,7 +103,7 @@ fn who_gives_up_passes_the_call_on() {
 fn a_particular_endpoint_is_waited_for() {
     let pool = &mut pools(&[1, 1], 1)[0];
     let (a, b) = (choose(pool, false).unwrap(), choose(pool, false).unwrap());
-    let mut for_b = pool.shared().join(Some(b.index()), 0).unwrap();
+    let mut for_b = pool.shared().join(Some(b.index()), 0, Turn::default()).unwrap();
     for_b.again();
     assert_eq!(pool.shared().members()[1].waiting(), 1);
     drop(a);
@@ -103,7 +117,7 @@ fn a_particular_endpoint_is_waited_for() {
 fn changes_call_everybody() {
     let pool = &mut pools(&[1], 1)[0];
     let _held = choose(pool, false);
-    let mut place = pool.shared().join(None, 0).unwrap();
+    let mut place = pool.shared().join(None, 0, Turn::default()).unwrap();
     place.again();
     assert!(!ready(&mut place));
     pool.shared().set_admin(0, AdminState::Maintenance, NOW);
@@ -141,7 +155,7 @@ fn nobody_is_forgotten_over_threads() {
                     let lease = match choose(&mut pool, false) {
                         Some(lease) => lease,
                         None => {
-                            let mut place = pool.shared().join(None, 0).unwrap();
+                            let mut place = pool.shared().join(None, 0, Turn::default()).unwrap();
                             loop {
                                 assert!(wait(&mut place), "forgotten in the queue");
                                 if let Some(lease) = choose(&mut pool, true) {

@@ -23,7 +23,7 @@ use weir_control::{AdminState, EndpointKey};
 
 use super::EndpointIndex;
 use super::config::{EndpointConfig, PoolConfig};
-use super::queue::{Place, SlotQueue};
+use super::queue::{Place, SlotQueue, Turn};
 use super::rotation::Rotation;
 use crate::time::Millis;
 
@@ -391,9 +391,9 @@ impl PoolShared {
 
     /// Takes a place in the queue: for the endpoint that `Choice::AllBusy` names, or for any. `None`: `most` (zero: no
     /// bound) wait already. Only pools with [`Placement::Process`](super::Placement) counts call those who wait.
-    pub fn join(&self, wanted: Option<EndpointIndex>, most: usize) -> Option<Place> {
+    pub fn join(&self, wanted: Option<EndpointIndex>, most: usize, turn: Turn) -> Option<Place> {
         let wanted = wanted.and_then(|index| self.members.get(index.0 as usize)).map(Arc::clone);
-        self.queue.join(wanted, most)
+        self.queue.join(wanted, most, turn)
     }
 
     /// Exchanges waiting, for any endpoint or a particular one (HAProxy's `qcur` of a backend).
