@@ -173,6 +173,8 @@ pub(crate) struct Stats {
     pub(crate) show_legends: bool,
     pub(crate) description: Option<String>,
     pub(crate) node: Option<String>,
+    /// `stats admin`: its condition.
+    pub(crate) admin: Vec<Word>,
 }
 
 /// `compression …`.

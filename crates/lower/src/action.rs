@@ -22,8 +22,23 @@ impl<'m> Cx<'m> {
             model::Action::Respond(respond) => plan::Action::Respond(self.respond(respond)),
             model::Action::StubStatus => plan::Action::StubStatus,
             model::Action::EmptyGif => plan::Action::EmptyGif,
-            model::Action::Stats(page) => plan::Action::Stats(Arc::new(stats_page(page))),
+            model::Action::Stats(page) => plan::Action::Stats(Arc::new(self.stats_page(page))),
             model::Action::Metrics(form) => plan::Action::Metrics(*form),
+        }
+    }
+
+    fn stats_page(&mut self, page: &'m model::StatsPage) -> plan::StatsPage {
+        plan::StatsPage {
+            uri: page.uri.as_str().into(),
+            hide_version: page.hide_version,
+            realm: page.realm.as_str().into(),
+            users: page.users.iter().map(|(name, word)| (name.clone(), Secret::new(word))).collect(),
+            refresh: page.refresh,
+            show_legends: page.show_legends,
+            description: page.description.as_deref().map(Box::from),
+            node: page.node.as_deref().map(Box::from),
+            scope: page.scope.as_slice().into(),
+            admin: page.admin.as_ref().map(|condition| self.condition(condition)),
         }
     }
 
@@ -195,19 +210,5 @@ fn response_heads(settings: &weir_expr::settings::UpstreamSettings) -> HeadRules
         head: most,
         fields: RESPONSE_FIELDS,
         unusual_names: UnusualNames::Keep,
-    }
-}
-
-fn stats_page(page: &model::StatsPage) -> plan::StatsPage {
-    plan::StatsPage {
-        uri: page.uri.as_str().into(),
-        hide_version: page.hide_version,
-        realm: page.realm.as_str().into(),
-        users: page.users.iter().map(|(name, word)| (name.clone(), Secret::new(word))).collect(),
-        refresh: page.refresh,
-        show_legends: page.show_legends,
-        description: page.description.as_deref().map(Box::from),
-        node: page.node.as_deref().map(Box::from),
-        scope: page.scope.as_slice().into(),
     }
 }

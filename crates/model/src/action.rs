@@ -267,6 +267,9 @@ pub struct StatsPage {
     pub node: Option<String>,
     /// Only these proxies are shown (`stats scope`); empty: all.
     pub scope: Vec<String>,
+    /// When whoever asks may change the states of endpoints; `None`: never (`stats admin`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin: Option<crate::Condition>,
     /// Where it was written.
     #[serde(skip)]
     pub origin: Origin,

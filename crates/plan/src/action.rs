@@ -240,6 +240,9 @@ pub struct StatsPage {
     pub node: Option<Box<str>>,
     /// Only these proxies are shown; empty: all.
     pub scope: Box<[String]>,
+    /// When whoever asks may change the states of endpoints; `None`: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin: Option<crate::Condition>,
 }
 
 /// Text that is never printed.

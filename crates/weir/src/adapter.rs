@@ -5,11 +5,13 @@
 //! Driven by: `life::local` and `keeper::plane`, through the trait.
 
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use weir_control::Changes;
+use weir_admin::cli::Runtime as _;
+use weir_admin::stats::Operator;
 use weir_control::snapshot::Snapshot;
+use weir_control::{Change, Changes};
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
@@ -33,6 +35,8 @@ pub struct EngineAdapter {
     changes: Arc<Changes>,
     engine: Arc<Mutex<Option<Engine>>>,
     console: Console,
+    /// The console's own.
+    runtime: Weak<Runtime>,
     stopper: Mutex<Option<Stopper>>,
 }
 
@@ -43,8 +47,17 @@ pub struct EngineAdapter {
 pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     let changes = options.state.as_deref().map(crate::state::keep).unwrap_or_default();
     let engine: Arc<Mutex<Option<Engine>>> = Arc::default();
-    let console = Console::new(Arc::new(Runtime::new(engine.clone())));
-    Ok(Box::new(EngineAdapter { options, changes, engine, console, stopper: Mutex::default() }))
+    let runtime = Arc::new(Runtime::new(engine.clone()));
+    let weak = Arc::downgrade(&runtime);
+    let console = Console::new(runtime);
+    Ok(Box::new(EngineAdapter {
+        options,
+        changes,
+        engine,
+        console,
+        runtime: weak,
+        stopper: Mutex::default(),
+    }))
 }
 
 impl EngineAdapter {
@@ -84,8 +97,12 @@ impl DataPlane for EngineAdapter {
                     Io::Uring => IoChoice::Uring,
                     Io::Epoll => IoChoice::Epoll,
                 };
-                let options =
-                    EngineOptions { io, pages: Arc::new(AdminPages), changes: self.changes.clone(), logs };
+                let options = EngineOptions {
+                    io,
+                    pages: Arc::new(AdminPages { runtime: self.runtime.clone() }),
+                    changes: self.changes.clone(),
+                    logs,
+                };
                 let started = Engine::start(update.plan, update.workers, sockets, options)?;
                 self.remember_stopper(&started);
                 *engine = Some(started);
@@ -165,11 +182,31 @@ fn log_files(logs: &LogFiles) -> Result<weir_engine::LogFiles, String> {
 }
 
 /// Pages rendered by `weir-admin`.
-struct AdminPages;
+struct AdminPages {
+    /// What their forms act on.
+    runtime: Weak<Runtime>,
+}
+
+/// What was posted by somebody whose process is on its way out.
+const GONE: &str = "it does not serve any more";
+
+impl Operator for AdminPages {
+    fn change(&self, change: Change) -> Result<(), String> {
+        self.runtime.upgrade().ok_or(GONE)?.change(change)
+    }
+
+    fn judge(&self, pool: &str, endpoint: &str, healthy: bool) -> Result<(), String> {
+        self.runtime.upgrade().ok_or(GONE)?.judge(pool, endpoint, healthy)
+    }
+
+    fn cut(&self, pool: &str, endpoint: &str) -> Result<(), String> {
+        self.runtime.upgrade().ok_or(GONE)?.cut(pool, endpoint)
+    }
+}
 
 impl Pages for AdminPages {
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
-        crate::pages::stats(page, request, snapshot)
+        crate::pages::stats(page, request, snapshot, self)
     }
 
     fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {

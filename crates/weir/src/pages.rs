@@ -18,10 +18,19 @@ pub(crate) fn metrics(form: Exposition, target: &[u8], snapshot: &Snapshot) -> P
     })
 }
 
-/// HAProxy's statistics page: HTML, or CSV and JSON behind `;csv` and `;json`.
-pub(crate) fn stats(page_: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
-    let request = Request { target: request.target, authorization: request.authorization };
-    page(haproxy::page(&options(page_), &request, snapshot))
+/// HAProxy's statistics page: HTML, or CSV and JSON behind `;csv` and `;json`; its form, for whoever may.
+pub(crate) fn stats(
+    page_: &StatsPage,
+    request: &PageRequest<'_>,
+    snapshot: &Snapshot,
+    operator: &dyn haproxy::Operator,
+) -> Page {
+    let options = haproxy::Options { admin: request.admin, ..options(page_) };
+    let asked = Request { target: request.target, authorization: request.authorization };
+    page(match request.method {
+        b"POST" => haproxy::post(&options, &asked, request.body, snapshot, operator),
+        _ => haproxy::page(&options, &asked, snapshot),
+    })
 }
 
 fn options(page: &StatsPage) -> haproxy::Options {
@@ -36,6 +45,7 @@ fn options(page: &StatsPage) -> haproxy::Options {
         description: text(&page.description),
         node: text(&page.node),
         scope: page.scope.to_vec(),
+        admin: false,
     }
 }
 

@@ -11,6 +11,7 @@ use weir_control::snapshot::{
     Back, Classes, Endpoint, EndpointState, Front, Latency, Pool, Process, Snapshot,
 };
 
+use super::form::ACTIONS;
 use super::rows::{Proxy, is_up, proxies, status, weight};
 use super::view::{Options, View};
 
@@ -44,6 +45,10 @@ pub(super) fn render(snapshot: &Snapshot, options: &Options, view: &View) -> Str
     page.raw("</style></head><body>\n");
     head(&mut page, &snapshot.process, options, &title);
     links(&mut page, options, view);
+    if let Some(outcome) = view.outcome {
+        let kind = if outcome.is_good() { "good" } else { "bad" };
+        let _ = writeln!(page.0, "<p class=\"outcome {kind}\" role=\"status\">{}</p>", outcome.sentence());
+    }
     for proxy in proxies(snapshot) {
         table(&mut page, &proxy, &snapshot.process, options);
     }
@@ -200,7 +205,14 @@ fn table(page: &mut Html, proxy: &Proxy<'_>, process: &Process, options: &Option
     if let Some(pool) = proxy.pool {
         page.text(&format!(", {}", pool.balance));
     }
-    page.raw("</small></h2>\n<div class=\"wide\"><table><thead><tr>");
+    page.raw("</small></h2>\n");
+    let form = proxy.pool.filter(|pool| options.admin && !pool.endpoints.is_empty());
+    if form.is_some() {
+        page.raw("<form method=\"post\" action=\"");
+        page.text(&options.uri);
+        page.raw("\">");
+    }
+    page.raw("<div class=\"wide\"><table><thead><tr>");
     for (group, columns) in GROUPS {
         let _ = write!(page.0, "<th colspan=\"{}\">{group}</th>", columns.len());
     }
@@ -220,6 +232,22 @@ fn table(page: &mut Html, proxy: &Proxy<'_>, process: &Process, options: &Option
         rows.pool(page, pool);
     }
     page.raw("</tbody></table></div>\n");
+    if let Some(pool) = form {
+        choices(page, pool);
+    }
+}
+
+/// The end of a form: what can be done to the servers that are chosen above.
+fn choices(page: &mut Html, pool: &Pool) {
+    page.raw("<p class=\"act\"><label>Choose the action to perform on the checked servers: <select name=\"action\"><option value=\"\"></option>");
+    for (word, label, _) in ACTIONS {
+        let _ = write!(page.0, "<option value=\"{word}\">{label}</option>");
+    }
+    let _ = writeln!(
+        page.0,
+        "</select></label><input type=\"hidden\" name=\"b\" value=\"#{}\"><button>Apply</button></p></form>",
+        pool.number
+    );
 }
 
 fn front_row(page: &mut Html, front: &Front) {
@@ -252,7 +280,13 @@ struct Rows<'p> {
 impl Rows<'_> {
     fn endpoint(&self, page: &mut Html, endpoint: &Endpoint) {
         let _ = write!(page.0, "<tr class=\"{}\">", class(endpoint));
-        if self.options.show_legends {
+        if self.options.admin {
+            page.raw("<td class=\"word\"><label><input type=\"checkbox\" name=\"s\" value=\"");
+            page.text(&endpoint.name);
+            page.raw("\"> ");
+            page.text(&endpoint.name);
+            page.raw("</label></td>");
+        } else if self.options.show_legends {
             let cookie =
                 endpoint.cookie.as_ref().map(|cookie| format!(", cookie {cookie}")).unwrap_or_default();
             page.told(&endpoint.name, &format!("{}, number {}{cookie}", endpoint.address, endpoint.number));

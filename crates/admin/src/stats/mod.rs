@@ -1,7 +1,7 @@
 //! HAProxy's statistics page (its management guide, section 9).
 //!
 //! Owns: who may see it, and which of its forms answers.
-//! Never: changes anything: the page is read-only.
+//! Never: changes anything but through an [`Operator`], for whoever may.
 //! Driven by: the route that `stats uri` made.
 
 mod columns;
@@ -9,6 +9,7 @@ mod csv;
 pub mod exposition;
 #[cfg(test)]
 mod fixtures;
+mod form;
 mod html;
 mod json;
 mod rows;
@@ -20,6 +21,7 @@ use weir_control::snapshot::{EndpointState, Snapshot};
 
 use crate::{Page, Request};
 pub use columns::COLUMNS;
+pub use form::Operator;
 pub use view::Options;
 use view::{Form, View};
 
@@ -39,6 +41,20 @@ pub fn page(options: &Options, request: &Request<'_>, snapshot: &Snapshot) -> Pa
         page.headers.push(("Refresh", seconds.to_string()));
     }
     page
+}
+
+/// Answers a form that was sent to the page.
+pub fn post(
+    options: &Options,
+    request: &Request<'_>,
+    body: &[u8],
+    snapshot: &Snapshot,
+    operator: &dyn Operator,
+) -> Page {
+    if !options.users.is_empty() && !is_known(options, request.authorization) {
+        return challenge(options);
+    }
+    form::answer(options, request, body, snapshot, operator)
 }
 
 /// The page as CSV: [`COLUMNS`], a line a frontend, endpoint and backend.

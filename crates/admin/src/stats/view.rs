@@ -7,6 +7,8 @@
 //! What follows the prefix in the path chooses the form: `;csv`, `;json`, else HTML; `;norefresh` leaves out the
 //! refresh, `;up` hides what is down, `scope=text` shows only proxies whose name holds the text.
 
+use super::form::Outcome;
+
 /// How the page was configured.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -28,6 +30,8 @@ pub struct Options {
     pub node: Option<String>,
     /// Only these proxies are shown; empty: all.
     pub scope: Vec<String>,
+    /// Whoever asks may change the states of servers.
+    pub admin: bool,
 }
 
 /// What a request asked for.
@@ -37,6 +41,8 @@ pub(super) struct View {
     pub(super) no_refresh: bool,
     pub(super) hide_down: bool,
     pub(super) scope: String,
+    /// What came of a form.
+    pub(super) outcome: Option<Outcome>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +67,9 @@ impl View {
                 word => {
                     if let Some(text) = word.strip_prefix("scope=") {
                         view.scope = text.to_owned();
+                    }
+                    if let Some(outcome) = word.strip_prefix("st=").and_then(Outcome::of) {
+                        view.outcome = Some(outcome);
                     }
                 }
             }

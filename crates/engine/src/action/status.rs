@@ -12,8 +12,9 @@ use weir_http::{HeaderId, Method};
 use weir_plan::StatsPage;
 
 use crate::answer::respond;
-use crate::exchange::intake;
+use crate::eval::condition;
 use crate::exchange::{Downstream, Ending, Exchange, Next};
+use crate::exchange::{errors, intake};
 use crate::worker::options::{Page, PageRequest};
 use crate::worker::snapshot;
 
@@ -44,8 +45,64 @@ pub(crate) async fn stats<D: Downstream>(
         return Next::Status(status);
     }
     let snapshot = taken(exchange);
-    let page = exchange.worker.shared.pages.stats(page, &request(exchange), &snapshot);
+    let admin = match &page.admin {
+        Some(may) => match condition::holds(exchange, may) {
+            Ok(holds) => holds && !is_foreign(exchange),
+            Err(why) => {
+                errors::undecided(exchange, &why);
+                return Next::Status(500);
+            }
+        },
+        None => false,
+    };
+    let shared = exchange.worker.shared.clone();
+    let asked = PageRequest { admin, ..request(exchange) };
+    let page = match exchange.request.method {
+        // What changes something waits for workers: it is no work of one.
+        Method::Post => {
+            let (page, asked, pages) = (page.clone(), Asked::of(&asked), shared.pages.clone());
+            let done = shared.errands.run(move || pages.stats(&page, &asked.request(), &snapshot));
+            let Some(done) = done.await else { return Next::Status(503) };
+            done
+        }
+        _ => shared.pages.stats(page, &asked, &snapshot),
+    };
     answer(exchange, down, page).await
+}
+
+/// Whether a page of another site sent this (RFC 6454 §7): whoever looks at that may be let in here, and not know of it.
+fn is_foreign(exchange: &Exchange) -> bool {
+    let Some(origin) = exchange.request.fields.first(HeaderId::Origin) else { return false };
+    let host = exchange.request.fields.first(HeaderId::Host).unwrap_or_default();
+    let named = origin.splitn(3, |&byte| byte == b'/').nth(2);
+    !named.is_some_and(|named| named.eq_ignore_ascii_case(host))
+}
+
+/// A request for a page that outlives its exchange's turn.
+struct Asked {
+    method: Vec<u8>,
+    target: Vec<u8>,
+    authorization: Option<Vec<u8>>,
+    admin: bool,
+    body: Vec<u8>,
+}
+
+impl Asked {
+    fn of(request: &PageRequest<'_>) -> Self {
+        let PageRequest { method, target, authorization, admin, body } = *request;
+        let authorization = authorization.map(<[u8]>::to_vec);
+        Self { method: method.into(), target: target.into(), authorization, admin, body: body.into() }
+    }
+
+    fn request(&self) -> PageRequest<'_> {
+        PageRequest {
+            method: &self.method,
+            target: &self.target,
+            authorization: self.authorization.as_deref(),
+            admin: self.admin,
+            body: &self.body,
+        }
+    }
 }
 
 /// Prometheus' text.
@@ -76,6 +133,7 @@ fn request(exchange: &Exchange) -> PageRequest<'_> {
         method: &exchange.request.method_text,
         target: &exchange.request.target,
         authorization: exchange.request.fields.first(HeaderId::Authorization),
+        admin: false,
         body: exchange.body.in_memory().unwrap_or_default(),
     }
 }

@@ -30,6 +30,8 @@ pub struct PageRequest<'a> {
     pub target: &'a [u8],
     /// Value of the Authorization field.
     pub authorization: Option<&'a [u8]>,
+    /// The client may change what the page shows.
+    pub admin: bool,
     /// The whole body, of methods other than GET and HEAD. It is small: larger ones never get here.
     pub body: &'a [u8],
 }

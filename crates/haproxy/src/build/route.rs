@@ -11,7 +11,7 @@ use weir_model::{
     Var, Words,
 };
 
-use super::condition::Acls;
+use super::condition::{Acls, clause};
 use super::context::{Context, mode};
 use super::format::{Formatter, LogScope};
 use super::identifier;
@@ -354,7 +354,15 @@ impl<'a> Front<'a> {
         let words = |text: &String| {
             if text.is_empty() { global.description.clone().unwrap_or_default() } else { text.clone() }
         };
+        let admin = match stats.admin.as_slice() {
+            [] => None,
+            words => {
+                let scope = context.scope(proxy);
+                clause(words, acls.unwrap_or(&self.acls), &scope, context.findings)
+            }
+        };
         let page = StatsPage {
+            admin,
             uri: uri.clone(),
             hide_version: stats.hide_version,
             realm: stats.realm.clone().unwrap_or_else(|| "HAProxy Statistics".into()),

@@ -59,14 +59,7 @@ pub(super) const WORDS: &[Keyword] = &[
         "Puts counters of modules on the page.",
         Tuning("there are no further modules to show"),
     ),
-    word(
-        "stats admin",
-        FB,
-        (2, MANY),
-        "",
-        "Lets the page change servers' states.",
-        Tuning("the page only shows"),
-    ),
+    word("stats admin", FB, (2, MANY), "", "Lets the page change servers' states.", Proxy(take::admin)),
     word(
         "stats http-request",
         FB,

@@ -78,6 +78,12 @@ pub(crate) fn show_legends(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings)
     proxy.settings.stats.show_legends = true;
 }
 
+/// `stats admin if|unless CONDITION`.
+pub(crate) fn admin(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    on(proxy, call);
+    proxy.settings.stats.admin = call.arguments.to_vec();
+}
+
 /// `stats show-node`.
 pub(crate) fn show_node(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     on(proxy, call);

@@ -292,6 +292,7 @@ fn secrets_are_not_printed() {
         description: None,
         node: None,
         scope: vec![],
+        admin: None,
         origin: None,
     };
     let mut guarded =
