@@ -78,6 +78,7 @@ impl<'m> Cx<'m> {
                 let hidden = !proxy.pass_request_headers || proxy.request_headers.iter().any(set);
                 self.caching(cache, hidden)
             }),
+            store: proxy.store.as_deref().map(|store| self.store(store)),
         };
         self.shared.proxies.keep(proxy, Arc::new(compiled))
     }
@@ -109,8 +110,13 @@ impl<'m> Cx<'m> {
             hide_headers: self.header_set(&fastcgi.hide_headers),
             ignore_headers: self.header_set(&fastcgi.ignore_headers),
             cache: fastcgi.cache.as_deref().map(|cache| self.caching(cache, false)),
+            store: fastcgi.store.as_deref().map(|store| self.store(store)),
         };
         self.shared.fastcgi.keep(fastcgi, Arc::new(compiled))
+    }
+
+    fn store(&mut self, store: &model::StoreFiles) -> Arc<plan::StoreFiles> {
+        Arc::new(plan::StoreFiles { path: self.optional_template(store.path.as_ref()), access: store.access })
     }
 
     fn caching(&mut self, cache: &'m model::Caching, hides_credentials: bool) -> Arc<plan::Caching> {

@@ -95,6 +95,18 @@ pub struct Proxy {
     pub bind: Option<Template>,
     /// The cache before it.
     pub cache: Option<Arc<Caching>>,
+    /// Responses are kept as files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<Arc<StoreFiles>>,
+}
+
+/// Responses that are kept as files (`proxy_store`).
+#[derive(Clone, Debug, Serialize)]
+pub struct StoreFiles {
+    /// The file; `None`: the one that the request's path maps to.
+    pub path: Option<Template>,
+    /// Its rights, from which those of new folders follow.
+    pub access: weir_expr::FileAccess,
 }
 
 /// A cache before an upstream.
@@ -205,6 +217,9 @@ pub struct FastCgi {
     pub ignore_headers: Arc<HeaderSet>,
     /// The cache before it.
     pub cache: Option<Arc<Caching>>,
+    /// Responses are kept as files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<Arc<StoreFiles>>,
 }
 
 /// One parameter.

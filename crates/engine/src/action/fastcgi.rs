@@ -146,7 +146,12 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = !settings.buffering;
-    settle::start(exchange, down, size, (&fastcgi.ignore_headers, &fastcgi.settings));
+    settle::start(
+        exchange,
+        down,
+        size,
+        (&fastcgi.ignore_headers, &fastcgi.settings, fastcgi.store.as_deref()),
+    );
     let rest = Rest { link: answer, counted, lease, settings: settings.clone(), status };
     rest.begin(exchange, down, attempts).await
 }

@@ -132,7 +132,7 @@ async fn forward<D: Downstream>(
         None => BodySize::Unknown,
     };
     exchange.response.unbuffered = proxy.grpc || !rewrite::buffering(exchange, proxy);
-    settle::start(exchange, down, size, (&proxy.ignore_headers, &proxy.settings));
+    settle::start(exchange, down, size, (&proxy.ignore_headers, &proxy.settings, proxy.store.as_deref()));
     attempts.watch.reading(false);
     attempts.watch.change(Ends::answering(keep::client_abort(exchange, proxy.settings.client_abort)));
     let rest = Rest { link, counted, lease, settings: proxy.settings.clone(), status };

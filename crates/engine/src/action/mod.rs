@@ -14,6 +14,7 @@ mod rewrite;
 mod rules;
 mod settle;
 pub(crate) mod status;
+mod stored;
 pub(crate) mod tunnel;
 
 pub(crate) use later::Later;

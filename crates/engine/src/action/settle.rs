@@ -5,9 +5,10 @@
 //! Driven by: the actions that ask endpoints, and the cache.
 
 use weir_expr::settings::UpstreamSettings;
-use weir_plan::HeaderSet;
+use weir_plan::{HeaderSet, StoreFiles};
 
 use super::cached::{keep, slice};
+use super::stored;
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Exchange, Next};
 
@@ -37,8 +38,11 @@ pub(super) fn start<D: Downstream>(
     exchange: &mut Exchange,
     down: &mut D,
     size: BodySize,
-    (ignored, settings): (&HeaderSet, &UpstreamSettings),
+    (ignored, settings, store): (&HeaderSet, &UpstreamSettings, Option<&StoreFiles>),
 ) {
+    if let Some(store) = store {
+        stored::begin(exchange, store, &settings.temp_path, size);
+    }
     let size = match &exchange.caching {
         Some(_) => keep::begin_storing(exchange, ignored, size),
         None if settings.force_ranges => keep::cut(exchange, size),

@@ -43,6 +43,7 @@ pub(super) fn proxy() -> Proxy {
         accel: false,
         bind: None,
         cache: None,
+        store: None,
     }
 }
 

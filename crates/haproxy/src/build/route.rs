@@ -465,6 +465,7 @@ impl<'a> Front<'a> {
             accel: false,
             bind: local_address(backend),
             cache: None,
+            store: None,
         })))
     }
 

@@ -215,6 +215,7 @@ pub(crate) fn proxy(pool: &str, fields: &[(&str, Template)]) -> Action {
         accel: true,
         bind: None,
         cache: None,
+        store: None,
     }))
 }
 

@@ -11,10 +11,10 @@ use crate::take::Scope;
 use crate::take::args::{bytes, count, limit, on, time};
 use crate::take::cache;
 use crate::take::scope::GatewayScope;
+use crate::take::store;
 use crate::take::upstream_settings as settings;
 
 const PURGE: &str = "removing objects by requests is not built; remove their files";
-const STORE: &str = "storing answers as files is not built";
 const ALWAYS: &str = "Weir forwards bytes as they come";
 
 /// Words of every gateway: times, retries, response fields. `$of` is the accessor of the gateway's settings.
@@ -149,9 +149,9 @@ macro_rules! buffered {
             Entry::one(concat!($prefix, "force_ranges"), HSL, Flag, "off", "Gives parts of all responses.")
                 .scope(|_, s, d| s.$of().upstream().force_ranges = on(d)),
             Entry::one(concat!($prefix, "store"), HSL, Text, "off", "Stores answers as files.")
-                .not_yet(STORE),
+                .scope(|lo, s, d| store::store(lo, s.$of(), d)),
             Entry::new(concat!($prefix, "store_access"), HSL, (1, 3), "user:rw", "Modes of those files.")
-                .tuning(STORE),
+                .scope(|lo, s, d| store::access(lo, s.$of(), d)),
             // The cache.
             Entry::one(concat!($prefix, "cache"), HSL, Text, "off", "A zone of the cache.")
                 .scope(|lo, s, d| cache::zone(lo, s.$of(), d)),

@@ -123,6 +123,7 @@ pub(crate) fn action(
         Application::Memcached => ("memcached_cache", &s.memcached),
     };
     let cache = super::cache::caching(lo, &cached.gateway.cache, word, false);
+    let store = super::store::finish(lo, &cached.gateway, cache.is_some());
     Action::FastCgi(Arc::new(FastCgi {
         spoken,
         target: target.clone(),
@@ -139,6 +140,7 @@ pub(crate) fn action(
         hide_headers: lo.hidden(&HIDDEN, scope.gateway.hide.items(), scope.gateway.pass.items()),
         ignore_headers: scope.gateway.ignore.items().clone(),
         cache,
+        store,
     }))
 }
 

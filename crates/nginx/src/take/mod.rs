@@ -42,6 +42,7 @@ pub(crate) mod scope;
 pub(crate) mod server;
 pub(crate) mod state;
 pub(crate) mod sticky;
+pub(crate) mod store;
 pub(crate) mod stream;
 pub(crate) mod stream_proxy;
 pub(crate) mod stream_tls;

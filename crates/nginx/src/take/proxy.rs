@@ -113,6 +113,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
         None => UpstreamUri::Pass,
     };
     let cache = super::cache::caching(lo, &proxy.gateway.cache, "proxy_cache", true);
+    let store = super::store::finish(lo, &proxy.gateway, cache.is_some());
     let tls = spec.tls.then(|| super::upstream_tls::finish(lo, &proxy.tls));
     if let Some(health) = &place.health {
         let timeout = proxy.gateway.settings.read_timeout;
@@ -145,6 +146,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
         accel: true,
         bind: proxy.bind.clone(),
         cache,
+        store,
     }))
 }
 

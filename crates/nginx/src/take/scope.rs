@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_diag::Span;
+use weir_expr::FileAccess;
 use weir_model::settings::{
     BodySettings, CacheSettings, CacheValid, ClientSettings, ClientVerify, CompressionSettings,
     ContentCoding, GzipProxied, LogLevel, Mirrors, Quic, TlsVersion, UpstreamSettings,
@@ -217,6 +218,9 @@ pub(crate) struct GatewayScope {
     pub pass_request_headers: bool,
     pub pass_request_body: bool,
     pub cache: Arc<CacheScope>,
+    /// `…_store`: where it was written, and the file if that is not the request's own.
+    pub store: Option<(Span, Option<Template>)>,
+    pub store_access: FileAccess,
 }
 
 /// Settings of `…_cache*`.
@@ -240,6 +244,8 @@ impl Default for GatewayScope {
             pass_request_headers: true,
             pass_request_body: true,
             cache: Arc::default(),
+            store: None,
+            store_access: FileAccess(0o600),
         }
     }
 }

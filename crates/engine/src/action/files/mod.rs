@@ -23,6 +23,7 @@ mod ranges;
 mod send;
 
 pub(crate) use candidates::first_candidate;
+pub(super) use dav::{dress, rename_file};
 pub(crate) use send::{FileRest, part, queued};
 
 use rustix::io::Errno;

@@ -117,7 +117,7 @@ pub(super) fn begin<'a, D: Downstream>(
         Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
     };
     exchange.response.unbuffered = !rewrite::buffering(exchange, proxy);
-    settle::start(exchange, down, size, (&proxy.ignore_headers, &proxy.settings));
+    settle::start(exchange, down, size, (&proxy.ignore_headers, &proxy.settings, proxy.store.as_deref()));
     let queued = relay::at_once(exchange, down, &mut conn);
     let keeping = reusable.then(|| Keeping {
         pool: picked.pool,

@@ -23,6 +23,9 @@ use super::send::FileRest;
 use crate::answer::respond;
 use crate::exchange::fields::FieldName;
 use crate::exchange::{BodyPiece, Downstream, Exchange, Next, create_named_file, errors, intake};
+pub(in crate::action) use tree::rename_file;
+pub(in crate::action) use work::dress;
+
 use work::{Depth, Errand, Refused};
 
 /// A method that the route serves.

@@ -19,7 +19,11 @@ use super::work::{dress, make_folder, make_folder_as};
 const DEEPEST: usize = 256;
 
 /// Gives a temporary file its name; with `create`, the folders of that are made where they are missing.
-pub(super) fn rename_file(file: NamedTempFile, to: &Path, create: Option<FileAccess>) -> io::Result<()> {
+pub(in crate::action) fn rename_file(
+    file: NamedTempFile,
+    to: &Path,
+    create: Option<FileAccess>,
+) -> io::Result<()> {
     let Err(first) = file.persist(to) else { return Ok(()) };
     let (mut error, mut file) = (first.error, first.file);
     if error.kind() == io::ErrorKind::NotFound

@@ -110,7 +110,7 @@ fn put(
 }
 
 /// Gives a file its rights, and its time of modification if that is known.
-pub(super) fn dress(file: &File, mode: u32, modified: Option<(i64, i64)>) -> io::Result<()> {
+pub(in crate::action) fn dress(file: &File, mode: u32, modified: Option<(i64, i64)>) -> io::Result<()> {
     fchmod(file, Mode::from_raw_mode(mode))?;
     if let Some((tv_sec, tv_nsec)) = modified {
         let time = Timespec { tv_sec, tv_nsec: tv_nsec as _ };
