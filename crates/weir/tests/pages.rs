@@ -41,6 +41,7 @@ both_drivers! {
         }
         // The page of statistics takes a POST, and without `stats admin` nothing comes of it.
         let stats = Proxy::haproxy(STATS).io(io).start();
-        Client::connect(&stats).request(&Request::post("/stats", "s=web1&action=drain")).expect_status(200);
+        let asked = Request::post("/stats", "s=web1&action=drain&b=web");
+        Client::connect(&stats).request(&asked).expect_status(303).expect_header("Location", "/stats;st=DENY");
     }
 }

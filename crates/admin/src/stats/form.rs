@@ -104,7 +104,10 @@ pub(super) fn answer(
     operator: &dyn Operator,
 ) -> Page {
     let outcome = match options.admin {
-        true => act(&fields(body), snapshot, operator),
+        true => {
+            let fields: Vec<_> = form_urlencoded::parse(body.trim_ascii()).into_owned().collect();
+            act(&fields, snapshot, operator)
+        }
         false => Outcome::Denied,
     };
     back(options, request, outcome)
@@ -124,40 +127,6 @@ fn back(options: &Options, request: &Request<'_>, outcome: Outcome) -> Page {
     page.status = 303;
     page.headers.push(("Location", format!("{}{words};st={}", options.uri, outcome.word())));
     page
-}
-
-/// Names and values of a form (application/x-www-form-urlencoded).
-fn fields(body: &[u8]) -> Vec<(String, String)> {
-    let text = String::from_utf8_lossy(body);
-    let decoded = |text: &str| {
-        let spaced = text.replace('+', " ");
-        let bytes = percent_decoded(spaced.as_bytes());
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    text.trim()
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .map(|(name, value)| (decoded(name), decoded(value)))
-        .collect()
-}
-
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        let digits = text.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.filter(|_| byte == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(decoded) => {
-                out.push(decoded);
-                at += 3;
-            }
-            None => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out
 }
 
 /// Every server that is named stands on its own: what one refuses leaves the others.
