@@ -2,7 +2,7 @@
 //!
 //! Owns: one function a subject. Each reports at the node's origin and goes on.
 
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn process(cx: &mut Cx<'_>) {
 
 fn listeners(cx: &mut Cx<'_>) {
     let model = cx.model;
-    let mut first: HashMap<_, &Listener> = HashMap::new();
+    let mut first: HashMap<_, &Listener> = HashMap::default();
     for listener in &model.listeners {
         if let Some(before) = first.get(&(&listener.address, listener.share)) {
             let mut finding =
@@ -153,7 +153,7 @@ fn zone_size(cx: &mut Cx<'_>, name: &str, size: u64) {
 
 fn sites(cx: &mut Cx<'_>) {
     let model = cx.model;
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::default();
     for site in &model.sites {
         cx.at(site.origin, |cx| {
             once(&mut seen, &site.client, |settings| client(cx, settings));
@@ -168,8 +168,8 @@ fn duplicates(cx: &mut Cx<'_>, model: &Model, site: &Site) {
 }
 
 fn level(cx: &mut Cx<'_>, model: &Model, routes: &[RouteId]) {
-    let mut first: HashMap<&RouteMatch, &Route> = HashMap::new();
-    let mut texts: HashMap<(bool, &str), &Route> = HashMap::new();
+    let mut first: HashMap<&RouteMatch, &Route> = HashMap::default();
+    let mut texts: HashMap<(bool, &str), &Route> = HashMap::default();
     for route in routes.iter().filter_map(|id| model.routes.get(id.0 as usize)) {
         // Prefixes with and without `^~` are one text; patterns may be written twice, the first wins.
         let before = match &route.matching {
@@ -190,7 +190,7 @@ fn level(cx: &mut Cx<'_>, model: &Model, routes: &[RouteId]) {
 
 fn routes(cx: &mut Cx<'_>) {
     let model = cx.model;
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::default();
     for route in &model.routes {
         cx.at(route.origin, |cx| {
             if !route.children.is_empty() {

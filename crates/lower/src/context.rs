@@ -4,7 +4,7 @@
 //! Why: 100,000 routes share a few hundred settings; each is compiled once, found again by its place in memory
 //! (groups that inheritance shared) or by its value.
 
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,12 +59,12 @@ impl<'m> Cx<'m> {
             patterns: Patterns::default(),
             shared: Shared::default(),
             backs: model.roster.iter().filter(|one| one.back.is_some()).map(|one| &*one.name).collect(),
-            assigned: HashSet::new(),
-            told: HashSet::new(),
-            files: HashMap::new(),
-            logs: HashMap::new(),
-            identities: HashMap::new(),
-            upstreams: HashMap::new(),
+            assigned: HashSet::default(),
+            told: HashSet::default(),
+            files: HashMap::default(),
+            logs: HashMap::default(),
+            identities: HashMap::default(),
+            upstreams: HashMap::default(),
         }
     }
 

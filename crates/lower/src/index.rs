@@ -23,11 +23,11 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     cx.plan.sites =
         model.sites.iter().zip(ids).map(|(site, id)| cx.at(site.origin, |cx| cx.site(site, id))).collect();
     cx.plan.tcp = model.tcp.iter().map(|one| cx.at(one.origin, |cx| cx.tcp_service(one))).collect();
-    let mut taken: std::collections::HashSet<SiteId> = cx.plan.sites.iter().map(|site| site.id).collect();
+    let mut taken: ahash::HashSet<SiteId> = cx.plan.sites.iter().map(|site| site.id).collect();
     for service in &mut cx.plan.tcp {
         service.id = unique_site_id(&service.name, &mut taken);
     }
-    let mut indices = HostIndices::new();
+    let mut indices = HostIndices::default();
     let listeners = model.listeners.iter().map(|one| cx.at(one.origin, |cx| cx.listener(one, &mut indices)));
     cx.plan.listeners = listeners.collect();
 }

@@ -1,6 +1,6 @@
 //! Listeners, sites, and the index from hosts to sites.
 
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashSet};
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
@@ -193,7 +193,7 @@ fn same_heads(a: &ClientSettings, b: &ClientSettings) -> bool {
 
 /// Stable ids of sites. A name that several sites have (one for port 80, one for 443) is told apart by the addresses.
 pub(crate) fn site_ids(model: &model::Model) -> Vec<SiteId> {
-    let mut uses: HashMap<&str, u32> = HashMap::new();
+    let mut uses: HashMap<&str, u32> = HashMap::default();
     for site in &model.sites {
         *uses.entry(&site.name).or_default() += 1;
     }
@@ -208,7 +208,7 @@ pub(crate) fn site_ids(model: &model::Model) -> Vec<SiteId> {
             }
         }
     }
-    let mut taken = HashSet::new();
+    let mut taken = HashSet::default();
     let ids = model.sites.iter().zip(&addresses).map(|(site, addresses)| {
         let name = if uses[site.name.as_str()] == 1 {
             site.name.clone()

@@ -3,7 +3,7 @@
 //! Owns: the tables, and findings about names given twice.
 //! Driven by: `context`, which collects them before the first pass.
 
-use std::collections::HashMap;
+use ahash::HashMap;
 
 use weir_diag::{Diagnostic, Origin};
 use weir_expr::Slot;
@@ -26,7 +26,7 @@ pub(crate) struct Names<'m> {
 impl<'m> Names<'m> {
     pub(crate) fn collect(model: &'m Model, findings: &mut Vec<Diagnostic>) -> Self {
         let mut names = Self::default();
-        let mut first: HashMap<(&str, &str), Origin> = HashMap::new();
+        let mut first: HashMap<(&str, &str), Origin> = HashMap::default();
         let mut unique = |kind: &'static str, name: &'m str, origin: Origin, code: &'static str| {
             let Some(&before) = first.get(&(kind, name)) else {
                 first.insert((kind, name), origin);

@@ -1,6 +1,6 @@
 //! Patterns, compiled once each.
 
-use std::collections::HashMap;
+use ahash::HashMap;
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Origin, Span};

@@ -1,6 +1,6 @@
 //! Pools and endpoints.
 
-use std::collections::HashSet;
+use ahash::HashSet;
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
@@ -24,7 +24,7 @@ impl<'m> Cx<'m> {
         let id = PoolId::from_name(&pool.name);
         let (balance, key) = self.balance(&pool.balance);
         let (mut configs, mut endpoints) = (Vec::new(), Vec::new());
-        let mut taken = HashSet::new();
+        let mut taken = HashSet::default();
         for (at, endpoint) in (1u32..).zip(&pool.endpoints) {
             self.at(endpoint.origin, |cx| {
                 for place in cx.places(endpoint) {

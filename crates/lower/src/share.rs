@@ -4,7 +4,7 @@
 //! Why: a group that inheritance shared has one place in memory, so most look-ups compare an address; groups that
 //! were written alike in many sites are equal by value, and one compiled form serves them all.
 
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Memo<'m, K: ?Sized, V> {
 
 impl<K: ?Sized, V> Default for Memo<'_, K, V> {
     fn default() -> Self {
-        Self { by_place: HashMap::new(), by_value: HashMap::new() }
+        Self { by_place: HashMap::default(), by_value: HashMap::default() }
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct PlaceMemo<V>(HashMap<usize, V>);
 
 impl<V> Default for PlaceMemo<V> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(HashMap::default())
     }
 }
 

@@ -124,6 +124,11 @@ pub struct KeyListId(pub u32);
 pub struct TcpId(pub u32);
 
 impl Model {
+    /// The process and its listeners alone: what somebody remembers who does not serve.
+    pub fn outline(&self) -> Self {
+        Self { process: self.process.clone(), listeners: self.listeners.clone(), ..Self::default() }
+    }
+
     /// Adds a route and names it.
     pub fn add_route(&mut self, route: Route) -> RouteId {
         self.routes.push(route);

@@ -179,6 +179,8 @@ impl Worker {
 
     fn apply(&mut self, generation: u64) -> io::Result<()> {
         let tried = self.try_apply(generation);
+        // What the plan was compiled from, and the plan before where nobody uses it any more.
+        weir_rt::trim_heap();
         self.keep_only_current();
         let answer = match tried {
             Ok(()) => FromPlane::Applied { generation },

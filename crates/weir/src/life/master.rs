@@ -49,7 +49,8 @@ pub(crate) struct Master {
     plane: Box<dyn Supervised>,
     kept_apart: bool,
     table: SocketTable,
-    model: Arc<Model>,
+    /// The outline of what is in force: the whole of ten thousand sites would be the larger part of this process.
+    model: Model,
     logs: LogFiles,
     error_log: ErrorLog,
     pid_file: Option<PidFile>,
@@ -67,7 +68,7 @@ pub(crate) struct Master {
 struct Trying {
     generation: u64,
     change: Change,
-    model: Arc<Model>,
+    model: Model,
     logs: LogFiles,
     warnings: usize,
     text: String,
@@ -89,7 +90,7 @@ impl Master {
             plane,
             kept_apart: identity.is_some(),
             table,
-            model: Arc::default(),
+            model: Model::default(),
             logs: LogFiles::default(),
             pid_file: None,
             notify: Notify::from_environment(),
@@ -189,7 +190,7 @@ impl Master {
         self.trying = Some(Trying {
             generation: candidate.generation,
             change,
-            model: Arc::clone(&candidate.model),
+            model: candidate.model.outline(),
             logs: candidate.logs.clone(),
             warnings,
             text,
@@ -201,6 +202,8 @@ impl Master {
 
     fn applied(&mut self, tried: Trying) -> Result<(), ()> {
         let first = tried.generation == 1;
+        // What it was compiled from and by is gone.
+        weir_rt::trim_heap();
         self.table.commit(tried.change);
         self.model = tried.model;
         self.logs = tried.logs;
