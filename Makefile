@@ -5,7 +5,7 @@ XTASK := $(CARGO) run --quiet --package xtask --
 # Where cargo puts what it builds: as `cargo run` chooses features anew, it would build half of it again.
 BUILT = $(shell $(CARGO) metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug
 
-.PHONY: all demo test dist bench count lint tidy fuzz clean
+.PHONY: all demo test dist package bench count lint tidy fuzz clean
 
 all:
 	$(CARGO) build --workspace
@@ -26,6 +26,10 @@ test:
 # The binary that is measured and released: built twice, the second time by a profile of what was hot. DIST="--plain" builds once.
 dist:
 	$(XTASK) dist $(DIST)
+
+# Debian packages, a container image's folder, the list of parts: docs/packages.md. PACKAGE="--weir PROGRAM" passes options on.
+package:
+	$(XTASK) package $(PACKAGE)
 
 # Weir's CPU per request beside its rivals', and whether it meets its targets: the lab's scenario `packed`. BENCH="--quick --rows static"
 # passes options on; docs/performance.md tells them, and how two builds are compared.

@@ -64,6 +64,11 @@ const NEEDS: &[Need] = &[
     need("prometheus-haproxy-exporter", "prometheus-haproxy-exporter", false),
     need("fail2ban-regex", "fail2ban", false),
     need("chromium", "chromium", false),
+    need("logrotate", "logrotate", false),
+    need("dpkg-shlibdeps", "dpkg-dev", false),
+    need("strip", "binutils", false),
+    need("setpriv", "util-linux", false),
+    need("systemd-analyze", "systemd", false),
 ];
 
 /// Installs what is missing.

@@ -1,6 +1,6 @@
 //! What make and CI do, as one program: `cargo xtask …`.
 //!
-//! Owns: the benchmark, the count of instructions, the demo, tidiness, the fuzz smoke run, and installing what they need.
+//! Owns: the benchmark, the count of instructions, packages, the demo, tidiness, the fuzz smoke run, and installing what they need.
 //! Never: is part of what users run; nothing of ours depends on it.
 //! Driven by: the Makefile, `.ci/run`, people.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod dist;
 mod floors;
 mod fuzz;
 mod listening;
+mod package;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -37,6 +38,8 @@ enum Chore {
     Count(count::Options),
     /// Builds the weir that is measured and released: optimised for the whole program, by a profile
     Dist(dist::Options),
+    /// Writes Debian packages, a container image's folder and a list of parts
+    Package(package::Options),
     /// Installs the programs that tests, benchmark or lints need
     Deps(deps::Options),
     /// Runs cargo-deny: bans, licences, sources, and advisories where they can be had
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Chore::Bench(options) => bench::run(&options),
         Chore::Count(options) => count::run(&options),
         Chore::Dist(options) => dist::run(&options),
+        Chore::Package(options) => package::run(&options),
         Chore::Deps(options) => deps::run(&options),
         Chore::Deny => deny::run(),
         Chore::Tidy => tidy::run(),

@@ -53,9 +53,17 @@ impl Process {
     ///
     /// # Errors
     /// When it cannot be started: usually because it is not installed.
-    pub fn spawn(mut command: Command) -> std::io::Result<Self> {
+    pub fn spawn(command: Command) -> std::io::Result<Self> {
+        Self::spawn_reading(command, Stdio::null())
+    }
+
+    /// As [`spawn`](Self::spawn), with `input` as its standard input: a socket that it takes over, say.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn spawn_reading(mut command: Command, input: impl Into<Stdio>) -> std::io::Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let output = Arc::new(Output::default());
         collect(child.stdout.take(), &output);

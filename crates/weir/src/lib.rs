@@ -43,6 +43,12 @@ use std::process::ExitCode;
 
 use role::Role;
 
+/// The definition of `weir`'s command line, from which packages make manual pages and completions.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    cli::definition()
+}
+
 /// The whole program, around the data plane that `start` makes.
 pub fn main_with(start: plane::Start) -> ExitCode {
     match Role::of_this_process() {

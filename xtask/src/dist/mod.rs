@@ -25,11 +25,18 @@ pub(crate) struct Options {
     /// Without a profile: half the time, and some percent more CPU per request
     #[arg(long)]
     plain: bool,
+    /// By a profile that was kept, instead of one of a new workout: the same build again
+    #[arg(long, value_name = "FILE", conflicts_with = "plain")]
+    profile: Option<PathBuf>,
 }
 
 /// Builds it, and says where it is.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let weir = if options.plain { build::weir("dist")? } else { weir()? };
+    let weir = match &options.profile {
+        _ if options.plain => build::weir("dist")?,
+        Some(profile) => by(&kept(profile)?)?,
+        None => weir()?,
+    };
     println!("{}", weir.display());
     Ok(())
 }
@@ -45,15 +52,36 @@ pub(crate) fn weir() -> Result<PathBuf> {
             return build::weir("dist");
         }
     };
-    let place = build::target_directory()?.join("guided");
+    let place = place()?;
     let counting = build::weir_with(&place.join("counting"), "-Cprofile-generate")?;
     // The profile's name is that of the program it was made by: cargo builds anew when the name changes, not the content.
     let profile = place.join(format!("{:016x}.profdata", fingerprint(&counting)?));
     if !profile.exists() {
         make(&tool, &counting, &profile)?;
     }
+    by(&profile)
+}
+
+fn place() -> Result<PathBuf> {
+    Ok(build::target_directory()?.join("guided"))
+}
+
+/// A profile from elsewhere, where a workout would have left it: its path is part of what names symbols.
+fn kept(profile: &Path) -> Result<PathBuf> {
+    let name = profile.file_name().context("a profile is a file")?;
+    let own = place()?.join(name);
+    if own.canonicalize().ok() != Some(profile.canonicalize().with_context(|| profile.display().to_string())?)
+    {
+        std::fs::create_dir_all(place()?)?;
+        std::fs::copy(profile, &own).with_context(|| format!("cannot copy {}", profile.display()))?;
+    }
+    Ok(own)
+}
+
+/// Builds it by a profile.
+fn by(profile: &Path) -> Result<PathBuf> {
     let flag = format!("-Cprofile-use={}", profile.display());
-    let built = build::weir_with(&place.join("final"), &flag)?;
+    let built = build::weir_with(&place()?.join("final"), &flag)?;
     let weir = build::target_directory()?.join("dist/weir");
     std::fs::create_dir_all(weir.parent().context("it has a folder")?)?;
     // Another name and a rename: a program that runs cannot be written over.

@@ -46,6 +46,11 @@ pub(crate) fn run(start: Start) -> ExitCode {
     }
 }
 
+/// The definition of our own command line.
+pub(crate) fn definition() -> clap::Command {
+    weir::definition()
+}
+
 /// Whose command line this is, and its arguments.
 fn tongue(arguments: &[OsString]) -> (Manner, &[OsString]) {
     let called = arguments.first().map(Path::new).and_then(Path::file_name).and_then(|name| name.to_str());

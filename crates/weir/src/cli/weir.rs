@@ -63,14 +63,14 @@ enum Command {
     /// Print the version.
     Version,
     /// Be nginx: `weir nginx -h` lists its flags. A link called `nginx` does the same.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, after_long_help = super::nginx_help::HELP.trim_end())]
     Nginx {
         /// nginx's own flags.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<OsString>,
     },
     /// Be HAProxy: `weir haproxy -h` lists its flags. A link called `haproxy` does the same.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, after_long_help = super::haproxy_help::USAGE.trim_end())]
     Haproxy {
         /// HAProxy's own flags.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -148,6 +148,11 @@ struct Reload {
     config: Option<PathBuf>,
 }
 
+/// The definition of the command line: manual pages and completions are made of it.
+pub(super) fn definition() -> clap::Command {
+    <Weir as clap::CommandFactory>::command()
+}
+
 /// Obeys.
 pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
     match Weir::parse_from(arguments).command {
@@ -186,11 +191,8 @@ fn launch(run: Run) -> Launch {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
     #[test]
     fn the_definition_is_sound() {
-        Weir::command().debug_assert();
+        super::definition().debug_assert();
     }
 }

@@ -8,11 +8,11 @@
 //! queued on it. So their number only grows while a listener lives: with fewer workers, somebody adopts the
 //! orphans. And as SO_REUSEPORT would silently share a port with any other program of ours, each address is first
 //! probed without it. Listeners of one address have sockets of their own, and the kernel spreads connections over all.
-//! A socket that was handed over stays open for as long as the process does: there is no second one to be had.
+//! A socket that was handed over stays open for as long as the process does: there is no second one to be had. All workers share it.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::path::Path;
@@ -24,7 +24,8 @@ use weir_diag::{Diagnostic, Origin};
 use weir_model::{Address, Model, SocketOptions};
 use weir_rt::{ListenOptions, PeerAddr, bind_udp, listen_addr, listen_tcp, probe, probe_udp};
 
-use super::{inherited, places};
+use super::inherited::{self, Passed};
+use super::places;
 use crate::launch::Manner;
 
 /// Names one listening socket for as long as it is open.
@@ -122,6 +123,8 @@ pub(crate) enum Contention {
 pub(crate) struct SocketTable {
     open: HashMap<Key, Vec<OpenSocket>>,
     next: u64,
+    /// Sockets that a service manager opened: who wants to listen there takes them up instead of binding.
+    passed: Vec<Passed>,
 }
 
 /// New sockets that no configuration uses yet. Dropped, it leaves the table as it was.
@@ -133,6 +136,22 @@ pub(crate) struct Change {
 }
 
 impl SocketTable {
+    /// An empty table, beside what a service manager has opened already.
+    pub(crate) fn beside(passed: Vec<Passed>) -> Self {
+        Self { open: HashMap::new(), next: 0, passed }
+    }
+
+    fn passed_at(&self, address: &Address) -> Option<RawFd> {
+        self.passed.iter().find(|one| one.address.as_ref() == Some(address)).map(|one| one.number)
+    }
+
+    /// Removes the file of a unix socket that is let go, unless somebody else made it.
+    fn remove_file(&self, address: &Address) {
+        if self.passed_at(address).is_none() {
+            remove_file(address);
+        }
+    }
+
     /// Binds what `wanted` adds for `workers` workers. All failures are reported at once, and then nothing changes.
     pub(crate) fn prepare(
         &self,
@@ -178,7 +197,8 @@ impl SocketTable {
         for one in wanted {
             let (Address::Tcp(address) | Address::Udp(address)) = one.address else { continue };
             // Overlapping with a socket of our own, a probe fails because of us; and nobody else can hold it.
-            if address.port() == 0 || self.overlaps(&one.address) || blocked.contains(&one.address) {
+            let ours = self.passed_at(&one.address).is_some() || self.overlaps(&one.address);
+            if address.port() == 0 || ours || blocked.contains(&one.address) {
                 continue;
             }
             if let Err(error) = probe_until(&one.address, &one.options, deadline) {
@@ -205,17 +225,23 @@ impl SocketTable {
         let existing = self.open.get(&one.key()).map_or(&[][..], Vec::as_slice);
         let options = listen_options(&one.options);
         let mut new = Vec::new();
+        let handed_over = match one.address {
+            Address::Inherited(number) => Some(number),
+            _ => self.passed_at(&one.address),
+        };
+        if let Some(number) = handed_over {
+            let wanted = if matches!(one.address, Address::Unix(_)) { 1 } else { workers.max(1) };
+            while existing.len() + new.len() < wanted {
+                new.push(Arc::new(inherited::listener(number)?));
+            }
+        }
         match &one.address {
+            _ if handed_over.is_some() => {}
             Address::Unix(path) if existing.is_empty() => {
                 new.push(open_unix(path, one, &options)?);
                 change.created_files.push(path.clone());
             }
-            Address::Unix(_) => {}
-            Address::Inherited(number) => {
-                while existing.len() + new.len() < workers.max(1) {
-                    new.push(Arc::new(inherited::listener(*number)?));
-                }
-            }
+            Address::Unix(_) | Address::Inherited(_) => {}
             Address::Tcp(address) | Address::Udp(address) => {
                 let mut address = *address;
                 while existing.len() + new.len() < workers.max(1) {
@@ -258,19 +284,21 @@ impl SocketTable {
         }
         change.created_files.clear();
         let keep = std::mem::take(&mut change.keep);
-        self.open.retain(|key, _| {
+        let mut open = std::mem::take(&mut self.open);
+        open.retain(|key, _| {
             let stays = keep.contains(key);
             if !stays {
-                remove_file(&key.0);
+                self.remove_file(&key.0);
             }
             stays
         });
+        self.open = open;
     }
 
     /// Lets all go: the data plane's own references are then the last.
     pub(crate) fn close(&mut self) {
-        for ((address, _), _) in self.open.drain() {
-            remove_file(&address);
+        for ((address, _), _) in std::mem::take(&mut self.open) {
+            self.remove_file(&address);
         }
     }
 }

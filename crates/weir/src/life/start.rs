@@ -101,6 +101,8 @@ fn serve(
     compiled.diagnostics.extend(open_files_warning(&compiled.model, open_files));
     compiled.diagnostics.extend(user_warning(&compiled.model, manner));
     compiled.diagnostics.extend(root_warning(&compiled.model, manner));
+    let passed = inherited::passed();
+    compiled.diagnostics.extend(inherited::unused(&passed, &compiled.model));
     report::print(manner, &compiled.diagnostics, &compiled.sources, launch.quiet);
     let sources = compiled.sources.clone();
     let fail = |findings: Vec<Diagnostic>| {
@@ -112,7 +114,7 @@ fn serve(
     let identity = privileges::wanted(&model.process).map_err(|found| fail(vec![*found]))?;
     let wanted = sockets::wanted(&model, manner);
     let workers = compile::worker_count(&model);
-    let table = SocketTable::default();
+    let table = SocketTable::beside(passed);
     let contention = match launch.old_pids.is_empty() {
         true => Contention::Wait(PORT_PATIENCE),
         false => Contention::Share,
