@@ -13,7 +13,9 @@ pub mod ids;
 pub mod lists;
 pub mod memory;
 pub mod snapshot;
+pub mod totals;
 
 pub use changes::{AdminState, Change, Changes};
 pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
 pub use snapshot::Snapshot;
+pub use totals::Totals;

@@ -15,8 +15,10 @@ use weir_control::{Change, Changes};
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
+use weir_telemetry::Registry;
 
 use crate::console::{Console, Runtime};
+use crate::counted::Counted;
 use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
 
 /// How long a drain keeps the engine's lock at a time, and how long it then leaves it.
@@ -33,6 +35,9 @@ type Stopper = Box<dyn Fn() + Send + Sync>;
 pub struct EngineAdapter {
     options: Options,
     changes: Arc<Changes>,
+    registry: Registry,
+    /// Keeps what is counted.
+    counted: Option<Arc<Counted>>,
     engine: Arc<Mutex<Option<Engine>>>,
     console: Console,
     /// The console's own.
@@ -46,6 +51,8 @@ pub struct EngineAdapter {
 /// None yet: drivers are tried when the first configuration is applied.
 pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     let changes = options.state.as_deref().map(crate::state::keep).unwrap_or_default();
+    let registry = Registry::new();
+    let counted = options.state.as_deref().map(|state| Counted::keep(state, registry.clone()));
     let engine: Arc<Mutex<Option<Engine>>> = Arc::default();
     let runtime = Arc::new(Runtime::new(engine.clone()));
     let weak = Arc::downgrade(&runtime);
@@ -53,6 +60,8 @@ pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     Ok(Box::new(EngineAdapter {
         options,
         changes,
+        registry,
+        counted,
         engine,
         console,
         runtime: weak,
@@ -65,10 +74,13 @@ impl EngineAdapter {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was changed last is in its file before the process goes.
+    /// What was changed last, and counted, is in its file before the process goes.
     fn settle(&self) {
         if self.options.state.is_some() {
             self.changes.settle(LAST_WRITE);
+        }
+        if let Some(counted) = &self.counted {
+            counted.end();
         }
     }
 
@@ -101,6 +113,7 @@ impl DataPlane for EngineAdapter {
                     io,
                     pages: Arc::new(AdminPages { runtime: self.runtime.clone() }),
                     changes: self.changes.clone(),
+                    registry: self.registry.clone(),
                     logs,
                 };
                 let started = Engine::start(update.plan, update.workers, sockets, options)?;

@@ -13,6 +13,7 @@
 //! | `launch` | what they ask for, as data |
 //! | `compile` | texts → model → plan, recorded so that it can be repeated without rights |
 //! | `console` | sockets for commands while running |
+//! | `counted`, `state` | files by which counters and changes outlive the process |
 //! | `life` | start, signals, sockets, logs, pid file, reload, end |
 //! | `keeper` | the split into a parent with rights and a data plane without |
 //! | [`plane`] | the seam to the data plane |
@@ -29,6 +30,7 @@ pub mod adapter;
 mod cli;
 mod compile;
 mod console;
+mod counted;
 pub mod fuzzing;
 mod keeper;
 mod launch;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use weir_control::Changes;
 use weir_control::changes::{FORMAT, Record};
 
@@ -43,9 +44,14 @@ pub(crate) fn keep(path: &Path) -> Arc<Changes> {
 }
 
 fn read(path: &Path) -> io::Result<Record> {
+    read_as(path, FORMAT)
+}
+
+/// What is in a file of a format that is known; nothing if there is no file.
+pub(crate) fn read_as<T: DeserializeOwned + Default>(path: &Path, known: u32) -> io::Result<T> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
         Err(error) => return Err(error),
     };
     let mut bytes = Vec::new();
@@ -53,9 +59,9 @@ fn read(path: &Path) -> io::Result<Record> {
         return Err(io::Error::other(format!("it has more than {MOST} bytes")));
     }
     let written: Written = serde_json::from_slice(&bytes).map_err(misread)?;
-    if written.format > FORMAT {
+    if written.format > known {
         return Err(io::Error::other(format!(
-            "its format is {}, and this program knows formats up to {FORMAT}",
+            "its format is {}, and this program knows formats up to {known}",
             written.format
         )));
     }
@@ -80,7 +86,7 @@ struct Written {
     format: u32,
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -101,8 +107,12 @@ fn follow(changes: &Changes, path: &Path) {
     }
 }
 
-/// Writes a file beside it and renames that, so that no reader meets half of it.
 fn write(path: &Path, record: &Record) -> io::Result<()> {
+    put(path, &serde_json::to_vec_pretty(record).map_err(io::Error::other)?)
+}
+
+/// Gives a file this content: writes another beside it and renames that, so that no reader meets half of it.
+pub(crate) fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     let new = with_suffix(path, ".new");
     // Whatever has this name is not ours to follow.
     match std::fs::remove_file(&new) {
@@ -110,7 +120,7 @@ fn write(path: &Path, record: &Record) -> io::Result<()> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(&serde_json::to_vec_pretty(record).map_err(io::Error::other)?)?;
+    file.write_all(content)?;
     file.sync_all()?;
     std::fs::rename(&new, path)
 }

@@ -115,6 +115,55 @@ both_drivers! {
         in_force(&file.start());
     }
 
+    fn counters_survive_restarts_and_all_but_the_last_seconds_of_a_kill(io: Io) {
+        let folder = tempfile::tempdir().unwrap();
+        let origin = Origin::named("a", "a");
+        let state = folder.path().join("state");
+        let text = format!(
+            "worker_processes 2; error_log {}/error.log; events {{}} http {{ access_log off; upstream app {{ server {origin}; }} \
+             server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass http://app; }} \
+             location = /status {{ stub_status; }} location = /metrics {{ weir_metrics; }} }} }}",
+            folder.path().display()
+        );
+        let file = Proxy::nginx(&text).io(io).argument("--state").argument(state.to_str().unwrap());
+        let requests = |proxy: &weir_testkit::Running| {
+            let page = Client::connect(proxy).get("/status").expect_status(200).text();
+            let line = page.lines().nth(2).unwrap().to_owned();
+            line.split_whitespace().last().unwrap().parse::<u64>().unwrap()
+        };
+        let ask = |proxy: &weir_testkit::Running, times| {
+            let mut client = Client::connect(proxy);
+            (0..times).for_each(|_| drop(client.get("/").expect_status(200)));
+        };
+        let proxy = file.start();
+        ask(&proxy, 20);
+        assert_eq!(requests(&proxy), 21);
+        proxy.stop();
+        // What was open or busy then is not; what was counted is.
+        let mut proxy = file.start();
+        assert_eq!(requests(&proxy), 22);
+        let metrics = Client::connect(&proxy).get("/metrics").expect_status(200).text();
+        let of_app = metrics.lines().find(|line| line.starts_with("weir_endpoint_attempts_total{") && line.contains("\"app\""));
+        let of_app = of_app.unwrap_or_else(|| panic!("{metrics}"));
+        assert!(of_app.ends_with(" 20"), "{of_app}");
+        ask(&proxy, 10);
+        let counted = requests(&proxy);
+        assert_eq!(counted, 34);
+        let counters = folder.path().join("state.counters");
+        let began = std::time::Instant::now();
+        eventually("what was counted is in the file", || {
+            let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&counters).ok()?).ok()?;
+            (kept["process"]["requests"].as_u64()? >= counted).then_some(())
+        });
+        let took = began.elapsed();
+        assert!(took < std::time::Duration::from_secs(8), "{took:?}: five seconds, and three for a busy machine");
+        proxy.process().signal(weir_testkit::process::UnixSignal::KILL);
+        let deadline = weir_testkit::Deadline::standard();
+        proxy.process().wait(deadline).unwrap();
+        drop(proxy);
+        assert_eq!(requests(&file.start()), counted + 1);
+    }
+
     fn a_broken_state_file_is_said_and_keeps_nothing_from_running(io: Io) {
         let folder = tempfile::tempdir().unwrap();
         let own = Certificate::p256(&["localhost"]);

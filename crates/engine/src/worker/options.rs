@@ -9,6 +9,7 @@ use weir_control::snapshot::Snapshot;
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 use weir_rt::IoChoice;
+use weir_telemetry::Registry;
 
 use crate::logging::LogFiles;
 
@@ -55,6 +56,8 @@ pub struct EngineOptions {
     pub pages: Arc<dyn Pages>,
     /// What was changed since the configuration was read. It outlives plans, and the engine if its giver keeps it.
     pub changes: Arc<Changes>,
+    /// Where it counts. It outlives the engine if its giver keeps it, and may begin with what an earlier process counted.
+    pub registry: Registry,
     /// Log files that were opened with other rights; the rest is opened by path.
     pub logs: LogFiles,
 }

@@ -136,7 +136,7 @@ impl Shared {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Ok(Self {
             hostname,
-            registry: Registry::new(),
+            registry: options.registry,
             logs: crate::logging::Logs::start(options.logs, plan)?,
             pages: options.pages,
             tickets: weir_rt::Tickets::new().ok(),

@@ -63,6 +63,33 @@ impl Distribution {
     pub fn record(&self, micros: u64) {
         self.0.get_or_init(Box::default).record(micros);
     }
+
+    /// Shows each bucket that has something in it.
+    pub(super) fn each(&self, mut show: impl FnMut(usize, u64)) {
+        let buckets = self.0.get().into_iter().flat_map(|histogram| histogram.buckets.iter().enumerate());
+        for (at, bucket) in buckets {
+            match bucket.load(Relaxed) {
+                0 => {}
+                count => show(at, count),
+            }
+        }
+    }
+
+    /// The sum of all that was recorded, in microseconds.
+    pub(super) fn sum(&self) -> u64 {
+        self.0.get().map_or(0, |histogram| histogram.sum.value())
+    }
+
+    /// Begins with these buckets; what is none of them is passed over.
+    pub(super) fn inherit(&self, buckets: impl Iterator<Item = (usize, u64)>, sum: u64) {
+        let mut buckets = buckets.filter(|(at, _)| *at < BUCKETS).peekable();
+        if buckets.peek().is_none() {
+            return;
+        }
+        let histogram = self.0.get_or_init(Box::default);
+        buckets.for_each(|(at, count)| histogram.buckets[at].store(count, Relaxed));
+        histogram.sum.set(sum);
+    }
 }
 
 /// Distributions of several workers, added up.

@@ -8,6 +8,7 @@
 mod cell;
 mod front_back;
 mod histogram;
+mod kept;
 mod registry;
 mod worker;
 

@@ -132,6 +132,14 @@ impl Registry {
         (back, sums.idle)
     }
 
+    /// Handles of all cells.
+    pub(super) fn cells(&self) -> super::kept::All {
+        let tables = self.tables();
+        let fronts = tables.fronts.iter().map(|((_, key), cells)| (*key, cells.clone())).collect();
+        let backs = tables.backs.iter().map(|((_, key), cells)| (*key, cells.clone())).collect();
+        (tables.workers.values().cloned().collect(), fronts, backs)
+    }
+
     /// How many cells are held, for tests of leaks.
     pub fn len(&self) -> usize {
         let tables = self.tables();

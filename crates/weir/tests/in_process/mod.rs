@@ -90,8 +90,13 @@ impl Running {
             Io::Uring => IoChoice::Uring,
             Io::Epoll => IoChoice::Epoll,
         };
-        let options =
-            EngineOptions { io, pages: Arc::new(Echo), changes: Arc::default(), logs: LogFiles::default() };
+        let options = EngineOptions {
+            io,
+            pages: Arc::new(Echo),
+            changes: Arc::default(),
+            registry: weir_telemetry::Registry::new(),
+            logs: LogFiles::default(),
+        };
         let engine = Engine::start(plan.clone(), 1, sockets(&plan, &fd), options).unwrap();
         (Self { engine, plan, fd }, port)
     }
