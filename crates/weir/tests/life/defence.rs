@@ -1,7 +1,10 @@
 //! What root's process does not let itself be made to do: by a data plane that was taken over, by the owner of a folder
 //! that it writes in, by whoever started it.
 
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -25,6 +28,7 @@ pub(crate) const ALL: &[Case] = &[
     ("a_fifo_in_a_logs_place_holds_nobody_up", || as_root("a_fifo_in_a_logs_place_holds_nobody_up", fifo)),
     ("running_as_root_is_said", || as_root("running_as_root_is_said", root_is_said)),
     ("descriptors_of_the_starter_are_closed", descriptors_of_the_starter),
+    ("sockets_of_a_service_manager_are_taken_up", passed_sockets),
 ];
 
 fn as_root(name: &str, body: fn()) {
@@ -195,4 +199,48 @@ fn descriptors_of_the_starter() {
     let (mut process, open) = start("export LISTEN_PID=$$ LISTEN_FDS=1;");
     assert_eq!(open, (true, false));
     process.expect_clean_exit(Signal::QUIT);
+}
+
+fn passed_sockets() {
+    let scene = Scene::new();
+    scene.nginx("", "listen unix:{dir}/socket;");
+    let tcp = std::net::TcpListener::bind(("127.0.0.1", scene.port.number())).unwrap();
+    let unix = UnixListener::bind(scene.path("socket")).unwrap();
+    let weir = scene.command(&["run", "-c", "nginx.conf"]);
+    let start = |socket: OwnedFd, more: &str| {
+        scene.notify.forget();
+        let script = format!("exec 3<&0 </dev/null; {more} export LISTEN_PID=$$; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh"]).arg(weir.get_program()).args(weir.get_args());
+        command.envs(weir.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(scene.dir.path());
+        let process = Process::spawn_reading(command, socket).unwrap();
+        scene.until_told("READY=1", &process);
+        process
+    };
+    // The one at a port; the listener beside it is Weir's own.
+    drop(unix);
+    std::fs::remove_file(scene.path("socket")).unwrap();
+    let mut process = start(tcp.try_clone().unwrap().into(), "export LISTEN_FDS=1;");
+    assert_eq!(scene.facts()["generation"], "1");
+    process.expect_clean_exit(Signal::QUIT);
+    assert!(!process.printed().contains("socket-unused"), "{}", process.printed());
+    assert!(!scene.path("socket").exists(), "its own socket goes with it");
+    // Between two runs nobody is refused, as the socket's holder is still there.
+    let waiting = Client::connect(scene.port.clone());
+    let mut process = start(tcp.into(), "exec 4</dev/null; export LISTEN_FDS=2;");
+    let mut waiting = waiting;
+    assert_eq!(waiting.request(&Request::get("/")).status, 200);
+    process.wait_for_output("passed a descriptor that is no listening stream socket (LISTEN_FDS, number 4)");
+    process.expect_clean_exit(Signal::QUIT);
+    // The one with a path: whoever made the file removes it.
+    let unix = UnixListener::bind(scene.path("socket")).unwrap();
+    let mut process = start(unix.into(), "export LISTEN_FDS=1;");
+    let mut client = std::os::unix::net::UnixStream::connect(scene.path("socket")).unwrap();
+    client.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    assert!(text.contains("generation=1"), "{text}");
+    process.expect_clean_exit(Signal::QUIT);
+    assert!(scene.path("socket").exists());
 }
