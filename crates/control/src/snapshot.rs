@@ -432,6 +432,8 @@ pub struct Endpoint {
     pub cookie: Option<String>,
     /// Where it stands.
     pub state: EndpointState,
+    /// Why it takes no work, or not all that it could.
+    pub reason: Option<Reason>,
     /// Its weight now: `weight`.
     pub weight: u32,
     /// Its weight as configured or set: `uweight`.
@@ -468,6 +470,42 @@ pub struct Endpoint {
     pub used: u64,
     /// Failures counted against `max_fails` now.
     pub fails: u32,
+}
+
+/// Why an endpoint takes no work, or not all that it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its checks failed: [`Endpoint::health`] says how. Or they say that it drains.
+    Check,
+    /// Its agent says so.
+    Agent,
+    /// It was ejected for what traffic met there.
+    Traffic,
+    /// Failures in a row, within `fail_timeout`.
+    Failures,
+    /// An operator asked for it.
+    Operator,
+    /// The configuration says so.
+    Configured,
+    /// Its name has no address.
+    Unresolved,
+}
+
+impl Reason {
+    /// As pages and logs call it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Agent => "agent",
+            Self::Traffic => "traffic",
+            Self::Failures => "failures",
+            Self::Operator => "operator",
+            Self::Configured => "configured",
+            Self::Unresolved => "unresolved",
+        }
+    }
 }
 
 /// Where an endpoint stands.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::settings::ProxyProtocol;
+use crate::settings::{ProxyProtocol, Spoken};
 
 /// A step of a script. The first one connects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +22,10 @@ pub enum CheckStep<P> {
     Send(#[serde(serialize_with = "escaped")] Vec<u8>),
     /// An HTTP request is sent.
     Ask(Box<CheckRequest>),
+    /// An application server is asked as its protocol has it.
+    AskApplication(Box<ApplicationCheck>),
+    /// The health service of gRPC is asked; its answer is judged by itself.
+    AskGrpc(Box<GrpcCheck>),
     /// What came since the last step that sent something must be so.
     Expect(Box<Expectation<P>>),
 }
@@ -39,6 +43,30 @@ pub struct CheckConnect {
     pub name: Option<String>,
     /// A PROXY header goes first: one that says that nobody is proxied.
     pub send_proxy: Option<ProxyProtocol>,
+    /// Datagrams are sent and awaited. Where none is awaited, silence is good, and word that nobody takes them is not.
+    pub datagrams: bool,
+}
+
+/// What an application server is asked by a check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ApplicationCheck {
+    /// What is spoken.
+    pub spoken: Spoken,
+    /// Parameters in order; none with memcached.
+    pub params: Vec<(String, String)>,
+    /// Memcached: the key that must be there.
+    pub key: String,
+}
+
+/// A question to the health service of gRPC (grpc.health.v1.Health/Check).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GrpcCheck {
+    /// The service that it is about; empty: the server as a whole.
+    pub service: String,
+    /// `:authority`.
+    pub authority: String,
+    /// A status of gRPC that is as good as an answer: 12, say, of a server that has no health service.
+    pub accepts: Option<u32>,
 }
 
 /// A request of a check.
@@ -48,8 +76,8 @@ pub struct CheckRequest {
     pub method: String,
     /// Target.
     pub target: String,
-    /// HTTP/1.1, not 1.0.
-    pub http11: bool,
+    /// In which HTTP.
+    pub version: CheckVersion,
     /// Fields.
     #[serde(serialize_with = "names")]
     pub headers: Vec<(String, String)>,
@@ -57,6 +85,21 @@ pub struct CheckRequest {
     pub body: String,
     /// Tells the endpoint what is known of it, in `X-Haproxy-Server-State`.
     pub tells_state: bool,
+    /// The connection is kept for further checks, for so long. HTTP/1 only.
+    pub keep: Option<Duration>,
+}
+
+/// The version of HTTP of a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckVersion {
+    /// HTTP/1.0.
+    #[default]
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+    /// HTTP/2.
+    Http2,
 }
 
 /// What an answer must be, and what that says of the endpoint.
@@ -238,6 +281,8 @@ impl<P> CheckStep<P> {
             Self::Connect(connect) => CheckStep::Connect(connect.clone()),
             Self::Send(bytes) => CheckStep::Send(bytes.clone()),
             Self::Ask(request) => CheckStep::Ask(request.clone()),
+            Self::AskApplication(asked) => CheckStep::AskApplication(asked.clone()),
+            Self::AskGrpc(asked) => CheckStep::AskGrpc(asked.clone()),
             Self::Expect(expectation) => CheckStep::Expect(Box::new(expectation.map(pattern))),
         }
     }

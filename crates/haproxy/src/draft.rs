@@ -222,6 +222,7 @@ pub(crate) struct Settings {
     pub(crate) forwarded: bool,
     pub(crate) balance: Option<Line>,
     pub(crate) hash_type: Option<Line>,
+    pub(crate) hash_balance: Option<Word>,
     pub(crate) check: Option<Check>,
     pub(crate) http_check: Vec<Line>,
     pub(crate) tcp_check: Vec<Line>,

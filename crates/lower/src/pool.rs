@@ -49,6 +49,7 @@ impl<'m> Cx<'m> {
             sticky: pool.sticky.as_ref().map(|sticky| self.sticky(sticky)),
             stickiness: pool.stickiness.as_ref().map(|one| Box::new(self.stickiness(one))),
             unavailable: pool.unavailable,
+            outliers: pool.outliers,
         }
     }
 
@@ -78,7 +79,13 @@ impl<'m> Cx<'m> {
 
     fn pool_options(pool: &model::Pool) -> PoolOptions {
         let placement = if pool.shared { Placement::Process } else { Placement::Worker };
-        PoolOptions { backups: pool.backups, counts: placement, rotation: placement }
+        PoolOptions {
+            backups: pool.backups,
+            counts: placement,
+            rotation: placement,
+            panic_percent: pool.panic_percent,
+            load_percent: pool.load_percent,
+        }
     }
 
     fn balance(&mut self, balance: &model::Balance) -> (Balance, BalanceKey) {
@@ -211,6 +218,11 @@ impl<'m> Cx<'m> {
             tls: endpoint.tls.as_ref().map(|tls| self.upstream_tls(tls)),
             send_proxy: endpoint.send_proxy,
             check: endpoint.check.as_ref().map(|check| Arc::new(self.health_check(check))),
+            more_checks: endpoint
+                .more_checks
+                .iter()
+                .map(|check| Arc::new(self.health_check(check)))
+                .collect(),
             agent: endpoint.agent.clone().map(Arc::new),
             tracks: endpoint.tracks.as_ref().map(|tracked| self.tracked(tracked)),
             cuts: endpoint.cuts,
@@ -263,6 +275,7 @@ impl<'m> Cx<'m> {
         plan::HealthCheck {
             steps: check.steps.iter().map(|step| step.map(&mut |pattern| self.pattern(pattern))).collect(),
             interval: check.interval,
+            jitter: check.jitter,
             fast_interval: check.fast_interval,
             down_interval: check.down_interval,
             timeout: check.timeout,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
-use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Unavailable};
+use weir_expr::settings::{BackupUse, NameHolds, Outliers, ProxyProtocol, Spread, Ties, Unavailable};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
 
@@ -50,6 +50,25 @@ pub struct Pool {
     pub unavailable: Unavailable,
     /// It may have no endpoints at all.
     pub may_be_empty: bool,
+    /// When endpoints are left out for what traffic meets there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outliers: Option<Outliers>,
+    /// While fewer than so many percent of its endpoints are up, those that are down are chosen as well; 0: never.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub panic_percent: u8,
+    /// Under consistent hashing: the most that an endpoint has in flight, in percent of its share of all; 0: no bound.
+    #[serde(skip_serializing_if = "no_bound")]
+    pub load_percent: u16,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn no_bound(number: &u16) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 /// Algorithms.
@@ -143,6 +162,9 @@ pub struct Endpoint {
     pub send_proxy: Option<ProxyProtocol>,
     /// Active checks.
     pub check: Option<HealthCheck>,
+    /// Further ones: it is up while all of them have it up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more_checks: Vec<HealthCheck>,
     /// A program beside it that says how it is.
     pub agent: Option<AgentCheck>,
     /// Pool and name of the endpoint whose health is its own.
@@ -276,6 +298,9 @@ pub struct HealthCheck {
     pub steps: Vec<CheckStep<crate::Pattern>>,
     /// Time between checks.
     pub interval: Duration,
+    /// Each is put off by a random part of this.
+    #[serde(skip_serializing_if = "Duration::is_zero")]
+    pub jitter: Duration,
     /// While it changes state.
     pub fast_interval: Option<Duration>,
     /// While it is down.

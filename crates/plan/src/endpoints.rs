@@ -56,6 +56,9 @@ pub struct Endpoint {
     pub send_proxy: Option<ProxyProtocol>,
     /// Active checks.
     pub check: Option<Arc<HealthCheck>>,
+    /// Further ones: it is up while all of them have it up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more_checks: Vec<Arc<HealthCheck>>,
     /// A program beside it that says how it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<AgentCheck>>,
@@ -74,6 +77,11 @@ impl Endpoint {
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.check.is_some() || self.agent.is_some()
+    }
+
+    /// Its active checks, in order.
+    pub fn checks(&self) -> impl Iterator<Item = &Arc<HealthCheck>> {
+        self.check.iter().chain(&self.more_checks)
     }
 }
 
@@ -199,6 +207,7 @@ impl EndpointSet {
             tls: like.and_then(|like| like.tls.clone()),
             send_proxy: like.and_then(|like| like.send_proxy),
             check: like.and_then(|like| like.check.clone()),
+            more_checks: like.map(|like| like.more_checks.clone()).unwrap_or_default(),
             agent: like.and_then(|like| like.agent.clone()),
             tracks: like.and_then(|like| like.tracks),
             cuts: like.map(|like| like.cuts).unwrap_or_default(),
@@ -331,6 +340,7 @@ mod tests {
                 tls: None,
                 send_proxy: None,
                 check: None,
+                more_checks: Vec::new(),
                 agent: None,
                 tracks: None,
                 cuts: Cuts::default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_control::PoolId;
 use weir_expr::check::{CheckStep, FirstState, Observe};
-use weir_expr::settings::{NameHolds, Unavailable};
+use weir_expr::settings::{NameHolds, Outliers, Unavailable};
 use weir_policy::pool::PoolConfig;
 
 use crate::{EndpointSet, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
@@ -42,6 +42,9 @@ pub struct Pool {
     /// What is answered where no endpoint serves.
     #[serde(skip_serializing_if = "Unavailable::is_default")]
     pub unavailable: Unavailable,
+    /// When endpoints are left out for what traffic meets there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outliers: Option<Outliers>,
 }
 
 /// Names the endpoint of a request.
@@ -138,6 +141,9 @@ pub struct HealthCheck {
     pub steps: Vec<CheckStep<Arc<Pattern>>>,
     /// Time between checks.
     pub interval: Duration,
+    /// Each is put off by a random part of this.
+    #[serde(skip_serializing_if = "Duration::is_zero")]
+    pub jitter: Duration,
     /// While it changes state.
     pub fast_interval: Option<Duration>,
     /// While it is down.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use weir_expr::check::{FirstState, OnErrors};
 
+use crate::rng::SplitMix;
 use crate::time::Millis;
 
 /// How often to check, and how many results decide. HAProxy: `inter`, `fastinter`, `downinter`, `rise`, `fall`.
@@ -23,6 +24,8 @@ use crate::time::Millis;
 pub struct HealthConfig {
     /// Between checks while settled up. Default 2 s.
     pub inter: Duration,
+    /// Each check is put off by a random part of this. Default none.
+    pub jitter: Duration,
     /// Between checks while changing; default `inter`.
     pub fast_inter: Option<Duration>,
     /// Between checks while settled down; default `inter`.
@@ -35,7 +38,14 @@ pub struct HealthConfig {
 
 impl Default for HealthConfig {
     fn default() -> Self {
-        Self { inter: Duration::from_secs(2), fast_inter: None, down_inter: None, rise: 2, fall: 3 }
+        Self {
+            inter: Duration::from_secs(2),
+            jitter: Duration::ZERO,
+            fast_inter: None,
+            down_inter: None,
+            rise: 2,
+            fall: 3,
+        }
     }
 }
 
@@ -64,6 +74,8 @@ pub struct Health {
     errors: u64,
     transitions_down: u64,
     down_total: u64,
+    /// For the jitter.
+    random: SplitMix,
 }
 
 impl Health {
@@ -79,7 +91,21 @@ impl Health {
             errors: 0,
             transitions_down: 0,
             down_total: 0,
+            random: SplitMix::new(0),
         }
+    }
+
+    /// With random numbers of its own: endpoints of one seed would be checked in one burst.
+    #[must_use]
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { random: SplitMix::new(seed), ..self }
+    }
+
+    /// When the next check is due after what happened `now`.
+    fn after(&mut self, now: Millis) -> Millis {
+        let jitter = u32::try_from(self.config.jitter.as_millis()).unwrap_or(u32::MAX);
+        let delay = if jitter == 0 { 0 } else { self.random.below(jitter.saturating_add(1)) };
+        now.plus(self.interval() + Duration::from_millis(delay.into()))
     }
 
     /// In another state before its first check.
@@ -97,7 +123,7 @@ impl Health {
 
     /// Leaves a check out: the next one is due an interval from `now`.
     pub fn put_off(&mut self, now: Millis) {
-        self.next = now.plus(self.interval());
+        self.next = self.after(now);
     }
 
     /// The same endpoint under new settings: whether it is up, and since when, goes on.
@@ -132,7 +158,7 @@ impl Health {
             let stays_up = self.level > self.config.rise;
             self.level = if stays_up { self.level - 1 } else { 0 };
         }
-        self.next = now.plus(self.interval());
+        self.next = self.after(now);
         match (was_up, self.is_up()) {
             (false, true) => {
                 self.down_total += now.since(self.changed);
@@ -269,6 +295,25 @@ mod tests {
         assert_eq!(health.handle_result(Millis(2040), true), Transition::WentUp);
         assert_eq!(health.downtime(Millis(9000)), Duration::from_secs(2));
         assert_eq!((health.failures(), health.transitions_down()), (3, 1));
+    }
+
+    #[test]
+    fn jitter_puts_checks_off_by_no_more_than_it_is() {
+        let config = HealthConfig { jitter: Duration::from_millis(500), ..HealthConfig::default() };
+        let delays = |seed| {
+            let mut health = Health::new(config, Millis(1), Duration::ZERO).seeded(seed);
+            let mut delays = Vec::new();
+            for at in 0..200 {
+                let now = Millis(1 + at * 10_000);
+                health.handle_result(now, true);
+                delays.push(health.poll_timeout().since(now) - 2000);
+            }
+            delays
+        };
+        let one = delays(1);
+        assert!(one.iter().all(|delay| *delay <= 500), "{one:?}");
+        assert!(one.iter().any(|delay| *delay < 100) && one.iter().any(|delay| *delay > 400), "{one:?}");
+        assert_ne!(one, delays(2), "two endpoints are not put off alike");
     }
 
     #[test]

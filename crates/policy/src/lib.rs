@@ -13,6 +13,7 @@ pub mod health;
 pub mod idle;
 pub mod limit;
 pub mod names;
+pub mod outlier;
 pub mod pool;
 pub mod retry;
 mod rng;

@@ -23,7 +23,7 @@ fn php(dir: &std::path::Path) -> Process {
     let socket = dir.join("php.sock");
     // As root it wants to be told that this is meant; otherwise it may not change users.
     let text = format!(
-        "[global]\nerror_log = {0}/fpm.log\ndaemonize = no\n[www]\nlisten = {1}\nlisten.mode = 0666\npm = static\npm.max_children = 2\n{2}",
+        "[global]\nerror_log = {0}/fpm.log\ndaemonize = no\n[www]\nlisten = {1}\nlisten.mode = 0666\npm = static\npm.max_children = 2\nping.path = /ping\n{2}",
         dir.display(),
         socket.display(),
         if is_root() { "user = root\ngroup = root\n" } else { "" }
@@ -111,6 +111,25 @@ const CONF: &str =
     } } }";
 
 both_drivers! {
+    fn php_is_checked_by_its_ping(io: Io) {
+        let dir = tempfile::tempdir().unwrap();
+        let _php = php(dir.path());
+        for (uri, up) in [("/ping", true), ("/none", false)] {
+            let text = format!(
+                "worker_processes 1; error_log stderr info; events {{}} http {{ access_log off;
+                 upstream u {{ zone u 64k; server unix:{0}/php.sock; }} match pong {{ body ~ ^pong; }}
+                 server {{ listen 127.0.0.1:{{port}}; root {0}; location / {{ fastcgi_pass u;
+                 fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+                 health_check interval=20ms uri={uri} {1}; }} }} }}",
+                dir.path().display(),
+                if up { "mandatory match=pong" } else { "" },
+            );
+            let proxy = Proxy::nginx(&text).io(io).start();
+            // php-fpm knows no such script as the second.
+            proxy.wait_for_log(if up { "is UP" } else { "is DOWN, reason: answered 404" });
+        }
+    }
+
     fn responses_are_cached(io: Io) {
         let head = "Status: 200 OK\r\nContent-Type: text/plain\r\nETag: \"x\"\r\nCache-Control: max-age=60\r\n\r\nhello";
         for rival in [false, true] {

@@ -11,11 +11,12 @@ use weir_testkit::{
 
 /// grpc-go's test server: the process, and its port.
 fn server(files: &[&std::path::Path], max_age: Option<&str>) -> (Process, u16) {
+    server_with(files, max_age.map(|age| ("MAX_AGE", age)))
+}
+
+fn server_with(files: &[&std::path::Path], variable: Option<(&str, &str)>) -> (Process, u16) {
     let mut command = Command::new(programs::peer("grpc"));
-    command.arg("serve").args(files);
-    if let Some(age) = max_age {
-        command.env("MAX_AGE", age);
-    }
+    command.arg("serve").args(files).envs(variable);
     let server = programs::server(command);
     let port = eventually("the port of grpc-go", || server.printed().lines().next()?.trim().parse().ok());
     (server, port)
@@ -63,6 +64,46 @@ const CASES: [&str; 16] = [
 ];
 
 both_drivers! {
+    fn the_health_service_says_who_serves(io: Io) {
+        let certificate = Certificate::p256(&["localhost"]);
+        let dir = tempfile::tempdir().unwrap();
+        let files = certificate.write(dir.path(), "peer");
+        let files: Vec<&std::path::Path> = vec![&files.chain, &files.key];
+        for (scheme, files) in [("grpc", &[][..]), ("grpcs", &files[..])] {
+            let file = |port: u16, parameters: &str| {
+                conf(&format!(
+                    "location / {{ grpc_pass {scheme}://u; health_check interval=20ms {parameters}; }} }}
+                     upstream u {{ zone u 64k; server 127.0.0.1:{port} max_fails=0;"
+                ))
+            };
+            let serves = |proxy: &Running| {
+                let response = Client::connect(proxy).request(&Request::post("/grpc.testing.TestService/EmptyCall", ""));
+                response.status != 502
+            };
+            // The server as a whole, and one service of it.
+            let (peer, port) = server_with(files, Some(("HEALTH", "shop.Cart")));
+            for parameters in ["mandatory type=grpc", "mandatory type=grpc grpc_service=shop.Cart"] {
+                let proxy = Proxy::nginx(&file(port, parameters)).io(io).start();
+                eventually("it serves", || serves(&proxy).then_some(()));
+                peer.signal(weir_testkit::process::UnixSignal::USR1);
+                eventually("it serves no more", || (!serves(&proxy)).then_some(()));
+                peer.signal(weir_testkit::process::UnixSignal::USR2);
+                eventually("it serves again", || serves(&proxy).then_some(()));
+            }
+            let proxy = Proxy::nginx(&file(port, "type=grpc grpc_service=shop.Other")).io(io).start();
+            proxy.wait_for_file("error.log", "is DOWN, reason: its status of gRPC is 5");
+            // A server without the health service says that it is not implemented (12).
+            let (_other, port) = server_with(files, None);
+            let proxy = Proxy::nginx(&file(port, "mandatory type=grpc grpc_status=12")).io(io).start();
+            eventually("it serves", || serves(&proxy).then_some(()));
+            let proxy = Proxy::nginx(&file(port, "type=grpc")).io(io).start();
+            proxy.wait_for_file("error.log", "is DOWN, reason: its status of gRPC is 12");
+            // Without the type a request of HTTP/2 is sent, which is no gRPC.
+            let proxy = Proxy::nginx(&file(port, "uri=/up")).io(io).start();
+            proxy.wait_for_file("error.log", "is DOWN, reason: answered 4");
+        }
+    }
+
     fn the_cases_of_grpc_pass(io: Io) {
         let (_server, port) = server(&[], None);
         let proxy = Proxy::nginx(&conf(&format!("location / {{ grpc_pass grpc://127.0.0.1:{port}; }}"))).io(io).start();

@@ -12,6 +12,7 @@ pub(super) fn endpoint(name: &str) -> Endpoint {
         address: "127.0.0.1:80".into(),
         cookie: None,
         state: EndpointState::Up,
+        reason: None,
         weight: 2,
         user_weight: 2,
         backup: false,

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_control::snapshot::{
     Back, Connections, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process,
-    Site, Snapshot,
+    Reason, Site, Snapshot,
 };
 use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Address, EndpointSet, Plan, ProxyTarget, Service, TcpAction};
@@ -325,6 +325,15 @@ fn one_endpoint(
             Standing::Draining => EndpointState::Draining,
             Standing::Down => EndpointState::Down,
             Standing::Maintenance => EndpointState::Maintenance,
+        },
+        reason: match (&endpoint.address, state) {
+            (None, _) => Some(Reason::Unresolved),
+            (Some(_), None) => None,
+            (Some(_), Some(state)) => state.reason(&set.config, at).or_else(|| {
+                let max_fails = configured.max_fails;
+                let failed = member.is_some_and(|member| max_fails > 0 && member.load().fails() >= max_fails);
+                failed.then_some(Reason::Failures)
+            }),
         },
         weight,
         user_weight: weight,

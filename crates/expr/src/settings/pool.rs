@@ -55,6 +55,37 @@ pub struct Queue {
     pub timeout: Duration,
 }
 
+/// When endpoints are left out for what traffic meets there, beside their checks and `max_fails`. Off unless written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Outliers {
+    /// How often they are compared.
+    pub interval: Duration,
+    /// How long an endpoint is left out; the second time in a row twice as long, and so on to ten times.
+    pub ejection: Duration,
+    /// Most of the pool's endpoints that are out at a time, in percent. One may always be, and one always stays.
+    pub most_percent: u8,
+    /// It is left out if more than so many percent of its exchanges failed; `None`: failures do not count.
+    pub failures_percent: Option<u8>,
+    /// Or if its mean time to the head of an answer is so many times that of the middle one; `None`: times do not count.
+    pub slower: Option<u32>,
+    /// Fewer exchanges in an interval say nothing.
+    pub requests: u32,
+}
+
+impl Default for Outliers {
+    /// Ten seconds, ejected for 30, a third of them at most, by no measure.
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(10),
+            ejection: Duration::from_secs(30),
+            most_percent: 33,
+            failures_percent: None,
+            slower: None,
+            requests: 20,
+        }
+    }
+}
+
 /// Making of sticky cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -61,6 +61,7 @@ impl Servers<'_> {
         Some(HealthCheck {
             steps: self.checks.steps(&ways),
             interval: interval.max(Duration::from_millis(1)),
+            jitter: Duration::ZERO,
             fast_interval: self.time(parameters, "fastinter"),
             down_interval: self.time(parameters, "downinter"),
             timeout: self.checks.timeout,

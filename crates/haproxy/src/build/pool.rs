@@ -53,6 +53,7 @@ pub(crate) fn pool(
         });
     }
     let balance = balance(&scope, findings);
+    let load_percent = load_percent(&scope, findings);
     let settings = &proxy.settings;
     let sticky = settings.cookie.as_ref().and_then(|line| sticky(line, findings));
     let assigned = server_rules::rules(&scope, findings);
@@ -101,6 +102,9 @@ pub(crate) fn pool(
             false => BackupUse::FirstWhenDown,
         },
         unavailable: super::settings::UNAVAILABLE,
+        outliers: None,
+        panic_percent: 0,
+        load_percent,
         may_be_empty: true,
         endpoints: built.into_iter().map(|one| one.endpoint).collect(),
     })
@@ -131,6 +135,18 @@ fn keepalive(scope: &Scope<'_>, built: &[Built]) -> UpstreamKeepalive {
             Some("always") => Reuse::Always,
             _ => Reuse::Safe,
         },
+    }
+}
+
+/// `hash-balance-factor PERCENT`: 0, or more than 100.
+fn load_percent(scope: &Scope<'_>, findings: &mut Findings) -> u16 {
+    let Some(word) = &scope.proxy.settings.hash_balance else { return 0 };
+    match word.text.parse() {
+        Ok(percent) if percent == 0 || percent > 100 => percent,
+        _ => {
+            findings.bad_value(word, "a percentage above 100, or 0 for no bound");
+            0
+        }
     }
 }
 

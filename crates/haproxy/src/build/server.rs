@@ -75,6 +75,7 @@ impl Servers<'_> {
             slow_start: self.time(&parameters, "slowstart"),
             send_proxy: self.send_proxy(&parameters),
             check: self.check(&parameters, tls.as_ref()),
+            more_checks: Vec::new(),
             agent: self.agent(&parameters, line.span()),
             tracks: self.tracked(&parameters),
             cuts: self.cuts(&parameters),

@@ -77,7 +77,7 @@ pub(super) const WORDS: &[Keyword] = &[
         (1, 1),
         "0",
         "Bounds a server's share under consistent hashing.",
-        Tuning("loads are not bounded under consistent hashing"),
+        Proxy(take::hash_balance),
     ),
     word(
         "hash-preserve-affinity",

@@ -124,6 +124,11 @@ pub(crate) fn hash_type(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.settings.hash_type = Some(call.line.clone());
 }
 
+/// `hash-balance-factor`.
+pub(crate) fn hash_balance(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.hash_balance = Some(call.arguments[0].clone());
+}
+
 /// `server`.
 pub(crate) fn server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     let defaults = proxy.settings.default_server.clone();

@@ -160,6 +160,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         tls: None,
         send_proxy: None,
         check: None,
+        more_checks: Vec::new(),
         agent: None,
         tracks: None,
         cuts: weir_expr::check::Cuts::default(),
@@ -186,6 +187,9 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),
+        outliers: None,
+        panic_percent: 0,
+        load_percent: 0,
         may_be_empty: false,
     }
 }

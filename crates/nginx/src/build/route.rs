@@ -37,11 +37,12 @@ pub(crate) fn route(
     matching: RouteMatch,
 ) -> Route {
     access::check_realm(lo, s);
-    if let Some(health) =
-        place.health.as_ref().filter(|_| !matches!(place.action, Some(ActionSpec::Proxy(_))))
-    {
-        let title = "`health_check` is built beside `proxy_pass` alone";
-        lo.report(Diagnostic::error("nginx::not-built", title).at(health.span));
+    let passes =
+        matches!(place.action, Some(ActionSpec::Proxy(_) | ActionSpec::Grpc(_) | ActionSpec::FastCgi(..)));
+    if let Some(health) = place.health.as_ref().filter(|_| !passes) {
+        let title =
+            "`health_check` stands beside `proxy_pass`, `grpc_pass`, `fastcgi_pass` or another of those";
+        lo.report(Diagnostic::error("nginx::health-check", title).at(health.span));
     }
     let action = match &place.action {
         None => Action::Static,
@@ -50,7 +51,7 @@ pub(crate) fn route(
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, &s.proxy, place, spec),
         Some(ActionSpec::Grpc(spec)) => grpc::action(lo, &s.grpc, place, spec),
-        Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, *spoken, target, span),
+        Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, place, (*spoken, target), span),
     };
     Route {
         name,

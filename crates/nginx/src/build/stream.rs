@@ -80,8 +80,12 @@ fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive, all: &mut V
     }
     if let (Some(spec), TcpTarget::Proxy { target, .. }) = (&scope.health, &target) {
         let tls = scope.upstream_tls_on.then(|| upstream_tls::finish(lo, &scope.upstream_tls));
-        let checked =
-            health::Checked { target, host: None, tls: tls.as_ref(), timeout: scope.health_timeout };
+        let checked = health::Checked {
+            target,
+            spoken: health::Spoken::Bytes,
+            tls: tls.as_ref(),
+            timeout: scope.health_timeout,
+        };
         health::attach(lo, spec, &checked);
     }
     let service = service(lo, &scope, target, d, &parts);

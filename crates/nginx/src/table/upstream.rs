@@ -34,6 +34,24 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("sticky_cookie_insert", U, (1, MANY), "", "Old form of sticky.")
         .removed("nginx dropped it in 1.5.7; write `sticky cookie …`"),
     Entry::new("queue", U, (1, 2), "", "Requests wait for an endpoint.").pool(pool::queue),
+    Entry::new("weir_outliers", BOTH, (1, MANY), "", "Leaves out endpoints that fail or are slow.")
+        .pool(pool::outliers),
+    Entry::new(
+        "weir_panic_threshold",
+        BOTH,
+        (1, 1),
+        "0%",
+        "Below this share of live endpoints all are used.",
+    )
+    .pool(pool::panic_threshold),
+    Entry::new(
+        "weir_hash_balance_factor",
+        BOTH,
+        (1, 1),
+        "0",
+        "Bounds an endpoint's load under `hash … consistent`.",
+    )
+    .pool(pool::load_percent),
     Entry::one("state", BOTH, Text, "", "File that keeps the endpoints.")
         .not_yet("endpoints kept in a file are not built"),
     Entry::new("ntlm", U, (0, 0), "", "NTLM authentication through connections.")

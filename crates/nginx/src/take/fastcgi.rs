@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::Piece;
+use weir_expr::check::ApplicationCheck;
 use weir_model::settings::Spoken;
 use weir_model::{Action, FastCgi, FastCgiParam, ProxyTarget, Template, Var};
 
-use super::parts::{ActionSpec, Application};
+use super::health;
+use super::parts::{ActionSpec, Application, HealthSpec};
+use super::scope::FastCgiScope;
 use super::target::authority;
 use super::{Lowering, Place, Scope};
 use crate::tree::Directive;
@@ -104,8 +108,8 @@ pub(crate) fn split_path_info(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directiv
 pub(crate) fn action(
     lo: &mut Lowering<'_>,
     s: &Scope,
-    application: Application,
-    target: &ProxyTarget,
+    place: &Place,
+    (application, target): (Application, &ProxyTarget),
     span: Span,
 ) -> Action {
     let (scope, spoken) = match application {
@@ -124,10 +128,21 @@ pub(crate) fn action(
     };
     let cache = super::cache::caching(lo, &cached.gateway.cache, word, false);
     let store = super::store::finish(lo, &cached.gateway, cache.is_some());
+    let upstream_tls = tls.then(|| super::upstream_tls::finish(lo, &scope.tls));
+    if let Some(spec) = &place.health {
+        let asked = application_check(s, scope, spoken, spec);
+        let checked = health::Checked {
+            target,
+            spoken: health::Spoken::Application(asked),
+            tls: upstream_tls.as_ref(),
+            timeout: scope.gateway.settings.read_timeout,
+        };
+        health::attach(lo, spec, &checked);
+    }
     Action::FastCgi(Arc::new(FastCgi {
         spoken,
         target: target.clone(),
-        tls: tls.then(|| super::upstream_tls::finish(lo, &scope.tls)),
+        tls: upstream_tls,
         bind: scope.bind.clone(),
         key: memcached.then(|| memcached_key(lo, span)),
         params: scope.params.items().clone(),
@@ -142,6 +157,50 @@ pub(crate) fn action(
         cache,
         store,
     }))
+}
+
+/// The request of a health check: what an application is told of a request for the check's URI, as far as that is known
+/// without a client. With memcached the key is the URI.
+fn application_check(s: &Scope, scope: &FastCgiScope, spoken: Spoken, spec: &HealthSpec) -> ApplicationCheck {
+    if let Spoken::Memcached { .. } = spoken {
+        return ApplicationCheck { spoken, params: Vec::new(), key: spec.uri.clone() };
+    }
+    let (path, query) = spec.uri.split_once('?').unwrap_or((&spec.uri, ""));
+    let usual = [
+        ("REQUEST_METHOD", "GET"),
+        ("REQUEST_URI", spec.uri.as_str()),
+        ("DOCUMENT_URI", path),
+        ("SCRIPT_NAME", path),
+        ("QUERY_STRING", query),
+        ("SERVER_PROTOCOL", "HTTP/1.0"),
+        ("GATEWAY_INTERFACE", "CGI/1.1"),
+        ("REMOTE_ADDR", "127.0.0.1"),
+    ];
+    let text = |template: &Template| -> String {
+        let piece = |piece: &Piece<weir_expr::Named>| match piece {
+            Piece::Literal(text) => text.clone(),
+            Piece::Var(variable, _) => match variable {
+                Var::Method => "GET".to_owned(),
+                Var::Target => spec.uri.clone(),
+                Var::Path | Var::RawPath | Var::FastcgiScriptName => path.to_owned(),
+                Var::Query => query.to_owned(),
+                Var::Protocol => "HTTP/1.0".to_owned(),
+                Var::Scheme => "http".to_owned(),
+                Var::DocumentRoot | Var::RealRoot => s.files.root.as_literal().unwrap_or_default().to_owned(),
+                Var::ClientAddr => "127.0.0.1".to_owned(),
+                // It is of a client, of its connection or of a server's name, and a check has none.
+                _ => String::new(),
+            },
+        };
+        template.pieces.iter().map(piece).collect()
+    };
+    let own: Vec<(String, String)> =
+        scope.params.items().iter().map(|param| (param.name.clone(), text(&param.value))).collect();
+    let unset = |(name, _): &(&str, &str)| !own.iter().any(|(set, _)| set == name);
+    let mut params: Vec<(String, String)> =
+        usual.into_iter().filter(unset).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    params.extend(own);
+    ApplicationCheck { spoken, params, key: String::new() }
 }
 
 /// `$memcached_key`, which the file has to set.

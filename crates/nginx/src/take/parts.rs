@@ -114,6 +114,7 @@ impl Place {
 pub(crate) struct HealthSpec {
     pub span: Span,
     pub interval: Duration,
+    pub jitter: Duration,
     pub fails: u32,
     pub passes: u32,
     pub uri: String,
@@ -121,6 +122,12 @@ pub(crate) struct HealthSpec {
     /// Name of a `match` block.
     pub matching: Option<Word>,
     pub port: Option<u16>,
+    /// How long a connection serves for checks; `None`: each has its own.
+    pub keepalive: Option<Duration>,
+    /// gRPC's health service is asked: about which service, and which status is as good as an answer.
+    pub grpc: Option<(String, Option<u32>)>,
+    /// Datagrams are sent.
+    pub udp: bool,
 }
 
 /// What `proxy_pass` says.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_expr::settings::Spread;
+use weir_expr::settings::{Outliers, Spread};
 use weir_model::{EndpointAddress, Queue, Resolving};
 
 use super::args::count;
@@ -145,4 +145,60 @@ pub(crate) fn queue(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive)
 
 pub(crate) fn resolver(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
     parts.pool.resolver = super::client::parse_resolver(lo, d);
+}
+
+/// `weir_outliers [failures=PERCENT] [slower=FACTOR] [interval=T] [ejection=T] [most=PERCENT] [requests=N]`: at least one of the first
+/// two.
+pub(crate) fn outliers(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let mut set = Outliers::default();
+    for (at, word) in d.args.iter().enumerate() {
+        let (key, text) = word.text.split_once('=').unwrap_or((&word.text, ""));
+        let positive = || value::time(text).filter(|time| !time.is_zero());
+        let number =
+            |least: u32| value::number(text).and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= least);
+        let known = match key {
+            "failures" => {
+                percent(text).filter(|share| *share < 100).map(|share| set.failures_percent = Some(share))
+            }
+            "slower" => number(2).map(|factor| set.slower = Some(factor)),
+            "interval" => positive().map(|time| set.interval = time),
+            "ejection" => positive().map(|time| set.ejection = time),
+            "most" => percent(text).filter(|share| *share > 0).map(|share| set.most_percent = share),
+            "requests" => number(1).map(|count| set.requests = count),
+            _ => None,
+        };
+        if known.is_none() {
+            lo.bad_value(
+                d,
+                at,
+                "one of `failures=20%`, `slower=3` (times the middle one), `interval=10s`, `ejection=30s`, `most=33%`, `requests=20`",
+            );
+        }
+    }
+    if set.failures_percent.is_none() && set.slower.is_none() {
+        let title = "`weir_outliers` needs a measure: `failures=` or `slower=`";
+        lo.report(Diagnostic::error("nginx::bad-value", title).at(d.span));
+    }
+    parts.pool.outliers = Some(set);
+}
+
+/// `weir_panic_threshold PERCENT`.
+pub(crate) fn panic_threshold(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    match percent(d.arg(0)) {
+        Some(share) => parts.pool.panic_percent = share,
+        None => lo.bad_value(d, 0, "a percentage such as `50%`"),
+    }
+}
+
+/// `weir_hash_balance_factor PERCENT`: HAProxy's word and meaning, so 0, or more than 100.
+pub(crate) fn load_percent(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    match value::number(d.arg(0)).and_then(|n| u16::try_from(n).ok()).filter(|n| *n == 0 || *n > 100) {
+        Some(percent) => parts.pool.load_percent = percent,
+        None => lo.bad_value(d, 0, "a percentage above 100, such as `150`, or `0`"),
+    }
+}
+
+/// `N%`, at most 100.
+fn percent(text: &str) -> Option<u8> {
+    text.strip_suffix('%')?.parse().ok().filter(|share| *share <= 100)
 }

@@ -117,8 +117,14 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
     let tls = spec.tls.then(|| super::upstream_tls::finish(lo, &proxy.tls));
     if let Some(health) = &place.health {
         let timeout = proxy.gateway.settings.read_timeout;
-        let checked =
-            health::Checked { target: &spec.target, host: Some(&spec.host), tls: tls.as_ref(), timeout };
+        let spoken = match proxy.http2 {
+            true => health::Spoken::Http2 {
+                host: &spec.host,
+                grpc: matches!(place.action, Some(ActionSpec::Grpc(_))),
+            },
+            false => health::Spoken::Http(&spec.host),
+        };
+        let checked = health::Checked { target: &spec.target, spoken, tls: tls.as_ref(), timeout };
         health::attach(lo, health, &checked);
     }
     Action::Proxy(Arc::new(Proxy {

@@ -70,6 +70,7 @@ pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endp
         tls: None,
         send_proxy: None,
         check: None,
+        more_checks: Vec::new(),
         agent: None,
         tracks: None,
         cuts: weir_expr::check::Cuts::default(),
@@ -97,6 +98,9 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         resolver: None,
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),
+        outliers: None,
+        panic_percent: 0,
+        load_percent: 0,
         may_be_empty: false,
     }
 }

@@ -201,6 +201,7 @@ impl Pool {
             view.weight = member.weight().unwrap_or(members.config.endpoints[at].weight);
             view.up_since = member.up_since();
         }
+        members.panic();
         self.tables.refill(&self.members);
     }
 }

@@ -135,6 +135,12 @@ pub struct PoolOptions {
     /// Where the turn of round robin lives. `Process` takes a short mutex a choice, and gives strict turns over all
     /// workers; `Worker` takes none, and each worker starts at the first endpoint.
     pub rotation: Placement,
+    /// While fewer than so many percent of a tier's endpoints are up, those whose checks or traffic have them down are chosen as
+    /// well: a few that are overrun serve worse than all. 0: never.
+    pub panic_percent: u8,
+    /// Under consistent hashing: an endpoint that has more in flight than so many percent of its share of all is passed over for the
+    /// next one on the ring. Above 100; near it keys move more often. 0: no bound.
+    pub load_percent: u16,
 }
 
 impl PoolConfig {

@@ -36,6 +36,13 @@ pub(super) struct View {
     pub(super) up_since: Millis,
 }
 
+/// Exchanges that all endpoints of a tier may have in flight, and what they share them by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    slots: u64,
+    weights: u64,
+}
+
 /// Lookup tables over the endpoints that are up; rebuilt with the view.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -82,6 +89,48 @@ impl Tables {
 }
 
 impl Members {
+    /// What the endpoints of a tier that are up may have in flight, where that is bounded by the load of all.
+    pub(super) fn room(&self, tier: usize) -> Option<Room> {
+        let percent = u64::from(self.config.options.load_percent);
+        if percent == 0 {
+            return None;
+        }
+        let sum = |of: &dyn Fn(u32) -> u64| self.up(tier).map(of).sum::<u64>();
+        // The one that is about to begin counts.
+        let slots = ((sum(&|i| self.in_flight(i)) + 1) * percent).div_ceil(100);
+        Some(Room { slots, weights: sum(&|i| self.weight(i)).max(1) })
+    }
+
+    /// Whether an endpoint has less than its share.
+    pub(super) fn fits(&self, index: u32, room: Option<Room>) -> bool {
+        room.is_none_or(|Room { slots, weights }| {
+            self.in_flight(index) < (slots * self.weight(index)).div_ceil(weights)
+        })
+    }
+
+    /// Has those that are down chosen as well, by tier, while too few others are left.
+    pub(super) fn panic(&mut self) {
+        let percent = u64::from(self.config.options.panic_percent);
+        if percent == 0 {
+            return;
+        }
+        for tier in &self.config.tiers {
+            let count = |wanted: Standing| {
+                tier.iter().filter(|&&i| self.view[i as usize].standing == wanted).count() as u64
+            };
+            let (up, down) = (count(Standing::Up), count(Standing::Down));
+            if up * 100 >= (up + down) * percent {
+                continue;
+            }
+            for &index in tier {
+                let view = &mut self.view[index as usize];
+                if view.standing == Standing::Down {
+                    view.standing = Standing::Up;
+                }
+            }
+        }
+    }
+
     /// The endpoints of a tier that are up; one only, where the first backup takes all.
     pub(super) fn up(&self, tier: usize) -> impl Iterator<Item = u32> + '_ {
         let first_only = tier == 1 && self.config.options.backups == BackupUse::FirstWhenDown;

@@ -155,10 +155,11 @@ impl Method<'_> {
         if !selection.placed {
             (selection.hash, selection.placed) = (ring.place(crc32(bytes)), true);
         }
+        let room = self.members.room(self.tier);
         while !selection.exhausted() {
             let group = ring.group(selection.hash)?;
             let free = self.members.free(self.tier, self.now, selection);
-            let of_group = free.filter(|&i| config.groups.of(i) == group);
+            let of_group = free.filter(|&i| config.groups.of(i) == group && self.members.fits(i, room));
             let found = turns.smooth(of_group.map(|i| (i, self.members.turn_weight(i, self.now))));
             if found.is_some() {
                 return found;
@@ -224,14 +225,17 @@ impl Method<'_> {
         let Some(number) = key_number(hash, key) else {
             return self.round_robin(turns, selection).into();
         };
+        let room = self.members.room(self.tier);
         for index in self.tables.ring.from(number) {
             match self.verdict(index, selection) {
+                Verdict::Free if !self.members.fits(index, room) => {}
                 Verdict::Free => return Pick::One(index),
                 Verdict::Full => return Pick::Wait(index),
                 Verdict::Tried | Verdict::Unavailable => {}
             }
         }
-        Pick::Nobody
+        // Those that fit were tried, or are out: a bound on load is no reason to refuse.
+        if room.is_some() { self.round_robin(turns, selection).into() } else { Pick::Nobody }
     }
 }
 

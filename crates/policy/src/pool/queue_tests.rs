@@ -24,6 +24,8 @@ fn pools(bounds: &[u32], workers: u64) -> Vec<Pool> {
         counts: Placement::Process,
         rotation: Placement::Process,
         backups: BackupUse::FirstWhenDown,
+        panic_percent: 0,
+        load_percent: 0,
     };
     let config = Arc::new(PoolConfig::new(Balance::RoundRobin, options, endpoints.collect()));
     let shared = Arc::new(PoolShared::new(&config, None));

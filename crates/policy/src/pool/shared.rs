@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
+use weir_control::snapshot::Reason;
 use weir_control::{AdminState, EndpointKey};
 
 use super::EndpointIndex;
@@ -166,6 +167,8 @@ pub struct EndpointShared {
     healthy: AtomicBool,
     /// What its agent says.
     agreed: AtomicBool,
+    /// Left out for what traffic met there.
+    ejected: AtomicBool,
     /// Checks say that nothing new is to be given to it.
     draining: AtomicBool,
     /// Weight set at run time; `u32::MAX` is "as configured".
@@ -188,6 +191,7 @@ impl EndpointShared {
             admin: AtomicU8::new(AdminState::AsConfigured as u8),
             healthy: AtomicBool::new(true),
             agreed: AtomicBool::new(true),
+            ejected: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             weight: AtomicU32::new(u32::MAX),
             up_since: AtomicU64::new(0),
@@ -208,9 +212,20 @@ impl EndpointShared {
         admin_state(self.admin.load(Relaxed))
     }
 
-    /// What health checks and its agent say; true until one says otherwise.
+    /// What health checks, its agent and traffic say; true until one says otherwise.
     pub fn healthy(&self) -> bool {
-        self.healthy.load(Relaxed) && self.agreed.load(Relaxed)
+        self.down_for().is_none()
+    }
+
+    /// Who has it down, if anybody has.
+    pub fn down_for(&self) -> Option<Reason> {
+        let says_no = |word: &AtomicBool| !word.load(Relaxed);
+        match () {
+            () if says_no(&self.healthy) => Some(Reason::Check),
+            () if says_no(&self.agreed) => Some(Reason::Agent),
+            () if self.ejected.load(Relaxed) => Some(Reason::Traffic),
+            () => None,
+        }
     }
 
     /// The weight set at run time, if any.
@@ -335,6 +350,35 @@ impl PoolShared {
     /// Sets what the agent of endpoint `index` says. True if that is news.
     pub fn set_agent(&self, index: usize, up: bool, now: Millis) -> bool {
         self.set_word(index, up, now, |member| &member.agreed)
+    }
+
+    /// Sets whether endpoint `index` is left out for what traffic met there. True if that is news.
+    pub fn set_ejected(&self, index: usize, ejected: bool, now: Millis) -> bool {
+        let Some(member) = self.members.get(index) else { return false };
+        if member.ejected.swap(ejected, AcqRel) == ejected {
+            return false;
+        }
+        if member.healthy() {
+            member.up_since.store(now.0, Relaxed);
+        }
+        self.changed();
+        true
+    }
+
+    /// Why endpoint `index` of `config` takes no work, or not all that it could.
+    pub fn reason(&self, config: &PoolConfig, index: usize) -> Option<Reason> {
+        let (member, configured) = (self.members.get(index)?, config.endpoints().get(index)?);
+        match member.admin() {
+            AdminState::Maintenance => Some(Reason::Operator),
+            AdminState::AsConfigured if configured.down => Some(Reason::Configured),
+            admin => member.down_for().or_else(|| match admin {
+                AdminState::Drain => Some(Reason::Operator),
+                _ if member.draining.load(Relaxed) => Some(Reason::Check),
+                _ if member.weight().is_some_and(|weight| weight == 0) => Some(Reason::Operator),
+                _ if member.weight().is_none() && configured.weight == 0 => Some(Reason::Configured),
+                _ => None,
+            }),
+        }
     }
 
     fn set_word(

@@ -48,6 +48,8 @@ const HAPROXY: PoolOptions = PoolOptions {
     backups: BackupUse::FirstWhenDown,
     counts: Placement::Process,
     rotation: Placement::Process,
+    panic_percent: 0,
+    load_percent: 0,
 };
 
 fn letter(index: EndpointIndex) -> char {
@@ -545,7 +547,7 @@ proptest! {
             Balance::HashModulo, Balance::HashKetama, Balance::Random(2), Balance::StaticRoundRobin,
         ][balance];
         let placement = if process { Placement::Process } else { Placement::Worker };
-        let options = PoolOptions { counts: placement, rotation: placement, backups: BackupUse::WhenNoneChosen };
+        let options = PoolOptions { counts: placement, rotation: placement, ..PoolOptions::default() };
         let endpoints: Vec<_> = (0..5u32).map(|i| {
             let name = format!("10.0.0.{i}:80");
             EndpointConfig {
@@ -632,4 +634,57 @@ fn health_that_is_told_to_the_set_before_is_seen_in_the_next() {
     before.set_health(2, false, T0);
     let served: HashSet<char> = (0..4).map(|_| serve(&mut new, T0, Key::None)).collect();
     assert_eq!(served, HashSet::from(['b']), "c is down");
+}
+
+#[test]
+fn a_pool_in_panic_asks_those_that_are_down_as_well() {
+    let options = PoolOptions { panic_percent: 50, ..PoolOptions::default() };
+    let mut pool = pool_with(Balance::RoundRobin, options, abc([1, 1, 1]));
+    let seen = |pool: &mut Pool| -> String {
+        let mut seen: Vec<char> = (0..6).map(|_| serve(pool, T0, Key::None)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen.into_iter().collect()
+    };
+    pool.shared().set_health(0, false, T0);
+    assert_eq!(seen(&mut pool), "bc", "two of three are more than half");
+    pool.shared().set_ejected(1, true, T0);
+    assert_eq!(seen(&mut pool), "abc");
+    // What an operator took out does not count, and stays out.
+    pool.shared().set_admin(0, AdminState::Maintenance, T0);
+    assert_eq!(seen(&mut pool), "c", "one of two is half of them");
+    pool.shared().set_health(2, false, T0);
+    assert_eq!(seen(&mut pool), "bc");
+    pool.shared().set_health(2, true, T0);
+    pool.shared().set_ejected(1, false, T0);
+    assert_eq!(seen(&mut pool), "bc");
+}
+
+#[test]
+fn consistent_hashing_passes_over_endpoints_that_have_more_than_their_share() {
+    let hash = KeyHash { function: HashFunction::Sdbm, avalanche: true };
+    for balance in [Balance::Ring(hash), Balance::HashKetama] {
+        let options = PoolOptions { counts: Placement::Process, load_percent: 150, ..PoolOptions::default() };
+        let mut pool = pool_with(balance, options, abc([1, 1, 2]));
+        let mut held = Vec::new();
+        let mut count = [0u32; 3];
+        // One key, and nothing ever ends.
+        for _ in 0..40 {
+            match pool.choose(T0, Key::Bytes(b"the same"), &mut Selection::default()) {
+                Choice::Endpoint(lease) => {
+                    count[lease.index().0 as usize] += 1;
+                    held.push(lease);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        // Of 40: 10, 10 and 20, half as much again at most.
+        let most = [15, 15, 30];
+        assert!(count.iter().zip(most).all(|(count, most)| *count <= most), "{balance:?}: {count:?}");
+        assert!(count.iter().filter(|count| **count > 0).count() >= 2, "{balance:?}: {count:?}");
+        // Once they ended the key has its own again, whoever it is.
+        held.clear();
+        let own = serve(&mut pool, T0, Key::Bytes(b"the same"));
+        assert_eq!(serve(&mut pool, T0, Key::Bytes(b"the same")), own);
+    }
 }

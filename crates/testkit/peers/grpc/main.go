@@ -1,6 +1,7 @@
 // The server and the client by which gRPC's implementations prove that they understand one another, as one program:
 //
-//	grpc serve                       prints the port that it listens on, and serves until it is killed
+//	grpc serve                       prints the port that it listens on, and serves until it is killed. With HEALTH=NAME it has
+//	                                 gRPC's health service: USR1 says that nothing is served, USR2 that all is again
 //	grpc ask ADDRESS CASE...         runs these cases; any that fails ends it with an error
 package main
 
@@ -12,13 +13,17 @@ import (
 	"log"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/interop"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/keepalive"
@@ -55,6 +60,22 @@ func serve() {
 	}
 	server := grpc.NewServer(options...)
 	testpb.RegisterTestServiceServer(server, interop.NewTestServer())
+	if name := os.Getenv("HEALTH"); name != "" {
+		checked := health.NewServer()
+		checked.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+		healthpb.RegisterHealthServer(server, checked)
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, syscall.SIGUSR1, syscall.SIGUSR2)
+		go func() {
+			for one := range told {
+				if one == syscall.SIGUSR1 {
+					checked.Shutdown()
+				} else {
+					checked.Resume()
+				}
+			}
+		}()
+	}
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
 	log.Fatal(server.Serve(listener))
 }

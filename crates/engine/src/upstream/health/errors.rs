@@ -47,8 +47,9 @@ fn event(
     let failed = Err(Failed::new("HANA", format!("Health analyze, info: \"{text}\"")));
     let transition = {
         let mut states = states.borrow_mut();
-        let Some(health) = states.get_mut(&key) else { return };
-        let transition = health.handle_errors(now, observe.then);
+        let Some(all) = states.get_mut(&key) else { return };
+        let transition = all.handle_errors(now, observe.then);
+        let Some(health) = all.one(0) else { return };
         // Where no check was made to fail, what the last one found stands.
         let found = match observe.then {
             OnErrors::CheckSooner => shared.checked(key),

@@ -11,7 +11,7 @@ type What = Expect<Arc<Pattern>>;
 /// A response to a check.
 pub(super) struct Response {
     pub(super) status: u16,
-    headers: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub(super) body: Vec<u8>,
 }
 

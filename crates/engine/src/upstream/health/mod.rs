@@ -1,17 +1,23 @@
-//! Active checks of endpoints.
+//! Active checks of endpoints, and ejection for what traffic meets there.
 //!
-//! Owns: a side thread with its own runtime, a task for each endpoint that is checked or has an agent.
+//! Owns: a side thread with its own runtime, a task for each endpoint that is checked or has an agent, and for each pool whose
+//! endpoints are compared.
 //! Never: chooses endpoints: results are written to the pools' shared state, which workers read.
 //! Driven by: [`crate::Engine`], at each new plan; `Crew::check_anew`, when endpoints were replaced.
 //! Why: `policy::health` decides what a result means; `script` does the talking.
 
 mod agent;
+mod application;
 mod errors;
+mod grpc;
+mod http2;
 mod judge;
+mod outliers;
+mod peer;
 mod result;
 mod script;
+mod states;
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -27,16 +33,15 @@ use weir_policy::pool::Standing;
 use weir_rt::{Receiver, Runtime, Sender};
 use weir_telemetry::Level;
 
+use self::outliers::Compared;
 use self::result::{Failed, Passed};
+use self::states::{Checks, States};
 use crate::worker::command::Crew;
 use crate::worker::endpoints::Live;
 use crate::worker::lasting;
 use crate::worker::prepared::Prepared;
 use crate::worker::race::{Either, Signal, race};
 use crate::worker::shared::{Checked, Shared};
-
-/// What is known of each endpoint that is checked.
-type States = Rc<RefCell<HashMap<EndpointKey, Health>>>;
 
 /// Plans, or word that endpoints of the one at hand were replaced.
 type Orders = Receiver<Option<Arc<Prepared>>>;
@@ -46,7 +51,8 @@ type Orders = Receiver<Option<Arc<Prepared>>>;
 /// # Errors
 /// No thread could be started.
 pub(crate) fn follow(shared: &Arc<Shared>, crew: &Arc<Crew>, prepared: &Arc<Prepared>) -> Result<(), String> {
-    let checked = |pool: &Pool| pool.set.endpoints.iter().any(Endpoint::is_watched);
+    let checked =
+        |pool: &Pool| pool.outliers.is_some() || pool.set.endpoints.iter().any(Endpoint::is_watched);
     if crew.checks.get().is_none() && prepared.plan.pools.iter().any(checked) {
         let _ = crew.checks.set(start_thread(shared.clone(), Arc::downgrade(crew))?);
     }
@@ -127,8 +133,21 @@ fn begin((shared, crew): (&Arc<Shared>, &Weak<Crew>), prepared: &Arc<Prepared>, 
         endpoints.filter(|endpoint| endpoint.check.is_some()).map(|endpoint| endpoint.key).collect();
     shared.keep_checked(|key| checked.contains(&key));
     let mut known = std::mem::take(&mut *states.borrow_mut());
+    let seconds = weir_rt::unix_now().as_secs();
     let mut followers = followers(prepared, &pools);
     for (pool, live) in prepared.plan.pools.iter().zip(&pools) {
+        // Who was out is compared anew, if anybody still compares.
+        let now = shared.millis(weir_rt::now());
+        for at in 0..live.set.endpoints.len() {
+            live.state.set_ejected(at, false, now);
+        }
+        if pool.outliers.is_some() {
+            let compared = Compared { pool: pool.clone(), live: live.clone(), crew: crew.clone() };
+            let shared = shared.clone();
+            running.tasks.push(keep_on(shared.clone(), "comparing endpoints", async move |stop: &Signal| {
+                compared.watch(&shared, stop).await;
+            }));
+        }
         for (at, endpoint) in live.set.endpoints.iter().enumerate() {
             let place = Place { pool: pool.name.clone(), live: live.clone(), at };
             let watched = Rc::new(Watched {
@@ -137,28 +156,31 @@ fn begin((shared, crew): (&Arc<Shared>, &Weak<Crew>), prepared: &Arc<Prepared>, 
                 followers: followers.remove(&endpoint.key).unwrap_or_default(),
                 place,
             });
-            if let Some(check) = &endpoint.check {
+            if endpoint.check.is_some() {
                 let now = shared.millis(weir_rt::now());
-                let health = match known.remove(&endpoint.key) {
+                let mut old = known.remove(&endpoint.key).map(Checks::into_each).into_iter().flatten();
+                let each = (0u64..).zip(endpoint.checks()).map(|(which, check)| match old.next() {
                     Some(old) => old.reconfigured(config(check)),
                     // Spread over an interval, so that endpoints are not all asked at once.
                     None => {
                         let count = live.set.endpoints.len().max(1);
                         let spread = check.interval.mul_f64((at as f64 / count as f64).min(1.0));
-                        Health::new(config(check), now, spread).beginning(check.first)
+                        let health = Health::new(config(check), now, spread).beginning(check.first);
+                        health.seeded(endpoint.key.0 ^ which ^ seconds)
                     }
-                };
-                watched.set_health(health.is_up(), now);
-                states.borrow_mut().insert(endpoint.key, health);
+                });
+                let checks = Checks::of(each.collect());
+                watched.set_health(checks.are_up(), now);
+                states.borrow_mut().insert(endpoint.key, checks);
             }
             // What has no address is down already, and has nobody to be asked.
             if endpoint.address.is_none() {
                 continue;
             }
-            if let Some(check) = &endpoint.check {
+            for (which, check) in endpoint.checks().enumerate() {
                 let (shared, one, states) = (shared.clone(), watched.clone(), states.clone());
                 let task = keep_on(shared.clone(), "checking an endpoint", async move |stop: &Signal| {
-                    watch(&shared, &one, &states, stop).await;
+                    watch(&shared, (&*one, which), &states, stop).await;
                 });
                 if check.observe.is_some() {
                     running.observed.insert(endpoint.key, (watched.clone(), task.clone()));
@@ -190,6 +212,7 @@ fn keep_on(shared: Arc<Shared>, what: &'static str, task: impl AsyncFn(&Signal) 
 fn config(check: &HealthCheck) -> HealthConfig {
     HealthConfig {
         inter: check.interval,
+        jitter: check.jitter,
         fast_inter: check.fast_interval,
         down_inter: check.down_interval,
         rise: check.rise,
@@ -270,11 +293,13 @@ impl Watched {
     }
 }
 
-async fn watch(shared: &Arc<Shared>, watched: &Watched, states: &States, stop: &Signal) {
+/// Makes one of the checks of an endpoint, the one at `which`, again and again.
+async fn watch(shared: &Arc<Shared>, (watched, which): (&Watched, usize), states: &States, stop: &Signal) {
     let endpoint = watched.endpoint();
-    let Some(check) = &endpoint.check else { return };
+    let Some(check) = endpoint.checks().nth(which) else { return };
+    let mut kept = None;
     loop {
-        let due = states.borrow().get(&endpoint.key).map(Health::poll_timeout);
+        let due = states.borrow().get(&endpoint.key).and_then(|all| Some(all.one(which)?.poll_timeout()));
         let Some(due) = due else { return };
         let _ = race(stop.next(), weir_rt::sleep_until(shared.instant(due))).await;
         if stop.is_set() {
@@ -287,23 +312,26 @@ async fn watch(shared: &Arc<Shared>, watched: &Watched, states: &States, stop: &
         }
         if watched.live.state.standing(&watched.live.set.config, watched.at) == Standing::Maintenance {
             // Nobody asks what an operator has taken out.
-            if let Some(health) = states.borrow_mut().get_mut(&endpoint.key) {
-                health.put_off(shared.millis(began));
+            if let Some(all) = states.borrow_mut().get_mut(&endpoint.key) {
+                all.put_off(which, shared.millis(began));
             }
             continue;
         }
         assert!(!shared.panic_next_check.swap(false, Ordering::Relaxed), "a test asked for this panic");
         let tell = || told(watched, &states.borrow());
-        let result = script::play(&watched.prepared, endpoint, check, tell).await;
+        let result = script::play(&watched.prepared, endpoint, check, &mut kept, tell).await;
         if stop.is_set() {
             return;
         }
         let now = shared.millis(weir_rt::now());
         let transition = match states.borrow_mut().get_mut(&endpoint.key) {
-            Some(health) => {
-                let transition = health.handle_result(now, result.is_ok());
-                shared
-                    .set_checked(endpoint.key, checked(check, health, &result, now, weir_rt::now() - began));
+            Some(all) => {
+                let transition = all.handle_result(which, now, result.is_ok());
+                // Of several checks the one is shown that keeps it down.
+                if let Some(health) = all.one(which).filter(|health| !health.is_up() || all.are_up()) {
+                    let took = weir_rt::now() - began;
+                    shared.set_checked(endpoint.key, checked(check, health, &result, now, took));
+                }
                 transition
             }
             None => return,
@@ -336,10 +364,11 @@ fn report(
 }
 
 /// What an endpoint is told of itself (`http-check send-state`).
-fn told(watched: &Watched, states: &HashMap<EndpointKey, Health>) -> String {
+fn told(watched: &Watched, states: &HashMap<EndpointKey, Checks>) -> String {
     let Place { pool, live, at } = &watched.place;
     let (members, endpoint) = (live.state.members(), watched.endpoint());
-    let state = states.get(&endpoint.key).map_or_else(|| "no check".to_owned(), in_words);
+    let health = states.get(&endpoint.key).and_then(|all| all.one(0));
+    let state = health.map_or_else(|| "no check".to_owned(), in_words);
     let configured = live.set.config.endpoints();
     let weight_of = |at: usize| {
         let set = members.get(at).and_then(|member| member.weight());

@@ -1,6 +1,7 @@
 //! What one check came to.
 
 /// It is as it should be.
+#[derive(Debug)]
 pub(super) struct Passed {
     /// HAProxy's word for it: `L4OK`, `L6OK`, `L7OK` …
     pub(super) word: String,
@@ -11,6 +12,7 @@ pub(super) struct Passed {
 }
 
 /// Why a check failed.
+#[derive(Debug)]
 pub(super) struct Failed {
     /// HAProxy's word for it.
     pub(super) word: String,

@@ -1,6 +1,6 @@
 //! `option httpchk` with `http-check`.
 
-use weir_expr::check::{CheckRequest, CheckStep};
+use weir_expr::check::{CheckRequest, CheckStep, CheckVersion};
 
 use super::connect::connect;
 use super::expect::expectation;
@@ -72,11 +72,16 @@ fn option_request(words: &[Word]) -> CheckRequest {
     CheckRequest {
         method: method.into(),
         target: target.into(),
-        http11: version.eq_ignore_ascii_case("HTTP/1.1"),
+        version: version_of(version),
         headers,
         body: String::new(),
         tells_state: false,
+        keep: None,
     }
+}
+
+fn version_of(word: &str) -> CheckVersion {
+    if word.eq_ignore_ascii_case("HTTP/1.1") { CheckVersion::Http11 } else { CheckVersion::Http10 }
 }
 
 fn send(request: &mut CheckRequest, words: &[Word], findings: &mut Findings) {
@@ -90,7 +95,7 @@ fn send(request: &mut CheckRequest, words: &[Word], findings: &mut Findings) {
         match key.as_str() {
             "meth" => request.method = value.text.clone(),
             "uri" => request.target = value.text.clone(),
-            "ver" => request.http11 = value.text.eq_ignore_ascii_case("HTTP/1.1"),
+            "ver" => request.version = version_of(&value.text),
             "body" => request.body = value.text.clone(),
             "comment" => {}
             "hdr" => {

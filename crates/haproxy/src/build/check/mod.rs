@@ -51,6 +51,7 @@ impl Checks {
                 tls: rule.tls || rule.default && ways.tls,
                 name: rule.name.clone().or_else(|| ways.name.clone().filter(|_| rule.default)),
                 send_proxy: sends.then_some(ways.proxy_version),
+                datagrams: false,
             })
         };
         let begins = matches!(self.rules.first(), Some(Rule::Connect(_)));
