@@ -19,6 +19,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("control", &[]),
     ("policy", &["control", "expr"]),
     ("password", &[]),
+    ("media", &[]),
     ("cache", &["rt"]),
     ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http", "password"]),
@@ -27,7 +28,19 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("telemetry", &["control"]),
     (
         "engine",
-        &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr", "password", "cache"],
+        &[
+            "plan",
+            "wire",
+            "policy",
+            "control",
+            "telemetry",
+            "rt",
+            "http",
+            "expr",
+            "password",
+            "media",
+            "cache",
+        ],
     ),
     ("admin", &["model", "control", "telemetry"]),
     ("loadgen", &["wire", "rt", "http", "expr"]),
@@ -38,8 +51,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.
-const PURE: &[&str] =
-    &["diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower", "password"];
+const PURE: &[&str] = &[
+    "diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower", "password",
+    "media",
+];
 const IMPURE: &[&str] = &["io-uring", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
 
 /// The crates that may name these; everybody else goes through `rt`. The kit's peers are no part of the product.

@@ -27,6 +27,7 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
             texts(&["http://a.example:8080/b?c", "https://[::1]/", "h2c://a", "unix:/run/a.sock"], ".none")
         }
         "load_report" => texts(REPORTS, ".none"),
+        "media_mp4" => weir_media::fuzzing::samples(),
         "password_form" => texts(PASSWORDS, ".none"),
         "password_file" => texts(&[PASSWORD_FILE], ".none"),
         "engine_words" => {

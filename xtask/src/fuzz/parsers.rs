@@ -48,6 +48,10 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("rt/src/tls/trust.rs", &["tls_certificate", "tls_revocation_list"]),
     ("rt/src/tls/version1.rs", &["tls_version1"]),
     ("password/src/lib.rs", &["password_form"]),
+    ("media/src/mp4/boxes.rs", &["media_mp4"]),
+    ("media/src/mp4/mod.rs", &["media_mp4"]),
+    ("media/src/mp4/table.rs", &["media_mp4"]),
+    ("media/src/mp4/track.rs", &["media_mp4"]),
     ("engine/src/eval/convert/json.rs", &["engine_converters"]),
     ("engine/src/eval/edit.rs", &["engine_words"]),
     ("engine/src/eval/program.rs", &["engine_words"]),
@@ -93,7 +97,8 @@ const OWN: &[(&str, &str)] = &[
 
 /// Crates whose files are searched.
 const SEARCHED: &[&str] = &[
-    "admin", "engine", "expr", "http", "lab", "loadgen", "password", "plan", "policy", "rt", "weir", "wire",
+    "admin", "engine", "expr", "http", "lab", "loadgen", "media", "password", "plan", "policy", "rt", "weir",
+    "wire",
 ];
 
 /// What a parser is called, or calls.
