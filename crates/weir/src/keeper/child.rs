@@ -363,6 +363,7 @@ impl Stock {
 impl Supervised for Keeper {
     fn apply(&mut self, candidate: Candidate) {
         let generation = candidate.generation;
+        self.ending = false;
         let ids = |sockets: &[OpenSocket]| sockets.iter().map(|socket| socket.id).collect();
         let listeners = &candidate.sockets.listeners;
         let parcel = Parcel {

@@ -19,7 +19,8 @@ use weir_diag::Diagnostic;
 use weir_model::{Address, Model};
 use weir_rt::{PeerAddr, listen_addr};
 
-use crate::launch::Launch;
+use super::upgrade;
+use crate::launch::{Launch, Manner};
 
 /// The first descriptor of sd_listen_fds(3).
 const FIRST: RawFd = 3;
@@ -31,6 +32,7 @@ static TAKEN: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
 /// configuration may name: not known yet, every listening socket; known, those that the model names.
 pub(crate) fn is_wanted(launch: &Launch, model: Option<&Model>, number: RawFd) -> bool {
     handed_over().contains(&number)
+        || launch.manner == Manner::Nginx && upgrade::given().contains(&number)
         || launch.sourcing.paths.iter().any(|path| is_descriptor(path, number))
         || match model {
             None => weir_rt::confine::with_inherited(number, listens).unwrap_or(false),
@@ -134,7 +136,7 @@ fn is_descriptor(path: &Path, number: RawFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{Manner, Sourcing};
+    use crate::launch::Sourcing;
 
     #[test]
     fn a_file_that_is_a_descriptor_is_wanted() {

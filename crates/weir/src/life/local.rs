@@ -111,6 +111,8 @@ impl Supervised for Local {
         // Reading resets the bell; what it was rung for is looked at below, whoever rang.
         self.bell.reset();
         if self.drained.1.try_recv().is_ok() {
+            // What is applied now begins anew.
+            self.plane = None;
             self.events.push_back(Event::Ended);
         }
     }

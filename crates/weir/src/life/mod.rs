@@ -29,3 +29,4 @@ pub(crate) mod signals;
 pub(crate) mod sockets;
 pub(crate) mod start;
 pub(crate) mod supervised;
+mod upgrade;
