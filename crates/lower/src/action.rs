@@ -127,12 +127,16 @@ impl<'m> Cx<'m> {
             _ => false,
         };
         Arc::new(plan::Caching {
-            zone: self.cache_zone_ix(&cache.zone),
+            zone: match &cache.zone {
+                model::CacheZoneUse::Named(name) => plan::CacheZoneUse::Known(self.cache_zone_ix(name)),
+                model::CacheZoneUse::Computed(name) => plan::CacheZoneUse::Computed(self.template(name)),
+            },
             key: self.optional_template(cache.key.as_ref()),
             key_has_credentials: cache.key.iter().any(|key| key.pieces.iter().any(credentials)),
             hides_credentials,
             bypass: cache.bypass.iter().map(|template| self.template(template)).collect(),
             no_store: cache.no_store.iter().map(|template| self.template(template)).collect(),
+            purge: cache.purge.iter().map(|template| self.template(template)).collect(),
             settings: cache.settings.clone(),
         })
     }

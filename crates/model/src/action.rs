@@ -147,16 +147,30 @@ pub struct StoreFiles {
 /// A cache before an upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Caching {
-    /// Name of the zone.
-    pub zone: String,
+    /// The zone.
+    pub zone: CacheZoneUse,
     /// What one object has the same; `None`: the URL that is asked of the upstream.
     pub key: Option<Template>,
     /// The cache is not asked if one of these is neither empty nor `0`.
     pub bypass: Vec<Template>,
     /// An answer is not stored if one of these is neither empty nor `0`.
     pub no_store: Vec<Template>,
+    /// A request removes what is stored under its key if one of these is neither empty nor `0`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub purge: Vec<Template>,
     /// The rest.
     pub settings: weir_expr::settings::CacheSettings,
+}
+
+/// The zone of a cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheZoneUse {
+    /// Whichever this names; none, where it is empty or `off`.
+    Computed(Template),
+    /// By its name.
+    #[serde(untagged)]
+    Named(String),
 }
 
 /// To whom a proxy action speaks.

@@ -113,7 +113,7 @@ pub struct StoreFiles {
 #[derive(Clone, Debug, Serialize)]
 pub struct Caching {
     /// Zone.
-    pub zone: CacheZoneIx,
+    pub zone: CacheZoneUse,
     /// What one object has the same; `None`: the URL that is asked of the upstream.
     pub key: Option<Template>,
     /// Requests with different credentials have different keys.
@@ -124,8 +124,22 @@ pub struct Caching {
     pub bypass: Box<[Template]>,
     /// An answer is not stored if one of these is neither empty nor `0`.
     pub no_store: Box<[Template]>,
+    /// A request removes what is stored under its key if one of these is neither empty nor `0`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub purge: Box<[Template]>,
     /// The rest.
     pub settings: weir_expr::settings::CacheSettings,
+}
+
+/// The zone of a cache.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheZoneUse {
+    /// Whichever this names; none, where it is empty or `off`.
+    Computed(Template),
+    /// This one.
+    #[serde(untagged)]
+    Known(CacheZoneIx),
 }
 
 /// To whom an action speaks.

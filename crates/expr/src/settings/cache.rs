@@ -26,6 +26,9 @@ pub struct CacheZone {
     pub manager: CachePace,
     /// How fast the folder is read at the start (`loader_*`); `None`: as fast as it goes.
     pub loader: Option<CachePace>,
+    /// How fast files of purged objects are removed (`purger_*`); `None`: as fast as it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purger: Option<CachePace>,
 }
 
 /// A cache that is in memory only, and that rules look things up in (HAProxy `cache`).

@@ -16,9 +16,9 @@ use weir_model::settings::{
     ContentCoding, GzipProxied, LogLevel, Mirrors, Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
-    Access, AccessLog, AccessRule, BodyFilters, CookieRewrite, Dav, ErrorLog, Expires, FastCgiParam,
-    HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem, RealIp,
-    RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
+    Access, AccessLog, AccessRule, BodyFilters, CacheZoneUse, CookieRewrite, Dav, ErrorLog, Expires,
+    FastCgiParam, HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem,
+    RealIp, RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
 
 use super::fact_parts::FactParts;
@@ -226,8 +226,9 @@ pub(crate) struct GatewayScope {
 /// Settings of `…_cache*`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CacheScope {
-    pub zone: Option<(String, Span)>,
+    pub zone: Option<(CacheZoneUse, Span)>,
     pub key: Option<Template>,
+    pub purge: List<Template>,
     pub bypass: List<Template>,
     pub no_store: List<Template>,
     pub valid: List<CacheValid>,

@@ -24,6 +24,72 @@ pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
     }
 }
 
+/// Bytes of a zone that a session counts for: a megabyte holds about 4,000, as in nginx's documentation.
+const OF_SESSION: u64 = 256;
+/// Bytes of a session's name that count.
+const NAME: u32 = 255;
+
+/// `sticky learn create=$variable lookup=$variable zone=name:size [timeout=time] [header] [sync]`.
+fn learn(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let (mut create, mut lookup, mut zone) = (Vec::new(), Vec::new(), None);
+    let mut timeout = Duration::from_secs(600);
+    for n in 1..d.args.len() {
+        let word = &d.args[n];
+        match word.text.split_once('=') {
+            Some(("create", text)) if text.starts_with('$') => create.push(lo.template_of(text, word)),
+            Some(("lookup", text)) if text.starts_with('$') => lookup.push(lo.template_of(text, word)),
+            Some(("zone", text)) => match super::access::zone(text) {
+                Some(found) => zone = Some(found),
+                None => return lo.bad_value(d, n, "`zone=name:size` with at least 32k"),
+            },
+            Some(("timeout", text)) => match value::time(text) {
+                Some(time) => timeout = time,
+                None => return lo.bad_value(d, n, "`timeout=` with a time such as `10m`"),
+            },
+            // Sessions are learnt as soon as the head of a response is here. There are no other nodes to tell.
+            None if matches!(&*word.text, "header" | "sync") => {}
+            _ => {
+                return lo.bad_value(
+                    d,
+                    n,
+                    "`create=` or `lookup=` with a variable, `zone=`, `timeout=`, `header` or `sync`",
+                );
+            }
+        }
+    }
+    let Some((name, size)) = zone.filter(|_| !create.is_empty() && !lookup.is_empty()) else {
+        let text = "`sticky learn` needs `create=`, `lookup=` and `zone=`";
+        return lo.report(Diagnostic::error("nginx::arguments", text).at(d.span));
+    };
+    let table = format!("sessions {name}");
+    let config = StickTableConfig {
+        key: StickKey::Text(NAME),
+        size: (size / OF_SESSION).max(1),
+        expire: Some(timeout),
+        nopurge: false,
+        store: vec![Stored { data: StickData::ServerId, period: Duration::ZERO }],
+    };
+    match lo.model.stick_tables.iter().find(|known| known.name == table) {
+        Some(known) if known.config != config => {
+            let text = format!("the zone `{name}` of `sticky learn` has another size or time elsewhere");
+            return lo.report(Diagnostic::error("nginx::duplicate", text).at(d.span));
+        }
+        Some(_) => {}
+        None => lo.model.stick_tables.push(StickTable { name: table.clone(), origin: Some(d.span), config }),
+    }
+    let rule = |key, matches| StickRule {
+        table: table.clone(),
+        key,
+        condition: None,
+        matches,
+        stores: !matches,
+        response: !matches,
+    };
+    let lookups = lookup.into_iter().map(|key| rule(key, true));
+    let rules = lookups.chain(create.into_iter().map(|key| rule(key, false))).collect();
+    parts.pool.stickiness = Some(Stickiness { rules, never: Vec::new(), by_name: true });
+}
+
 /// `sticky cookie name [expires=time] [domain=d] [httponly] [secure] [samesite=s] [path=p]`.
 fn cookie(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
     let mut sticky = Sticky::by(d.arg(1));
