@@ -41,6 +41,9 @@ pub struct Route {
     /// Routes that get a copy of each request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mirrors: Option<Arc<Mirrors>>,
+    /// What is requested of the same site once a request has ended (`post_action`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub afterwards: Option<Afterwards>,
     /// Candidates tried before the action (`try_files`).
     pub try_files: Option<TryFiles>,
     /// Files under this route, also what `$document_root` and `$request_filename` speak of.
@@ -110,6 +113,7 @@ impl Route {
             access: Arc::default(),
             real_ip: None,
             mirrors: None,
+            afterwards: None,
             try_files: None,
             files,
             action,
@@ -449,4 +453,14 @@ pub struct LimitConnZone {
     pub key: Template,
     /// Memory in bytes; bounds the number of keys.
     pub size: u64,
+}
+
+/// What is requested once a request has ended. Nobody gets the response.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Afterwards {
+    /// A path.
+    Path(String),
+    /// A named route, for the path of the request.
+    Named(RouteId),
 }

@@ -106,6 +106,7 @@ impl Cut<'_> {
                 access: Arc::default(),
                 real_ip: None,
                 mirrors: None,
+                afterwards: None,
                 error_pages: Arc::new(ErrorPages::default()),
                 response_edits: Arc::default(),
                 request_edits: Arc::default(),

@@ -406,6 +406,14 @@ impl Exchange {
         Ok(copy)
     }
 
+    /// Takes over what variables say of the answer of another.
+    pub(crate) fn knows_answer_of(&mut self, other: &Self) {
+        let (from, to) = (&other.response, &mut self.response);
+        (to.status, to.complete) = (from.status, from.complete);
+        (to.bytes_sent, to.body_bytes_sent) = (from.bytes_sent, from.body_bytes_sent);
+        self.user.clone_from(&other.user);
+    }
+
     /// Its site.
     pub(crate) fn site(&self) -> &Site {
         self.installed.plan.site(self.site)

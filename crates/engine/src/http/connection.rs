@@ -310,6 +310,7 @@ async fn close(h1: &mut H1<'_>, settings: &ClientSettings) {
 
 fn end(mut exchange: Box<Exchange>) {
     log::exchange_ended(&mut exchange);
+    walk::afterwards(&exchange);
     exchange.give();
 }
 

@@ -63,6 +63,7 @@ pub(super) async fn serve<L: Lane>(
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = stream.sent();
     drop(stream);
     log::exchange_ended(&mut exchange);
+    walk::afterwards(&exchange);
     exchange.give();
 }
 

@@ -9,6 +9,8 @@ mod hooks;
 pub(crate) mod included;
 mod subrequest;
 
+pub(crate) use subrequest::afterwards;
+
 use weir_plan::{Action, ErrorTarget, Respond};
 
 use crate::action::cached::gateway::Gateway;
@@ -40,6 +42,13 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) ->
 pub(crate) async fn run_path<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
     let installed = exchange.installed.clone();
     let next = enter_again(exchange, down, &installed).await;
+    go_on(exchange, down, &installed, next).await
+}
+
+/// Takes an exchange whose route was set by us through the plan.
+async fn run_route<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
+    let installed = exchange.installed.clone();
+    let next = enter_route(exchange, down, &installed).await;
     go_on(exchange, down, &installed, next).await
 }
 

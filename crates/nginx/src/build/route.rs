@@ -8,7 +8,8 @@ use std::sync::Arc;
 use weir_diag::{Diagnostic, Span};
 use weir_expr::settings::{CompressionSettings, Exposition};
 use weir_model::{
-    Action, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch, StaticFiles,
+    Action, Afterwards, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch,
+    StaticFiles,
 };
 
 use super::admit::Admitted;
@@ -65,6 +66,7 @@ pub(crate) fn route(
         access: s.built.access.clone(),
         real_ip: s.built.real_ip.clone(),
         mirrors: s.built.mirrors.clone(),
+        afterwards: afterwards(lo, s),
         try_files: place.try_files.clone(),
         files: files(s),
         action,
@@ -88,6 +90,15 @@ pub(crate) fn route(
         chunked: s.chunked,
         early_hints: s.early_hints.items().clone(),
         resolver: s.built.resolver.clone(),
+    }
+}
+
+/// What is requested once a request has ended. A name that no location has asks for nothing.
+fn afterwards(lo: &mut Lowering<'_>, s: &Scope) -> Option<Afterwards> {
+    let (target, span) = s.parts.post_action.clone()?;
+    match target.starts_with('@') {
+        true => named(lo, &target, span).map(Afterwards::Named),
+        false => Some(Afterwards::Path(target)),
     }
 }
 

@@ -126,6 +126,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("client_body_in_single_buffer", HSL, Flag, "off", "Keeps a body in one buffer.")
         .tuning("`$request_body` is one piece in any case"),
     // Locations.
+    Entry::one("post_action", HSL, Text, "", "What is requested once a request has ended.")
+        .scope(location::post_action),
     Entry::new("internal", L, (0, 0), "", "Only internal redirects get here.")
         .place(|_, place, _| place.internal = true),
     Entry::new("error_page", HSLI, (2, MANY), "", "A page for statuses.")

@@ -95,3 +95,11 @@ pub(crate) fn error_page(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     let spec = ErrorPageSpec { statuses, answer, target: d.arg(last).to_owned(), span: d.arg_span(last) };
     s.error_pages.push(s.level, spec);
 }
+
+/// `post_action uri | @name | off`.
+pub(crate) fn post_action(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    s.parts().post_action = match d.arg(0) {
+        "off" | "" => None,
+        target => Some((target.to_owned(), d.arg_span(0))),
+    };
+}

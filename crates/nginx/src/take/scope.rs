@@ -445,6 +445,11 @@ pub(crate) struct Parts {
     /// `mirror`.
     pub mirrors: List<String>,
     pub mirror_body: bool,
+    /// `post_action`, and where it was written.
+    pub post_action: Option<(String, Span)>,
+    /// `mp4_max_buffer_size`, `mp4_start_key_frame`.
+    pub mp4_most: u64,
+    pub mp4_from_key_frame: bool,
     pub filters: FilterParts,
     pub facts: FactParts,
     pub real_ip_from: List<Who>,
@@ -471,6 +476,9 @@ impl Default for Parts {
             ask_set: List::default(),
             mirrors: List::default(),
             mirror_body: true,
+            post_action: None,
+            mp4_most: 10 << 20,
+            mp4_from_key_frame: false,
             filters: FilterParts::default(),
             facts: FactParts::default(),
             real_ip_from: List::default(),
