@@ -66,6 +66,9 @@ pub struct StaticFiles {
     /// A folder is answered with one of its files, whichever (`random_index`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub random_index: bool,
+    /// Videos may be begun in their middle (`mp4`, `flv`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<weir_expr::settings::Video>,
     /// What requests may do to them (`dav_methods`); nothing without a method.
     #[serde(skip_serializing_if = "has_no_methods")]
     pub dav: Dav,

@@ -35,6 +35,7 @@ pub(super) fn plan(sockets: &[&Path]) -> Plan {
         sendfile: false,
         symlinks: Symlinks::default(),
         random_index: false,
+        video: None,
         dav: None,
     };
     let mut route = Route {

@@ -66,3 +66,18 @@ pub enum FileKind {
     /// `-x`.
     Executable,
 }
+
+/// Videos that may be begun in their middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Video {
+    /// MP4, by time (`start` and `end`).
+    Mp4 {
+        /// Most bytes of the tables of a file, which are read into memory; longer ones are refused (500).
+        most: u64,
+        /// Pictures begin with a key frame; those before the start are sent and hidden.
+        from_key_frame: bool,
+    },
+    /// FLV, by bytes (`start`).
+    Flv,
+}

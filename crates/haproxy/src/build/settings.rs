@@ -199,6 +199,7 @@ pub(super) fn no_files() -> StaticFiles {
         sendfile: false,
         symlinks: Symlinks::Refuse,
         random_index: false,
+        video: None,
         dav: Dav::default(),
     }
 }

@@ -92,6 +92,7 @@ pub(crate) fn files() -> Arc<StaticFiles> {
         sendfile: true,
         symlinks: Symlinks::Follow,
         random_index: false,
+        video: None,
         dav: weir_model::Dav::default(),
     })
 }

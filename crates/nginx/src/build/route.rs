@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::settings::{CompressionSettings, Exposition};
+use weir_expr::settings::{CompressionSettings, Exposition, Video};
 use weir_model::{
     Action, Afterwards, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch,
     StaticFiles,
@@ -16,7 +16,7 @@ use super::admit::Admitted;
 use crate::lexer::Word;
 use crate::table::Taker;
 use crate::take::location::named;
-use crate::take::parts::ActionSpec;
+use crate::take::parts::{ActionSpec, VideoKind};
 use crate::take::{Lowering, Place, Scope, access, fastcgi, grpc, proxy};
 
 /// Applies the words of a place.
@@ -46,7 +46,7 @@ pub(crate) fn route(
         lo.report(Diagnostic::error("nginx::health-check", title).at(health.span));
     }
     let action = match &place.action {
-        None => Action::Static,
+        None | Some(ActionSpec::Video(_)) => Action::Static,
         Some(ActionSpec::StubStatus) => Action::StubStatus,
         Some(ActionSpec::EmptyGif) => Action::EmptyGif,
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
@@ -68,7 +68,7 @@ pub(crate) fn route(
         mirrors: s.built.mirrors.clone(),
         afterwards: afterwards(lo, s),
         try_files: place.try_files.clone(),
-        files: files(s),
+        files: files(s, place),
         action,
         error_pages: error_pages(lo, s),
         recursive_error_pages: s.recursive_error_pages,
@@ -146,7 +146,19 @@ fn response_edits(s: &Scope) -> Arc<Vec<HeaderEdit>> {
 }
 
 /// Files as they are served; what is converted gets its charset with the conversion.
-fn files(s: &Scope) -> Arc<StaticFiles> {
+fn files(s: &Scope, place: &Place) -> Arc<StaticFiles> {
+    let files = files_of_scope(s);
+    let video = match place.action {
+        Some(ActionSpec::Video(VideoKind::Flv)) => Video::Flv,
+        Some(ActionSpec::Video(VideoKind::Mp4)) => {
+            Video::Mp4 { most: s.parts.mp4_most, from_key_frame: s.parts.mp4_from_key_frame }
+        }
+        _ => return files,
+    };
+    Arc::new(StaticFiles { video: Some(video), ..StaticFiles::clone(&files) })
+}
+
+fn files_of_scope(s: &Scope) -> Arc<StaticFiles> {
     let charset = s.built.filters.as_ref().and_then(|filters| filters.charset.as_ref());
     if s.files.charset.is_some() && charset.is_some_and(|charset| charset.source.is_some()) {
         return Arc::new(StaticFiles { charset: None, ..StaticFiles::clone(&s.files) });

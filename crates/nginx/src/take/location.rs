@@ -3,7 +3,7 @@
 use weir_diag::{Diagnostic, Span};
 use weir_model::{RouteId, TryFiles, TryLast};
 
-use super::parts::ActionSpec;
+use super::parts::{ActionSpec, VideoKind};
 use super::scope::ErrorPageSpec;
 use super::{Lowering, Place, Scope};
 use crate::tree::Directive;
@@ -16,6 +16,16 @@ pub(crate) fn stub_status(lo: &mut Lowering<'_>, place: &mut Place, d: &Directiv
 /// `empty_gif`.
 pub(crate) fn empty_gif(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
     place.set_action(lo, ActionSpec::EmptyGif, d.span);
+}
+
+/// `mp4`.
+pub(crate) fn mp4(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    place.set_action(lo, ActionSpec::Video(VideoKind::Mp4), d.span);
+}
+
+/// `flv`.
+pub(crate) fn flv(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    place.set_action(lo, ActionSpec::Video(VideoKind::Flv), d.span);
 }
 
 /// `weir_metrics`: a word of Weir's own.

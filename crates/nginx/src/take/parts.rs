@@ -52,6 +52,8 @@ impl PlaceKind {
 /// What answers, as written; finished once all settings are known.
 #[derive(Clone, Debug)]
 pub(crate) enum ActionSpec {
+    /// Files, of which videos may be begun in their middle.
+    Video(VideoKind),
     Proxy(Arc<ProxySpec>),
     Grpc(Arc<ProxySpec>),
     FastCgi(Application, ProxyTarget),
@@ -107,6 +109,13 @@ impl Place {
         }
         self.action = Some(action);
     }
+}
+
+/// What videos there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VideoKind {
+    Mp4,
+    Flv,
 }
 
 /// `health_check` as written.

@@ -732,6 +732,7 @@ fn file_defaults(root: &str) -> StaticFiles {
         sendfile: false,
         symlinks: Symlinks::Follow,
         random_index: false,
+        video: None,
         dav: Dav::default(),
     }
 }
