@@ -39,6 +39,7 @@ impl<'m> Cx<'m> {
         match action {
             model::TcpAction::Proxy(proxy) => plan::TcpAction::Proxy(self.tcp_proxy(proxy)),
             model::TcpAction::Respond(text) => plan::TcpAction::Respond(self.template(text)),
+            model::TcpAction::Pass(address) => plan::TcpAction::Pass(self.template(address)),
             model::TcpAction::Nobody => plan::TcpAction::Nobody,
             model::TcpAction::Choose(cases) => plan::TcpAction::Choose(
                 cases

@@ -93,6 +93,8 @@ pub use weir_expr::settings::{
 };
 pub use weir_expr::{Dav, Filter, Piece, Slot, Source};
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use serde::Serialize;
 
 /// Text with variables, user variables by [`Slot`].
@@ -233,6 +235,20 @@ look_up! {
 }
 
 impl Plan {
+    /// The listener of an address for connections: the one that is bound to it, else one to all addresses with its port.
+    pub fn listener_at(&self, address: &Address) -> Option<&Listener> {
+        let is_at = |address: &Address| self.listeners.iter().find(|listener| listener.address == *address);
+        is_at(address).or_else(|| match address {
+            Address::Tcp(SocketAddr::V4(at)) => {
+                is_at(&Address::Tcp((Ipv4Addr::UNSPECIFIED, at.port()).into()))
+            }
+            Address::Tcp(SocketAddr::V6(at)) => {
+                is_at(&Address::Tcp((Ipv6Addr::UNSPECIFIED, at.port()).into()))
+            }
+            _ => None,
+        })
+    }
+
     /// The route for a path of a site: decoded, dots resolved, slashes merged as the site asks.
     ///
     /// # Errors

@@ -61,6 +61,8 @@ pub enum TcpAction {
     Proxy(TcpProxy),
     /// Sends a text and closes.
     Respond(Template),
+    /// Hands the connection to the listener of this address, as if it had arrived there.
+    Pass(Template),
     /// Nobody is there: the connection is closed.
     Nobody,
     /// The first case whose condition holds.

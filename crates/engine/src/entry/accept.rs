@@ -17,6 +17,7 @@ use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
 use super::complaints::{Complaints, PAUSE};
 use crate::exchange::Client;
+use crate::tcp::Passed;
 use crate::worker::command::SocketKey;
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::lasting;
@@ -162,7 +163,8 @@ impl AcceptLoop {
             crate::eval::stick_rules::hand_over(&caller, &client);
         }
         if listener.proxy_protocol || listener.tls.is_some() || client.expects_proxy.get() {
-            weir_rt::spawn(settle(worker.clone(), counted, stream, client));
+            let (timer, ahead) = (Timer::new(), weir_rt::Buf::new());
+            weir_rt::spawn(settle(worker.clone(), counted, stream, client, timer, ahead));
         } else {
             let (conn, is_tcp) = (weir_wire::Conn::Plain(stream), is_tcp(&listener.service));
             begin(worker, counted, conn, client, Timer::new(), weir_rt::Buf::new(), is_tcp);
@@ -171,10 +173,15 @@ impl AcceptLoop {
 }
 
 /// Settles what comes before the protocol, then begins it in a task of its own: an idle connection is only that.
-async fn settle(worker: Rc<Worker>, mut counted: CountedConnection, stream: Stream, mut client: Client) {
+async fn settle(
+    worker: Rc<Worker>,
+    mut counted: CountedConnection,
+    stream: Stream,
+    mut client: Client,
+    timer: Timer,
+    mut ahead: weir_rt::Buf,
+) {
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
-    let timer = Timer::new();
-    let mut ahead = weir_rt::Buf::new();
     let settled =
         crate::entry::handshake::settle(&worker, &installed, ix, stream, &timer, &mut client, &mut ahead)
             .await;
@@ -203,11 +210,44 @@ fn begin(
 ) {
     let (worker, client) = (worker.clone(), Rc::new(client));
     if is_tcp {
-        weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &counted).await });
+        weir_rt::spawn(async move {
+            let passed = crate::tcp::serve(&worker, conn, client, timer, ahead, &counted).await;
+            if let Some(passed) = passed {
+                pass_on(&worker, counted, passed);
+            }
+        });
     } else if conn.tls().is_some_and(|tls| tls.alpn_is(weir_wire::h2::ALPN)) {
         weir_rt::spawn(crate::http::h2::serve(worker, counted, conn, client, timer, ahead));
     } else {
         weir_rt::spawn(crate::http::connection::serve(worker, counted, conn, client, timer, ahead));
+    }
+}
+
+/// Gives a connection to the listener that a service hands it to. What its service has settled stays settled: TLS that ended
+/// there does not begin anew.
+#[cold]
+fn pass_on(worker: &Rc<Worker>, before: CountedConnection, passed: Passed) {
+    let Passed { conn, mut client, timer, ahead, to } = passed;
+    let Some((installed, ix, _)) = worker.for_listener(to) else { return };
+    let listener = installed.plan.listener(ix);
+    let mut counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
+    drop(before);
+    (client.listener, client.passes) = (to, client.passes + 1);
+    let settles = listener.proxy_protocol || listener.tls.is_some();
+    match conn {
+        weir_wire::Conn::Plain(stream) if settles => {
+            weir_rt::spawn(settle(worker.clone(), counted, stream, client, timer, ahead));
+        }
+        weir_wire::Conn::Tls(_) if settles => {
+            let why = "a connection whose TLS ended before cannot be passed to a listener with TLS or PROXY";
+            worker.shared.logs.connection(weir_telemetry::Level::Error, client.serial, why);
+        }
+        conn => {
+            if client.tls.is_some() {
+                counted.encrypt();
+            }
+            begin(worker, counted, conn, client, timer, ahead, is_tcp(&listener.service));
+        }
     }
 }
 

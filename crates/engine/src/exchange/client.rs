@@ -33,6 +33,8 @@ pub(crate) struct Client {
     pub(crate) speaks_plain: bool,
     /// Where it arrived.
     pub(crate) listener: ListenerId,
+    /// How often a service handed it to another listener.
+    pub(crate) passes: u8,
     /// When it was accepted.
     pub(crate) accepted: Instant,
     /// Microseconds from accept to the end of handshakes.
@@ -141,6 +143,7 @@ impl Client {
             tls: None,
             speaks_plain: false,
             listener,
+            passes: 0,
             accepted: worker.now(),
             handshake: Cell::new(0),
             requests: Cell::new(0),

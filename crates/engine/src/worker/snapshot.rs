@@ -233,7 +233,7 @@ fn note_pools(plan: &Plan, action: &TcpAction, pools: &mut HashSet<PoolId>) {
             }
         }
         TcpAction::Choose(cases) => cases.iter().for_each(|case| note_pools(plan, &case.action, pools)),
-        TcpAction::Respond(_) | TcpAction::Nobody => {}
+        TcpAction::Respond(_) | TcpAction::Pass(_) | TcpAction::Nobody => {}
     }
 }
 

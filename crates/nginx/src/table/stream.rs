@@ -203,9 +203,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .not_yet("OCSP checks of client certificates are not built"),
     Entry::one("ssl_reject_handshake", TS, Flag, "off", "Refuses handshakes.")
         .stream(|_, s, d| s.tls_mut().reject = on(d)),
-    // Not built.
-    Entry::one("pass", TSRV, Text, "", "Hands connections to another listener.")
-        .not_yet("handing connections to another listener is not built; `proxy_pass` carries them there"),
+    Entry::one("pass", TSRV, Text, "", "Hands connections to another listener.").stream(stream::pass),
     Entry::one("variables_hash_max_size", T, Number, "1024", "Size of a table.").tuning(TABLES),
     Entry::one("variables_hash_bucket_size", T, Number, "64", "Size of a table.").tuning(TABLES),
     Entry::one("map_hash_max_size", T, Number, "2048", "Size of a table.").tuning(TABLES),

@@ -252,8 +252,13 @@ pub(crate) struct StreamScope {
 /// What a server does.
 #[derive(Clone, Debug)]
 pub(crate) enum TcpTarget {
-    Proxy { target: ProxyTarget, host: String },
+    Proxy {
+        target: ProxyTarget,
+        host: String,
+    },
     Respond(Template),
+    /// To another listener, and where that was written.
+    Pass(Template, Span),
 }
 
 impl StreamScope {

@@ -84,7 +84,7 @@ async fn begin(session: &mut Session, seat: &Seat) -> Begun {
             }
             Err(status) => Begun::Ended(status),
         },
-        TcpAction::Nobody | TcpAction::Choose(_) => {
+        TcpAction::Nobody | TcpAction::Pass(_) | TcpAction::Choose(_) => {
             session.ending = Ending::ServerAborted(Phase::Connect);
             Begun::Ended(502)
         }
