@@ -74,15 +74,25 @@ impl<'m> Cx<'m> {
             stores: rule.stores,
             response: rule.response,
         });
-        plan::Stickiness { rules: rules.collect(), never: stickiness.never.clone().into() }
+        plan::Stickiness {
+            rules: rules.collect(),
+            never: stickiness.never.clone().into(),
+            by_name: stickiness.by_name,
+        }
     }
 
     fn pool_options(pool: &model::Pool) -> PoolOptions {
         let placement = if pool.shared { Placement::Process } else { Placement::Worker };
+        let times = match pool.balance {
+            model::Balance::LeastTime(times) => Some(times),
+            model::Balance::Random { times, .. } => times,
+            _ => None,
+        };
         PoolOptions {
             backups: pool.backups,
             counts: placement,
             rotation: placement,
+            times,
             panic_percent: pool.panic_percent,
             load_percent: pool.load_percent,
         }
@@ -97,7 +107,10 @@ impl<'m> Cx<'m> {
                 (Balance::LeastConnOldest, BalanceKey::None)
             }
             model::Balance::LeastConnections(Ties::Turns) => (Balance::LeastConn, BalanceKey::None),
-            model::Balance::Random { two } => (Balance::Random(if *two { 2 } else { 1 }), BalanceKey::None),
+            model::Balance::LeastTime(_) => (Balance::LeastTime, BalanceKey::None),
+            model::Balance::Random { two, .. } => {
+                (Balance::Random(if *two { 2 } else { 1 }), BalanceKey::None)
+            }
             model::Balance::IpHash => (Balance::IpHash, BalanceKey::Client),
             model::Balance::Hash { key, consistent } => {
                 let method = if *consistent { Balance::HashKetama } else { Balance::HashModulo };

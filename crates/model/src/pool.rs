@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
-use weir_expr::settings::{BackupUse, NameHolds, Outliers, ProxyProtocol, Spread, Ties, Unavailable};
+use weir_expr::settings::{BackupUse, NameHolds, Outliers, ProxyProtocol, Spread, Ties, Times, Unavailable};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
 
@@ -88,10 +88,15 @@ pub enum Balance {
         /// Ketama ring.
         consistent: bool,
     },
+    /// Least average time, with those in flight taken into account (nginx Plus `least_time`).
+    LeastTime(Times),
     /// Random, or the better of two random ones.
     Random {
         /// Two are drawn and the one with fewer in flight taken.
         two: bool,
+        /// The quicker of the two is taken instead.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        times: Option<Times>,
     },
     /// HAProxy `source`, `uri`, `hdr()`, `url_param`: hash of a key.
     KeyHash {

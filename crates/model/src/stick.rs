@@ -43,6 +43,8 @@ pub struct Stickiness {
     pub rules: Vec<StickRule>,
     /// Numbers of endpoints that are never learnt.
     pub never: Vec<u32>,
+    /// Entries hold what an endpoint is called, not its number; an empty key is none (nginx `sticky learn`).
+    pub by_name: bool,
 }
 
 /// One way to know an endpoint again.

@@ -72,6 +72,8 @@ pub struct Stickiness {
     pub rules: Box<[StickRule]>,
     /// Numbers of endpoints that are never learnt.
     pub never: Box<[u32]>,
+    /// Entries hold what an endpoint is called, not its number; an empty key is none.
+    pub by_name: bool,
 }
 
 /// One way to know an endpoint again.

@@ -21,7 +21,7 @@ use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::{Answer, Application, Keeping};
 use crate::upstream::memcached::Memcached;
-use crate::upstream::{Answered, Attempts, Reach, resolve};
+use crate::upstream::{Answered, Attempts, Reach, resolve, stick, sticky};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
@@ -121,6 +121,8 @@ async fn forward<D: Downstream>(
         return Next::Done;
     }
     rewrite::pass_fields(exchange, &fastcgi.hide_headers);
+    sticky::set(exchange, attempts.installed, &picked);
+    stick::learn(exchange, attempts.installed, &picked);
     if let Some(reason) = answer.head.reason(&answer.text)
         && reason != weir_http::Phrases::default().reason(status).as_bytes()
     {

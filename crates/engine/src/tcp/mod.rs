@@ -389,5 +389,8 @@ async fn carry_session(
         TunnelEnd::EndpointFailed => counted.broken(None),
     };
     counted.end(AttemptEnd::Answer(0), session);
+    if let Some(first) = carried.first_down.get() {
+        lease.first_byte(first.saturating_duration_since(began));
+    }
     drop(lease);
 }

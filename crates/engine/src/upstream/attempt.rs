@@ -19,9 +19,9 @@ use weir_control::EndpointKey;
 use weir_expr::settings::{ClientAbort, ProxyProtocol, Unavailable};
 use weir_plan::{Endpoint, NamedCertificate, Reuse, Template, UpstreamTlsIx, UpstreamTlsUse};
 use weir_policy::idle::History;
-use weir_policy::pool::Lease;
+use weir_policy::pool::{Lease, Measured};
 use weir_policy::retry::{Failure, Retry, RetryPolicy};
-use weir_rt::{ClientTls, PeerClosed, Timer};
+use weir_rt::{ClientTls, Instant, PeerClosed, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
 
@@ -198,11 +198,47 @@ impl Unanswered {
 }
 
 /// Says that the endpoint did well, when the answer is through.
-pub(crate) struct LeaseEnd(Option<Lease>);
+pub(crate) struct LeaseEnd {
+    lease: Option<Lease>,
+    /// When the attempt began, where the time to its end is measured.
+    began: Option<Instant>,
+}
+
+impl LeaseEnd {
+    /// Of the last attempt, which answered; `has_head`: what came is the head of an answer.
+    fn of(lease: Option<Lease>, exchange: &Core, has_head: bool) -> Self {
+        let began = lease.as_ref().and_then(|lease| measure_last(lease, exchange, has_head));
+        Self { lease, began }
+    }
+
+    /// The first byte of an answer without a head came after this time.
+    pub(crate) fn first_byte(&self, took: Duration) {
+        if let Some(lease) = self.lease.as_ref().filter(|lease| lease.measures() == Some(Measured::First)) {
+            lease.measured(took);
+        }
+    }
+}
+
+/// Takes the time that is measured of the last attempt. `Some`: its end is what counts, and it began then.
+#[inline]
+fn measure_last(lease: &Lease, exchange: &Core, has_head: bool) -> Option<Instant> {
+    let what = lease.measures()?;
+    let attempt = exchange.attempts.last()?;
+    match what {
+        Measured::Connect => lease.measured(attempt.connect?),
+        Measured::First if has_head => lease.measured(attempt.header?),
+        Measured::First => {}
+        Measured::Last => return exchange.now().checked_sub(attempt.header?),
+    }
+    None
+}
 
 impl Drop for LeaseEnd {
     fn drop(&mut self) {
-        if let Some(lease) = self.0.take() {
+        if let Some(lease) = self.lease.take() {
+            if let Some(began) = self.began {
+                lease.measured(weir_rt::now().saturating_duration_since(began));
+            }
             lease.succeed();
         }
     }
@@ -250,7 +286,7 @@ impl Attempts<'_> {
                     let intercepted =
                         |status: &u16| picker.intercepts(exchange, installed, *status, replayable);
                     let Some(status) = status.filter(intercepted) else {
-                        let lease = LeaseEnd(picker.succeeded());
+                        let lease = LeaseEnd::of(picker.succeeded(), exchange, status.is_some());
                         let destination = picker.into_destination();
                         return Ok(Answered { link, key, history, picked, destination, lease, counted });
                     };

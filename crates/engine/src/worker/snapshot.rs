@@ -375,6 +375,7 @@ fn balance(balance: Balance) -> &'static str {
         Balance::StaticRoundRobin => "static-rr",
         Balance::LeastConn => "least_conn",
         Balance::LeastConnOldest => "leastconn",
+        Balance::LeastTime => "least_time",
         Balance::First => "first",
         Balance::IpHash => "ip_hash",
         Balance::HashModulo => "hash",

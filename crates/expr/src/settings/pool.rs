@@ -141,3 +141,24 @@ impl Default for NameHolds {
         Self { missing: usual, refused: usual, timeout: usual, other: usual, obsolete: Duration::ZERO }
     }
 }
+
+/// Endpoints are told apart by how long they take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Times {
+    /// What is measured.
+    pub of: Measured,
+    /// Those that have not answered yet count with the time that they have taken so far.
+    pub in_flight: bool,
+}
+
+/// What of an answer is measured, from the beginning of the attempt on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measured {
+    /// The time to connect.
+    Connect,
+    /// The time to the head of the answer, or the first byte.
+    First,
+    /// The time to its end.
+    Last,
+}

@@ -29,7 +29,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("resolver_timeout", BOTH, Time, "30s", "Time of a look-up.")
         .pool(|_, p, d| p.resolver_timeout = Some(time(d))),
     Entry::new("least_time", BOTH, (1, 2), "", "The endpoint that answers soonest.")
-        .not_yet("balancing by response time is not built"),
+        .pool(balance::least_time),
     Entry::new("sticky", U, (1, MANY), "", "Keeps clients at their endpoint.").pool(sticky::sticky),
     Entry::new("sticky_cookie_insert", U, (1, MANY), "", "Old form of sticky.")
         .removed("nginx dropped it in 1.5.7; write `sticky cookie …`"),

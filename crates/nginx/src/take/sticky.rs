@@ -1,13 +1,16 @@
-//! `sticky cookie`, `sticky route`: clients keep their endpoint (nginx since 1.29.6).
+//! `sticky cookie`, `sticky route`, `sticky learn`: clients keep their endpoint (nginx since 1.29.6).
+
+use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_model::{Sticky, StickyMode};
+use weir_expr::{StickData, StickKey, StickTableConfig, Stored};
+use weir_model::{StickRule, StickTable, Stickiness, Sticky, StickyMode};
 
 use super::{Lowering, PoolParts};
 use crate::tree::Directive;
 use crate::value;
 
-/// `sticky cookie …` or `sticky route $variable …`.
+/// `sticky cookie …`, `sticky route $variable …` or `sticky learn …`.
 pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
     match d.arg(0) {
         "cookie" if d.args.len() > 1 => cookie(lo, parts, d),
@@ -15,11 +18,12 @@ pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
             let route = d.args[1..].iter().map(|word| lo.template(word)).collect();
             parts.pool.sticky = Some(Sticky { mode: StickyMode::Route, route, ..Sticky::by("") });
         }
+        "learn" => learn(lo, parts, d),
         word => {
             let text = format!(
-                "`sticky {word}` is not supported yet; `sticky cookie NAME` and `sticky route $VARIABLE` are"
+                "`sticky {word}` says nothing; write `sticky cookie NAME`, `sticky route $VARIABLE` or `sticky learn …`"
             );
-            lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+            lo.report(Diagnostic::error("nginx::arguments", text).at(d.span));
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use weir_control::EndpointKey;
-pub use weir_expr::settings::BackupUse;
+pub use weir_expr::settings::{BackupUse, Measured, Times};
 
 use super::table::{Groups, KetamaRing, Spread};
 use crate::hash::HashFunction;
@@ -81,6 +81,8 @@ pub enum Balance {
     HashModulo,
     /// nginx's `hash KEY consistent`: ketama with 160 points a unit of weight.
     HashKetama,
+    /// nginx Plus' `least_time`: least average time for its weight, by [`PoolOptions::times`], equals in turns.
+    LeastTime,
     /// The least loaded of this many weighted random draws; one is nginx's `random`, two its `random two`
     /// and HAProxy's `random`. Zero counts as one.
     Random(u8),
@@ -135,6 +137,8 @@ pub struct PoolOptions {
     /// Where the turn of round robin lives. `Process` takes a short mutex a choice, and gives strict turns over all
     /// workers; `Worker` takes none, and each worker starts at the first endpoint.
     pub rotation: Placement,
+    /// What of its answers an endpoint is measured by; `None`: nothing is measured.
+    pub times: Option<Times>,
     /// While fewer than so many percent of a tier's endpoints are up, those whose checks or traffic have them down are chosen as
     /// well: a few that are overrun serve worse than all. 0: never.
     pub panic_percent: u8,

@@ -200,6 +200,15 @@ impl Members {
         u64::from(self.loads[index as usize].in_flight())
     }
 
+    /// What an endpoint costs by its times, in milliseconds times exchanges.
+    pub(super) fn time(&self, index: u32, now: Millis) -> u64 {
+        let load = &self.loads[index as usize];
+        let waits = self.config.options.times.is_some_and(|times| times.in_flight);
+        let micros = if waits { load.average().max(load.waiting_for(now)) } else { load.average() };
+        // Whole milliseconds: what is less is chance, and equals take turns.
+        (micros / 1000 + 1) * (u64::from(load.in_flight()) + 1)
+    }
+
     pub(super) fn weight(&self, index: u32) -> u64 {
         u64::from(self.view[index as usize].weight)
     }
@@ -240,7 +249,12 @@ impl Members {
             max_fails: endpoint.max_fails,
             lone: self.config.lone(),
             queue: self.bounded(index).then(|| Arc::clone(self.shared.queue())),
+            times: self.config.options.times,
+            began: now,
         };
+        if lease.times.is_some_and(|times| times.in_flight) {
+            load.count_began(now, true);
+        }
         let won = lease.lone || load.begin_window(endpoint.max_fails, self.config.fail_timeouts[at], now);
         won.then_some(lease)
     }

@@ -52,6 +52,10 @@ pub struct EndpointLoad {
     accessed: AtomicU64,
     /// Last failure, or the choice that began a new window.
     checked: AtomicU64,
+    /// Average time of what is measured, in microseconds; zero: nothing was measured yet.
+    average: AtomicU64,
+    /// When those in flight began, in milliseconds, all added up. Kept only where that is measured.
+    began: AtomicU64,
 }
 
 impl EndpointLoad {
@@ -80,6 +84,37 @@ impl EndpointLoad {
     /// Failures counted against `max_fails` now.
     pub fn fails(&self) -> u32 {
         self.fails.load(Relaxed)
+    }
+
+    /// The average time of what is measured, in microseconds; zero: nothing was measured yet.
+    pub fn average(&self) -> u64 {
+        self.average.load(Relaxed)
+    }
+
+    /// Takes a time into the average, of which it becomes an eighth. A lost race loses one of many times: harmless.
+    pub(super) fn measure(&self, micros: u64) {
+        let before = self.average();
+        let after = if before == 0 { micros } else { before - before / 8 + micros / 8 };
+        self.average.store(after.max(1), Relaxed);
+    }
+
+    /// One more, or one less, is in flight since then.
+    pub(super) fn count_began(&self, began: Millis, more: bool) {
+        let change = if more { u64::wrapping_add } else { u64::wrapping_sub };
+        match self.exclusive {
+            true => self.began.store(change(self.began.load(Relaxed), began.0), Relaxed),
+            false if more => drop(self.began.fetch_add(began.0, Relaxed)),
+            false => drop(self.began.fetch_sub(began.0, Relaxed)),
+        }
+    }
+
+    /// How long those in flight have taken so far, on average, in microseconds.
+    pub(super) fn waiting_for(&self, now: Millis) -> u64 {
+        let count = u64::from(self.in_flight());
+        // Between the two counts a sum may be another moment's: it is never taken for more than an hour.
+        let all = (now.0.wrapping_mul(count)).wrapping_sub(self.began.load(Relaxed));
+        let mean = all.checked_div(count).unwrap_or(0);
+        if mean > 3_600_000 { 0 } else { mean * 1000 }
     }
 
     pub(super) fn penalty(&self) -> u32 {
