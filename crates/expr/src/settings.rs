@@ -15,7 +15,7 @@ mod session;
 mod socket;
 mod user_ids;
 
-pub use browsers::{Browsers, KnownBrowser, browser_version};
+pub use browsers::{Browsers, KnownBrowser, OldBrowsers, browser_version};
 pub use cache::*;
 pub use conduct::*;
 pub use control::*;
@@ -87,6 +87,9 @@ pub struct ClientSettings {
     pub lingering_time: Duration,
     /// See `lingering_time`.
     pub lingering_timeout: Duration,
+    /// What is done for browsers that misread answers.
+    #[serde(skip_serializing_if = "OldBrowsers::is_none")]
+    pub old_browsers: OldBrowsers,
 }
 
 impl Default for ClientSettings {
@@ -117,6 +120,7 @@ impl Default for ClientSettings {
             reset_timed_out: false,
             lingering_time: Duration::from_secs(30),
             lingering_timeout: Duration::from_secs(5),
+            old_browsers: OldBrowsers::default(),
         }
     }
 }
@@ -159,6 +163,29 @@ pub struct BodySettings {
     pub temp_path: std::path::PathBuf,
     /// Least bytes a second, averaged over 30 s after 10 s of grace, while the client is the one delaying; 0: none.
     pub min_rate: u64,
+    /// Whether bodies are in files whatever their size (`client_body_in_file_only`).
+    #[serde(skip_serializing_if = "BodyFiles::is_default")]
+    pub files: BodyFiles,
+}
+
+/// Where buffered request bodies are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyFiles {
+    /// In memory, and in files without a name where they are larger.
+    #[default]
+    WhereNeeded,
+    /// Each in a file that has a name as long as the request lasts.
+    Named,
+    /// Each in a file that stays.
+    Kept,
+}
+
+impl BodyFiles {
+    /// True if it is what holds where nobody says otherwise.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for BodySettings {
@@ -169,6 +196,7 @@ impl Default for BodySettings {
             memory: 16 << 10,
             temp_path: "/var/lib/nginx/body".into(),
             min_rate: 500,
+            files: BodyFiles::default(),
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) async fn serve<D: Downstream>(
     };
     // CGI wants CONTENT_LENGTH beforehand, and a retry wants the body again: it is always taken in first.
     if exchange.request.has_body()
-        && fastcgi.pass_request_body
+        && (fastcgi.pass_request_body || intake::is_for_file(exchange))
         && let Err(status) = intake::buffer(exchange, down).await
     {
         return Next::Status(status);

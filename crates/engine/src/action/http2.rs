@@ -88,6 +88,9 @@ async fn take_body<D: Downstream>(
         return Ok((prepare::own_body(exchange, template)?, false));
     }
     if !exchange.request.has_body() || !proxy.pass_request_body {
+        if intake::is_for_file(exchange) {
+            intake::buffer(exchange, down).await?;
+        }
         return Ok((UpstreamBody::None, false));
     }
     if !exchange.body.complete && !proxy.settings.request_buffering {

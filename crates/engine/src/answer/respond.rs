@@ -15,7 +15,7 @@ use weir_plan::{Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
 use crate::answer::{filters, include, trailers};
-use crate::eval::{edit, program, user_id};
+use crate::eval::{browsers, edit, program, user_id};
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Filters, Phase, Then, errors};
@@ -329,6 +329,7 @@ pub(crate) async fn explained<D: Downstream>(
         exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
     }
     close_after(exchange, down, status);
+    let page = padded(exchange, shown, page);
     whole(exchange, down, &page).await;
 }
 
@@ -416,6 +417,37 @@ fn standard_page(exchange: &Exchange, status: u16, why: &str) -> Vec<u8> {
     page.into_bytes()
 }
 
+/// A page of an error, long enough for the client's browser to show it.
+fn padded(exchange: &Exchange, status: u16, mut page: Vec<u8>) -> Vec<u8> {
+    let agent = exchange.request.fields.first(HeaderId::UserAgent);
+    let pads = status >= 400
+        && exchange.route().settings.client.old_browsers.pads_errors
+        && agent.is_some_and(|agent| browsers::is_msie(agent) || browsers::is_chrome(agent));
+    if pads {
+        page.extend_from_slice(&PADDING.repeat(6));
+    }
+    page
+}
+
+/// What pages are padded with: nginx's words, so that both have the same length.
+const PADDING: &[u8] = b"<!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
+
+/// Whether the client's browser gets a page that takes it to another place, instead of a redirect.
+fn refreshes(exchange: &Exchange, status: u16) -> bool {
+    matches!(status, 301 | 302)
+        && exchange.route().settings.client.old_browsers.refreshes
+        && exchange.request.fields.first(HeaderId::UserAgent).is_some_and(browsers::is_msie)
+}
+
+async fn refresh<D: Downstream>(exchange: &mut Exchange, down: &mut D, location: &[u8]) {
+    let mut page = b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=".to_vec();
+    weir_http::uri::escape(weir_http::uri::Escape::Refresh, location, &mut page);
+    page.extend_from_slice(b"\"></head><body></body></html>\r\n");
+    exchange.response.status = 200;
+    exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
+    whole(exchange, down, &page).await;
+}
+
 /// One sentence for a person who meets the status.
 fn explanation(status: u16) -> &'static str {
     match status {
@@ -442,6 +474,9 @@ pub(crate) async fn redirect<D: Downstream>(
     location: &[u8],
 ) {
     begin_answer(exchange, status);
+    if refreshes(exchange, status) {
+        return refresh(exchange, down, location).await;
+    }
     let location = absolute(exchange, location);
     exchange.response.fields.push_id(HeaderId::Location, &location);
     if exchange.site().conduct.pages.no_cache {
@@ -527,6 +562,9 @@ async fn redirect_with<D: Downstream>(exchange: &mut Exchange, down: &mut D, sta
     begin_answer(exchange, status);
     for (name, value) in added {
         exchange.response.fields.push(&name, &value);
+    }
+    if refreshes(exchange, status) {
+        return refresh(exchange, down, location).await;
     }
     let location = absolute(exchange, location).into_owned();
     exchange.response.fields.push_id(HeaderId::Location, &location);

@@ -7,12 +7,13 @@
 use std::fs::File;
 use std::time::Duration;
 
-use weir_expr::settings::KeepAliveMode;
+use weir_expr::settings::{KeepAliveMode, OldBrowsers};
 use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_rt::{Buf, Shared, Timer};
 use weir_wire::{Conn, LeastRate, ReceiveError, SendError, SendFraming, ServerConnection};
 
 use super::pace::BodyPace;
+use crate::eval::browsers;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, intake};
 use crate::worker::watch::Watched;
@@ -109,6 +110,7 @@ impl<'a> H1<'a> {
             && !exchange.close_after
             && exchange.site().keepalive_mode != KeepAliveMode::Close
             && client.keepalive_timeout.is_some()
+            && !closes_for_browser(exchange, client.old_browsers)
             && !exchange.client.has_served_its_time(client, exchange.now())
             && !exchange.worker.is_leaving();
         let framing = match size {
@@ -171,6 +173,17 @@ pub(super) fn least_rate(exchange: &Exchange, size: BodySize) -> Option<LeastRat
         return None;
     }
     Some(LeastRate { bytes_per_second: client.min_send_rate, window: client.send_timeout })
+}
+
+/// Whether the client's browser is one whose connections are not kept.
+fn closes_for_browser(exchange: &Exchange, rules: OldBrowsers) -> bool {
+    let asks = rules.safari_closes || rules.msie_posts_close && exchange.request.method == Method::Post;
+    asks && exchange.request.fields.first(HeaderId::UserAgent).is_some_and(|agent| {
+        rules.safari_closes && browsers::is_safari_on_mac(agent)
+            || rules.msie_posts_close
+                && exchange.request.method == Method::Post
+                && browsers::is_old_msie(agent)
+    })
 }
 
 /// Appends the first lines of a response head over HTTP/1: status line, fields, framing. True if Date is among them.

@@ -13,7 +13,7 @@ use weir_diag::Span;
 use weir_expr::FileAccess;
 use weir_model::settings::{
     BodySettings, CacheSettings, CacheValid, ClientSettings, ClientVerify, CompressionSettings,
-    ContentCoding, GzipProxied, LogLevel, Mirrors, Quic, TlsVersion, UpstreamSettings,
+    ContentCoding, GzipProxied, LogLevel, Mirrors, OldBrowsers, Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
     Access, AccessLog, AccessRule, BodyFilters, CacheZoneUse, CookieRewrite, Dav, ErrorLog, Expires,
@@ -561,6 +561,12 @@ impl Parts {
     }
 }
 
+/// nginx's defaults of words about clients.
+fn client_settings() -> ClientSettings {
+    let old_browsers = OldBrowsers { msie_posts_close: true, pads_errors: true, ..OldBrowsers::default() };
+    ClientSettings { old_browsers, ..ClientSettings::default() }
+}
+
 /// Everything that a location inherits.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
@@ -642,7 +648,7 @@ impl Scope {
         access_logs.push(Level::default(), access_log);
         Self {
             level: Level::default(),
-            client: Arc::default(),
+            client: Arc::new(client_settings()),
             body: Arc::default(),
             files: Arc::new(file_defaults(root)),
             index_level: Level::default(),
