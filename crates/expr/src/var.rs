@@ -491,6 +491,12 @@ pub enum CertPart {
     NotBefore,
     /// End of validity.
     NotAfter,
+    /// When its validity begins, as `openssl x509` shows it (nginx `$ssl_client_v_start`).
+    BeginsShown,
+    /// When its validity ends, likewise (`$ssl_client_v_end`).
+    EndsShown,
+    /// Whole days until then; 0 where it is over (`$ssl_client_v_remain`).
+    DaysLeft,
     /// The algorithm of its key, as OpenSSL calls it.
     KeyAlgorithm,
     /// The algorithm of its signature.

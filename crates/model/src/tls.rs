@@ -22,6 +22,10 @@ pub struct ListenerTls {
     pub strict_sni: bool,
     /// Session tickets are given (`ssl_session_tickets`).
     pub tickets: bool,
+    /// Keys of tickets, 48 or 80 bytes each: the first makes tickets, all of them open tickets. Without any the process has its
+    /// own (`ssl_session_ticket_key`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ticket_keys: Vec<Pem>,
     /// Sessions kept by the server for TLS 1.2 ids; 0: none.
     pub session_cache: usize,
     /// How long a session can be resumed, in seconds.
@@ -65,6 +69,9 @@ pub struct TlsIdentity {
     pub alpn: Vec<String>,
     /// Largest record in bytes where limited (`ssl_buffer_size`).
     pub record_size: Option<u64>,
+    /// An OCSP response (DER) that clients are shown with the certificate (`ssl_stapling_file`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staple: Option<Pem>,
 }
 
 /// Certificates, a key, a revocation list (PEM) or pass phrases.

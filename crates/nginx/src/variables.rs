@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use weir_expr::settings::ContentCoding;
-use weir_expr::{Peeked, ProxyTlv};
+use weir_expr::{CertPart, Peeked, ProxyTlv};
 use weir_model::{Var, Vocabulary};
 
 /// What a built-in name stands for.
@@ -58,6 +58,9 @@ const COMMON: &[(&str, Var)] = &[
     ("ssl_client_i_dn", Var::TlsClientIssuer),
     ("ssl_client_s_dn", Var::TlsClientSubject),
     ("ssl_client_serial", Var::TlsClientSerial),
+    ("ssl_client_v_end", Var::TlsClientPart(CertPart::EndsShown)),
+    ("ssl_client_v_remain", Var::TlsClientPart(CertPart::DaysLeft)),
+    ("ssl_client_v_start", Var::TlsClientPart(CertPart::BeginsShown)),
     ("ssl_client_verify", Var::TlsClientVerify),
     ("ssl_curve", Var::TlsCurve),
     ("ssl_protocol", Var::TlsProtocol),
@@ -182,9 +185,6 @@ const NOT_YET: &[&str] = &[
     "proxy_internal_body_length",
     "ssl_ciphers",
     "ssl_client_sigalg",
-    "ssl_client_v_end",
-    "ssl_client_v_remain",
-    "ssl_client_v_start",
     "ssl_curves",
     "ssl_ech_outer_server_name",
     "ssl_ech_status",

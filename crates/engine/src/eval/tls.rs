@@ -1,6 +1,7 @@
 //! Variables about the client's TLS connection and certificate.
 
 use weir_expr::{CertPart, DnPart, TlsVar};
+use weir_http::HttpDate;
 use weir_rt::{CertName, CertView};
 
 use super::vars::write::{extend, number, text_of};
@@ -55,10 +56,25 @@ fn append_part(facts: &TlsFacts, view: &CertView<'_>, part: &CertPart, out: &mut
         CertPart::Sha1 => text_of(out, &view.sha1()),
         CertPart::NotBefore => extend(out, view.not_before().as_deref().map(str::as_bytes)),
         CertPart::NotAfter => extend(out, view.not_after().as_deref().map(str::as_bytes)),
+        CertPart::BeginsShown => shown(view.begins(), out),
+        CertPart::EndsShown => shown(view.ends(), out),
+        CertPart::DaysLeft => {
+            let now = i64::try_from(weir_rt::unix_now().as_secs()).unwrap_or(i64::MAX);
+            number(out, u64::try_from((view.ends() - now) / 86_400).ok().or(Some(0)))
+        }
         CertPart::KeyAlgorithm => extend(out, view.key_algorithm().map(str::as_bytes)),
         CertPart::SignatureAlgorithm => extend(out, view.signature_algorithm().map(str::as_bytes)),
         CertPart::Version => number(out, Some(view.version().into())),
     }
+}
+
+/// A time as `Nov  4 09:14:22 2026 GMT`.
+fn shown(seconds: i64, out: &mut Vec<u8>) -> bool {
+    let date = HttpDate::from_unix(u64::try_from(seconds).unwrap_or(0)).imf();
+    // `Tue, 04 Nov 2026 09:14:22 GMT`
+    let (day, month, year, time) = (&date[5..7], &date[8..11], &date[12..16], &date[17..25]);
+    let day = day.strip_prefix(b"0").map_or_else(|| day.to_vec(), |digit| [b" ", digit].concat());
+    text_of(out, &[month, &day, time, year, b"GMT"].join(&b' '))
 }
 
 fn append_name(name: CertName<'_>, shown: &DnPart, out: &mut Vec<u8>) -> bool {

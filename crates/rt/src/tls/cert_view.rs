@@ -124,12 +124,12 @@ impl<'a> CertView<'a> {
     }
 
     /// The start of validity, seconds since 1970.
-    pub(super) fn begins(&self) -> i64 {
+    pub fn begins(&self) -> i64 {
         self.cert.validity().not_before.timestamp()
     }
 
     /// The end of validity, seconds since 1970.
-    pub(super) fn ends(&self) -> i64 {
+    pub fn ends(&self) -> i64 {
         self.cert.validity().not_after.timestamp()
     }
 
