@@ -268,6 +268,18 @@ pub(crate) fn names(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     COMMON.iter().chain(own).map(|(name, _)| *name)
 }
 
+/// Every variable by its name, and whether it is built; a name that ends with `_` stands for all that begin so.
+pub fn listed() -> Vec<(String, bool)> {
+    let built = COMMON.iter().chain(HTTP).chain(STREAM).map(|(name, _)| (*name).to_owned());
+    let empty = EMPTY.iter().map(|name| (*name).to_owned());
+    let prefixes =
+        PREFIXES.iter().map(|(prefix, _)| *prefix).chain(["proxy_protocol_tlv_"]).map(str::to_owned);
+    let built: std::collections::BTreeSet<String> = built.chain(empty).chain(prefixes).collect();
+    let absent = NOT_YET.iter().chain(NOT_YET_PREFIXES).map(|name| (*name).to_owned());
+    let absent: Vec<_> = absent.filter(|name| !built.contains(name)).map(|name| (name, false)).collect();
+    built.into_iter().map(|name| (name, true)).chain(absent).collect()
+}
+
 /// All names of `http` that stand for a variable, for texts that are read only while running.
 pub(crate) fn vocabulary() -> Arc<Vocabulary> {
     static ALL: OnceLock<Arc<Vocabulary>> = OnceLock::new();
