@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod dashboard;
 pub mod metrics;
 pub mod stats;
 

@@ -24,7 +24,7 @@ const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 macro_rules! named_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub struct $name(pub u64);
 
@@ -56,6 +56,10 @@ named_id! {
 named_id! {
     /// A site: what nginx calls a server block and HAProxy a frontend.
     SiteId
+}
+named_id! {
+    /// A route within its site, by the name that people know it by: nginx's location.
+    RouteId
 }
 named_id! {
     /// A pool of endpoints: nginx's upstream, HAProxy's backend.

@@ -12,8 +12,10 @@ pub mod changes;
 pub mod ids;
 pub mod lists;
 pub mod memory;
+pub mod requests;
 pub mod snapshot;
 
 pub use changes::{AdminState, Change, Changes};
-pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId};
+pub use requests::Requests;
 pub use snapshot::Snapshot;

@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub sites: Vec<Site>,
     /// Pools, in the order of the configuration.
     pub pools: Vec<Pool>,
+    /// Routes that requests have reached, by site and name, where they are counted apart.
+    pub routes: Vec<Route>,
 }
 
 /// The process as a whole.
@@ -223,6 +225,11 @@ pub struct Front {
     pub tls: Tls,
     /// Duration of exchanges.
     pub latency: Latency,
+    /// Of those, the time from a request's first byte to the head of the response, and from there to its end. Not kept for
+    /// listeners.
+    pub first_byte: Latency,
+    #[allow(missing_docs)]
+    pub transfer: Latency,
 }
 
 /// What an endpoint did, or all of a pool.
@@ -290,8 +297,14 @@ pub struct Back {
     pub tls: Tls,
     /// `qtime`, `ctime`, `rtime`, `ttime`, and their `_max`.
     pub times: Times,
-    /// Time to the head of the answer.
+    /// Time to the head of the answer, from the beginning of the attempt.
     pub latency: Latency,
+    /// Time to connect, TLS included, where a connection was opened for the attempt.
+    pub connect: Latency,
+    /// From the head of the answer to its end.
+    pub transfer: Latency,
+    /// Attempts from their beginning to their end.
+    pub whole: Latency,
 }
 
 /// Averages over about the last 1,024 exchanges, and the most since the start, in milliseconds.
@@ -324,6 +337,10 @@ pub struct Latency {
     pub p99_us: u64,
     /// Prometheus buckets: upper bound in microseconds, and how many were at or below it.
     pub buckets: Vec<(u64, u64)>,
+    /// All that is known: upper bound in microseconds, and how many were in this bucket alone; empty buckets are left out. What
+    /// two moments have apart gives the quantiles of the time between them. Empty unless it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(u64, u64)>,
 }
 
 /// A listening address.
@@ -373,6 +390,17 @@ pub struct Site {
     /// An operator has it accept nothing for now.
     pub paused: bool,
     /// What came in.
+    pub front: Front,
+}
+
+/// A route of a site.
+#[derive(Clone, Debug, Serialize)]
+pub struct Route {
+    /// Its site.
+    pub site: SiteId,
+    /// Its name: `/images/`, `~ \.php$`, a backend's.
+    pub name: String,
+    /// What came in. Connections belong to sites.
     pub front: Front,
 }
 

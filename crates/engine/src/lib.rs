@@ -34,11 +34,12 @@ use std::time::{Duration, Instant};
 
 use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
-use weir_control::{Change, ListenerId};
+use weir_control::{Change, ListenerId, Requests};
 use weir_expr::KeptValue;
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse, Plan};
 use weir_policy::Millis;
 pub use weir_rt::IoChoice;
+use weir_telemetry::Detail;
 
 use entry::run::Handle;
 use upstream::{health, names};
@@ -288,7 +289,20 @@ impl Engine {
 
     /// Figures of the whole process.
     pub fn snapshot(&self) -> Snapshot {
-        snapshot::take(&self.shared, &self.prepared)
+        snapshot::take(&self.shared, &self.prepared, Detail::Quantiles)
+    }
+
+    /// Figures of the whole process in detail, and what workers know of single requests: of each list at most so many. It waits for
+    /// workers, so it is no work of one.
+    pub fn observe(&self, most: usize) -> (Snapshot, Requests) {
+        let requests = self.crew.requests(most);
+        (snapshot::take(&self.shared, &self.prepared, Detail::Steps), requests)
+    }
+
+    /// Has single requests noted whatever the plan says, for pages that are served elsewhere.
+    pub fn note_requests(&self, always: bool) {
+        self.shared.shows_requests.store(always, Ordering::Relaxed);
+        self.crew.note_requests(self.shared.shows_requests(&self.prepared.plan));
     }
 
     /// Panics in the next request of the first worker: for tests of what a panic costs.

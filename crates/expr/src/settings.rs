@@ -146,6 +146,13 @@ pub enum Exposition {
     Haproxy,
 }
 
+/// Weir's dashboard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Dashboard {
+    /// Whoever sees it may drain endpoints, take them out and change their weights.
+    pub write: bool,
+}
+
 /// How a request body is taken in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct BodySettings {

@@ -24,6 +24,7 @@ impl<'m> Cx<'m> {
             model::Action::EmptyGif => plan::Action::EmptyGif,
             model::Action::Stats(page) => plan::Action::Stats(Arc::new(self.stats_page(page))),
             model::Action::Metrics(form) => plan::Action::Metrics(*form),
+            model::Action::Dashboard(dashboard) => plan::Action::Dashboard(*dashboard),
         }
     }
 

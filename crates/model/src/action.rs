@@ -30,6 +30,8 @@ pub enum Action {
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
     Metrics(weir_expr::settings::Exposition),
+    /// Weir's dashboard.
+    Dashboard(weir_expr::settings::Dashboard),
 }
 
 /// Files served from folders.

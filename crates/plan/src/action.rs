@@ -34,6 +34,8 @@ pub enum Action {
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
     Metrics(weir_expr::settings::Exposition),
+    /// Weir's dashboard.
+    Dashboard(weir_expr::settings::Dashboard),
 }
 
 impl Action {

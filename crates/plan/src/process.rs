@@ -25,6 +25,9 @@ pub struct Process {
     pub kept: Box<[(Box<str>, weir_expr::KeptValue)]>,
     /// Error logs; never empty.
     pub error_logs: Arc<[ErrorLog]>,
+    /// There is a page that shows single requests: those in flight, slow ones, failed ones.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shows_requests: bool,
     /// Sockets for commands while running.
     #[serde(skip_serializing_if = "Control::is_absent")]
     pub control: Control,

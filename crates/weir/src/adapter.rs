@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use weir_admin::cli::Runtime as _;
+use weir_admin::dashboard::{Observed, Source};
 use weir_admin::stats::Operator;
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, Changes};
@@ -204,12 +205,36 @@ impl Operator for AdminPages {
     }
 }
 
+impl Source for AdminPages {
+    fn observe(&self, most: usize) -> Observed {
+        let Some(runtime) = self.runtime.upgrade() else { return Observed::default() };
+        let (snapshot, requests) = runtime.observe(most);
+        let certificates = runtime.certificates().into_iter().map(|one| (one.name, one.replaced));
+        Observed {
+            snapshot,
+            requests,
+            caches: runtime.memory_caches(),
+            certificates: certificates.collect(),
+            now_unix_ms: unix_ms(),
+        }
+    }
+}
+
+fn unix_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Pages for AdminPages {
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
         crate::pages::stats(page, request, snapshot, self)
     }
 
+    fn dashboard(&self, request: &PageRequest<'_>) -> Page {
+        crate::pages::dashboard(request, self)
+    }
+
     fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
-        crate::pages::metrics(form, request.target, snapshot)
+        crate::pages::metrics(form, request, snapshot)
     }
 }

@@ -4,6 +4,7 @@
 //! Never: renders.
 //! Driven by: `adapter`, for the engine.
 
+use weir_admin::dashboard::Source;
 use weir_admin::{Request, metrics as prometheus, stats as haproxy};
 use weir_control::snapshot::Snapshot;
 use weir_engine::{Page, PageRequest};
@@ -11,10 +12,10 @@ use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 
 /// Prometheus exposition.
-pub(crate) fn metrics(form: Exposition, target: &[u8], snapshot: &Snapshot) -> Page {
+pub(crate) fn metrics(form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
     page(match form {
-        Exposition::Own => prometheus::page(snapshot),
-        Exposition::Haproxy => haproxy::exposition::page(snapshot, target),
+        Exposition::Own => prometheus::page(snapshot, request.accept),
+        Exposition::Haproxy => haproxy::exposition::page(snapshot, request.target),
     })
 }
 
@@ -31,6 +32,12 @@ pub(crate) fn stats(
         b"POST" => haproxy::post(&options, &asked, request.body, snapshot, operator),
         _ => haproxy::page(&options, &asked, snapshot),
     })
+}
+
+/// Weir's dashboard, or one of its parts.
+pub(crate) fn dashboard(request: &PageRequest<'_>, source: &dyn Source) -> Page {
+    let asked = Request { target: request.target, authorization: request.authorization };
+    page(weir_admin::dashboard::page(request.method, &asked, request.admin, request.body, source))
 }
 
 fn options(page: &StatsPage) -> haproxy::Options {

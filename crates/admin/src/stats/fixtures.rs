@@ -4,7 +4,7 @@ use weir_control::snapshot::{Back, Endpoint, EndpointState, Front, Pool, Site};
 use weir_control::{EndpointKey, PoolId, SiteId};
 
 /// An endpoint that is up and not checked.
-pub(super) fn endpoint(name: &str) -> Endpoint {
+pub(crate) fn endpoint(name: &str) -> Endpoint {
     Endpoint {
         key: EndpointKey(1),
         name: name.into(),
@@ -34,7 +34,7 @@ pub(super) fn endpoint(name: &str) -> Endpoint {
 }
 
 /// A pool of these.
-pub(super) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
+pub(crate) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
     Pool {
         id: PoolId::from_name(name),
         name: name.into(),
@@ -52,7 +52,7 @@ pub(super) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
 }
 
 /// A site that nobody has visited.
-pub(super) fn site(name: &str, number: u32) -> Site {
+pub(crate) fn site(name: &str, number: u32) -> Site {
     Site {
         id: SiteId::from_name(name),
         name: name.into(),

@@ -34,6 +34,7 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
         exchange.worker.counters.request();
     }
     exchange.worker.counters.exchange(exchange);
+    exchange.leave_flight();
     access(exchange);
     release(exchange, unread);
 }
@@ -50,6 +51,7 @@ pub(crate) fn session_ended(session: &mut Session) {
         duration: session.now().saturating_duration_since(session.client.accepted),
     };
     session.worker.counters.session(service.id, &totals);
+    session.leave_flight();
     if session.received > 0 || service.log_empty_connections {
         write_all(session, &service.access_logs);
     }

@@ -220,6 +220,8 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Re
                 worker.take_up_certificates();
                 let _ = done.send(());
             }
+            Some(Command::Requests(most, tell)) => drop(tell.send(worker.flights.show(id, most))),
+            Some(Command::NoteRequests(on)) => worker.flights.set(on),
             Some(Command::ReopenLogs) => worker.logs.flush(),
             Some(Command::Rest) => {
                 given.resting = true;

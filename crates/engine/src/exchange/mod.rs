@@ -23,6 +23,7 @@ mod ending;
 pub(crate) mod errors;
 pub(crate) mod fields;
 mod filters;
+mod flight;
 pub(crate) mod intake;
 pub(crate) mod memory;
 mod next;
@@ -271,6 +272,7 @@ impl Exchange {
         if worker.keeps_spare(&self.installed) {
             self.guards.clear();
             self.sticks = None;
+            self.flight = None;
             self.body.clear();
             self.filters.clear();
             self.page = None;
@@ -404,6 +406,12 @@ impl Exchange {
             copy.request.fields.push_id(HeaderId::ContentLength, length.to_string().as_bytes());
         }
         Ok(copy)
+    }
+
+    /// The head of the response is on its way: nothing else can be answered any more.
+    pub(crate) fn head_leaves(&mut self) {
+        self.response.head_sent = true;
+        self.times.first_byte = Some(self.elapsed());
     }
 
     /// Its site.

@@ -4,8 +4,6 @@
 //! Never: keeps a count; `worker::count` does.
 //! Driven by: the log, once an exchange is over; attempts, once they are.
 
-use std::time::Duration;
-
 use weir_telemetry::count::status_class;
 use weir_telemetry::{AttemptEnd, BackKey, FrontCells};
 
@@ -22,7 +20,7 @@ impl Attempting {
         let (sent, received) = record.map_or((0, 0), |record| (record.sent, record.received));
         let came_to = CameTo {
             queued: exchange.times.queued.unwrap_or_default(),
-            connect: record.and_then(|record| record.connect).unwrap_or(Duration::ZERO),
+            connect: record.and_then(|record| record.connect),
             header: record.and_then(|record| record.header),
             sent,
             received,
@@ -52,6 +50,15 @@ impl Counters {
         let site = self.site(exchange.site().id);
         facts.count(exchange, &listener, second);
         facts.count(exchange, &site, second);
+        if let Some(first_byte) = exchange.times.first_byte
+            && exchange.response.status != 101
+        {
+            let first_byte = micros(first_byte);
+            site.phases(first_byte, facts.micros.saturating_sub(first_byte));
+        }
+        if exchange.worker.flights.is_on() {
+            self.count_route(exchange, &facts, second);
+        }
         if let Some(looked) = &exchange.looked {
             let [lookups, hits] = match exchange.route().counts_for.filter(|_| looked.for_pool) {
                 Some(pool) => &self.back(BackKey::Pool(pool)).cache,
@@ -71,6 +78,19 @@ impl Counters {
             // The answer was made here for want of one from the pool: it counts for the pool as a whole.
             let pool = self.back(BackKey::Pool(exchange.installed.plan.pool(pool).id));
             pool.answers[status_class(exchange.response.status)].bump();
+        }
+    }
+}
+
+impl Counters {
+    /// Counts it for its route, where routes are counted apart.
+    #[cold]
+    fn count_route(&self, exchange: &Exchange, facts: &Facts, second: u64) {
+        let route = self.route(exchange.site().id, &exchange.route().name);
+        facts.count(exchange, &route, second);
+        if let Some(first_byte) = exchange.times.first_byte.filter(|_| exchange.response.status != 101) {
+            let first_byte = micros(first_byte);
+            route.phases(first_byte, facts.micros.saturating_sub(first_byte));
         }
     }
 }

@@ -211,6 +211,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
         Ok(()) => {
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
+            exchange.enter_flight();
             if worker.shared.memory.is_short() {
                 Box::pin(respond::shed(&mut exchange, h1)).await;
                 drop(writing);

@@ -144,7 +144,7 @@ impl<'a> H1<'a> {
         self.conn.outgoing.begin(framing);
         self.conn.outgoing.set_least_rate(least_rate(exchange, size));
         self.conn.outgoing.set_full_packets(exchange.route().settings.client.tcp_nopush);
-        exchange.response.head_sent = true;
+        exchange.head_leaves();
     }
 
     async fn read_piece(&mut self, timeout: Duration, exchange: &Exchange) -> Result<(), ReceiveError> {

@@ -39,6 +39,7 @@ pub(crate) async fn serve(
     let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
     let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
     let mut session = Box::new(Session::new(worker.clone(), installed, client, tcp));
+    session.enter_flight();
     match Box::pin(begin(&mut session, &conn, &timer, &mut ahead)).await {
         Begun::Ended(status) => {
             // What the client said counts, though nobody was told; left unread it would reset the connection.

@@ -40,6 +40,10 @@ impl Pages for NoPages {
         Page { status: 404, headers: Vec::new(), body: Vec::new() }
     }
 
+    fn dashboard(&self, _: &PageRequest<'_>) -> Page {
+        Page { status: 404, headers: Vec::new(), body: Vec::new() }
+    }
+
     fn metrics(&self, _: Exposition, _: &PageRequest<'_>, _: &Snapshot) -> Page {
         Page { status: 404, headers: Vec::new(), body: Vec::new() }
     }

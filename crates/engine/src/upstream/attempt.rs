@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_control::EndpointKey;
+use weir_control::requests::Stage;
 use weir_expr::settings::{ClientAbort, ProxyProtocol, Unavailable};
 use weir_plan::{Endpoint, NamedCertificate, Reuse, Template, UpstreamTlsIx, UpstreamTlsUse};
 use weir_policy::idle::History;
@@ -343,6 +344,9 @@ impl Attempts<'_> {
         fresh: bool,
     ) -> Result<Tried<P::Link>, Stop> {
         let began = exchange.now();
+        if let (Some(flight), Some(record)) = (&exchange.flight, exchange.attempts.last()) {
+            flight.reach(Some(picked.pool), &record.address, exchange.client_source());
+        }
         let named = match self.named_certificate(picked) {
             Some(named) => Some(Box::pin(self.named(exchange, named)).await?),
             None => None,
@@ -364,6 +368,7 @@ impl Attempts<'_> {
         }
         history.requests += 1;
         counted.goes_over(exchange.worker.counters.links.enter(picked.key, opened.io().socket()));
+        note_stage(exchange, Stage::Waiting);
         let mut link = protocol.take_up(opened);
         protocol.send(exchange, &mut link).await?;
         let head = protocol.head(exchange, &mut link).await;
@@ -374,6 +379,7 @@ impl Attempts<'_> {
                 record.header = Some(header);
             }
         }
+        note_stage(exchange, Stage::Transferring);
         Ok(Tried { status: head?, link, key, history })
     }
 
@@ -540,6 +546,14 @@ fn may_reuse(exchange: &impl Traffic, reuse: Reuse) -> bool {
             let idempotent = |traffic: &Exchange| traffic.request.method.is_idempotent();
             exchange.client.requests.get() > 1 || exchange.exchange().is_some_and(idempotent)
         }
+    }
+}
+
+/// Where requests in flight are shown, this one has come so far.
+#[inline]
+fn note_stage(traffic: &impl Traffic, stage: Stage) {
+    if let Some(flight) = &traffic.flight {
+        flight.stage(stage);
     }
 }
 

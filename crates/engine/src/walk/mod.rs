@@ -412,6 +412,9 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
         Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await.wrap(Later::never),
         Action::EmptyGif => Box::pin(action::image::serve(exchange, down)).await.wrap(Later::never),
         Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await.wrap(Later::never),
+        Action::Dashboard(dashboard) => {
+            Box::pin(action::status::dashboard(exchange, down, *dashboard)).await.wrap(Later::never)
+        }
         Action::Metrics(form) => {
             Box::pin(action::status::metrics(exchange, down, *form)).await.wrap(Later::never)
         }

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use weir_control::{EndpointKey, ListenerId, PoolId};
+use weir_control::{EndpointKey, ListenerId, PoolId, Requests};
 use weir_plan::EndpointSet;
 use weir_rt::Sender;
 
@@ -21,6 +21,9 @@ use crate::worker::shared::Shared;
 
 /// How long a worker may be busy before the rest goes on without it.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a page waits for workers that are busy.
+const PATIENCE_TO_LOOK: Duration = Duration::from_millis(500);
 
 /// Names one listening socket: its listener, and which of the process's sockets it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +65,10 @@ pub(crate) enum Command {
         /// Told when it is done.
         done: mpsc::Sender<()>,
     },
+    /// Tell of the requests that are served now, and of those that were slow or failed: at most so many of each.
+    Requests(usize, mpsc::Sender<Requests>),
+    /// Note single requests from now on, or no longer.
+    NoteRequests(bool),
     /// Open log files anew.
     ReopenLogs,
     /// Keep what is there until it ends by itself, and wait to be wanted again. Sockets were given to others before.
@@ -126,6 +133,37 @@ impl Crew {
     /// Has all workers show the certificates that there are now. Never call it on a worker.
     pub(crate) fn tell_certificates(&self) {
         self.tell(|done| Command::Certificates { done });
+    }
+
+    /// What all workers know of single requests; of each list at most so many. A worker that is busy for longer than
+    /// [`PATIENCE_TO_LOOK`] is only counted. Never call it on a worker.
+    pub(crate) fn requests(&self, most: usize) -> Requests {
+        let (tell, told) = mpsc::channel();
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asked = workers
+            .iter()
+            .filter(|worker| worker.send(Command::Requests(most, tell.clone())).is_ok())
+            .count();
+        drop(tell);
+        let end = Instant::now() + PATIENCE_TO_LOOK;
+        let mut all = Requests::default();
+        for waiting in (1..=asked as u64).rev() {
+            match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(one) => all.join(one, most),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    all.silent = waiting;
+                    break;
+                }
+                // Those that are left have ended.
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        all
+    }
+
+    /// Has all workers note single requests, or stop it.
+    pub(crate) fn note_requests(&self, on: bool) {
+        self.send(|| Command::NoteRequests(on));
     }
 
     /// Has the endpoints checked, if any are: of this plan, or of the one that is checked.

@@ -12,6 +12,7 @@ pub(crate) mod count;
 pub(crate) mod dns;
 pub(crate) mod endpoints;
 pub(crate) mod errands;
+pub(crate) mod flights;
 pub(crate) mod idle;
 pub(crate) mod kept;
 pub(crate) mod lasting;
@@ -181,6 +182,8 @@ pub(crate) struct Worker {
     pub(crate) passwords: passwords::Known,
     /// Log lines on their way.
     pub(crate) logs: WorkerLogs,
+    /// Requests and sessions that are served now.
+    pub(crate) flights: Rc<flights::Flights>,
     /// Counters of this worker.
     pub(crate) counters: crate::worker::count::Counters,
     installed: RefCell<Rc<Installed>>,
@@ -213,6 +216,8 @@ pub(crate) struct Worker {
 impl Worker {
     /// A worker that begins with a plan.
     pub(crate) fn new(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> Self {
+        let flights = Rc::new(flights::Flights::default());
+        flights.set(shared.shows_requests(&prepared.plan));
         let seed = shared.seed().wrapping_add(u64::from(id) << 32) | 1;
         Self {
             draining: Signal::default(),
@@ -223,6 +228,7 @@ impl Worker {
             objects: Objects::default(),
             passwords: passwords::Known::default(),
             logs: WorkerLogs::default(),
+            flights,
             counters: crate::worker::count::Counters::new(&shared, id),
             installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),
             retired: RefCell::default(),
@@ -509,6 +515,7 @@ impl Worker {
             }
         }
         self.counters.forget_handles();
+        self.flights.set(self.shared.shows_requests(&now.plan));
         self.connection_counts.borrow_mut().clear();
         // What waits to be used again would hold the old plan.
         self.spares.borrow_mut().clear();

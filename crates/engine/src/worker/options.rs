@@ -17,6 +17,9 @@ pub trait Pages: Send + Sync {
     /// Answers a request for HAProxy's statistics page.
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
 
+    /// Answers a request for the dashboard or one of its parts. Called where waiting is no harm.
+    fn dashboard(&self, request: &PageRequest<'_>) -> Page;
+
     /// Prometheus exposition.
     fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
 }
@@ -30,6 +33,8 @@ pub struct PageRequest<'a> {
     pub target: &'a [u8],
     /// Value of the Authorization field.
     pub authorization: Option<&'a [u8]>,
+    /// Value of the Accept field.
+    pub accept: Option<&'a [u8]>,
     /// The client may change what the page shows.
     pub admin: bool,
     /// The whole body, of methods other than GET and HEAD. It is small: larger ones never get here.

@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     /// The thread that checks endpoints, once there is one, for word of errors in a row that traffic met at one of them.
     /// At most one word of each waits there.
     pub(crate) errors: OnceLock<Sender<(EndpointKey, &'static str)>>,
+    /// Single requests are shown, whatever the plan says.
+    pub(crate) shows_requests: AtomicBool,
     /// The next health check panics: a test's order.
     pub(crate) panic_next_check: AtomicBool,
     /// What was changed since the configuration was read.
@@ -152,6 +154,7 @@ impl Shared {
             passwords: crate::worker::passwords::Passwords::default(),
             errands: crate::worker::errands::Errands::default(),
             errors: OnceLock::new(),
+            shows_requests: AtomicBool::new(false),
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
@@ -384,6 +387,11 @@ impl Shared {
     pub(crate) fn live_plans(&self) -> u64 {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         plans.iter().filter(|plan| plan.strong_count() > 0).count() as u64
+    }
+
+    /// Whether workers that run this plan note single requests.
+    pub(crate) fn shows_requests(&self, plan: &Plan) -> bool {
+        plan.process.shows_requests || self.shows_requests.load(Ordering::Relaxed)
     }
 
     /// Sets the limits that a plan names.

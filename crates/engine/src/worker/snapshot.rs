@@ -9,38 +9,45 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_control::snapshot::{
     Back, Connections, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process,
-    Site, Snapshot,
+    Route, Site, Snapshot,
 };
 use weir_control::{EndpointKey, PoolId};
 use weir_plan::{Address, EndpointSet, Plan, ProxyTarget, Service, TcpAction};
 use weir_policy::pool::{Balance, PoolShared, Standing};
-use weir_telemetry::{BackKey, FrontKey};
+use weir_telemetry::{BackKey, Detail, FrontKey};
 
 use crate::logging::unix_millis;
 use crate::worker::endpoints::Live;
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 
-/// Everything, as a plan names it.
-pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
+/// Endpoints whose distributions are told in full, in all: each may have kilobytes of them.
+const MOST_DETAILED: usize = 512;
+
+/// Everything, as a plan names it. In detail: of sites and pools, and of endpoints where there are not many.
+pub(crate) fn take(shared: &Shared, prepared: &Prepared, detail: Detail) -> Snapshot {
     let plan = &*prepared.plan;
     let now = unix_millis();
     let mut process = process(shared);
     process.max_connections = shared.most_connections().unwrap_or(0);
-    let mut sites = sites(shared, plan, now);
+    let mut sites = sites(shared, plan, now, detail);
     // HAProxy counts proxies from one, and the first is its own.
     let first_pool = sites.len() as u32 + 2;
     let in_tcp = tcp_pools(plan);
+    let endpoints: usize = plan.pools.iter().map(|pool| pool.set.endpoints.len()).sum();
+    let of_endpoints = if endpoints > MOST_DETAILED { Detail::Quantiles } else { detail };
+    let details = [detail, of_endpoints];
     let pools = (first_pool..).zip(plan.pools.iter().enumerate()).map(|(number, (at, pool))| {
         let live = prepared.pools.get(at).map(|live| (live.now(), live.counted()));
         let mode = if in_tcp.contains(&pool.id) { "tcp" } else { "http" };
-        one_pool(shared, pool, live, Facts { number, mode, now, uptime: process.uptime_ms })
+        one_pool(shared, pool, live, Facts { number, mode, now, uptime: process.uptime_ms, details })
     });
     let mut pools = pools.collect();
     if !plan.roster.is_empty() {
         roster(shared, prepared, &mut sites, &mut pools, (now, process.uptime_ms));
     }
-    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process }
+    let routes = routes(shared, now, detail);
+    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process, routes }
 }
 
 /// Numbers and orders proxies as the configuration lists them, and adds the pools that have no endpoint and so are none.
@@ -64,7 +71,10 @@ fn roster(
         let mode = if one.http { "http" } else { "tcp" };
         let mut pool = match known {
             Some(at) => pools.swap_remove(at),
-            None => nobodys_pool(shared, &one.name, Facts { number: one.number, mode, now, uptime }),
+            None => {
+                let details = [Detail::Quantiles; 2];
+                nobodys_pool(shared, &one.name, Facts { number: one.number, mode, now, uptime, details })
+            }
         };
         (pool.number, pool.place) = (one.number, place);
         pool.mode = mode.to_owned();
@@ -93,7 +103,7 @@ fn roster(
 /// A pool without endpoints: what was answered in its name.
 fn nobodys_pool(shared: &Shared, name: &str, facts: Facts) -> Pool {
     let id = PoolId::from_name(name);
-    let (back, _) = shared.registry.sum_back(&[BackKey::Pool(id)], facts.now);
+    let (back, _) = shared.registry.sum_back(&[BackKey::Pool(id)], facts.now, facts.details[0]);
     Pool {
         id,
         name: name.to_owned(),
@@ -163,10 +173,10 @@ fn descriptors() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
 }
 
-fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
+fn sites(shared: &Shared, plan: &Plan, now: u64, detail: Detail) -> Vec<Site> {
     let front = |id, limit: Option<u64>| {
         let limit = shared.bound_of_site(plan, id).or(limit).or(plan.process.max_connections);
-        let front = shared.registry.sum_front(FrontKey::Site(id), now);
+        let front = shared.registry.sum_front(FrontKey::Site(id), now, detail);
         // The most of each worker may have been at other times than that of the others.
         let at_most = shared.peak_of_site(plan, id);
         let peak = front.peak.min(at_most).max(front.current);
@@ -188,9 +198,18 @@ fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
         .collect()
 }
 
+fn routes(shared: &Shared, now: u64, detail: Detail) -> Vec<Route> {
+    let all = shared.registry.routes().into_iter();
+    all.map(|(site, route, name)| {
+        let front = shared.registry.sum_front(FrontKey::Route(site, route), now, detail);
+        Route { site, name, front }
+    })
+    .collect()
+}
+
 fn listeners(shared: &Shared, plan: &Plan, now: u64) -> Vec<Listener> {
     let one = |listener: &weir_plan::Listener| {
-        let mut front = shared.registry.sum_front(FrontKey::Listener(listener.id), now);
+        let mut front = shared.registry.sum_front(FrontKey::Listener(listener.id), now, Detail::Quantiles);
         front.limit = listener.max_connections;
         let full = listener.max_connections.is_some_and(|most| front.current >= most);
         let transport = match &listener.address {
@@ -244,6 +263,8 @@ struct Facts {
     mode: &'static str,
     now: u64,
     uptime: u64,
+    /// Of pools, and of endpoints.
+    details: [Detail; 2],
 }
 
 fn one_pool(
@@ -259,7 +280,7 @@ fn one_pool(
         (0..set.endpoints.len()).map(|at| one_endpoint(shared, pool, (set, state), at, facts)).collect();
     let keys = counted.unwrap_or_default().into_iter().map(|key| BackKey::Endpoint(pool.id, key));
     let keys: Vec<BackKey> = keys.chain([BackKey::Pool(pool.id)]).collect();
-    let (mut back, _) = shared.registry.sum_back(&keys, facts.now);
+    let (mut back, _) = shared.registry.sum_back(&keys, facts.now, facts.details[0]);
     let peaks: u64 = endpoints.iter().map(|endpoint| endpoint.back.peak).sum();
     if !endpoints.is_empty() {
         back.peak = back.peak.min(peaks).max(back.current);
@@ -301,8 +322,8 @@ fn one_endpoint(
     let configured = &set.config.endpoints()[at];
     let member = state.and_then(|state| state.members().get(at));
     let standing = state.map_or(Standing::Up, |state| state.standing(&set.config, at));
-    let (mut back, idle): (Back, u64) =
-        shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
+    let key = BackKey::Endpoint(pool.id, endpoint.key);
+    let (mut back, idle): (Back, u64) = shared.registry.sum_back(&[key], facts.now, facts.details[1]);
     // Without counts of the process there is only the sum of what each worker had at some time.
     if let Some(load) = member.map(|member| member.load()).filter(|load| load.peak() > 0) {
         back.peak = back.peak.min(u64::from(load.peak())).max(back.current);

@@ -298,7 +298,7 @@ fn closing<'a>(
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,
         Deed::Ops(ops) => ops.iter().all(is_of_connections),
-        Deed::Metrics => false,
+        Deed::Service(_) => false,
     });
     if !bad.is_empty() {
         context.findings.not_built(
@@ -307,7 +307,7 @@ fn closing<'a>(
             "it decides what happens to connections",
         );
     }
-    program(good, &mut || Op::Close(None), context.findings, proxy.name.span)
+    program(good, &mut |_| Op::Close(None), context.findings, proxy.name.span)
 }
 
 /// Whether a session can carry an instruction.

@@ -48,6 +48,7 @@ pub(crate) fn route(
         Some(ActionSpec::StubStatus) => Action::StubStatus,
         Some(ActionSpec::EmptyGif) => Action::EmptyGif,
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
+        Some(ActionSpec::Dashboard(dashboard)) => Action::Dashboard(*dashboard),
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, &s.proxy, place, spec),
         Some(ActionSpec::Grpc(spec)) => grpc::action(lo, &s.grpc, place, spec),
         Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, *spoken, target, span),

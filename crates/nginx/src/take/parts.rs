@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::Dashboard;
 use weir_model::settings::{Datagrams, Inspect, LogLevel, RetrySettings};
 use weir_model::{
     AccessLog, AccessRule, Address, ErrorLog, LimitConn, NamePattern, Op, Pool, ProxyTarget, Resolver,
@@ -58,6 +59,7 @@ pub(crate) enum ActionSpec {
     StubStatus,
     EmptyGif,
     Metrics,
+    Dashboard(Dashboard),
 }
 
 /// What is spoken with an application server.

@@ -12,7 +12,9 @@ mod registry;
 mod worker;
 
 pub use cell::{Average, Counter, Gauge, Rate};
-pub use front_back::{AttemptEnd, AttemptTimes, BackCells, FrontCells, TlsCells, status_class};
-pub use histogram::{Distribution, Histogram, PROMETHEUS_BOUNDS_US};
+pub use front_back::{
+    AttemptEnd, AttemptPhases, AttemptTimes, BackCells, FrontCells, TlsCells, status_class,
+};
+pub use histogram::{Detail, Distribution, Histogram, PROMETHEUS_BOUNDS_US};
 pub use registry::{BackKey, FrontKey, Registry};
 pub use worker::WorkerCells;

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 use weir_control::snapshot::{Back, Front, Process};
-use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+use weir_control::{EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId};
 
-use super::front_back::{BackCells, BackSums, FrontCells};
-use super::histogram::Sum;
+use super::front_back::{BackCells, BackSums, FrontCells, FrontSums};
+use super::histogram::Detail;
 use super::worker::WorkerCells;
 
 /// What clients reach.
@@ -23,6 +23,8 @@ pub enum FrontKey {
     Listener(ListenerId),
     /// A site.
     Site(SiteId),
+    /// A route of a site.
+    Route(SiteId, RouteId),
 }
 
 /// What we reach.
@@ -44,6 +46,8 @@ type Table<K, C> = HashMap<(WorkerId, K), Arc<C>, ahash::RandomState>;
 struct Tables {
     workers: Table<(), WorkerCells>,
     fronts: Table<FrontKey, FrontCells>,
+    /// The names of routes.
+    routes: HashMap<(SiteId, RouteId), Box<str>, ahash::RandomState>,
     backs: Table<BackKey, BackCells>,
 }
 
@@ -74,6 +78,23 @@ impl Registry {
         Arc::clone(self.tables().fronts.entry((id, key)).or_default())
     }
 
+    /// The cells of worker `id` for a route of a site; the same at each call.
+    pub fn route(&self, id: WorkerId, site: SiteId, name: &str) -> Arc<FrontCells> {
+        let route = RouteId::from_name(name);
+        self.tables().routes.entry((site, route)).or_insert_with(|| name.into());
+        self.front(id, FrontKey::Route(site, route))
+    }
+
+    /// The routes that were asked for, by site and name.
+    pub fn routes(&self) -> Vec<(SiteId, RouteId, String)> {
+        let tables = self.tables();
+        let all = tables.routes.iter().map(|(&(site, route), name)| (site, route, name.to_string()));
+        let mut all: Vec<_> = all.collect();
+        drop(tables);
+        all.sort_unstable_by(|a, b| (a.0, &a.2).cmp(&(b.0, &b.2)));
+        all
+    }
+
     /// The cells of worker `id` for a pool or endpoint; the same at each call.
     pub fn back(&self, id: WorkerId, key: BackKey) -> Arc<BackCells> {
         Arc::clone(self.tables().backs.entry((id, key)).or_default())
@@ -83,6 +104,7 @@ impl Registry {
     pub fn retain(&self, front: impl Fn(&FrontKey) -> bool, back: impl Fn(&BackKey) -> bool) {
         let mut tables = self.tables();
         tables.fronts.retain(|(_, key), _| front(key));
+        tables.routes.retain(|&(site, route), _| front(&FrontKey::Route(site, route)));
         tables.backs.retain(|(_, key), _| back(key));
     }
 
@@ -94,13 +116,13 @@ impl Registry {
     }
 
     /// The sum for a listener or site.
-    pub fn sum_front(&self, key: FrontKey, now_ms: u64) -> Front {
-        let (mut front, mut latency) = (Front::default(), Sum::new());
+    pub fn sum_front(&self, key: FrontKey, now_ms: u64, detail: Detail) -> Front {
+        let (mut front, mut sums) = (Front::default(), FrontSums::default());
         let tables = self.tables();
         for cells in of_key(&tables.fronts, &tables.workers, key) {
-            cells.add_to(&mut front, &mut latency, now_ms);
+            cells.add_to(&mut front, &mut sums, now_ms);
         }
-        front.latency = latency.latency();
+        sums.settle(&mut front, detail);
         front
     }
 
@@ -120,15 +142,15 @@ impl Registry {
     }
 
     /// The sum for an endpoint, or for a pool: with `keys`, all of its endpoints and its own. Also its idle connections.
-    pub fn sum_back(&self, keys: &[BackKey], now_ms: u64) -> (Back, u64) {
-        let (mut back, mut sums) = (Back::default(), BackSums::new());
+    pub fn sum_back(&self, keys: &[BackKey], now_ms: u64, detail: Detail) -> (Back, u64) {
+        let (mut back, mut sums) = (Back::default(), BackSums::default());
         let tables = self.tables();
         for &key in keys {
             for cells in of_key(&tables.backs, &tables.workers, key) {
                 cells.add_to(&mut back, &mut sums, now_ms);
             }
         }
-        sums.settle(&mut back);
+        sums.settle(&mut back, detail);
         (back, sums.idle)
     }
 
@@ -163,7 +185,7 @@ fn of_key<'a, K: Copy + Eq + Hash, C>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::front_back::{AttemptEnd, AttemptTimes};
+    use super::super::front_back::{AttemptEnd, AttemptPhases, AttemptTimes};
     use super::*;
 
     const SITE: FrontKey = FrontKey::Site(SiteId(1));
@@ -181,11 +203,14 @@ mod tests {
             site.request(1, 1000);
             site.answer(204, 1500);
             site.answer(0, 10);
+            site.phases(1000, 500);
         }
-        let front = registry.sum_front(SITE, 1_000_500);
+        let front = registry.sum_front(SITE, 1_000_500, Detail::Steps);
         assert_eq!((front.current, front.total, front.requests), (3, 3, 3));
         assert_eq!((front.responses.success, front.responses.other), (3, 3));
         assert_eq!((front.rates.requests, front.latency.count), (3, 6));
+        assert_eq!(front.latency.steps.iter().map(|(_, count)| count).collect::<Vec<_>>(), [&3, &3]);
+        assert_eq!((front.first_byte.count, front.transfer.sum_us), (3, 1500));
         let mut process = Process::default();
         registry.sum_process(&mut process, 1_000_500);
         assert_eq!((process.connections.accepted, process.connections.active), (3, 3));
@@ -200,15 +225,25 @@ mod tests {
             let cells = registry.back(WorkerId(0), key);
             cells.attempt(1000, true);
             let times = AttemptTimes { connect: 2, response: 10, total: 20, ..AttemptTimes::default() };
-            cells.finish(AttemptEnd::Answer(status), times, Some(10_000));
+            let phases = AttemptPhases { connect: Some(2_000), head: Some(10_000), whole: Some(20_000) };
+            cells.finish(AttemptEnd::Answer(status), times, phases);
         }
         registry.back(WorkerId(0), BackKey::Pool(POOL)).queued.enter();
-        let (one, _) = registry.sum_back(&keys[..1], 1_000_000);
+        let (one, _) = registry.sum_back(&keys[..1], 1_000_000, Detail::Quantiles);
         assert_eq!((one.total, one.responses.success, one.queued), (1, 1, 0));
-        let (all, _) = registry.sum_back(&[keys[0], keys[1], BackKey::Pool(POOL)], 1_000_000);
+        let (all, _) =
+            registry.sum_back(&[keys[0], keys[1], BackKey::Pool(POOL)], 1_000_000, Detail::Quantiles);
         assert_eq!((all.total, all.responses.server_error, all.queued, all.current), (2, 1, 1, 0));
         assert_eq!((all.times.response, all.times.max), (10.0, [0, 2, 10, 20]));
-        assert!(all.latency.p50_us.abs_diff(10_000) < 500);
+        assert!(all.latency.p50_us.abs_diff(10_000) < 500 && all.latency.steps.is_empty());
+        assert_eq!((all.connect.count, all.transfer.sum_us, all.whole.sum_us), (2, 20_000, 40_000));
+        // What came to nothing has a time to connect at most, and that of a tunnel is the client's.
+        let cells = registry.back(WorkerId(0), keys[0]);
+        cells.finish(AttemptEnd::ConnectError, AttemptTimes::default(), AttemptPhases::default());
+        let tunnel = AttemptPhases { head: Some(1), ..AttemptPhases::default() };
+        cells.finish(AttemptEnd::Answer(101), AttemptTimes::default(), tunnel);
+        let (one, _) = registry.sum_back(&keys[..1], 1_000_000, Detail::Quantiles);
+        assert_eq!((one.connect.count, one.latency.count, one.whole.count), (1, 2, 1));
     }
 
     #[test]
@@ -219,7 +254,7 @@ mod tests {
         site.open(1);
         let again = registry.worker(WorkerId(0));
         assert_eq!(again.active.value(), 0);
-        let front = registry.sum_front(SITE, 1000);
+        let front = registry.sum_front(SITE, 1000, Detail::Quantiles);
         assert_eq!((front.current, front.total), (0, 1));
     }
 
@@ -232,6 +267,6 @@ mod tests {
         registry.back(WorkerId(0), BackKey::Pool(POOL));
         registry.retain(|key| *key == SITE, |_| false);
         assert_eq!(registry.len(), 2);
-        assert_eq!(registry.sum_front(SITE, 0).total, 1);
+        assert_eq!(registry.sum_front(SITE, 0, Detail::Quantiles).total, 1);
     }
 }

@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_admin::cli;
-use weir_control::Change;
 use weir_control::changes::KeyPair;
 use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
 use weir_control::snapshot::Snapshot;
+use weir_control::{Change, Requests};
 use weir_engine::Engine;
 use weir_expr::KeptValue;
 use weir_expr::settings::ControlSocket;
@@ -38,6 +38,11 @@ impl Runtime {
         let shown =
             sockets.iter().map(|one| cli::Socket { name: one.name.clone(), level: super::level(one.level) });
         *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
+    }
+
+    /// Figures in detail, and single requests: of each list at most so many.
+    pub(crate) fn observe(&self, most: usize) -> (Snapshot, Requests) {
+        self.engine().as_ref().map(|engine| engine.observe(most)).unwrap_or_default()
     }
 
     fn engine(&self) -> MutexGuard<'_, Option<Engine>> {

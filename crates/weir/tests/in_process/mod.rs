@@ -23,6 +23,10 @@ impl Pages for Echo {
         Page { status: 200, headers, body: said.into_bytes() }
     }
 
+    fn dashboard(&self, request: &PageRequest<'_>) -> Page {
+        Page { status: 200, headers: Vec::new(), body: request.body.to_vec() }
+    }
+
     fn metrics(&self, _: Exposition, request: &PageRequest<'_>, _: &Snapshot) -> Page {
         Page { status: 200, headers: Vec::new(), body: request.body.to_vec() }
     }
