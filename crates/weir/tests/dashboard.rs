@@ -40,6 +40,70 @@ fn change(proxy: &Running, headers: &[(&str, &str)], body: &str) -> (u16, String
     (answer.status, answer.text())
 }
 
+/// A terminal of 80 by 24 with a program in it, kept by tmux.
+struct Screen {
+    socket: tempfile::TempDir,
+}
+
+impl Screen {
+    fn start(program: &std::path::Path, arguments: &[&str]) -> Self {
+        let screen = Self { socket: tempfile::tempdir().unwrap() };
+        let program = program.to_str().unwrap();
+        let words = ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "-s", "top", program];
+        let (code, said) = screen.tmux(&[&words, arguments].concat());
+        assert_eq!(code, 0, "`cargo xtask deps` installs tmux: {said}");
+        screen
+    }
+
+    fn tmux(&self, words: &[&str]) -> (i32, String) {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(self.socket.path().join("s")).args(words).env("TERM", "xterm-256color");
+        weir_testkit::programs::run_for(command, Duration::from_secs(30)).unwrap()
+    }
+
+    fn text(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-t", "top"]).1
+    }
+
+    fn press(&self, keys: &str) {
+        for key in keys.chars() {
+            let (name, key) = (["Enter", "Escape"], key.to_string());
+            let word = match key.as_str() {
+                "\r" => name[0],
+                "\u{1b}" => name[1],
+                key => key,
+            };
+            assert_eq!(self.tmux(&["send-keys", "-t", "top", word]).0, 0);
+        }
+    }
+
+    fn wait_for(&self, part: &str) -> String {
+        self.wait_until(part, |text| text.contains(part))
+    }
+
+    fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
+        let mut last = String::new();
+        let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            eventually(what, || {
+                last = self.text();
+                holds(&last).then(|| last.clone())
+            })
+        }));
+        seen.unwrap_or_else(|_| panic!("{what}: {last}"))
+    }
+
+    /// The program ended, and its terminal with it.
+    fn ended(&self) {
+        eventually("the program to end", || (self.tmux(&["has-session", "-t", "top"]).0 != 0).then_some(()));
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
 const PAGE: &[(&str, &str)] = &[("X-Weir-Dashboard", "1")];
 
 both_drivers! {
@@ -79,7 +143,8 @@ both_drivers! {
         let failed = document["requests"]["failed"].as_array().unwrap();
         assert_eq!(failed.len(), 1, "{failed:?}");
         assert_eq!((&failed[0]["target"], &failed[0]["status"], &failed[0]["ending"]), (&"/bad".into(), &502.into(), &"SH".into()));
-        assert_eq!(document["requests"]["slowest"][0]["target"], "/slow?a=b");
+        let slowest = document["requests"]["slowest"].as_array().unwrap();
+        assert!(slowest.iter().any(|one| one["target"] == "/slow?a=b"), "{slowest:?}");
     }
 
     fn phases_are_counted_apart(io: Io) {
@@ -237,18 +302,20 @@ both_drivers! {
 /// Every button, plots that are not empty, keys, a phone's width, both schemes, and axe: `pages_in_browser/dashboard.mjs` has the list.
 #[test]
 fn the_page_works_in_a_browser() {
-    let gate = Gate::new();
-    let held = Origin::script(|c| c.expect("GET /held").wait_for(&gate).respond(200, "late"));
-    let origins = [Origin::named("a", "a"), Origin::named("b", "b")];
+    // Takes connections in the kernel, and never says anything.
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dead = Port::lease();
     let proxy = Proxy::nginx(&format!(
         "worker_processes 2; events {{}} http {{ access_log off;
-         upstream app {{ server {}; server {}; }} upstream held {{ server {held}; }} upstream broken {{ server 127.0.0.1:{dead} max_fails=0; }}
+         upstream app {{ server 127.0.0.1:{{port_a}}; server 127.0.0.1:{{port_b}}; }}
+         upstream held {{ server {}; }} upstream broken {{ server 127.0.0.1:{dead} max_fails=0; }}
+         server {{ listen 127.0.0.1:{{port_a}}; server_name a; return 200 a; }}
+         server {{ listen 127.0.0.1:{{port_b}}; server_name b; return 200 b; }}
          server {{ listen 127.0.0.1:{{port}}; server_name shop.test;
            location / {{ proxy_pass http://app; }} location /held {{ proxy_pass http://held; }}
            location /broken {{ proxy_pass http://broken; }} location /none {{ return 404; }}
            location /dashboard {{ weir_dashboard write=on; }} }} }}",
-        origins[0], origins[1]
+        held.local_addr().unwrap()
     ))
     .start();
     let mut waiting = Client::connect(&proxy);
@@ -271,10 +338,87 @@ fn the_page_works_in_a_browser() {
     command.args(std::env::var_os("WEIR_PICTURES"));
     let outcome = weir_testkit::programs::run_for(command, Duration::from_secs(240));
     over.store(true, Ordering::Relaxed);
-    gate.open();
     traffic.join().unwrap();
     let (code, said) = outcome.expect("`cargo xtask deps` installs node and what it runs");
     assert_eq!(code, 0, "{said}");
+}
+
+/// What alerts and the dashboard for Grafana ask for is there by that name.
+#[test]
+fn metrics_that_are_asked_for_exist() {
+    let origin = Origin::named("a", "a");
+    let proxy = Proxy::nginx(&format!(
+        "events {{}} http {{ access_log off; upstream app {{ server {origin}; }}
+         server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass http://app; }} location /metrics {{ weir_metrics; }} }} }}"
+    ))
+    .start();
+    Client::connect(&proxy).get("/").expect_body("a");
+    let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let text = ["prometheus/weir.rules.yml", "grafana/weir.json"]
+        .map(|name| std::fs::read_to_string(packaging.join(name)).unwrap())
+        .concat();
+    let _: Value =
+        serde_json::from_slice(&std::fs::read(packaging.join("grafana/weir.json")).unwrap()).unwrap();
+    let asked: std::collections::BTreeSet<&str> = regex::Regex::new(r"weir_[a-z_]*[a-z]\b")
+        .unwrap()
+        .find_iter(&text)
+        .map(|found| found.as_str())
+        .collect();
+    assert!(asked.len() > 20, "{asked:?}");
+    let metrics = eventually("the request to be counted", || {
+        let metrics = Client::connect(&proxy).get("/metrics").text();
+        metrics.contains("weir_pool_attempt_duration_seconds_count").then_some(metrics)
+    });
+    for name in asked.iter().filter(|name| !matches!(**name, "weir_metrics" | "weir_dashboard")) {
+        let is_named = |after: &str| metrics.lines().any(|line| line.starts_with(&format!("{name}{after}")));
+        assert!(is_named("{") || is_named(" "), "{name}");
+    }
+}
+
+/// `weir top` on a screen of 80 by 24, and as text.
+#[test]
+fn top_shows_pools_and_leads_into_them() {
+    let origins = [Origin::named("a", "a"), Origin::named("b", "b")];
+    let proxy = Proxy::nginx(&format!(
+        "events {{}} http {{ access_log off; upstream app {{ server {}; server {}; }} upstream idle {{ server {}; }}
+         server {{ listen 127.0.0.1:{{port}}; server_name shop.test; location / {{ proxy_pass http://app; }}
+           location /idle {{ proxy_pass http://idle; }} location /dashboard {{ weir_dashboard; }} }}
+         server {{ listen unix:{{dir}}/web.sock; location /d {{ weir_dashboard; }} }} }}",
+        origins[0], origins[1], origins[0]
+    ))
+    .start();
+    let url = format!("http://127.0.0.1:{}/dashboard/", proxy.port());
+    let weir = weir_testkit::proxy::weir_binary();
+    let once = |arguments: &[&str]| {
+        let mut command = Command::new(&weir);
+        command.args(["top", "--once", "-i", "0.2"]).args(arguments);
+        weir_testkit::programs::run_for(command, Duration::from_secs(30)).unwrap()
+    };
+    Client::connect(&proxy).get("/").expect_status(200);
+    let (code, text) = once(&[&url]);
+    assert_eq!(code, 0, "{text}");
+    for part in ["Pools\n", "Endpoints of app\n", "shop.test", "Slowest of five minutes\n"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let socket = format!("unix:{}", proxy.dir().join("web.sock").display());
+    assert_eq!(once(&[&socket, "--path", "/d"]).0, 0);
+    let (code, said) = once(&[&format!("http://127.0.0.1:{}/nothing/", proxy.port())]);
+    assert!(code == 1 && said.contains("weir top: http://127.0.0.1"), "{said}");
+
+    let mut screen = Screen::start(&weir, &["top", "-i", "0.2", &url]);
+    screen.wait_for("q end");
+    let first = screen.wait_for("idle");
+    assert!(first.contains("Flying") && first.contains("Queued"), "{first}");
+    screen.press("/idle\r");
+    screen.wait_for("[idle]");
+    screen.press("\r");
+    screen.wait_for(" Pools > idle ");
+    screen.press("\u{1b}");
+    screen.wait_until("the list again", |text| !text.contains("Pools > idle"));
+    screen.press("5");
+    screen.wait_for("Took");
+    screen.press("q");
+    screen.ended();
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod nginx;
 mod nginx_help;
 mod reload;
 mod signal;
+mod top;
 mod values;
 mod weir;
 

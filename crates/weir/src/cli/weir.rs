@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::values::{IoWord, texts};
-use super::{check, explain, lab, load, reload};
+use super::{check, explain, lab, load, reload, top};
 use crate::launch::{Launch, Sandbox};
 use crate::life;
 use crate::plane::Start;
@@ -18,6 +18,7 @@ Examples:
   weir run -c haproxy.cfg               serve it in the foreground; Ctrl-C lets exchanges finish
   weir reload --pid /run/nginx.pid      read it again, cut nothing, and say whether it was taken
   weir explain nginx.conf | less        what the file means, with every default filled in
+  weir top http://127.0.0.1/dashboard/   what it does right now (needs `weir_dashboard`)
   weir load -c50 -R2000 http://host/    measure a server: wrk2's command line, and more
   ln -s $(which weir) /usr/sbin/nginx   be nginx (or haproxy): same flags, signals, units, logrotate
 
@@ -60,6 +61,9 @@ enum Command {
     /// Repeat published benchmarks on this machine: Weir beside nginx and HAProxy, with a report.
     #[command(after_help = lab::HELP)]
     Lab(lab::Lab),
+    /// Watch a running server: pools, endpoints, sites, requests. Reads its dashboard.
+    #[command(after_help = top::HELP)]
+    Top(top::Top),
     /// Print the version.
     Version,
     /// Be nginx: `weir nginx -h` lists its flags. A link called `nginx` does the same.
@@ -164,6 +168,7 @@ pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
         Command::Reload(reload) => reload::run(reload.pid, reload.config),
         Command::Load(load) => load::run(*load),
         Command::Lab(lab) => lab::run(lab),
+        Command::Top(top) => top::run(&top),
         Command::Version => {
             outln!("weir {}", env!("WEIR_VERSION"));
             ExitCode::SUCCESS
