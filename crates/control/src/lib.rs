@@ -12,6 +12,7 @@ pub mod changes;
 pub mod ids;
 pub mod lists;
 pub mod memory;
+pub mod sessions;
 pub mod snapshot;
 
 pub use changes::{AdminState, Change, Changes};

@@ -33,9 +33,11 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use weir_control::lists::{Entry, List};
+use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, ListenerId};
 use weir_expr::KeptValue;
+use weir_expr::settings::Paces;
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse, Plan};
 use weir_policy::Millis;
 pub use weir_rt::IoChoice;
@@ -50,6 +52,7 @@ use worker::{count, layer, memory, shared, snapshot};
 
 pub use eval::vars::NGINX_LANGUAGE;
 pub use logging::{LogFile, LogFiles};
+pub use worker::layer::Switch;
 pub use worker::options::{EngineOptions, Page, PageRequest, Pages};
 pub use worker::tls::{client_tls_faults, server_tls_faults};
 
@@ -208,6 +211,31 @@ impl Engine {
         layer::judge((&self.shared, &self.crew), &self.prepared, pool, endpoint, healthy)
     }
 
+    /// Bounds the exchanges of the endpoints of this name at once, until the next plan; 0: not at all.
+    ///
+    /// # Errors
+    /// There is no such pool or endpoint, or no endpoint of the pool has a bound in the plan.
+    pub fn bound_endpoint(&self, pool: &str, endpoint: &str, most: u32) -> Result<(), String> {
+        layer::bound(&self.prepared, pool, endpoint, most)
+    }
+
+    /// Has the checks of the endpoints of this name made, or their agents asked, or not, until the next plan. `Ok(false)`:
+    /// they have none.
+    ///
+    /// # Errors
+    /// There is no such pool or endpoint.
+    pub fn switch(&self, pool: &str, endpoint: &str, what: Switch, on: bool) -> Result<bool, String> {
+        layer::switch(&self.prepared, (pool, endpoint), what, on)
+    }
+
+    /// Forgets the most that there ever was of anything; with `all`, what was counted for listeners, sites, pools and
+    /// endpoints, too.
+    pub fn clear_counters(&self, all: bool) {
+        self.crew.clear_counters(all);
+        self.shared.clear_peaks();
+        self.prepared.pools.iter().for_each(|pool| pool.now().state.clear_peaks());
+    }
+
     /// Ends what is under way at the endpoints of this name: requests and sessions.
     ///
     /// # Errors
@@ -216,9 +244,29 @@ impl Engine {
         layer::cut(&self.crew, &self.prepared, pool, endpoint)
     }
 
+    /// The connections of clients, one by one, and what goes on at endpoints for them.
+    pub fn sessions(&self) -> Vec<ClientSession> {
+        worker::roll::named(&self.crew, &self.prepared)
+    }
+
+    /// Ends a client's connection. False: there is none of this number.
+    pub fn end_session(&self, number: u64) -> bool {
+        self.crew.cut_client(number)
+    }
+
     /// Bounds client connections of the process, until the next plan.
     pub fn bound_connections(&self, most: u64) {
         self.shared.bound_connections(most);
+    }
+
+    /// What may begin in a second in the whole process.
+    pub fn paces(&self) -> Paces {
+        self.shared.paces()
+    }
+
+    /// Changes that, until the next plan.
+    pub fn set_paces(&self, paces: &Paces) {
+        self.shared.set_paces(paces);
     }
 
     /// Has the site of this name accept nothing, or go on, until the next plan. False: it was so already.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::Span;
-use weir_expr::settings::{MemoryCache, NameHolds};
+use weir_expr::settings::{MemoryCache, NameHolds, Paces};
 
 use weir_expr::StickTableConfig;
 
@@ -54,6 +54,7 @@ pub(crate) struct Draft {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Global {
     pub(crate) maxconn: Option<At<u64>>,
+    pub(crate) paces: Paces,
     pub(crate) ulimit: Option<At<u64>>,
     pub(crate) nbthread: Option<At<u64>>,
     pub(crate) user: Option<At<String>>,
@@ -203,6 +204,7 @@ pub(crate) struct Settings {
     /// By the word after `timeout`.
     pub(crate) timeouts: BTreeMap<&'static str, At<Duration>>,
     pub(crate) maxconn: Option<u64>,
+    pub(crate) session_rate: Option<u32>,
     pub(crate) min_send_rate: Option<u64>,
     pub(crate) min_body_rate: Option<u64>,
     pub(crate) fullconn: Option<u64>,

@@ -157,6 +157,7 @@ impl<'m> Cx<'m> {
             conduct: site.conduct,
             server_header: site.server_header.as_deref().map(Box::from),
             max_connections: site.max_connections,
+            session_rate: site.session_rate,
             server_name_in_redirect: site.server_name_in_redirect,
             port_in_redirect: site.port_in_redirect,
             absolute_redirect: site.absolute_redirect,

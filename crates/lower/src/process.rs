@@ -16,6 +16,7 @@ impl<'m> Cx<'m> {
         plan::Process {
             connections_per_worker: process.connections_per_worker,
             max_connections: process.max_connections,
+            paces: process.paces,
             memory_budget: process.memory_budget,
             kept: process.kept.iter().map(|(name, value)| (name.as_str().into(), value.clone())).collect(),
             error_logs,

@@ -30,6 +30,7 @@ impl<'m> Cx<'m> {
             handshake_timeout: service.handshake_timeout,
             tcp_nodelay: service.tcp_nodelay,
             max_connections: service.max_connections,
+            session_rate: service.session_rate,
             socket_keepalive: service.socket_keepalive,
             log_empty_connections: service.log_empty_connections,
         }

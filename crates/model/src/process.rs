@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{ControlSocket, LogLevel};
+use weir_expr::settings::{ControlSocket, LogLevel, Paces};
 
 use crate::{Address, LogTarget, SocketOptions};
 
@@ -30,6 +30,9 @@ pub struct Process {
     pub connections_per_worker: Option<u64>,
     /// Client connections of the whole process (HAProxy global `maxconn`).
     pub max_connections: Option<u64>,
+    /// Client connections, sessions and TLS handshakes that begin in a second, for the whole process.
+    #[serde(skip_serializing_if = "Paces::are_none")]
+    pub paces: Paces,
     /// Most bytes of memory in use; above it accepting pauses and requests that begin get 503 (`weir_memory_budget`,
     /// HAProxy's `-m`). `None`: half of what machine and control group grant.
     pub memory_budget: Option<u64>,

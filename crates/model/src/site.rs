@@ -35,6 +35,9 @@ pub struct Site {
     pub server_header: Option<String>,
     /// Connections (HAProxy frontend `maxconn`) beyond which new ones wait in the accept queue.
     pub max_connections: Option<u64>,
+    /// Sessions that begin in a second, beyond which new connections wait in the accept queue (HAProxy frontend `rate-limit sessions`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_rate: Option<u32>,
     /// Requests that arrive without Host in HTTP/1.0 are routed by the default; redirects name this host.
     pub server_name_in_redirect: bool,
     /// Redirects that Weir makes carry the port (`port_in_redirect`).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_expr::settings::ControlSocket;
+use weir_expr::settings::{ControlSocket, Paces};
 
 use crate::ErrorLog;
 
@@ -17,6 +17,9 @@ pub struct Process {
     pub connections_per_worker: Option<u64>,
     /// Client connections of the whole process.
     pub max_connections: Option<u64>,
+    /// Client connections, sessions and TLS handshakes that begin in a second.
+    #[serde(skip_serializing_if = "Paces::are_none")]
+    pub paces: Paces,
     /// Most bytes of memory in use (resident, not backed by files); above it accepting pauses and requests that begin
     /// get 503. `None`: half of what machine and control group grant.
     pub memory_budget: Option<u64>,

@@ -40,6 +40,9 @@ pub struct Site {
     pub server_header: Option<Box<str>>,
     /// Connections beyond which new ones wait in the accept queue.
     pub max_connections: Option<u64>,
+    /// Sessions that begin in a second, beyond which new connections wait in the accept queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_rate: Option<u32>,
     /// Redirects name the site's first name instead of the request's host.
     pub server_name_in_redirect: bool,
     /// Redirects that Weir makes carry the port.

@@ -46,6 +46,9 @@ pub struct TcpService {
     pub tcp_nodelay: bool,
     /// Connections at once.
     pub max_connections: Option<u64>,
+    /// Sessions that begin in a second, beyond which new connections wait in the accept queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_rate: Option<u32>,
     /// TCP keep-alive probes on client sockets.
     pub socket_keepalive: bool,
     /// Log sessions whose client sent nothing (HAProxy without `dontlognull`; nginx always).

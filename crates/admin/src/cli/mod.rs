@@ -15,6 +15,7 @@ mod lists;
 mod own;
 mod servers;
 mod session;
+mod sessions;
 mod stat;
 mod state;
 mod sticks;
@@ -22,7 +23,7 @@ mod table;
 mod variables;
 mod weights;
 
-pub use context::{Certificate, Cx, Found, KeyList, Level, Runtime, Socket};
+pub use context::{Certificate, Cx, Found, KeyList, Level, Rates, Runtime, Socket};
 pub use input::{Command as Input, Lines, TooLong};
 pub use session::{Reply, Session};
 pub use sticks::{StickRow, StickTable};

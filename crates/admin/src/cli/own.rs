@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::context::{Cx, Level};
+use super::context::{Cx, Level, Severity};
 use super::help;
 
 pub(super) fn help(cx: &mut Cx<'_>) -> String {
@@ -83,7 +83,8 @@ pub(super) fn wait(cx: &mut Cx<'_>) -> String {
     }
 }
 
-fn delay(text: &str, unit: u64) -> Option<Duration> {
+/// A delay in milliseconds of `unit`, or with a unit of its own.
+pub(super) fn delay(text: &str, unit: u64) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;
     let micros = match &text[digits..] {
@@ -97,6 +98,63 @@ fn delay(text: &str, unit: u64) -> Option<Duration> {
         _ => return None,
     };
     number.checked_mul(micros).map(Duration::from_micros)
+}
+
+/// `echo <text>`.
+pub(super) fn echo(cx: &mut Cx<'_>) -> String {
+    format!("{}\n", cx.arguments.join(" "))
+}
+
+/// `set severity-output {none|number|string}`.
+pub(super) fn severity(cx: &mut Cx<'_>) -> String {
+    cx.state.severity = match cx.argument(0) {
+        "none" => Severity::None,
+        "number" => Severity::Number,
+        "string" => Severity::Text,
+        _ => return "one of 'none', 'number', 'string' is a required argument\n".to_owned(),
+    };
+    String::new()
+}
+
+/// `clear counters [all]`.
+pub(super) fn clear_counters(cx: &mut Cx<'_>) -> String {
+    let all = cx.argument(0) == "all";
+    if all && cx.state.level < Level::Admin {
+        return "Permission denied\n".to_owned();
+    }
+    cx.runtime.clear_counters(all);
+    String::new()
+}
+
+/// `set rate-limit {connections|sessions|ssl-sessions} global <value>`.
+pub(super) fn rate_limit(cx: &mut Cx<'_>) -> String {
+    const USAGE: &str = "'set rate-limit' only supports :\n   \
+         - 'connections global' to set the per-process maximum connection rate\n   \
+         - 'sessions global' to set the per-process maximum session rate\n   \
+         - 'ssl-sessions global' to set the per-process maximum SSL session rate\n";
+    let mut paces = cx.runtime.paces();
+    let place = match cx.argument(0) {
+        "connections" => &mut paces.connections,
+        "sessions" => &mut paces.sessions,
+        "ssl-sessions" => &mut paces.tls,
+        "http-compression" => {
+            return "'set rate-limit http-compression' is not built in Weir: compression is not paced.\n"
+                .to_owned();
+        }
+        _ => return USAGE.to_owned(),
+    };
+    if cx.argument(1) != "global" {
+        return USAGE.to_owned();
+    }
+    match cx.argument(2) {
+        "" => return "Expects an integer value.\n".to_owned(),
+        word => match word.parse::<u32>() {
+            Ok(most) => *place = most,
+            Err(_) => return "Expects an integer value.\n".to_owned(),
+        },
+    }
+    cx.runtime.set_paces(paces);
+    String::new()
 }
 
 pub(super) fn show_cli_level(cx: &mut Cx<'_>) -> String {

@@ -54,6 +54,12 @@ pub(super) fn is_full(worker: &Rc<Worker>, listener: ListenerId) -> bool {
     of_worker || worker.shared.is_full(plan, plan.listener(ix))
 }
 
+/// How long a listener accepts nothing, because too much began lately: new connections wait in the accept queue.
+fn pause_for_pace(worker: &Rc<Worker>, listener: ListenerId) -> Option<std::time::Duration> {
+    let (installed, ix, _) = worker.for_listener(listener)?;
+    worker.shared.wait_for_pace(installed.plan.listener(ix), worker.millis())
+}
+
 impl AcceptLoop {
     /// Begins to accept.
     ///
@@ -108,6 +114,10 @@ impl AcceptLoop {
                 let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
                 continue;
             }
+            if let Some(pause) = pause_for_pace(worker, self.key.listener) {
+                let _ = race(self.stop.wait(), weir_rt::sleep(pause)).await;
+                continue;
+            }
             match race(self.stop.wait(), self.listener.accept()).await {
                 Either::Left(()) => break,
                 Either::Right(Ok((stream, peer))) => {
@@ -147,6 +157,7 @@ impl AcceptLoop {
         let id = self.key.listener;
         let Some((installed, ix, _)) = worker.for_listener(id) else { return };
         let listener = installed.plan.listener(ix);
+        worker.shared.count_connection(listener, worker.millis());
         let counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
         inherit_nodelay(&stream, wants_nodelay(&installed, &listener.service));
         let mut caller = None;
@@ -157,6 +168,7 @@ impl AcceptLoop {
             }
             caller = Some(came);
         }
+        worker.shared.count_session(id, worker.millis());
         let client = Client::new(worker, peer, local, id);
         if let Some(caller) = caller {
             crate::eval::stick_rules::hand_over(&caller, &client);
@@ -194,7 +206,7 @@ fn is_tcp(service: &Service) -> bool {
 
 fn begin(
     worker: &Rc<Worker>,
-    counted: CountedConnection,
+    mut counted: CountedConnection,
     conn: weir_wire::Conn,
     client: Client,
     timer: Timer,
@@ -202,6 +214,7 @@ fn begin(
     is_tcp: bool,
 ) {
     let (worker, client) = (worker.clone(), Rc::new(client));
+    counted.enrol(client.clone(), conn.socket().cutter());
     if is_tcp {
         weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &counted).await });
     } else if conn.tls().is_some_and(|tls| tls.alpn_is(weir_wire::h2::ALPN)) {

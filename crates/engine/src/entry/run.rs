@@ -216,6 +216,16 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Re
             Some(Command::Cut(endpoints)) => {
                 worker.counters.links.cut(|endpoint| endpoints.contains(&endpoint).then_some(Cut::Killed));
             }
+            Some(Command::ClearCounters { all, done }) => {
+                worker.counters.clear(all);
+                let _ = done.send(());
+            }
+            Some(Command::Roll { tell }) => {
+                let _ = tell.send(worker.call_roll());
+            }
+            Some(Command::CutClient { serial, done }) => {
+                let _ = done.send(worker.roll.cut(serial));
+            }
             Some(Command::Certificates { done }) => {
                 worker.take_up_certificates();
                 let _ = done.send(());

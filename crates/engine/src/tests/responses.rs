@@ -65,6 +65,7 @@ pub(super) fn plan(sockets: &[&Path]) -> Plan {
         conduct: Conduct::default(),
         server_header: None,
         max_connections: None,
+        session_rate: None,
         server_name_in_redirect: false,
         port_in_redirect: true,
         absolute_redirect: true,

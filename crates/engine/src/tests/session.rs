@@ -35,6 +35,7 @@ fn plan() -> Plan {
         handshake_timeout: Duration::from_secs(60),
         tcp_nodelay: true,
         max_connections: None,
+        session_rate: None,
         socket_keepalive: false,
         log_empty_connections: true,
     };

@@ -31,6 +31,7 @@ use super::target::Destination;
 use crate::exchange::{self, Core, Downstream, Ending, Exchange, Next, Phase, Traffic, errors};
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept, TlsKey};
+use crate::worker::links::Carried;
 use crate::worker::watch::Watch;
 use crate::worker::{Installed, Tls};
 
@@ -363,7 +364,13 @@ impl Attempts<'_> {
             record.connect = Some(connected);
         }
         history.requests += 1;
-        counted.goes_over(exchange.worker.counters.links.enter(picked.key, opened.io().socket()));
+        let carried = Carried {
+            client: exchange.client.serial,
+            pool: picked.pool,
+            endpoint: picked.key,
+            since: exchange.now(),
+        };
+        counted.goes_over(exchange.worker.counters.links.enter(carried, opened.io().socket()));
         let mut link = protocol.take_up(opened);
         protocol.send(exchange, &mut link).await?;
         let head = protocol.head(exchange, &mut link).await;

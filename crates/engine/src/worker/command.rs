@@ -17,6 +17,7 @@ use weir_rt::Sender;
 
 use crate::worker::count::forget_unknown;
 use crate::worker::prepared::Prepared;
+use crate::worker::roll::RollCall;
 use crate::worker::shared::Shared;
 
 /// How long a worker may be busy before the rest goes on without it.
@@ -57,6 +58,25 @@ pub(crate) enum Command {
     Standing(PoolId),
     /// Cut the connections to these endpoints.
     Cut(Vec<EndpointKey>),
+    /// Say which connections of clients there are.
+    Roll {
+        /// Where to.
+        tell: mpsc::Sender<RollCall>,
+    },
+    /// Cut the connection of the client of this serial number.
+    CutClient {
+        /// The number.
+        serial: u64,
+        /// Told whether it was there.
+        done: mpsc::Sender<bool>,
+    },
+    /// Forget the most that there ever was of anything; with `all`, what was counted, too.
+    ClearCounters {
+        /// Everything.
+        all: bool,
+        /// Told when it is done.
+        done: mpsc::Sender<()>,
+    },
     /// Certificates were replaced: show those that there are now.
     Certificates {
         /// Told when it is done.
@@ -143,18 +163,35 @@ impl Crew {
         }
     }
 
+    /// Has all workers forget what they counted. Never call it on a worker.
+    pub(crate) fn clear_counters(&self, all: bool) {
+        self.tell(|done| Command::ClearCounters { all, done });
+    }
+
+    /// The connections of clients. Never call it on a worker.
+    pub(crate) fn call_roll(&self) -> Vec<RollCall> {
+        self.ask(|tell| Command::Roll { tell })
+    }
+
+    /// Cuts the connection of a client. False: there is none of this number. Never call it on a worker.
+    pub(crate) fn cut_client(&self, serial: u64) -> bool {
+        self.ask(|done| Command::CutClient { serial, done }).contains(&true)
+    }
+
     /// Gives a command to all workers, and waits until they have carried it out.
     fn tell(&self, command: impl Fn(mpsc::Sender<()>) -> Command) {
+        self.ask(command);
+    }
+
+    /// Asks all workers, and waits for what they say.
+    fn ask<T>(&self, command: impl Fn(mpsc::Sender<T>) -> Command) -> Vec<T> {
         let (done, is_done) = mpsc::channel();
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let waiting = workers.iter().filter(|worker| worker.send(command(done.clone())).is_ok()).count();
         drop(done);
         let end = Instant::now() + PATIENCE;
-        for _ in 0..waiting {
-            // An error says that all who are left have ended, or that time is up.
-            if is_done.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
-                return;
-            }
-        }
+        // An error says that all who are left have ended, or that time is up.
+        let next = || is_done.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+        std::iter::repeat_with(next).take(waiting).map_while(|said| said).collect()
     }
 }

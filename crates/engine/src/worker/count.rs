@@ -140,6 +140,11 @@ impl Counters {
         self.quotas.borrow_mut().clear();
     }
 
+    /// Forgets the most that there ever was of anything; with `all`, what was counted, too.
+    pub(crate) fn clear(&self, all: bool) {
+        self.registry.clear(self.id, all);
+    }
+
     /// What connections of a listener count in; `site` is its default site or its TCP service.
     pub(crate) fn entrance(&self, listener: ListenerId, site: SiteId) -> Entrance {
         Entrance { worker: self.worker.clone(), fronts: [self.listener(listener), self.site(site)] }

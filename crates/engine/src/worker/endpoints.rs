@@ -75,6 +75,7 @@ impl LivePool {
         };
         let made = Now { wanted, changed, live, left };
         made.set_state(now);
+        made.live.state.forget_bounds();
         made.begin_down(before.as_deref(), now);
         Self { now: Mutex::new(made) }
     }

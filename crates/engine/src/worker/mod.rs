@@ -28,6 +28,7 @@ pub(crate) mod passwords;
 pub(crate) mod prepared;
 pub(crate) mod quic;
 pub(crate) mod race;
+pub(crate) mod roll;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
 pub(crate) mod sticks;
@@ -171,6 +172,8 @@ pub(crate) struct Worker {
     pub(crate) resting: Cell<bool>,
     /// Told when a connection ended: accepting may go on, a drain may be complete.
     pub(crate) ended: Signal,
+    /// The connections of clients, one by one.
+    pub(crate) roll: Rc<roll::Roll>,
     /// Kept connections to endpoints.
     pub(crate) idle: IdleConnections,
     /// Files held in memory.
@@ -218,6 +221,7 @@ impl Worker {
             draining: Signal::default(),
             resting: Cell::new(false),
             ended: Signal::default(),
+            roll: Rc::default(),
             idle: IdleConnections::default(),
             files: Rc::default(),
             objects: Objects::default(),

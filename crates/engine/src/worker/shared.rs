@@ -15,7 +15,7 @@ use weir_control::snapshot::HealthReport;
 use weir_control::{Changes, EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
-use weir_policy::limit::{ConnZone, Quota, RateZone};
+use weir_policy::limit::{ConnZone, Pace, Quota, RateZone};
 use weir_rt::{Instant, IoChoice, RuntimeConfig, Sender};
 use weir_telemetry::Registry;
 
@@ -84,6 +84,8 @@ pub(crate) struct Shared {
     /// Number of the last request that was asked for one.
     request: AtomicU64,
     connections: Arc<Quota>,
+    /// What may begin in a second.
+    pub(super) paces: crate::worker::limits::ProcessPaces,
     /// A bound or a pause was given while running.
     pub(super) limited: AtomicBool,
     /// Plans that were installed, for as long as anything holds on to them.
@@ -110,6 +112,7 @@ pub(super) struct State {
     conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
     pub(super) listeners: HashMap<ListenerId, Quotas>,
     sites: HashMap<SiteId, Arc<Quota>>,
+    paces: HashMap<SiteId, Arc<Pace>>,
     checks: HashMap<EndpointKey, Checked>,
 }
 
@@ -126,6 +129,8 @@ pub(super) struct Quotas {
     pub(super) own: Arc<Quota>,
     /// Of its site, where that has a bound.
     pub(super) site: Option<Arc<Quota>>,
+    /// Sessions that its site lets begin in a second, where that has a bound.
+    pub(super) pace: Option<Arc<Pace>>,
     /// Nothing is accepted until somebody says so.
     pub(super) held: bool,
 }
@@ -168,6 +173,7 @@ impl Shared {
             serial: AtomicU64::new(0),
             request: AtomicU64::new(0),
             connections: Arc::new(Quota::new(u64::MAX)),
+            paces: crate::worker::limits::ProcessPaces::default(),
             limited: AtomicBool::new(false),
             plans: Mutex::default(),
             state: Mutex::default(),
@@ -402,14 +408,21 @@ impl Shared {
                 quota.set_most(most);
                 quota
             });
+            let pace = session_rate(plan, listener).map(|(site, most)| {
+                let pace = state.paces.entry(site).or_default().clone();
+                pace.set_most(most);
+                pace
+            });
             let quotas = state.listeners.entry(listener.id).or_insert_with(|| Quotas {
                 own: Arc::new(Quota::new(most)),
                 site: None,
+                pace: None,
                 held: false,
             });
             quotas.own.set_most(most);
-            (quotas.site, quotas.held) = (site, false);
+            (quotas.site, quotas.pace, quotas.held) = (site, pace, false);
         }
+        self.paces.set(&plan.process.paces, state.listeners.values().any(|one| one.pace.is_some()));
     }
 
     pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -427,6 +440,20 @@ fn site_limit(plan: &Plan, listener: &Listener) -> Option<(SiteId, u64)> {
         Service::Tcp(tcp) => {
             let service = plan.tcp_service(*tcp);
             service.max_connections.map(|most| (service.id, most))
+        }
+    }
+}
+
+/// Sessions that the site or service of a listener lets begin in a second.
+fn session_rate(plan: &Plan, listener: &Listener) -> Option<(SiteId, u32)> {
+    match &listener.service {
+        Service::Http(hosts) => {
+            let site = plan.site(hosts.default_value());
+            site.session_rate.map(|most| (site.id, most))
+        }
+        Service::Tcp(tcp) => {
+            let service = plan.tcp_service(*tcp);
+            service.session_rate.map(|most| (service.id, most))
         }
     }
 }

@@ -164,26 +164,29 @@ fn descriptors() -> u64 {
 }
 
 fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
-    let front = |id, limit: Option<u64>| {
+    let front = |id, limit: Option<u64>, rate: Option<u32>| {
         let limit = shared.bound_of_site(plan, id).or(limit).or(plan.process.max_connections);
         let front = shared.registry.sum_front(FrontKey::Site(id), now);
         // The most of each worker may have been at other times than that of the others.
         let at_most = shared.peak_of_site(plan, id);
         let peak = front.peak.min(at_most).max(front.current);
-        Front { limit, peak, ..front }
+        Front { limit, peak, rate_limit: rate.unwrap_or(0).into(), ..front }
     };
-    let http = plan.sites.iter().map(|site| (site.id, &site.name, "http", site.max_connections));
-    let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", tcp.max_connections));
+    let http = plan
+        .sites
+        .iter()
+        .map(|site| (site.id, &site.name, "http", (site.max_connections, site.session_rate)));
+    let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", (tcp.max_connections, tcp.session_rate)));
     (2..)
         .zip(http.chain(tcp))
-        .map(|(number, (id, name, mode, limit))| Site {
+        .map(|(number, (id, name, mode, (limit, rate)))| Site {
             id,
             name: name.to_string(),
             number,
             place: number,
             mode: mode.to_owned(),
             paused: shared.is_site_held(plan, id),
-            front: front(id, limit),
+            front: front(id, limit, rate),
         })
         .collect()
 }
@@ -307,7 +310,8 @@ fn one_endpoint(
     if let Some(load) = member.map(|member| member.load()).filter(|load| load.peak() > 0) {
         back.peak = back.peak.min(u64::from(load.peak())).max(back.current);
     }
-    back.limit = (configured.max_conns > 0).then_some(u64::from(configured.max_conns));
+    let most = member.and_then(|member| member.max_conns()).unwrap_or(configured.max_conns);
+    back.limit = (most > 0).then_some(u64::from(most));
     back.queued = member.map_or(0, |member| u64::from(member.waiting()));
     let checked = shared.checked(endpoint.tracks.unwrap_or(endpoint.key));
     let now = shared.millis(weir_rt::Instant::now());

@@ -89,6 +89,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         },
         server_header: None,
         max_connections: proxy.settings.maxconn,
+        session_rate: proxy.settings.session_rate,
         server_name_in_redirect: false,
         port_in_redirect: false,
         absolute_redirect: false,

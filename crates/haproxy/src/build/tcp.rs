@@ -51,6 +51,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         handshake_timeout: proxy.settings.timeout("client").unwrap_or(UNSET).min(UNSET),
         tcp_nodelay: true,
         max_connections: proxy.settings.maxconn,
+        session_rate: proxy.settings.session_rate,
         socket_keepalive: proxy.settings.flag("clitcpka") || proxy.settings.flag("tcpka"),
         log_empty_connections: !proxy.settings.flag("dontlognull"),
     };

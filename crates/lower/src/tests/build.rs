@@ -109,6 +109,7 @@ pub(crate) fn site(name: &str, routes: Vec<RouteId>, fallback: RouteId) -> Site 
         conduct: Conduct::default(),
         server_header: Some("weir".into()),
         max_connections: None,
+        session_rate: None,
         server_name_in_redirect: false,
         port_in_redirect: true,
         absolute_redirect: true,

@@ -66,6 +66,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         conduct: Conduct::default(),
         server_header: scope.site.server_header.clone(),
         max_connections: None,
+        session_rate: None,
         server_name_in_redirect: scope.site.server_name_in_redirect,
         port_in_redirect: scope.site.port_in_redirect,
         absolute_redirect: scope.site.absolute_redirect,

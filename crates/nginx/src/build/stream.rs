@@ -129,6 +129,7 @@ fn service(
             .map_or(s.handshake_timeout, |time| time.min(s.handshake_timeout)),
         tcp_nodelay: s.tcp_nodelay,
         max_connections: None,
+        session_rate: None,
         socket_keepalive: false,
         log_empty_connections: true,
     }

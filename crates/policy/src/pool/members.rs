@@ -33,6 +33,8 @@ pub(super) struct Members {
 pub(super) struct View {
     pub(super) standing: Standing,
     pub(super) weight: u32,
+    /// Exchanges at once; zero: no bound.
+    pub(super) max_conns: u32,
     pub(super) up_since: Millis,
 }
 
@@ -107,13 +109,13 @@ impl Members {
 
     pub(super) fn judge(&self, index: u32, now: Millis, selection: &Selection) -> Verdict {
         let at = index as usize;
-        let endpoint = &self.config.endpoints[at];
+        let max_conns = self.view[at].max_conns;
         if selection.tried.contains(EndpointIndex(index)) {
             Verdict::Tried
         } else if self.view[at].standing != Standing::Up || (!self.config.lone() && self.failed(index, now)) {
             Verdict::Unavailable
-        } else if endpoint.max_conns > 0
-            && (self.loads[at].in_flight() >= endpoint.max_conns || self.others_wait(index, selection))
+        } else if max_conns > 0
+            && (self.loads[at].in_flight() >= max_conns || self.others_wait(index, selection))
         {
             Verdict::Full
         } else {
@@ -123,8 +125,7 @@ impl Members {
 
     /// A bound that holds for the process, so that there is a queue for it.
     pub(super) fn bounded(&self, index: u32) -> bool {
-        self.config.options.counts == Placement::Process
-            && self.config.endpoints[index as usize].max_conns > 0
+        self.config.options.counts == Placement::Process && self.view[index as usize].max_conns > 0
     }
 
     /// Those who wait come before newcomers.
@@ -180,7 +181,7 @@ impl Members {
     pub(super) fn lease(&self, index: u32, now: Millis) -> Option<Lease> {
         let at = index as usize;
         let (endpoint, load) = (&self.config.endpoints[at], &self.loads[at]);
-        if !load.enter(endpoint.max_conns) {
+        if !load.enter(self.view[at].max_conns) {
             return None;
         }
         let lease = Lease {

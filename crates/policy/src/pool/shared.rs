@@ -69,6 +69,11 @@ impl EndpointLoad {
         self.peak.load(Relaxed)
     }
 
+    /// The most is what is in flight now.
+    fn clear_peak(&self) {
+        self.peak.store(self.in_flight(), Relaxed);
+    }
+
     /// Notes how many are in flight now. Mostly a comparison.
     fn note(&self, now: u32) {
         if now > self.peak() {
@@ -170,6 +175,11 @@ pub struct EndpointShared {
     draining: AtomicBool,
     /// Weight set at run time; `u32::MAX` is "as configured".
     weight: AtomicU32,
+    /// Exchanges at once, set at run time; `u32::MAX` is "as configured".
+    max_conns: AtomicU32,
+    /// Checks are not to be made, and its agent is not to be asked, for now.
+    unchecked: AtomicBool,
+    unasked: AtomicBool,
     /// When it last came up; slow start counts from here. Zero: it was never down.
     up_since: AtomicU64,
     /// Waiting for this very endpoint.
@@ -190,6 +200,9 @@ impl EndpointShared {
             agreed: AtomicBool::new(true),
             draining: AtomicBool::new(false),
             weight: AtomicU32::new(u32::MAX),
+            max_conns: AtomicU32::new(u32::MAX),
+            unchecked: AtomicBool::new(false),
+            unasked: AtomicBool::new(false),
             up_since: AtomicU64::new(0),
             pending: AtomicU32::new(0),
             errors: AtomicU32::new(0),
@@ -217,6 +230,32 @@ impl EndpointShared {
     pub fn weight(&self) -> Option<u32> {
         let weight = self.weight.load(Relaxed);
         (weight != u32::MAX).then_some(weight)
+    }
+
+    /// Exchanges at once, set at run time, if any; zero is no bound.
+    pub fn max_conns(&self) -> Option<u32> {
+        let most = self.max_conns.load(Relaxed);
+        (most != u32::MAX).then_some(most)
+    }
+
+    /// Whether checks are to be made.
+    pub fn is_checked(&self) -> bool {
+        !self.unchecked.load(Relaxed)
+    }
+
+    /// Whether its agent is to be asked.
+    pub fn is_asked(&self) -> bool {
+        !self.unasked.load(Relaxed)
+    }
+
+    /// Has checks made or not.
+    pub fn check(&self, checked: bool) {
+        self.unchecked.store(!checked, Relaxed);
+    }
+
+    /// Has its agent asked or not.
+    pub fn ask(&self, asked: bool) {
+        self.unasked.store(!asked, Relaxed);
     }
 
     /// Counts of the process. Stays at zero where counts are each worker's own.
@@ -369,6 +408,30 @@ impl PoolShared {
         let weight = weight.map_or(u32::MAX, |w| w.min(super::config::MAX_WEIGHT));
         member.weight.store(weight, Relaxed);
         self.changed();
+    }
+
+    /// Bounds the exchanges of endpoint `index` at once; zero: not at all; `None` returns to the configured bound.
+    pub fn set_max_conns(&self, index: usize, most: Option<u32>) {
+        let Some(member) = self.members.get(index) else { return };
+        let most = most.map_or(u32::MAX, |most| most.min(u32::MAX - 1));
+        if member.max_conns.swap(most, Relaxed) != most {
+            self.changed();
+        }
+    }
+
+    /// Returns to the configured bounds, checks and agents.
+    pub fn forget_bounds(&self) {
+        for (index, member) in self.members.iter().enumerate() {
+            self.set_max_conns(index, None);
+            member.check(true);
+            member.ask(true);
+        }
+    }
+
+    /// The most that were in flight, or waited, is what there is now.
+    pub fn clear_peaks(&self) {
+        self.members.iter().for_each(|member| member.load.clear_peak());
+        self.queue.clear_peak();
     }
 
     /// Where endpoint `index` of `config` stands, passive failures aside.

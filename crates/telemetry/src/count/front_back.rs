@@ -85,6 +85,10 @@ pub struct TlsCells {
 }
 
 impl TlsCells {
+    fn clear(&self) {
+        [&self.full, &self.resumed, &self.failed].into_iter().for_each(|counter| counter.set(0));
+    }
+
     pub(super) fn add_to(&self, tls: &mut Tls) {
         tls.full += self.full.value();
         tls.resumed += self.resumed.value();
@@ -154,6 +158,41 @@ impl FrontCells {
         rates.requests += self.request_rate.read(now_ms);
         rates.requests_max += self.request_rate.peak();
         latency.add(&self.latency);
+    }
+
+    /// Forgets the most that there were; with `all`, everything but what goes on now. Called by their worker.
+    pub(super) fn clear(&self, all: bool) {
+        self.connections.clear_peak();
+        self.connection_rate.clear_peak();
+        self.request_rate.clear_peak();
+        if !all {
+            return;
+        }
+        let own = [
+            &self.opened,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.passed_on,
+            &self.passed_back,
+            &self.denied_requests,
+            &self.denied_responses,
+            &self.request_errors,
+            &self.denied_connections,
+            &self.denied_sessions,
+            &self.intercepted,
+            &self.internal_errors,
+            &self.failed_rewrites,
+        ];
+        let lists: [&[Counter]; 5] = [
+            &self.connections_by_version,
+            &self.requests_by_version,
+            &self.answers,
+            &self.compression,
+            &self.cache,
+        ];
+        own.into_iter().chain(lists.into_iter().flatten()).for_each(|counter| counter.set(0));
+        self.tls.clear();
+        self.latency.clear();
     }
 
     pub(super) fn clear_gauges(&self) {
@@ -339,6 +378,43 @@ impl BackCells {
         }
         sums.idle += self.idle.value();
         sums.latency.add(&self.latency);
+    }
+
+    /// Forgets the most that there were; with `all`, everything but what goes on now. Called by their worker.
+    pub(super) fn clear(&self, all: bool) {
+        self.in_flight.clear_peak();
+        self.queued.clear_peak();
+        self.rate.clear_peak();
+        for average in [&self.queue_time, &self.connect_time, &self.response_time, &self.total_time] {
+            average.clear(all);
+        }
+        if !all {
+            return;
+        }
+        let own = [
+            &self.started,
+            &self.balanced,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.taken,
+            &self.given,
+            &self.denied_requests,
+            &self.denied_responses,
+            &self.connect_errors,
+            &self.response_errors,
+            &self.retries,
+            &self.redispatches,
+            &self.client_aborts,
+            &self.server_aborts,
+            &self.connects,
+            &self.reuses,
+            &self.internal_errors,
+            &self.failed_rewrites,
+        ];
+        let lists: [&[Counter]; 3] = [&self.answers, &self.compression, &self.cache];
+        own.into_iter().chain(lists.into_iter().flatten()).for_each(|counter| counter.set(0));
+        self.tls.clear();
+        self.latency.clear();
     }
 
     pub(super) fn clear_gauges(&self) {

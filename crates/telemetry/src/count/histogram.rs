@@ -65,6 +65,16 @@ impl Distribution {
     }
 }
 
+impl Distribution {
+    /// Forgets what was counted.
+    pub(super) fn clear(&self) {
+        if let Some(histogram) = self.0.get() {
+            histogram.buckets.iter().for_each(|bucket| bucket.store(0, Relaxed));
+            histogram.sum.set(0);
+        }
+    }
+}
+
 /// Distributions of several workers, added up.
 #[derive(Debug)]
 pub(super) struct Sum {

@@ -79,6 +79,15 @@ impl Registry {
         Arc::clone(self.tables().backs.entry((id, key)).or_default())
     }
 
+    /// Forgets the most that worker `id` ever had of anything; with `all`, what it counted for listeners, sites, pools and
+    /// endpoints, too. What goes on now stays counted. Called by that worker: cells have one writer.
+    pub fn clear(&self, id: WorkerId, all: bool) {
+        let tables = self.tables();
+        of_worker(&tables.workers, id).for_each(|cells| cells.clear_peaks());
+        of_worker(&tables.fronts, id).for_each(|cells| cells.clear(all));
+        of_worker(&tables.backs, id).for_each(|cells| cells.clear(all));
+    }
+
     /// Forgets what no configuration knows any more. Call after all workers took up a plan.
     pub fn retain(&self, front: impl Fn(&FrontKey) -> bool, back: impl Fn(&BackKey) -> bool) {
         let mut tables = self.tables();
@@ -209,6 +218,29 @@ mod tests {
         assert_eq!((all.total, all.responses.server_error, all.queued, all.current), (2, 1, 1, 0));
         assert_eq!((all.times.response, all.times.max), (10.0, [0, 2, 10, 20]));
         assert!(all.latency.p50_us.abs_diff(10_000) < 500);
+    }
+
+    #[test]
+    fn cleared_counts_begin_anew_and_what_goes_on_stays() {
+        let registry = Registry::new();
+        registry.worker(WorkerId(0));
+        let site = registry.front(WorkerId(0), SITE);
+        (0..3).for_each(|_| site.open(1000));
+        site.close();
+        site.answer(200, 1500);
+        let back = registry.back(WorkerId(0), BackKey::Pool(POOL));
+        back.attempt(1000, true);
+        let of = |registry: &Registry| {
+            let front = registry.sum_front(SITE, 5_000_000);
+            let (back, _) = registry.sum_back(&[BackKey::Pool(POOL)], 5_000_000);
+            [front.current, front.peak, front.total, front.responses.success, back.current, back.total]
+        };
+        registry.clear(WorkerId(0), false);
+        assert_eq!(of(&registry), [2, 2, 3, 1, 1, 1], "the most is what there is");
+        registry.clear(WorkerId(0), true);
+        assert_eq!(of(&registry), [2, 2, 0, 0, 1, 0]);
+        let front = registry.sum_front(SITE, 5_000_000);
+        assert_eq!((front.latency.count, front.rates.connections_max), (0, 0));
     }
 
     #[test]

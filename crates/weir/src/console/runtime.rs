@@ -12,10 +12,11 @@ use weir_control::Change;
 use weir_control::changes::KeyPair;
 use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
+use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
-use weir_engine::Engine;
+use weir_engine::{Engine, Switch};
 use weir_expr::KeptValue;
-use weir_expr::settings::ControlSocket;
+use weir_expr::settings::{ControlSocket, Paces};
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
 
 /// The engine, once there is one.
@@ -64,6 +65,45 @@ impl cli::Runtime for Runtime {
 
     fn cut(&self, pool: &str, endpoint: &str) -> Result<(), String> {
         self.with(|engine| engine.cut(pool, endpoint))
+    }
+
+    fn bound_endpoint(&self, pool: &str, endpoint: &str, most: u32) -> Result<(), String> {
+        self.with(|engine| engine.bound_endpoint(pool, endpoint, most))
+    }
+
+    fn switch_checks(&self, pool: &str, endpoint: &str, on: bool) -> Result<bool, String> {
+        self.with(|engine| engine.switch(pool, endpoint, Switch::Checks, on))
+    }
+
+    fn switch_agent(&self, pool: &str, endpoint: &str, on: bool) -> Result<bool, String> {
+        self.with(|engine| engine.switch(pool, endpoint, Switch::Agent, on))
+    }
+
+    fn clear_counters(&self, all: bool) {
+        if let Some(engine) = self.engine().as_ref() {
+            engine.clear_counters(all);
+        }
+    }
+
+    fn sessions(&self) -> Vec<ClientSession> {
+        self.engine().as_ref().map(Engine::sessions).unwrap_or_default()
+    }
+
+    fn end_session(&self, number: u64) -> bool {
+        self.engine().as_ref().is_some_and(|engine| engine.end_session(number))
+    }
+
+    fn paces(&self) -> cli::Rates {
+        let Paces { connections, sessions, tls } =
+            self.engine().as_ref().map(Engine::paces).unwrap_or_default();
+        cli::Rates { connections, sessions, tls }
+    }
+
+    fn set_paces(&self, paces: cli::Rates) {
+        if let Some(engine) = self.engine().as_ref() {
+            let cli::Rates { connections, sessions, tls } = paces;
+            engine.set_paces(&Paces { connections, sessions, tls });
+        }
     }
 
     fn bound_connections(&self, most: u64) {

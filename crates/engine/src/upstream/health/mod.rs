@@ -285,7 +285,9 @@ async fn watch(shared: &Arc<Shared>, watched: &Watched, states: &States, stop: &
             // It was woken because another time may hold.
             continue;
         }
-        if watched.live.state.standing(&watched.live.set.config, watched.at) == Standing::Maintenance {
+        let state = &watched.live.state;
+        let is_checked = state.members().get(watched.at).is_none_or(|member| member.is_checked());
+        if !is_checked || state.standing(&watched.live.set.config, watched.at) == Standing::Maintenance {
             // Nobody asks what an operator has taken out.
             if let Some(health) = states.borrow_mut().get_mut(&endpoint.key) {
                 health.put_off(shared.millis(began));
