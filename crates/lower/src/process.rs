@@ -24,6 +24,7 @@ impl<'m> Cx<'m> {
                 sockets: process.control.iter().map(|one| one.control.clone()).collect(),
                 timeout: process.control_timeout.unwrap_or(Duration::from_secs(10)),
                 connections: process.control_connections.unwrap_or(10),
+                peers: process.peers.clone(),
             },
         }
     }

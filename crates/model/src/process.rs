@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_diag::Origin;
-use weir_expr::settings::{ControlSocket, LogLevel, Paces};
+use weir_expr::settings::{ControlSocket, LogLevel, Paces, PeerGroup};
 
 use crate::{Address, LogTarget, SocketOptions};
 
@@ -46,7 +46,7 @@ pub struct Process {
     pub working_directory: Option<PathBuf>,
     /// Text for `description`/`node` on status pages.
     pub description: Option<String>,
-    /// Sockets for commands while running (HAProxy's `stats socket`).
+    /// Sockets for commands while running (HAProxy's `stats socket`), and those that peers call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<ControlListener>,
     /// Idle time of their connections; `None`: 10 seconds.
@@ -55,6 +55,9 @@ pub struct Process {
     /// Their connections at once; `None`: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_connections: Option<u32>,
+    /// Processes that stick tables are shared with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerGroup>,
     /// Values that rules keep in the process, as they are at the start (HAProxy's `set-var proc.NAME`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<(String, weir_expr::KeptValue)>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_expr::settings::{ControlSocket, Paces};
+use weir_expr::settings::{ControlSocket, Paces, PeerGroup};
 
 use crate::ErrorLog;
 
@@ -42,10 +42,13 @@ pub struct Control {
     pub timeout: Duration,
     /// Connections at once.
     pub connections: u32,
+    /// Processes that stick tables are shared with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerGroup>,
 }
 
 impl Control {
     fn is_absent(&self) -> bool {
-        self.sockets.is_empty()
+        self.sockets.is_empty() && self.peers.is_empty()
     }
 }

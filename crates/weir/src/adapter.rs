@@ -4,7 +4,7 @@
 //! Never: binds, reads files or decides on signals.
 //! Driven by: `life::local` and `keeper::plane`, through the trait.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,12 @@ use weir_admin::stats::Operator;
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, Changes};
 use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
-use weir_expr::settings::Exposition;
-use weir_plan::StatsPage;
+use weir_expr::settings::{ControlPurpose, Exposition};
+use weir_plan::{Control, StatsPage};
 
 use crate::console::{Console, Runtime};
-use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
+use crate::peers::Peers;
+use crate::plane::{DataPlane, Io, ListenerSockets, LogFiles, Options, Update};
 
 /// How long a drain keeps the engine's lock at a time, and how long it then leaves it.
 const DRAIN_SLICE: Duration = Duration::from_millis(50);
@@ -25,6 +26,14 @@ const DRAIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long the last write of what was changed may take.
 const LAST_WRITE: Duration = Duration::from_secs(1);
+
+/// The sockets on which a group of peers is called. One that cannot be held is not called on.
+fn peer_sockets(control: &Control, sockets: &[ListenerSockets], group: &str) -> Vec<OwnedFd> {
+    let all = control.sockets.iter().zip(sockets);
+    let own =
+        all.filter(|(socket, _)| matches!(&socket.purpose, ControlPurpose::Peers(name) if name == group));
+    own.filter_map(|(_, opened)| opened.sockets.first()?.fd.try_clone().ok()).collect()
+}
 
 /// Ends the workers from another thread.
 type Stopper = Box<dyn Fn() + Send + Sync>;
@@ -35,6 +44,7 @@ pub struct EngineAdapter {
     changes: Arc<Changes>,
     engine: Arc<Mutex<Option<Engine>>>,
     console: Console,
+    peers: Arc<Peers>,
     /// The console's own.
     runtime: Weak<Runtime>,
     stopper: Mutex<Option<Stopper>>,
@@ -47,7 +57,8 @@ pub struct EngineAdapter {
 pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     let changes = options.state.as_deref().map(crate::state::keep).unwrap_or_default();
     let engine: Arc<Mutex<Option<Engine>>> = Arc::default();
-    let runtime = Arc::new(Runtime::new(engine.clone()));
+    let peers = Arc::new(Peers::default());
+    let runtime = Arc::new(Runtime::new(engine.clone(), peers.clone()));
     let weak = Arc::downgrade(&runtime);
     let console = Console::new(runtime);
     Ok(Box::new(EngineAdapter {
@@ -55,6 +66,7 @@ pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
         changes,
         engine,
         console,
+        peers,
         runtime: weak,
         stopper: Mutex::default(),
     }))
@@ -108,7 +120,14 @@ impl DataPlane for EngineAdapter {
                 *engine = Some(started);
             }
         }
+        let tables = engine.as_ref().map(Engine::stick_tables);
         drop(engine);
+        if let Some((tables, now)) = tables {
+            let of_group = |name: &str| peer_sockets(&control, &control_sockets, name);
+            self.peers
+                .open(&control.peers, of_group, (&tables, now))
+                .map_err(|error| format!("cannot talk to peers: {error}"))?;
+        }
         self.console
             .open(&control, &control_sockets)
             .map_err(|error| format!("cannot answer commands: {error}"))
@@ -122,6 +141,7 @@ impl DataPlane for EngineAdapter {
 
     fn drain(&self, deadline: Option<Duration>) {
         self.console.close();
+        self.peers.close();
         let end = deadline.map(|time| Instant::now() + time);
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));

@@ -34,6 +34,7 @@ mod keeper;
 mod launch;
 mod life;
 mod pages;
+mod peers;
 pub mod plane;
 mod report;
 mod role;

@@ -11,6 +11,7 @@ use weir_control::memory::MemoryCache;
 use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
 
+use super::peers::PeerSection;
 use super::sticks::StickTable;
 
 /// Who a client is. Each may what those before it may.
@@ -112,6 +113,9 @@ pub trait Runtime {
 
     /// Ends a client's connection. False: there is none of this number.
     fn end_session(&self, number: u64) -> bool;
+
+    /// Other processes that stick tables are shared with.
+    fn peers(&self) -> Vec<PeerSection>;
 
     /// What may begin in a second.
     fn paces(&self) -> Rates;

@@ -13,6 +13,7 @@ mod info;
 mod input;
 mod lists;
 mod own;
+mod peers;
 mod servers;
 mod session;
 mod sessions;
@@ -25,6 +26,7 @@ mod weights;
 
 pub use context::{Certificate, Cx, Found, KeyList, Level, Rates, Runtime, Socket};
 pub use input::{Command as Input, Lines, TooLong};
+pub use peers::{PeerReport, PeerSection};
 pub use session::{Reply, Session};
 pub use sticks::{StickRow, StickTable};
 pub use table::{COMMANDS, Command, Status};

@@ -6,7 +6,8 @@
 
 use super::context::{Cx, Level};
 use super::{
-    certificates, frontends, info, lists, own, servers, sessions, stat, state, sticks, variables, weights,
+    certificates, frontends, info, lists, own, peers, servers, sessions, stat, state, sticks, variables,
+    weights,
 };
 
 type Run = fn(&mut Cx<'_>) -> String;
@@ -139,7 +140,7 @@ pub const COMMANDS: &[Command] = &[
     c("show info", "show info [json|typed|float]*", "report information about the running process", User, info::show),
     absent("show libs", INSIDE),
     c("show map", "show map [@ver] [map]", "report available maps or dump a map's contents", User, lists::show::<true>),
-    absent("show peers", "there are no peers"),
+    c("show peers", "show peers [dict|-] [section]", "dump some information about all the peers or this peers section", Operator, peers::show),
     absent("show pools", INSIDE),
     absent("show profiling", INSIDE),
     absent("show quic", "QUIC is not spoken"),

@@ -1,4 +1,4 @@
-//! Sockets on which an operator gives commands while running.
+//! Sockets on which an operator gives commands while running, or peers call; what may begin in a second.
 
 use serde::Serialize;
 
@@ -22,6 +22,15 @@ pub struct ControlSocket {
     pub name: String,
     /// What whoever connects may.
     pub level: ControlLevel,
+    /// What it is for.
+    #[serde(skip_serializing_if = "ControlPurpose::are_commands")]
+    pub purpose: ControlPurpose,
+}
+
+impl ControlPurpose {
+    fn are_commands(&self) -> bool {
+        *self == Self::Commands
+    }
 }
 
 /// What may begin in a second in the whole process; zero is no bound (HAProxy's `maxconnrate`, `maxsessrate` and `maxsslrate`).
@@ -41,4 +50,57 @@ impl Paces {
     pub fn are_none(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What a socket that is no listener is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlPurpose {
+    /// An operator gives commands on it.
+    #[default]
+    Commands,
+    /// Other processes pass entries of stick tables on to it: those of the group of this name.
+    Peers(String),
+}
+
+/// Processes that pass entries of stick tables on to one another (HAProxy's `peers`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PeerGroup {
+    /// Name.
+    pub name: String,
+    /// What this process is called among them.
+    pub own: String,
+    /// The others.
+    pub others: Vec<Peer>,
+    /// What they share.
+    pub tables: Vec<PeerTable>,
+}
+
+/// Another process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Peer {
+    /// What it is called.
+    pub name: String,
+    /// Where it is called.
+    pub address: std::net::SocketAddr,
+}
+
+/// A stick table that is shared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PeerTable {
+    /// Its name here.
+    pub table: String,
+    /// Its name among peers.
+    pub shared_as: String,
+    /// What of its form its definition here does not tell.
+    pub form: PeerForm,
+}
+
+/// What peers have to be told of a table's form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PeerForm {
+    /// The size of its keys.
+    pub key_size: u32,
+    /// General tags, counters and their rates are stored as arrays.
+    pub arrays: [bool; 3],
 }

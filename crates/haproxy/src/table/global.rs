@@ -304,7 +304,7 @@ pub(super) const WORDS: &[Keyword] = &[
         "Servers' states at start.",
         Tuning("states survive reloads in memory"),
     ),
-    word("localpeer", G, (1, 1), "host name", "Name among peers.", Tuning("peers are not built")),
+    word("localpeer", G, (1, 1), "host name", "Name among peers.", Global(take::local_peer)),
     word("lua-load", G, (1, MANY), "", "Loads a Lua file.", NotYet("Lua can decide what is answered")),
     word(
         "lua-load-per-thread",

@@ -30,6 +30,11 @@ pub(crate) fn pace(global: &mut Global, call: &Call<'_>, findings: &mut Findings
     }
 }
 
+/// `localpeer`; what the command line says (`-L`) comes first.
+pub(crate) fn local_peer(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    once(&mut global.local_peer, call.text(0).to_owned(), call, findings);
+}
+
 /// `ulimit-n`.
 pub(crate) fn ulimit(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
     global.ulimit = count(call, 0..=i32::MAX as u64, findings).filter(|n| n.value > 0);

@@ -19,4 +19,4 @@ pub use conn::{ConnGuard, ConnZone};
 pub use pace::Pace;
 pub use quota::Quota;
 pub use rate::{RateDelay, RateLimit, RateRefusal, RateRule, RateVerdict, RateZone};
-pub use stick::{Key as StickTableKey, StickRow, StickTable, Tracked};
+pub use stick::{Key as StickTableKey, StickEntry, StickRow, StickTable, StickValue, Tracked};

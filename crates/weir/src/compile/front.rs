@@ -146,7 +146,11 @@ pub(crate) fn haproxy_options(local_peer: Option<&str>) -> weir_haproxy::Options
     let texts =
         std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
     let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    weir_haproxy::Options { env: texts.collect(), local_peer: local_peer.map_or_else(host, str::to_owned) }
+    weir_haproxy::Options {
+        env: texts.collect(),
+        local_peer: local_peer.map_or_else(host, str::to_owned),
+        local_peer_given: local_peer.is_some(),
+    }
 }
 
 /// Lowers a model that has no errors.

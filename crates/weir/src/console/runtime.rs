@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::peers::Peers;
 use rustix::time::{ClockId, clock_gettime};
 use weir_admin::cli;
 use weir_control::Change;
@@ -16,7 +17,7 @@ use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
 use weir_engine::{Engine, Switch};
 use weir_expr::KeptValue;
-use weir_expr::settings::{ControlSocket, Paces};
+use weir_expr::settings::{ControlPurpose, ControlSocket, Paces};
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
 
 /// The engine, once there is one.
@@ -28,16 +29,19 @@ pub(crate) struct Runtime {
     started: Instant,
     waiting: Mutex<Vec<(String, KeyPair)>>,
     sockets: Mutex<Vec<cli::Socket>>,
+    peers: Arc<Peers>,
 }
 
 impl Runtime {
-    pub(crate) fn new(engine: Shared) -> Self {
-        Self { engine, started: Instant::now(), waiting: Mutex::default(), sockets: Mutex::default() }
+    pub(crate) fn new(engine: Shared, peers: Arc<Peers>) -> Self {
+        Self { engine, started: Instant::now(), waiting: Mutex::default(), sockets: Mutex::default(), peers }
     }
 
     pub(super) fn set_sockets(&self, sockets: &[ControlSocket]) {
-        let shown =
-            sockets.iter().map(|one| cli::Socket { name: one.name.clone(), level: super::level(one.level) });
+        let shown = sockets
+            .iter()
+            .filter(|one| one.purpose == ControlPurpose::Commands)
+            .map(|one| cli::Socket { name: one.name.clone(), level: super::level(one.level) });
         *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
     }
 
@@ -91,6 +95,10 @@ impl cli::Runtime for Runtime {
 
     fn end_session(&self, number: u64) -> bool {
         self.engine().as_ref().is_some_and(|engine| engine.end_session(number))
+    }
+
+    fn peers(&self) -> Vec<cli::PeerSection> {
+        self.peers.report()
     }
 
     fn paces(&self) -> cli::Rates {
