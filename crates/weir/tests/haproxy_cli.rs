@@ -498,3 +498,48 @@ fn the_manual_lists_every_command() {
     }
     assert!(page == wanted || std::env::var_os("UPDATE_EXPECT").is_some(), "run with UPDATE_EXPECT=1");
 }
+
+/// What programs that manage the process do: look who there is, ask the one that carries the traffic, reload.
+#[test]
+fn a_master_shows_its_processes_passes_commands_on_and_reloads() {
+    let mut proxy = file(BACKENDS)
+        .foreign_flags()
+        .argument("-W")
+        .argument("-S")
+        .argument("unix@master.sock,level,admin")
+        .start();
+    // Its ports listen before the master answers.
+    proxy.wait_for_log(" serves");
+    let path = proxy.dir().join("master.sock");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let ask = |text: &str| ask_at(&path, text);
+    let shown = ask("show proc\n");
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["#<PID>", "<type>", "<reloads>", "<uptime>", "<version>"]);
+    assert_eq!(lines[1][1..5], ["master", "0", "[failed:", "0]"], "{shown}");
+    assert_eq!((lines[1][0], lines[2][..].join(" ")), (&*proxy.pid().to_string(), "# workers".to_owned()));
+    assert_eq!(lines[3][1], "worker");
+    let worker = lines[3][0].to_owned();
+    assert_eq!(ask("@1 show cli level\n"), "admin\n\n");
+    assert_eq!(
+        ask(&format!("@!{worker} set weight b/s1 7;@1 get weight b/s1;show cli level\n")),
+        "\n7 (initial 10)\n\nadmin\n\n"
+    );
+    assert_eq!(ask("@9 show info\n"), "Can't find the target PID matching the prefix '@9'\n\n");
+    assert_eq!(ask("operator;@1 set weight b/s1 8;reload\n"), "\nPermission denied\n\nPermission denied\n\n");
+    assert_eq!(
+        ask("prompt\n@1\nshow cli level\n@master\nquit\n"),
+        format!("master> {worker}> admin\n\n{worker}> master> ")
+    );
+    assert!(ask("nonsense\n").starts_with("Unknown command."));
+    // A file that cannot be served changes nothing but the count of failures.
+    let good = std::fs::read_to_string(proxy.config()).unwrap();
+    std::fs::write(proxy.config(), "frontend f\n nonsense\n").unwrap();
+    assert!(ask("reload\n").starts_with("Success=0\n--\n"));
+    std::fs::write(proxy.config(), good.replace("weight 20", "weight 30")).unwrap();
+    assert!(ask("reload\n").starts_with("Success=1\n--\n"));
+    assert_eq!(ask("@1 get weight b/s2\n"), "30 (initial 30)\n\n");
+    assert!(ask("show proc\n").contains(" 1 [failed: 1] "), "{}", ask("show proc\n"));
+    assert!(proxy.process().ended().is_none());
+}

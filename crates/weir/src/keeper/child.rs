@@ -361,6 +361,10 @@ impl Stock {
 }
 
 impl Supervised for Keeper {
+    fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, |child| child.process.id())
+    }
+
     fn apply(&mut self, candidate: Candidate) {
         let generation = candidate.generation;
         let ids = |sockets: &[OpenSocket]| sockets.iter().map(|socket| socket.id).collect();

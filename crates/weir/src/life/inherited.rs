@@ -32,6 +32,7 @@ static TAKEN: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
 pub(crate) fn is_wanted(launch: &Launch, model: Option<&Model>, number: RawFd) -> bool {
     handed_over().contains(&number)
         || launch.sourcing.paths.iter().any(|path| is_descriptor(path, number))
+        || launch.master_socket.as_deref().and_then(super::master_cli::descriptor) == Some(number)
         || match model {
             None => weir_rt::confine::with_inherited(number, listens).unwrap_or(false),
             Some(model) => named(model).contains(&number),

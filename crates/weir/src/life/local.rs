@@ -99,6 +99,10 @@ impl Supervised for Local {
         self.tell(Event::Notice(text));
     }
 
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
     fn fds(&self) -> Vec<PollFd<'_>> {
         vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)]
     }

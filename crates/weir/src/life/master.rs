@@ -28,6 +28,7 @@ use super::control::{Asker, Control};
 use super::daemon::Ready;
 use super::error_log::ErrorLog;
 use super::logs::LogFiles;
+use super::master_cli::{self, View};
 use super::notify::Notify;
 use super::pid_file::PidFile;
 use super::privileges::Identity;
@@ -56,6 +57,8 @@ pub(crate) struct Master {
     pid_file: Option<PidFile>,
     notify: Notify,
     control: Control,
+    /// What the master's command line shows.
+    view: Arc<View>,
     ready: Option<Ready>,
     generation: u64,
     trying: Option<Trying>,
@@ -95,6 +98,7 @@ impl Master {
             pid_file: None,
             notify: Notify::from_environment(),
             control: Control::listen(),
+            view: Arc::new(View::new()),
             ready: None,
             generation: 0,
             trying: None,
@@ -127,6 +131,7 @@ impl Master {
                 self.reload(Some(asker));
             }
             self.plane.turn();
+            self.view.note_worker(self.plane.pid());
             while let Some(event) = self.plane.next_event() {
                 if self.take_event(event) {
                     return ExitCode::from(self.exit);
@@ -208,6 +213,7 @@ impl Master {
         self.model = tried.model;
         self.logs = tried.logs;
         self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
+        self.view.note_applied(&self.model, first);
         if first {
             return self.opened();
         }
@@ -227,6 +233,13 @@ impl Master {
     /// The first configuration serves: the world may know.
     fn opened(&mut self) -> Result<(), ()> {
         if let Err(reason) = self.write_pid_file() {
+            self.fail(&reason);
+            return Err(());
+        }
+        // Once there is a process to pass commands on to.
+        if let Some(Err(reason)) =
+            self.launch.master_socket.as_deref().map(|written| master_cli::open(written, self.view.clone()))
+        {
             self.fail(&reason);
             return Err(());
         }
@@ -302,6 +315,7 @@ impl Master {
     }
 
     fn refuse(&mut self, text: String, reason: &str, asker: Option<Asker>) {
+        self.view.note_refused();
         for line in reason.lines() {
             self.error_log.line(LogLevel::Emerg, line);
         }

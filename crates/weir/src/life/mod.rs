@@ -20,6 +20,7 @@ pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod logs;
 pub(crate) mod master;
+pub(crate) mod master_cli;
 pub(crate) mod notify;
 pub(crate) mod pid_file;
 pub(crate) mod places;
