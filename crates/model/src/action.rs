@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{ContentCoding, Spoken, UpstreamSettings};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What a route does with a request that reached it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Files of [`crate::Route::files`].
@@ -33,7 +33,7 @@ pub enum Action {
 }
 
 /// Files served from folders.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StaticFiles {
     /// Folder.
     pub root: Template,
@@ -76,14 +76,14 @@ fn has_no_methods(dav: &Dav) -> bool {
 }
 
 /// Media types by extension, lower case, without the dot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MimeTypes {
     /// Sorted by extension.
     pub by_extension: std::collections::BTreeMap<String, String>,
 }
 
 /// HTTP to a pool or to a computed address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proxy {
     /// To whom.
     pub target: ProxyTarget,
@@ -136,7 +136,7 @@ pub struct Proxy {
 }
 
 /// Responses that are kept as files (`proxy_store`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StoreFiles {
     /// The file; `None`: the one that the request's path maps to.
     pub path: Option<Template>,
@@ -145,7 +145,7 @@ pub struct StoreFiles {
 }
 
 /// A cache before an upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caching {
     /// Name of the zone.
     pub zone: String,
@@ -160,7 +160,7 @@ pub struct Caching {
 }
 
 /// To whom a proxy action speaks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProxyTarget {
     /// A pool by name.
@@ -170,7 +170,7 @@ pub enum ProxyTarget {
 }
 
 /// Path of the upstream request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamUri {
     /// As received, or the current path escaped again if a rewrite changed it.
@@ -182,7 +182,7 @@ pub enum UpstreamUri {
 }
 
 /// A rewrite of `Location`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RedirectRewrite {
     /// What is looked for.
     pub from: TextMatch,
@@ -191,7 +191,7 @@ pub struct RedirectRewrite {
 }
 
 /// Text to look for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextMatch {
     /// A prefix.
@@ -201,7 +201,7 @@ pub enum TextMatch {
 }
 
 /// A rewrite of cookies.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CookieRewrite {
     /// `domain` or `path`.
     pub attribute: CookieAttribute,
@@ -212,7 +212,7 @@ pub struct CookieRewrite {
 }
 
 /// FastCGI, or one of its kin, to a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastCgi {
     /// Which of them.
     pub spoken: Spoken,
@@ -250,7 +250,7 @@ pub struct FastCgi {
 }
 
 /// One parameter.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FastCgiParam {
     /// Name.
     pub name: String,
@@ -261,7 +261,7 @@ pub struct FastCgiParam {
 }
 
 /// HAProxy's statistics page.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatsPage {
     /// Path prefix; other paths are not answered by the page (503 where nothing else would).
     pub uri: String,
@@ -286,6 +286,6 @@ pub struct StatsPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin: Option<crate::Condition>,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
 use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Unavailable};
@@ -12,12 +12,12 @@ use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Una
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
 
 /// Endpoints that serve the same thing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pool {
     /// Unique name (`upstream` or `backend` name; `host:port` for one that is implicit in a proxy action).
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// How an endpoint is chosen.
     pub balance: Balance,
@@ -53,7 +53,7 @@ pub struct Pool {
 }
 
 /// Algorithms.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Balance {
     /// Smooth weighted round robin.
@@ -92,7 +92,7 @@ pub enum Balance {
 }
 
 /// Hash functions of HAProxy's `hash-type`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HashFunction {
     /// Default.
@@ -109,12 +109,12 @@ pub enum HashFunction {
 }
 
 /// One endpoint.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Unique in its pool: the address as written, or a name given.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// Where it is.
     pub address: EndpointAddress,
@@ -163,7 +163,7 @@ pub struct Endpoint {
 }
 
 /// A name that is looked up while running.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resolving {
     /// What becomes of several addresses.
     pub spread: Spread,
@@ -172,7 +172,7 @@ pub struct Resolving {
 }
 
 /// Where an endpoint with a name is at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Initially {
     /// The system is asked for its name at load.
     pub look_up: bool,
@@ -206,7 +206,7 @@ impl Endpoint {
 }
 
 /// Where an endpoint is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointAddress {
     /// An address.
@@ -226,7 +226,7 @@ pub enum EndpointAddress {
 }
 
 /// Keeping clients at their endpoint by a cookie, or by what the request says of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sticky {
     /// Cookie name.
     pub cookie: String,
@@ -270,7 +270,7 @@ impl Sticky {
 }
 
 /// Active checks of an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthCheck {
     /// What is done. Only connecting, or more.
     pub steps: Vec<CheckStep<crate::Pattern>>,
@@ -298,7 +298,7 @@ pub struct HealthCheck {
 }
 
 /// Name servers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resolver {
     /// Addresses; empty: the system's.
     pub servers: Vec<SocketAddr>,

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{ControlSocket, LogLevel};
 
 use crate::{Address, LogTarget, SocketOptions};
 
 /// The process.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Process {
     /// Worker threads.
     pub workers: Workers,
@@ -60,10 +60,10 @@ pub struct Process {
 }
 
 /// A socket for commands while running.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ControlListener {
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// What is bound.
     pub address: Address,
@@ -74,7 +74,7 @@ pub struct ControlListener {
 }
 
 /// Number of worker threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workers {
     /// One for each CPU that the process may use.
@@ -85,19 +85,19 @@ pub enum Workers {
 }
 
 /// User and group by name or number, as written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// User.
     pub user: String,
     /// Group; the user's own if not given.
     pub group: Option<String>,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
 }
 
 /// One error log.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ErrorLog {
     /// Where lines go.
     pub target: LogTarget,

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{ClientSettings, Conduct, KeepAliveMode};
 
 use crate::{Op, Pattern, RouteId};
 
 /// A virtual host (nginx `server`) or a HAProxy frontend in mode http.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Site {
     /// Name for people, metrics and `$server_name`: the first server name, or the frontend's name.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// Hosts it answers for. Empty: only as a listener's default.
     pub names: Vec<NamePattern>,
@@ -48,7 +48,7 @@ pub struct Site {
 }
 
 /// A host name or pattern.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamePattern {
     /// The name in lower case; may be empty: requests without Host.

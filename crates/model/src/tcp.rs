@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{Datagrams, Inspect, LogLevel, ProxyProtocol, RetrySettings};
 
 use crate::{Access, AccessLog, Condition, LimitConn, Op, RealIp, Template, UpstreamTls};
 
 /// A TCP service: connections are carried, not read.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpService {
     /// Name for people and metrics.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// What is done with a connection.
     pub action: TcpAction,
@@ -50,7 +50,7 @@ pub struct TcpService {
 }
 
 /// What a TCP service does.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "there are few services, and most carry bytes")]
 pub enum TcpAction {
@@ -65,7 +65,7 @@ pub enum TcpAction {
 }
 
 /// One choice of a TCP service.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpCase {
     /// When it is chosen; `None`: always.
     pub condition: Option<Condition>,
@@ -76,7 +76,7 @@ pub struct TcpCase {
 }
 
 /// Carrying of bytes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpProxy {
     /// Pool by name, or computed `host:port`.
     pub target: crate::ProxyTarget,

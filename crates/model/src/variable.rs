@@ -4,26 +4,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::networks::DatabasePart;
 
 use crate::{KeyUse, Pattern, Template};
 
 /// A variable defined by the configuration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Variable {
     /// Unique name without `$`.
     pub name: String,
     /// Where it was first written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// How its value comes about.
     pub definition: Definition,
 }
 
 /// How a user variable gets its value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Definition {
     /// By `Set` or a named group; empty before.
@@ -73,7 +73,7 @@ pub enum Definition {
 }
 
 /// What a variable takes from a database of networks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NetworkDatabase {
     /// The file.
     pub file: PathBuf,
@@ -97,7 +97,7 @@ pub struct NetworkDatabase {
 }
 
 /// One step of a conversion.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// A pure change.
@@ -145,7 +145,7 @@ impl Step {
 }
 
 /// A table from text to text.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MapTable {
     /// What is looked up. Compared without regard to case, but by patterns as they say.
     pub source: Template,

@@ -1,9 +1,9 @@
 //! Rules by which modern browsers are told from ancient ones (nginx's browser module).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The rules of a place.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Browsers {
     /// Browsers, each with the least version that is modern, as [`browser_version`] gives it.
     pub modern: Vec<(KnownBrowser, u64)>,
@@ -33,7 +33,7 @@ impl Default for Browsers {
 }
 
 /// Browsers that are known by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBrowser {
     /// Opera; first, because it calls itself MSIE as well.

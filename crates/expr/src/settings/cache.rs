@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A zone of the cache: where objects are, and how many.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheZone {
     /// Name.
     pub name: String,
@@ -29,7 +29,7 @@ pub struct CacheZone {
 }
 
 /// A cache that is in memory only, and that rules look things up in (HAProxy `cache`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryCache {
     /// Name.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct MemoryCache {
 }
 
 /// How fast a side thread works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachePace {
     /// Files in one go.
     pub files: u64,
@@ -62,7 +62,7 @@ impl Default for CachePace {
 }
 
 /// What is cached, for how long, and when what is too old is used all the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CacheSettings {
     /// POST is cached, too; GET and HEAD always are (`proxy_cache_methods`).
     pub post: bool,
@@ -108,7 +108,7 @@ impl Default for CacheSettings {
 }
 
 /// How long answers with some statuses are fresh.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CacheValid {
     /// The statuses; empty: any.
     pub statuses: Vec<u16>,
@@ -117,7 +117,7 @@ pub struct CacheValid {
 }
 
 /// In which cases an answer that is too old is used.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CacheStale {
     /// No endpoint could be reached, or it broke off.
     pub error: bool,

@@ -4,12 +4,12 @@
 //! Why: front ends write what their language does. Nobody below them asks whose language it was, so that sites and
 //! pools of several stand in one plan without changing one another.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::LogLevel;
 
 /// What a site does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Conduct {
     /// The pages of answers that Weir makes.
     pub pages: Pages,
@@ -49,7 +49,7 @@ impl Conduct {
 }
 
 /// The pages of answers that Weir makes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pages {
     /// What they show.
     pub layout: PageLayout,
@@ -60,7 +60,7 @@ pub struct Pages {
 }
 
 /// What a page shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageLayout {
     /// Status and phrase, and below them the product. A status without a phrase has no page.
@@ -71,7 +71,7 @@ pub enum PageLayout {
 }
 
 /// What is answered where no endpoint of a pool serves an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unavailable {
     /// Status where none is live, or none may take more and nothing queues.
     pub none_live: u16,
@@ -97,7 +97,7 @@ impl Unavailable {
 }
 
 /// When backups take over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupUse {
     /// Whenever no primary can be chosen, be it down, failed, tried or full; all backups share (nginx).
@@ -110,7 +110,7 @@ pub enum BackupUse {
 }
 
 /// Who is chosen among endpoints with equally few exchanges in flight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ties {
     /// They take smooth weighted turns (nginx).

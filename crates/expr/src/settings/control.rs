@@ -1,9 +1,9 @@
 //! Sockets on which an operator gives commands while running.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What whoever connects to such a socket may.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlLevel {
     /// See figures.
@@ -16,7 +16,7 @@ pub enum ControlLevel {
 }
 
 /// One such socket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlSocket {
     /// As it is shown: `unix@/run/x.sock`.
     pub name: String,

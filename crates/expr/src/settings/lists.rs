@@ -1,9 +1,9 @@
 //! Lists of keys that change while running: how a value finds its key, and what a rule does to one.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How a value and the keys of a list compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyMatch {
     /// It is the key.
@@ -52,7 +52,7 @@ impl KeyMatch {
 }
 
 /// What a rule does to a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListEdit {
     /// The key has this value from now on, be it there or not.

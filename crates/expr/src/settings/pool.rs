@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Idle connections kept to a pool's endpoints, per worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamKeepalive {
     /// Idle connections kept; 0: each is closed after its answer.
     pub idle: u32,
@@ -33,7 +33,7 @@ impl Default for UpstreamKeepalive {
 }
 
 /// Sharing of kept connections among clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reuse {
     /// Never.
@@ -47,7 +47,7 @@ pub enum Reuse {
 }
 
 /// A queue for requests that no endpoint can take yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// Most waiting; `None`: the site's connections bound it.
     pub max: Option<u32>,
@@ -56,7 +56,7 @@ pub struct Queue {
 }
 
 /// Making of sticky cookies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StickyMode {
     /// Weir sets it.
@@ -70,7 +70,7 @@ pub enum StickyMode {
 }
 
 /// What becomes of a name with several addresses that is looked up while running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
     /// Each is an endpoint (nginx).
@@ -80,7 +80,7 @@ pub enum Spread {
 }
 
 /// Which of several addresses an endpoint takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AddressChoice {
     /// IPv4 rather than IPv6, where there are both.
     pub ipv4_first: bool,
@@ -89,7 +89,7 @@ pub struct AddressChoice {
 }
 
 /// How long the last addresses of a name serve while it cannot be looked up, by the failure (HAProxy `hold`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NameHolds {
     /// The name does not exist.
     pub missing: Duration,
