@@ -15,6 +15,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("model", &["diag", "expr"]),
     ("nginx", &["model", "expr", "diag"]),
     ("haproxy", &["model", "expr", "diag"]),
+    ("native", &["model", "expr", "diag"]),
     ("http", &[]),
     ("control", &[]),
     ("policy", &["control", "expr"]),
@@ -38,8 +39,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.
-const PURE: &[&str] =
-    &["diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower", "password"];
+const PURE: &[&str] = &[
+    "diag", "expr", "model", "nginx", "haproxy", "native", "http", "control", "policy", "plan", "lower",
+    "password",
+];
 const IMPURE: &[&str] = &["io-uring", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
 
 /// The crates that may name these; everybody else goes through `rt`. The kit's peers are no part of the product.
@@ -103,6 +106,16 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["generator", "results"],
             &["report", "run"],
             &["size"],
+        ],
+    ),
+    (
+        "native",
+        &[
+            &["differ", "node", "plain", "tree", "words"],
+            &["keys", "shapes"],
+            &["defaults", "print", "read"],
+            &["document", "emit"],
+            &["lib"],
         ],
     ),
     (

@@ -26,6 +26,8 @@ pub(crate) enum Dialect {
     Nginx,
     /// haproxy.cfg.
     Haproxy,
+    /// weir.yaml.
+    Native,
 }
 
 /// Which driver the data plane's sockets use.

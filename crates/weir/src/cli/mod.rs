@@ -5,6 +5,8 @@
 //! Driven by: `main`.
 
 mod check;
+mod convert;
+mod diff;
 mod explain;
 mod haproxy;
 mod haproxy_help;
