@@ -2,12 +2,9 @@
 
 use std::fmt;
 
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::Var;
-use crate::form::{Form, form};
-use crate::text;
 
 /// Literal text and variables, concatenated when asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -128,34 +125,6 @@ impl<S: fmt::Display> fmt::Display for Template<S> {
             }
         }
         Ok(())
-    }
-}
-
-impl<S: fmt::Display + Serialize> Serialize for Template<S> {
-    /// For people as it is shown; in documents so that it can be read again ([`text::write`]).
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        match form() {
-            Form::Shown => serializer.collect_str(self),
-            Form::Document { .. } => serializer.serialize_str(&text::write(self)),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Template<String> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Template<String>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, perhaps with variables")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                text::read(text).map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Text)
     }
 }
 

@@ -9,16 +9,17 @@
 //!
 //! Owns: this form, both ways.
 //! Never: knows what a variable means. Names are those of [`Var`]'s table.
-//! Driven by: `Serialize` and `Deserialize` of [`Template`].
+//! Driven by: serde, for [`Template`].
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::OnceLock;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::form::{Form, form};
 use crate::var::PRINTED;
 use crate::{Filter, Piece, Template, Var};
 
@@ -298,6 +299,34 @@ fn snake(variant: &str) -> String {
         out.push(letter.to_ascii_lowercase());
     }
     out
+}
+
+impl<S: fmt::Display + Serialize> Serialize for Template<S> {
+    /// For people as it is shown; in documents so that it can be read again ([`write()`]).
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        match form() {
+            Form::Shown => serializer.collect_str(self),
+            Form::Document { .. } => serializer.serialize_str(&write(self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Template<String> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Template<String>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, perhaps with variables")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                read(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
 }
 
 #[cfg(test)]

@@ -285,7 +285,7 @@ fn configurations_are_converted_and_compared() {
     assert!(code == 0 && serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
     let (_dir, balancer) = file("haproxy.cfg", BALANCER);
     let (code, text) = weir(&["diff", &nginx, &balancer]);
-    assert!(code == 1 && text.lines().any(|line| line.starts_with("+ pools.")), "{text}");
+    assert!(code == 1 && text.lines().any(|line| line.starts_with("+ pools")), "{text}");
     let (_dir, broken) = file("weir.yaml", "pools: {a: {endpoints: [{adress: 1.2.3.4:80}]}}\n");
     let (code, text) = weir(&["check", &broken]);
     assert!(code == 1 && text.contains("did you mean `address`"), "{text}");
