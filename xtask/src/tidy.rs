@@ -95,6 +95,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
                 "progress",
                 "rate",
                 "scope",
+                "sizes",
                 "stats",
             ],
             &["programs", "scenario", "sites"],

@@ -11,6 +11,7 @@ mod haproxy_help;
 mod lab;
 mod load;
 mod load_helpers;
+mod load_metrics;
 mod nginx;
 mod nginx_help;
 mod reload;
