@@ -65,6 +65,9 @@ pub struct ClientSettings {
     /// Drop fields with invalid names instead of answering 400 (nginx `ignore_invalid_headers on`). Names that could
     /// make a message read two ways are refused all the same.
     pub ignore_invalid_headers: bool,
+    /// What breaks the grammar of a head without leaving two readings is mended, not refused: a fragment is cut off the target,
+    /// a field whose name is no token is left out.
+    pub mends_heads: bool,
     /// Of names with odd characters, which are kept otherwise, drop those that are the name of a field that decides
     /// but for `_` in place of `-`: behind a gateway the two are one.
     pub drop_lookalikes: bool,
@@ -107,6 +110,7 @@ impl Default for ClientSettings {
             min_send_rate: 500,
             drop_underscores: true,
             ignore_invalid_headers: true,
+            mends_heads: true,
             drop_lookalikes: false,
             paths: PathReading::Decoded,
             merge_slashes: true,

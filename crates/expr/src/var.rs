@@ -491,6 +491,12 @@ pub enum CertPart {
     NotBefore,
     /// End of validity.
     NotAfter,
+    /// Start of validity, as OpenSSL prints it: `Nov  6 08:49:37 1994 GMT`.
+    NotBeforeText,
+    /// End of validity, likewise.
+    NotAfterText,
+    /// Whole days until the end of validity; 0 from then on.
+    DaysLeft,
     /// The algorithm of its key, as OpenSSL calls it.
     KeyAlgorithm,
     /// The algorithm of its signature.

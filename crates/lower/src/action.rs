@@ -216,5 +216,6 @@ fn response_heads(settings: &weir_expr::settings::UpstreamSettings) -> HeadRules
         head: most,
         fields: RESPONSE_FIELDS,
         unusual_names: UnusualNames::Keep,
+        mends: false,
     }
 }

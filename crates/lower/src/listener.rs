@@ -175,11 +175,12 @@ fn request_heads(settings: &ClientSettings) -> HeadRules {
         head: bytes(settings.max_headers.saturating_add(settings.max_request_line)),
         fields: bytes(u64::from(settings.max_header_count)),
         unusual_names: match (settings.ignore_invalid_headers, settings.drop_underscores) {
-            (false, false) if settings.drop_lookalikes => UnusualNames::DropLookalikes,
-            (false, false) => UnusualNames::Keep,
-            (_, false) => UnusualNames::DropExceptUnderscores,
-            (_, true) => UnusualNames::Drop,
+            (false, _) if settings.drop_lookalikes => UnusualNames::DropLookalikes,
+            (false, _) => UnusualNames::Keep,
+            (true, false) => UnusualNames::DropExceptUnderscores,
+            (true, true) => UnusualNames::Drop,
         },
+        mends: settings.mends_heads,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use weir_expr::settings::ContentCoding;
-use weir_expr::{Peeked, ProxyTlv};
+use weir_expr::{CertPart, DnPart, Peeked, ProxyTlv};
 use weir_model::{Var, Vocabulary};
 
 /// What a built-in name stands for.
@@ -57,7 +57,12 @@ const COMMON: &[(&str, Var)] = &[
     ("ssl_client_fingerprint", Var::TlsClientFingerprint),
     ("ssl_client_i_dn", Var::TlsClientIssuer),
     ("ssl_client_s_dn", Var::TlsClientSubject),
+    ("ssl_client_i_dn_legacy", Var::TlsClientPart(CertPart::Issuer(DnPart::OneLine))),
+    ("ssl_client_s_dn_legacy", Var::TlsClientPart(CertPart::Subject(DnPart::OneLine))),
     ("ssl_client_serial", Var::TlsClientSerial),
+    ("ssl_client_v_end", Var::TlsClientPart(CertPart::NotAfterText)),
+    ("ssl_client_v_remain", Var::TlsClientPart(CertPart::DaysLeft)),
+    ("ssl_client_v_start", Var::TlsClientPart(CertPart::NotBeforeText)),
     ("ssl_client_verify", Var::TlsClientVerify),
     ("ssl_curve", Var::TlsCurve),
     ("ssl_protocol", Var::TlsProtocol),
@@ -182,9 +187,6 @@ const NOT_YET: &[&str] = &[
     "proxy_internal_body_length",
     "ssl_ciphers",
     "ssl_client_sigalg",
-    "ssl_client_v_end",
-    "ssl_client_v_remain",
-    "ssl_client_v_start",
     "ssl_curves",
     "ssl_ech_outer_server_name",
     "ssl_ech_status",

@@ -122,7 +122,7 @@ async fn forward<D: Downstream>(
     }
     rewrite::pass_fields(exchange, &fastcgi.hide_headers);
     if let Some(reason) = answer.head.reason(&answer.text)
-        && reason != weir_http::Phrases::default().reason(status).as_bytes()
+        && reason != exchange.phrases().reason(status).as_bytes()
     {
         exchange.response.reason = Some(reason.into());
     }
@@ -134,7 +134,7 @@ async fn forward<D: Downstream>(
     let missing = status == 404 && matches!(fastcgi.spoken, Spoken::Memcached { .. });
     let intercepted = missing || settle::intercepts(exchange, settings, status);
     if let Some(instead) = settle::instead(exchange, redirected, intercepted, &fastcgi.ignore_headers) {
-        exchange.response.fields.clear();
+        settle::forget_fields(exchange);
         carried::drop_body(exchange, answer, counted, status);
         return instead;
     }

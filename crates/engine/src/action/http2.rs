@@ -121,7 +121,7 @@ async fn forward<D: Downstream>(
     let redirected = rewrite::accelerated(exchange, attempts.installed, proxy);
     let intercepted = settle::intercepts(exchange, &proxy.settings, status);
     if let Some(instead) = settle::instead(exchange, redirected, intercepted, &proxy.ignore_headers) {
-        exchange.response.fields.clear();
+        settle::forget_fields(exchange);
         carried::drop_body(exchange, link, counted, status);
         return instead;
     }

@@ -41,7 +41,7 @@ pub(crate) fn rates(exchange: &mut Exchange, installed: &Installed) -> Result<Op
         RateVerdict::Delay { wait, limit, excess } => {
             let rule = &limits[limit];
             let zone = &installed.plan.req_zone(rule.zone).name;
-            let dry = if rule.dry_run { ", dry run," } else { "" };
+            let dry = if rule.dry_run { ", dry run" } else { "" };
             let words = format!(
                 "delaying request{dry}, excess: {}.{:03}, by zone \"{zone}\"",
                 excess / 1000,
@@ -56,7 +56,7 @@ pub(crate) fn rates(exchange: &mut Exchange, installed: &Installed) -> Result<Op
         RateVerdict::Reject(refusal) => {
             let rule = &limits[refusal.limit];
             let zone = &installed.plan.req_zone(rule.zone).name;
-            let (dry, excess) = (if rule.dry_run { ", dry run," } else { "" }, refusal.excess);
+            let (dry, excess) = (if rule.dry_run { ", dry run" } else { "" }, refusal.excess);
             let words = format!(
                 "limiting requests{dry}, excess: {}.{:03} by zone \"{zone}\"",
                 excess / 1000,
@@ -93,7 +93,7 @@ fn concurrency(exchange: &mut impl Traffic, installed: &Installed, limits: &[Lim
         match installed.prepared.conns[limit.zone.at()].enter(&key, limit.limit) {
             Some(guard) => exchange.guards.push(guard),
             None => {
-                let dry = if limit.dry_run { ", dry run," } else { "" };
+                let dry = if limit.dry_run { ", dry run" } else { "" };
                 let words = format!("limiting connections{dry} by zone \"{}\"", zone.name);
                 errors::at(exchange, limit.log_level, &words);
                 exchange.limit_conn_status =

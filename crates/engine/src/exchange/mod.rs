@@ -64,7 +64,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_expr::settings::PathReading;
+use weir_expr::settings::{PathReading, PhraseSet};
 use weir_http::HeaderId;
 use weir_http::uri::{self, UriError};
 use weir_plan::{Cause, PoolIx, Program, ProxyTarget, Route, RouteIx, Site, SiteIx};
@@ -409,6 +409,14 @@ impl Exchange {
     /// Its site.
     pub(crate) fn site(&self) -> &Site {
         self.installed.plan.site(self.site)
+    }
+
+    /// The reason phrases of its site.
+    pub(crate) fn phrases(&self) -> weir_http::Phrases {
+        match self.site().conduct.pages.phrases {
+            PhraseSet::Registered => weir_http::Phrases::Rfc,
+            PhraseSet::Traditional => weir_http::Phrases::Traditional,
+        }
     }
 
     /// Its site, once it is known.

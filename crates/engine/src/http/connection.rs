@@ -382,6 +382,14 @@ async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) 
             exchange.ending = Ending::ClientTimeout(Phase::Request);
             keep_line(exchange, h1);
             errors::client_error(exchange, "client timed out while reading client request headers");
+            if exchange.site().conduct.silent_timeouts {
+                exchange.response.status = 408;
+                h1.set_cut();
+                if is_reset(exchange) {
+                    h1.conn.io().clone().abort();
+                }
+                return;
+            }
             408
         }
         HeadFailure::Refused(error) => {

@@ -144,6 +144,7 @@ impl Protocol for Application<'_> {
             head: most,
             fields: 1000,
             unusual_names: UnusualNames::Keep,
+            mends: false,
         };
         self.timer.arm(settings.read_timeout);
         loop {

@@ -10,7 +10,14 @@ use crate::{
 fn rules(len: usize) -> HeadRules {
     // Odd inputs meet narrow bounds.
     if len % 2 == 1 {
-        HeadRules { first_line: 40, field_line: 40, head: 200, fields: 6, unusual_names: UnusualNames::Keep }
+        HeadRules {
+            first_line: 40,
+            field_line: 40,
+            head: 200,
+            fields: 6,
+            unusual_names: UnusualNames::Keep,
+            mends: len % 4 == 1,
+        }
     } else {
         HeadRules { unusual_names: UnusualNames::Keep, ..HeadRules::default() }
     }

@@ -305,7 +305,11 @@ impl Session {
             }
             Event::Trailers { stream } => self.answered(stream, worker, lane),
             Event::Reset { stream, reason, by_peer } => self.was_reset(stream, reason, by_peer, worker, lane),
-            Event::Settings | Event::GoAway { .. } | Event::Pong(_) | Event::TooLarge { .. } => {}
+            Event::Settings
+            | Event::GoAway { .. }
+            | Event::Pong(_)
+            | Event::Malformed { .. }
+            | Event::TooLarge { .. } => {}
         }
     }
 

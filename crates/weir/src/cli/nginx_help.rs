@@ -36,11 +36,23 @@ pub(super) fn build_facts() -> String {
     let modules = [
         "--with-threads",
         "--with-http_ssl_module",
-        "--with-http_stub_status_module",
+        "--with-http_v2_module",
+        "--with-http_v3_module",
         "--with-http_realip_module",
+        "--with-http_addition_module",
+        "--with-http_sub_module",
+        "--with-http_dav_module",
+        "--with-http_gunzip_module",
+        "--with-http_gzip_static_module",
+        "--with-http_random_index_module",
+        "--with-http_secure_link_module",
+        "--with-http_stub_status_module",
+        "--with-http_auth_request_module",
+        "--with-http_slice_module",
         "--with-stream",
         "--with-stream_ssl_module",
         "--with-stream_realip_module",
+        "--with-stream_ssl_preread_module",
     ];
     let all: Vec<_> = paths.into_iter().chain(modules).collect();
     // certbot looks for `OpenSSL` and a version here; these are the words of the library itself.

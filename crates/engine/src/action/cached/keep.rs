@@ -193,7 +193,7 @@ fn storing(exchange: &Exchange, ignored: &HeaderSet) -> Option<(Writer, Meta)> {
     let texts = (
         &caching.name[..],
         &vary[..],
-        &exchange.response.stored_head(&exchange.response.upstream_fields)[..],
+        &exchange.response.stored_head(&exchange.response.upstream_fields, exchange.phrases())[..],
     );
     let writer = Writer::new(&caching.store, key, texts, caching.began)?;
     Some((writer, Meta { family, variant, ..found.meta(status, now) }))

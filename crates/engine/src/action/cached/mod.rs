@@ -296,7 +296,7 @@ fn prepare(
     let status = head.status();
     exchange.response.status = status;
     exchange.response.reason = match head.reason() {
-        reason if reason == weir_http::Phrases::default().reason(status).as_bytes() => None,
+        reason if reason == exchange.phrases().reason(status).as_bytes() => None,
         reason => Some(reason.into()),
     };
     exchange.response.upstream_fields.load(bytes, head.headers());
@@ -310,7 +310,7 @@ fn prepare(
     exchange.response.fields.push_id(HeaderId::Age, digits.format(age).as_bytes());
     let redirected = gateway.accelerated(exchange, installed);
     if redirected.is_some() || gateway.intercepts(exchange, status) {
-        exchange.response.fields.clear();
+        crate::action::settle::forget_fields(exchange);
         return Some(redirected.unwrap_or(Next::Status(status)));
     }
     None

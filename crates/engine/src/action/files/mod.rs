@@ -142,5 +142,5 @@ fn with_slash(exchange: &Exchange) -> Next<Box<FileRest>> {
         location.push(b'?');
         location.extend_from_slice(&request.query);
     }
-    Next::Redirect { status: 301, location }
+    Next::Redirect { status: 301, location, pages: true }
 }

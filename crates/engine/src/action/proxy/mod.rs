@@ -101,6 +101,10 @@ async fn take_body<D: Downstream>(
     asked: Asked,
 ) -> Result<UpstreamBody, u16> {
     if let Some(template) = &proxy.body {
+        // It may show the client's.
+        if exchange.request.has_body() && proxy.settings.request_buffering {
+            Box::pin(intake::buffer(exchange, down)).await?;
+        }
         return prepare::own_body(exchange, template);
     }
     if !exchange.request.has_body() || !proxy.pass_request_body {
