@@ -95,9 +95,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if still.is_empty() { Ok(()) } else { bail!("installed, and still missing: {}", still.join(", ")) }
 }
 
-/// Programs of others that are built from source: h2spec, and the peers of gRPC's own interoperation tests.
-const PEERS: [(&str, &str); 2] =
-    [("h2spec", "github.com/summerwind/h2spec/cmd/h2spec"), ("grpc", "weir.example/peers/grpc")];
+/// Programs of others that are built from source, each with the folder of its module: h2spec, the peers of gRPC's own
+/// interoperation tests, the client library of NGINX Plus' API, and the exporter that uses it. The last two need Go 1.25.
+const PEERS: [(&str, &str, &str); 4] = [
+    ("h2spec", ".", "github.com/summerwind/h2spec/cmd/h2spec"),
+    ("grpc", ".", "weir.example/peers/grpc"),
+    ("plus", "plus", "weir.example/peers/plus"),
+    ("plus-exporter", "plus", "github.com/nginx/nginx-prometheus-exporter"),
+];
 
 /// Their sources, and what pins those of others.
 fn peers_source() -> PathBuf {
@@ -113,9 +118,10 @@ fn peers_folder() -> Option<PathBuf> {
 /// Whether one of them is missing, or older than its source.
 fn peers_are_old() -> bool {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified()).ok();
-    let sources = ["go.sum", "grpc/main.go"].map(|name| changed(&peers_source().join(name)));
+    let sources = ["go.sum", "grpc/main.go", "plus/go.sum", "plus/main.go"];
+    let sources = sources.map(|name| changed(&peers_source().join(name)));
     let Some(folder) = peers_folder() else { return true };
-    PEERS.iter().any(|(name, _)| {
+    PEERS.iter().any(|(name, ..)| {
         let Some(built) = changed(&folder.join(name)) else { return true };
         sources.iter().flatten().any(|source| *source > built)
     })
@@ -128,18 +134,18 @@ fn peers() -> Result<()> {
     }
     let Some(folder) = peers_folder() else { bail!("this program is in no folder of cargo's") };
     std::fs::create_dir_all(&folder)?;
-    println!("building h2spec and gRPC's peers");
-    for (name, package) in PEERS {
+    println!("building peers of tests that are written in Go");
+    for (name, module, package) in PEERS {
         let status = Command::new("go")
             .args(["build", "-o"])
             .arg(folder.join(name))
             .arg(package)
-            .current_dir(peers_source())
+            .current_dir(peers_source().join(module))
             .stdin(Stdio::null())
             .status()
             .context("cannot run go")?;
         if !status.success() {
-            bail!("{package} cannot be built");
+            bail!("{package} cannot be built (Go 1.25 or newer builds all of them)");
         }
     }
     Ok(())

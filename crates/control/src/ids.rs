@@ -66,6 +66,18 @@ named_id! {
     EndpointKey
 }
 
+named_id! {
+    /// What is counted apart under a name of its own: see [`ZoneId::of`].
+    ZoneId
+}
+
+impl ZoneId {
+    /// The id of a name among those of its kind: different kinds may use one name.
+    pub const fn of(kind: &str, name: &str) -> Self {
+        Self(fnv1a(fnv1a(FNV_START, kind.as_bytes()).rotate_left(32), name.as_bytes()))
+    }
+}
+
 impl EndpointKey {
     /// The key of the endpoint called `name` (HAProxy's server name, else its address) in `pool`.
     pub const fn of(pool: PoolId, name: &str) -> Self {

@@ -10,10 +10,13 @@
 
 pub mod changes;
 pub mod ids;
+pub mod keyvals;
 pub mod lists;
 pub mod memory;
 pub mod snapshot;
+pub mod zones;
 
 pub use changes::{AdminState, Change, Changes};
-pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, SiteId, WorkerId, ZoneId};
 pub use snapshot::Snapshot;
+pub use zones::Zones;

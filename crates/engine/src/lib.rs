@@ -32,6 +32,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use weir_control::changes::NewEndpoint;
 use weir_control::lists::{Entry, List};
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, ListenerId};
@@ -50,7 +51,8 @@ use worker::{count, layer, memory, shared, snapshot};
 
 pub use eval::vars::NGINX_LANGUAGE;
 pub use logging::{LogFile, LogFiles};
-pub use worker::options::{EngineOptions, Page, PageRequest, Pages};
+pub use worker::keyvals::Keyval;
+pub use worker::options::{ApiRequest, EngineOptions, Page, PageRequest, Pages};
 pub use worker::tls::{client_tls_faults, server_tls_faults};
 
 /// A listening socket, named so that it is known again.
@@ -197,7 +199,21 @@ impl Engine {
     /// # Errors
     /// One line that says why it cannot be; nothing has changed then.
     pub fn change(&self, change: Change) -> Result<(), String> {
-        layer::make(&self.shared, &self.crew, &self.prepared, change)
+        let endpoints = matches!(change, Change::Endpoints { .. });
+        layer::make(&self.shared, &self.crew, &self.prepared, change)?;
+        if endpoints {
+            names::follow(&self.shared, &self.crew, &self.prepared)?;
+            health::begin_late(&self.shared, &self.crew, &self.prepared)?;
+        }
+        Ok(())
+    }
+
+    /// The endpoints that a pool is to have, as they would be given, and a number that none of them ever had.
+    ///
+    /// # Errors
+    /// There is no such pool.
+    pub fn endpoints(&self, pool: &str) -> Result<(Vec<NewEndpoint>, u32), String> {
+        layer::endpoints(&self.shared, &self.prepared, pool)
     }
 
     /// Takes the health of the endpoints of this name for this, until a check says otherwise.
@@ -261,6 +277,11 @@ impl Engine {
     pub fn memory_caches(&self) -> Vec<weir_control::memory::MemoryCache> {
         let caches = self.prepared.plan.memory_caches.iter().zip(&self.prepared.memories);
         caches.map(|(cache, memory)| worker::memories::show(&cache.name, memory)).collect()
+    }
+
+    /// Stores of keys and values, by index, each as the plan has it.
+    pub fn keyvals(&self) -> Vec<Arc<Keyval>> {
+        self.prepared.keyvals.clone()
     }
 
     /// Lists of keys that change while running, by index, each as the plan has it.

@@ -24,6 +24,7 @@ impl<'m> Cx<'m> {
             model::Action::EmptyGif => plan::Action::EmptyGif,
             model::Action::Stats(page) => plan::Action::Stats(Arc::new(self.stats_page(page))),
             model::Action::Metrics(form) => plan::Action::Metrics(*form),
+            model::Action::Api(writes) => plan::Action::Api(*writes),
         }
     }
 
@@ -127,6 +128,7 @@ impl<'m> Cx<'m> {
             _ => false,
         };
         Arc::new(plan::Caching {
+            counts_as: plan::CountedKind::Cache.id(&cache.zone),
             zone: self.cache_zone_ix(&cache.zone),
             key: self.optional_template(cache.key.as_ref()),
             key_has_credentials: cache.key.iter().any(|key| key.pieces.iter().any(credentials)),

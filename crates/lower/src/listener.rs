@@ -162,6 +162,7 @@ impl<'m> Cx<'m> {
             absolute_redirect: site.absolute_redirect,
             log_empty_connections: site.log_empty_connections,
             answer_silence: site.answer_silence,
+            zone: site.zone.as_deref().map(|name| self.counted(name, plan::CountedKind::Sites)),
         }
     }
 }

@@ -123,6 +123,7 @@ impl<'m> Cx<'m> {
                 Some(resolver) => Some(self.resolver(resolver)),
                 None => self.plan.resolver.clone(),
             },
+            zone: route.zone.as_deref().map(|name| self.counted(name, plan::CountedKind::Routes)),
         };
         self.shared.settings(settings)
     }

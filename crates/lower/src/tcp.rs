@@ -32,6 +32,7 @@ impl<'m> Cx<'m> {
             max_connections: service.max_connections,
             socket_keepalive: service.socket_keepalive,
             log_empty_connections: service.log_empty_connections,
+            zone: service.zone.as_deref().map(|name| self.counted(name, plan::CountedKind::Services)),
         }
     }
 

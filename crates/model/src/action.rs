@@ -30,6 +30,8 @@ pub enum Action {
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
     Metrics(weir_expr::settings::Exposition),
+    /// nginx's API; true: it may be told to change things.
+    Api(bool),
 }
 
 /// Files served from folders.

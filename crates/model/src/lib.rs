@@ -99,6 +99,9 @@ pub struct Model {
     /// Lists of keys that change while running, by [`KeyListId`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key_lists: Vec<KeyList>,
+    /// Stores of keys and values that are set while running.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keyvals: Vec<weir_expr::settings::KeyvalZone>,
     /// Name servers for names looked up while running; a site or route may name its own.
     pub resolver: Option<Resolver>,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_diag::Origin;
 use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
-use weir_expr::settings::{BackupUse, NameHolds, ProxyProtocol, Spread, Ties, Unavailable};
+use weir_expr::settings::{BackupUse, NameHolds, PoolGroup, ProxyProtocol, Spread, Ties, Unavailable};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
 
@@ -50,6 +50,12 @@ pub struct Pool {
     pub unavailable: Unavailable,
     /// It may have no endpoints at all.
     pub may_be_empty: bool,
+    /// How it is named to whoever changes it while running; `None`: by its name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<PoolGroup>,
+    /// What endpoints that are given while running have where nothing else is said; `None`: what the first endpoint has.
+    #[serde(skip)]
+    pub fresh: Option<Box<Endpoint>>,
 }
 
 /// Algorithms.
@@ -135,6 +141,9 @@ pub struct Endpoint {
     pub backup: bool,
     /// Not used until enabled.
     pub down: bool,
+    /// Only for exchanges that persistence binds to it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drain: bool,
     /// Weight rises over this time after recovery.
     pub slow_start: Option<Duration>,
     /// TLS to this endpoint.
@@ -319,4 +328,7 @@ pub struct Resolver {
     pub ipv4: bool,
     /// Look up AAAA.
     pub ipv6: bool,
+    /// What is asked of it is counted under this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }

@@ -93,6 +93,9 @@ pub struct Route {
     pub early_hints: Arc<Vec<Template>>,
     /// Name servers, if other than the model's.
     pub resolver: Option<Arc<crate::Resolver>>,
+    /// Its requests are counted under this name, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<Arc<str>>,
 }
 
 impl Route {
@@ -133,6 +136,7 @@ impl Route {
             chunked: true,
             early_hints: Arc::default(),
             resolver: None,
+            zone: None,
         }
     }
 }
@@ -440,7 +444,7 @@ pub struct LimitReqZone {
     pub rate_milli: u64,
 }
 
-/// A zone of concurrent requests.
+/// A zone of concurrent requests or sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LimitConnZone {
     /// Name.
@@ -449,4 +453,7 @@ pub struct LimitConnZone {
     pub key: Template,
     /// Memory in bytes; bounds the number of keys.
     pub size: u64,
+    /// It is for sessions, not for requests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tcp: bool,
 }

@@ -45,6 +45,9 @@ pub struct Site {
     pub log_empty_connections: bool,
     /// A connection on which nothing ever came gets a 408 (HAProxy without `http-ignore-probes`).
     pub answer_silence: bool,
+    /// Its requests are counted under this name, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }
 
 /// A host name or pattern.

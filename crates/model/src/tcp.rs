@@ -47,6 +47,9 @@ pub struct TcpService {
     pub socket_keepalive: bool,
     /// Log sessions whose client sent nothing (HAProxy without `dontlognull`; nginx always).
     pub log_empty_connections: bool,
+    /// Its sessions are counted under this name, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }
 
 /// What a TCP service does.

@@ -54,6 +54,20 @@ pub enum Definition {
         /// `(bound, value)`; a last bound of `u32::MAX` takes the rest.
         shares: Vec<(u32, Template)>,
     },
+    /// By a number: a table of numbers, then of ranges, both ends included, of which the first holds.
+    Numbers {
+        /// The number.
+        source: Template,
+        /// Single numbers.
+        exact: Vec<(i64, Template)>,
+        /// Ranges in order.
+        ranges: Vec<(i64, i64, Template)>,
+        /// Otherwise, and for what is no number.
+        default: Template,
+        /// Computed anew at each use.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        volatile: bool,
+    },
     /// By a list of keys and values that changes while running. Computed anew at each use.
     Listed {
         /// What is looked up.
@@ -62,6 +76,15 @@ pub enum Definition {
         list: KeyUse,
         /// Otherwise.
         default: Template,
+    },
+    /// By a store of keys and values that are set while running. Computed anew at each use; none where there is no value.
+    Keyval {
+        /// What is looked up.
+        key: Template,
+        /// The name of the store.
+        zone: String,
+        /// It is one for sessions.
+        tcp: bool,
     },
     /// A value through steps, computed at each use; none where there is no value.
     Converted {

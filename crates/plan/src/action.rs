@@ -34,6 +34,8 @@ pub enum Action {
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
     Metrics(weir_expr::settings::Exposition),
+    /// nginx's API; true: it may be told to change things.
+    Api(bool),
 }
 
 impl Action {
@@ -112,6 +114,8 @@ pub struct StoreFiles {
 /// A cache before an upstream.
 #[derive(Clone, Debug, Serialize)]
 pub struct Caching {
+    /// Under which it counts what becomes of requests.
+    pub counts_as: weir_control::ZoneId,
     /// Zone.
     pub zone: CacheZoneIx,
     /// What one object has the same; `None`: the URL that is asked of the upstream.

@@ -116,6 +116,7 @@ impl RouteFeatures {
             chunked: _,
             early_hints: _,
             resolver: _,
+            zone: _,
         } = settings;
         gathered([
             (Self::LIMIT_REQ, !limit_req.is_empty()),

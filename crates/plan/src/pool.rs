@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_control::PoolId;
 use weir_expr::check::{CheckStep, FirstState, Observe};
-use weir_expr::settings::{NameHolds, Unavailable};
+use weir_expr::settings::{NameHolds, PoolGroup, Unavailable};
 use weir_policy::pool::PoolConfig;
 
 use crate::{EndpointSet, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
@@ -42,6 +42,9 @@ pub struct Pool {
     /// What is answered where no endpoint serves.
     #[serde(skip_serializing_if = "Unavailable::is_default")]
     pub unavailable: Unavailable,
+    /// How it is named to whoever changes it while running; `None`: by its name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Box<PoolGroup>>,
 }
 
 /// Names the endpoint of a request.
@@ -179,6 +182,9 @@ pub struct Resolver {
     pub ipv4: bool,
     /// Look up AAAA.
     pub ipv6: bool,
+    /// What is asked is counted under this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<Box<str>>,
 }
 
 pub(crate) fn show_config<S: serde::Serializer>(

@@ -104,6 +104,9 @@ crate::identity::identified! {
         pub early_hints: Box<[Template]>,
         /// Name servers; the plan's if the route names none.
         pub resolver: Option<Arc<Resolver>>,
+        /// Its requests are counted in this zone, too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub zone: Option<weir_control::ZoneId>,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_control::SiteId;
+use weir_control::{SiteId, ZoneId};
 use weir_expr::settings::{ClientSettings, Conduct, KeepAliveMode};
 use weir_http::HeadRules;
 
@@ -50,6 +50,9 @@ pub struct Site {
     pub log_empty_connections: bool,
     /// A connection on which nothing ever came gets a 408 (HAProxy without `http-ignore-probes`).
     pub answer_silence: bool,
+    /// Its requests are counted in this zone, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<ZoneId>,
 }
 
 impl Site {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_control::SiteId;
+use weir_control::{SiteId, ZoneId};
 use weir_expr::settings::{Datagrams, Inspect, LogLevel, ProxyProtocol};
 use weir_policy::retry::RetryPolicy;
 
@@ -50,6 +50,9 @@ pub struct TcpService {
     pub socket_keepalive: bool,
     /// Log sessions whose client sent nothing (HAProxy without `dontlognull`; nginx always).
     pub log_empty_connections: bool,
+    /// Its sessions are counted in this zone, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<ZoneId>,
 }
 
 /// What a TCP service does.

@@ -12,7 +12,8 @@ pub mod log;
 pub mod prometheus;
 
 pub use count::{
-    AttemptEnd, AttemptTimes, BackCells, BackKey, Counter, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
+    AttemptEnd, AttemptTimes, BackCells, BackKey, Counter, EventCells, FrontCells, FrontKey, Gauge, Registry,
+    WorkerCells,
 };
 pub use log::{
     BufferOptions, ErrorLog, HubOptions, Level, LogBuffer, LogClock, LogHub, LogTarget, Stamp, TargetSpec,

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use weir_admin::cli::Runtime as _;
+use weir_admin::plus::Resets;
 use weir_admin::stats::Operator;
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, Changes};
-use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
+use weir_engine::{ApiRequest, Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 
@@ -99,7 +100,7 @@ impl DataPlane for EngineAdapter {
                 };
                 let options = EngineOptions {
                     io,
-                    pages: Arc::new(AdminPages { runtime: self.runtime.clone() }),
+                    pages: Arc::new(AdminPages { runtime: self.runtime.clone(), resets: Resets::default() }),
                     changes: self.changes.clone(),
                     logs,
                 };
@@ -185,6 +186,8 @@ fn log_files(logs: &LogFiles) -> Result<weir_engine::LogFiles, String> {
 struct AdminPages {
     /// What their forms act on.
     runtime: Weak<Runtime>,
+    /// What was counted before whoever uses the API reset it.
+    resets: Resets,
 }
 
 /// What was posted by somebody whose process is on its way out.
@@ -207,6 +210,13 @@ impl Operator for AdminPages {
 impl Pages for AdminPages {
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
         crate::pages::stats(page, request, snapshot, self)
+    }
+
+    fn api(&self, request: &ApiRequest<'_>, snapshot: &Snapshot) -> Page {
+        match self.runtime.upgrade() {
+            Some(runtime) => crate::pages::api(request, snapshot, &*runtime, &self.resets),
+            None => Page { status: 503, headers: Vec::new(), body: Vec::new() },
+        }
     }
 
     fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {

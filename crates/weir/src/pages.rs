@@ -4,9 +4,9 @@
 //! Never: renders.
 //! Driven by: `adapter`, for the engine.
 
-use weir_admin::{Request, metrics as prometheus, stats as haproxy};
+use weir_admin::{Request, metrics as prometheus, plus, stats as haproxy};
 use weir_control::snapshot::Snapshot;
-use weir_engine::{Page, PageRequest};
+use weir_engine::{ApiRequest, Page, PageRequest};
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 
@@ -16,6 +16,27 @@ pub(crate) fn metrics(form: Exposition, target: &[u8], snapshot: &Snapshot) -> P
         Exposition::Own => prometheus::page(snapshot),
         Exposition::Haproxy => haproxy::exposition::page(snapshot, target),
     })
+}
+
+/// NGINX Plus' API.
+pub(crate) fn api(
+    request: &ApiRequest<'_>,
+    snapshot: &Snapshot,
+    backend: &dyn plus::Backend,
+    resets: &plus::Resets,
+) -> Page {
+    let (method, path) = (String::from_utf8_lossy(request.method), String::from_utf8_lossy(request.path));
+    let request = plus::Request {
+        method: &method,
+        base: request.base,
+        path: &path,
+        query: request.query,
+        body: request.body,
+        writes: request.writes,
+        address: request.address,
+        id: request.id,
+    };
+    page(plus::answer(&request, snapshot, backend, resets))
 }
 
 /// HAProxy's statistics page: HTML, or CSV and JSON behind `;csv` and `;json`; its form, for whoever may.

@@ -1,6 +1,6 @@
 //! Proxies for tests of the forms.
 
-use weir_control::snapshot::{Back, Endpoint, EndpointState, Front, Pool, Site};
+use weir_control::snapshot::{Back, Endpoint, EndpointSettings, EndpointState, Front, Pool, Site};
 use weir_control::{EndpointKey, PoolId, SiteId};
 
 /// An endpoint that is up and not checked.
@@ -30,6 +30,7 @@ pub(super) fn endpoint(name: &str) -> Endpoint {
         idle_limit: None,
         used: 0,
         fails: 0,
+        settings: EndpointSettings::default(),
     }
 }
 
@@ -48,6 +49,7 @@ pub(super) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
         downtime_ms: 0,
         went_down: 0,
         endpoints,
+        group: None,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::answer::respond;
 use crate::eval::condition;
 use crate::exchange::{Downstream, Ending, Exchange, Next};
 use crate::exchange::{errors, intake};
-use crate::worker::options::{Page, PageRequest};
+use crate::worker::options::{ApiRequest, Page, PageRequest};
 use crate::worker::snapshot;
 
 /// The largest body that a page takes; larger ones are refused with 413.
@@ -117,6 +117,48 @@ pub(crate) async fn metrics<D: Downstream>(
     let snapshot = taken(exchange);
     let page = exchange.worker.shared.pages.metrics(form, &request(exchange), &snapshot);
     answer(exchange, down, page).await
+}
+
+/// nginx's API. What it is asked for waits for workers at times, or is large: it is no work of one.
+pub(crate) async fn api<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    writes: bool,
+) -> Next<Infallible> {
+    if let Err(status) = take_body(exchange, down).await {
+        return Next::Status(status);
+    }
+    let request = &exchange.request;
+    let reads = matches!(request.method, Method::Get | Method::Head);
+    if !reads && is_foreign(exchange) {
+        return Next::Status(403);
+    }
+    let prefix = &exchange.installed.plan.route(exchange.route).prefix;
+    let path = request.path.strip_prefix(&prefix[..]).unwrap_or(&request.path).to_vec();
+    let base = String::from_utf8_lossy(prefix).trim_end_matches('/').to_owned();
+    let (method, query) = (request.method_text.to_vec(), request.query.to_vec());
+    let body = exchange.body.in_memory().unwrap_or_default().to_vec();
+    let address = exchange.client.destination().map_or_else(String::new, |(ip, _)| ip.to_string());
+    let (id, shared) = (exchange.id(), exchange.worker.shared.clone());
+    let (prepared, own) = (exchange.installed.prepared.clone(), shared.clone());
+    let done = shared.errands.run(move || {
+        let snapshot = snapshot::take(&own, &prepared);
+        let request = ApiRequest {
+            method: &method,
+            base: &base,
+            path: &path,
+            query: &query,
+            body: &body,
+            writes,
+            address: &address,
+            id,
+        };
+        own.pages.api(&request, &snapshot)
+    });
+    match done.await {
+        Some(page) => answer(exchange, down, page).await,
+        None => Next::Status(503),
+    }
 }
 
 /// Takes in the body of a request that may mean something by it. `Err`: the status to answer with.

@@ -18,6 +18,7 @@ use super::ending::Ending;
 use super::response::Attempt;
 use super::slots::Slots;
 use super::sticks::Sticks;
+use crate::worker::zones::InZone;
 use crate::worker::{Installed, Worker};
 
 /// What a request and a session have in common.
@@ -55,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
     /// What rules track in stick tables, to the end.
     pub(crate) sticks: Option<Box<Sticks>>,
+    /// Its place in the zone that counts it.
+    pub(crate) zone: Option<InZone>,
     id: Cell<Option<u128>>,
     /// Its number among all; 0 while nobody has asked.
     serial: Cell<u64>,
@@ -95,6 +98,7 @@ impl Core {
             limit_conn_status: None,
             guards: Vec::new(),
             sticks: None,
+            zone: None,
             id: Cell::new(None),
             serial: Cell::new(0),
         }
@@ -120,6 +124,7 @@ impl Core {
             limit_conn_status,
             guards,
             sticks,
+            zone,
             id,
             serial,
         } = self;
@@ -138,6 +143,7 @@ impl Core {
         *limit_conn_status = None;
         guards.clear();
         *sticks = None;
+        *zone = None;
         id.set(None);
         serial.set(0);
     }

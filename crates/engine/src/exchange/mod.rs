@@ -271,6 +271,7 @@ impl Exchange {
         if worker.keeps_spare(&self.installed) {
             self.guards.clear();
             self.sticks = None;
+            self.zone = None;
             self.body.clear();
             self.filters.clear();
             self.page = None;

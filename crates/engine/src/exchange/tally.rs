@@ -9,14 +9,21 @@ use std::time::Duration;
 use weir_telemetry::count::status_class;
 use weir_telemetry::{AttemptEnd, BackKey, FrontCells};
 
+use super::caching::CACHE_STATUSES;
 use super::{Ending, Exchange, Phase, Traffic};
 use crate::worker::count::{Attempting, CameTo, Counters, micros, second};
+use crate::worker::zones::{Ended, InZone};
 
 impl Attempting {
     /// It is over. Says so once; later calls do nothing.
     pub(crate) fn end(&mut self, end: AttemptEnd, exchange: &impl Traffic) {
         if self.is_over() {
             return;
+        }
+        if let AttemptEnd::Answer(status) = end
+            && exchange.installed.plan.counts_details
+        {
+            self.code(status);
         }
         let record = exchange.attempts.last();
         let (sent, received) = record.map_or((0, 0), |record| (record.sent, record.received));
@@ -42,8 +49,8 @@ impl Attempting {
 }
 
 impl Counters {
-    /// Counts an exchange that is over; its bytes and status are final.
-    pub(crate) fn exchange(&self, exchange: &Exchange) {
+    /// Counts an exchange that is over; its bytes and status are final. `zone`: its place in that of its site, if it has any.
+    pub(crate) fn exchange(&self, exchange: &Exchange, zone: Option<InZone>) {
         let second = second();
         let facts = Facts::of(exchange);
         self.whole().client_in.add(facts.received);
@@ -52,6 +59,7 @@ impl Counters {
         let site = self.site(exchange.site().id);
         facts.count(exchange, &listener, second);
         facts.count(exchange, &site, second);
+        self.zones(exchange, zone, &facts);
         if let Some(looked) = &exchange.looked {
             let [lookups, hits] = match exchange.route().counts_for.filter(|_| looked.for_pool) {
                 Some(pool) => &self.back(BackKey::Pool(pool)).cache,
@@ -71,6 +79,38 @@ impl Counters {
             // The answer was made here for want of one from the pool: it counts for the pool as a whole.
             let pool = self.back(BackKey::Pool(exchange.installed.plan.pool(pool).id));
             pool.answers[status_class(exchange.response.status)].bump();
+        }
+    }
+}
+
+impl Counters {
+    /// Counts an exchange in its zones.
+    fn zones(&self, exchange: &Exchange, zone: Option<InZone>, facts: &Facts) {
+        let of_site = zone.or_else(|| Some(self.enter_zone(exchange.site().zone?)));
+        let of_route = exchange.route().settings.zone;
+        if of_site.is_some() || of_route.is_some() {
+            let response = &exchange.response;
+            let ended = Ended {
+                status: response.status,
+                silent: response.bytes_sent == 0,
+                received: facts.received,
+                sent: response.bytes_sent,
+                took: exchange.elapsed(),
+            };
+            let of_route = of_route.map(|zone| self.enter_zone(zone));
+            of_site.into_iter().chain(of_route).for_each(|zone| zone.end(&ended));
+        }
+        if exchange.installed.plan.counts_details
+            && let Some(caching) = &exchange.caching
+            && let Some(status) = caching.status
+        {
+            let events = self.events(caching.settings.counts_as);
+            events.add(status as usize, 1);
+            events.add(CACHE_STATUSES + status as usize, exchange.response.bytes_sent);
+            if let Some(bytes) = caching.written.get() {
+                events.add(2 * CACHE_STATUSES + (status as usize).min(2), 1);
+                events.add(2 * CACHE_STATUSES + 3 + (status as usize).min(2), bytes);
+            }
         }
     }
 }

@@ -90,6 +90,7 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
     if let Err(status) = by_name(session, &installed) {
         return Begun::Ended(status);
     }
+    session.enter_zone();
     let service = installed.plan.tcp_service(session.tcp);
     if is_refused(session, service.program.as_deref()) {
         return Begun::Ended(403);

@@ -70,6 +70,7 @@ pub(super) fn plan(sockets: &[&Path]) -> Plan {
         absolute_redirect: true,
         log_empty_connections: false,
         answer_silence: false,
+        zone: None,
     };
     Plan { sites: vec![site], routes: vec![route], ..super::plan(sockets) }
 }

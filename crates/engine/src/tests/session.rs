@@ -37,6 +37,7 @@ fn plan() -> Plan {
         max_connections: None,
         socket_keepalive: false,
         log_empty_connections: true,
+        zone: None,
     };
     Plan { tcp: vec![service], ..Plan::default() }
 }

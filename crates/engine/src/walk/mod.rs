@@ -32,6 +32,12 @@ type Next = crate::exchange::Next<Later>;
 /// Takes an exchange through the plan until it is answered, or what is left of that can be carried without the plan.
 pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
     let installed = exchange.installed.clone();
+    if let Some(zone) = installed.plan.site(exchange.site).zone
+        && exchange.asked_for.is_none()
+        && exchange.zone.is_none()
+    {
+        exchange.zone = Some(exchange.worker.counters.enter_zone(zone));
+    }
     let next = enter_site(exchange, down, &installed).await;
     go_on(exchange, down, &installed, next).await
 }
@@ -412,6 +418,9 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
         Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await.wrap(Later::never),
         Action::EmptyGif => Box::pin(action::image::serve(exchange, down)).await.wrap(Later::never),
         Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await.wrap(Later::never),
+        Action::Api(writes) => {
+            Box::pin(action::status::api(exchange, down, *writes)).await.wrap(Later::never)
+        }
         Action::Metrics(form) => {
             Box::pin(action::status::metrics(exchange, down, *form)).await.wrap(Later::never)
         }

@@ -13,11 +13,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId, ZoneId};
 use weir_policy::limit::Quota;
 use weir_rt::Instant;
 use weir_telemetry::{
-    AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
+    AttemptEnd, AttemptTimes, BackCells, BackKey, EventCells, FrontCells, FrontKey, Gauge, Registry,
+    WorkerCells,
 };
 
 use crate::worker::links::{Cut, Links, Seat};
@@ -25,7 +26,7 @@ use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 
 /// A handle that costs no atomic operation to clone: `Arc` is for the registry, which other threads read.
-type Cells<T> = Rc<Arc<T>>;
+pub(crate) type Cells<T> = Rc<Arc<T>>;
 
 /// Handles by key. Those that were used last are found without a hash: a request counts in four of them, and the next
 /// request mostly in the same.
@@ -51,6 +52,7 @@ pub(crate) struct Counters {
     worker: Cells<WorkerCells>,
     fronts: Kept<FrontKey, FrontCells>,
     backs: Kept<BackKey, BackCells>,
+    events: Kept<ZoneId, EventCells>,
     quotas: RefCell<HashMap<ListenerId, Option<Arc<Quota>>, ahash::RandomState>>,
     /// Connections that carry an attempt.
     pub(crate) links: Rc<Links>,
@@ -128,6 +130,7 @@ impl Counters {
             worker,
             fronts: Kept::new(usize::MAX),
             backs: Kept::new(MOST_BACKS),
+            events: Kept::new(usize::MAX),
             quotas: RefCell::default(),
             links: Rc::default(),
         }
@@ -137,6 +140,7 @@ impl Counters {
     pub(crate) fn forget_handles(&self) {
         self.fronts.clear();
         self.backs.clear();
+        self.events.clear();
         self.quotas.borrow_mut().clear();
     }
 
@@ -229,6 +233,16 @@ impl Counters {
     /// What is counted for this.
     pub(crate) fn site(&self, id: SiteId) -> Cells<FrontCells> {
         self.fronts.find(FrontKey::Site(id), 4 + id.0 % 4, |key| self.registry.front(self.id, key))
+    }
+
+    /// What is counted for this.
+    pub(crate) fn zone(&self, id: ZoneId) -> Cells<FrontCells> {
+        self.fronts.find(FrontKey::Zone(id), id.0 % 8, |key| self.registry.front(self.id, key))
+    }
+
+    /// What is counted for this.
+    pub(crate) fn events(&self, id: ZoneId) -> Cells<EventCells> {
+        self.events.find(id, id.0, |key| self.registry.events(self.id, key))
     }
 
     /// What is counted for this.
@@ -346,6 +360,11 @@ impl Attempting {
         CountedIdle(self.cells.clone())
     }
 
+    /// The code of its response, where somebody asks for codes.
+    pub(crate) fn code(&self, status: u16) {
+        self.cells.codes.bump(status);
+    }
+
     /// Whether it is over.
     pub(crate) fn is_over(&self) -> bool {
         self.ended
@@ -413,6 +432,7 @@ pub(crate) fn forget_unknown(shared: &Shared, prepared: &Prepared) {
     let fronts: HashSet<FrontKey> = sites
         .map(FrontKey::Site)
         .chain(plan.listeners.iter().map(|listener| FrontKey::Listener(listener.id)))
+        .chain(plan.zones.iter().map(|zone| FrontKey::Zone(zone.id)))
         .collect();
     let backs: HashSet<BackKey> = plan
         .pools
@@ -424,7 +444,8 @@ pub(crate) fn forget_unknown(shared: &Shared, prepared: &Prepared) {
         })
         .chain(plan.roster.iter().map(|one| BackKey::Pool(PoolId::from_name(&one.name))))
         .collect();
-    shared.registry.retain(|key| fronts.contains(key), |key| backs.contains(key));
+    let known = |key: &ZoneId| plan.zones.iter().any(|zone| zone.id == *key);
+    shared.registry.retain(|key| fronts.contains(key), |key| backs.contains(key), known);
 }
 
 /// The second since 1970, as rates count.

@@ -84,6 +84,11 @@ impl LivePool {
         self.lock().live.clone()
     }
 
+    /// The endpoints that it is to have, with names for addresses.
+    pub(crate) fn wanted(&self) -> Arc<EndpointSet> {
+        self.lock().wanted.clone()
+    }
+
     /// Lays what was changed over the plan's pool. True: endpoints were replaced. Workers know of it once they are told.
     pub(crate) fn change(
         &self,

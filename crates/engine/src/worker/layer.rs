@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use weir_control::changes::{KeyPair, PoolChanges, Record};
+use weir_control::changes::{KeyPair, NewEndpoint, PoolChanges, Record};
 use weir_control::{AdminState, Change, EndpointKey, PoolId};
 use weir_plan::{Certificate, EndpointSet, Plan, Pool};
 use weir_policy::pool::MAX_WEIGHT;
@@ -19,6 +19,7 @@ use crate::worker::command::Crew;
 use crate::worker::endpoints::laid_over;
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
+use crate::worker::state_file;
 use crate::worker::tls::check_pair;
 
 /// Lines about one plan. Whoever changes thousands of endpoints knows of the rest by these.
@@ -51,8 +52,20 @@ pub(crate) fn make(shared: &Shared, crew: &Crew, prepared: &Prepared, change: Ch
     };
     let name = pool.clone();
     let pool = pool_of(&prepared.plan, &name)?;
+    let endpoints = matches!(change, Change::Endpoints { .. });
     shared.changes.note(change)?;
     if let Ok(wanted) = laid_over(pool, &shared.changes.pool(&name)) {
+        if let Some(path) = pool.group.as_ref().and_then(|group| group.state.as_ref()).filter(|_| endpoints)
+            && let Err(error) = state_file::write(path, &wanted.as_given(pool.id))
+        {
+            tell(
+                shared,
+                &[format!(
+                    "{}: {error}: the endpoints of the pool {name} will be forgotten at the end",
+                    path.display()
+                )],
+            );
+        }
         tell(shared, &forget(shared, unnamed(&name, &wanted, &shared.changes.pool(&name))));
     }
     let Some(&ix) = prepared.plan.pools_by_id.get(&pool.id) else { return Ok(()) };
@@ -62,6 +75,24 @@ pub(crate) fn make(shared: &Shared, crew: &Crew, prepared: &Prepared, change: Ch
     }
     crew.tell_standing(pool.id, &prepared.pools[ix.at()].now().set);
     Ok(())
+}
+
+/// The endpoints that a pool is to have, as they would be given, and a number that none of them ever had.
+///
+/// # Errors
+/// There is no such pool.
+pub(crate) fn endpoints(
+    shared: &Shared,
+    prepared: &Prepared,
+    pool: &str,
+) -> Result<(Vec<NewEndpoint>, u32), String> {
+    let pool = pool_of(&prepared.plan, pool)?;
+    let changed = shared.changes.pool(&pool.name);
+    let wanted = laid_over(pool, &changed)?;
+    let written = pool.set.config.endpoints().iter();
+    let ids = written.chain(wanted.config.endpoints()).map(|config| config.id.saturating_add(1));
+    let next = ids.max().unwrap_or(0).max(changed.next_id);
+    Ok((wanted.as_given(pool.id), next))
 }
 
 /// Cuts all that is under way at the endpoints of this name. Never call it on a worker.
@@ -274,7 +305,9 @@ fn overridden(plan: &Plan, record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, changed) in &record.pools {
         let Ok(pool) = pool_of(plan, name) else { continue };
-        if let Some(given) = &changed.endpoints {
+        // What is in a file of the pool's own is what its configuration says.
+        let own_file = pool.group.as_ref().is_some_and(|group| group.state.is_some());
+        if let Some(given) = changed.endpoints.as_ref().filter(|_| !own_file) {
             lines.push(format!(
                 "the pool {name} has the {} endpoints given while running, not the {} of the configuration",
                 given.len(),

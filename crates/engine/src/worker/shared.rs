@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) memories: crate::worker::memories::Memories,
     /// Lists of keys that change while running.
     pub(crate) lists: crate::worker::lists::Lists,
+    /// Stores of keys and values.
+    pub(crate) keyvals: crate::worker::keyvals::Keyvals,
     /// What QUIC's connections have in common in the process.
     pub(crate) quic: crate::worker::quic::Places,
     /// Stick tables.
@@ -159,6 +161,7 @@ impl Shared {
             kept: crate::worker::kept::Kept::default(),
             memories: crate::worker::memories::Memories::default(),
             lists: crate::worker::lists::Lists::default(),
+            keyvals: crate::worker::keyvals::Keyvals::default(),
             quic: crate::worker::quic::Places::default(),
             sticks: crate::worker::sticks::Sticks::default(),
             io: options.io,

@@ -8,10 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_control::snapshot::{
-    Back, Connections, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process,
-    Site, Snapshot,
+    Back, Connections, Endpoint, EndpointSettings, EndpointState, Front, Group, HealthReport, Listener,
+    ListenerState, Pool, Process, Site, Snapshot,
 };
 use weir_control::{EndpointKey, PoolId};
+use weir_expr::check::FirstState;
+use weir_expr::settings::Spread;
 use weir_plan::{Address, EndpointSet, Plan, ProxyTarget, Service, TcpAction};
 use weir_policy::pool::{Balance, PoolShared, Standing};
 use weir_telemetry::{BackKey, FrontKey};
@@ -20,6 +22,7 @@ use crate::logging::unix_millis;
 use crate::worker::endpoints::Live;
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
+use crate::worker::zone_figures;
 
 /// Everything, as a plan names it.
 pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
@@ -40,7 +43,8 @@ pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
     if !plan.roster.is_empty() {
         roster(shared, prepared, &mut sites, &mut pools, (now, process.uptime_ms));
     }
-    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process }
+    let zones = zone_figures::take(shared, prepared, now);
+    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process, zones }
 }
 
 /// Numbers and orders proxies as the configuration lists them, and adds the pools that have no endpoint and so are none.
@@ -107,6 +111,7 @@ fn nobodys_pool(shared: &Shared, name: &str, facts: Facts) -> Pool {
         downtime_ms: 0,
         went_down: 0,
         endpoints: Vec::new(),
+        group: None,
     }
 }
 
@@ -287,6 +292,13 @@ fn one_pool(
         downtime_ms: endpoints.iter().map(|endpoint| endpoint.downtime_ms).min().unwrap_or(0),
         went_down: u64::from(endpoints.iter().find(last_up).is_none() && !endpoints.is_empty()),
         endpoints,
+        group: pool.group.as_ref().map(|group| Group {
+            name: group.name.clone(),
+            zone: group.zone.clone(),
+            tcp: group.tcp,
+            queue_limit: pool.queue.map(|queue| queue.max.map_or(0, u64::from)),
+            bytes: group.bytes,
+        }),
     }
 }
 
@@ -311,6 +323,9 @@ fn one_endpoint(
     back.queued = member.map_or(0, |member| u64::from(member.waiting()));
     let checked = shared.checked(endpoint.tracks.unwrap_or(endpoint.key));
     let now = shared.millis(weir_rt::Instant::now());
+    let begins_down =
+        |check: &weir_plan::HealthCheck| matches!(check.first, FirstState::Down | FirstState::FullyDown);
+    let unchecked = checked.is_none() && endpoint.check.as_deref().is_some_and(begins_down);
     let changed = checked.as_ref().map(|checked| now.since(checked.changed));
     let downtime = checked.as_ref().map(|checked| checked.downtime);
     let weight = member.and_then(|member| member.weight()).unwrap_or(configured.weight);
@@ -356,6 +371,17 @@ fn one_endpoint(
         idle,
         idle_limit: Some(u64::from(pool.keepalive.idle)),
         fails: member.map_or(0, |member| member.load().fails()),
+        settings: EndpointSettings {
+            id: configured.id,
+            max_fails: configured.max_fails,
+            fail_timeout_ms: u64::try_from(configured.fail_timeout.as_millis()).unwrap_or(u64::MAX),
+            max_connections: configured.max_conns,
+            slow_start_ms: u64::try_from(configured.slow_start.as_millis()).unwrap_or(u64::MAX),
+            failed: state.is_some_and(|state| state.is_failed(&set.config, at, now)),
+            unchecked,
+            drains: configured.drains,
+            resolved: endpoint.resolve.as_ref().is_some_and(|one| one.spread == Spread::Each),
+        },
     }
 }
 

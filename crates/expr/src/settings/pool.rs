@@ -1,5 +1,6 @@
 //! Pools: kept connections, queues, cookies.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -30,6 +31,22 @@ impl Default for UpstreamKeepalive {
             reuse: Reuse::Always,
         }
     }
+}
+
+/// How a pool is named to whoever changes it while running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PoolGroup {
+    /// Its name as written. A pool of requests and one of sessions may have the same.
+    pub name: String,
+    /// The zone that its state is in.
+    pub zone: String,
+    /// Bytes of it; 0: not said.
+    pub bytes: u64,
+    /// It is one of sessions.
+    pub tcp: bool,
+    /// The file that its endpoints are in, and that changes of them are written to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PathBuf>,
 }
 
 /// Sharing of kept connections among clients.

@@ -102,6 +102,8 @@ pub(crate) fn pool(
         },
         unavailable: super::settings::UNAVAILABLE,
         may_be_empty: true,
+        group: None,
+        fresh: None,
         endpoints: built.into_iter().map(|one| one.endpoint).collect(),
     })
 }
@@ -365,6 +367,7 @@ fn resolver_of(found: &Resolvers, scope: &Scope<'_>, findings: &mut Findings) ->
         holds: Some(found.holds),
         ipv4: true,
         ipv6: true,
+        zone: None,
     };
     for word in &found.servers {
         let text = word

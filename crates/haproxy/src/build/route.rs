@@ -94,6 +94,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         absolute_redirect: false,
         log_empty_connections: !proxy.settings.flag("dontlognull"),
         answer_silence: !proxy.settings.flag("http-ignore-probes"),
+        zone: None,
     };
     context.model.add_site(site)
 }

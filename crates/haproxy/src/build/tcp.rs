@@ -53,6 +53,7 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         max_connections: proxy.settings.maxconn,
         socket_keepalive: proxy.settings.flag("clitcpka") || proxy.settings.flag("tcpka"),
         log_empty_connections: !proxy.settings.flag("dontlognull"),
+        zone: None,
     };
     context.model.tcp.push(service);
     u32::try_from(context.model.tcp.len() - 1).ok().map(TcpId)

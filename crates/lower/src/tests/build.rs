@@ -114,6 +114,7 @@ pub(crate) fn site(name: &str, routes: Vec<RouteId>, fallback: RouteId) -> Site 
         absolute_redirect: true,
         log_empty_connections: false,
         answer_silence: false,
+        zone: None,
     }
 }
 
@@ -156,6 +157,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        drain: false,
         slow_start: None,
         tls: None,
         send_proxy: None,
@@ -187,6 +189,8 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         backups: BackupUse::WhenNoneChosen,
         unavailable: Unavailable::default(),
         may_be_empty: false,
+        group: None,
+        fresh: None,
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn route(
         Some(ActionSpec::StubStatus) => Action::StubStatus,
         Some(ActionSpec::EmptyGif) => Action::EmptyGif,
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
+        Some(ActionSpec::Api(writes)) => Action::Api(*writes),
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, &s.proxy, place, spec),
         Some(ActionSpec::Grpc(spec)) => grpc::action(lo, &s.grpc, place, spec),
         Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, *spoken, target, span),
@@ -87,6 +88,7 @@ pub(crate) fn route(
         chunked: s.chunked,
         early_hints: s.early_hints.items().clone(),
         resolver: s.built.resolver.clone(),
+        zone: s.zone.clone(),
     }
 }
 

@@ -71,6 +71,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         absolute_redirect: scope.site.absolute_redirect,
         log_empty_connections: false,
         answer_silence: false,
+        zone: parts.zone.clone(),
     };
     Lowered {
         site: lo.model.add_site(site),

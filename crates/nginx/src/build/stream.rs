@@ -131,6 +131,7 @@ fn service(
         max_connections: None,
         socket_keepalive: false,
         log_empty_connections: true,
+        zone: parts.zone.clone(),
     }
 }
 

@@ -10,8 +10,7 @@ const BOTH: Contexts = U.and(TU);
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server", BOTH, (1, MANY), "", "An endpoint.").repeats().pool(pool::server),
-    Entry::new("zone", BOTH, (1, 2), "", "Counts and failures are shared by workers.")
-        .pool(|_, p, _| p.pool.shared = true),
+    Entry::new("zone", BOTH, (1, 2), "", "Counts and failures are shared by workers.").pool(pool::zone),
     Entry::new("least_conn", BOTH, (0, 0), "", "The endpoint with fewest connections.")
         .pool(balance::least_conn),
     Entry::new("ip_hash", U, (0, 0), "", "Clients keep their endpoint by address.").pool(balance::ip_hash),
@@ -35,7 +34,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .removed("nginx dropped it in 1.5.7; write `sticky cookie …`"),
     Entry::new("queue", U, (1, 2), "", "Requests wait for an endpoint.").pool(pool::queue),
     Entry::one("state", BOTH, Text, "", "File that keeps the endpoints.")
-        .not_yet("endpoints kept in a file are not built"),
+        .pool(|lo, p, d| p.state = Some((lo.conf_path(d.arg(0)), d.span))),
     Entry::new("ntlm", U, (0, 0), "", "NTLM authentication through connections.")
         .not_yet("connections bound to clients are not built"),
     Entry::new("fair", U, (0, MANY), "", "A third-party balancer.")

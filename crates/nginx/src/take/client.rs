@@ -144,6 +144,7 @@ pub(crate) fn parse_resolver(lo: &mut Lowering<'_>, d: &Directive) -> Option<Res
         holds: None,
         ipv4: true,
         ipv6: true,
+        zone: None,
     };
     if d.arg(0) == "off" && d.args.len() == 1 {
         return None;
@@ -159,7 +160,7 @@ pub(crate) fn parse_resolver(lo: &mut Lowering<'_>, d: &Directive) -> Option<Res
                 Some(on) => out.ipv6 = on,
                 None => lo.bad_value(d, n, "`on` or `off` after `=`"),
             },
-            Some(("status_zone", _)) => {}
+            Some(("status_zone", name)) if !name.is_empty() => out.zone = Some(name.to_owned()),
             Some(_) => lo.bad_value(d, n, "an address or `valid=`, `ipv4=`, `ipv6=`, `status_zone=`"),
             None => name_server(lo, d, n, &mut out),
         }

@@ -250,7 +250,7 @@ pub(crate) fn attach(lo: &mut Lowering<'_>, spec: &HealthSpec, checked: &Checked
     };
     let Some(pool) = lo.model.pools.iter_mut().find(|pool| pool.name == *name) else { return };
     let mut other = false;
-    for endpoint in &mut pool.endpoints {
+    for endpoint in pool.endpoints.iter_mut().chain(pool.fresh.as_deref_mut()) {
         match &endpoint.check {
             Some(known) => other |= *known != check,
             None => endpoint.check = Some(check.clone()),

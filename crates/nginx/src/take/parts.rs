@@ -58,6 +58,8 @@ pub(crate) enum ActionSpec {
     StubStatus,
     EmptyGif,
     Metrics,
+    /// True: it may be told to change things.
+    Api(bool),
 }
 
 /// What is spoken with an application server.
@@ -147,6 +149,8 @@ pub(crate) struct ServerParts {
     pub names: Vec<NamePattern>,
     /// The first name as `$server_name` shows it.
     pub first_name: Option<String>,
+    /// `status_zone`.
+    pub zone: Option<String>,
 }
 
 /// One address of one server.
@@ -191,6 +195,10 @@ pub(crate) struct PoolParts {
     /// The word that chose the algorithm.
     pub balance_span: Option<Span>,
     pub resolver_timeout: Option<Duration>,
+    /// Its name as written.
+    pub written: String,
+    /// `state`.
+    pub state: Option<(std::path::PathBuf, Span)>,
 }
 
 /// Settings of `stream`, inherited by its servers, and the action of one server.

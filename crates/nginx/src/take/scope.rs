@@ -586,6 +586,8 @@ pub(crate) struct Scope {
     pub limit_rate_template: Option<Template>,
     pub limit_rate_after: u64,
     pub slice: u64,
+    /// `status_zone` of a location.
+    pub zone: Option<Arc<str>>,
     pub chunked: bool,
     pub early_hints: List<Template>,
     pub proxy: Arc<ProxyScope>,
@@ -660,6 +662,7 @@ impl Scope {
             limit_rate_template: None,
             limit_rate_after: 0,
             slice: 0,
+            zone: None,
             chunked: true,
             early_hints: List::default(),
             proxy: Arc::default(),

@@ -75,6 +75,8 @@ pub(crate) fn name_endpoints(parts: &mut PoolParts) {
     if parts.pool.sticky.as_ref().is_none_or(|sticky| sticky.mode == StickyMode::Route) {
         return;
     }
+    // Those that come while running are named by their key.
+    parts.pool.fresh.iter_mut().for_each(|fresh| fresh.cookie = Some(String::new()));
     for endpoint in &mut parts.pool.endpoints {
         let name = || format!("{:016x}", fnv(&endpoint.name));
         endpoint.cookie = Some(endpoint.cookie.take().unwrap_or_else(name));

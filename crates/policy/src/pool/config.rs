@@ -29,6 +29,8 @@ pub struct EndpointConfig {
     pub id: u32,
     /// Its share of the traffic, relative to the others. Zero takes no new work (HAProxy's meaning).
     pub weight: u32,
+    /// It is drained, and its weight is therefore zero: what it would be.
+    pub drains: Option<u32>,
     /// Used only when the primaries are not; see [`BackupUse`].
     pub backup: bool,
     /// Configured out of service: nginx's `down`, HAProxy's `disabled`.
@@ -51,6 +53,7 @@ impl EndpointConfig {
             name: name.into(),
             id: 0,
             weight: 1,
+            drains: None,
             backup: false,
             down: false,
             max_fails: 1,

@@ -389,6 +389,16 @@ impl PoolShared {
         }
     }
 
+    /// Whether failures of late make endpoint `index` of `config` unavailable at `now`. Only of counts of the process.
+    pub fn is_failed(&self, config: &PoolConfig, index: usize, now: Millis) -> bool {
+        let (Some(member), Some(configured)) = (self.members.get(index), config.endpoints().get(index))
+        else {
+            return false;
+        };
+        let timeout = config.fail_timeouts.get(index).copied().unwrap_or_default();
+        !config.lone() && member.load.failed(configured.max_fails, timeout, now)
+    }
+
     /// Takes a place in the queue: for the endpoint that `Choice::AllBusy` names, or for any. `None`: `most` (zero: no
     /// bound) wait already. Only pools with [`Placement::Process`](super::Placement) counts call those who wait.
     pub fn join(&self, wanted: Option<EndpointIndex>, most: usize, turn: Turn) -> Option<Place> {

@@ -8,6 +8,7 @@
 use weir_control::snapshot::{Back, Classes, Front, Tls};
 
 use super::cell::{Average, Counter, Gauge, Rate};
+use super::codes::Codes;
 use super::histogram::{Distribution, Sum};
 
 /// The class of a status: 1 to 5 by its first digit, else 0.
@@ -69,6 +70,12 @@ pub struct FrontCells {
     pub tls: TlsCells,
     /// Duration of exchanges.
     pub latency: Distribution,
+    /// Requests or sessions that have begun and not ended. Counted of zones alone.
+    pub processing: Gauge,
+    /// Of those that ended, without any response. Counted of zones alone.
+    pub discarded: Counter,
+    /// Responses by code. Counted of zones alone.
+    pub codes: Codes,
 }
 
 /// TLS handshakes.
@@ -158,6 +165,7 @@ impl FrontCells {
 
     pub(super) fn clear_gauges(&self) {
         self.connections.clear();
+        self.processing.clear();
         self.tls.current.clear();
     }
 }
@@ -254,6 +262,12 @@ pub struct BackCells {
     total_time: Average,
     /// Time to the head of the answer.
     pub latency: Distribution,
+    /// Responses by code, where somebody asks for them.
+    pub codes: Codes,
+    /// Times that failures made it unavailable.
+    pub made_unavailable: Counter,
+    /// Exchanges that found the queue full.
+    pub overflows: Counter,
 }
 
 impl BackCells {
@@ -338,6 +352,9 @@ impl BackCells {
             back.times.max[at] = back.times.max[at].max(average.peak());
         }
         sums.idle += self.idle.value();
+        back.made_unavailable += self.made_unavailable.value();
+        back.overflows += self.overflows.value();
+        self.codes.add_to(&mut back.codes);
         sums.latency.add(&self.latency);
     }
 

@@ -6,13 +6,17 @@
 //! Why: a cell has one writer, so a count is a plain load and store; a reader may lag by a moment, never lose a count.
 
 mod cell;
+mod codes;
+mod events;
 mod front_back;
 mod histogram;
 mod registry;
 mod worker;
 
 pub use cell::{Average, Counter, Gauge, Rate};
+pub use codes::Codes;
+pub use events::{EVENTS, EventCells};
 pub use front_back::{AttemptEnd, AttemptTimes, BackCells, FrontCells, TlsCells, status_class};
 pub use histogram::{Distribution, Histogram, PROMETHEUS_BOUNDS_US};
-pub use registry::{BackKey, FrontKey, Registry};
+pub use registry::{BackKey, FrontKey, Registry, ZoneSum};
 pub use worker::WorkerCells;

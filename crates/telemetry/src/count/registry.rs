@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 use weir_control::snapshot::{Back, Front, Process};
-use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId, ZoneId};
 
+use super::events::{EVENTS, EventCells};
 use super::front_back::{BackCells, BackSums, FrontCells};
 use super::histogram::Sum;
 use super::worker::WorkerCells;
@@ -23,6 +24,8 @@ pub enum FrontKey {
     Listener(ListenerId),
     /// A site.
     Site(SiteId),
+    /// What is counted apart under a name.
+    Zone(ZoneId),
 }
 
 /// What we reach.
@@ -45,6 +48,18 @@ struct Tables {
     workers: Table<(), WorkerCells>,
     fronts: Table<FrontKey, FrontCells>,
     backs: Table<BackKey, BackCells>,
+    events: Table<ZoneId, EventCells>,
+}
+
+/// What a zone counts beside the figures of a front.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneSum {
+    /// Under way.
+    pub processing: u64,
+    /// Ended without any response.
+    pub discarded: u64,
+    /// Responses by code, in order.
+    pub codes: Vec<(u16, u64)>,
 }
 
 impl Registry {
@@ -79,9 +94,20 @@ impl Registry {
         Arc::clone(self.tables().backs.entry((id, key)).or_default())
     }
 
+    /// The cells of worker `id` for something with a few outcomes; the same at each call.
+    pub fn events(&self, id: WorkerId, key: ZoneId) -> Arc<EventCells> {
+        Arc::clone(self.tables().events.entry((id, key)).or_default())
+    }
+
     /// Forgets what no configuration knows any more. Call after all workers took up a plan.
-    pub fn retain(&self, front: impl Fn(&FrontKey) -> bool, back: impl Fn(&BackKey) -> bool) {
+    pub fn retain(
+        &self,
+        front: impl Fn(&FrontKey) -> bool,
+        back: impl Fn(&BackKey) -> bool,
+        events: impl Fn(&ZoneId) -> bool,
+    ) {
         let mut tables = self.tables();
+        tables.events.retain(|(_, key), _| events(key));
         tables.fronts.retain(|(_, key), _| front(key));
         tables.backs.retain(|(_, key), _| back(key));
     }
@@ -102,6 +128,41 @@ impl Registry {
         }
         front.latency = latency.latency();
         front
+    }
+
+    /// What a zone counts beside what [`Registry::sum_front`] tells of it.
+    pub fn sum_zone(&self, zone: ZoneId) -> ZoneSum {
+        let mut sum = ZoneSum::default();
+        let tables = self.tables();
+        for cells in of_key(&tables.fronts, &tables.workers, FrontKey::Zone(zone)) {
+            sum.processing += cells.processing.value();
+            sum.discarded += cells.discarded.value();
+            cells.codes.add_to(&mut sum.codes);
+        }
+        sum
+    }
+
+    /// The counts of outcomes.
+    pub fn sum_events(&self, key: ZoneId) -> [u64; EVENTS] {
+        let mut sum = [0; EVENTS];
+        let tables = self.tables();
+        for cells in of_key(&tables.events, &tables.workers, key) {
+            cells.add_to(&mut sum);
+        }
+        sum
+    }
+
+    /// The counts of each worker by itself, in order.
+    pub fn each_worker(&self, now_ms: u64) -> Vec<(WorkerId, Process)> {
+        let tables = self.tables();
+        let one = |(&(id, ()), cells): (&(WorkerId, ()), &Arc<WorkerCells>)| {
+            let mut process = Process::default();
+            cells.add_to(&mut process, now_ms);
+            (id, process)
+        };
+        let mut all: Vec<_> = tables.workers.iter().map(one).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
     }
 
     /// Connections and requests of a listener or site in the last second.
@@ -135,7 +196,7 @@ impl Registry {
     /// How many cells are held, for tests of leaks.
     pub fn len(&self) -> usize {
         let tables = self.tables();
-        tables.workers.len() + tables.fronts.len() + tables.backs.len()
+        tables.workers.len() + tables.fronts.len() + tables.backs.len() + tables.events.len()
     }
 
     /// True if nothing was ever asked for.
@@ -230,7 +291,7 @@ mod tests {
         registry.front(WorkerId(0), SITE).opened.bump();
         registry.front(WorkerId(0), FrontKey::Site(SiteId(9)));
         registry.back(WorkerId(0), BackKey::Pool(POOL));
-        registry.retain(|key| *key == SITE, |_| false);
+        registry.retain(|key| *key == SITE, |_| false, |_| false);
         assert_eq!(registry.len(), 2);
         assert_eq!(registry.sum_front(SITE, 0).total, 1);
     }

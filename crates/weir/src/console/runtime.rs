@@ -40,11 +40,11 @@ impl Runtime {
         *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
     }
 
-    fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+    pub(super) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&Engine) -> Result<T, String>) -> Result<T, String> {
+    pub(super) fn with<T>(&self, act: impl FnOnce(&Engine) -> Result<T, String>) -> Result<T, String> {
         self.engine().as_ref().map_or_else(|| Err("it does not serve yet".to_owned()), act)
     }
 }

@@ -100,6 +100,7 @@ async fn through<D: Downstream>(
         key: main,
         status: None,
         fill: None,
+        written: Rc::default(),
         old: None,
         first: None,
         instead: None,

@@ -73,6 +73,7 @@ async fn begin(session: &mut Session, seat: &Seat) -> Begun {
     if let Err(status) = admitted(session, &installed) {
         return Begun::Ended(status);
     }
+    session.enter_zone();
     if is_refused(session, service.program.as_deref()) {
         return Begun::Ended(403);
     }
