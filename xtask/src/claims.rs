@@ -27,8 +27,8 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
 
 /// Who reads a plan: the data plane, and the plan's own look-ups.
 const PLAN_READERS: &[&str] = &["engine", "admin", "plan"];
-/// Settings are also read by whoever compiles them, or gives a verdict by them.
-const SETTINGS_READERS: &[&str] = &["engine", "admin", "plan", "policy", "lower"];
+/// Settings are also read by whoever compiles them, or gives a verdict by them, and by the binary beside the engine.
+const SETTINGS_READERS: &[&str] = &["engine", "admin", "plan", "policy", "lower", "weir"];
 
 /// Files that copy, print or check what they do not act by.
 const COPIES: &[&str] =

@@ -61,6 +61,7 @@ const NEEDS: &[Need] = &[
     need("/usr/lib/uwsgi/plugins/python3*_plugin.so", "uwsgi-plugin-python3", false),
     need("memcached", "memcached", false),
     need("socat", "socat", false),
+    need("tmux", "tmux", false),
     need("prometheus-haproxy-exporter", "prometheus-haproxy-exporter", false),
     need("fail2ban-regex", "fail2ban", false),
     need("chromium", "chromium", false),
@@ -69,6 +70,8 @@ const NEEDS: &[Need] = &[
     need("strip", "binutils", false),
     need("setpriv", "util-linux", false),
     need("systemd-analyze", "systemd", false),
+    need("node", "nodejs", false),
+    need("npm", "npm", false),
 ];
 
 /// Installs what is missing.
@@ -95,9 +98,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if still.is_empty() { Ok(()) } else { bail!("installed, and still missing: {}", still.join(", ")) }
 }
 
-/// Programs of others that are built from source: h2spec, and the peers of gRPC's own interoperation tests.
-const PEERS: [(&str, &str); 2] =
-    [("h2spec", "github.com/summerwind/h2spec/cmd/h2spec"), ("grpc", "weir.example/peers/grpc")];
+/// What opens pages in Chromium and looks at them: packages of npm, pinned by a lock file.
+const BROWSER: &str = "browser";
+
+/// Programs of others that are built from source, each with the folder of its module: h2spec, the peers of gRPC's own
+/// interoperation tests, the client library of NGINX Plus' API, and the exporter that uses it. The last two need Go 1.25.
+const PEERS: [(&str, &str, &str); 4] = [
+    ("h2spec", ".", "github.com/summerwind/h2spec/cmd/h2spec"),
+    ("grpc", ".", "weir.example/peers/grpc"),
+    ("plus", "plus", "weir.example/peers/plus"),
+    ("plus-exporter", "plus", "github.com/nginx/nginx-prometheus-exporter"),
+];
 
 /// Their sources, and what pins those of others.
 fn peers_source() -> PathBuf {
@@ -113,12 +124,37 @@ fn peers_folder() -> Option<PathBuf> {
 /// Whether one of them is missing, or older than its source.
 fn peers_are_old() -> bool {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified()).ok();
-    let sources = ["go.sum", "grpc/main.go"].map(|name| changed(&peers_source().join(name)));
+    let sources = ["go.sum", "grpc/main.go", "plus/go.sum", "plus/main.go"];
+    let sources = sources.map(|name| changed(&peers_source().join(name)));
     let Some(folder) = peers_folder() else { return true };
-    PEERS.iter().any(|(name, _)| {
-        let Some(built) = changed(&folder.join(name)) else { return true };
-        sources.iter().flatten().any(|source| *source > built)
-    })
+    browser_is_old(&folder)
+        || PEERS.iter().any(|(name, ..)| {
+            let Some(built) = changed(&folder.join(name)) else { return true };
+            sources.iter().flatten().any(|source| *source > built)
+        })
+}
+
+/// Whether its packages are missing, or older than the lock file.
+fn browser_is_old(peers: &Path) -> bool {
+    let changed = |path: PathBuf| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+    let lock = changed(peers_source().join(BROWSER).join("package-lock.json"));
+    let done = changed(peers.join(BROWSER).join("node_modules/.package-lock.json"));
+    done.is_none() || done < lock
+}
+
+fn browser(peers: &Path) -> Result<()> {
+    let folder = peers.join(BROWSER);
+    std::fs::create_dir_all(&folder)?;
+    for name in ["package.json", "package-lock.json"] {
+        std::fs::copy(peers_source().join(BROWSER).join(name), folder.join(name))?;
+    }
+    let status = Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot run npm")?;
+    if status.success() { Ok(()) } else { bail!("the packages of {} cannot be installed", folder.display()) }
 }
 
 /// Builds them where that is needed.
@@ -128,18 +164,22 @@ fn peers() -> Result<()> {
     }
     let Some(folder) = peers_folder() else { bail!("this program is in no folder of cargo's") };
     std::fs::create_dir_all(&folder)?;
-    println!("building h2spec and gRPC's peers");
-    for (name, package) in PEERS {
+    if browser_is_old(&folder) {
+        println!("installing what opens pages");
+        browser(&folder)?;
+    }
+    println!("building peers of tests that are written in Go");
+    for (name, module, package) in PEERS {
         let status = Command::new("go")
             .args(["build", "-o"])
             .arg(folder.join(name))
             .arg(package)
-            .current_dir(peers_source())
+            .current_dir(peers_source().join(module))
             .stdin(Stdio::null())
             .status()
             .context("cannot run go")?;
         if !status.success() {
-            bail!("{package} cannot be built");
+            bail!("{package} cannot be built (Go 1.25 or newer builds all of them)");
         }
     }
     Ok(())

@@ -15,10 +15,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("model", &["diag", "expr"]),
     ("nginx", &["model", "expr", "diag"]),
     ("haproxy", &["model", "expr", "diag"]),
+    ("native", &["model", "expr", "diag"]),
     ("http", &[]),
     ("control", &[]),
     ("policy", &["control", "expr"]),
     ("password", &[]),
+    ("media", &[]),
     ("cache", &["rt"]),
     ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http", "password"]),
@@ -27,7 +29,19 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("telemetry", &["control"]),
     (
         "engine",
-        &["plan", "wire", "policy", "control", "telemetry", "rt", "http", "expr", "password", "cache"],
+        &[
+            "plan",
+            "wire",
+            "policy",
+            "control",
+            "telemetry",
+            "rt",
+            "http",
+            "expr",
+            "password",
+            "media",
+            "cache",
+        ],
     ),
     ("admin", &["model", "control", "telemetry"]),
     ("loadgen", &["wire", "rt", "http", "expr"]),
@@ -38,8 +52,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.
-const PURE: &[&str] =
-    &["diag", "expr", "model", "nginx", "haproxy", "http", "control", "policy", "plan", "lower", "password"];
+const PURE: &[&str] = &[
+    "diag", "expr", "model", "nginx", "haproxy", "native", "http", "control", "policy", "plan", "lower",
+    "password", "media",
+];
 const IMPURE: &[&str] = &["io-uring", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
 
 /// The crates that may name these; everybody else goes through `rt`. The kit's peers are no part of the product.
@@ -95,6 +111,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
                 "progress",
                 "rate",
                 "scope",
+                "sizes",
                 "stats",
             ],
             &["programs", "scenario", "sites"],
@@ -103,6 +120,16 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["generator", "results"],
             &["report", "run"],
             &["size"],
+        ],
+    ),
+    (
+        "native",
+        &[
+            &["differ", "node", "plain", "tree", "words"],
+            &["keys", "shapes"],
+            &["defaults", "print", "read"],
+            &["document", "emit"],
+            &["lib"],
         ],
     ),
     (

@@ -1,6 +1,6 @@
 //! Pages that show the state of the process.
 //!
-//! Owns: HAProxy's statistics page (HTML, CSV, JSON) and the Prometheus page, each a pure function of a snapshot.
+//! Owns: HAProxy's statistics page (HTML, CSV, JSON), the Prometheus page and NGINX Plus' API, each a function of a snapshot.
 //! Never: counts, serves a socket, or imports the engine: the binary hands pages to it.
 //! Driven by: the binary, for requests that reached a page's route.
 //! Why: one [`weir_control::snapshot::Snapshot`] for all pages, so that they cannot disagree.
@@ -8,7 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod dashboard;
 pub mod metrics;
+pub mod plus;
 pub mod stats;
 
 /// A request for a page.

@@ -111,6 +111,12 @@ impl Index {
         slot.stored.then_some(slot.version)
     }
 
+    /// All that is stored, with its version.
+    pub(crate) fn stored(&self) -> Vec<(Key, u32)> {
+        let slots = self.table.iter().map(|&at| &self.slots[at as usize]).filter(|slot| slot.stored);
+        slots.map(|slot| (Key::from_bytes(slot.key), slot.version)).collect()
+    }
+
     /// Notes what is stored now; the blocks of what was stored before.
     pub(crate) fn store(&mut self, key: &Key, version: u32, blocks: u32, now: u32) -> u32 {
         let at = match self.find(key) {

@@ -24,6 +24,7 @@ mod memory;
 mod object;
 mod open;
 mod pending;
+mod purge;
 mod record;
 mod settings;
 mod store;

@@ -123,6 +123,11 @@ impl<'t> Texts<'t> {
         [self.name, self.vary, self.head].concat()
     }
 
+    /// The name in a file whose first part is `fixed`; `None`: it is broken.
+    pub(crate) fn name_of(fixed: &Fixed, bytes: &'t [u8]) -> Option<&'t [u8]> {
+        (crc32fast::hash(bytes) == fixed.texts_sum).then(|| bytes.get(..fixed.name as usize)).flatten()
+    }
+
     /// Of a file whose first part is `fixed`, for a name; `None`: it is broken, or another's.
     pub(crate) fn parse(fixed: &Fixed, bytes: &'t [u8], name: &[u8]) -> Option<Self> {
         if crc32fast::hash(bytes) != fixed.texts_sum {

@@ -38,6 +38,8 @@ pub struct Settings {
     pub manager: Pace,
     /// The loader's; `None`: it goes on without a pause.
     pub loader: Option<Pace>,
+    /// Of whoever removes the files of what was purged; `None`: it goes on without a pause.
+    pub purger: Option<Pace>,
 }
 
 impl Settings {

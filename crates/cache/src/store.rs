@@ -18,6 +18,7 @@ use crate::index::{BLOCK, Index, Left, Lookup};
 use crate::key::{Key, Levels};
 use crate::object::{self, Loaded};
 use crate::pending::{Fill, Pending, Written};
+use crate::purge::Purges;
 use crate::record::{Fixed, Meta, Texts};
 use crate::settings::Settings;
 use crate::temporary::Temporary;
@@ -60,6 +61,7 @@ pub struct Store {
     pub(crate) threads: SideThreads,
     pub(crate) bell: Arc<Bell>,
     pub(crate) temporary: Temporary,
+    pub(crate) purges: Purges,
     report: Box<dyn Fn(&str) + Send + Sync>,
     reported: AtomicU64,
 }
@@ -82,6 +84,7 @@ impl Store {
             threads: SideThreads::new("weir-cache-io", THREADS),
             bell: Arc::default(),
             temporary: Temporary::default(),
+            purges: Purges::default(),
             report: Box::new(report),
             reported: AtomicU64::new(0),
         })
@@ -192,6 +195,11 @@ impl Store {
         });
     }
 
+    /// What is stored, with its versions, part by part of the index: no lock is held while the caller looks at one.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = (Key, u32)> + '_ {
+        self.shards.iter().flat_map(|shard| lock(shard).index.stored())
+    }
+
     /// Bytes of files, in blocks of the file system.
     pub fn size(&self) -> u64 {
         self.blocks.load(Ordering::Relaxed) * BLOCK
@@ -256,7 +264,7 @@ impl Store {
     ) -> io::Result<()> {
         let path = self.file_of(key);
         let names = self.names(key);
-        if self.shard(key).pending.was_removed(key, began) {
+        if self.shard(key).pending.was_removed(key, began) || self.is_too_late(file, began) {
             return std::fs::remove_file(file);
         }
         std::fs::rename(file, &path).or_else(|error| match (error.kind(), path.parent()) {
@@ -286,7 +294,7 @@ impl Store {
         Ok(())
     }
 
-    fn next_version(&self) -> u32 {
+    pub(crate) fn next_version(&self) -> u32 {
         // Zero is what was found by the loader.
         self.version.fetch_add(1, Ordering::Relaxed).max(1)
     }
@@ -295,6 +303,16 @@ impl Store {
     fn make_room(&self, shard: &mut Shard) -> Option<Left> {
         let full = shard.index.len() as u64 > self.most_in_shard.load(Ordering::Relaxed);
         if full { shard.index.remove_oldest().filter(|left| left.stored) } else { None }
+    }
+
+    /// Lets go of an object if this version is the one that is stored. Its file goes later.
+    pub(crate) fn let_go(&self, key: &Key, version: u32) {
+        let left = {
+            let mut shard = self.shard(key);
+            let same = shard.index.version(key) == Some(version);
+            if same { shard.index.remove(key) } else { None }
+        };
+        self.forget_files(left);
     }
 
     /// Has the file of what left the index removed.
@@ -336,6 +354,7 @@ impl Store {
     fn read(&self, key: &Key, name: &[u8]) -> Loaded {
         let known = self.shard(key).index.version(key);
         match object::read(&self.file_of(key), name, known.unwrap_or(0)) {
+            Ok(Some(_)) if self.is_purged(key, name, known.unwrap_or(0)) => Loaded::Missing,
             Ok(Some((object, length))) => {
                 if known.is_none() {
                     if !self.is_cold() {
@@ -361,7 +380,7 @@ impl Store {
     }
 
     /// Drops what turned out not to be there, or broken, unless it was stored anew.
-    fn drop_if(&self, key: &Key, known: Option<u32>) {
+    pub(crate) fn drop_if(&self, key: &Key, known: Option<u32>) {
         let left = {
             let mut shard = self.shard(key);
             if shard.index.version(key) != known {

@@ -18,6 +18,7 @@ fn settings(path: &Path) -> Settings {
         inactive: Duration::from_secs(600),
         manager: pace,
         loader: None,
+        purger: None,
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// The format of [`Record`]. A record of a later one is not understood.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The most bytes of names, addresses and certificates that all changes may have.
 const MOST: usize = 16 << 20;
@@ -94,6 +94,36 @@ pub struct NewEndpoint {
     /// Used only when the others are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<bool>,
+    /// Its name for people, where that is not unique in the pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// Its number in the pool. None that another endpoint of the pool ever had is given again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// Exchanges at once; 0: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_connections: Option<u32>,
+    /// Failures within `fail_timeout_ms` that make it unavailable; 0: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_fails: Option<u32>,
+    /// Window of failures, and how long it then is unavailable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_timeout_ms: Option<u64>,
+    /// Its weight rises over this time after recovery; 0: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_start_ms: Option<u64>,
+    /// Out of service. Not said: in service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<bool>,
+    /// Only for exchanges that persistence binds to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<bool>,
+    /// What persistence calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cookie: Option<String>,
+    /// Its address is `name:port`, and the name is looked up while running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolve: Option<bool>,
 }
 
 /// What an operator asked of an endpoint at run time.
@@ -128,6 +158,10 @@ impl fmt::Debug for KeyPair {
     }
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// What was changed of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -135,6 +169,9 @@ pub struct PoolChanges {
     /// Its endpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<Vec<NewEndpoint>>,
+    /// A number that no endpoint that was given ever had, while any are given.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub next_id: u32,
     /// Weights, by the endpoint's name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, u32>,
@@ -149,7 +186,11 @@ impl PoolChanges {
     }
 
     fn size(&self) -> usize {
-        let given = self.endpoints.iter().flatten().map(|one| 32 + one.name.len() + one.address.len());
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let given =
+            self.endpoints.iter().flatten().map(|one| {
+                96 + one.name.len() + one.address.len() + length(&one.shown) + length(&one.cookie)
+            });
         let weights = self.weights.keys().map(|name| 32 + name.len());
         given.chain(weights).chain(self.states.keys().map(|name| 32 + name.len())).sum()
     }
@@ -180,6 +221,9 @@ impl Record {
     fn take_in(&mut self, change: Change) -> bool {
         match change {
             Change::Endpoints { pool, endpoints } => self.of_pool(pool, |changed| {
+                let ids = endpoints.iter().flatten().filter_map(|one| one.id);
+                let next = ids.max().map_or(0, |id| id.saturating_add(1));
+                changed.next_id = if endpoints.is_some() { changed.next_id.max(next) } else { 0 };
                 std::mem::replace(&mut changed.endpoints, endpoints.clone()) != endpoints
             }),
             Change::Weight { pool, endpoint, weight } => {

@@ -24,7 +24,7 @@ const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 macro_rules! named_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub struct $name(pub u64);
 
@@ -58,12 +58,28 @@ named_id! {
     SiteId
 }
 named_id! {
+    /// A route within its site, by the name that people know it by: nginx's location.
+    RouteId
+}
+named_id! {
     /// A pool of endpoints: nginx's upstream, HAProxy's backend.
     PoolId
 }
 named_id! {
     /// An endpoint within its pool. State kept under it survives every change of weight, order or options.
     EndpointKey
+}
+
+named_id! {
+    /// What is counted apart under a name of its own: see [`ZoneId::of`].
+    ZoneId
+}
+
+impl ZoneId {
+    /// The id of a name among those of its kind: different kinds may use one name.
+    pub const fn of(kind: &str, name: &str) -> Self {
+        Self(fnv1a(fnv1a(FNV_START, kind.as_bytes()).rotate_left(32), name.as_bytes()))
+    }
 }
 
 impl EndpointKey {

@@ -10,12 +10,18 @@
 
 pub mod changes;
 pub mod ids;
+pub mod keyvals;
 pub mod lists;
 pub mod memory;
+pub mod requests;
+pub mod sessions;
 pub mod snapshot;
 pub mod totals;
+pub mod zones;
 
 pub use changes::{AdminState, Change, Changes};
-pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId, ZoneId};
+pub use requests::Requests;
 pub use snapshot::Snapshot;
 pub use totals::Totals;
+pub use zones::Zones;

@@ -23,6 +23,10 @@ pub struct Snapshot {
     pub sites: Vec<Site>,
     /// Pools, in the order of the configuration.
     pub pools: Vec<Pool>,
+    /// Routes that requests have reached, by site and name, where they are counted apart.
+    pub routes: Vec<Route>,
+    /// What is counted apart under names of its own.
+    pub zones: crate::zones::Zones,
 }
 
 /// The process as a whole.
@@ -223,6 +227,11 @@ pub struct Front {
     pub tls: Tls,
     /// Duration of exchanges.
     pub latency: Latency,
+    /// Of those, the time from a request's first byte to the head of the response, and from there to its end. Not kept for
+    /// listeners.
+    pub first_byte: Latency,
+    #[allow(missing_docs)]
+    pub transfer: Latency,
 }
 
 /// What an endpoint did, or all of a pool.
@@ -290,8 +299,20 @@ pub struct Back {
     pub tls: Tls,
     /// `qtime`, `ctime`, `rtime`, `ttime`, and their `_max`.
     pub times: Times,
-    /// Time to the head of the answer.
+    /// Time to the head of the answer, from the beginning of the attempt.
     pub latency: Latency,
+    /// Time to connect, TLS included, where a connection was opened for the attempt.
+    pub connect: Latency,
+    /// From the head of the answer to its end.
+    pub transfer: Latency,
+    /// Attempts from their beginning to their end.
+    pub whole: Latency,
+    /// Answers by code, in order, where somebody asks for them.
+    pub codes: Vec<(u16, u64)>,
+    /// Times that failures made it unavailable.
+    pub made_unavailable: u64,
+    /// Exchanges that found the queue full.
+    pub overflows: u64,
 }
 
 /// Averages over about the last 1,024 exchanges, and the most since the start, in milliseconds.
@@ -324,6 +345,10 @@ pub struct Latency {
     pub p99_us: u64,
     /// Prometheus buckets: upper bound in microseconds, and how many were at or below it.
     pub buckets: Vec<(u64, u64)>,
+    /// All that is known: upper bound in microseconds, and how many were in this bucket alone; empty buckets are left out. What
+    /// two moments have apart gives the quantiles of the time between them. Empty unless it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(u64, u64)>,
 }
 
 /// A listening address.
@@ -376,6 +401,17 @@ pub struct Site {
     pub front: Front,
 }
 
+/// A route of a site.
+#[derive(Clone, Debug, Serialize)]
+pub struct Route {
+    /// Its site.
+    pub site: SiteId,
+    /// Its name: `/images/`, `~ \.php$`, a backend's.
+    pub name: String,
+    /// What came in. Connections belong to sites.
+    pub front: Front,
+}
+
 /// A pool.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pool {
@@ -403,6 +439,23 @@ pub struct Pool {
     pub went_down: u64,
     /// Its endpoints.
     pub endpoints: Vec<Endpoint>,
+    /// How it is named to whoever changes it while running; `None`: it is nobody's to change.
+    pub group: Option<Group>,
+}
+
+/// How a pool is named to whoever changes it while running.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// Its name as written; one may stand for a pool of requests and for one of sessions.
+    pub name: String,
+    /// The zone that its state is in.
+    pub zone: String,
+    /// It is one of sessions.
+    pub tcp: bool,
+    /// Bound on the queue.
+    pub queue_limit: Option<u64>,
+    /// Bytes of the zone; 0: not said.
+    pub bytes: u64,
 }
 
 impl Pool {
@@ -470,6 +523,31 @@ pub struct Endpoint {
     pub used: u64,
     /// Failures counted against `max_fails` now.
     pub fails: u32,
+    /// Its settings, as configured or given.
+    pub settings: EndpointSettings,
+}
+
+/// Settings of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EndpointSettings {
+    /// Its number in its pool, which it keeps.
+    pub id: u32,
+    /// Failures within `fail_timeout_ms` that make it unavailable; 0: never.
+    pub max_fails: u32,
+    /// Window of failures, and how long it then is unavailable.
+    pub fail_timeout_ms: u64,
+    /// Exchanges at once; 0: no limit.
+    pub max_connections: u32,
+    /// Its weight rises over this time after recovery.
+    pub slow_start_ms: u64,
+    /// Failures of late make it unavailable now.
+    pub failed: bool,
+    /// It waits for its first check.
+    pub unchecked: bool,
+    /// It is drained by its settings, which otherwise give it this weight.
+    pub drains: Option<u32>,
+    /// It is one of the addresses that a name has now; they share the name's number.
+    pub resolved: bool,
 }
 
 /// Why an endpoint takes no work, or not all that it could.
@@ -535,6 +613,10 @@ pub struct HealthReport {
     pub last_duration_ms: u64,
     /// What it said, in words: `last_chk`.
     pub last_text: String,
+    /// Checks made.
+    pub checks: u64,
+    /// Of those, the ones that failed.
+    pub failures: u64,
     /// Checks that failed while up: `chkfail`.
     pub failed: u64,
     /// Times that errors of traffic had a say: `hanafail`. `None`: traffic is not watched.

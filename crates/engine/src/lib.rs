@@ -32,13 +32,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use weir_control::changes::NewEndpoint;
 use weir_control::lists::{Entry, List};
+use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
-use weir_control::{Change, ListenerId};
+use weir_control::{Change, ListenerId, Requests};
 use weir_expr::KeptValue;
+use weir_expr::settings::Paces;
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse, Plan};
 use weir_policy::Millis;
 pub use weir_rt::IoChoice;
+use weir_telemetry::Detail;
 
 use entry::run::Handle;
 use upstream::{health, names};
@@ -50,7 +54,9 @@ use worker::{count, layer, memory, shared, snapshot};
 
 pub use eval::vars::NGINX_LANGUAGE;
 pub use logging::{LogFile, LogFiles};
-pub use worker::options::{EngineOptions, Page, PageRequest, Pages};
+pub use worker::keyvals::Keyval;
+pub use worker::layer::Switch;
+pub use worker::options::{ApiRequest, EngineOptions, Page, PageRequest, Pages};
 pub use worker::tls::{client_tls_faults, server_tls_faults};
 
 /// A listening socket, named so that it is known again.
@@ -197,7 +203,21 @@ impl Engine {
     /// # Errors
     /// One line that says why it cannot be; nothing has changed then.
     pub fn change(&self, change: Change) -> Result<(), String> {
-        layer::make(&self.shared, &self.crew, &self.prepared, change)
+        let endpoints = matches!(change, Change::Endpoints { .. });
+        layer::make(&self.shared, &self.crew, &self.prepared, change)?;
+        if endpoints {
+            names::follow(&self.shared, &self.crew, &self.prepared)?;
+            health::begin_late(&self.shared, &self.crew, &self.prepared)?;
+        }
+        Ok(())
+    }
+
+    /// The endpoints that a pool is to have, as they would be given, and a number that none of them ever had.
+    ///
+    /// # Errors
+    /// There is no such pool.
+    pub fn endpoints(&self, pool: &str) -> Result<(Vec<NewEndpoint>, u32), String> {
+        layer::endpoints(&self.shared, &self.prepared, pool)
     }
 
     /// Takes the health of the endpoints of this name for this, until a check says otherwise.
@@ -208,6 +228,31 @@ impl Engine {
         layer::judge((&self.shared, &self.crew), &self.prepared, pool, endpoint, healthy)
     }
 
+    /// Bounds the exchanges of the endpoints of this name at once, until the next plan; 0: not at all.
+    ///
+    /// # Errors
+    /// There is no such pool or endpoint, or no endpoint of the pool has a bound in the plan.
+    pub fn bound_endpoint(&self, pool: &str, endpoint: &str, most: u32) -> Result<(), String> {
+        layer::bound(&self.prepared, pool, endpoint, most)
+    }
+
+    /// Has the checks of the endpoints of this name made, or their agents asked, or not, until the next plan. `Ok(false)`:
+    /// they have none.
+    ///
+    /// # Errors
+    /// There is no such pool or endpoint.
+    pub fn switch(&self, pool: &str, endpoint: &str, what: Switch, on: bool) -> Result<bool, String> {
+        layer::switch(&self.prepared, (pool, endpoint), what, on)
+    }
+
+    /// Forgets the most that there ever was of anything; with `all`, what was counted for listeners, sites, pools and
+    /// endpoints, too.
+    pub fn clear_counters(&self, all: bool) {
+        self.crew.clear_counters(all);
+        self.shared.clear_peaks();
+        self.prepared.pools.iter().for_each(|pool| pool.now().state.clear_peaks());
+    }
+
     /// Ends what is under way at the endpoints of this name: requests and sessions.
     ///
     /// # Errors
@@ -216,9 +261,29 @@ impl Engine {
         layer::cut(&self.crew, &self.prepared, pool, endpoint)
     }
 
+    /// The connections of clients, one by one, and what goes on at endpoints for them.
+    pub fn sessions(&self) -> Vec<ClientSession> {
+        worker::roll::named(&self.crew, &self.prepared)
+    }
+
+    /// Ends a client's connection. False: there is none of this number.
+    pub fn end_session(&self, number: u64) -> bool {
+        self.crew.cut_client(number)
+    }
+
     /// Bounds client connections of the process, until the next plan.
     pub fn bound_connections(&self, most: u64) {
         self.shared.bound_connections(most);
+    }
+
+    /// What may begin in a second in the whole process.
+    pub fn paces(&self) -> Paces {
+        self.shared.paces()
+    }
+
+    /// Changes that, until the next plan.
+    pub fn set_paces(&self, paces: &Paces) {
+        self.shared.set_paces(paces);
     }
 
     /// Has the site of this name accept nothing, or go on, until the next plan. False: it was so already.
@@ -263,6 +328,11 @@ impl Engine {
         caches.map(|(cache, memory)| worker::memories::show(&cache.name, memory)).collect()
     }
 
+    /// Stores of keys and values, by index, each as the plan has it.
+    pub fn keyvals(&self) -> Vec<Arc<Keyval>> {
+        self.prepared.keyvals.clone()
+    }
+
     /// Lists of keys that change while running, by index, each as the plan has it.
     pub fn lists(&self) -> impl Iterator<Item = (&KeyListFile, &Arc<List>)> {
         self.prepared.plan.key_lists.iter().zip(self.prepared.keys.all())
@@ -288,7 +358,20 @@ impl Engine {
 
     /// Figures of the whole process.
     pub fn snapshot(&self) -> Snapshot {
-        snapshot::take(&self.shared, &self.prepared)
+        snapshot::take(&self.shared, &self.prepared, Detail::Quantiles)
+    }
+
+    /// Figures of the whole process in detail, and what workers know of single requests: of each list at most so many. It waits for
+    /// workers, so it is no work of one.
+    pub fn observe(&self, most: usize) -> (Snapshot, Requests) {
+        let requests = self.crew.requests(most);
+        (snapshot::take(&self.shared, &self.prepared, Detail::Steps), requests)
+    }
+
+    /// Has single requests noted whatever the plan says, for pages that are served elsewhere.
+    pub fn note_requests(&self, always: bool) {
+        self.shared.shows_requests.store(always, Ordering::Relaxed);
+        self.crew.note_requests(self.shared.shows_requests(&self.prepared.plan));
     }
 
     /// Panics in the next request of the first worker: for tests of what a panic costs.

@@ -8,18 +8,19 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
+use crate::form;
 use crate::settings::{ProxyProtocol, Spoken};
 
 /// A step of a script. The first one connects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckStep<P> {
     /// A new connection.
     Connect(CheckConnect),
     /// Bytes are sent.
-    Send(#[serde(serialize_with = "escaped")] Vec<u8>),
+    Send(#[serde(with = "crate::form::bytes")] Vec<u8>),
     /// An HTTP request is sent.
     Ask(Box<CheckRequest>),
     /// An application server is asked as its protocol has it.
@@ -31,7 +32,7 @@ pub enum CheckStep<P> {
 }
 
 /// A connection of a check.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckConnect {
     /// In place of the endpoint's.
     pub address: Option<IpAddr>,
@@ -48,7 +49,7 @@ pub struct CheckConnect {
 }
 
 /// What an application server is asked by a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplicationCheck {
     /// What is spoken.
     pub spoken: Spoken,
@@ -59,7 +60,7 @@ pub struct ApplicationCheck {
 }
 
 /// A question to the health service of gRPC (grpc.health.v1.Health/Check).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrpcCheck {
     /// The service that it is about; empty: the server as a whole.
     pub service: String,
@@ -70,7 +71,7 @@ pub struct GrpcCheck {
 }
 
 /// A request of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRequest {
     /// Method.
     pub method: String,
@@ -90,7 +91,7 @@ pub struct CheckRequest {
 }
 
 /// The version of HTTP of a check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckVersion {
     /// HTTP/1.0.
@@ -103,7 +104,7 @@ pub enum CheckVersion {
 }
 
 /// What an answer must be, and what that says of the endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expectation<P> {
     /// What it must be.
     pub what: Expect<P>,
@@ -138,7 +139,7 @@ impl<P> Expectation<P> {
 }
 
 /// What an answer must be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect<P> {
     /// A status in one of these ranges, ends included.
@@ -159,7 +160,7 @@ pub enum Expect<P> {
         full: bool,
     },
     /// Bytes came.
-    Bytes(#[serde(serialize_with = "escaped")] Vec<u8>),
+    Bytes(#[serde(with = "crate::form::bytes")] Vec<u8>),
     /// What came matches.
     BytesMatch(P),
     /// What came matches, written in capital hexadecimal digits.
@@ -179,7 +180,7 @@ impl<P> Expect<P> {
 }
 
 /// How a text is compared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextMatch<P> {
     /// Is this.
@@ -195,7 +196,7 @@ pub enum TextMatch<P> {
 }
 
 /// How traffic has a say in an endpoint's health, beside its checks (HAProxy's `observe`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observe {
     /// What is watched.
     pub what: Observed,
@@ -206,7 +207,7 @@ pub struct Observe {
 }
 
 /// What is watched of the traffic of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Observed {
     /// Whether it can be connected to.
@@ -216,7 +217,7 @@ pub enum Observed {
 }
 
 /// What errors in a row do. Each of them brings the next check forward, where there is a time for that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnErrors {
     /// No more than that.
@@ -230,7 +231,7 @@ pub enum OnErrors {
 }
 
 /// What is cut when an endpoint goes up or down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cuts {
     /// Connections to it, when it goes down or into maintenance (HAProxy `on-marked-down shutdown-sessions`).
     pub when_down: bool,
@@ -246,7 +247,7 @@ impl Cuts {
 }
 
 /// What becomes of an endpoint that has not been checked yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstState {
     /// Up; one failure takes it down.
@@ -261,7 +262,7 @@ pub enum FirstState {
 }
 
 /// A program beside an endpoint that says how it is (HAProxy's `agent-check`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentCheck {
     /// In place of the endpoint's.
     pub address: Option<IpAddr>,
@@ -270,7 +271,7 @@ pub struct AgentCheck {
     /// Time between questions.
     pub interval: Duration,
     /// What it is sent first.
-    #[serde(serialize_with = "escaped")]
+    #[serde(with = "crate::form::bytes")]
     pub send: Vec<u8>,
 }
 
@@ -333,14 +334,16 @@ impl<P> TextMatch<P> {
     }
 }
 
-fn escaped<S: Serializer>(bytes: &impl AsRef<[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&bytes.as_ref().escape_ascii())
-}
-
 /// Fields without their values: some of them are credentials.
 fn names<S: Serializer>(
     fields: &impl AsRef<Vec<(String, String)>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(fields.as_ref().iter().map(|(name, _)| name))
+    if form::form() == form::Form::Shown {
+        return serializer.collect_seq(fields.as_ref().iter().map(|(name, _)| name));
+    }
+    match form::hides_secrets() {
+        true => serializer.collect_seq(fields.as_ref().iter().map(|(name, _)| (name, form::REDACTED))),
+        false => fields.as_ref().serialize(serializer),
+    }
 }

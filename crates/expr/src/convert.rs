@@ -7,10 +7,10 @@
 
 use std::net::IpAddr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A pure change of a value.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Convert {
     /// ASCII letters to lower case.
@@ -99,7 +99,7 @@ pub enum Convert {
 }
 
 /// How bytes are written by chunks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Chunks {
     /// Between chunks.
     pub separator: String,
@@ -112,7 +112,7 @@ pub struct Chunks {
 }
 
 /// How a chunk is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Digits {
     /// Two hexadecimal digits a byte.
@@ -124,7 +124,7 @@ pub enum Digits {
 }
 
 /// Codings and hashes: changes that need a library, which the engine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coding {
     /// SHA-1, as bytes.
@@ -152,7 +152,7 @@ pub enum Coding {
 }
 
 /// Operations on numbers, with saturation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arithmetic {
     /// Plus.

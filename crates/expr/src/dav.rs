@@ -1,9 +1,9 @@
 //! Changing files by requests (WebDAV).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What requests may do to the files of a route, and how it is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dav {
     /// Methods that are served.
     pub methods: DavMethods,
@@ -16,7 +16,7 @@ pub struct Dav {
 }
 
 /// Methods that change files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a word of its own")]
 pub struct DavMethods {
     /// PUT.
@@ -40,7 +40,7 @@ impl DavMethods {
 }
 
 /// Rights of a file: nine bits as chmod(2) takes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileAccess(pub u16);
 
 impl Default for FileAccess {

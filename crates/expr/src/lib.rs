@@ -12,6 +12,7 @@ pub mod check;
 pub mod ciphers;
 mod convert;
 mod dav;
+pub mod form;
 mod json;
 pub mod networks;
 mod routine;
@@ -20,6 +21,7 @@ mod source;
 mod stick;
 mod target;
 mod template;
+pub mod text;
 mod var;
 
 pub use convert::{Arithmetic, Chunks, Coding, Convert, Digits, number};
@@ -41,7 +43,7 @@ pub use var::{
 pub type Named = String;
 
 /// A user-defined variable by its place in the table of a request's computed values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Slot(pub u16);
 
 impl std::fmt::Display for Slot {

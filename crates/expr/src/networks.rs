@@ -1,9 +1,9 @@
 //! Databases of networks (MaxMind DB).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is wanted of such a database.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DatabasePart {
     /// What an address's entry has at the end of this path: keys of maps, and places in lists.

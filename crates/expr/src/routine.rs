@@ -4,12 +4,12 @@
 //! Never: does one; the engine does.
 //! Driven by: definitions of variables (`model` and `plan` hold lists of steps).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Arithmetic;
 
 /// A change that the engine makes, by its arguments in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Routine {
     /// A message digest, as bytes.
@@ -78,7 +78,7 @@ pub enum Routine {
 }
 
 /// Message digests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Digest {
     /// MD5.
@@ -114,7 +114,7 @@ impl Digest {
 }
 
 /// What a number of a date counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeUnit {
     /// Seconds.

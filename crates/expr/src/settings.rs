@@ -15,7 +15,7 @@ mod session;
 mod socket;
 mod user_ids;
 
-pub use browsers::{Browsers, KnownBrowser, browser_version};
+pub use browsers::{Browsers, KnownBrowser, OldBrowsers, browser_version};
 pub use cache::*;
 pub use conduct::*;
 pub use control::*;
@@ -30,10 +30,10 @@ pub use user_ids::*;
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Limits and times of a client connection and of the heads it sends.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClientSettings {
     /// From the first byte (or accept) to the end of a request head (`client_header_timeout`, `timeout http-request`).
     pub header_timeout: Duration,
@@ -65,6 +65,9 @@ pub struct ClientSettings {
     /// Drop fields with invalid names instead of answering 400 (nginx `ignore_invalid_headers on`). Names that could
     /// make a message read two ways are refused all the same.
     pub ignore_invalid_headers: bool,
+    /// What breaks the grammar of a head without leaving two readings is mended, not refused: a fragment is cut off the target,
+    /// a field whose name is no token is left out.
+    pub mends_heads: bool,
     /// Of names with odd characters, which are kept otherwise, drop those that are the name of a field that decides
     /// but for `_` in place of `-`: behind a gateway the two are one.
     pub drop_lookalikes: bool,
@@ -87,6 +90,9 @@ pub struct ClientSettings {
     pub lingering_time: Duration,
     /// See `lingering_time`.
     pub lingering_timeout: Duration,
+    /// What is done for browsers that misread answers.
+    #[serde(skip_serializing_if = "OldBrowsers::is_none")]
+    pub old_browsers: OldBrowsers,
 }
 
 impl Default for ClientSettings {
@@ -107,6 +113,7 @@ impl Default for ClientSettings {
             min_send_rate: 500,
             drop_underscores: true,
             ignore_invalid_headers: true,
+            mends_heads: true,
             drop_lookalikes: false,
             paths: PathReading::Decoded,
             merge_slashes: true,
@@ -117,12 +124,13 @@ impl Default for ClientSettings {
             reset_timed_out: false,
             lingering_time: Duration::from_secs(30),
             lingering_timeout: Duration::from_secs(5),
+            old_browsers: OldBrowsers::default(),
         }
     }
 }
 
 /// What rules see of a path, and what is passed on of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathReading {
     /// nginx's: everything is decoded and resolved; what cannot be is refused. Passed on as it was sent.
@@ -136,7 +144,7 @@ pub enum PathReading {
 }
 
 /// Whose names Prometheus metrics have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exposition {
     /// Weir's.
@@ -146,8 +154,15 @@ pub enum Exposition {
     Haproxy,
 }
 
+/// Weir's dashboard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Dashboard {
+    /// Whoever sees it may drain endpoints, take them out and change their weights.
+    pub write: bool,
+}
+
 /// How a request body is taken in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BodySettings {
     /// Largest body in bytes; larger is 413 (`client_max_body_size`; 0 as written is `None` here).
     pub max_size: Option<u64>,
@@ -159,6 +174,29 @@ pub struct BodySettings {
     pub temp_path: std::path::PathBuf,
     /// Least bytes a second, averaged over 30 s after 10 s of grace, while the client is the one delaying; 0: none.
     pub min_rate: u64,
+    /// Whether bodies are in files whatever their size (`client_body_in_file_only`).
+    #[serde(skip_serializing_if = "BodyFiles::is_default")]
+    pub files: BodyFiles,
+}
+
+/// Where buffered request bodies are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyFiles {
+    /// In memory, and in files without a name where they are larger.
+    #[default]
+    WhereNeeded,
+    /// Each in a file that has a name as long as the request lasts.
+    Named,
+    /// Each in a file that stays.
+    Kept,
+}
+
+impl BodyFiles {
+    /// True if it is what holds where nobody says otherwise.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for BodySettings {
@@ -169,12 +207,13 @@ impl Default for BodySettings {
             memory: 16 << 10,
             temp_path: "/var/lib/nginx/body".into(),
             min_rate: 500,
+            files: BodyFiles::default(),
         }
     }
 }
 
 /// Other routes of the site that get a copy of each request, and whose responses nobody reads.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mirrors {
     /// Their paths.
     pub paths: Vec<String>,
@@ -183,7 +222,7 @@ pub struct Mirrors {
 }
 
 /// Times, buffers and limits of an upstream exchange (proxies and application servers).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UpstreamSettings {
     /// Time to connect, one attempt.
     pub connect_timeout: Duration,
@@ -244,7 +283,7 @@ impl Default for UpstreamSettings {
 }
 
 /// What becomes of the work for a client that goes away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAbort {
     /// It ends, in the queue and on the endpoint, also where the client only said that it will send no more (nginx).
@@ -260,7 +299,7 @@ pub enum ClientAbort {
 }
 
 /// When and how often another endpoint (or the same one) is tried.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RetrySettings {
     /// Connection could not be made, or broke before a response head (`error`).
     pub on_error: bool,
@@ -283,7 +322,7 @@ pub struct RetrySettings {
 }
 
 /// When a retry goes to another endpoint (HAProxy `option redispatch`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redispatch {
     /// Each time (nginx).
@@ -317,7 +356,7 @@ impl Default for RetrySettings {
 }
 
 /// A proxy as HAProxy's statistics list it, beside what its site and its pool tell.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Listed {
     /// Its name: that of its site or TCP service, and of its pool.
     pub name: String,
@@ -332,7 +371,7 @@ pub struct Listed {
 }
 
 /// How much of a backend's work counts as full (`fullconn`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ListedBackend {
     /// As configured.
     pub full: Option<u64>,
@@ -341,7 +380,7 @@ pub struct ListedBackend {
 }
 
 /// Why an answer is made here rather than by an endpoint: what logs and counters say of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// It is the content: a page, a redirect, a question for credentials.
@@ -354,7 +393,7 @@ pub enum Cause {
 }
 
 /// TLS versions that Weir speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TlsVersion {
     /// RFC 5246.
     #[serde(rename = "TLSv1.2")]
@@ -365,7 +404,7 @@ pub enum TlsVersion {
 }
 
 /// What a client's certificate is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientVerify {
     /// None asked.
@@ -380,7 +419,7 @@ pub enum ClientVerify {
 }
 
 /// PROXY protocol versions (haproxy.org, proxy-protocol.txt).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ProxyProtocol {
     /// One text line.
     V1,
@@ -389,7 +428,7 @@ pub enum ProxyProtocol {
 }
 
 /// How log values are escaped (`log_format … escape=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogEscape {
     /// `"`, `\`, control and high bytes as `\xXX`; empty values as `-`.
@@ -405,7 +444,7 @@ pub enum LogEscape {
 }
 
 /// Severity words of error logs, in nginx's spelling and order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Everything.
@@ -428,7 +467,7 @@ pub enum LogLevel {
 }
 
 /// How a connection to the client and to the endpoint is treated after an answer (HAProxy's modes; nginx keeps both).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepAliveMode {
     /// Kept on both sides.
@@ -441,7 +480,7 @@ pub enum KeepAliveMode {
 }
 
 /// A content coding that bodies are compressed by: RFC 9110 section 8.4.1, RFC 7932, RFC 8878.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentCoding {
     /// `br`.
@@ -473,7 +512,7 @@ impl ContentCoding {
 }
 
 /// Compression of answers by one coding.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CompressionSettings {
     /// The coding.
     pub coding: ContentCoding,
@@ -496,7 +535,7 @@ pub struct CompressionSettings {
 }
 
 /// Conditions of `gzip_proxied`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GzipProxied {
     /// Answer has an `Expires` that forbids caching.

@@ -8,12 +8,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Template;
 
 /// What an entry counts or remembers, by HAProxy's names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of the Configuration Manual")]
 pub enum StickData {
     ServerId,
@@ -108,7 +108,7 @@ impl fmt::Display for StickData {
 }
 
 /// One word of `store`, with its period if it is a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stored {
     /// What is stored.
     pub data: StickData,
@@ -117,7 +117,7 @@ pub struct Stored {
 }
 
 /// What the keys of a table are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StickKey {
     /// IPv4 addresses.
@@ -133,7 +133,7 @@ pub enum StickKey {
 }
 
 /// A table as configured.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StickTableConfig {
     /// What its keys are.
     pub key: StickKey,
@@ -148,7 +148,8 @@ pub struct StickTableConfig {
 }
 
 /// Whose entry is asked about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StickWhom {
     /// The one that this counter tracks, or the one of the same key in another table.
     Counter(u8, Option<String>),
@@ -159,7 +160,7 @@ pub enum StickWhom {
 }
 
 /// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StickWhat {
     /// A value.
@@ -187,7 +188,7 @@ pub enum StickWhat {
 }
 
 /// A question.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StickAsk {
     /// About whom.
     pub whom: StickWhom,
@@ -208,7 +209,7 @@ impl fmt::Display for StickAsk {
 }
 
 /// How long what a rule tracks is tracked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StickSpan {
     /// As long as the client's connection.
@@ -218,8 +219,8 @@ pub enum StickSpan {
 }
 
 /// What a rule does to entries.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", bound(deserialize = "Template<S>: Deserialize<'de>"))]
 pub enum StickOp<S: fmt::Display> {
     /// A counter tracks an entry from now on, unless it tracks one already.
     Track {

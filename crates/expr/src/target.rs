@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One of HAProxy's normalizers of targets (`http-request normalize-uri`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Normalizer {
     /// Slashes in a row become one.
@@ -36,7 +36,7 @@ pub enum Normalizer {
 }
 
 /// A time that a rule sets for one exchange (HAProxy `set-timeout`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OwnTimeout {
     /// Between two reads from the endpoint, or two writes to it.
@@ -48,7 +48,7 @@ pub enum OwnTimeout {
 }
 
 /// What of an endpoint's address is where the client wants to go (HAProxy servers at `*`, or without a port).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Follows {
     /// The address.
     pub address: bool,
@@ -69,7 +69,7 @@ impl Follows {
 }
 
 /// Which end of a connection a rule says something of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// Who the client is taken for (HAProxy `set-src` and its kin).
@@ -79,7 +79,7 @@ pub enum End {
 }
 
 /// A part of an address that a rule sets (HAProxy `set-src`, `set-src-port`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressPart {
     /// The address.

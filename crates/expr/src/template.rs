@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::Var;
 
@@ -23,7 +23,8 @@ pub enum Piece<S> {
 }
 
 /// A pure change of one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Filter {
     /// ASCII letters to lower case.
     Lower,
@@ -124,12 +125,6 @@ impl<S: fmt::Display> fmt::Display for Template<S> {
             }
         }
         Ok(())
-    }
-}
-
-impl<S: fmt::Display> Serialize for Template<S> {
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        serializer.collect_str(self)
     }
 }
 

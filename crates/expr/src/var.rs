@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::settings::ContentCoding;
 use crate::{OwnTimeout, StickAsk};
 
@@ -16,7 +18,8 @@ macro_rules! variables {
         }
     )*) => {
         /// A value that an exchange, its connection or the process can give. `S` refers to user-defined variables.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
         pub enum Var<S> {
             $($($(#[$doc])* $name $(($($kind),+))?,)*)*
             /// A variable defined by the configuration: set, mapped, or captured by name.
@@ -57,6 +60,12 @@ macro_rules! variables {
                 })
             }
         }
+
+        /// Each variable's name in this enumeration, and how it is printed.
+        pub(crate) const PRINTED: &[(&str, &str)] = &[
+            ("User", "user.{name}"),
+            $($((stringify!($name), $printed),)*)*
+        ];
 
         impl<S: fmt::Display> fmt::Display for Var<S> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -475,7 +484,8 @@ impl<S: Clone> Var<S> {
 }
 
 /// A part of a certificate, as HAProxy shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CertPart {
     /// All of it, DER.
     Der,
@@ -491,6 +501,12 @@ pub enum CertPart {
     NotBefore,
     /// End of validity.
     NotAfter,
+    /// When its validity begins, as `openssl x509` shows it (nginx `$ssl_client_v_start`).
+    BeginsShown,
+    /// When its validity ends, likewise (`$ssl_client_v_end`).
+    EndsShown,
+    /// Whole days until then; 0 where it is over (`$ssl_client_v_remain`).
+    DaysLeft,
     /// The algorithm of its key, as OpenSSL calls it.
     KeyAlgorithm,
     /// The algorithm of its signature.
@@ -500,7 +516,8 @@ pub enum CertPart {
 }
 
 /// How a name of a certificate is shown.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DnPart {
     /// `/C=…/CN=…`.
     OneLine,
@@ -511,7 +528,8 @@ pub enum DnPart {
 }
 
 /// Parts of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MessagePart {
     /// All fields, a line each, with a blank line at the end.
     Fields,
@@ -528,7 +546,8 @@ pub enum MessagePart {
 }
 
 /// Parts of a request's credentials.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AuthPart {
     /// The scheme.
     Scheme,
@@ -541,7 +560,8 @@ pub enum AuthPart {
 }
 
 /// What [`Var::HeaderCount`] counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Counted {
     /// Values: lines are split at commas.
     Values,
@@ -559,7 +579,8 @@ impl fmt::Display for Counted {
 }
 
 /// Phases of an exchange or session, as HAProxy times them (configuration manual, "Timing events").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Timer {
     /// `%Th`: accept to end of handshakes.
     Handshake,
@@ -586,7 +607,8 @@ pub enum Timer {
 }
 
 /// Fields of a PROXY header of version 2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProxyTlv {
     /// The field of this type.
     Field(u8),
@@ -597,7 +619,8 @@ pub enum ProxyTlv {
 }
 
 /// What the first bytes of a TCP session say, if they are a TLS hello.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Peeked {
     /// The server name asked for.
     ServerName,
@@ -616,7 +639,7 @@ pub enum Peeked {
 }
 
 /// Where rules keep values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptIn {
     /// The client's connection.
@@ -626,16 +649,18 @@ pub enum KeptIn {
 }
 
 /// A value that is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptValue {
     /// As text.
+    #[serde(with = "crate::form::bytes")]
     pub text: Vec<u8>,
     /// It is a number.
     pub number: bool,
 }
 
 /// Events whose rate is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RateOf {
     /// Connections of clients.
     Sessions,
@@ -644,7 +669,8 @@ pub enum RateOf {
 }
 
 /// Moments in the life of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Moment {
     /// Its connection was accepted.
     Accepted,
@@ -653,7 +679,8 @@ pub enum Moment {
 }
 
 /// Gauges that log lines show, read when the line is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Count {
     /// Connections of the process (`%ac`).
     Process,
@@ -682,7 +709,8 @@ pub enum Count {
 }
 
 /// Figures of one endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EndpointFigure {
     /// 1 if it is up (HAProxy `srv_is_up`).
     Up,

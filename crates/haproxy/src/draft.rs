@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::Span;
-use weir_expr::settings::{MemoryCache, NameHolds};
+use weir_expr::settings::{MemoryCache, NameHolds, Paces, PeerForm};
 
 use weir_expr::StickTableConfig;
 
@@ -44,6 +44,7 @@ pub(crate) struct Draft {
     pub(crate) userlists: BTreeMap<String, Userlist>,
     /// Sections of name servers by name.
     pub(crate) resolvers: BTreeMap<String, Resolvers>,
+    pub(crate) peers: Vec<Peers>,
     /// Sections of error pages by name.
     pub(crate) http_errors: BTreeMap<String, BTreeMap<u16, ErrorAnswer>>,
     /// Caches, in order.
@@ -54,6 +55,9 @@ pub(crate) struct Draft {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Global {
     pub(crate) maxconn: Option<At<u64>>,
+    pub(crate) paces: Paces,
+    /// `localpeer`.
+    pub(crate) local_peer: Option<String>,
     pub(crate) ulimit: Option<At<u64>>,
     pub(crate) nbthread: Option<At<u64>>,
     pub(crate) user: Option<At<String>>,
@@ -203,6 +207,7 @@ pub(crate) struct Settings {
     /// By the word after `timeout`.
     pub(crate) timeouts: BTreeMap<&'static str, At<Duration>>,
     pub(crate) maxconn: Option<u64>,
+    pub(crate) session_rate: Option<u32>,
     pub(crate) min_send_rate: Option<u64>,
     pub(crate) min_body_rate: Option<u64>,
     pub(crate) fullconn: Option<u64>,
@@ -313,6 +318,8 @@ pub(crate) struct Proxy {
     /// A filter that only names what is built otherwise was seen.
     pub(crate) dispatch: Option<Word>,
     pub(crate) stick_table: Option<StickTableConfig>,
+    /// The `peers` section that it is shared in, and its form among peers.
+    pub(crate) stick_peers: Option<(Word, PeerForm)>,
     /// `stick …` rules, in order.
     pub(crate) stick_rules: Vec<Line>,
     /// `use-server` rules, in order.
@@ -363,6 +370,19 @@ pub(crate) struct Rule {
     pub(crate) line: Line,
     /// Index of the first word of the action (`http-request deny …`: 1).
     pub(crate) from: usize,
+}
+
+/// `peers`.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers {
+    pub(crate) name: Word,
+    /// Names and addresses of `peer` and `server` lines.
+    pub(crate) members: Vec<(Word, Option<Word>)>,
+    /// The address of a `bind` line.
+    pub(crate) bind: Option<Word>,
+    /// Tables of its own: name, definition, and their form among peers.
+    pub(crate) tables: Vec<(Word, StickTableConfig, PeerForm)>,
+    pub(crate) disabled: bool,
 }
 
 /// `userlist`.

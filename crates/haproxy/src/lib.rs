@@ -38,7 +38,7 @@ use crate::read::read;
 
 pub use crate::files::{Disk, Files, Memory};
 pub use crate::read::condition::{FEATURES, VERSION};
-pub use crate::reference::{Entry, entries};
+pub use crate::reference::{Entry, RuleWord, actions, converters, entries, fetches};
 pub use crate::sniff::looks_like;
 
 /// What reading depends on besides the files.
@@ -48,6 +48,8 @@ pub struct Options {
     pub env: Vec<(String, String)>,
     /// The name among peers (`-L`); empty: the host's.
     pub local_peer: String,
+    /// It was given on the command line, which comes before `localpeer`.
+    pub local_peer_given: bool,
 }
 
 /// A configuration, read.
@@ -71,6 +73,7 @@ pub fn load(files: &dyn Files, paths: &[PathBuf], options: &Options) -> Loaded {
     let mut findings = Findings::default();
     let mut env = Env::new(options.env.iter().cloned());
     env.describe(paths, &options.local_peer);
+    env.names_peer = options.local_peer_given;
     let mut sections = Vec::new();
     for path in files::expand(files, paths, &mut findings) {
         match files.read(&path) {

@@ -1,7 +1,7 @@
 //! The tables as a reference: for `weir explain`, documentation and the compatibility table.
 
 use crate::table::keywords;
-use crate::words::{BIND, ParameterStatus, SERVER, Sections, Status};
+use crate::words::{Action, BIND, Converter, Fetch, ParameterStatus, SERVER, Sections, Status};
 
 /// One word, as a reader of the reference sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,4 +61,57 @@ pub fn entries() -> Vec<Entry> {
         }
     }
     all
+}
+
+/// A word of rules and expressions, as a reader of the reference sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleWord {
+    /// The word.
+    pub name: String,
+    /// Where it may stand; empty: wherever its kind may.
+    pub places: Vec<&'static str>,
+    /// `built`, `no effect`, `not built`.
+    pub status: &'static str,
+    /// What holds instead, or what is missing.
+    pub note: &'static str,
+}
+
+fn of_kind(name: &str, built: bool) -> RuleWord {
+    RuleWord {
+        name: name.to_owned(),
+        places: Vec::new(),
+        status: if built { "built" } else { "not built" },
+        note: "",
+    }
+}
+
+fn in_order(mut all: Vec<RuleWord>) -> Vec<RuleWord> {
+    all.sort_by(|one, other| (&one.name, one.status).cmp(&(&other.name, other.status)));
+    all
+}
+
+/// All sample fetches that are known by name. Those of stick tables (`sc_…`, `src_…`) are too many to list.
+pub fn fetches() -> Vec<RuleWord> {
+    let name = |name: &'static str| of_kind(name, crate::words::fetch(name) != Some(Fetch::NotYet));
+    in_order(crate::words::fetch_names().map(name).collect())
+}
+
+/// All converters that are known by name.
+pub fn converters() -> Vec<RuleWord> {
+    let name =
+        |name: &'static str| of_kind(name, crate::words::known_converter(name) == Some(Converter::Built));
+    in_order(crate::words::converter_names().map(name).collect())
+}
+
+/// All actions of rules, with the rules that they may stand in.
+pub fn actions() -> Vec<RuleWord> {
+    let one = |(name, places, action): (&str, Vec<&'static str>, Action)| {
+        let (status, note) = match action {
+            Action::Built => ("built", ""),
+            Action::Tuning(note) => ("no effect", note),
+            Action::NotYet(note) => ("not built", note),
+        };
+        RuleWord { name: name.to_owned(), places, status, note }
+    };
+    in_order(crate::words::all_actions().map(one).collect())
 }

@@ -110,3 +110,44 @@ fn goldens() {
     }
     assert!(failed.is_empty(), "run with UPDATE_EXPECT=1 and read the difference:\n{}", failed.join("\n"));
 }
+
+/// docs/haproxy-words.md, from the tables of words.
+#[test]
+fn the_manual_lists_every_word() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/haproxy-words.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let begin = "<!-- words:begin -->\n";
+    let (before, _) = page.split_once(begin).expect("the page has tables");
+    let cell = |text: &str| text.replace('|', "\\|");
+    let mut tables = String::new();
+    for section in ["global", "defaults", "frontend", "backend", "bind", "server"] {
+        let what = if matches!(section, "bind" | "server") { "Parameters of" } else { "Keywords of" };
+        tables += &format!("\n## {what} `{section}`\n\n| word | status | |\n|---|---|---|\n");
+        for entry in weir_haproxy::entries().iter().filter(|entry| entry.sections.contains(&section)) {
+            let told = if entry.note.is_empty() { entry.doc } else { entry.note };
+            let name = entry.name.rsplit("… ").next().unwrap_or_default();
+            tables += &format!("| `{}` | {} | {} |\n", cell(name), entry.status, cell(told));
+        }
+    }
+    tables += "\n## Actions of rules\n\n| action | rules | status |\n|---|---|---|\n";
+    for action in weir_haproxy::actions() {
+        let note = if action.note.is_empty() { String::new() } else { format!(": {}", cell(action.note)) };
+        tables +=
+            &format!("| `{}` | {} | {}{note} |\n", action.name, action.places.join(", "), action.status);
+    }
+    for (title, all) in
+        [("Sample fetches", weir_haproxy::fetches()), ("Converters", weir_haproxy::converters())]
+    {
+        for status in ["built", "not built"] {
+            let names =
+                all.iter().filter(|word| word.status == status).map(|word| format!("`{}`", word.name));
+            tables += &format!("\n## {title}: {status}\n\n{}\n", names.collect::<Vec<_>>().join(" "));
+        }
+    }
+    let wanted = format!("{before}{begin}{tables}");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+        return;
+    }
+    assert!(page == wanted, "run with UPDATE_EXPECT=1");
+}

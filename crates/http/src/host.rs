@@ -49,12 +49,25 @@ fn is_ipv6(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
+/// `IPvFuture` of RFC 3986 §3.2.2: `v`, a version in hexadecimal, a dot, an address.
+fn is_future(text: &[u8]) -> bool {
+    let Some((b'v' | b'V', rest)) = text.split_first() else { return false };
+    let Some(dot) = memchr::memchr(b'.', rest) else { return false };
+    let (version, address) = (&rest[..dot], &rest[dot + 1..]);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:".contains(&byte);
+    !version.is_empty()
+        && version.iter().all(u8::is_ascii_hexdigit)
+        && !address.is_empty()
+        && address.iter().all(|&byte| is_plain(byte))
+}
+
 /// The end of a host that has more than letters, digits, hyphens, dots and underscores.
 #[cold]
 fn unusual_end(text: &[u8]) -> Option<usize> {
     if text.first() == Some(&b'[') {
         let end = memchr::memchr(b']', text)? + 1;
-        return is_ipv6(&text[1..end - 1]).then_some(end);
+        let inside = &text[1..end - 1];
+        return (is_ipv6(inside) || is_future(inside)).then_some(end);
     }
     let end = memchr::memchr(b':', text).unwrap_or(text.len());
     is_reg_name(&text[..end]).then_some(end)
@@ -115,6 +128,7 @@ mod tests {
         assert_eq!(check("127.0.0.1:65535"), Some(("127.0.0.1", Some(65535))));
         assert_eq!(check("[::1]"), Some(("[::1]", None)));
         assert_eq!(check("[2001:db8::1]:8080"), Some(("[2001:db8::1]", Some(8080))));
+        assert_eq!(check("[v1.fe80::a+en1]:80"), Some(("[v1.fe80::a+en1]", Some(80))));
         assert_eq!(check("a_b.example"), Some(("a_b.example", None)));
         assert_eq!(check("ex%41mple"), Some(("ex%41mple", None)));
     }
@@ -136,6 +150,10 @@ mod tests {
             "a:+1",
             "::1",
             "[::1",
+            "[v.a]",
+            "[vg.a]",
+            "[v1.]",
+            "[v1.a/b]",
             "[::1]x",
             "[]",
             "[g::1]",

@@ -29,6 +29,7 @@ pub mod lines;
 pub mod list;
 pub mod method;
 pub mod name;
+pub mod peers;
 pub mod proxy_protocol;
 pub mod request;
 pub mod response;

@@ -21,10 +21,13 @@ pub struct HeadRules {
     pub fields: usize,
     /// What happens to names that are tokens, but not only letters, digits and hyphens.
     pub unusual_names: UnusualNames,
+    /// What breaks the grammar without leaving two readings is mended: a fragment is cut off the target, and a field whose
+    /// name is no token is left out, as nginx does. Otherwise the message is refused.
+    pub mends: bool,
 }
 
 /// The fate of field names with characters other than letters, digits and hyphens. Names that are no tokens at all
-/// are refused whatever stands here.
+/// are never kept, see [`HeadRules::mends`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusualNames {
     /// Kept and forwarded. nginx with `ignore_invalid_headers off`.
@@ -109,6 +112,7 @@ impl Default for HeadRules {
             head: 32 << 10,
             fields: 128,
             unusual_names: UnusualNames::default(),
+            mends: false,
         }
     }
 }

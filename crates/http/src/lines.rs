@@ -103,6 +103,8 @@ pub(crate) enum Line {
     Field { field: Field, next: usize },
     /// The empty line that ends the section, which ends before `next`.
     End { next: usize },
+    /// A line in the form of a field whose name is no token; the next line starts at `next`.
+    Odd { next: usize },
     /// The buffer ends before the line does.
     Cut,
 }
@@ -183,7 +185,16 @@ fn parse_lines<const LF: bool>(
             take_canonical_lines(progress, table, *dropped, buf, rules)?;
         }
         let start = progress.line;
-        match any_line::<LF>(buf, start)? {
+        let line = match any_line::<LF>(buf, start) {
+            Err(LineError::FieldName) if rules.mends => odd_line::<LF>(buf, start)?,
+            line => line?,
+        };
+        match line {
+            Line::Odd { next } => {
+                check_line(start, next, table.len() + *dropped, rules)?;
+                *dropped += 1;
+                progress.advance(next);
+            }
             Line::Field { field, next } => {
                 check_line(start, next, table.len() + *dropped, rules)?;
                 if field.id != HeaderId::Unknown || rules.keeps(field.name(buf)) {
@@ -340,6 +351,18 @@ fn bad_name(byte: u8) -> LineError {
         0..0x20 | 0x7f => LineError::Control,
         _ => LineError::FieldName,
     }
+}
+
+/// A line whose name has visible characters that no token has.
+#[cold]
+fn odd_line<const LF: bool>(buf: &[u8], start: usize) -> Result<Line, LineError> {
+    let stop = buf[start..].iter().position(|&byte| byte == b':' || byte <= b' ' || byte == 0x7f);
+    let Some(colon) = stop.map(|stop| start + stop) else { return Ok(Line::Cut) };
+    if buf[colon] != b':' || colon == start {
+        return Err(bad_name(buf[colon]));
+    }
+    let end = scan::value_end(buf, colon + 1);
+    Ok(behind_end::<LF>(buf, end)?.map_or(Line::Cut, |next| Line::Odd { next }))
 }
 
 #[inline]

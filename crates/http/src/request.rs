@@ -136,6 +136,8 @@ pub struct RequestHead {
     method: Method,
     method_len: usize,
     target: Target,
+    /// Bytes of a fragment behind the target.
+    fragment: usize,
     version: Version,
     framing: Framing,
     options: ConnectionOptions,
@@ -206,7 +208,7 @@ impl RequestHead {
             return Ok(false);
         }
         if self.progress.wants(buf) {
-            if let Some(next) = self.request_line(buf)? {
+            if let Some(next) = self.request_line(buf, rules)? {
                 if next - self.start > rules.first_line + 2 {
                     return Err(RequestError::LineTooLong);
                 }
@@ -250,7 +252,7 @@ impl RequestHead {
     }
 
     /// Parses `method SP target SP version` and the end of the line at `start`; `None` where the buffer ends before it does.
-    fn request_line(&mut self, buf: &[u8]) -> Result<Option<usize>, RequestError> {
+    fn request_line(&mut self, buf: &[u8], rules: &HeadRules) -> Result<Option<usize>, RequestError> {
         let start = self.start;
         let is_get = buf[start..].starts_with(b"GET ");
         let method_end = if is_get { start + 3 } else { scan::token_end(buf, start) };
@@ -262,14 +264,18 @@ impl RequestHead {
         }
         let target_start = method_end + 1;
         let target_end = scan::target_end(buf, target_start);
-        match buf.get(target_end) {
+        let mut end = target_end;
+        if rules.mends && buf.get(end) == Some(&b'#') {
+            end = fragment_end(buf, end);
+        }
+        match buf.get(end) {
             None => return Ok(None),
             Some(b' ') if target_end > target_start => {}
             // No version: HTTP/0.9. An empty target: two spaces.
             Some(b' ' | b'\r' | b'\n') => return Err(RequestError::RequestLine),
             Some(_) => return Err(RequestError::Target),
         }
-        let version_start = target_end + 1;
+        let version_start = end + 1;
         let may_end_so = start == 0 || self.ends == LineEnd::CrLf;
         let next = if may_end_so && buf[version_start..].starts_with(b"HTTP/1.1\r\n") {
             self.ends = LineEnd::CrLf;
@@ -281,6 +287,7 @@ impl RequestHead {
         };
         self.method = if is_get { Method::Get } else { Method::of(&buf[start..method_end]) };
         self.method_len = method_end - start;
+        self.fragment = end - target_end;
         self.target =
             target::parse(buf, target_start..target_end, self.method).ok_or(RequestError::Target)?;
         Ok(Some(next))
@@ -322,6 +329,12 @@ impl RequestHead {
         }
         Ok(())
     }
+}
+
+/// The end of a fragment that begins at `at`.
+#[cold]
+fn fragment_end(buf: &[u8], at: usize) -> usize {
+    buf[at..].iter().position(|&byte| byte <= b' ' || byte == 0x7f).map_or(buf.len(), |length| at + length)
 }
 
 /// Longest Host field that is remembered.
@@ -387,7 +400,7 @@ impl<'a> Request<'a> {
     #[must_use]
     #[inline]
     pub fn line(&self) -> &'a [u8] {
-        let end = self.head.target.whole.end + 1 + "HTTP/1.1".len();
+        let end = self.head.target.whole.end + self.head.fragment + 1 + "HTTP/1.1".len();
         &self.buf[self.head.start..end]
     }
 
@@ -511,11 +524,10 @@ impl<'a> Request<'a> {
         self.head.options.persists(self.head.version)
     }
 
-    /// Whether the client waits for `100 Continue` before it sends the body: RFC 9110 §10.1.1.
+    /// Whether the client asks for `100 Continue`, be there a body that it would send then or not: RFC 9110 §10.1.1.
     #[must_use]
     pub fn expects_continue(&self) -> bool {
         self.head.version >= Version::Http11
-            && self.head.framing != Framing::None
             && self.headers().values(HeaderId::Expect).any(|value| list::contains(value, b"100-continue"))
     }
 

@@ -1,6 +1,6 @@
 //! Reason phrases.
 //!
-//! Owns: the phrases of RFC 9110 §15 and the registry, and those in which nginx differs.
+//! Owns: the phrases of RFC 9110 §15 and the registry, and those of older servers where they differ.
 //! Why: nobody should read them, yet logs, error pages and scripts do: a file written for nginx gets nginx's words.
 
 /// Whose words to write.
@@ -9,8 +9,8 @@ pub enum Phrases {
     /// RFC 9110 and the IANA registry.
     #[default]
     Rfc,
-    /// nginx's status line and error pages.
-    Nginx,
+    /// Those of the first servers (RFC 2068), as nginx still writes them.
+    Traditional,
 }
 
 impl Phrases {
@@ -18,13 +18,13 @@ impl Phrases {
     #[must_use]
     pub fn reason(self, status: u16) -> &'static str {
         match self {
-            Self::Nginx => nginx(status).unwrap_or_else(|| rfc(status)),
+            Self::Traditional => traditional(status).unwrap_or_else(|| rfc(status)),
             Self::Rfc => rfc(status),
         }
     }
 }
 
-fn nginx(status: u16) -> Option<&'static str> {
+fn traditional(status: u16) -> Option<&'static str> {
     Some(match status {
         302 => "Moved Temporarily",
         405 => "Not Allowed",
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn words() {
         assert_eq!(Phrases::Rfc.reason(404), "Not Found");
-        assert_eq!(Phrases::Nginx.reason(404), "Not Found");
+        assert_eq!(Phrases::Traditional.reason(404), "Not Found");
         assert_eq!(Phrases::Rfc.reason(504), "Gateway Timeout");
-        assert_eq!(Phrases::Nginx.reason(504), "Gateway Time-out");
+        assert_eq!(Phrases::Traditional.reason(504), "Gateway Time-out");
         assert_eq!(Phrases::Rfc.reason(299), "");
     }
 }

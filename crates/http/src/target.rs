@@ -45,8 +45,14 @@ pub(crate) struct Target {
 pub(crate) fn parse(buf: &[u8], whole: Range<usize>, method: Method) -> Option<Target> {
     let text = &buf[whole.clone()];
     if method == Method::Connect {
-        return parse_authority_form(text, whole);
+        return parse_authority_form(text, whole.clone()).or_else(|| parse_other_form(buf, whole, method));
     }
+    parse_other_form(buf, whole, method)
+}
+
+#[inline]
+fn parse_other_form(buf: &[u8], whole: Range<usize>, method: Method) -> Option<Target> {
+    let text = &buf[whole.clone()];
     if text.first() == Some(&b'/') {
         return Some(split_query(buf, whole.clone(), Target { whole, ..Target::default() }));
     }

@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_response() {
         let mut out = Vec::new();
-        let mut head = HeadWriter::response(&mut out, 404, Phrases::Nginx);
+        let mut head = HeadWriter::response(&mut out, 404, Phrases::Traditional);
         head.known(HeaderId::ContentType, b"text/html").unwrap();
         head.number(HeaderId::ContentLength, 0);
         head.field(b"X-Empty", b"").unwrap();

@@ -300,7 +300,10 @@ fn command(spec: &LoadSpec<'_>, target: &Target<'_>) -> Command {
             }
         }
     }
-    if let Target::Elsewhere { name, .. } = target {
+    // A handshake has no request.
+    if let Target::Elsewhere { name, .. } = target
+        && point.mode.handshakes().is_none()
+    {
         command.args(["-H", &format!("Host: {name}")]);
     }
     command.arg(url(spec, target));

@@ -46,6 +46,7 @@ pub mod scope;
 pub mod servers;
 mod sites;
 pub mod size;
+mod sizes;
 pub mod stats;
 mod wrk;
 

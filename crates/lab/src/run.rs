@@ -352,7 +352,7 @@ impl Lab {
                 Err(format!("{wanted} a second is far beyond what the fastest contender does ({fastest:.0})"))
             }
             (_, Some(wanted), _) => Ok(Some(wanted)),
-            (_, None, _) => Err(format!("{rate}: nobody could be measured at full speed")),
+            (_, None, _) => Err(format!("{rate}: no contender has figures at full speed here")),
         })
     }
 

@@ -11,6 +11,7 @@ pub use crate::contender::Contender;
 pub use crate::mode::{Mode, takes_part};
 use crate::rate::{Rate, Word};
 use crate::scope::Scope;
+pub use crate::sizes::bytes;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use std::path::Path;
 /// The scenarios that come with the program.
 const BUILT_IN: &[(&str, &str)] = &[
     ("B1", include_str!("../scenarios/b1.yaml")),
+    ("B1-burst", include_str!("../scenarios/b1-burst.yaml")),
     ("B2", include_str!("../scenarios/b2.yaml")),
     ("B3", include_str!("../scenarios/b3.yaml")),
     ("B4", include_str!("../scenarios/b4.yaml")),
@@ -704,11 +706,15 @@ impl Scenario {
     }
 
     fn wanted(&self, quick: bool) -> Vec<(Single, Point)> {
-        let words = &self.scope.points;
-        let wanted = |(single, point): &(Single, Point)| {
+        let (all, words) = (self.all_points(quick), &self.scope.points);
+        let named = |(single, point): &&(Single, Point)| {
             words.is_empty() || words.iter().any(|word| begins(word, single.id.as_deref(), point))
         };
-        self.all_points(quick).into_iter().filter(wanted).collect()
+        // A share of the most is not known without the most: that is measured too.
+        let shares =
+            all.iter().filter(named).map(|(_, point)| point).filter(|p| p.rate.is_some_and(Rate::is_share));
+        let most: Vec<Point> = shares.map(Point::at_full_speed).collect();
+        all.iter().filter(|one| named(one) || most.contains(&one.1)).cloned().collect()
     }
 
     fn all_points(&self, quick: bool) -> Vec<(Single, Point)> {
@@ -850,20 +856,6 @@ fn begins(word: &str, id: Option<&str>, point: &Point) -> bool {
 /// The longest run, seconds.
 const DAY: f64 = 86_400.0;
 
-/// The bytes of a size such as `10k`.
-///
-/// # Errors
-/// It is none.
-pub fn bytes(size: &str) -> Result<u64> {
-    let (digits, unit) = match size.strip_suffix(['k', 'm']) {
-        Some(digits) => (digits, if size.ends_with('k') { 1 << 10 } else { 1 << 20 }),
-        None => (size, 1),
-    };
-    let number: u64 =
-        digits.parse().ok().with_context(|| format!("`{size}` is no size such as 0, 128, 10k, 1m"))?;
-    number.checked_mul(unit).filter(|n| *n <= 1 << 30).with_context(|| format!("{size} is above 1 GB"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -889,11 +881,5 @@ mod tests {
         assert!(format!("{wrong:#}").contains("conections"), "{wrong:#}");
         let none = Scenario::choose(&["B99".into()]).unwrap_err().to_string();
         assert!(none.contains("B99") && none.contains("B8"), "{none}");
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        assert_eq!([bytes("0").unwrap(), bytes("128").unwrap(), bytes("10k").unwrap()], [0, 128, 10_240]);
-        assert!(bytes("ten").is_err() && bytes("99999999999m").is_err() && bytes("").is_err());
     }
 }

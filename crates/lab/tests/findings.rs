@@ -7,8 +7,10 @@ mod common;
 use common::{Shown, fill, settings};
 use weir_lab::contender::Contender;
 use weir_lab::prices::Prices;
+use weir_lab::rate::Rate;
 use weir_lab::report::{self, Report};
-use weir_lab::scenario::{Mode, Point};
+use weir_lab::scenario::{Mode, Point, Scenario};
+use weir_lab::scope::Scope;
 
 const SCENARIO: &str = "\
 id: own
@@ -109,4 +111,121 @@ fn json_has_every_run_unrounded() {
         .unwrap();
     let rates: Vec<f64> = weir.each.iter().map(|e| e.rate).collect();
     assert_eq!(rates, [50_000.0, 50_100.0, 50_200.0, 50_300.0, 50_400.0, 50_500.0]);
+}
+
+#[test]
+fn a_share_of_the_most_takes_the_most_with_it() {
+    let scenario =
+        Scenario::parse(&SCENARIO.replace("workers: [1, 64]", "workers: [1]\nrates: [max, 50%, 1000]"))
+            .unwrap();
+    let of = |words: &[&str]| {
+        let points = words.iter().map(|word| (*word).to_owned()).collect();
+        let part = scenario.clone().narrowed(&Scope { points, ..Scope::default() }, true).unwrap();
+        part.points(true).iter().map(Point::name).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&["http-kept-1k-w1-r50pct"]), ["http-kept-1k-w1", "http-kept-1k-w1-r50pct"]);
+    assert_eq!(of(&["http-kept-1k-w1-r1000"]), ["http-kept-1k-w1-r1000"], "a number needs no other");
+}
+
+/// All did what was wanted at 1 KB; at 10 KB haproxy did not.
+fn carried(who: Contender, point: &Point, _: u32) -> Option<Shown> {
+    let most = if point.size == "10k" && who == Contender::Haproxy { 300.0 } else { 1000.0 };
+    let wanted = match point.rate {
+        Some(Rate::PerSecond(rate)) => rate,
+        _ => most,
+    };
+    Some(Shown { rate: wanted.min(most), us: 500.0, cpu_us: 10.0 })
+}
+
+#[test]
+fn titles_hold_for_all_that_a_plot_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let rates = "workers: [1]\nrates: { 1k: [max, 800], 10k: [max, 400] }";
+    let scenario = SCENARIO
+        .replace("workers: [1, 64]", rates)
+        .replace("sizes: [1k]", "sizes: [1k, 10k]")
+        .replace("modes: [http, https, tcp-http]", "modes: [http]");
+    fill(&out, &settings("p", 2), &scenario, &carried);
+    report::make(&out, &Prices::read(None).unwrap()).unwrap();
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    let after = |heading: &str| {
+        let rest =
+            page.split(&format!("<h3>{heading}</h3>")).nth(1).unwrap_or_else(|| panic!("{heading}: {page}"));
+        rest.split("<h3>").next().unwrap().to_owned()
+    };
+    let all = after("At a rate that all can carry");
+    assert!(all.contains("1 KB") && !all.contains("10 KB"), "only what all did stands there");
+    assert!(after("At a rate that not all could carry").contains("10 KB"));
+    // One plot with bars of two rates would name both at the bars, none in its title.
+    let titles = |part: &str| {
+        part.split("<figcaption><b>")
+            .skip(1)
+            .map(|f| f.split("</b>").next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(titles(&all).iter().all(|title| title.contains("800/s")), "{:?}", titles(&all));
+}
+
+/// A line of the CSV by the names of its columns.
+fn lines_of(csv: &str) -> Vec<std::collections::BTreeMap<String, String>> {
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines
+        .map(|line| names.iter().map(ToString::to_string).zip(line.split(',').map(str::to_owned)).collect())
+        .collect()
+}
+
+#[test]
+fn what_the_findings_say_follows_from_the_csv() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    // One point of each kind: the mean over its points is the point's own.
+    fill(&out, &settings("p", 2), SCENARIO, &mixed);
+    let report = report::make(&out, &Prices::read(None).unwrap()).unwrap();
+    let rows = lines_of(&std::fs::read_to_string(out.join("report.csv")).unwrap());
+    for (what, column) in [("Rate", "weir_over_this"), ("CPU time each", "weir_cpu_over_this")] {
+        for rival in ["nginx", "haproxy"] {
+            let mut told: [Vec<String>; 4] = Default::default();
+            for row in rows.iter().filter(|row| row["contender"] == rival) {
+                let value = |end: &str| row[&format!("{column}{end}")].parse::<f64>().ok();
+                let title = match row["mode"].as_str() {
+                    "http" => "HTTP",
+                    "https" => "HTTPS",
+                    _ => "TCP pass-through of HTTP",
+                };
+                let place = match (value("_low"), value("_high")) {
+                    (Some(low), _) if low > 1.0 => 0,
+                    (_, Some(high)) if high < 1.0 => 1,
+                    (Some(_), Some(_)) => 2,
+                    _ => 3,
+                };
+                // As many digits as it takes not to look like 1.
+                let median = value("").unwrap();
+                let form = |digits: usize| format!("{median:.digits$}");
+                let digits = (2..6).find(|digits| form(*digits) != format!("{:.digits$}", 1.0)).unwrap_or(6);
+                told[place].push(format!("{title} {}", form(digits)));
+            }
+            let start = format!("{what}, Weir ÷ {rival}: ");
+            let line = report.scenarios[0].findings.iter().find(|line| line.starts_with(&start)).unwrap();
+            let words = [
+                "higher for",
+                "lower for",
+                "no clear difference for",
+                "too few runs to tell a difference for",
+            ];
+            let parts: Vec<&str> = line[start.len()..].trim_end_matches('.').split("; ").collect();
+            assert_eq!(parts.len(), told.iter().filter(|all| !all.is_empty()).count(), "{line}: {told:?}");
+            for (word, all) in words.iter().zip(&told).filter(|(_, all)| !all.is_empty()) {
+                let part = parts
+                    .iter()
+                    .find(|part| part.starts_with(word))
+                    .unwrap_or_else(|| panic!("{word}: {line}"));
+                assert!(all.iter().all(|ratio| part.contains(ratio.as_str())), "{part}: {all:?}");
+            }
+        }
+    }
+    let sum = |column: &str| rows.iter().map(|row| row[column].parse::<u64>().unwrap()).sum::<u64>();
+    let errors = format!("{} errors among", sum("errors") + sum("bad_status"));
+    assert!(report.scenarios[0].findings.iter().any(|line| line.starts_with(&errors)), "{errors}");
 }

@@ -9,8 +9,11 @@ use common::{Shown, fill, settings};
 use weir_lab::contender::Contender;
 use weir_lab::prices::Prices;
 use weir_lab::rate::Rate;
-use weir_lab::report::{self, Report, knee::Where};
+use weir_lab::report::{self, Report, knee::Where, run_page};
 use weir_lab::scenario::Point;
+use weir_loadgen::report::{
+    Errors, Figures, Latency, Model, Moment, Report as LoadReport, Status, Url, empty_histogram,
+};
 
 const WORKERS: &str = "\
 id: B3
@@ -130,7 +133,7 @@ fn every_plot_is_drawn_and_nothing_is_fetched() {
     }
     let made = report::make(&out, &Prices::read(None).unwrap()).unwrap();
     what_it_found(&made);
-    check(&out.join("report.html"), 70);
+    check(&out.join("report.html"), 100);
 }
 
 #[test]
@@ -173,4 +176,68 @@ fn what_it_found(report: &Report) {
     assert!(found("B6").contains("published: 48,000 (NGINX, bare metal)"), "{}", found("B6"));
     assert!(found("B5").contains("Gbit/s here; published: 13.0"), "{}", found("B5"));
     assert!(found("B3").contains("points have no figures"), "64 workers: {}", found("B3"));
+}
+
+/// A run of `weir load` that no machine made: `steps` rates, of which the last was too high.
+fn loaded(steps: usize, scale: u64) -> LoadReport {
+    let figures = |n: usize| {
+        let mut histogram = empty_histogram();
+        (1..=20_000_u64).for_each(|i| histogram.saturating_record(i * i * scale * (n as u64 + 1)));
+        let wanted = 1000.0 * (n + 1) as f64;
+        let rate = if n + 1 == steps && steps > 1 { wanted / 2.0 } else { wanted };
+        let mut status = Status::default();
+        status.add(200, 20_000);
+        status.add(503, 7);
+        Figures {
+            elapsed_s: 10.0,
+            requests: 20_007,
+            rate_wanted: Some(wanted),
+            rate,
+            status,
+            errors: Errors { timeout: 3, ..Errors::default() },
+            latency: Latency::of(&histogram),
+            ..Figures::default()
+        }
+    };
+    let mut report = LoadReport {
+        schema: weir_loadgen::report::SCHEMA.into(),
+        total: figures(0),
+        ..LoadReport::default()
+    };
+    report.settings.model = Model::Open;
+    report.settings.urls = vec![Url { url: "https://host.example/<b>&?".into(), weight: 1 }];
+    report.total.errors.causes.timed_out = 3;
+    if steps > 1 {
+        report.steps = (0..steps).map(figures).collect();
+    }
+    report.timeline = (1..=30_u32)
+        .map(|n| Moment {
+            at_s: f64::from(n),
+            length_s: 1.0,
+            step: Some(0),
+            rate_wanted: Some(1000.0),
+            requests: 1000 - u64::from(n % 7),
+            errors: u64::from(n % 5 == 0),
+            p50_us: Some(400.0 + f64::from(n)),
+            p99_us: Some(4000.0 * (1.0 + f64::from(n % 3))),
+            cpus: 0.3,
+            ..Moment::default()
+        })
+        .collect();
+    report
+}
+
+#[test]
+fn pages_of_runs_of_steps_and_of_two_runs_are_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, steps, other) = (loaded(1, 10), loaded(9, 10), loaded(1, 20));
+    for (name, page, least) in [
+        ("run.html", run_page::page(&one), 5),
+        ("steps.html", run_page::page(&steps), 7),
+        ("both.html", run_page::comparison(("before.json", &one), ("after <2>.json", &other)), 5),
+    ] {
+        let file = dir.path().join(name);
+        std::fs::write(&file, page).unwrap();
+        check(&file, least);
+    }
 }

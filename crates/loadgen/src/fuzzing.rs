@@ -3,10 +3,11 @@
 //! Owns: the properties. Never: makes inputs; `cargo xtask fuzz` does.
 
 use crate::answer;
+use crate::dial::ConnectTo;
 use crate::report::Report;
 use crate::target::Target as Url;
 use crate::verdict::Condition;
-use crate::{text, units};
+use crate::{prometheus, targets, text, units};
 
 /// A target: a function that panics where a property does not hold.
 pub type Target = fn(&[u8]);
@@ -19,10 +20,15 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("load_report", report),
 ];
 
-/// An URL, and the numbers and conditions of the command line.
+/// An URL, files of them, and the numbers, conditions, rules and labels of the command line.
 fn url(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = Url::parse(&text);
+    let _ = targets::parse(&text, &mut |_| Ok(Vec::new()));
+    if let Ok(rule) = text.parse::<ConnectTo>() {
+        assert_eq!(rule.to_string().parse(), Ok(rule), "a rule that was read is written as one");
+    }
+    let _ = prometheus::label(&text);
     let _ = (units::count(&text), units::rate(&text), units::size(&text), units::share(&text));
     if let Ok(condition) = Condition::parse(&text) {
         let _ = condition.failures(&Report::default());

@@ -125,7 +125,7 @@ fn line<W: Write>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::empty_histogram;
+    use crate::report::{Connections, Errors, Status, empty_histogram};
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
@@ -143,9 +143,14 @@ mod tests {
                 step: (Some(0), 1),
                 rate_wanted: None,
                 requests: 1,
-                bad_status: 0,
-                errors: 0,
+                done: 1,
+                wanted: None,
+                failed: 0,
+                errors: Errors::default(),
+                status: Status::default(),
+                connections: Connections::default(),
                 received: 0,
+                sent: 0,
                 latency: &latency,
                 uncorrected: Some(&latency),
             });

@@ -7,12 +7,12 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use weir_rt::{Buf, ClientTls, Conn, ConnectOptions, MEDIUM, Runtime, RuntimeConfig, Timer, connect};
+use weir_rt::{Buf, ClientTls, Conn, MEDIUM, Runtime, RuntimeConfig, Timer};
 
 use crate::answer::{Fed, HeadCache, Reader};
+use crate::dial::dial;
 use crate::plan::{Options, Origin, Plan};
 use crate::report::Work;
-use crate::target::Scheme;
 
 /// Connections that wait. Dropping it closes them.
 pub struct Held {
@@ -102,17 +102,15 @@ async fn open_all(plan: &Plan) -> Result<Vec<Conn>, String> {
 }
 
 async fn open(plan: &Plan, origin: &Origin, tls: Option<&ClientTls>, n: usize) -> Result<Conn, String> {
-    let addr = origin.addrs[n % origin.addrs.len()];
-    let sources = &plan.options.sources;
-    let source = (!sources.is_empty()).then(|| std::net::SocketAddr::new(sources[n % sources.len()], 0));
-    let stream = connect(addr, &ConnectOptions { source, nodelay: true, ..ConnectOptions::default() })
+    let peer = &origin.peers[n % origin.peers.len()];
+    let stream = dial(peer, &plan.options.sources, n)
         .await
-        .map_err(|error| format!("unable to connect to {addr}: {error}"))?;
-    match tls.filter(|_| origin.target.scheme == Scheme::Https) {
+        .map_err(|error| format!("unable to connect to {peer}: {error}"))?;
+    match tls.filter(|_| origin.target.scheme.is_encrypted()) {
         None => Ok(Conn::Plain(stream)),
         Some(tls) => {
             let shaken = tls.connect(stream, &origin.server_name).await;
-            shaken.map(Conn::Tls).map_err(|error| format!("TLS handshake with {addr} failed: {error}"))
+            shaken.map(Conn::Tls).map_err(|error| format!("TLS handshake with {peer} failed: {error}"))
         }
     }
 }

@@ -55,7 +55,7 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
             WarningCode::GeneratorSaturated,
             format!(
                 "the generator's threads waited {:.0}% of their time for a CPU: other programs run on its CPUs",
-                generator.run_delay_s / run_s * 100.0
+                (generator.run_delay_s / run_s).min(1.0) * 100.0
             ),
         );
     }

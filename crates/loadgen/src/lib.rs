@@ -13,11 +13,14 @@
 //! | `schedule`, `pace` | when each request is due, and who waits for which moment |
 //! | [`run`](run()) | threads, their beginning and end, their sums |
 //! | `worker` | one thread: connections, units of work |
-//! | `answer` | where an answer ends |
+//! | `targets`, `dial` | requests from a file; where connections go |
+//! | `answer` | where an answer, or a WebSocket message, ends |
 //! | `script` | wrk's Lua scripts |
 //! | `tally`, [`report`] | counts while running; the figures of a run as types, and as the JSON of `--json` |
 //! | [`judge`] | whether the figures can be trusted |
-//! | [`text`], [`live`], [`hdr_log`] | wrk2's text, the line on a terminal, HdrHistogram's interval log |
+//! | `timeline` | the figures of each second, for the report |
+//! | [`text`], [`live`], [`hdr_log`] | wrk2's text, the view on a terminal, HdrHistogram's interval log |
+//! | [`prometheus`], [`RemoteWrite`] | figures as Prometheus has them: a text file, remote write |
 //! | [`agent`] | several machines in one run |
 //! | [`serve`] | servers to be loaded: sized pages, echoes |
 //! | [`hold`] | connections that are used once and wait |
@@ -27,6 +30,7 @@
 
 pub mod agent;
 mod answer;
+mod dial;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hdr_log;
@@ -36,6 +40,8 @@ pub mod live;
 mod machine;
 mod pace;
 mod plan;
+pub mod prometheus;
+mod remote_write;
 pub mod report;
 mod run;
 mod schedule;
@@ -44,11 +50,15 @@ pub mod serve;
 pub mod shot;
 mod tally;
 mod target;
+pub mod targets;
 pub mod text;
+mod timeline;
 pub mod units;
 pub mod verdict;
 mod worker;
 
-pub use plan::{Options, Rate, ScriptFile, rates};
+pub use dial::ConnectTo;
+pub use plan::{Identity, Options, Rate, ScriptFile, rates};
+pub use remote_write::RemoteWrite;
 pub use run::{Interval, RunError, Watch, run};
 pub use weir_rt::{IoChoice, TlsVersion};

@@ -5,25 +5,30 @@
 //! Never: opens a connection of the run.
 //! Driven by: the command line (options), `run` (plan).
 
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_expr::ciphers;
-use weir_rt::{ClientTls, ClientTlsConfig, IoChoice, TlsVersion};
+use weir_rt::{CertKey, ClientTls, ClientTlsConfig, IoChoice, TlsVersion};
 
 use weir_wire::h2::ALPN;
 
+use crate::dial::{self, ConnectTo, Peer};
 use crate::report::Work;
 use crate::schedule::{Course, Schedule};
-use crate::shot::{Request, Shot, StreamShot, cycle};
+use crate::shot::{self, Request, Shot, StreamShot, cycle};
 use crate::target::{Scheme, Target};
+use crate::targets::Asked;
 
 /// What a command line asks for. The defaults are wrk's.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Addresses, each `[WEIGHT@]scheme://host[:port][/path]`.
     pub urls: Vec<String>,
+    /// Requests with methods, fields and bodies of their own, besides `urls`.
+    pub targets: Vec<Asked>,
+    /// How many requests there are in all, failed ones among them; `None`: as many as fit into the time.
+    pub requests: Option<u64>,
     /// Worker threads.
     pub threads: u32,
     /// Connections in all.
@@ -48,6 +53,16 @@ pub struct Options {
     pub batch: bool,
     /// Speak HTTP/2, with so many streams at a time on each connection; by prior knowledge where there is no TLS.
     pub h2: Option<u32>,
+    /// Bodies are gRPC messages, encoded: one call a request, whose grpc-status counts. With `h2` alone.
+    pub grpc: bool,
+    /// Any WebSocket message is an answer, not only one like that which was sent.
+    pub any_reply: bool,
+    /// Where connections go, instead of the URL's host and port.
+    pub connect_to: Vec<ConnectTo>,
+    /// The unix socket that all connections go to.
+    pub unix_socket: Option<PathBuf>,
+    /// What is shown to servers that ask for a certificate.
+    pub certificate: Option<Identity>,
     /// Resume TLS sessions.
     pub resume: bool,
     /// The only TLS version.
@@ -68,6 +83,21 @@ pub struct Options {
     pub script_args: Vec<String>,
     /// The I/O driver.
     pub io: IoChoice,
+}
+
+/// A client's certificate chain and its key, PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The chain, own certificate first.
+    pub chain_pem: Vec<u8>,
+    /// The key.
+    pub key_pem: Vec<u8>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity(…)")
+    }
 }
 
 /// A Lua script, read.
@@ -104,6 +134,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             urls: Vec::new(),
+            targets: Vec::new(),
+            requests: None,
             threads: 2,
             connections: 10,
             duration: Duration::from_secs(10),
@@ -116,6 +148,11 @@ impl Default for Options {
             work: Work::Requests,
             batch: false,
             h2: None,
+            grpc: false,
+            any_reply: false,
+            connect_to: Vec::new(),
+            unix_socket: None,
+            certificate: None,
             resume: false,
             tls_version: None,
             suites: None,
@@ -156,7 +193,7 @@ pub fn rates(text: &str) -> Result<Vec<Rate>, String> {
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) target: Target,
-    pub(crate) addrs: Vec<SocketAddr>,
+    pub(crate) peers: Vec<Peer>,
     pub(crate) server_name: String,
     /// What is sent, made once.
     pub(crate) shots: Vec<Shot>,
@@ -181,19 +218,23 @@ pub(crate) struct Plan {
 impl Plan {
     /// Checks options, resolves names, and builds requests.
     pub(crate) fn new(options: Options) -> Result<Self, String> {
+        let plain = |url: &String| Asked { url: url.clone(), ..Asked::default() };
+        let asked: Vec<Asked> =
+            options.urls.iter().map(plain).chain(options.targets.iter().cloned()).collect();
         let targets: Vec<Target> =
-            options.urls.iter().map(|url| Target::parse(url)).collect::<Result<_, _>>()?;
+            asked.iter().map(|one| Target::parse(&one.url)).collect::<Result<_, _>>()?;
         check(&options, &targets)?;
-        let tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);
-        let work = if tcp && options.work == Work::Requests { Work::Echo } else { options.work };
-        let default = if options.body.is_some() && !tcp { "POST" } else { "GET" };
-        let method = options.method.clone().unwrap_or_else(|| default.to_owned());
+        let work = match targets.first().map(|target| target.scheme) {
+            Some(Scheme::Tcp) => Work::Echo,
+            Some(Scheme::Ws | Scheme::Wss) => Work::Messages,
+            _ => options.work,
+        };
         let mut origins: Vec<Origin> = Vec::new();
         let mut weights: Vec<Vec<u32>> = Vec::new();
-        for target in &targets {
-            let shot = shot(&options, work, &method, target);
-            let stream =
-                options.h2.map(|_| request(&options, work, &method, target).stream(target.scheme.name()));
+        for (target, asked) in targets.iter().zip(&asked) {
+            let parts = Parts::of(&options, work, asked, target)?;
+            let stream = options.h2.map(|_| parts.request(work, target).stream(target.scheme.name()));
+            let shot = parts.shot(&options, work, target);
             match origins.iter().position(|origin| origin.target.same_origin(target)) {
                 Some(at) => {
                     origins[at].shots.push(shot);
@@ -201,11 +242,13 @@ impl Plan {
                     weights[at].push(target.weight);
                 }
                 None => {
-                    let addrs = resolve(target, &options)?;
+                    if origins.len() >= options.connections as usize {
+                        return Err(too_few(origins.len() + 1, options.connections));
+                    }
                     let server_name = options.server_name.clone().unwrap_or_else(|| target.host.clone());
                     origins.push(Origin {
                         target: target.clone(),
-                        addrs,
+                        peers: dial::peers(target, &options)?,
                         server_name,
                         shots: vec![shot],
                         streams: stream.into_iter().collect(),
@@ -215,12 +258,16 @@ impl Plan {
                 }
             }
         }
+        let method = method(&options, &Asked::default(), work);
+        if let Some(sum) = weights.iter().map(|all| cycle_cost(all)).find(|&cost| cost > MOST_TURNS) {
+            return Err(format!("weights of so many URLs are too uneven: {sum} turns to share out"));
+        }
         for (origin, weights) in origins.iter_mut().zip(&weights) {
             origin.cycle = cycle(weights);
         }
         let sums: Vec<u32> = weights.iter().map(|weights| weights.iter().sum()).collect();
         let slots = share_out(options.connections, &sums)?;
-        if targets.iter().any(|target| target.scheme == Scheme::Https) {
+        if targets.iter().any(|target| target.scheme.is_encrypted()) {
             tls(&options)?;
         }
         let courses: Vec<Course> =
@@ -240,7 +287,7 @@ impl Plan {
 
     /// The TLS client of one worker; plans have been checked, so it can be built.
     pub(crate) fn tls(&self) -> Option<ClientTls> {
-        let wanted = self.origins.iter().any(|origin| origin.target.scheme == Scheme::Https);
+        let wanted = self.origins.iter().any(|origin| origin.target.scheme.is_encrypted());
         wanted.then(|| tls(&self.options).ok()).flatten()
     }
 }
@@ -270,35 +317,50 @@ fn check(options: &Options, targets: &[Target]) -> Result<(), String> {
             return Err("a rate is more than 0, and 1G at most".into());
         }
     }
-    let tcp = targets.iter().filter(|target| target.scheme == Scheme::Tcp).count();
-    if tcp > 0 && tcp < targets.len() {
-        return Err("tcp:// and http:// do not go together in one run".into());
+    let kinds: [fn(Scheme) -> bool; 2] = [|scheme| scheme == Scheme::Tcp, Scheme::is_websocket];
+    for kind in kinds {
+        let some = targets.iter().filter(|target| kind(target.scheme)).count();
+        if some > 0 && some < targets.len() {
+            let name = if kind(Scheme::Tcp) { "tcp://" } else { "ws://" };
+            return Err(format!("{name} and http:// do not go together in one run"));
+        }
     }
-    if tcp > 0 && !matches!(options.work, Work::Requests | Work::Echo) {
+    let messages = targets.iter().any(|target| target.scheme == Scheme::Tcp || target.scheme.is_websocket());
+    if messages && !matches!(options.work, Work::Requests | Work::Echo | Work::Messages) {
         return Err(
-            "tcp:// targets are for echoes: --new-connections and --handshakes need http:// or https://"
+            "tcp:// and ws:// targets are for messages: --new-connections and --handshakes need http:// or https://"
                 .into(),
         );
     }
     if options.work == Work::Handshakes && targets.iter().any(|target| target.scheme != Scheme::Https) {
         return Err("--handshakes needs https:// URLs".into());
     }
-    if options.script.is_some() && (targets.len() > 1 || tcp > 0 || options.work == Work::Handshakes) {
+    if options.script.is_some() && (targets.len() > 1 || messages || options.work == Work::Handshakes) {
         return Err("a script goes with one http:// or https:// URL".into());
     }
-    if let Some(streams) = options.h2 {
-        check_h2(options, streams, tcp > 0)?;
+    if let Some(requests) = options.requests {
+        if requests == 0 {
+            return Err("--requests is 1 at least".into());
+        }
+        if options.rates.len() > 1 || options.rates.iter().any(|rate| rate.from != rate.to) {
+            return Err("--requests goes with one rate: the steps of --rates have a time each".into());
+        }
+        if !options.warmup.is_zero() {
+            return Err("--requests counts from the first: it does not go with --warmup".into());
+        }
     }
-    let method = options.method.as_deref().unwrap_or("GET");
-    if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-') {
-        return Err(format!("`{method}` is no method"));
+    if options.grpc && options.h2.is_none() {
+        return Err("gRPC is spoken over HTTP/2".into());
+    }
+    if let Some(streams) = options.h2 {
+        check_h2(options, streams, messages)?;
     }
     Ok(())
 }
 
-fn check_h2(options: &Options, streams: u32, tcp: bool) -> Result<(), String> {
-    if tcp {
-        return Err("tcp:// targets are for echoes: --h2 needs http:// or https://".into());
+fn check_h2(options: &Options, streams: u32, messages: bool) -> Result<(), String> {
+    if messages {
+        return Err("tcp:// and ws:// targets are for messages: --h2 needs http:// or https://".into());
     }
     if options.script.is_some() {
         return Err("scripts write HTTP/1.1, and do not go with --h2".into());
@@ -318,36 +380,73 @@ fn check_h2(options: &Options, streams: u32, tcp: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn shot(options: &Options, work: Work, method: &str, target: &Target) -> Shot {
-    if work == Work::Echo {
-        let pattern = || (b'a'..=b'z').cycle().take(options.echo_bytes.max(1)).collect();
-        let bytes = options.body.clone().filter(|body| !body.is_empty()).unwrap_or_else(pattern);
-        return Shot { bytes, answers: 1, head: false };
+/// What a cycle of requests may take to be laid out.
+const MOST_TURNS: u64 = 100_000_000;
+
+/// Steps that [`cycle`] takes.
+fn cycle_cost(weights: &[u32]) -> u64 {
+    if weights.iter().all(|weight| Some(weight) == weights.first()) {
+        return 0;
     }
-    request(options, work, method, target).build()
+    weights.iter().map(|&weight| u64::from(weight)).sum::<u64>() * weights.len() as u64
 }
 
-fn request<'a>(options: &'a Options, work: Work, method: &'a str, target: &'a Target) -> Request<'a> {
-    Request {
-        method,
-        path: &target.path,
-        authority: &target.authority,
-        headers: &options.headers,
-        body: options.body.as_deref(),
-        close: work == Work::NewConnections,
-    }
+fn too_few(servers: usize, connections: u32) -> String {
+    format!("{servers} servers need a connection each; -c is {connections}")
 }
 
-fn resolve(target: &Target, options: &Options) -> Result<Vec<SocketAddr>, String> {
-    let found: Vec<SocketAddr> = (target.host.as_str(), target.port)
-        .to_socket_addrs()
-        .map_err(|error| format!("unable to resolve {}:{}: {error}", target.host, target.port))?
-        .filter(|addr| options.sources.iter().all(|source| source.is_ipv4() == addr.is_ipv4()))
-        .collect();
-    if found.is_empty() {
-        return Err(format!("{} has no address of the kind that --source has", target.host));
+/// The method of one of the requests.
+fn method(options: &Options, asked: &Asked, work: Work) -> String {
+    let has_body = asked.body.is_some() || options.body.is_some();
+    let posts = options.grpc || (has_body && !matches!(work, Work::Echo | Work::Messages));
+    let named = asked.method.as_ref().or(options.method.as_ref());
+    named.map_or_else(|| if posts { "POST" } else { "GET" }.to_owned(), Clone::clone)
+}
+
+/// What one of the requests is made of.
+struct Parts {
+    method: String,
+    headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
+}
+
+impl Parts {
+    fn of(options: &Options, work: Work, asked: &Asked, target: &Target) -> Result<Self, String> {
+        let own = |name: &str| asked.headers.iter().any(|(its, _)| its.eq_ignore_ascii_case(name));
+        let mut headers: Vec<(String, String)> =
+            options.headers.iter().filter(|(name, _)| !own(name)).cloned().collect();
+        headers.extend(asked.headers.iter().cloned());
+        let mut body = asked.body.clone().or_else(|| options.body.clone());
+        if options.grpc {
+            shot::grpc(&target.path, &mut headers, &mut body)?;
+        }
+        let method = method(options, asked, work);
+        if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-') {
+            return Err(format!("`{method}` is no method"));
+        }
+        Ok(Self { method, headers, body })
     }
-    Ok(found)
+
+    fn request<'a>(&'a self, work: Work, target: &'a Target) -> Request<'a> {
+        Request {
+            method: &self.method,
+            path: &target.path,
+            authority: &target.authority,
+            headers: &self.headers,
+            body: self.body.as_deref(),
+            close: work == Work::NewConnections,
+        }
+    }
+
+    /// The bytes of a request, or a message.
+    fn shot(&self, options: &Options, work: Work, target: &Target) -> Shot {
+        if matches!(work, Work::Echo | Work::Messages) {
+            let pattern = || (b'a'..=b'z').cycle().take(options.echo_bytes.max(1)).collect();
+            let bytes = self.body.clone().filter(|body| !body.is_empty()).unwrap_or_else(pattern);
+            return Shot { bytes, answers: 1, head: false };
+        }
+        self.request(work, target).build()
+    }
 }
 
 /// The TLS settings of the options.
@@ -381,6 +480,14 @@ fn tls(options: &Options) -> Result<ClientTls, String> {
         suites12,
         suites13,
         groups,
+        certificate: options.certificate.as_ref().map(|own| CertKey {
+            chain_pem: own.chain_pem.clone(),
+            key_pem: own.key_pem.clone(),
+            passwords: Vec::new(),
+            names: Vec::new(),
+            default: true,
+            staple: None,
+        }),
         alpn: if options.h2.is_some() { vec![ALPN.to_vec()] } else { Vec::new() },
         ..ClientTlsConfig::default()
     })
@@ -390,7 +497,7 @@ fn tls(options: &Options) -> Result<ClientTls, String> {
 /// Gives each of `connections` slots an origin, in proportion to `weights`, at least one each, evenly mixed.
 fn share_out(connections: u32, weights: &[u32]) -> Result<Vec<usize>, String> {
     if (connections as usize) < weights.len() {
-        return Err(format!("{} servers need a connection each; -c is {connections}", weights.len()));
+        return Err(too_few(weights.len(), connections));
     }
     if weights.len() == 1 {
         return Ok(vec![0; connections as usize]);
@@ -471,6 +578,45 @@ mod tests {
         .unwrap_err();
         assert!(curve.contains("P-521"), "{curve}");
         assert!(error(|o| o.urls.push("tcp://127.0.0.1:7".into())).contains("together"));
+    }
+
+    #[test]
+    fn requests_of_a_file_are_their_own() {
+        let plan = plan(|o| {
+            o.headers = vec![("X-All".into(), "1".into()), ("X-Own".into(), "all".into())];
+            o.targets = vec![Asked {
+                url: "http://127.0.0.1:80/b".into(),
+                method: Some("PUT".into()),
+                headers: vec![("x-own".into(), "mine".into())],
+                body: Some(b"xy".to_vec()),
+            }];
+        })
+        .unwrap();
+        assert_eq!(
+            plan.origins[0].shots[1].bytes,
+            b"PUT /b HTTP/1.1\r\nHost: 127.0.0.1:80\r\nX-All: 1\r\nx-own: mine\r\nContent-Length: 2\r\n\r\nxy"
+        );
+        assert!(plan.origins[0].shots[0].bytes.starts_with(b"GET /a "));
+    }
+
+    #[test]
+    fn messages_and_requests_do_not_mix() {
+        let error = |change: fn(&mut Options)| plan(change).unwrap_err();
+        assert!(error(|o| o.urls.push("ws://127.0.0.1/".into())).contains("ws:// and http://"));
+        assert!(
+            error(|o| {
+                o.requests = Some(5);
+                o.rates = rates("1..5/1").unwrap()
+            })
+            .contains("one rate")
+        );
+        assert!(
+            error(|o| {
+                o.requests = Some(5);
+                o.warmup = Duration::from_secs(1)
+            })
+            .contains("--warmup")
+        );
     }
 
     #[test]

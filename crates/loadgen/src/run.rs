@@ -17,16 +17,27 @@ use weir_rt::{Instant, Sender, mailbox};
 use crate::judge;
 use crate::machine::{Machine, ThreadTime, cpus};
 use crate::plan::{Options, Plan};
-use crate::report::{self, Generator, Model, Report, SCHEMA, Settings, Spread, Tls};
+use crate::report::{
+    self, Connections, Errors, Generator, Model, Report, SCHEMA, Settings, Spread, Status, Tls,
+};
 use crate::script::{self, ThreadScript};
 use crate::tally::Tally;
-use crate::target::Scheme;
-use crate::worker::{self, Event, SAMPLE, Summary};
+use crate::timeline::Timeline;
+use crate::worker::{self, Event, INTERVAL, SAMPLE, Summary};
 
 /// How long workers have to wake up between being told and the beginning.
 const NOTICE: Duration = Duration::from_millis(20);
 /// How often it is looked whether the run is to stop, while workers say nothing.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The most URLs that a report names.
+const TOLD_URLS: usize = 100;
+
+/// CPU time of this process so far, seconds.
+fn process_cpu_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
 
 /// Why there is no report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,12 +80,22 @@ pub struct Interval<'a> {
     pub rate_wanted: Option<f64>,
     /// Units completed.
     pub requests: u64,
-    /// Answers of 400 and above.
-    pub bad_status: u64,
+    /// Units that the whole run has completed by its end, or failed.
+    pub done: u64,
+    /// How many are wanted in all, where that ends the run.
+    pub wanted: Option<u64>,
+    /// Answers of 400 and above, and gRPC calls that failed.
+    pub failed: u64,
     /// What went wrong.
-    pub errors: u64,
+    pub errors: Errors,
+    /// Answers by status.
+    pub status: Status,
+    /// What became of connections.
+    pub connections: Connections,
     /// Bytes received.
     pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
     /// Latencies, nanoseconds.
     pub latency: &'a Histogram<u64>,
     /// The same from the moment of sending, in the open model.
@@ -139,10 +160,11 @@ pub fn run(options: Options, watch: &mut dyn Watch) -> Result<Report, RunError> 
     crew.go(Instant::now() + NOTICE);
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + NOTICE;
     watch.begun(started);
-    let sums = crew.collect(&plan, watch)?;
+    let (sums, timeline) = crew.collect(&plan, watch)?;
     let own = ThreadTime::now().since(own);
     let mut report = sums.report(&plan, io);
     report.setup_s = setup_s;
+    report.timeline = timeline.finish();
     report.started_unix_s = started.as_secs_f64();
     let now = Machine::now();
     report.generator.steal = now.steal_since(&machine);
@@ -251,9 +273,9 @@ impl Crew {
         }
     }
 
-    fn collect(&mut self, plan: &Plan, watch: &mut dyn Watch) -> Result<Sums, RunError> {
+    fn collect(&mut self, plan: &Plan, watch: &mut dyn Watch) -> Result<(Sums, Timeline), RunError> {
         let mut sums = Sums::new(plan);
-        let mut intervals = Intervals::new(plan);
+        let mut intervals = Intervals::new(plan, self.go.len());
         let mut done = 0;
         // What a thread counted before its tick belongs to the interval that the tick ends.
         let mut held: BTreeMap<usize, Vec<(usize, Box<Tally>)>> = BTreeMap::new();
@@ -266,18 +288,19 @@ impl Crew {
                     for (phase, tally) in held.remove(&thread).unwrap_or_default() {
                         sums.add(phase, &tally);
                         if intervals.takes(plan, at, phase) {
-                            intervals.add(at, &tally);
+                            intervals.sum(plan, at).add(&tally);
                         }
                     }
-                    intervals.told(at, self.go.len(), plan, watch);
+                    intervals.told(thread, at, plan, watch);
                     // Events may come without a pause.
                     self.look()?;
                     if watch.gives_up() {
                         return Err(RunError::GivenUp);
                     }
                 }
-                Event::Done(summary) => {
+                Event::Done(thread, summary) => {
                     done += 1;
+                    intervals.over(thread, plan, watch);
                     sums.end(*summary);
                 }
                 Event::Ready { .. } | Event::Failed(_) => {}
@@ -289,20 +312,40 @@ impl Crew {
             }
         }
         sums.interrupted = self.interrupted;
-        Ok(sums)
+        Ok((sums, intervals.timeline))
     }
 }
 
 /// What threads told of intervals that not all have told of yet.
 struct Intervals {
-    open: BTreeMap<u64, (usize, Tally)>,
+    /// Sums by the end of their interval.
+    open: BTreeMap<u64, Tally>,
+    /// How far each thread has told; one that is over will tell no more.
+    reached: Vec<u64>,
+    /// The latest moment told of.
+    latest: u64,
     last: u64,
+    done: u64,
     is_open: bool,
+    timeline: Timeline,
 }
 
 impl Intervals {
-    fn new(plan: &Plan) -> Self {
-        Self { open: BTreeMap::new(), last: 0, is_open: plan.schedule.is_open() }
+    fn new(plan: &Plan, threads: usize) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            reached: vec![0; threads],
+            latest: 0,
+            last: 0,
+            done: 0,
+            is_open: plan.schedule.is_open(),
+            timeline: Timeline::new(plan.schedule.end() as f64 / 1e9, process_cpu_s()),
+        }
+    }
+
+    /// The end of the interval that `at` is in, or that it ends. A thread may be over within one.
+    fn end(plan: &Plan, at: u64) -> u64 {
+        at.div_ceil(INTERVAL).max(1).saturating_mul(INTERVAL).min(plan.schedule.end())
     }
 
     /// Whether what was counted in `phase` is part of the interval that ends at `at`: where a warm-up ends in it, what is
@@ -313,36 +356,62 @@ impl Intervals {
         measured(phase) || !measured(plan.schedule.phase_at(at.saturating_sub(1), 0))
     }
 
-    fn add(&mut self, at: u64, tally: &Tally) {
+    fn sum(&mut self, plan: &Plan, at: u64) -> &mut Tally {
         let is_open = self.is_open;
-        self.open.entry(at).or_insert_with(|| (0, Tally::new(is_open))).1.add(tally);
+        self.open.entry(Self::end(plan, at)).or_insert_with(|| Tally::new(is_open))
     }
 
-    /// One more thread has told all of the interval that ends at `at`.
-    fn told(&mut self, at: u64, threads: usize, plan: &Plan, watch: &mut dyn Watch) {
-        let is_open = self.is_open;
-        self.open.entry(at).or_insert_with(|| (0, Tally::new(is_open))).0 += 1;
-        while let Some(entry) = self.open.first_entry()
-            && entry.get().0 >= threads
-        {
-            let (at, (_, tally)) = entry.remove_entry();
-            let phase = plan.schedule.phase_at(at.saturating_sub(1), 0);
-            let phase = &plan.schedule.phases()[phase];
-            watch.interval(&Interval {
-                at_s: at as f64 / 1e9,
-                length_s: (at - self.last) as f64 / 1e9,
-                run_s: plan.schedule.end() as f64 / 1e9,
-                step: (phase.step, plan.steps()),
-                rate_wanted: is_open.then(|| phase.rate_at(at)),
-                requests: tally.requests,
-                bad_status: tally.class(4) + tally.class(5),
-                errors: tally.errors.sum(),
-                received: tally.bytes.received,
-                latency: &tally.latency,
-                uncorrected: tally.uncorrected.as_ref(),
-            });
-            self.last = at;
+    /// A thread has told all of the interval that ends at `at`.
+    fn told(&mut self, thread: usize, at: u64, plan: &Plan, watch: &mut dyn Watch) {
+        self.latest = self.latest.max(at);
+        // Even where nothing happened.
+        self.sum(plan, at);
+        self.reach(thread, Self::end(plan, at), plan, watch);
+    }
+
+    /// A thread is over.
+    fn over(&mut self, thread: usize, plan: &Plan, watch: &mut dyn Watch) {
+        self.reach(thread, u64::MAX, plan, watch);
+    }
+
+    fn reach(&mut self, thread: usize, at: u64, plan: &Plan, watch: &mut dyn Watch) {
+        if let Some(reached) = self.reached.get_mut(thread) {
+            *reached = at;
         }
+        let whole = self.reached.iter().copied().min().unwrap_or(u64::MAX);
+        while let Some(entry) = self.open.first_entry()
+            && *entry.key() <= whole
+        {
+            let (end, tally) = entry.remove_entry();
+            // The last one may be shorter.
+            self.pass(end.min(self.latest.max(self.last + 1)), &tally, plan, watch);
+        }
+    }
+
+    fn pass(&mut self, at: u64, tally: &Tally, plan: &Plan, watch: &mut dyn Watch) {
+        let phase = &plan.schedule.phases()[plan.schedule.phase_at(at.saturating_sub(1), 0)];
+        self.done += tally.requests + tally.errors.sum() - tally.errors.timeout.min(tally.errors.sum());
+        let interval = Interval {
+            at_s: at as f64 / 1e9,
+            length_s: (at - self.last) as f64 / 1e9,
+            run_s: plan.schedule.end() as f64 / 1e9,
+            step: (phase.step, plan.steps()),
+            rate_wanted: self.is_open.then(|| phase.rate_at(at)),
+            requests: tally.requests,
+            done: self.done,
+            wanted: plan.options.requests,
+            failed: tally.class(4) + tally.class(5) + tally.failed_calls(),
+            errors: tally.errors,
+            status: tally.statuses(),
+            connections: tally.connections,
+            received: tally.bytes.received,
+            sent: tally.bytes.sent,
+            latency: &tally.latency,
+            uncorrected: tally.uncorrected.as_ref(),
+        };
+        self.timeline.take(&interval, process_cpu_s());
+        watch.interval(&interval);
+        self.last = at;
     }
 }
 
@@ -440,8 +509,9 @@ impl Sums {
 
     fn settings(&self, plan: &Plan, io: String) -> Settings {
         let Plan { options, origins, .. } = plan;
-        let urls = options.urls.iter().filter_map(|url| crate::target::Target::parse(url).ok());
-        let tls = origins.iter().find(|origin| origin.target.scheme == Scheme::Https).map(|origin| {
+        let asked = options.urls.iter().chain(options.targets.iter().map(|asked| &asked.url));
+        let urls = asked.take(TOLD_URLS).filter_map(|url| crate::target::Target::parse(url).ok());
+        let tls = origins.iter().find(|origin| origin.target.scheme.is_encrypted()).map(|origin| {
             let (version, suite, group) = match self.tls.clone() {
                 Some((version, suite, group)) => (Some(version), Some(suite), group),
                 None => (None, None, None),
@@ -456,6 +526,8 @@ impl Sums {
         });
         Settings {
             urls: urls.map(|target| report::Url { url: target.url, weight: target.weight }).collect(),
+            targets: (options.urls.len() + options.targets.len()) as u64,
+            requests: options.requests,
             work: plan.work,
             model: if plan.schedule.is_open() { Model::Open } else { Model::Closed },
             threads: options.threads,

@@ -175,9 +175,43 @@ impl Request<'_> {
     }
 }
 
+/// Makes `headers` and `body` those of a gRPC call: the body is one message, encoded, and gets its prefix (gRPC over
+/// HTTP/2, "Length-Prefixed-Message").
+///
+/// # Errors
+/// The path is not `/package.Service/Method`, or the message is too long.
+pub fn grpc(
+    path: &str,
+    headers: &mut Vec<(String, String)>,
+    body: &mut Option<Vec<u8>>,
+) -> Result<(), String> {
+    let named = path.strip_prefix('/').and_then(|rest| rest.split_once('/'));
+    if named.is_none_or(|(service, method)| service.is_empty() || method.is_empty()) {
+        return Err(format!("`{path}` calls nothing: /package.Service/Method is wanted with --grpc"));
+    }
+    let message = body.take().unwrap_or_default();
+    let length =
+        u32::try_from(message.len()).map_err(|_| "a gRPC message is shorter than 4 GB".to_owned())?;
+    let mut framed = Vec::with_capacity(message.len() + 5);
+    // Not compressed.
+    framed.push(0);
+    framed.extend_from_slice(&length.to_be_bytes());
+    framed.extend_from_slice(&message);
+    *body = Some(framed);
+    for (name, value) in [("content-type", "application/grpc"), ("te", "trailers")] {
+        if !headers.iter().any(|(its, _)| its.eq_ignore_ascii_case(name)) {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    Ok(())
+}
+
 /// A cycle over `weights` in which each place comes as often as its weight, spread evenly.
 #[must_use]
 pub fn cycle(weights: &[u32]) -> Vec<usize> {
+    if weights.iter().all(|weight| Some(weight) == weights.first()) {
+        return (0..weights.len()).collect();
+    }
     let gcd = |mut a: u32, mut b: u32| {
         while b != 0 {
             (a, b) = (b, a % b);
@@ -250,6 +284,18 @@ mod tests {
             "content-length=2",
         ];
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_grpc_call_has_a_prefix_and_its_fields() {
+        let (mut headers, mut body) = (vec![("TE".to_owned(), "trailers".to_owned())], Some(b"abc".to_vec()));
+        grpc("/pkg.Svc/Do", &mut headers, &mut body).unwrap();
+        assert_eq!(body.as_deref(), Some(&b"\0\0\0\0\x03abc"[..]));
+        assert_eq!(headers[1], ("content-type".into(), "application/grpc".into()));
+        assert_eq!(headers.len(), 2);
+        for bad in ["/", "/a", "/a/", "//b"] {
+            assert!(grpc(bad, &mut Vec::new(), &mut None).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -4,12 +4,19 @@
 //! Never: takes a lock: workers send whole tallies, and begin new ones.
 //! Driven by: `worker` (records), `run` (adds up, makes [`Figures`]).
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 
 use crate::report::{Bytes, Cause, Connections, Errors, Figures, Latency, Status, empty_histogram};
 
 /// Status codes that are counted each for itself; others count as 0.
 const CODES: usize = 1000;
+
+/// Codes of gRPC calls: 0 to 16.
+const CALL_CODES: usize = 17;
+/// What a call without a code, or with one that there is not, counts as ("Status codes and their use in gRPC").
+const UNKNOWN: usize = 2;
 
 /// Counts and histograms of one step.
 #[derive(Clone)]
@@ -22,6 +29,8 @@ pub(crate) struct Tally {
     pub(crate) requests: u64,
     pub(crate) bytes: Bytes,
     codes: Box<[u64]>,
+    /// Codes of gRPC calls, where they are made.
+    calls: Option<Box<[u64; CALL_CODES]>>,
     pub(crate) errors: Errors,
     pub(crate) connections: Connections,
     pub(crate) unfinished: u64,
@@ -42,6 +51,7 @@ impl Tally {
             requests: 0,
             bytes: Bytes::default(),
             codes: vec![0; CODES].into_boxed_slice(),
+            calls: None,
             errors: Errors::default(),
             connections: Connections::default(),
             unfinished: 0,
@@ -68,6 +78,32 @@ impl Tally {
         if let Some(count) = self.codes.get_mut(usize::from(status)) {
             *count += 1;
         }
+    }
+
+    /// Counts the code of a gRPC call.
+    pub(crate) fn called(&mut self, code: Option<u8>) {
+        let calls = self.calls.get_or_insert_with(|| Box::new([0; CALL_CODES]));
+        let at = code.map(usize::from).filter(|code| *code < CALL_CODES).unwrap_or(UNKNOWN);
+        calls[at] += 1;
+    }
+
+    /// Answers by status code; only those seen.
+    pub(crate) fn statuses(&self) -> Status {
+        let mut status = Status::default();
+        for (code, &count) in (0_u16..).zip(&self.codes) {
+            status.add(code, count);
+        }
+        status
+    }
+
+    fn grpc(&self) -> BTreeMap<u8, u64> {
+        let all = self.calls.iter().flat_map(|calls| (0_u8..).zip(calls.iter().copied()));
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// gRPC calls that failed.
+    pub(crate) fn failed_calls(&self) -> u64 {
+        self.calls.as_ref().map_or(0, |calls| calls[1..].iter().sum())
     }
 
     /// Counts a unit that took longer than it may.
@@ -107,6 +143,12 @@ impl Tally {
         for (mine, its) in self.codes.iter_mut().zip(&other.codes) {
             *mine += its;
         }
+        if let Some(its) = &other.calls {
+            let mine = self.calls.get_or_insert_with(|| Box::new([0; CALL_CODES]));
+            for (mine, its) in mine.iter_mut().zip(its.iter()) {
+                *mine += its;
+            }
+        }
         self.errors.merge(&other.errors);
         self.connections.merge(&other.connections);
         self.left_over(other.unfinished, other.unsent, other.oldest_ns);
@@ -122,16 +164,13 @@ impl Tally {
 
     /// As figures of `elapsed_s` seconds.
     pub(crate) fn figures(&self, elapsed_s: f64, rate_wanted: Option<f64>) -> Figures {
-        let mut status = Status::default();
-        for (code, &count) in (0_u16..).zip(&self.codes) {
-            status.add(code, count);
-        }
         let mut figures = Figures {
             elapsed_s,
             requests: self.requests,
             rate_wanted,
             bytes: self.bytes,
-            status,
+            status: self.statuses(),
+            grpc: self.grpc(),
             errors: self.errors,
             connections: self.connections,
             latency: Latency::of(&self.latency),

@@ -13,6 +13,10 @@ pub(crate) enum Scheme {
     Https,
     /// Bytes that come back.
     Tcp,
+    /// WebSocket messages over TCP (RFC 6455).
+    Ws,
+    /// WebSocket messages over TLS.
+    Wss,
 }
 
 impl Scheme {
@@ -22,7 +26,19 @@ impl Scheme {
             Self::Http => "http",
             Self::Https => "https",
             Self::Tcp => "tcp",
+            Self::Ws => "ws",
+            Self::Wss => "wss",
         }
+    }
+
+    /// Whether it runs over TLS.
+    pub(crate) fn is_encrypted(self) -> bool {
+        matches!(self, Self::Https | Self::Wss)
+    }
+
+    /// Whether WebSocket messages are exchanged.
+    pub(crate) fn is_websocket(self) -> bool {
+        matches!(self, Self::Ws | Self::Wss)
     }
 }
 
@@ -65,13 +81,19 @@ impl Target {
             return Err(format!("`{url}` has {bad:?} in it: write it percent-encoded"));
         }
         let Some((scheme, rest)) = url.split_once("://") else {
-            return Err(format!("`{url}` is no URL: it begins with http://, https:// or tcp://"));
+            return Err(format!(
+                "`{url}` is no URL: it begins with ws://, wss://, http://, https:// or tcp://"
+            ));
         };
         let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
             "http" => (Scheme::Http, Some(80)),
             "https" => (Scheme::Https, Some(443)),
             "tcp" => (Scheme::Tcp, None),
-            other => return Err(format!("`{other}://` is not spoken here: http, https and tcp are")),
+            "ws" => (Scheme::Ws, Some(80)),
+            "wss" => (Scheme::Wss, Some(443)),
+            other => {
+                return Err(format!("`{other}://` is not spoken here: http, https, ws, wss and tcp are"));
+            }
         };
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -138,6 +160,7 @@ mod tests {
         assert_eq!(of("https://a:8443/x?y#z"), own(1, Scheme::Https, "a", 8443, "a:8443", "/x?y"));
         assert_eq!(of("3@http://u:p@a/@b"), own(3, Scheme::Http, "a", 80, "a", "/@b"));
         assert_eq!(of("http://[::1]:81?q"), own(1, Scheme::Http, "::1", 81, "[::1]:81", "/?q"));
+        assert_eq!(of("wss://a/chat"), own(1, Scheme::Wss, "a", 443, "a", "/chat"));
         assert_eq!(of("tcp://a:7"), own(1, Scheme::Tcp, "a", 7, "a:7", "/"));
     }
 

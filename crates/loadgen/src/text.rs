@@ -24,11 +24,14 @@ pub struct Parts {
 
 const LINE: &str = "----------------------------------------------------------";
 
-/// What is said before load begins.
+/// What is said before load begins; `requests` where their number ends the run.
 #[must_use]
-pub fn header(seconds: f64, url: &str, threads: u32, connections: u32) -> String {
-    let seconds = whole_seconds(seconds);
-    format!("Running {seconds} test @ {url}\n  {threads} threads and {connections} connections\n")
+pub fn header(seconds: f64, requests: Option<u64>, url: &str, threads: u32, connections: u32) -> String {
+    let length = match requests {
+        Some(requests) => format!("{requests} requests"),
+        None => format!("{} test", whole_seconds(seconds)),
+    };
+    format!("Running {length} @ {url}\n  {threads} threads and {connections} connections\n")
 }
 
 /// What is said at the end.
@@ -99,7 +102,15 @@ fn more(report: &Report, parts: Parts) -> String {
         Work::Handshakes => {
             let _ = writeln!(out, "Handshakes/sec: {:7.2}", total.rate);
         }
+        Work::Messages => {
+            let _ = writeln!(out, "Messages/sec: {:9.2}", total.rate);
+        }
         Work::Requests | Work::Echo => {}
+    }
+    if !total.grpc.is_empty() {
+        let all: Vec<String> =
+            total.grpc.iter().map(|(code, n)| format!("{code} {} {n}", grpc_code(*code))).collect();
+        let _ = writeln!(out, "gRPC status: {}", all.join(", "));
     }
     let handshakes = &total.connections;
     if handshakes.full_handshakes + handshakes.resumed_handshakes > 0 {
@@ -134,6 +145,30 @@ fn more(report: &Report, parts: Parts) -> String {
     out
 }
 
+/// The name of a gRPC code ("Status codes and their use in gRPC").
+fn grpc_code(code: u8) -> &'static str {
+    const NAMES: [&str; 17] = [
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    NAMES.get(usize::from(code)).copied().unwrap_or("UNKNOWN")
+}
+
 fn steps(steps: &[Figures]) -> String {
     if steps.is_empty() {
         return String::new();
@@ -154,7 +189,7 @@ fn steps(steps: &[Figures]) -> String {
             at(99.0),
             at(99.9),
             micros(step.latency.max_us),
-            step.errors.sum() + step.status.failed()
+            step.errors.sum() + step.failed()
         );
     }
     out
@@ -265,7 +300,7 @@ mod tests {
     #[test]
     fn the_text_is_that_of_wrk2() {
         let parts = Parts { latency: true, uncorrected: true, throughput: false };
-        let text = header(30.0, "http://127.0.0.1/", 2, 100) + &results(&report(), parts).unwrap();
+        let text = header(30.0, None, "http://127.0.0.1/", 2, 100) + &results(&report(), parts).unwrap();
         let expected_start = "Running 30s test @ http://127.0.0.1/
   2 threads and 100 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev

@@ -28,7 +28,7 @@ pub fn success(report: &Report) -> f64 {
 /// Units that succeeded and that did not. One that was answered late did.
 fn outcome(figures: &Figures) -> (u64, u64) {
     let errors = &figures.errors;
-    let refused = figures.status.failed() + errors.not_as_asked;
+    let refused = figures.failed() + errors.not_as_asked;
     let failed = errors.connect + errors.tls + errors.read + errors.write + errors.malformed + errors.reset;
     (figures.requests.saturating_sub(refused), refused + failed)
 }
@@ -137,7 +137,7 @@ impl Metric {
             Self::Max => latency.max_us,
             Self::Rate => figures.rate,
             Self::Goodput => figures.goodput,
-            Self::Errors => (figures.errors.sum() + figures.status.failed()) as f64,
+            Self::Errors => (figures.errors.sum() + figures.failed()) as f64,
             Self::ErrorShare => {
                 let (good, bad) = outcome(figures);
                 let late = figures.errors.timeout.min(good);

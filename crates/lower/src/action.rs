@@ -24,6 +24,8 @@ impl<'m> Cx<'m> {
             model::Action::EmptyGif => plan::Action::EmptyGif,
             model::Action::Stats(page) => plan::Action::Stats(Arc::new(self.stats_page(page))),
             model::Action::Metrics(form) => plan::Action::Metrics(*form),
+            model::Action::Dashboard(dashboard) => plan::Action::Dashboard(*dashboard),
+            model::Action::Api(writes) => plan::Action::Api(*writes),
         }
     }
 
@@ -127,12 +129,21 @@ impl<'m> Cx<'m> {
             _ => false,
         };
         Arc::new(plan::Caching {
-            zone: self.cache_zone_ix(&cache.zone),
+            // Zones that variables name are counted together, for none of them.
+            counts_as: plan::CountedKind::Cache.id(match &cache.zone {
+                model::CacheZoneUse::Named(name) => name,
+                model::CacheZoneUse::Computed(_) => "",
+            }),
+            zone: match &cache.zone {
+                model::CacheZoneUse::Named(name) => plan::CacheZoneUse::Known(self.cache_zone_ix(name)),
+                model::CacheZoneUse::Computed(name) => plan::CacheZoneUse::Computed(self.template(name)),
+            },
             key: self.optional_template(cache.key.as_ref()),
             key_has_credentials: cache.key.iter().any(|key| key.pieces.iter().any(credentials)),
             hides_credentials,
             bypass: cache.bypass.iter().map(|template| self.template(template)).collect(),
             no_store: cache.no_store.iter().map(|template| self.template(template)).collect(),
+            purge: cache.purge.iter().map(|template| self.template(template)).collect(),
             settings: cache.settings.clone(),
         })
     }
@@ -216,5 +227,6 @@ fn response_heads(settings: &weir_expr::settings::UpstreamSettings) -> HeadRules
         head: most,
         fields: RESPONSE_FIELDS,
         unusual_names: UnusualNames::Keep,
+        mends: false,
     }
 }

@@ -25,6 +25,7 @@ impl<'m> Cx<'m> {
             sendfile: files.sendfile,
             symlinks: files.symlinks,
             random_index: files.random_index,
+            video: files.video,
             dav: files.dav.methods.any().then(|| Box::new(files.dav)),
         };
         self.shared.files.keep(files, Arc::new(compiled))

@@ -2,7 +2,7 @@
 //!
 //! Routes and sites keep the indices of the model; pools, variables and zones those that "resolve" gave them.
 
-use weir_plan::{ConnZone, PoolIx, ReqZone, SiteId, StickTable};
+use weir_plan::{Action, ConnZone, CountedKind, CountedZone, PoolIx, ReqZone, SiteId, StickTable, ZoneId};
 
 use crate::context::Cx;
 use crate::listener::{HostIndices, site_ids, unique_site_id};
@@ -13,6 +13,7 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     cx.plan.process = cx.process(&model.process);
     cx.plan.resolver = model.resolver.as_ref().map(|resolver| cx.resolver(resolver));
     cx.plan.key_lists = model.key_lists.iter().map(|list| cx.key_list(list)).collect();
+    cx.plan.keyvals = model.keyvals.clone();
     cx.plan.variables = model.variables.iter().map(|one| cx.at(one.origin, |cx| cx.variable(one))).collect();
     zones(cx);
     cx.plan.pools = model.pools.iter().map(|pool| cx.at(pool.origin, |cx| cx.pool(pool))).collect();
@@ -30,6 +31,18 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     let mut indices = HostIndices::default();
     let listeners = model.listeners.iter().map(|one| cx.at(one.origin, |cx| cx.listener(one, &mut indices)));
     cx.plan.listeners = listeners.collect();
+    cx.plan.counts_details = cx.plan.routes.iter().any(|route| matches!(route.action, Action::Api(_)));
+}
+
+impl Cx<'_> {
+    /// The zone of a kind that counts under this name.
+    pub(crate) fn counted(&mut self, name: &str, kind: CountedKind) -> ZoneId {
+        let id = kind.id(name);
+        if !self.plan.zones.iter().any(|zone| zone.id == id) {
+            self.plan.zones.push(CountedZone { id, name: name.into(), kind });
+        }
+        id
+    }
 }
 
 fn zones(cx: &mut Cx<'_>) {
@@ -41,10 +54,17 @@ fn zones(cx: &mut Cx<'_>) {
         rate_milli: zone.rate_milli,
     });
     cx.plan.req_zones = req.collect();
+    let rates = model.limit_req_zones.iter().map(|zone| (&zone.name, CountedKind::Rates));
+    let concurrency = model.limit_conn_zones.iter().map(|zone| (&zone.name, CountedKind::Concurrency));
+    let caches = model.cache_zones.iter().map(|zone| (&zone.name, CountedKind::Cache));
+    for (name, kind) in rates.chain(concurrency).chain(caches) {
+        cx.counted(name, kind);
+    }
     let conn = model.limit_conn_zones.iter().map(|zone| ConnZone {
         name: zone.name.as_str().into(),
         key: cx.template(&zone.key),
         size: zone.size,
+        tcp: zone.tcp,
     });
     cx.plan.conn_zones = conn.collect();
     let tables = model.stick_tables.iter();

@@ -157,11 +157,13 @@ impl<'m> Cx<'m> {
             conduct: site.conduct,
             server_header: site.server_header.as_deref().map(Box::from),
             max_connections: site.max_connections,
+            session_rate: site.session_rate,
             server_name_in_redirect: site.server_name_in_redirect,
             port_in_redirect: site.port_in_redirect,
             absolute_redirect: site.absolute_redirect,
             log_empty_connections: site.log_empty_connections,
             answer_silence: site.answer_silence,
+            zone: site.zone.as_deref().map(|name| self.counted(name, plan::CountedKind::Sites)),
         }
     }
 }
@@ -175,11 +177,12 @@ fn request_heads(settings: &ClientSettings) -> HeadRules {
         head: bytes(settings.max_headers.saturating_add(settings.max_request_line)),
         fields: bytes(u64::from(settings.max_header_count)),
         unusual_names: match (settings.ignore_invalid_headers, settings.drop_underscores) {
-            (false, false) if settings.drop_lookalikes => UnusualNames::DropLookalikes,
-            (false, false) => UnusualNames::Keep,
-            (_, false) => UnusualNames::DropExceptUnderscores,
-            (_, true) => UnusualNames::Drop,
+            (false, _) if settings.drop_lookalikes => UnusualNames::DropLookalikes,
+            (false, _) => UnusualNames::Keep,
+            (true, false) => UnusualNames::DropExceptUnderscores,
+            (true, true) => UnusualNames::Drop,
         },
+        mends: settings.mends_heads,
     }
 }
 

@@ -29,7 +29,9 @@ impl<'m> Cx<'m> {
             self.at(endpoint.origin, |cx| {
                 for place in cx.places(endpoint) {
                     let key = unique_key(id, &place.name, &mut taken);
-                    configs.push(endpoint_config(endpoint, key, at, place.address.is_none()));
+                    // Whoever changes a pool names endpoints by number, from zero: each has one of its own.
+                    let number = pool.group.as_ref().map_or(at, |_| configs.len() as u32);
+                    configs.push(endpoint_config(endpoint, key, number, place.address.is_none()));
                     endpoints.push(cx.endpoint(pool, endpoint, key, place.address));
                 }
             });
@@ -40,6 +42,7 @@ impl<'m> Cx<'m> {
             set: Arc::new(plan::EndpointSet {
                 config: Arc::new(PoolConfig::new(balance, Self::pool_options(pool), configs)),
                 endpoints,
+                fresh: pool.fresh.as_deref().map(|fresh| Arc::new(self.fresh(pool, fresh))),
             }),
             key,
             keepalive: pool.keepalive.clone(),
@@ -50,6 +53,17 @@ impl<'m> Cx<'m> {
             stickiness: pool.stickiness.as_ref().map(|one| Box::new(self.stickiness(one))),
             unavailable: pool.unavailable,
             outliers: pool.outliers,
+            group: pool.group.clone().map(Box::new),
+        }
+    }
+
+    /// What endpoints have that are given while running.
+    fn fresh(&mut self, pool: &'m model::Pool, fresh: &'m model::Endpoint) -> plan::Fresh {
+        let key = EndpointKey::of(PoolId::from_name(&pool.name), "");
+        plan::Fresh {
+            config: endpoint_config(fresh, key, 0, false),
+            endpoint: self.endpoint(pool, fresh, key, None),
+            resolver: pool.resolver.as_ref().map(|resolver| self.resolver(resolver)),
         }
     }
 
@@ -74,15 +88,25 @@ impl<'m> Cx<'m> {
             stores: rule.stores,
             response: rule.response,
         });
-        plan::Stickiness { rules: rules.collect(), never: stickiness.never.clone().into() }
+        plan::Stickiness {
+            rules: rules.collect(),
+            never: stickiness.never.clone().into(),
+            by_name: stickiness.by_name,
+        }
     }
 
     fn pool_options(pool: &model::Pool) -> PoolOptions {
         let placement = if pool.shared { Placement::Process } else { Placement::Worker };
+        let times = match pool.balance {
+            model::Balance::LeastTime(times) => Some(times),
+            model::Balance::Random { times, .. } => times,
+            _ => None,
+        };
         PoolOptions {
             backups: pool.backups,
             counts: placement,
             rotation: placement,
+            times,
             panic_percent: pool.panic_percent,
             load_percent: pool.load_percent,
         }
@@ -97,7 +121,10 @@ impl<'m> Cx<'m> {
                 (Balance::LeastConnOldest, BalanceKey::None)
             }
             model::Balance::LeastConnections(Ties::Turns) => (Balance::LeastConn, BalanceKey::None),
-            model::Balance::Random { two } => (Balance::Random(if *two { 2 } else { 1 }), BalanceKey::None),
+            model::Balance::LeastTime(_) => (Balance::LeastTime, BalanceKey::None),
+            model::Balance::Random { two, .. } => {
+                (Balance::Random(if *two { 2 } else { 1 }), BalanceKey::None)
+            }
             model::Balance::IpHash => (Balance::IpHash, BalanceKey::Client),
             model::Balance::Hash { key, consistent } => {
                 let method = if *consistent { Balance::HashKetama } else { Balance::HashModulo };
@@ -342,6 +369,10 @@ impl<'m> Cx<'m> {
             holds: resolver.holds,
             ipv4: resolver.ipv4,
             ipv6: resolver.ipv6,
+            zone: resolver.zone.as_deref().map(|name| {
+                self.counted(name, plan::CountedKind::Resolver);
+                name.into()
+            }),
         };
         self.shared.resolver.keep(resolver, Arc::new(compiled))
     }
@@ -368,7 +399,8 @@ fn endpoint_config(
         key,
         name: endpoint.name.as_str().into(),
         id: endpoint.id.unwrap_or(at),
-        weight: endpoint.weight,
+        weight: if endpoint.drain { 0 } else { endpoint.weight },
+        drains: endpoint.drain.then_some(endpoint.weight),
         backup: endpoint.backup,
         down: endpoint.down || unresolved,
         max_fails: endpoint.max_fails,

@@ -16,13 +16,20 @@ impl<'m> Cx<'m> {
         plan::Process {
             connections_per_worker: process.connections_per_worker,
             max_connections: process.max_connections,
+            paces: process.paces,
             memory_budget: process.memory_budget,
             kept: process.kept.iter().map(|(name, value)| (name.as_str().into(), value.clone())).collect(),
             error_logs,
+            shows_requests: self
+                .model
+                .routes
+                .iter()
+                .any(|route| matches!(route.action, model::Action::Dashboard(_))),
             control: plan::Control {
                 sockets: process.control.iter().map(|one| one.control.clone()).collect(),
                 timeout: process.control_timeout.unwrap_or(Duration::from_secs(10)),
                 connections: process.control_connections.unwrap_or(10),
+                peers: process.peers.clone(),
             },
         }
     }

@@ -88,6 +88,10 @@ impl<'m> Cx<'m> {
             access: self.access(&route.access),
             real_ip: route.real_ip.as_ref().map(|rules| self.real_ip(rules)),
             mirrors: route.mirrors.clone(),
+            afterwards: route.afterwards.as_ref().map(|after| match after {
+                model::Afterwards::Path(path) => plan::Afterwards::Path(path.as_str().into()),
+                model::Afterwards::Named(route) => plan::Afterwards::Named(self.route_ix(*route)),
+            }),
             error_pages: self.error_pages(&route.error_pages),
             recursive_error_pages: route.recursive_error_pages,
             response_edits: self.response_edits(&route.response_edits),
@@ -123,6 +127,7 @@ impl<'m> Cx<'m> {
                 Some(resolver) => Some(self.resolver(resolver)),
                 None => self.plan.resolver.clone(),
             },
+            zone: route.zone.as_deref().map(|name| self.counted(name, plan::CountedKind::Routes)),
         };
         self.shared.settings(settings)
     }

@@ -30,8 +30,10 @@ impl<'m> Cx<'m> {
             handshake_timeout: service.handshake_timeout,
             tcp_nodelay: service.tcp_nodelay,
             max_connections: service.max_connections,
+            session_rate: service.session_rate,
             socket_keepalive: service.socket_keepalive,
             log_empty_connections: service.log_empty_connections,
+            zone: service.zone.as_deref().map(|name| self.counted(name, plan::CountedKind::Services)),
         }
     }
 
@@ -39,6 +41,7 @@ impl<'m> Cx<'m> {
         match action {
             model::TcpAction::Proxy(proxy) => plan::TcpAction::Proxy(self.tcp_proxy(proxy)),
             model::TcpAction::Respond(text) => plan::TcpAction::Respond(self.template(text)),
+            model::TcpAction::Pass(address) => plan::TcpAction::Pass(self.template(address)),
             model::TcpAction::Nobody => plan::TcpAction::Nobody,
             model::TcpAction::Choose(cases) => plan::TcpAction::Choose(
                 cases

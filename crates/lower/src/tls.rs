@@ -16,6 +16,7 @@ use crate::default;
 
 impl<'m> Cx<'m> {
     pub(crate) fn listener_tls(&mut self, tls: &'m model::ListenerTls, http: bool) -> Arc<plan::ListenerTls> {
+        let ticket_keys = tls.ticket_keys.iter().filter_map(|key| self.ticket_key(key)).collect();
         let mut by_name = NameIndex::new(self.identity(&tls.default, http));
         for (names, identity) in &tls.by_name {
             let ix = self.identity(identity, http);
@@ -28,6 +29,7 @@ impl<'m> Cx<'m> {
             by_name,
             strict_sni: tls.strict_sni,
             tickets: tls.tickets,
+            ticket_keys,
             session_cache: tls.session_cache,
             session_timeout: tls.session_timeout,
             answer_bad_certificates: tls.answer_bad_certificates,
@@ -58,6 +60,7 @@ impl<'m> Cx<'m> {
                 reject: identity.reject,
                 alpn: default::alpn(&identity.alpn, http),
                 record_size: identity.record_size,
+                staple: identity.staple.as_ref().and_then(|pem| cx.staple(pem)),
             };
             let (ix, new) = cx.tls_ix(compiled);
             if new {
@@ -67,6 +70,23 @@ impl<'m> Cx<'m> {
             }
             ix
         })
+    }
+
+    fn ticket_key(&mut self, key: &model::Pem) -> Option<PrivateKey> {
+        let found = self.secret("the ticket key", key)?;
+        let length = found.reveal().len();
+        if matches!(length, 48 | 80) {
+            return Some(found);
+        }
+        let title = format!("the ticket key {} has {length} bytes, where 48 or 80 are due", key.source);
+        let finding = Diagnostic::error("tls::bad-ticket-key", title);
+        self.of(key, |cx| cx.report(finding.help("make one by `openssl rand 80 > FILE`")));
+        None
+    }
+
+    fn staple(&mut self, pem: &model::Pem) -> Option<Pem> {
+        let bytes = self.of(pem, |cx| cx.bytes_of("tls::unreadable-response", "the OCSP response", pem))?;
+        Some(Pem { source: pem.source.clone(), bytes })
     }
 
     fn check_identity(&mut self, identity: &model::TlsIdentity) {

@@ -42,6 +42,34 @@ impl<'m> Cx<'m> {
                 list: self.key_use(*list),
                 default: self.template(default),
             },
+            model::Definition::Numbers { source, exact, ranges, default, volatile } => {
+                let mut exact: Vec<(i64, plan::Template)> =
+                    exact.iter().map(|(number, value)| (*number, self.template(value))).collect();
+                exact.sort_by_key(|one| one.0);
+                plan::Definition::Numbers(Box::new(plan::NumberTable {
+                    source: self.template(source),
+                    exact: exact.into(),
+                    ranges: ranges
+                        .iter()
+                        .map(|(from, to, value)| (*from, *to, self.template(value)))
+                        .collect(),
+                    default: self.template(default),
+                    volatile: *volatile,
+                }))
+            }
+            model::Definition::Keyval { key, zone, tcp } => {
+                let is_it = |one: &weir_expr::settings::KeyvalZone| one.name == *zone && one.tcp == *tcp;
+                match (0u32..).zip(&self.model.keyvals).find(|(_, one)| is_it(one)) {
+                    Some((at, _)) => {
+                        plan::Definition::Keyval { key: self.template(key), zone: plan::KeyvalIx(at) }
+                    }
+                    None => {
+                        let title = format!("there is no store of keys and values called `{zone}`");
+                        self.report(weir_diag::Diagnostic::error("keyval::unknown-zone", title));
+                        plan::Definition::Assigned
+                    }
+                }
+            }
             model::Definition::Converted { source, steps } => plan::Definition::Converted {
                 source: self.template(source),
                 steps: steps.iter().map(|step| self.step(step)).collect(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{ContentCoding, Spoken, UpstreamSettings};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What a route does with a request that reached it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Files of [`crate::Route::files`].
@@ -30,10 +30,14 @@ pub enum Action {
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
     Metrics(weir_expr::settings::Exposition),
+    /// Weir's dashboard.
+    Dashboard(weir_expr::settings::Dashboard),
+    /// nginx's API; true: it may be told to change things.
+    Api(bool),
 }
 
 /// Files served from folders.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StaticFiles {
     /// Folder.
     pub root: Template,
@@ -66,6 +70,9 @@ pub struct StaticFiles {
     /// A folder is answered with one of its files, whichever (`random_index`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub random_index: bool,
+    /// Videos may be begun in their middle (`mp4`, `flv`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<weir_expr::settings::Video>,
     /// What requests may do to them (`dav_methods`); nothing without a method.
     #[serde(skip_serializing_if = "has_no_methods")]
     pub dav: Dav,
@@ -76,14 +83,14 @@ fn has_no_methods(dav: &Dav) -> bool {
 }
 
 /// Media types by extension, lower case, without the dot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MimeTypes {
     /// Sorted by extension.
     pub by_extension: std::collections::BTreeMap<String, String>,
 }
 
 /// HTTP to a pool or to a computed address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proxy {
     /// To whom.
     pub target: ProxyTarget,
@@ -136,7 +143,7 @@ pub struct Proxy {
 }
 
 /// Responses that are kept as files (`proxy_store`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StoreFiles {
     /// The file; `None`: the one that the request's path maps to.
     pub path: Option<Template>,
@@ -145,22 +152,36 @@ pub struct StoreFiles {
 }
 
 /// A cache before an upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caching {
-    /// Name of the zone.
-    pub zone: String,
+    /// The zone.
+    pub zone: CacheZoneUse,
     /// What one object has the same; `None`: the URL that is asked of the upstream.
     pub key: Option<Template>,
     /// The cache is not asked if one of these is neither empty nor `0`.
     pub bypass: Vec<Template>,
     /// An answer is not stored if one of these is neither empty nor `0`.
     pub no_store: Vec<Template>,
+    /// A request removes what is stored under its key if one of these is neither empty nor `0`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub purge: Vec<Template>,
     /// The rest.
     pub settings: weir_expr::settings::CacheSettings,
 }
 
+/// The zone of a cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheZoneUse {
+    /// Whichever this names; none, where it is empty or `off`.
+    Computed(Template),
+    /// By its name.
+    #[serde(untagged)]
+    Named(String),
+}
+
 /// To whom a proxy action speaks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProxyTarget {
     /// A pool by name.
@@ -170,7 +191,7 @@ pub enum ProxyTarget {
 }
 
 /// Path of the upstream request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamUri {
     /// As received, or the current path escaped again if a rewrite changed it.
@@ -182,7 +203,7 @@ pub enum UpstreamUri {
 }
 
 /// A rewrite of `Location`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RedirectRewrite {
     /// What is looked for.
     pub from: TextMatch,
@@ -191,7 +212,7 @@ pub struct RedirectRewrite {
 }
 
 /// Text to look for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextMatch {
     /// A prefix.
@@ -201,7 +222,7 @@ pub enum TextMatch {
 }
 
 /// A rewrite of cookies.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CookieRewrite {
     /// `domain` or `path`.
     pub attribute: CookieAttribute,
@@ -212,7 +233,7 @@ pub struct CookieRewrite {
 }
 
 /// FastCGI, or one of its kin, to a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastCgi {
     /// Which of them.
     pub spoken: Spoken,
@@ -250,7 +271,7 @@ pub struct FastCgi {
 }
 
 /// One parameter.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FastCgiParam {
     /// Name.
     pub name: String,
@@ -261,7 +282,7 @@ pub struct FastCgiParam {
 }
 
 /// HAProxy's statistics page.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatsPage {
     /// Path prefix; other paths are not answered by the page (503 where nothing else would).
     pub uri: String,
@@ -286,6 +307,6 @@ pub struct StatsPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin: Option<crate::Condition>,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_expr::settings::{self, Browsers};
 
 use crate::{Pattern, Template};
 
 /// Settings of variables that judge a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Facts {
     /// Links with a hash (`$secure_link`).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub struct Facts {
 }
 
 /// Cookies that tell clients apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UserIds {
     /// The settings.
     pub rules: Arc<settings::UserIds>,
@@ -34,7 +34,7 @@ pub struct UserIds {
 }
 
 /// How a link shows that it was made by somebody who may.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecureLink {
     /// A hash, and perhaps a time, that the request shows, and the text whose MD5 that hash is.
@@ -42,15 +42,18 @@ pub enum SecureLink {
         /// `hash` or `hash,seconds since 1970`; the hash in base64url.
         shown: Template,
         /// The text.
-        #[serde(skip)]
+        #[serde(
+            skip_serializing_if = "weir_expr::form::is_brief",
+            serialize_with = "weir_expr::form::secret"
+        )]
         signed: Template,
     },
     /// The second part of the path is the MD5, in hexadecimal digits, of the rest and this word.
-    Word(#[serde(skip)] String),
+    Word(#[serde(serialize_with = "weir_expr::form::secret")] String),
 }
 
 /// Pages that may refer here.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Referers {
     /// Requests without a Referer may.
     pub none: bool,
@@ -65,7 +68,7 @@ pub struct Referers {
 }
 
 /// A name that hosts are compared with; lower case.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefererHost {
     /// This one.

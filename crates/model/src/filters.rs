@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_expr::settings::CompressionSettings;
 
 use crate::{Charset, HeaderEdit, Template, Var};
 
 /// Filters of a route's response bodies, and what follows a body.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BodyFilters {
     /// What is said about charsets, and done to bodies.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct BodyFilters {
 }
 
 /// Replacing text in bodies (nginx `sub_filter`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Replace {
     /// `(what is looked for, what takes its place)`. Case does not count. Where two are found at one place the first wins.
     pub pairs: Vec<(Template, Template)>,
@@ -47,7 +47,7 @@ pub struct Replace {
 }
 
 /// Bodies of other requests around the body of a response (nginx `add_before_body`, `add_after_body`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Addition {
     /// The path of the site whose body comes before it.
     pub before: Option<String>,
@@ -58,7 +58,7 @@ pub struct Addition {
 }
 
 /// Commands in pages (nginx `ssi`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PageCommands {
     /// Media types of pages that are searched, lower case; `*` for all.
     pub types: Vec<String>,
@@ -69,12 +69,12 @@ pub struct PageCommands {
     /// Most bytes of a parameter's value.
     pub value_length: u64,
     /// What names in them stand for, beside the variables of the configuration.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "weir_expr::form::is_brief")]
     pub names: Arc<Vocabulary>,
 }
 
 /// The built-in variables of a language, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Vocabulary {
     /// Names as they are.
     pub whole: Vec<(String, Var)>,

@@ -28,6 +28,7 @@ mod pool;
 mod process;
 mod program;
 mod redact;
+mod references;
 mod route;
 mod site;
 mod stick;
@@ -44,6 +45,7 @@ pub use listener::*;
 pub use pool::*;
 pub use process::*;
 pub use program::*;
+pub use references::*;
 pub use route::*;
 pub use site::*;
 pub use stick::*;
@@ -59,7 +61,7 @@ pub use weir_expr::settings::{
 };
 pub use weir_expr::{Dav, DavMethods, FileAccess};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Text with variables, user variables by name.
 pub type Template = weir_expr::Template<weir_expr::Named>;
@@ -67,7 +69,7 @@ pub type Template = weir_expr::Template<weir_expr::Named>;
 pub type Var = weir_expr::Var<weir_expr::Named>;
 
 /// The whole of one configuration.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Model {
     /// The process: workers, user, limits, error logs.
     pub process: Process,
@@ -99,28 +101,31 @@ pub struct Model {
     /// Lists of keys that change while running, by [`KeyListId`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key_lists: Vec<KeyList>,
+    /// Stores of keys and values that are set while running.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keyvals: Vec<weir_expr::settings::KeyvalZone>,
     /// Name servers for names looked up while running; a site or route may name its own.
     pub resolver: Option<Resolver>,
 }
 
 /// Index into [`Model::sites`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SiteId(pub u32);
 
 /// Index into [`Model::routes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RouteId(pub u32);
 
 /// Index into [`Model::memory_caches`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MemoryCacheId(pub u32);
 
 /// Index into [`Model::key_lists`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KeyListId(pub u32);
 
 /// Index into [`Model::tcp`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TcpId(pub u32);
 
 impl Model {

@@ -1,12 +1,12 @@
 //! Lists of keys, perhaps with values, that change while running.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 
 use crate::{KeyListId, KeyMatch};
 
 /// A list as a file begins it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyList {
     /// The path of the file, as written.
     pub name: String,
@@ -17,12 +17,12 @@ pub struct KeyList {
     /// Keys and values in order. One key may stand several times.
     pub entries: Vec<(String, String)>,
     /// Where it is first named.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
 }
 
 /// A way in which a list is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeyUse {
     /// The list.
     pub list: KeyListId,

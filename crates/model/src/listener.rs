@@ -1,18 +1,18 @@
 //! Where connections arrive.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::Quic;
 
 use crate::{Address, ListenerTls, NamePattern, Op, SiteId, TcpId, TcpKeepalive};
 
 /// One bound address.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listener {
     /// Unique name: the address as text, or a name given.
     pub name: String,
     /// Where it was written first.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// What is bound.
     pub address: Address,
@@ -50,7 +50,7 @@ fn is_first(share: &u32) -> bool {
 }
 
 /// What a listener's connections are for.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Service {
     /// HTTP sites, told apart by Host.
@@ -65,7 +65,7 @@ pub enum Service {
 }
 
 /// Options of listening sockets. Defaults are the system's.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SocketOptions {
     /// Length of the accept queue; `None`: 4096, cut by the system's `somaxconn`.
     pub backlog: Option<u32>,

@@ -4,20 +4,22 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
-use weir_expr::settings::{BackupUse, NameHolds, Outliers, ProxyProtocol, Spread, Ties, Unavailable};
+use weir_expr::settings::{
+    BackupUse, NameHolds, Outliers, PoolGroup, ProxyProtocol, Spread, Ties, Times, Unavailable,
+};
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
 
 /// Endpoints that serve the same thing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pool {
     /// Unique name (`upstream` or `backend` name; `host:port` for one that is implicit in a proxy action).
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// How an endpoint is chosen.
     pub balance: Balance,
@@ -59,6 +61,12 @@ pub struct Pool {
     /// Under consistent hashing: the most that an endpoint has in flight, in percent of its share of all; 0: no bound.
     #[serde(skip_serializing_if = "no_bound")]
     pub load_percent: u16,
+    /// How it is named to whoever changes it while running; `None`: by its name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<PoolGroup>,
+    /// What endpoints that are given while running have where nothing else is said; `None`: what the first endpoint has.
+    #[serde(skip)]
+    pub fresh: Option<Box<Endpoint>>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -72,7 +80,7 @@ fn is_zero(number: &u8) -> bool {
 }
 
 /// Algorithms.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Balance {
     /// Smooth weighted round robin.
@@ -88,10 +96,15 @@ pub enum Balance {
         /// Ketama ring.
         consistent: bool,
     },
+    /// Least average time, with those in flight taken into account (nginx Plus `least_time`).
+    LeastTime(Times),
     /// Random, or the better of two random ones.
     Random {
         /// Two are drawn and the one with fewer in flight taken.
         two: bool,
+        /// The quicker of the two is taken instead.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        times: Option<Times>,
     },
     /// HAProxy `source`, `uri`, `hdr()`, `url_param`: hash of a key.
     KeyHash {
@@ -111,7 +124,7 @@ pub enum Balance {
 }
 
 /// Hash functions of HAProxy's `hash-type`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HashFunction {
     /// Default.
@@ -128,12 +141,12 @@ pub enum HashFunction {
 }
 
 /// One endpoint.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Unique in its pool: the address as written, or a name given.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// Where it is.
     pub address: EndpointAddress,
@@ -154,6 +167,9 @@ pub struct Endpoint {
     pub backup: bool,
     /// Not used until enabled.
     pub down: bool,
+    /// Only for exchanges that persistence binds to it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drain: bool,
     /// Weight rises over this time after recovery.
     pub slow_start: Option<Duration>,
     /// TLS to this endpoint.
@@ -185,7 +201,7 @@ pub struct Endpoint {
 }
 
 /// A name that is looked up while running.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resolving {
     /// What becomes of several addresses.
     pub spread: Spread,
@@ -194,7 +210,7 @@ pub struct Resolving {
 }
 
 /// Where an endpoint with a name is at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Initially {
     /// The system is asked for its name at load.
     pub look_up: bool,
@@ -228,7 +244,7 @@ impl Endpoint {
 }
 
 /// Where an endpoint is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointAddress {
     /// An address.
@@ -248,7 +264,7 @@ pub enum EndpointAddress {
 }
 
 /// Keeping clients at their endpoint by a cookie, or by what the request says of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sticky {
     /// Cookie name.
     pub cookie: String,
@@ -292,7 +308,7 @@ impl Sticky {
 }
 
 /// Active checks of an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthCheck {
     /// What is done. Only connecting, or more.
     pub steps: Vec<CheckStep<crate::Pattern>>,
@@ -323,7 +339,7 @@ pub struct HealthCheck {
 }
 
 /// Name servers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resolver {
     /// Addresses; empty: the system's.
     pub servers: Vec<SocketAddr>,
@@ -344,4 +360,7 @@ pub struct Resolver {
     pub ipv4: bool,
     /// Look up AAAA.
     pub ipv6: bool,
+    /// What is asked of it is counted under this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }

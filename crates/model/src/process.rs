@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
-use weir_expr::settings::{ControlSocket, LogLevel};
+use weir_expr::settings::{ControlSocket, LogLevel, Paces, PeerGroup};
 
 use crate::{Address, LogTarget, SocketOptions};
 
 /// The process.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Process {
     /// Worker threads.
     pub workers: Workers,
@@ -30,6 +30,9 @@ pub struct Process {
     pub connections_per_worker: Option<u64>,
     /// Client connections of the whole process (HAProxy global `maxconn`).
     pub max_connections: Option<u64>,
+    /// Client connections, sessions and TLS handshakes that begin in a second, for the whole process.
+    #[serde(skip_serializing_if = "Paces::are_none")]
+    pub paces: Paces,
     /// Most bytes of memory in use; above it accepting pauses and requests that begin get 503 (`weir_memory_budget`,
     /// HAProxy's `-m`). `None`: half of what machine and control group grant.
     pub memory_budget: Option<u64>,
@@ -43,7 +46,7 @@ pub struct Process {
     pub working_directory: Option<PathBuf>,
     /// Text for `description`/`node` on status pages.
     pub description: Option<String>,
-    /// Sockets for commands while running (HAProxy's `stats socket`).
+    /// Sockets for commands while running (HAProxy's `stats socket`), and those that peers call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<ControlListener>,
     /// Idle time of their connections; `None`: 10 seconds.
@@ -52,6 +55,9 @@ pub struct Process {
     /// Their connections at once; `None`: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_connections: Option<u32>,
+    /// Processes that stick tables are shared with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerGroup>,
     /// Values that rules keep in the process, as they are at the start (HAProxy's `set-var proc.NAME`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<(String, weir_expr::KeptValue)>,
@@ -60,10 +66,10 @@ pub struct Process {
 }
 
 /// A socket for commands while running.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ControlListener {
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// What is bound.
     pub address: Address,
@@ -74,7 +80,7 @@ pub struct ControlListener {
 }
 
 /// Number of worker threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workers {
     /// One for each CPU that the process may use.
@@ -85,19 +91,19 @@ pub enum Workers {
 }
 
 /// User and group by name or number, as written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// User.
     pub user: String,
     /// Group; the user's own if not given.
     pub group: Option<String>,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
 }
 
 /// One error log.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ErrorLog {
     /// Where lines go.
     pub target: LogTarget,

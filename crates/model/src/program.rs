@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::{AddressPart, End, KeptIn, Normalizer, OwnTimeout};
 
@@ -13,19 +13,19 @@ use crate::{
 };
 
 /// A regular expression as written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pattern {
     /// PCRE text.
     pub source: String,
     /// Letters match without regard to case.
     pub ignore_case: bool,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
 }
 
 /// One instruction. A program runs top to bottom and is bounded: no instruction goes back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
     /// Runs one of two lists.
@@ -227,7 +227,7 @@ pub enum Op {
 }
 
 /// An answer made here.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Respond {
     /// Status code, 100–999 as nginx allows; error pages apply to it where `error_pages` says so.
     pub status: u16,
@@ -244,7 +244,7 @@ pub struct Respond {
 }
 
 /// Body of an answer made here.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RespondBody {
     /// The standard page of the status.
@@ -260,7 +260,7 @@ pub enum RespondBody {
 }
 
 /// Something that holds or not.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// Constant.
@@ -292,7 +292,7 @@ pub enum Condition {
 }
 
 /// What a test looks at.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// One value.
@@ -314,7 +314,7 @@ pub enum Subject {
 }
 
 /// A test of a value.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Test {
     /// There is one (a field is present, even if empty).
@@ -344,7 +344,7 @@ pub enum Test {
 }
 
 /// Words to compare with.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Words {
     /// The words; templates, as nginx compares with variables.
     pub any_of: Vec<Template>,
@@ -353,7 +353,7 @@ pub struct Words {
 }
 
 /// An edit of header fields.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HeaderEdit {
     /// What is done.
     pub kind: EditKind,
@@ -370,7 +370,7 @@ pub struct HeaderEdit {
 }
 
 /// Kinds of edits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditKind {
     /// One more line.

@@ -1,14 +1,20 @@
 //! What a printed model leaves out.
 //!
-//! Why: people paste `weir explain` into tickets.
+//! Why: people paste `weir explain` into tickets. A document that is to be read again has all of it, if it is asked for
+//! with its secrets (`weir_expr::form`).
 
 use serde::{Serialize, Serializer};
+use weir_expr::form::{REDACTED, hides_secrets};
 
-const SHOWN: &str = "<redacted>";
-
-/// Names of users without their passwords.
-pub(crate) fn users<T, S: Serializer>(users: &[(String, T)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(users.iter().map(|(name, _)| (name, SHOWN)))
+/// Names of users, and their passwords only in documents with secrets.
+pub(crate) fn users<T: Serialize, S: Serializer>(
+    users: &[(String, T)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match hides_secrets() {
+        true => serializer.collect_seq(users.iter().map(|(name, _)| (name, REDACTED))),
+        false => users.serialize(serializer),
+    }
 }
 
 /// Fields, without the values of those that carry credentials.
@@ -21,9 +27,11 @@ pub(crate) fn fields<T: Serialize, S: Serializer>(
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known))
     };
-    serializer.collect_seq(fields.as_ref().iter().map(|(name, value)| match secret(name) {
-        true => (name, Shown::Not),
-        false => (name, Shown::Value(value)),
+    serializer.collect_seq(fields.as_ref().iter().map(|(name, value)| {
+        match secret(name) && hides_secrets() {
+            true => (name, Shown::Not),
+            false => (name, Shown::Value(value)),
+        }
     }))
 }
 
@@ -35,7 +43,7 @@ enum Shown<'v, T> {
 impl<T: Serialize> Serialize for Shown<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Not => serializer.serialize_str(SHOWN),
+            Self::Not => serializer.serialize_str(REDACTED),
             Self::Value(value) => value.serialize(serializer),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{BodySettings, CompressionSettings, LogEscape, LogLevel, Mirrors};
 
@@ -15,12 +15,12 @@ use crate::{Action, Condition, HeaderEdit, Op, Pattern, RouteId, StaticFiles, Te
 /// A location, an `if` block's implicit location, or a HAProxy frontend's or backend's rules.
 ///
 /// Groups are shared (`Arc`) where inheritance shares them; 100,000 routes are a normal size.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Route {
     /// For people: `/images/`, `~ \.php$`, `@fallback`, a backend's name.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// When it is chosen.
     pub matching: RouteMatch,
@@ -41,6 +41,9 @@ pub struct Route {
     /// Routes that get a copy of each request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mirrors: Option<Arc<Mirrors>>,
+    /// What is requested of the same site once a request has ended (`post_action`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub afterwards: Option<Afterwards>,
     /// Candidates tried before the action (`try_files`).
     pub try_files: Option<TryFiles>,
     /// Files under this route, also what `$document_root` and `$request_filename` speak of.
@@ -93,6 +96,9 @@ pub struct Route {
     pub early_hints: Arc<Vec<Template>>,
     /// Name servers, if other than the model's.
     pub resolver: Option<Arc<crate::Resolver>>,
+    /// Its requests are counted under this name, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<Arc<str>>,
 }
 
 impl Route {
@@ -110,6 +116,7 @@ impl Route {
             access: Arc::default(),
             real_ip: None,
             mirrors: None,
+            afterwards: None,
             try_files: None,
             files,
             action,
@@ -133,13 +140,14 @@ impl Route {
             chunked: true,
             early_hints: Arc::default(),
             resolver: None,
+            zone: None,
         }
     }
 }
 
 /// When a route is chosen among its siblings: an exact match at once; else the longest prefix is kept; if it does not
 /// stop patterns, the first pattern that matches wins over it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteMatch {
     /// The path is this.
@@ -162,7 +170,7 @@ pub enum RouteMatch {
 }
 
 /// Who may pass: network rules in order, then user and password.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Access {
     /// The first rule that matches decides; none: allowed.
     pub rules: Vec<AccessRule>,
@@ -180,7 +188,7 @@ pub struct Access {
 
 /// A request of Weir's own to another path of the site, whose status decides (nginx `auth_request`): 2xx lets pass, 401
 /// and 403 refuse, everything else is an error.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AuthRequest {
     /// Path.
     pub path: String,
@@ -189,7 +197,7 @@ pub struct AuthRequest {
 }
 
 /// One network rule.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AccessRule {
     /// Allow, or deny with 403.
     pub allow: bool,
@@ -198,7 +206,7 @@ pub struct AccessRule {
 }
 
 /// Clients that a rule speaks of.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
     /// Everyone.
@@ -210,19 +218,19 @@ pub enum Who {
 }
 
 /// Basic authentication (RFC 7617).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BasicAuth {
     /// Realm.
     pub realm: Template,
     /// Who may pass.
     pub users: Users,
     /// Turned off if the realm evaluates to `off`.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
 }
 
 /// A set of users.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Users {
     /// htpasswd file: crypt(3), apr1, SSHA, SHA, PLAIN; read again when it changes.
@@ -232,7 +240,8 @@ pub enum Users {
 }
 
 /// A password in the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Password {
     /// As it is.
     Plain(String),
@@ -241,7 +250,7 @@ pub enum Password {
 }
 
 /// Client addresses from a trusted proxy (realip).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RealIp {
     /// Peers that are believed.
     pub from: Vec<Who>,
@@ -252,7 +261,7 @@ pub struct RealIp {
 }
 
 /// Source of a real client address.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RealIpSource {
     /// A request field, lower case (`x-real-ip`, `x-forwarded-for`).
@@ -262,7 +271,7 @@ pub enum RealIpSource {
 }
 
 /// Candidates tried in order; the first that exists is served by the action, else the last is done.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TryFiles {
     /// Paths relative to the root; one that ends with `/` names a folder.
     pub candidates: Vec<Template>,
@@ -271,7 +280,7 @@ pub struct TryFiles {
 }
 
 /// The last word of `try_files`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TryLast {
     /// Internal redirect.
@@ -283,18 +292,84 @@ pub enum TryLast {
 }
 
 /// A page for statuses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ErrorPage {
     /// Which statuses.
     pub statuses: Vec<u16>,
     /// Status to answer with: `None` keeps, `Some(None)` takes that of the page (`=`), `Some(Some(n))` is `=n`.
+    #[serde(default, with = "answer")]
     pub answer: Option<Option<u16>>,
     /// Where the page is.
     pub target: ErrorTarget,
 }
 
+/// The status of an error page: a number, or `page` for the page's own.
+mod answer {
+    use std::fmt;
+
+    use serde::de::{Error, Visitor};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    struct Answer(Option<u16>);
+
+    impl Serialize for Answer {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.0 {
+                Some(status) => serializer.serialize_u16(status),
+                None => serializer.serialize_str("page"),
+            }
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Answer {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Either;
+            impl Visitor<'_> for Either {
+                type Value = Answer;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("a status, or `page`")
+                }
+
+                fn visit_u64<E: Error>(self, status: u64) -> Result<Answer, E> {
+                    let wrong = || E::custom(format!("{status} is no status"));
+                    u16::try_from(status).map(|status| Answer(Some(status))).map_err(|_| wrong())
+                }
+
+                fn visit_str<E: Error>(self, text: &str) -> Result<Answer, E> {
+                    match text {
+                        "page" => Ok(Answer(None)),
+                        text => {
+                            let status = text
+                                .parse()
+                                .map_err(|_| E::custom(format!("`{text}` is neither a status nor `page`")));
+                            status.map(|status| Answer(Some(status)))
+                        }
+                    }
+                }
+            }
+            deserializer.deserialize_any(Either)
+        }
+    }
+
+    #[expect(clippy::ref_option, clippy::option_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(
+        answer: &Option<Option<u16>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        answer.map(Answer).serialize(serializer)
+    }
+
+    #[expect(clippy::option_option, reason = "serde calls it so")]
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Option<u16>>, D::Error> {
+        Ok(Option::<Answer>::deserialize(deserializer)?.map(|answer| answer.0))
+    }
+}
+
 /// Where an error page is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorTarget {
     /// Internal redirect to a path, as GET.
@@ -308,7 +383,7 @@ pub enum ErrorTarget {
 }
 
 /// `expires`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expires {
     /// From now; negative: `no-cache`.
@@ -326,7 +401,7 @@ pub enum Expires {
 }
 
 /// One access log.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AccessLog {
     /// Where lines go.
     pub target: LogTarget,
@@ -347,7 +422,7 @@ pub struct AccessLog {
 }
 
 /// Where log lines go.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogTarget {
     /// A file, appended to; reopened on request.
@@ -384,7 +459,7 @@ pub enum LogTarget {
 }
 
 /// Address of a syslog server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyslogServer {
     /// UDP.
@@ -396,7 +471,7 @@ pub enum SyslogServer {
 }
 
 /// Use of a request-rate zone.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LimitReq {
     /// Name of the zone.
     pub zone: String,
@@ -413,7 +488,7 @@ pub struct LimitReq {
 }
 
 /// Use of a concurrency zone.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LimitConn {
     /// Name of the zone.
     pub zone: String,
@@ -428,7 +503,7 @@ pub struct LimitConn {
 }
 
 /// A zone of request rates.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitReqZone {
     /// Name.
     pub name: String,
@@ -440,8 +515,8 @@ pub struct LimitReqZone {
     pub rate_milli: u64,
 }
 
-/// A zone of concurrent requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A zone of concurrent requests or sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitConnZone {
     /// Name.
     pub name: String,
@@ -449,4 +524,17 @@ pub struct LimitConnZone {
     pub key: Template,
     /// Memory in bytes; bounds the number of keys.
     pub size: u64,
+    /// It is for sessions, not for requests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tcp: bool,
+}
+
+/// What is requested once a request has ended. Nobody gets the response.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Afterwards {
+    /// A path.
+    Path(String),
+    /// A named route, for the path of the request.
+    Named(RouteId),
 }

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{ClientSettings, Conduct, KeepAliveMode};
 
 use crate::{Op, Pattern, RouteId};
 
 /// A virtual host (nginx `server`) or a HAProxy frontend in mode http.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Site {
     /// Name for people, metrics and `$server_name`: the first server name, or the frontend's name.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// Hosts it answers for. Empty: only as a listener's default.
     pub names: Vec<NamePattern>,
@@ -35,6 +35,9 @@ pub struct Site {
     pub server_header: Option<String>,
     /// Connections (HAProxy frontend `maxconn`) beyond which new ones wait in the accept queue.
     pub max_connections: Option<u64>,
+    /// Sessions that begin in a second, beyond which new connections wait in the accept queue (HAProxy frontend `rate-limit sessions`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_rate: Option<u32>,
     /// Requests that arrive without Host in HTTP/1.0 are routed by the default; redirects name this host.
     pub server_name_in_redirect: bool,
     /// Redirects that Weir makes carry the port (`port_in_redirect`).
@@ -45,10 +48,13 @@ pub struct Site {
     pub log_empty_connections: bool,
     /// A connection on which nothing ever came gets a 408 (HAProxy without `http-ignore-probes`).
     pub answer_silence: bool,
+    /// Its requests are counted under this name, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }
 
 /// A host name or pattern.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamePattern {
     /// The name in lower case; may be empty: requests without Host.

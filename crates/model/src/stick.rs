@@ -1,25 +1,25 @@
 //! Stick tables: data by key.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::StickTableConfig;
 
 use crate::{Condition, Template};
 
 /// A table. Its entries are kept under its name as long as the rest stays the same.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StickTable {
     /// Name.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// The rest.
     pub config: StickTableConfig,
 }
 
 /// Names the endpoint of a request.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndpointRule {
     /// The endpoint's name. A name that no endpoint has assigns none.
     pub endpoint: Template,
@@ -28,7 +28,7 @@ pub struct EndpointRule {
 }
 
 /// Says what becomes of persistence.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PersistenceRule {
     /// An endpoint that is down is used all the same; if not, cookies are ignored.
     pub force: bool,
@@ -37,16 +37,18 @@ pub struct PersistenceRule {
 }
 
 /// How a pool keeps keys at its endpoints by stick tables.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Stickiness {
     /// In order: the first that knows a key decides.
     pub rules: Vec<StickRule>,
     /// Numbers of endpoints that are never learnt.
     pub never: Vec<u32>,
+    /// Entries hold what an endpoint is called, not its number; an empty key is none (nginx `sticky learn`).
+    pub by_name: bool,
 }
 
 /// One way to know an endpoint again.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StickRule {
     /// The table; its entries hold numbers of endpoints.
     pub table: String,

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::settings::{Datagrams, Inspect, LogLevel, ProxyProtocol, RetrySettings};
 
 use crate::{Access, AccessLog, Condition, LimitConn, Op, RealIp, Template, UpstreamTls};
 
 /// A TCP service: connections are carried, not read.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpService {
     /// Name for people and metrics.
     pub name: String,
     /// Where it was written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// What is done with a connection.
     pub action: TcpAction,
@@ -43,14 +43,20 @@ pub struct TcpService {
     pub tcp_nodelay: bool,
     /// Connections at once.
     pub max_connections: Option<u64>,
+    /// Sessions that begin in a second, beyond which new connections wait in the accept queue (HAProxy frontend `rate-limit sessions`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_rate: Option<u32>,
     /// TCP keep-alive probes on client sockets.
     pub socket_keepalive: bool,
     /// Log sessions whose client sent nothing (HAProxy without `dontlognull`; nginx always).
     pub log_empty_connections: bool,
+    /// Its sessions are counted under this name, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }
 
 /// What a TCP service does.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "there are few services, and most carry bytes")]
 pub enum TcpAction {
@@ -58,6 +64,8 @@ pub enum TcpAction {
     Proxy(TcpProxy),
     /// Sends a text and closes (stream `return`).
     Respond(Template),
+    /// Hands the connection to the listener of this address, as if it had arrived there (stream `pass`).
+    Pass(Template),
     /// Nobody is there: the connection is closed.
     Nobody,
     /// The first case whose condition holds.
@@ -65,7 +73,7 @@ pub enum TcpAction {
 }
 
 /// One choice of a TCP service.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpCase {
     /// When it is chosen; `None`: always.
     pub condition: Option<Condition>,
@@ -76,7 +84,7 @@ pub struct TcpCase {
 }
 
 /// Carrying of bytes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpProxy {
     /// Pool by name, or computed `host:port`.
     pub target: crate::ProxyTarget,

@@ -4,15 +4,16 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_diag::Origin;
 use weir_expr::Source;
+use weir_expr::form::{Form, form};
 use weir_expr::settings::{ClientVerify, TlsVersion};
 
 use crate::{NamePattern, Template};
 
 /// TLS of a listener: identities chosen by SNI.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListenerTls {
     /// For names that none of `by_name` matches, and clients that send none.
     pub default: TlsIdentity,
@@ -22,6 +23,10 @@ pub struct ListenerTls {
     pub strict_sni: bool,
     /// Session tickets are given (`ssl_session_tickets`).
     pub tickets: bool,
+    /// Keys of tickets, 48 or 80 bytes each: the first makes tickets, all of them open tickets. Without any the process has its
+    /// own (`ssl_session_ticket_key`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ticket_keys: Vec<Pem>,
     /// Sessions kept by the server for TLS 1.2 ids; 0: none.
     pub session_cache: usize,
     /// How long a session can be resumed, in seconds.
@@ -31,7 +36,7 @@ pub struct ListenerTls {
 }
 
 /// Certificates and rules for a set of names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TlsIdentity {
     /// Certificate chains with keys, for different key types or (HAProxy) different names.
     pub certificates: Vec<Certificate>,
@@ -65,6 +70,9 @@ pub struct TlsIdentity {
     pub alpn: Vec<String>,
     /// Largest record in bytes where limited (`ssl_buffer_size`).
     pub record_size: Option<u64>,
+    /// An OCSP response (DER) that clients are shown with the certificate (`ssl_stapling_file`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staple: Option<Pem>,
 }
 
 /// Certificates, a key, a revocation list (PEM) or pass phrases.
@@ -103,12 +111,40 @@ impl fmt::Debug for Pem {
 
 impl Serialize for Pem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.source.serialize(serializer)
+        match (form(), &self.bytes) {
+            // What a document is to bring along is the bytes.
+            (Form::Document { secrets: true }, Some(bytes)) => match std::str::from_utf8(bytes) {
+                Ok(text) => serializer.serialize_str(text),
+                Err(_) => self.source.serialize(serializer),
+            },
+            _ => self.source.serialize(serializer),
+        }
+    }
+}
+
+/// A path with its place, or the PEM text itself.
+#[derive(Deserialize)]
+#[serde(rename = "Pem")]
+struct WrittenPem {
+    source: String,
+    #[serde(default)]
+    origin: Origin,
+}
+
+impl<'de> Deserialize<'de> for Pem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = WrittenPem::deserialize(deserializer)?;
+        if !written.source.contains("-----BEGIN ") {
+            return Ok(Self::file(written.source.into(), written.origin));
+        }
+        let bytes: Arc<[u8]> = written.source.into_bytes().into();
+        let source = Source::Field { object: "configuration".into(), field: "PEM text".into() };
+        Ok(Self { source, bytes: Some(bytes), origin: written.origin })
     }
 }
 
 /// A chain and its key; one source may hold both.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Certificate {
     /// Chain, leaf first. With HAProxy a combined file.
     pub chain: Pem,
@@ -120,7 +156,7 @@ pub struct Certificate {
 }
 
 /// A certificate whose files are known at each handshake (`ssl_certificate $variable`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NamedCertificate {
     /// Where the chain is: a path, or `data:` and PEM.
     pub chain: Template,
@@ -134,7 +170,7 @@ pub struct NamedCertificate {
 }
 
 /// TLS towards an endpoint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UpstreamTls {
     /// Verify the endpoint's certificate against `ca` (or the system's CAs if `None`).
     pub verify: bool,

@@ -4,26 +4,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::networks::DatabasePart;
 
 use crate::{KeyUse, Pattern, Template};
 
 /// A variable defined by the configuration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Variable {
     /// Unique name without `$`.
     pub name: String,
     /// Where it was first written.
-    #[serde(skip)]
+    #[serde(skip_serializing, default)]
     pub origin: Origin,
     /// How its value comes about.
     pub definition: Definition,
 }
 
 /// How a user variable gets its value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Definition {
     /// By `Set` or a named group; empty before.
@@ -54,6 +54,20 @@ pub enum Definition {
         /// `(bound, value)`; a last bound of `u32::MAX` takes the rest.
         shares: Vec<(u32, Template)>,
     },
+    /// By a number: a table of numbers, then of ranges, both ends included, of which the first holds.
+    Numbers {
+        /// The number.
+        source: Template,
+        /// Single numbers.
+        exact: Vec<(i64, Template)>,
+        /// Ranges in order.
+        ranges: Vec<(i64, i64, Template)>,
+        /// Otherwise, and for what is no number.
+        default: Template,
+        /// Computed anew at each use.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        volatile: bool,
+    },
     /// By a list of keys and values that changes while running. Computed anew at each use.
     Listed {
         /// What is looked up.
@@ -62,6 +76,15 @@ pub enum Definition {
         list: KeyUse,
         /// Otherwise.
         default: Template,
+    },
+    /// By a store of keys and values that are set while running. Computed anew at each use; none where there is no value.
+    Keyval {
+        /// What is looked up.
+        key: Template,
+        /// The name of the store.
+        zone: String,
+        /// It is one for sessions.
+        tcp: bool,
     },
     /// A value through steps, computed at each use; none where there is no value.
     Converted {
@@ -73,7 +96,7 @@ pub enum Definition {
 }
 
 /// What a variable takes from a database of networks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NetworkDatabase {
     /// The file.
     pub file: PathBuf,
@@ -97,7 +120,7 @@ pub struct NetworkDatabase {
 }
 
 /// One step of a conversion.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// A pure change.
@@ -145,7 +168,7 @@ impl Step {
 }
 
 /// A table from text to text.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MapTable {
     /// What is looked up. Compared without regard to case, but by patterns as they say.
     pub source: Template,

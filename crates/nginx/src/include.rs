@@ -1,7 +1,7 @@
 //! Reading files and splicing included ones in.
 //!
 //! Owns: the order of texts, patterns, the bounds on depth, number and size of files.
-//! Never: looks at a directive other than `include`.
+//! Never: looks at a directive other than `include`, and `state` of an upstream, whose file has its servers.
 //! Driven by: [`crate::load`].
 
 use std::path::{Path, PathBuf};
@@ -123,7 +123,11 @@ impl<'a> Reader<'a> {
                     self.diagnostics.push(Diagnostic::error("nginx::too-deep", text).at(directive.span));
                     continue;
                 }
-                directive.block = Some(self.splice(children, depth + 1));
+                let mut children = self.splice(children, depth + 1);
+                if directive.name() == "upstream" {
+                    self.state(&mut children, depth + 1);
+                }
+                directive.block = Some(children);
                 out.push(directive);
             } else if directive.name() == "include" {
                 self.include(&directive, depth, &mut out);
@@ -132,6 +136,27 @@ impl<'a> Reader<'a> {
             }
         }
         out
+    }
+
+    /// Adds the servers of an upstream that are in a file of its own. The file is written while running: at first there is
+    /// none.
+    fn state(&mut self, children: &mut Vec<Directive>, depth: usize) {
+        let Some(state) = children.iter().find(|child| child.name() == "state" && child.args.len() == 1)
+        else {
+            return;
+        };
+        let (path, span) = (self.folder.join(state.arg(0)), state.arg_span(0));
+        if let Some(server) = children.iter().find(|child| child.name() == "server") {
+            let text = "the servers of an upstream are in its file or in its block, not in both";
+            let found = Diagnostic::error("nginx::state", text).at(server.span);
+            self.diagnostics.push(found.also(span, "the file"));
+            return;
+        }
+        if matches!(self.files.read(&path), Err(error) if error.kind() == std::io::ErrorKind::NotFound) {
+            return;
+        }
+        children
+            .extend(self.file(&path, Some(span), depth).into_iter().filter(|line| line.name() == "server"));
     }
 
     fn include(&mut self, directive: &Directive, depth: usize, out: &mut Vec<Directive>) {

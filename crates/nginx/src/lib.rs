@@ -39,6 +39,7 @@ use weir_model::Model;
 pub use files::{Disk, Files, Memory};
 pub use options::Options;
 pub use table::{Contexts, Row, Status, compatibility, words_in};
+pub use variables::listed as variables;
 
 /// Whether a finding says only that Weir goes without something, and nobody will notice: such words stand in the files
 /// that distributions ship.

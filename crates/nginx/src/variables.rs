@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use weir_expr::settings::ContentCoding;
-use weir_expr::{Peeked, ProxyTlv};
+use weir_expr::{CertPart, DnPart, Peeked, ProxyTlv};
 use weir_model::{Var, Vocabulary};
 
 /// What a built-in name stands for.
@@ -57,7 +57,12 @@ const COMMON: &[(&str, Var)] = &[
     ("ssl_client_fingerprint", Var::TlsClientFingerprint),
     ("ssl_client_i_dn", Var::TlsClientIssuer),
     ("ssl_client_s_dn", Var::TlsClientSubject),
+    ("ssl_client_i_dn_legacy", Var::TlsClientPart(CertPart::Issuer(DnPart::OneLine))),
+    ("ssl_client_s_dn_legacy", Var::TlsClientPart(CertPart::Subject(DnPart::OneLine))),
     ("ssl_client_serial", Var::TlsClientSerial),
+    ("ssl_client_v_end", Var::TlsClientPart(CertPart::EndsShown)),
+    ("ssl_client_v_remain", Var::TlsClientPart(CertPart::DaysLeft)),
+    ("ssl_client_v_start", Var::TlsClientPart(CertPart::BeginsShown)),
     ("ssl_client_verify", Var::TlsClientVerify),
     ("ssl_curve", Var::TlsCurve),
     ("ssl_protocol", Var::TlsProtocol),
@@ -182,9 +187,6 @@ const NOT_YET: &[&str] = &[
     "proxy_internal_body_length",
     "ssl_ciphers",
     "ssl_client_sigalg",
-    "ssl_client_v_end",
-    "ssl_client_v_remain",
-    "ssl_client_v_start",
     "ssl_curves",
     "ssl_ech_outer_server_name",
     "ssl_ech_status",
@@ -266,6 +268,18 @@ fn proxy_tlv(name: &str) -> Option<ProxyTlv> {
 pub(crate) fn names(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     let own = if dialect == Dialect::Http { HTTP } else { STREAM };
     COMMON.iter().chain(own).map(|(name, _)| *name)
+}
+
+/// Every variable by its name, and whether it is built; a name that ends with `_` stands for all that begin so.
+pub fn listed() -> Vec<(String, bool)> {
+    let built = COMMON.iter().chain(HTTP).chain(STREAM).map(|(name, _)| (*name).to_owned());
+    let empty = EMPTY.iter().map(|name| (*name).to_owned());
+    let prefixes =
+        PREFIXES.iter().map(|(prefix, _)| *prefix).chain(["proxy_protocol_tlv_"]).map(str::to_owned);
+    let built: std::collections::BTreeSet<String> = built.chain(empty).chain(prefixes).collect();
+    let absent = NOT_YET.iter().chain(NOT_YET_PREFIXES).map(|name| (*name).to_owned());
+    let absent: Vec<_> = absent.filter(|name| !built.contains(name)).map(|name| (name, false)).collect();
+    built.into_iter().map(|name| (name, true)).chain(absent).collect()
 }
 
 /// All names of `http` that stand for a variable, for texts that are read only while running.

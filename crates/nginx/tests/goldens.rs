@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use weir_nginx::{Memory, Options, load};
+use weir_nginx::{Memory, Options, Status, load};
 
 #[test]
 fn goldens() {
@@ -136,4 +136,75 @@ fn drop_empty(value: &mut Value) {
         Value::Array(list) => list.iter_mut().for_each(drop_empty),
         _ => {}
     }
+}
+
+/// The list in docs/nginx.md, from the table of directives: what is the same, what differs and how, what is absent.
+#[test]
+fn the_manual_lists_every_directive_and_variable() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nginx.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- directives:begin -->\n", "<!-- directives:end -->");
+    let (before, rest) = page.split_once(begin).expect("the page has a list");
+    let (_, after) = rest.split_once(end).expect("and its end");
+    let wanted = format!("{before}{begin}{}{}{end}{after}", directives(), variables());
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    assert!(page == wanted || std::env::var_os("UPDATE_EXPECT").is_some(), "run with UPDATE_EXPECT=1");
+}
+
+fn directives() -> String {
+    let rows = weir_nginx::compatibility();
+    let mut modules: Vec<&str> = Vec::new();
+    for row in &rows {
+        if !modules.contains(&row.module) {
+            modules.push(row.module);
+        }
+    }
+    let mut out = String::new();
+    for module in modules {
+        let of = || rows.iter().filter(|row| row.module == module);
+        let _ = writeln!(out, "### {module}\n");
+        let same = of().filter(|row| row.status == Status::Built);
+        let mut same: Vec<String> = same.map(|row| format!("`{}`", row.name)).collect();
+        same.dedup();
+        if !same.is_empty() {
+            let _ = writeln!(out, "{}\n", same.join(", "));
+        }
+        let mut others: Vec<String> = Vec::new();
+        for row in of().filter(|row| row.status != Status::Built) {
+            let how = match row.status {
+                Status::TuningOnly => "ignored with a warning",
+                Status::NotYet => "absent, an error",
+                _ => "removed from nginx, an error",
+            };
+            let line = format!("| `{}` | {how} | {} |\n", row.name, row.note.replace('|', "\\|"));
+            if !others.contains(&line) {
+                others.push(line);
+            }
+        }
+        if !others.is_empty() {
+            let _ = writeln!(out, "| directive | | why |\n|---|---|---|\n{}", others.concat());
+        }
+    }
+    out
+}
+
+fn variables() -> String {
+    let all = weir_nginx::variables();
+    let list = |built: bool| {
+        let names = all.iter().filter(|(_, is)| *is == built);
+        let names: Vec<String> = names
+            .map(|(name, _)| match name.ends_with('_') {
+                true => format!("`${name}…`"),
+                false => format!("`${name}`"),
+            })
+            .collect();
+        names.join(", ")
+    };
+    format!(
+        "### Variables\n\nThe same: {}\n\nAbsent, an error where they are used: {}\n\n",
+        list(true),
+        list(false)
+    )
 }

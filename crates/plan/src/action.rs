@@ -34,6 +34,10 @@ pub enum Action {
     Stats(Arc<StatsPage>),
     /// Prometheus exposition.
     Metrics(weir_expr::settings::Exposition),
+    /// Weir's dashboard.
+    Dashboard(weir_expr::settings::Dashboard),
+    /// nginx's API; true: it may be told to change things.
+    Api(bool),
 }
 
 impl Action {
@@ -112,8 +116,10 @@ pub struct StoreFiles {
 /// A cache before an upstream.
 #[derive(Clone, Debug, Serialize)]
 pub struct Caching {
+    /// Under which it counts what becomes of requests.
+    pub counts_as: weir_control::ZoneId,
     /// Zone.
-    pub zone: CacheZoneIx,
+    pub zone: CacheZoneUse,
     /// What one object has the same; `None`: the URL that is asked of the upstream.
     pub key: Option<Template>,
     /// Requests with different credentials have different keys.
@@ -124,8 +130,22 @@ pub struct Caching {
     pub bypass: Box<[Template]>,
     /// An answer is not stored if one of these is neither empty nor `0`.
     pub no_store: Box<[Template]>,
+    /// A request removes what is stored under its key if one of these is neither empty nor `0`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub purge: Box<[Template]>,
     /// The rest.
     pub settings: weir_expr::settings::CacheSettings,
+}
+
+/// The zone of a cache.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheZoneUse {
+    /// Whichever this names; none, where it is empty or `off`.
+    Computed(Template),
+    /// This one.
+    #[serde(untagged)]
+    Known(CacheZoneIx),
 }
 
 /// To whom an action speaks.

@@ -29,6 +29,20 @@ pub struct EndpointSet {
     pub config: Arc<PoolConfig>,
     /// In the order of `config`. A name with several addresses became several.
     pub endpoints: Vec<Endpoint>,
+    /// What endpoints that are given while running have where nothing else is said; `None`: what the first one has.
+    #[serde(skip)]
+    pub fresh: Option<Arc<Fresh>>,
+}
+
+/// What endpoints that are given while running have where nothing else is said.
+#[derive(Clone, Debug)]
+pub struct Fresh {
+    /// Weight, limits.
+    pub config: EndpointConfig,
+    /// The rest.
+    pub endpoint: Endpoint,
+    /// Who is asked for names.
+    pub resolver: Option<Arc<Resolver>>,
 }
 
 /// One endpoint.
@@ -126,6 +140,20 @@ impl Endpoint {
     }
 }
 
+/// Weight, limits and number as they were given, where they were.
+fn given_settings(config: &mut EndpointConfig, given: &NewEndpoint) {
+    let ms = std::time::Duration::from_millis;
+    let weight = given.weight.or(config.drains).unwrap_or(config.weight);
+    let drain = given.drain.unwrap_or(config.drains.is_some());
+    (config.weight, config.drains) = if drain { (0, Some(weight)) } else { (weight, None) };
+    config.backup = given.backup.unwrap_or(config.backup);
+    config.id = given.id.unwrap_or(config.id);
+    config.max_conns = given.max_connections.unwrap_or(config.max_conns);
+    config.max_fails = given.max_fails.unwrap_or(config.max_fails);
+    config.fail_timeout = given.fail_timeout_ms.map_or(config.fail_timeout, ms);
+    config.slow_start = given.slow_start_ms.map_or(config.slow_start, ms);
+}
+
 impl EndpointSet {
     /// The index of the endpoint with this key.
     pub fn index_of(&self, key: EndpointKey) -> Option<usize> {
@@ -141,7 +169,7 @@ impl EndpointSet {
     /// same name keeps its settings where no others are given; a new one has those of the first endpoint, but for its share.
     ///
     /// # Errors
-    /// An address that is none; a name that is none, or used twice.
+    /// An address that is none; a name that is none, or used twice; a name to look up where nobody is to be asked.
     pub fn replaced_by(&self, pool: PoolId, given: &[NewEndpoint]) -> Result<EndpointSet, String> {
         let mut taken: HashSet<EndpointKey> = HashSet::new();
         let (mut configs, mut endpoints) = (Vec::new(), Vec::new());
@@ -151,58 +179,64 @@ impl EndpointSet {
             if one.name.is_empty() || !taken.insert(key) {
                 return Err(format!("`{}` is no name of an endpoint, or that of two", one.name));
             }
-            let address = one.address.parse().map_err(|error| format!("{}: {error}", one.name))?;
-            let same = self.endpoints.iter().position(|written| *written.name == *one.name);
-            let like = same.or((!self.endpoints.is_empty()).then_some(0));
-            let mut config = like.map_or_else(
-                || EndpointConfig::new(key, &one.name),
-                |at| self.config.endpoints()[at].clone(),
-            );
+            let written = self.endpoints.iter().zip(self.config.endpoints());
+            let mut written = written.map(|(endpoint, config)| (config, endpoint));
+            let same = written.find(|(config, _)| config.key == key);
+            let fresh = self.fresh.as_deref().map(|fresh| (&fresh.config, &fresh.endpoint));
+            let like =
+                same.or(fresh).or_else(|| Some((self.config.endpoints().first()?, self.endpoints.first()?)));
+            let mut config =
+                like.map_or_else(|| EndpointConfig::new(key, &one.name), |(config, _)| config.clone());
             if same.is_none() {
                 next_id += 1;
                 config = EndpointConfig {
-                    name: one.name.as_str().into(),
+                    name: one.shown.as_deref().unwrap_or(&one.name).into(),
                     id: next_id,
                     weight: 1,
+                    drains: None,
                     backup: false,
                     ..config
                 };
             }
-            // It is given to be used; drains are another change.
-            config = EndpointConfig { key, down: false, ..config };
-            config.weight = one.weight.unwrap_or(config.weight);
-            config.backup = one.backup.unwrap_or(config.backup);
-            endpoints.push(self.like(like, same.is_some(), key, &one.name, address));
+            // It is given to be used, where nothing else is said; draining it is another change.
+            config = EndpointConfig { key, down: one.down.unwrap_or(false), ..config };
+            given_settings(&mut config, one);
+            let like = like.map(|(_, endpoint)| endpoint);
+            endpoints.push(self.like(like, same.is_some(), (key, config.down), one)?);
             configs.push(config);
         }
         let config = PoolConfig::new(self.config.balance(), self.config.options(), configs);
-        Ok(EndpointSet { config: Arc::new(config), endpoints })
+        Ok(EndpointSet { config: Arc::new(config), endpoints, fresh: self.fresh.clone() })
     }
 
-    /// An endpoint at an address, with the settings of the one at `like`.
+    /// An endpoint that was given, with the settings of the one that it is `like`.
     fn like(
         &self,
-        like: Option<usize>,
+        like: Option<&Endpoint>,
         same: bool,
-        key: EndpointKey,
-        name: &str,
-        address: Address,
-    ) -> Endpoint {
-        let like = like.map(|at| &self.endpoints[at]);
+        (key, down): (EndpointKey, bool),
+        given: &NewEndpoint,
+    ) -> Result<Endpoint, String> {
         // Clients stay at one endpoint, so each has a cookie of its own, if any has one.
         let cookie = like.and_then(|like| like.cookie.as_ref()).map(|cookie| match same {
             true => cookie.clone(),
             false => format!("{:016x}", key.0).into(),
         });
-        Endpoint {
+        let cookie = given.cookie.as_deref().map(Box::from).or(cookie);
+        let named = (given.resolve == Some(true)).then(|| self.named(given, down)).transpose()?;
+        let address = match named {
+            Some(_) => None,
+            None => Some(given.address.parse().map_err(|error| format!("{}: {error}", given.name))?),
+        };
+        Ok(Endpoint {
             key,
-            name: name.into(),
+            name: given.shown.as_deref().unwrap_or(&given.name).into(),
             follows: like
-                .filter(|like| same && like.address.as_ref() == Some(&address))
+                .filter(|like| same && address.is_some() && like.address == address)
                 .and_then(|like| like.follows),
-            address: Some(address),
-            host: None,
-            resolve: None,
+            address,
+            host: named.as_ref().map(|one| HostPort { host: one.host.clone(), port: one.port }),
+            resolve: named.map(Arc::new),
             max_queue: like.and_then(|like| like.max_queue),
             tls: like.and_then(|like| like.tls.clone()),
             send_proxy: like.and_then(|like| like.send_proxy),
@@ -212,7 +246,53 @@ impl EndpointSet {
             tracks: like.and_then(|like| like.tracks),
             cuts: like.map(|like| like.cuts).unwrap_or_default(),
             cookie,
-        }
+        })
+    }
+
+    /// The name that an endpoint was given by.
+    fn named(&self, given: &NewEndpoint, down: bool) -> Result<Resolve, String> {
+        let written = self.endpoints.iter().find_map(|one| Some(one.resolve.as_ref()?.resolver.clone()));
+        let resolver = self.fresh.as_ref().and_then(|fresh| fresh.resolver.clone()).or(written);
+        let Some(resolver) = resolver else {
+            return Err(format!("no resolver defined to resolve {}", given.address));
+        };
+        let (host, port) = given.address.rsplit_once(':').unwrap_or((&given.address, ""));
+        let port = port.parse().map_err(|_| format!("{}: `{}` has no port", given.name, given.address))?;
+        Ok(Resolve { host: host.into(), port, resolver, spread: Spread::Each, down })
+    }
+
+    /// These endpoints as they would be given, with all that is known of them.
+    pub fn as_given(&self, pool: PoolId) -> Vec<NewEndpoint> {
+        let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let one = |(endpoint, config): (&Endpoint, &EndpointConfig)| {
+            let address = endpoint.address.as_ref().map(ToString::to_string);
+            let named = endpoint.resolve.as_ref().map(|one| format!("{}:{}", one.host, one.port));
+            let address = named.clone().or(address).unwrap_or_default();
+            // What is unique is the key: that of the name, or of the name and the address.
+            let long = format!("{}@{address}", endpoint.name);
+            let name = match EndpointKey::of(pool, &endpoint.name) == endpoint.key {
+                true => endpoint.name.to_string(),
+                false if EndpointKey::of(pool, &long) == endpoint.key => long,
+                false => format!("{}#{}", endpoint.name, config.id),
+            };
+            NewEndpoint {
+                shown: (name != *endpoint.name).then(|| endpoint.name.to_string()),
+                name,
+                address,
+                weight: Some(config.drains.unwrap_or(config.weight)),
+                backup: Some(config.backup),
+                id: Some(config.id),
+                max_connections: Some(config.max_conns),
+                max_fails: Some(config.max_fails),
+                fail_timeout_ms: Some(ms(config.fail_timeout)),
+                slow_start_ms: Some(ms(config.slow_start)),
+                down: Some(endpoint.resolve.as_ref().map_or(config.down, |one| one.down)),
+                drain: Some(config.drains.is_some()),
+                cookie: endpoint.cookie.as_deref().map(str::to_owned),
+                resolve: Some(named.is_some()),
+            }
+        };
+        self.endpoints.iter().zip(self.config.endpoints()).map(one).collect()
     }
 
     /// This set, as it was written, with its names at the addresses that they have now. `found` says `None` of a name that
@@ -254,7 +334,7 @@ impl EndpointSet {
             }
         }
         let config = PoolConfig::new(self.config.balance(), self.config.options(), configs);
-        EndpointSet { config: Arc::new(config), endpoints }
+        EndpointSet { config: Arc::new(config), endpoints, fresh: self.fresh.clone() }
     }
 
     /// Where each endpoint is that has one address of its name, HAProxy's way: the better family first, then the address that it
@@ -322,6 +402,7 @@ mod tests {
                 timeout: std::time::Duration::from_secs(1),
                 ipv4: true,
                 ipv6: true,
+                zone: None,
                 attempts: 2,
                 again: std::time::Duration::from_secs(1),
                 holds: None,
@@ -348,7 +429,7 @@ mod tests {
             });
         }
         let config = PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configs);
-        EndpointSet { config: Arc::new(config), endpoints }
+        EndpointSet { config: Arc::new(config), endpoints, fresh: None }
     }
 
     fn shown(set: &EndpointSet) -> Vec<(String, String, u32, bool)> {
@@ -424,7 +505,7 @@ mod tests {
             name: name.into(),
             address: address.into(),
             weight,
-            backup: None,
+            ..NewEndpoint::default()
         };
         let set = written
             .replaced_by(

@@ -24,6 +24,8 @@ bitflags::bitflags! {
         const TRY_FILES = 1 << 6;
         /// Copies of requests go elsewhere.
         const MIRRORS = 1 << 20;
+        /// Something is requested once a request has ended.
+        const AFTERWARDS = 1 << 25;
         /// Edits of responses.
         const RESPONSE_EDITS = 1 << 7;
         /// Edits of requests.
@@ -97,6 +99,7 @@ impl RouteFeatures {
             access,
             real_ip,
             mirrors,
+            afterwards,
             error_pages: _,
             recursive_error_pages: _,
             response_edits,
@@ -116,6 +119,7 @@ impl RouteFeatures {
             chunked: _,
             early_hints: _,
             resolver: _,
+            zone: _,
         } = settings;
         gathered([
             (Self::LIMIT_REQ, !limit_req.is_empty()),
@@ -125,6 +129,7 @@ impl RouteFeatures {
             (Self::ASK, access.ask.is_some()),
             (Self::REAL_IP, real_ip.is_some()),
             (Self::MIRRORS, mirrors.is_some()),
+            (Self::AFTERWARDS, afterwards.is_some()),
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
             (Self::REQUEST_EDITS, !request_edits.is_empty()),
             (Self::EXPIRES, expires.is_some()),

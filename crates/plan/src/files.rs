@@ -35,6 +35,9 @@ pub struct StaticFiles {
     /// A folder is answered with one of its files, whichever (`random_index`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub random_index: bool,
+    /// Videos may be begun in their middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<weir_expr::settings::Video>,
     /// What requests may do to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dav: Option<Box<Dav>>,
@@ -49,6 +52,7 @@ impl StaticFiles {
             && self.precompressed.is_empty()
             && self.symlinks == Symlinks::Follow
             && !self.random_index
+            && self.video.is_none()
     }
 }
 

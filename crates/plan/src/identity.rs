@@ -64,7 +64,16 @@ macro_rules! plain {
     )*};
 }
 
-plain!(bool, u16, u32, u64, std::num::NonZeroU64, std::time::Duration);
+plain!(
+    bool,
+    u16,
+    u32,
+    u64,
+    std::num::NonZeroU64,
+    std::time::Duration,
+    crate::Afterwards,
+    weir_control::ZoneId
+);
 
 /// Declares a struct, and compares and hashes it by [`Identity`] of each field.
 macro_rules! identified {

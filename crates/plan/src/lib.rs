@@ -85,13 +85,15 @@ pub use tls::*;
 pub use variable::*;
 pub use words::*;
 
-pub use weir_control::{EndpointKey, ListenerId, PoolId, SiteId};
+pub use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, ZoneId};
 pub use weir_expr::settings;
 pub use weir_expr::settings::{
     Address, Cause, CookieAttribute, FileKind, IfModifiedSince, KeyMatch, ListEdit, Listing, ListingFormat,
     Queue, Reuse, RewriteFlag, StickyMode, Symlinks, TargetPart, UpstreamKeepalive,
 };
 pub use weir_expr::{Dav, Filter, Piece, Slot, Source};
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use serde::Serialize;
 
@@ -142,6 +144,8 @@ index! {
     KeyListIx;
     /// Index into [`Plan::key_list_uses`].
     KeyUseIx;
+    /// Index into [`Plan::keyvals`].
+    KeyvalIx;
     /// Index into [`Plan::tls`].
     TlsIx;
     /// Index into [`Plan::upstream_tls`].
@@ -187,6 +191,9 @@ pub struct Plan {
     /// The ways in which they are used, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key_list_uses: Vec<KeyListUse>,
+    /// Stores of keys and values that are set while running.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keyvals: Vec<settings::KeyvalZone>,
     /// Log targets, each once.
     pub logs: Vec<Log>,
     /// TLS identities of listeners, each once.
@@ -195,6 +202,12 @@ pub struct Plan {
     pub upstream_tls: Vec<UpstreamTls>,
     /// Name servers for names looked up while running.
     pub resolver: Option<std::sync::Arc<Resolver>>,
+    /// What counts apart under a name, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<CountedZone>,
+    /// Somebody asks for what limits, caches and endpoints do in detail; otherwise it is not counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub counts_details: bool,
 }
 
 macro_rules! look_up {
@@ -233,6 +246,20 @@ look_up! {
 }
 
 impl Plan {
+    /// The listener of an address for connections: the one that is bound to it, else one to all addresses with its port.
+    pub fn listener_at(&self, address: &Address) -> Option<&Listener> {
+        let is_at = |address: &Address| self.listeners.iter().find(|listener| listener.address == *address);
+        is_at(address).or_else(|| match address {
+            Address::Tcp(SocketAddr::V4(at)) => {
+                is_at(&Address::Tcp((Ipv4Addr::UNSPECIFIED, at.port()).into()))
+            }
+            Address::Tcp(SocketAddr::V6(at)) => {
+                is_at(&Address::Tcp((Ipv6Addr::UNSPECIFIED, at.port()).into()))
+            }
+            _ => None,
+        })
+    }
+
     /// The route for a path of a site: decoded, dots resolved, slashes merged as the site asks.
     ///
     /// # Errors

@@ -68,4 +68,55 @@ pub struct ConnZone {
     pub key: Template,
     /// Memory in bytes; bounds the number of keys.
     pub size: u64,
+    /// It is for sessions, not for requests.
+    pub tcp: bool,
+}
+
+/// What counts apart under a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CountedZone {
+    /// Under which it counts.
+    pub id: weir_control::ZoneId,
+    /// Its name.
+    pub name: Box<str>,
+    /// What it counts.
+    pub kind: CountedKind,
+}
+
+/// What a zone counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedKind {
+    /// Requests of sites.
+    Sites,
+    /// Requests of routes.
+    Routes,
+    /// Sessions of TCP services.
+    Services,
+    /// Limits of rates: what became of requests.
+    Rates,
+    /// Limits of concurrency.
+    Concurrency,
+    /// What became of requests that the cache was asked for.
+    Cache,
+    /// Questions to name servers.
+    Resolver,
+}
+
+impl CountedKind {
+    /// The id of a zone of this kind.
+    pub const fn id(self, name: &str) -> weir_control::ZoneId {
+        weir_control::ZoneId::of(
+            match self {
+                Self::Sites => "site",
+                Self::Routes => "route",
+                Self::Services => "service",
+                Self::Rates => "rate",
+                Self::Concurrency => "concurrency",
+                Self::Cache => "cache",
+                Self::Resolver => "resolver",
+            },
+            name,
+        )
+    }
 }

@@ -58,6 +58,7 @@ impl Plan {
             pools: pool.map(|pool| Pool::clone(self.pool(pool))).into_iter().collect(),
             logs: cut.logs.iter().map(|&log| self.log(log).clone()).collect(),
             variables: cut.variables,
+            counts_details: self.counts_details,
             ..Plan::default()
         };
         Part { plan, logs: cut.logs }
@@ -106,6 +107,7 @@ impl Cut<'_> {
                 access: Arc::default(),
                 real_ip: None,
                 mirrors: None,
+                afterwards: None,
                 error_pages: Arc::new(ErrorPages::default()),
                 response_edits: Arc::default(),
                 request_edits: Arc::default(),
@@ -212,6 +214,8 @@ impl Cut<'_> {
             Definition::Listed { source, default, .. } => {
                 [source, default].into_iter().for_each(|template| self.template(template));
             }
+            Definition::Keyval { key, .. } => self.template(key),
+            Definition::Numbers(table) => table.templates().for_each(|template| self.template(template)),
             Definition::Converted { source, steps } => {
                 self.template(source);
                 for step in steps {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_control::PoolId;
 use weir_expr::check::{CheckStep, FirstState, Observe};
-use weir_expr::settings::{NameHolds, Outliers, Unavailable};
+use weir_expr::settings::{NameHolds, Outliers, PoolGroup, Unavailable};
 use weir_policy::pool::PoolConfig;
 
 use crate::{EndpointSet, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
@@ -45,6 +45,9 @@ pub struct Pool {
     /// When endpoints are left out for what traffic meets there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outliers: Option<Outliers>,
+    /// How it is named to whoever changes it while running; `None`: by its name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Box<PoolGroup>>,
 }
 
 /// Names the endpoint of a request.
@@ -72,6 +75,8 @@ pub struct Stickiness {
     pub rules: Box<[StickRule]>,
     /// Numbers of endpoints that are never learnt.
     pub never: Box<[u32]>,
+    /// Entries hold what an endpoint is called, not its number; an empty key is none.
+    pub by_name: bool,
 }
 
 /// One way to know an endpoint again.
@@ -185,6 +190,9 @@ pub struct Resolver {
     pub ipv4: bool,
     /// Look up AAAA.
     pub ipv6: bool,
+    /// What is asked is counted under this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<Box<str>>,
 }
 
 pub(crate) fn show_config<S: serde::Serializer>(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_expr::settings::ControlSocket;
+use weir_expr::settings::{ControlSocket, Paces, PeerGroup};
 
 use crate::ErrorLog;
 
@@ -17,6 +17,9 @@ pub struct Process {
     pub connections_per_worker: Option<u64>,
     /// Client connections of the whole process.
     pub max_connections: Option<u64>,
+    /// Client connections, sessions and TLS handshakes that begin in a second.
+    #[serde(skip_serializing_if = "Paces::are_none")]
+    pub paces: Paces,
     /// Most bytes of memory in use (resident, not backed by files); above it accepting pauses and requests that begin
     /// get 503. `None`: half of what machine and control group grant.
     pub memory_budget: Option<u64>,
@@ -25,6 +28,9 @@ pub struct Process {
     pub kept: Box<[(Box<str>, weir_expr::KeptValue)]>,
     /// Error logs; never empty.
     pub error_logs: Arc<[ErrorLog]>,
+    /// There is a page that shows single requests: those in flight, slow ones, failed ones.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shows_requests: bool,
     /// Sockets for commands while running.
     #[serde(skip_serializing_if = "Control::is_absent")]
     pub control: Control,
@@ -39,10 +45,13 @@ pub struct Control {
     pub timeout: Duration,
     /// Connections at once.
     pub connections: u32,
+    /// Processes that stick tables are shared with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerGroup>,
 }
 
 impl Control {
     fn is_absent(&self) -> bool {
-        self.sockets.is_empty()
+        self.sockets.is_empty() && self.peers.is_empty()
     }
 }

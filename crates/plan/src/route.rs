@@ -60,6 +60,9 @@ crate::identity::identified! {
         pub real_ip: Option<Arc<RealIp>>,
         /// Routes that get a copy of each request.
         pub mirrors: Option<Arc<Mirrors>>,
+        /// What is requested of the same site once a request has ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub afterwards: Option<Afterwards>,
         /// Pages for statuses.
         pub error_pages: Arc<ErrorPages>,
         /// Nested error pages are followed.
@@ -104,7 +107,20 @@ crate::identity::identified! {
         pub early_hints: Box<[Template]>,
         /// Name servers; the plan's if the route names none.
         pub resolver: Option<Arc<Resolver>>,
+        /// Its requests are counted in this zone, too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub zone: Option<weir_control::ZoneId>,
     }
+}
+
+/// What is requested once a request has ended. Nobody gets the response.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Afterwards {
+    /// A path.
+    Path(Box<str>),
+    /// A named route, for the path of the request.
+    Named(RouteIx),
 }
 
 /// Candidates tried in order; the first that exists is served by the action, else the last is done.

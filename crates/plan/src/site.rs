@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_control::SiteId;
+use weir_control::{SiteId, ZoneId};
 use weir_expr::settings::{ClientSettings, Conduct, KeepAliveMode};
 use weir_http::HeadRules;
 
@@ -40,6 +40,9 @@ pub struct Site {
     pub server_header: Option<Box<str>>,
     /// Connections beyond which new ones wait in the accept queue.
     pub max_connections: Option<u64>,
+    /// Sessions that begin in a second, beyond which new connections wait in the accept queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_rate: Option<u32>,
     /// Redirects name the site's first name instead of the request's host.
     pub server_name_in_redirect: bool,
     /// Redirects that Weir makes carry the port.
@@ -50,6 +53,9 @@ pub struct Site {
     pub log_empty_connections: bool,
     /// A connection on which nothing ever came gets a 408 (HAProxy without `http-ignore-probes`).
     pub answer_silence: bool,
+    /// Its requests are counted in this zone, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<ZoneId>,
 }
 
 impl Site {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_control::SiteId;
+use weir_control::{SiteId, ZoneId};
 use weir_expr::settings::{Datagrams, Inspect, LogLevel, ProxyProtocol};
 use weir_policy::retry::RetryPolicy;
 
@@ -46,10 +46,16 @@ pub struct TcpService {
     pub tcp_nodelay: bool,
     /// Connections at once.
     pub max_connections: Option<u64>,
+    /// Sessions that begin in a second, beyond which new connections wait in the accept queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_rate: Option<u32>,
     /// TCP keep-alive probes on client sockets.
     pub socket_keepalive: bool,
     /// Log sessions whose client sent nothing (HAProxy without `dontlognull`; nginx always).
     pub log_empty_connections: bool,
+    /// Its sessions are counted in this zone, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<ZoneId>,
 }
 
 /// What a TCP service does.
@@ -61,6 +67,8 @@ pub enum TcpAction {
     Proxy(TcpProxy),
     /// Sends a text and closes.
     Respond(Template),
+    /// Hands the connection to the listener of this address, as if it had arrived there.
+    Pass(Template),
     /// Nobody is there: the connection is closed.
     Nobody,
     /// The first case whose condition holds.

@@ -23,6 +23,9 @@ pub struct ListenerTls {
     pub strict_sni: bool,
     /// Session tickets are given.
     pub tickets: bool,
+    /// Keys of tickets: the first makes them, all of them open them. Without any the process has its own.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub ticket_keys: Box<[PrivateKey]>,
     /// Sessions kept by the server for TLS 1.2 ids; 0: none.
     pub session_cache: usize,
     /// How long a session can be resumed, in seconds.
@@ -66,6 +69,9 @@ pub struct TlsIdentity {
     pub alpn: Vec<String>,
     /// Largest record in bytes where limited.
     pub record_size: Option<u64>,
+    /// An OCSP response (DER) that clients are shown with the certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staple: Option<Pem>,
 }
 
 /// A chain and its key.

@@ -75,6 +75,8 @@ pub enum Definition {
         /// `(inclusive upper bound, value)` in order.
         shares: Box<[(u32, Template)]>,
     },
+    /// By a number.
+    Numbers(Box<NumberTable>),
     /// By a list of keys and values that changes while running. Computed anew at each use.
     Listed {
         /// What is looked up.
@@ -83,6 +85,13 @@ pub enum Definition {
         list: KeyUseIx,
         /// Otherwise.
         default: Template,
+    },
+    /// By a store of keys and values that are set while running. Computed anew at each use; none where there is no value.
+    Keyval {
+        /// What is looked up.
+        key: Template,
+        /// The store.
+        zone: crate::KeyvalIx,
     },
     /// A value through steps, computed at each use.
     Converted {
@@ -138,6 +147,40 @@ impl Step {
             Self::Replace { with: text, .. } | Self::Append(text) => std::slice::from_ref(text),
             Self::Call { arguments, .. } => arguments,
         }
+    }
+}
+
+/// Values by numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct NumberTable {
+    /// The number.
+    pub source: Template,
+    /// Single numbers, sorted.
+    pub exact: Box<[(i64, Template)]>,
+    /// Ranges, both ends included; the first that holds decides.
+    pub ranges: Box<[(i64, i64, Template)]>,
+    /// Otherwise, and for what is no number.
+    pub default: Template,
+    /// Computed anew at each use.
+    pub volatile: bool,
+}
+
+impl NumberTable {
+    /// The value for a text that may be a number.
+    pub fn find(&self, text: &[u8]) -> &Template {
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse::<i64>().ok());
+        let Some(number) = number else { return &self.default };
+        if let Ok(at) = self.exact.binary_search_by_key(&number, |one| one.0) {
+            return &self.exact[at].1;
+        }
+        let range = self.ranges.iter().find(|(from, to, _)| (*from..=*to).contains(&number));
+        range.map_or(&self.default, |range| &range.2)
+    }
+
+    /// The templates in it.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        let exact = self.exact.iter().map(|one| &one.1);
+        exact.chain(self.ranges.iter().map(|one| &one.2)).chain([&self.source, &self.default])
     }
 }
 

@@ -70,6 +70,8 @@ pub struct Health {
     level: u32,
     next: Millis,
     changed: Millis,
+    checks: u64,
+    bad: u64,
     failures: u64,
     errors: u64,
     transitions_down: u64,
@@ -87,6 +89,8 @@ impl Health {
             config,
             next: now.plus(spread),
             changed: now,
+            checks: 0,
+            bad: 0,
             failures: 0,
             errors: 0,
             transitions_down: 0,
@@ -150,6 +154,8 @@ impl Health {
     /// Takes the result of a check that ended at `now`, and sets the time of the next.
     pub fn handle_result(&mut self, now: Millis, ok: bool) -> Transition {
         let was_up = self.is_up();
+        self.checks += 1;
+        self.bad += u64::from(!ok);
         let top = self.config.rise + self.config.fall - 1;
         if ok {
             self.level = if self.level + 1 >= self.config.rise { top } else { self.level + 1 };
@@ -185,7 +191,13 @@ impl Health {
         }
         let transition = match then {
             OnErrors::CheckSooner => Transition::None,
-            _ => self.handle_result(now, false),
+            _ => {
+                let results = self.results();
+                let transition = self.handle_result(now, false);
+                // What traffic met is no check.
+                [self.checks, self.bad] = results;
+                transition
+            }
         };
         self.next = fast_inter.map_or(due, |soon| due.min(now.plus(soon)));
         self.errors += 1;
@@ -205,6 +217,11 @@ impl Health {
     /// When it last went up or down; at first, when it was made.
     pub fn changed(&self) -> Millis {
         self.changed
+    }
+
+    /// Checks made, and those of them that failed.
+    pub fn results(&self) -> [u64; 2] {
+        [self.checks, self.bad]
     }
 
     /// Checks that failed while it was up (HAProxy's `chkfail`).

@@ -61,6 +61,7 @@ fn options() -> Options {
 
 fn tls(cert: &str, key: &str) -> ServerTls {
     let pair = CertKey {
+        staple: None,
         chain_pem: std::fs::read(cert).expect("a certificate"),
         key_pem: std::fs::read(key).expect("a key"),
         passwords: Vec::new(),

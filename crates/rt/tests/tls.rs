@@ -37,6 +37,7 @@ impl Authority {
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let cert = params.signed_by(&key, &self.issuer).unwrap();
         CertKey {
+            staple: None,
             chain_pem: cert.pem().into_bytes(),
             key_pem: key.serialize_pem().into_bytes(),
             passwords: vec![],
@@ -370,7 +371,7 @@ fn a_self_signed_client_certificate_can_be_trusted_itself() {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let chain_pem = params.self_signed(&key).unwrap().pem().into_bytes();
         let key_pem = key.serialize_pem().into_bytes();
-        CertKey { chain_pem, key_pem, passwords: vec![], names: vec![], default: false }
+        CertKey { chain_pem, key_pem, staple: None, passwords: vec![], names: vec![], default: false }
     };
     let (mine, foreign) = (own(), own());
     let auth = ClientAuth {

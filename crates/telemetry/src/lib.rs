@@ -10,9 +10,11 @@
 pub mod count;
 pub mod log;
 pub mod prometheus;
+pub mod protobuf;
 
 pub use count::{
-    AttemptEnd, AttemptTimes, BackCells, BackKey, Counter, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
+    AttemptEnd, AttemptPhases, AttemptTimes, BackCells, BackKey, Counter, Detail, EventCells, FrontCells,
+    FrontKey, Gauge, Registry, WorkerCells,
 };
 pub use log::{
     BufferOptions, ErrorLog, HubOptions, Level, LogBuffer, LogClock, LogHub, LogTarget, Stamp, TargetSpec,

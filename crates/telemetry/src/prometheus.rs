@@ -7,58 +7,103 @@
 
 use std::fmt::Write;
 
+use crate::protobuf::Families;
 use weir_control::snapshot::{Back, Classes, Endpoint, EndpointState, Front, Latency, Pool, Snapshot};
 
 /// The content type to answer with.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A text in the making.
-#[derive(Debug, Default)]
-struct Text(String);
+/// A page in the making.
+#[derive(Debug)]
+enum Text {
+    Text(String),
+    Protobuf(Families),
+}
+
+/// A value: counts are written to the last digit.
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Whole(u64),
+    Real(f64),
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Whole(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Real(value)
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Whole(value) => value.fmt(f),
+            Self::Real(value) => value.fmt(f),
+        }
+    }
+}
 
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Text {
     /// Begins a metric. Its samples must follow at once.
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-    }
-
-    fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl std::fmt::Display) {
-        self.0.push_str(name);
-        self.labels(labels, None);
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(self.0, " {value}");
-    }
-
-    fn labels(&mut self, labels: Labels<'_>, bound: Option<&str>) {
-        let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
-        let mut separator = '{';
-        for (name, value) in all {
-            self.0.push(separator);
-            separator = ',';
-            let _ = write!(self.0, "{name}=\"");
-            escape_into(&mut self.0, value);
-            self.0.push('"');
+        match self {
+            Self::Text(text) => drop(write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n")),
+            Self::Protobuf(families) => families.begin(name, kind, help),
         }
-        if separator == ',' {
-            self.0.push('}');
+    }
+
+    fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Into<Value>) {
+        match self {
+            Self::Text(text) => sample(text, name, labels, None, value.into()),
+            Self::Protobuf(families) => families.sample(
+                labels,
+                match value.into() {
+                    Value::Whole(value) => value as f64,
+                    Value::Real(value) => value,
+                },
+            ),
         }
     }
 
     fn histogram(&mut self, name: &str, labels: Labels<'_>, latency: &Latency) {
-        let mut bucket = |bound: &str, count: u64| {
-            let _ = write!(self.0, "{name}_bucket");
-            self.labels(labels, Some(bound));
-            let _ = writeln!(self.0, " {count}");
+        let text = match self {
+            Self::Text(text) => text,
+            Self::Protobuf(families) => return families.histogram(labels, latency),
         };
+        let bucket = format!("{name}_bucket");
         for &(bound_us, count) in &latency.buckets {
-            bucket(&(bound_us as f64 / 1e6).to_string(), count);
+            sample(text, &bucket, labels, Some(&(bound_us as f64 / 1e6).to_string()), count.into());
         }
-        bucket("+Inf", latency.count);
-        self.sample(&format!("{name}_sum"), labels, latency.sum_us as f64 / 1e6);
-        self.sample(&format!("{name}_count"), labels, latency.count);
+        sample(text, &bucket, labels, Some("+Inf"), latency.count.into());
+        sample(text, &format!("{name}_sum"), labels, None, (latency.sum_us as f64 / 1e6).into());
+        sample(text, &format!("{name}_count"), labels, None, latency.count.into());
     }
+}
+
+/// A line of the text; `bound` is a bucket's.
+fn sample(text: &mut String, name: &str, labels: Labels<'_>, bound: Option<&str>, value: Value) {
+    text.push_str(name);
+    let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
+    let mut separator = '{';
+    for (name, value) in all {
+        text.push(separator);
+        separator = ',';
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{name}=\"");
+        escape_into(text, value);
+        text.push('"');
+    }
+    if separator == ',' {
+        text.push('}');
+    }
+    let _ = writeln!(text, " {value}");
 }
 
 fn escape_into(text: &mut String, value: &str) {
@@ -85,26 +130,65 @@ fn classes(classes: &Classes) -> [(&'static str, u64); 6] {
 
 /// The text of a snapshot.
 pub fn render(snapshot: &Snapshot) -> String {
-    let mut text = Text::default();
-    process(&mut text, snapshot);
+    let mut text = Text::Text(String::new());
+    fill(&mut text, snapshot);
+    match text {
+        Text::Text(text) => text,
+        Text::Protobuf(_) => String::new(),
+    }
+}
+
+/// A snapshot in protocol buffers, its histograms native as well if their steps are in it.
+pub fn render_protobuf(snapshot: &Snapshot) -> Vec<u8> {
+    let mut text = Text::Protobuf(Families::default());
+    fill(&mut text, snapshot);
+    match text {
+        Text::Protobuf(families) => families.finish(),
+        Text::Text(text) => text.into_bytes(),
+    }
+}
+
+fn fill(text: &mut Text, snapshot: &Snapshot) {
+    process(text, snapshot);
     let listeners: Vec<_> =
         snapshot.listeners.iter().map(|l| (vec![("listener", l.name.as_str())], &l.front)).collect();
     let sites: Vec<_> = snapshot.sites.iter().map(|s| (vec![("site", s.name.as_str())], &s.front)).collect();
-    fronts(&mut text, "listener", &listeners);
-    fronts(&mut text, "site", &sites);
+    fronts(text, "listener", &listeners);
+    fronts(text, "site", &sites);
     let pools: Vec<_> = snapshot.pools.iter().map(|p| (vec![("pool", p.name.as_str())], &p.back)).collect();
     let each = snapshot.pools.iter().flat_map(|p| p.endpoints.iter().map(move |e| (p, e)));
     let endpoints: Vec<_> = each.map(|(p, e)| (endpoint_labels(p, e).to_vec(), &e.back)).collect();
-    backs(&mut text, "pool", &pools);
-    backs(&mut text, "endpoint", &endpoints);
-    states(&mut text, snapshot);
-    text.0
+    backs(text, "pool", &pools);
+    backs(text, "endpoint", &endpoints);
+    states(text, snapshot);
+}
+
+/// Whether an Accept field asks for protocol buffers rather than for text, as Prometheus' own does where it takes native
+/// histograms.
+pub fn wants_protobuf(accept: &[u8]) -> bool {
+    let accept = String::from_utf8_lossy(accept);
+    let weight = |wanted: &dyn Fn(&str, &[&str]) -> bool| {
+        let ranges = accept.split(',').filter_map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next()?;
+            let parameters: Vec<&str> = parts.collect();
+            let quality = parameters.iter().find_map(|one| one.strip_prefix("q=")?.parse::<f32>().ok());
+            wanted(kind, &parameters).then_some(quality.unwrap_or(1.0))
+        });
+        ranges.fold(0.0, f32::max)
+    };
+    let protobuf = weight(&|kind, parameters| {
+        kind == "application/vnd.google.protobuf"
+            && parameters.contains(&"proto=io.prometheus.client.MetricFamily")
+            && parameters.contains(&"encoding=delimited")
+    });
+    protobuf > 0.0 && protobuf >= weight(&|kind, _| matches!(kind, "text/plain" | "text/*" | "*/*"))
 }
 
 fn process(text: &mut Text, snapshot: &Snapshot) {
     let process = &snapshot.process;
     text.family("weir_info", "gauge", "Version and I/O driver.");
-    text.sample("weir_info", &[("version", &process.version), ("driver", &process.driver)], 1);
+    text.sample("weir_info", &[("version", &process.version), ("driver", &process.driver)], 1_u64);
     let mut one = |name: &str, kind: &str, help: &str, value: u64| {
         text.family(name, kind, help);
         text.sample(name, &[], value);
@@ -147,7 +231,7 @@ fn process(text: &mut Text, snapshot: &Snapshot) {
     let mut several = |name: &str, kind: &str, help: &str, label: &str, values: &[(&str, u64)]| {
         text.family(name, kind, help);
         for (value, count) in values {
-            text.sample(name, &[(label, value)], count);
+            text.sample(name, &[(label, value)], *count);
         }
     };
     several(
@@ -256,6 +340,13 @@ fn fronts(text: &mut Text, what: &str, rows: &[Row<'_, Front>]) {
     column(text, rows, (&name("request_errors_total"), c, "Bad or aborted requests."), |f| f.request_errors);
     column(text, rows, (&name("denied_requests_total"), c, "Requests denied."), |f| f.denied_requests);
     latency_column(text, rows, &name("request_duration_seconds"), "Duration of exchanges.", |f| &f.latency);
+    if what == "listener" {
+        return;
+    }
+    let help = "From a request's first byte to the head of the response.";
+    latency_column(text, rows, &name("first_byte_duration_seconds"), help, |f| &f.first_byte);
+    let help = "From the head of the response to its end.";
+    latency_column(text, rows, &name("transfer_duration_seconds"), help, |f| &f.transfer);
 }
 
 fn backs(text: &mut Text, what: &str, rows: &[Row<'_, Back>]) {
@@ -281,6 +372,11 @@ fn backs(text: &mut Text, what: &str, rows: &[Row<'_, Back>]) {
     latency_column(text, rows, &name("response_duration_seconds"), "Time to the answer's head.", |b| {
         &b.latency
     });
+    let help = "Time to connect, TLS included, where a connection was opened.";
+    latency_column(text, rows, &name("connect_duration_seconds"), help, |b| &b.connect);
+    let help = "From the answer's head to its end.";
+    latency_column(text, rows, &name("transfer_duration_seconds"), help, |b| &b.transfer);
+    latency_column(text, rows, &name("attempt_duration_seconds"), "Attempts as a whole.", |b| &b.whole);
 }
 
 fn states(text: &mut Text, snapshot: &Snapshot) {
@@ -340,14 +436,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn protocol_buffers_are_given_to_those_who_prefer_them() {
+        let prometheus = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,\
+                          application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        assert!(wants_protobuf(prometheus.as_bytes()));
+        let text_first = prometheus.replace("encoding=delimited", "encoding=delimited;q=0.1");
+        for other in [text_first.as_str(), "*/*", "", "text/plain", "application/vnd.google.protobuf"] {
+            assert!(!wants_protobuf(other.as_bytes()), "{other}");
+        }
+        let bytes = render_protobuf(&sample());
+        let holds = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
+        assert!(holds(b"weir_site_request_duration_seconds") && holds(b"a\"b\\c\nd") && !holds(b"_bucket"));
+    }
+
     /// A page that names a metric which is not there sends its reader searching.
     #[test]
     fn metrics_that_the_documentation_names_exist() {
         let page = include_str!("../../../docs/observing.md");
         let source = include_str!("prometheus.rs");
         let names = |text: &'static str| text.split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
+        let is_directive = |name: &str| matches!(name, "weir_metrics" | "weir_dashboard");
         let named: Vec<_> =
-            names(page).filter(|name| name.starts_with("weir_") && *name != "weir_metrics").collect();
+            names(page).filter(|name| name.starts_with("weir_") && !is_directive(name)).collect();
         assert!(named.len() > 10, "the page names {} metrics", named.len());
         for name in named {
             let quoted = format!("\"{name}\"");

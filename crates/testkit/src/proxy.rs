@@ -65,6 +65,7 @@ fn uring_works() -> bool {
 enum Language {
     Nginx,
     Haproxy,
+    Native,
 }
 
 /// Set, it makes every test run Debian's program instead of Weir: where both should agree, a test that fails there is wrong.
@@ -109,6 +110,12 @@ impl Proxy {
     #[must_use]
     pub fn haproxy(text: &str) -> Self {
         Self::new(Language::Haproxy, text)
+    }
+
+    /// From a weir.yaml. Only `weir run` reads it.
+    #[must_use]
+    pub fn native(text: &str) -> Self {
+        Self { spoken: Spoken::Run, ..Self::new(Language::Native, text) }
     }
 
     fn new(language: Language, text: &str) -> Self {
@@ -244,7 +251,7 @@ impl Proxy {
     fn command(&self, place: &Place) -> Command {
         let dir = place.dir.path();
         let mut command = match (self.spoken, self.language) {
-            (Spoken::Run, _) => {
+            (Spoken::Run, _) | (_, Language::Native) => {
                 let mut c = Command::new(weir_binary());
                 c.args(["run", "--io", self.io.word(), "-c"]).arg(&place.config);
                 c
@@ -328,6 +335,7 @@ impl Place {
         let name = match proxy.language {
             Language::Nginx => "nginx.conf",
             Language::Haproxy => "haproxy.cfg",
+            Language::Native => "weir.yaml",
         };
         let mut place = Self { config: dir.path().join(name), dir, ports: proxy.ports.clone() };
         for (name, content) in &proxy.files {

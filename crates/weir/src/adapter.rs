@@ -4,22 +4,25 @@
 //! Never: binds, reads files or decides on signals.
 //! Driven by: `life::local` and `keeper::plane`, through the trait.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use weir_admin::cli::Runtime as _;
+use weir_admin::dashboard::{Observed, Source};
+use weir_admin::plus::Resets;
 use weir_admin::stats::Operator;
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, Changes};
-use weir_engine::{Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
-use weir_expr::settings::Exposition;
-use weir_plan::StatsPage;
+use weir_engine::{ApiRequest, Engine, EngineOptions, IoChoice, LogFile, Page, PageRequest, Pages, Socket};
+use weir_expr::settings::{ControlPurpose, Exposition};
+use weir_plan::{Control, StatsPage};
 use weir_telemetry::Registry;
 
 use crate::console::{Console, Runtime};
 use crate::counted::Counted;
-use crate::plane::{DataPlane, Io, LogFiles, Options, Update};
+use crate::peers::Peers;
+use crate::plane::{DataPlane, Io, ListenerSockets, LogFiles, Options, Update};
 
 /// How long a drain keeps the engine's lock at a time, and how long it then leaves it.
 const DRAIN_SLICE: Duration = Duration::from_millis(50);
@@ -27,6 +30,14 @@ const DRAIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long the last write of what was changed may take.
 const LAST_WRITE: Duration = Duration::from_secs(1);
+
+/// The sockets on which a group of peers is called. One that cannot be held is not called on.
+fn peer_sockets(control: &Control, sockets: &[ListenerSockets], group: &str) -> Vec<OwnedFd> {
+    let all = control.sockets.iter().zip(sockets);
+    let own =
+        all.filter(|(socket, _)| matches!(&socket.purpose, ControlPurpose::Peers(name) if name == group));
+    own.filter_map(|(_, opened)| opened.sockets.first()?.fd.try_clone().ok()).collect()
+}
 
 /// Ends the workers from another thread.
 type Stopper = Box<dyn Fn() + Send + Sync>;
@@ -40,6 +51,7 @@ pub struct EngineAdapter {
     counted: Option<Arc<Counted>>,
     engine: Arc<Mutex<Option<Engine>>>,
     console: Console,
+    peers: Arc<Peers>,
     /// The console's own.
     runtime: Weak<Runtime>,
     stopper: Mutex<Option<Stopper>>,
@@ -54,7 +66,8 @@ pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     let registry = Registry::new();
     let counted = options.state.as_deref().map(|state| Counted::keep(state, registry.clone()));
     let engine: Arc<Mutex<Option<Engine>>> = Arc::default();
-    let runtime = Arc::new(Runtime::new(engine.clone()));
+    let peers = Arc::new(Peers::default());
+    let runtime = Arc::new(Runtime::new(engine.clone(), peers.clone()));
     let weak = Arc::downgrade(&runtime);
     let console = Console::new(runtime);
     Ok(Box::new(EngineAdapter {
@@ -64,6 +77,7 @@ pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
         counted,
         engine,
         console,
+        peers,
         runtime: weak,
         stopper: Mutex::default(),
     }))
@@ -111,7 +125,7 @@ impl DataPlane for EngineAdapter {
                 };
                 let options = EngineOptions {
                     io,
-                    pages: Arc::new(AdminPages { runtime: self.runtime.clone() }),
+                    pages: Arc::new(AdminPages { runtime: self.runtime.clone(), resets: Resets::default() }),
                     changes: self.changes.clone(),
                     registry: self.registry.clone(),
                     logs,
@@ -121,7 +135,14 @@ impl DataPlane for EngineAdapter {
                 *engine = Some(started);
             }
         }
+        let tables = engine.as_ref().map(Engine::stick_tables);
         drop(engine);
+        if let Some((tables, now)) = tables {
+            let of_group = |name: &str| peer_sockets(&control, &control_sockets, name);
+            self.peers
+                .open(&control.peers, of_group, (&tables, now))
+                .map_err(|error| format!("cannot talk to peers: {error}"))?;
+        }
         self.console
             .open(&control, &control_sockets)
             .map_err(|error| format!("cannot answer commands: {error}"))
@@ -135,6 +156,7 @@ impl DataPlane for EngineAdapter {
 
     fn drain(&self, deadline: Option<Duration>) {
         self.console.close();
+        self.peers.close();
         let end = deadline.map(|time| Instant::now() + time);
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -198,6 +220,8 @@ fn log_files(logs: &LogFiles) -> Result<weir_engine::LogFiles, String> {
 struct AdminPages {
     /// What their forms act on.
     runtime: Weak<Runtime>,
+    /// What was counted before whoever uses the API reset it.
+    resets: Resets,
 }
 
 /// What was posted by somebody whose process is on its way out.
@@ -217,12 +241,43 @@ impl Operator for AdminPages {
     }
 }
 
+impl Source for AdminPages {
+    fn observe(&self, most: usize) -> Observed {
+        let Some(runtime) = self.runtime.upgrade() else { return Observed::default() };
+        let (snapshot, requests) = runtime.observe(most);
+        let certificates = runtime.certificates().into_iter().map(|one| (one.name, one.replaced));
+        Observed {
+            snapshot,
+            requests,
+            caches: runtime.memory_caches(),
+            certificates: certificates.collect(),
+            now_unix_ms: unix_ms(),
+        }
+    }
+}
+
+fn unix_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Pages for AdminPages {
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
         crate::pages::stats(page, request, snapshot, self)
     }
 
+    fn dashboard(&self, request: &PageRequest<'_>) -> Page {
+        crate::pages::dashboard(request, self)
+    }
+
+    fn api(&self, request: &ApiRequest<'_>, snapshot: &Snapshot) -> Page {
+        match self.runtime.upgrade() {
+            Some(runtime) => crate::pages::api(request, snapshot, &*runtime, &self.resets),
+            None => Page { status: 503, headers: Vec::new(), body: Vec::new() },
+        }
+    }
+
     fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
-        crate::pages::metrics(form, request.target, snapshot)
+        crate::pages::metrics(form, request, snapshot)
     }
 }

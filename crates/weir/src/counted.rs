@@ -122,11 +122,11 @@ mod tests {
         registry.front(WorkerId(0), site).opened.add(3);
         counted.end();
         let (counted, registry) = next();
-        assert_eq!(registry.sum_front(site, 0).total, 3);
+        assert_eq!(registry.sum_front(site, 0, weir_telemetry::Detail::Quantiles).total, 3);
         counted.end();
         std::fs::write(dir.path().join("state.counters"), "{\"format\": 1, \"fronts\": 5}").unwrap();
         let (counted, registry) = next();
-        assert_eq!(registry.sum_front(site, 0).total, 0);
+        assert_eq!(registry.sum_front(site, 0, weir_telemetry::Detail::Quantiles).total, 0);
         counted.end();
     }
 }

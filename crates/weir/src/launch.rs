@@ -26,6 +26,8 @@ pub(crate) enum Dialect {
     Nginx,
     /// haproxy.cfg.
     Haproxy,
+    /// weir.yaml.
+    Native,
 }
 
 /// Which driver the data plane's sockets use.
@@ -127,6 +129,8 @@ pub(crate) struct Launch {
     pub(crate) daemon: Option<bool>,
     /// HAProxy's `-W` or `-Ws`: HUP reloads as well.
     pub(crate) master_worker: bool,
+    /// HAProxy's `-S`: where the master takes commands.
+    pub(crate) master_socket: Option<String>,
     /// Overrides the configuration's pid file.
     pub(crate) pid_file: Option<PathBuf>,
     /// HAProxy's `-sf`, `-st`.
@@ -163,6 +167,7 @@ impl Launch {
             },
             daemon: None,
             master_worker: false,
+            master_socket: None,
             pid_file: None,
             old_pids: Vec::new(),
             old_ones: OldOnes::default(),

@@ -36,6 +36,7 @@ mod keeper;
 mod launch;
 mod life;
 mod pages;
+mod peers;
 pub mod plane;
 mod report;
 mod role;

@@ -4,18 +4,40 @@
 //! Never: renders.
 //! Driven by: `adapter`, for the engine.
 
-use weir_admin::{Request, metrics as prometheus, stats as haproxy};
+use weir_admin::dashboard::Source;
+use weir_admin::{Request, metrics as prometheus, plus, stats as haproxy};
 use weir_control::snapshot::Snapshot;
-use weir_engine::{Page, PageRequest};
+use weir_engine::{ApiRequest, Page, PageRequest};
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 
 /// Prometheus exposition.
-pub(crate) fn metrics(form: Exposition, target: &[u8], snapshot: &Snapshot) -> Page {
+pub(crate) fn metrics(form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page {
     page(match form {
-        Exposition::Own => prometheus::page(snapshot),
-        Exposition::Haproxy => haproxy::exposition::page(snapshot, target),
+        Exposition::Own => prometheus::page(snapshot, request.accept),
+        Exposition::Haproxy => haproxy::exposition::page(snapshot, request.target),
     })
+}
+
+/// NGINX Plus' API.
+pub(crate) fn api(
+    request: &ApiRequest<'_>,
+    snapshot: &Snapshot,
+    backend: &dyn plus::Backend,
+    resets: &plus::Resets,
+) -> Page {
+    let (method, path) = (String::from_utf8_lossy(request.method), String::from_utf8_lossy(request.path));
+    let request = plus::Request {
+        method: &method,
+        base: request.base,
+        path: &path,
+        query: request.query,
+        body: request.body,
+        writes: request.writes,
+        address: request.address,
+        id: request.id,
+    };
+    page(plus::answer(&request, snapshot, backend, resets))
 }
 
 /// HAProxy's statistics page: HTML, or CSV and JSON behind `;csv` and `;json`; its form, for whoever may.
@@ -31,6 +53,12 @@ pub(crate) fn stats(
         b"POST" => haproxy::post(&options, &asked, request.body, snapshot, operator),
         _ => haproxy::page(&options, &asked, snapshot),
     })
+}
+
+/// Weir's dashboard, or one of its parts.
+pub(crate) fn dashboard(request: &PageRequest<'_>, source: &dyn Source) -> Page {
+    let asked = Request { target: request.target, authorization: request.authorization };
+    page(weir_admin::dashboard::page(request.method, &asked, request.admin, request.body, source))
 }
 
 fn options(page: &StatsPage) -> haproxy::Options {

@@ -46,8 +46,19 @@ impl Role {
     pub(crate) fn command(self, title: &str) -> Command {
         // The link leads to the file that runs, even when a newer one took its place.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0(title).env(VARIABLE, self.word());
+        command.arg0(title);
+        self.of_command(&mut command);
         command
+    }
+
+    /// Gives a command this part, and nothing that was meant for the process that starts it.
+    pub(crate) fn of_command(self, command: &mut Command) {
+        // Of sockets that are handed over, the process that starts others has taken its own.
+        command.env_remove("NGINX");
+        match self {
+            Self::Front => command.env_remove(VARIABLE),
+            part => command.env(VARIABLE, part.word()),
+        };
     }
 }
 

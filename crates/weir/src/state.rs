@@ -149,7 +149,7 @@ mod tests {
         for (text, why) in [
             ("{", "EOF"),
             ("{\"pols\": {}}", "unknown field `pols`"),
-            ("{\"format\": 2, \"later\": 1}", "its format is 2"),
+            ("{\"format\": 3, \"later\": 1}", "its format is 3"),
             (
                 "{\"certificates\": {\"a\": \"-----BEGIN PRIVATE KEY-----\"}}",
                 "in the wrong place at line 1 column 52",

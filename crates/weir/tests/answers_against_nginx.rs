@@ -12,6 +12,7 @@ use weir_testkit::{Client, Io, Origin, Proxy, Request, Running, both_drivers};
 const CONF: &str = r#"worker_processes 1; events {} http { access_log off; error_log /dev/null; default_type text/plain;
     upstream up { server {origin}; }
     upstream dead { server 127.0.0.1:1; }
+    upstream dated { server {dated}; }
     server { listen 127.0.0.1:{port}; server_name first;
         location = /204 { return 204; }
         location = /204text { return 204 text; }
@@ -47,6 +48,33 @@ const CONF: &str = r#"worker_processes 1; events {} http { access_log off; error
         location /toinner { rewrite ^ /inner last; }
         location /dead { proxy_pass http://dead; error_page 502 = @named; }
         location /heads { return 200 "$uri $http_x_a $http_x_b $http_x_c"; }
+        location = /first { error_page 302 /200text; return 302 /first; }
+        location = /second { error_page 302 /302; return 302 /first; }
+        location = /third { error_page 301 =200 @named; rewrite ^ /x permanent; }
+        location = /fourth { error_page 302 = /none; rewrite ^ /x redirect; }
+        location = /lost { error_page 404 =200 /none; return 404; }
+        location = /lostagain { error_page 404 =201 /418; return 404; }
+        location = /moved { error_page 404 =301 http://other.test/x; return 404; }
+        location = /computed { error_page 404 = $arg_to; return 404; }
+        location = /494 { return 494; }
+        location = /495 { return 495; }
+        location = /497 { error_page 497 /200text; return 497; }
+        location = /444text { return 444 text; }
+        location = /silent408 { error_page 408 =200 /200; return 408; }
+        location = /silent444 { error_page 444 =200 /200; return 444; }
+        location = /silent499 { return 499; }
+        location = /cookie { return 200 "$cookie_a $cookie_b"; }
+        location = /basic { error_page 401 /200text; auth_basic realm; auth_basic_user_file /dev/null; proxy_pass http://up; }
+        location = /bare { auth_basic realm; auth_basic_user_file /dev/null; proxy_pass http://up; }
+        location = /modified { add_header Last-Modified "Sun, 06 Nov 1994 08:49:37 GMT"; add_header ETag '"x"'; return 200 x; }
+        location = /unmodified { add_header Last-Modified $arg_none; proxy_pass http://dated/; }
+        location /sent { add_header X-Sent "$sent_http_connection $sent_http_transfer_encoding"; proxy_pass http://up; }
+        location /redirected/ { proxy_pass http://dated/; }
+        location /captured/ { rewrite ^/captured/(.*)$ /new/$1 redirect; }
+        location /500 { return 500; }
+        location /413 { return 413; }
+        location /503 { return 503; }
+        location /504 { return 504; }
     }
     server { listen 127.0.0.1:{port}; server_name wide; merge_slashes off; underscores_in_headers on; ignore_invalid_headers off;
         large_client_header_buffers 4 16k; return 200 "wide $uri $http_x_a $http_x_b"; }
@@ -152,6 +180,41 @@ fn requests() -> Vec<Request> {
     }
     all.push(Request::post("/p", "body").host("asks").header("X-Token", "good"));
     all.push(Request::post("/p", "body").host("asks").header("X-Token", "none"));
+    for path in [
+        "/first",
+        "/second",
+        "/third",
+        "/fourth",
+        "/lost",
+        "/lostagain",
+        "/moved",
+        "/computed?to=/200",
+        "/computed?to=@named",
+        "/computed?to=@none",
+        "/computed?to=http://x.test/",
+        "/494",
+        "/495",
+        "/497",
+        "/444text",
+        "/basic",
+        "/bare",
+        "/modified",
+        "/unmodified",
+        "/captured/a%20b?c",
+        "/500",
+        "/413",
+        "/503",
+        "/504",
+        "/heads#x",
+        "/heads?x#y?z",
+    ] {
+        all.push(get(path));
+    }
+    all.push(get("/cookie").header("Cookie", "a = 1;b=2; a=3"));
+    all.push(get("/bare").header("Authorization", "Basic Og=="));
+    all.push(get("/heads").header("X(A", "1").header("X-B", "2").header("X@C", "3"));
+    all.push(Request::new("CONNECT", "/heads"));
+    all.push(Request::post("/heads", "abc").header("Expect", "nothing"));
     let long = "x".repeat(12_000);
     for host in ["first", "wide"] {
         all.push(get("//heads").host(host).header("X_A", "1").header("X.B", "2").header("X-C", "3"));
@@ -170,7 +233,8 @@ fn told(response: &Response, port: &str) -> Told {
     for (name, value) in &response.headers {
         let name = name.to_ascii_lowercase();
         // nginx closes after 500 and its kin, and after what came of them.
-        let same = matches!(&*name, "date" | "server" | "connection")
+        // RFC 9110 §15.5.6: Weir says with 405 what is allowed.
+        let same = matches!(&*name, "date" | "server" | "connection" | "allow")
             // Pages name the program, so that their lengths differ.
             || (name == "content-length" && (is_page || response.status >= 300));
         if !same {
@@ -183,8 +247,7 @@ fn told(response: &Response, port: &str) -> Told {
         }
     }
     let body = if is_page || coded { String::new() } else { response.text() };
-    // RFC 6585: 431 for what nginx calls a bad request.
-    (if response.status == 431 { 400 } else { response.status }, fields, body)
+    (response.status, fields, body)
 }
 
 fn ask(proxy: &Running, request: &Request) -> Told {
@@ -237,7 +300,8 @@ fn compare(ours: &Running, theirs: &Running) -> String {
 both_drivers! {
     fn same_as_nginx(io: Io) {
         let origin = Origin::named("up", "up");
-        let text = CONF.replace("{origin}", &origin.to_string());
+        let dated = Origin::script(|c| c.keep_answering(200, &[("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")], "dated"));
+        let text = CONF.replace("{origin}", &origin.to_string()).replace("{dated}", &dated.to_string());
         let (ours, theirs) = (Proxy::nginx(&text).io(io).start(), Proxy::nginx(&text).by_rival().start());
         let differences = compare(&ours, &theirs);
         assert!(differences.is_empty(), "{differences}");
@@ -248,6 +312,47 @@ both_drivers! {
                     Client::connect(to).request(&Request::get("/").host(host)).text()
                 };
                 assert_eq!(ask(&ours), ask(&theirs), "host {host} at {address}");
+            }
+        }
+    }
+
+    /// Status lines, what is said of the connection, and whether that is true.
+    fn heads_read_as_nginx_writes_them(io: Io) {
+        let origin = Origin::named("up", "up");
+        let text = CONF.replace("{origin}", &origin.to_string()).replace("{dated}", &origin.to_string());
+        let (ours, theirs) = (Proxy::nginx(&text).io(io).start(), Proxy::nginx(&text).by_rival().start());
+        let expecting = |request: Request| request.header("Expect", "100-continue");
+        for request in [
+            Request::get("/200text"),
+            Request::get("/302"),
+            Request::get("/404"),
+            Request::get("/413"),
+            Request::get("/495"),
+            Request::get("/500"),
+            Request::get("/503"),
+            Request::get("/504"),
+            Request::get("/200text").header("Connection", "close"),
+            Request::new("TRACE", "/heads"),
+            expecting(Request::post("/200text", "")),
+            expecting(Request::post("/exact/", "abc")),
+        ] {
+            let asked = |proxy: &Running| {
+                let mut client = Client::connect(proxy);
+                let response = client.request(&request);
+                let connection = response.header("Connection").unwrap_or_default().to_owned();
+                if connection == "close" {
+                    client.expect_closed();
+                }
+                (response.status, response.reason, connection, response.interim.len())
+            };
+            assert_eq!(asked(&ours), asked(&theirs), "{request:?}");
+        }
+        // These close the connection without a word.
+        for status in [408, 444, 499] {
+            for proxy in [&ours, &theirs] {
+                let mut client = Client::connect(proxy);
+                client.send(Request::get(&format!("/silent{status}")).bytes());
+                assert_eq!(client.read_to_end().0, b"", "{status}");
             }
         }
     }

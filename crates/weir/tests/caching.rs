@@ -653,4 +653,78 @@ both_drivers! {
         until("there is no room", || files(&proxy.dir().join("cache")).is_empty());
         get(&proxy, "/").expect_header("X-Cache", "MISS");
     }
+
+    fn requests_remove_what_is_stored(io: Io) {
+        let origin = Origin::script(|c| c.keep_answering(200, &[("Vary", "X-V"), ("Cache-Control", "max-age=60")], "text"));
+        let proxy = weir(&conf(
+            "map $request_method $purges { PURGE 1; default 0; }",
+            &format!("location / {{ proxy_pass http://{origin}; proxy_cache_key $uri; proxy_cache_purge $purges $arg_purge; }}"),
+        ), io);
+        let of = |variant: &str| status_of(&ask(&proxy, Request::get("/a").header("X-V", variant)));
+        assert_eq!(["1", "2", "1", "2"].map(of), ["MISS", "MISS", "HIT", "HIT"]);
+        let before = origin.requests().len();
+        ask(&proxy, Request::new("PURGE", "/a")).expect_status(204).expect_body("");
+        ask(&proxy, Request::new("PURGE", "/a")).expect_status(404);
+        assert_eq!(["1", "2"].map(of), ["MISS", "MISS"], "all variants are gone");
+        get(&proxy, "/a?purge=0").expect_status(200);
+        get(&proxy, "/a?purge=yes").expect_status(204);
+        assert_eq!(origin.requests().len() - before, 3, "no upstream hears of a purge");
+    }
+
+    fn all_keys_that_begin_alike_are_removed_at_once(io: Io) {
+        let gate = Gate::new();
+        let origin = alike(&[("Cache-Control", "max-age=60")], "text");
+        let slow = Origin::script(|c| c.expect("*").wait_for(&gate).respond_with(200, &[("Cache-Control", "max-age=60")], "late"));
+        let text = conf(
+            "map $request_method $purges { PURGE 1; default 0; } proxy_cache_key $uri; proxy_cache_purge $purges;",
+            &format!("location / {{ proxy_pass http://{origin}; }} location /img/slow {{ proxy_pass http://{slow}; }}"),
+        ).replace("keys_zone=z:1m", "keys_zone=z:1m purger=on purger_files=1 purger_sleep=1s");
+        let proxy = weir(&text, io);
+        for path in ["/img/a", "/img/b", "/img/c", "/other"] {
+            get(&proxy, path).expect_header("X-Cache", "MISS");
+            get(&proxy, path).expect_header("X-Cache", "HIT");
+        }
+        let mut late = Client::connect(&proxy);
+        late.send(Request::get("/img/slow").bytes());
+        slow.wait_for_requests(1);
+        ask(&proxy, Request::new("PURGE", "/img/*")).expect_status(204);
+        // One file a second goes, and yet none of them is served.
+        assert_eq!(["/img/a", "/img/b", "/img/c", "/other"].map(|path| status_of(&get(&proxy, path))), ["MISS", "MISS", "MISS", "HIT"]);
+        assert_eq!(["/img/a", "/img/b", "/img/c"].map(|path| status_of(&get(&proxy, path))), ["HIT", "HIT", "HIT"], "what is newer stays");
+        gate.open();
+        late.read().expect_status(200);
+        get(&proxy, "/img/slow").expect_header("X-Cache", "MISS");
+    }
+
+    fn files_of_purged_objects_are_removed(io: Io) {
+        let origin = alike(&[("Cache-Control", "max-age=60")], "text");
+        let proxy = weir(&conf(
+            "map $request_method $purges { PURGE 1; default 0; }",
+            &format!("location / {{ proxy_pass http://{origin}; proxy_cache_key $uri; proxy_cache_purge $purges; }}"),
+        ), io);
+        for path in ["/x/a", "/x/b", "/y"] {
+            get(&proxy, path);
+            get(&proxy, path).expect_header("X-Cache", "HIT");
+        }
+        let cache = proxy.dir().join("cache");
+        until("all are stored", || files(&cache).len() == 3);
+        ask(&proxy, Request::new("PURGE", "/x*")).expect_status(204);
+        until("their files are gone", || files(&cache).len() == 1);
+        get(&proxy, "/y").expect_header("X-Cache", "HIT");
+    }
+
+    fn a_variable_names_the_zone(io: Io) {
+        let origin = alike(&[("Cache-Control", "max-age=60")], "text");
+        let text = conf(
+            "proxy_cache_path {dir}/other keys_zone=other:1m;",
+            &format!("location / {{ proxy_pass http://{origin}; proxy_cache $arg_z; proxy_cache_key $uri; }}"),
+        );
+        each(text, io, |proxy, who| {
+            let asked = ["/a?z=z", "/a?z=z", "/a?z=other", "/a?z=other", "/a", "/a?z=off", "/a?z=z"];
+            let got = asked.map(|path| status_of(&get(&proxy, path)));
+            assert_eq!(got, ["MISS", "HIT", "MISS", "HIT", "-", "-", "HIT"], "{who}");
+            get(&proxy, "/a?z=none").expect_status(500);
+            proxy.wait_for_file("error.log", "cache \"none\" not found");
+        });
+    }
 }

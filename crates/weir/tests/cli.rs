@@ -259,6 +259,39 @@ fn content_tells_the_language() {
     }
 }
 
+/// The same service in Weir's own language.
+const OWN: &str = "listeners: ['127.0.0.1:{port}']\n\
+                   sites: [{name: a, program: [{respond: {status: 200, body: {text: 'own ${target}'}}}]}]\n";
+
+#[test]
+fn weirs_own_language_is_served_and_reloaded() {
+    let mut proxy = Proxy::native(OWN).start();
+    Client::connect(&proxy).get("/x").expect_body("own /x");
+    proxy.reload(&OWN.replace("own", "other"));
+    Client::connect(&proxy).get("/x").expect_body("other /x");
+}
+
+#[test]
+fn configurations_are_converted_and_compared() {
+    let (dir, nginx) = file("nginx.conf", GOOD);
+    let (code, text) = weir(&["convert", &nginx]);
+    assert!(code == 0 && text.starts_with("# Converted from "), "{text}");
+    let converted = dir.path().join("weir.yaml");
+    std::fs::write(&converted, &text).unwrap();
+    let converted = converted.display().to_string();
+    assert_eq!(weir(&["check", &converted]).0, 0);
+    assert_eq!(weir(&["diff", &nginx, &converted]), (0, String::new()));
+    let (code, json) = weir(&["convert", "--to", "json", &nginx]);
+    assert!(code == 0 && serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
+    let (_dir, balancer) = file("haproxy.cfg", BALANCER);
+    let (code, text) = weir(&["diff", &nginx, &balancer]);
+    assert!(code == 1 && text.lines().any(|line| line.starts_with("+ pools")), "{text}");
+    let (_dir, broken) = file("weir.yaml", "pools: {a: {endpoints: [{adress: 1.2.3.4:80}]}}\n");
+    let (code, text) = weir(&["check", &broken]);
+    assert!(code == 1 && text.contains("did you mean `address`"), "{text}");
+    assert_eq!(weir(&["diff", &nginx, &broken]).0, 2);
+}
+
 #[test]
 fn help_teaches_by_examples() {
     let (code, text) = weir(&["--help"]);

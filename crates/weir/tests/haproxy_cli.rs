@@ -75,6 +75,10 @@ both_drivers! {
             "add server b/s4", "add server none/s 127.0.0.1:1", "add server b/s3 127.0.0.1:5", "del server b/s1", "del server b/none", "del server b/s3",
             "user;disable server b/s1", "user;show env", "operator;show cli level;set weight b/s1 1", "show backend;show cli level", "set ssl cert a",
             "commit ssl cert a", "abort ssl cert a", "show ssl cert", "show servers state none", "help get w", "expert-mode", "disable frontend f", "disable frontend f", "enable frontend f", "enable frontend f", "enable frontend", "enable frontend none",
+            "set maxconn server b/s1", "set maxconn server b/none 3", "set rate-limit connections global 10", "set rate-limit sessions global 11",
+            "set rate-limit ssl-sessions global 12", "clear counters", "clear counters all", "user;clear counters",
+            "set maxconn server b/s1 x", "disable health b/s1", "enable health b/s1", "disable agent b/s1", "enable agent b/s1", "enable health b/none", "shutdown session", "shutdown session 0xabcdef", "show sess 0x1",
+            "user;show sess", "operator;shutdown session 0x1", "set severity-output", "set severity-output number;set weight b/s1 -4;set server none/s1 state ready", "set severity-output string;get weight b/none;disable server b/none;get weight b/s1;show backend;get var proc.none",
             "set maxconn frontend", "set maxconn frontend f", "set maxconn frontend f -1", "set maxconn frontend none 3", "set maxconn frontend f 7", "prompt\nshow backend;show cli level\nquit",
         ] {
             agree(&proxies, line);
@@ -201,6 +205,139 @@ fn frontends_are_held_and_bounded() {
         ask(&proxy, free);
     }
     assert_eq!(status().1, "0");
+}
+
+/// A field of a row of `show stat`.
+fn field(proxy: &Running, row: [&str; 2], name: &str) -> String {
+    let text = ask(proxy, "show stat\n");
+    let mut lines = text.lines();
+    let at =
+        lines.next().unwrap().split(',').position(|column| column.trim_start_matches("# ") == name).unwrap();
+    let found = lines.map(|line| line.split(',').collect::<Vec<_>>()).find(|line| line[..2] == row);
+    found.unwrap()[at].to_owned()
+}
+
+both_drivers! {
+    fn connections_are_listed_and_ended(io: Io) {
+        let origin = Origin::script(|c| c.expect("GET /slow").until_closed());
+        let text = format!("frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n server s1 {origin}\n");
+        let proxy = file(&text).io(io).start();
+        assert_eq!(ask(&proxy, "show sess\n"), "\n");
+        let mut client = Client::connect(&proxy);
+        client.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+        origin.wait_for_requests(1);
+        let listed = ask(&proxy, "show sess\n");
+        let id = listed.split(':').next().unwrap().to_owned();
+        let begin = format!("{id}: proto=tcpv4 src={} fe=f be=b srv=s1 ts=00 epoch=0 age=", client.local());
+        assert!(id.starts_with("0x") && listed.starts_with(&begin), "{listed}");
+        let whole = ask(&proxy, &format!("show sess {id}\n"));
+        for part in [format!("source={}", client.local()), "frontend=f (mode=http".into(), format!("server=s1 addr={origin}")] {
+            assert!(whole.contains(&part), "{part}: {whole}");
+        }
+        assert_eq!(ask(&proxy, "show sess older 1h\n"), "\n");
+        assert_eq!(ask(&proxy, &format!("shutdown session {id}\n")), "\n");
+        client.expect_closed();
+        let end = Instant::now() + Duration::from_secs(20);
+        while ask(&proxy, "show sess\n") != "\n" {
+            assert!(Instant::now() < end, "it is still listed");
+        }
+        assert_eq!(ask(&proxy, &format!("shutdown session {id}\n")), "No such session (use 'show sess').\n\n");
+    }
+
+    fn counters_begin_anew(io: Io) {
+        let origin = Origin::named("one", "one");
+        let text = format!("frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n server s1 {origin}\n");
+        let proxy = file(&text).io(io).start();
+        let mut kept = Client::connect(&proxy);
+        for _ in 0..3 {
+            kept.request(&Request::get("/")).expect_status(200);
+        }
+        let count = |name| ["f,FRONTEND", "b,s1", "b,BACKEND"].map(|row| {
+            let (proxy_name, row) = row.split_once(',').unwrap();
+            field(&proxy, [proxy_name, row], name)
+        });
+        assert_eq!(count("hrsp_2xx"), ["3", "3", "3"]);
+        ask(&proxy, "clear counters\n");
+        assert_eq!(count("hrsp_2xx"), ["3", "3", "3"]);
+        assert_eq!(count("rate_max"), ["0", "0", "0"]);
+        ask(&proxy, "clear counters all\n");
+        assert_eq!(count("hrsp_2xx"), ["0", "0", "0"]);
+        assert_eq!(count("stot")[1], "0");
+        assert_eq!(field(&proxy, ["f", "FRONTEND"], "scur"), "1", "what goes on stays counted");
+        kept.request(&Request::get("/")).expect_status(200);
+        assert_eq!(count("hrsp_2xx"), ["1", "1", "1"]);
+    }
+}
+
+#[test]
+fn sessions_begin_at_the_pace_that_is_given() {
+    // All of these hold for one frontend; each run has another one bound it.
+    for (global, of_site, command) in [
+        (" maxconnrate 4\n", "", ""),
+        (" maxsessrate 4\n", "", ""),
+        ("", " rate-limit sessions 4\n", ""),
+        ("", "", "set rate-limit sessions global 4\n"),
+    ] {
+        let text = format!(
+            "global\n nbthread 1\n stats socket {{dir}}/cli.sock level admin\n{global}{DEFAULTS}frontend f\n bind 127.0.0.1:{{port}}\n{of_site} http-request return status 200\n"
+        );
+        let proxy = Proxy::haproxy(&text).start();
+        ask(&proxy, command);
+        let began = Instant::now();
+        for _ in 0..9 {
+            Client::connect(&proxy)
+                .request(&Request::get("/").header("Connection", "close"))
+                .expect_status(200);
+        }
+        // Four come at once, and then four a second: nine need more than a second.
+        assert!(
+            began.elapsed() >= Duration::from_millis(1000),
+            "{global}{of_site}{command}: {:?}",
+            began.elapsed()
+        );
+        if !command.is_empty() {
+            assert!(ask(&proxy, "show info\n").contains("SessRateLimit: 4\n"));
+            ask(&proxy, "set rate-limit sessions global 0\n");
+            assert!(ask(&proxy, "show info\n").contains("SessRateLimit: 0\n"));
+        }
+    }
+}
+
+#[test]
+fn servers_are_bounded_and_their_checks_are_switched() {
+    let (slow, checked) =
+        (Origin::script(|c| c.expect("GET /slow").until_closed()), Origin::named("one", "one"));
+    let text = format!(
+        "frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n timeout queue 300ms\n server s1 {slow} maxconn 100\n\
+         backend c\n server s1 {checked} check inter 20ms\nbackend d\n server s1 {checked}\n"
+    );
+    let proxy = file(&text).start();
+    assert_eq!(ask(&proxy, "set maxconn server b/s1 1\n"), "\n");
+    assert_eq!(field(&proxy, ["b", "s1"], "slim"), "1");
+    let mut first = Client::connect(&proxy);
+    first.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    slow.wait_for_requests(1);
+    Client::connect(&proxy).request(&Request::get("/slow")).expect_status(503);
+    assert!(
+        ask(&proxy, "set maxconn server d/s1 1\n").contains("give one `maxconn`"),
+        "nobody could wait there"
+    );
+    // No check comes once they are switched off: what is under way may still end.
+    checked.wait_for_connections(2);
+    assert_eq!(ask(&proxy, "disable health c/s1\n"), "\n");
+    let mut seen = checked.connections();
+    let settled = Instant::now() + Duration::from_secs(20);
+    let quiet = loop {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = checked.connections();
+        if now == seen {
+            break now;
+        }
+        assert!(Instant::now() < settled, "checks go on");
+        seen = now;
+    };
+    assert_eq!(ask(&proxy, "enable health c/s1\n"), "\n");
+    checked.wait_for_connections(quiet + 2);
 }
 
 #[test]
@@ -360,4 +497,49 @@ fn the_manual_lists_every_command() {
         std::fs::write(&path, &wanted).unwrap();
     }
     assert!(page == wanted || std::env::var_os("UPDATE_EXPECT").is_some(), "run with UPDATE_EXPECT=1");
+}
+
+/// What programs that manage the process do: look who there is, ask the one that carries the traffic, reload.
+#[test]
+fn a_master_shows_its_processes_passes_commands_on_and_reloads() {
+    let mut proxy = file(BACKENDS)
+        .foreign_flags()
+        .argument("-W")
+        .argument("-S")
+        .argument("unix@master.sock,level,admin")
+        .start();
+    // Its ports listen before the master answers.
+    proxy.wait_for_log(" serves");
+    let path = proxy.dir().join("master.sock");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let ask = |text: &str| ask_at(&path, text);
+    let shown = ask("show proc\n");
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["#<PID>", "<type>", "<reloads>", "<uptime>", "<version>"]);
+    assert_eq!(lines[1][1..5], ["master", "0", "[failed:", "0]"], "{shown}");
+    assert_eq!((lines[1][0], lines[2][..].join(" ")), (&*proxy.pid().to_string(), "# workers".to_owned()));
+    assert_eq!(lines[3][1], "worker");
+    let worker = lines[3][0].to_owned();
+    assert_eq!(ask("@1 show cli level\n"), "admin\n\n");
+    assert_eq!(
+        ask(&format!("@!{worker} set weight b/s1 7;@1 get weight b/s1;show cli level\n")),
+        "\n7 (initial 10)\n\nadmin\n\n"
+    );
+    assert_eq!(ask("@9 show info\n"), "Can't find the target PID matching the prefix '@9'\n\n");
+    assert_eq!(ask("operator;@1 set weight b/s1 8;reload\n"), "\nPermission denied\n\nPermission denied\n\n");
+    assert_eq!(
+        ask("prompt\n@1\nshow cli level\n@master\nquit\n"),
+        format!("master> {worker}> admin\n\n{worker}> master> ")
+    );
+    assert!(ask("nonsense\n").starts_with("Unknown command."));
+    // A file that cannot be served changes nothing but the count of failures.
+    let good = std::fs::read_to_string(proxy.config()).unwrap();
+    std::fs::write(proxy.config(), "frontend f\n nonsense\n").unwrap();
+    assert!(ask("reload\n").starts_with("Success=0\n--\n"));
+    std::fs::write(proxy.config(), good.replace("weight 20", "weight 30")).unwrap();
+    assert!(ask("reload\n").starts_with("Success=1\n--\n"));
+    assert_eq!(ask("@1 get weight b/s2\n"), "30 (initial 30)\n\n");
+    assert!(ask("show proc\n").contains(" 1 [failed: 1] "), "{}", ask("show proc\n"));
+    assert!(proxy.process().ended().is_none());
 }

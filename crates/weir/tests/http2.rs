@@ -260,4 +260,19 @@ both_drivers! {
         assert!(answer.starts_with("HTTP/1.1 400") || answer.starts_with("HTTP/1.1 505"), "{answer}");
         Client::connect(&proxy).request(&Request::get("/")).expect_body("a");
     }
+
+    /// RFC 9113 §8.1.1: the stream is reset for a malformed request; as in nginx, once it was answered.
+    fn malformed_requests_are_answered_and_reset(io: Io) {
+        let proxy = start(io, "");
+        let mut conn = connect(&proxy);
+        for (stream, malformed) in [(1, get(1, "x")), (3, get(3, "")), (5, get(5, "/a b"))] {
+            conn.write_all(&malformed).unwrap();
+            let (_, head) = until(&mut conn, 1, stream);
+            // `:status: 400` in the static table.
+            assert_eq!(head[0], 0x8c, "stream {stream}: {head:?}");
+            assert_eq!(until(&mut conn, 3, stream).1, 1_u32.to_be_bytes(), "stream {stream}");
+        }
+        conn.write_all(&get(7, "/small")).unwrap();
+        assert_eq!(until(&mut conn, 1, 7).1[0], 0x88);
+    }
 }

@@ -161,11 +161,14 @@ fn reports_agree(out: &Path, files: &[PathBuf]) {
         assert_eq!(row.weir_over_this.is_some(), row.contender.name() != "weir");
     }
     let page = text("report.html");
-    // Two modes, kept and closed: rates, CPU time and distributions of four; ratios of rates and of CPU time.
-    assert_eq!(page.matches("<svg class=\"plot\"").count(), 4 + 4 + 4 + 2);
+    // Two modes, kept and closed: rates, CPU time and distributions, in two forms, of four; ratios of rates and of CPU time.
+    // Each is there for wide screens and for narrow ones.
+    assert_eq!(page.matches("<svg class=\"plot full\"").count(), 4 + 4 + 2 * 4 + 2);
+    assert_eq!(page.matches("<svg class=\"plot slim\"").count(), 4 + 4 + 2 * 4 + 2);
     assert!(!page.contains("NaN"));
-    let fetched = ["src=", "<link", "<script", "@import", "url("].iter().find(|f| page.contains(**f));
+    let fetched = ["src=", "<link", "<script ", "@import", "url("].iter().find(|f| page.contains(**f));
     assert_eq!(fetched, None, "it needs no network");
+    assert_eq!(page.matches("<script>").count(), 1, "one script, its own");
     let rows = |who: &str| page.matches(&format!("<tr class=\"{who}")).count();
     assert_eq!(["direct", "weir", "nginx", "haproxy"].map(rows), [2, 4, 4, 4]);
     assert_eq!(page.matches("<svg ").count(), page.matches("</svg>").count());

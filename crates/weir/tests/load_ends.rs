@@ -239,3 +239,137 @@ fn an_alert_is_no_lost_connection() {
     assert!(found.tls_alert > 0, "{found:?}");
     assert_eq!(found.named().iter().map(|(_, count)| count).sum::<u64>(), found.tls_alert, "{found:?}");
 }
+
+#[test]
+fn words_that_exclude_one_another_are_refused_by_name() {
+    let cases = [
+        ("-n 5 --rates 1..3/1 http://127.0.0.1:1/", ["--requests", "--rates"]),
+        ("-n 5 --warmup 1s http://127.0.0.1:1/", ["--requests", "--warmup"]),
+        ("--unix-socket /x --connect-to ::a: http://127.0.0.1:1/", ["--unix-socket", "--connect-to"]),
+        ("--handshakes --body x https://127.0.0.1:1/", ["--handshakes", "--body"]),
+        ("--suite AES256-SHA http://127.0.0.1:1/", ["--suite", "https://"]),
+        ("--cert a http://127.0.0.1:1/", ["--key", "--cert"]),
+        ("--echo-size 5 --body x tcp://127.0.0.1:1", ["--echo-size", "--body"]),
+        ("--echo-size 5 http://127.0.0.1:1/", ["--echo-size", "tcp://"]),
+        ("--streams 5 http://127.0.0.1:1/", ["--streams", "--h2"]),
+        ("--any-reply http://127.0.0.1:1/", ["--any-reply", "ws://"]),
+        ("-U http://127.0.0.1:1/", ["--rate", "--rates"]),
+        ("--label a=b http://127.0.0.1:1/", ["--label", "--prometheus"]),
+        ("--grpc http://127.0.0.1:1/", ["--grpc", "/package.Service/Method"]),
+        ("--grpc -X PUT http://127.0.0.1:1/a/b", ["--grpc", "--method"]),
+        ("--connect-to a:b http://127.0.0.1:1/", ["--connect-to", "HOST1:PORT1:HOST2:PORT2"]),
+        ("--targets /no/such/file", ["/no/such/file", "cannot read"]),
+        ("-c1 -t1 ws://127.0.0.1:1/ http://127.0.0.1:1/", ["ws://", "http://"]),
+    ];
+    for (words, named) in cases {
+        let (status, text, said) = load(words);
+        assert_eq!((status, text.as_str()), (Some(2), ""), "{words}: {said}");
+        assert!(named.iter().all(|name| said.contains(name)), "{words}: {said}");
+    }
+}
+
+#[test]
+fn so_many_requests_of_a_file() {
+    let origin = Origin::named("a", "hello");
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("body.json"), "{}").unwrap();
+    let file = dir.path().join("requests.txt");
+    let text = format!("http://{origin}/one\nPOST http://{origin}/two\nX-Own: 1\n@body.json\n");
+    std::fs::write(&file, text).unwrap();
+    let prom = dir.path().join("run.prom");
+    let (status, text, said) = load(&format!(
+        "-t1 -c2 -n 60 --prometheus {} --label stage=test --targets {}",
+        prom.display(),
+        file.display()
+    ));
+    assert_eq!(status, Some(0), "{said}");
+    assert!(text.starts_with(&format!("Running 60 requests @ {}\n", file.display())), "{text}");
+    assert!(text.contains("  60 requests in "), "{text}{said}");
+    let all = origin.requests();
+    let posts: Vec<_> = all.iter().filter(|r| r.line() == "POST /two").collect();
+    assert_eq!((all.len(), posts.len()), (60, 30));
+    assert!(posts.iter().all(|r| r.body == b"{}" && r.header("x-own") == Some("1")));
+    let figures = std::fs::read_to_string(prom).unwrap();
+    assert!(figures.contains("weir_load_requests_total{stage=\"test\"} 60\n"), "{figures}");
+}
+
+#[test]
+fn where_there_is_no_terminal_lines_are_plain() {
+    let origin = Origin::named("a", "hello");
+    let url = format!("http://{origin}/");
+    let (_, text, said) = load(&format!("-t1 -c2 -d2s -R100 --progress lines {url}"));
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("req/s")).collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with("1s/2s  ") && lines[1].contains("of 100.00 req/s  p50 "), "{said}");
+    assert!(!said.contains('\x1b') && !text.contains("req/s"), "{said}");
+    let (_, _, said) = load(&format!("-t1 -c2 -d1s -R100 {url}"));
+    assert!(!said.contains("req/s"), "a line every ten seconds, not of a short run: {said}");
+}
+
+/// What stands on a terminal of so many columns at the end of each write, as a terminal shows it.
+fn on_a_terminal(columns: u16, rows: u16, words: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("typescript");
+    let inner = format!("stty cols {columns} rows {rows}; exec {} load {words}", weir_binary().display());
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &inner]).arg(&log);
+    command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").stdin(std::process::Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    std::fs::read_to_string(log).unwrap()
+}
+
+#[test]
+fn a_terminal_is_drawn_upon_and_no_line_wraps() {
+    let origin = Origin::named("a", "hello");
+    let words = format!("-t1 -c2 -d3s -R100 http://{origin}/");
+    let shown = on_a_terminal(90, 24, &words);
+    let drawn: Vec<&str> = shown.split("\x1b[J").filter(|part| part.contains("latency     p50")).collect();
+    assert!(drawn.len() >= 2, "{shown:?}");
+    for line in drawn.iter().flat_map(|view| view.split("\r\n")).filter(|line| !line.contains("Running")) {
+        assert!(line.chars().count() < 90 || line.contains("Thread Stats"), "{line:?}");
+    }
+    assert!(drawn[1].contains("of 100.00 req/s") && drawn[1].contains("errors      0"), "{:?}", drawn[1]);
+    // It goes back as many lines as it wrote, and takes all away before the figures.
+    assert!(shown.contains("\x1b[6A\x1b[J") && shown.contains("\x1b[J  Thread Stats"), "{shown:?}");
+    // One line where there is little room.
+    let shown = on_a_terminal(40, 24, &words);
+    let drawn: Vec<&str> = shown.split("\r\x1b[J").skip(1).collect();
+    assert!(drawn.len() >= 2 && !shown.contains("\x1b[6A"), "{shown:?}");
+    assert!(drawn[0].contains("req/s") && drawn[0].chars().count() < 40, "{drawn:?}");
+}
+
+#[test]
+fn runs_have_pages_and_two_of_them_are_set_side_by_side() {
+    let pages = pages();
+    let url = format!("http://{}/1k", pages.http[0]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let mut reports = Vec::new();
+    for (name, rate) in [("a", 100), ("b", 300)] {
+        let (status, text, said) =
+            load(&format!("-t1 -c2 -d2s -R{rate} --json --report {} {url}", file("run.html")));
+        assert_eq!(status, Some(0), "{said}");
+        let json = file(&format!("{name}.json"));
+        std::fs::write(&json, &text).unwrap();
+        assert_eq!(Report::from_json(&text).unwrap().timeline.len(), 2);
+        reports.push(json);
+    }
+    let page = std::fs::read_to_string(file("run.html")).unwrap();
+    for words in ["of 300 per second wanted were completed", "Rate over time", "Response times by percentile"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    let (status, text, said) =
+        load(&format!("--compare {} {} --report {}", reports[0], reports[1], file("both.html")));
+    assert_eq!(status, Some(0), "{said}");
+    let rate = text.lines().find(|line| line.starts_with("completed per second")).unwrap();
+    let ratio: f64 = rate.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((2.8..3.2).contains(&ratio), "{text}");
+    assert!(text.contains("rates 100 and 300"), "what was asked for differs: {text}");
+    assert!(std::fs::read_to_string(file("both.html")).unwrap().contains("They were not asked for the same"));
+    let (status, _, said) = load(&format!("--compare {} {}", reports[0], file("none.json")));
+    assert!(status == Some(1) && said.contains("none.json"), "{said}");
+    let (status, _, said) = load(&format!("--compare {} {} {url}", reports[0], reports[1]));
+    assert!(status == Some(2) && said.contains("--compare"), "{said}");
+}

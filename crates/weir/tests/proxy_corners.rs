@@ -120,4 +120,69 @@ both_drivers! {
             assert_eq!(client.get("/free").body.len(), 60_000);
         }
     }
+
+    fn fields_pass_as_in_nginx(io: Io) {
+        let fields = [("Server", "origin"), ("Set-Cookie", "a=1; Domain=.in.test"), ("Set-Cookie", "b=2; Domain=in.test"), ("Content-Type", "text/plain")];
+        let challenges = [("WWW-Authenticate", "Basic realm=x")];
+        let (origin, closed) = (Origin::script(|c| c.keep_answering(200, &fields, "0123456789")), Origin::script(|c| c.keep_answering(401, &challenges, "no")));
+        let text = format!(
+            "worker_processes 1; error_log {{dir}}/error.log; events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}};
+             proxy_pass_header Server; proxy_cookie_domain in.test out.test; gzip on; gzip_min_length 1; gzip_types text/plain;
+             location / {{ proxy_pass http://{origin}; gzip_proxied expired no-cache; }}
+             location /etag {{ proxy_pass http://{origin}; gzip_proxied auth; }}
+             location /closed {{ proxy_pass http://{closed}; proxy_intercept_errors on; error_page 401 /page; }}
+             location = /page {{ return 200 page; }} }} }}"
+        );
+        let file = Proxy::nginx(&text);
+        let got: Vec<_> = [file.clone().io(io).start(), file.by_rival().start()].iter().map(|proxy| {
+            ["/", "/etag", "/closed"].map(|path| {
+                let response = Client::connect(proxy).request(&Request::get(path).header("Accept-Encoding", "gzip").header("Via", "x"));
+                let shown = ["Server", "Set-Cookie", "Content-Encoding", "WWW-Authenticate"].map(|name| response.all(name).collect::<Vec<_>>().join(", "));
+                (response.status, shown)
+            })
+        }).collect();
+        // Weir and nginx each have a name of their own where none is passed on.
+        let named = |all: &[(u16, [String; 4]); 3]| [0, 1].map(|at| all[at].1[0].clone());
+        assert_eq!(named(&got[0]), ["origin", "origin"]);
+        let rest = |all: &[(u16, [String; 4]); 3]| all.clone().map(|(status, shown)| (status, shown[1..].to_vec()));
+        assert_eq!(rest(&got[0]), rest(&got[1]));
+    }
+
+    /// nginx 1.23 and later pass the first of several lines of a field of which there is one.
+    fn the_first_of_several_lines_is_passed_on(io: Io) {
+        let fields = [("Content-Type", "text/a"), ("Content-Type", "text/b"), ("ETag", "\"a\""), ("ETag", "\"b\""), ("X-A", "1"), ("X-A", "2")];
+        let origin = Origin::script(|c| c.keep_answering(200, &fields, "body"));
+        let proxy = Proxy::nginx(&format!(
+            "worker_processes 1; events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}}; location / {{ proxy_pass http://{origin}; }} }} }}"
+        )).io(io).start();
+        let response = Client::connect(&proxy).get("/");
+        let all = |name| response.all(name).collect::<Vec<_>>();
+        assert_eq!((all("Content-Type"), all("ETag"), all("X-A")), (vec!["text/a"], vec!["\"a\""], vec!["1", "2"]));
+    }
+
+    fn a_body_of_the_configuration_may_show_the_clients(io: Io) {
+        for rival in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let origin = listener.local_addr().unwrap();
+            let seen = std::thread::spawn(move || {
+                let (mut conn, _) = listener.accept().unwrap();
+                let mut seen = Vec::new();
+                while !seen.ends_with(b"]") {
+                    let mut piece = [0; 4096];
+                    let n = conn.read(&mut piece).unwrap();
+                    assert!(n > 0, "{}", String::from_utf8_lossy(&seen));
+                    seen.extend_from_slice(&piece[..n]);
+                }
+                conn.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").unwrap();
+                String::from_utf8(seen).unwrap()
+            });
+            let file = Proxy::nginx(&format!(
+                "worker_processes 1; error_log {{dir}}/error.log; events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{{port}};
+                 location / {{ proxy_pass http://{origin}; proxy_set_body \"[$request_body]\"; }} }} }}"
+            )).io(io);
+            let proxy = if rival { file.by_rival().start() } else { file.start() };
+            Client::connect(&proxy).request(&Request::post("/", "abc")).expect_body("ok");
+            assert!(seen.join().unwrap().ends_with("\r\n\r\n[abc]"), "rival: {rival}");
+        }
+    }
 }

@@ -4,9 +4,19 @@
 
 use weir_testkit::process::UnixSignal;
 use weir_testkit::{
-    Certificate, Client, Gate, Io, Load, Origin, Proxy, Request, Script, TlsOptions, both_drivers,
+    Certificate, Client, Gate, Io, Load, Origin, Proxy, Request, Running, Script, TlsOptions, both_drivers,
     eventually, port,
 };
+
+/// A process that is no child of ours.
+struct Orphan(i32);
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_raw(self.0).unwrap();
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
 
 fn conf(workers: usize, servers: &str) -> String {
     format!(
@@ -60,6 +70,53 @@ both_drivers! {
         kept.expect_no_failure();
         fresh.expect_no_failure();
         assert_eq!(kept.shares.len(), 2, "both origins were used: {:?}", kept.shares);
+    }
+
+    fn another_program_takes_the_place_of_this_one(io: Io) {
+        let socket = "server { listen unix:{dir}/socket; return 200 unix; }";
+        let text = format!("pid {{dir}}/pid; error_log {{dir}}/error.log notice; {} ", answering("here")).replace("server {", &format!("{socket} server {{"));
+        let mut proxy = Proxy::nginx(&text).foreign_flags().io(io).start();
+        let old = proxy.pid().to_string();
+        let (pid, other_name) = (proxy.dir().join("pid"), proxy.dir().join("pid.oldbin"));
+        let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let load = Load::to(&proxy).connections(2).one_request_a_connection().start();
+        let replace = |proxy: &mut Running| {
+            proxy.process().signal(UnixSignal::USR2);
+            let new = eventually("the new process has written its pid file", || {
+                let new = read(&pid);
+                (!new.is_empty() && new != old && read(&other_name) == old).then_some(new)
+            });
+            Orphan(new.parse().unwrap())
+        };
+        let new = replace(&mut proxy);
+        load.wait_for_more(50);
+        // A second order is for nobody while both run.
+        proxy.process().signal(UnixSignal::USR2);
+        proxy.wait_for_file("error.log", "the changing binary signal is ignored");
+        // The workers of the old one leave, and come back when the new one ends.
+        proxy.process().signal(UnixSignal::WINCH);
+        proxy.wait_for_file("error.log", "the workers are gone");
+        load.wait_for_more(50);
+        drop(new);
+        eventually("the old one has its name again", || (read(&pid) == old && !other_name.exists()).then_some(()));
+        proxy.wait_for_file("error.log", "is in force");
+        load.wait_for_more(50);
+        // Now the new one stays.
+        let new = replace(&mut proxy);
+        let mut kept = Client::connect(&proxy);
+        kept.get("/").expect_body("here");
+        proxy.process().expect_clean_exit(UnixSignal::QUIT);
+        eventually("the old name is gone", || (!other_name.exists()).then_some(()));
+        load.wait_for_more(50);
+        assert_eq!(read(&pid), new.0.to_string());
+        let mut unix = std::os::unix::net::UnixStream::connect(proxy.dir().join("socket")).unwrap();
+        std::io::Write::write_all(&mut unix, b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut unix, &mut text).unwrap();
+        assert!(text.ends_with("unix"), "its socket's file is still there: {text}");
+        load.finish().expect_no_failure();
+        drop(new);
+        eventually("the last one takes its file along", || (!pid.exists()).then_some(()));
     }
 
     fn listeners_come_and_go(io: Io) {
@@ -253,7 +310,7 @@ both_drivers! {
         proxy.reload(&sites(3000));
         let (after, each) = (all(&proxy), own_memory(proxy.pid()));
         // The plan of a site is about 3 KB here, in one process; its model was ten.
-        assert!(after - before < 3000 * 6 << 10, "{before} bytes before, {after} after: {each:?}");
+        assert!(after - before < (3000 * 6) << 10, "{before} bytes before, {after} after: {each:?}");
     }
 
     fn quitting_lets_requests_end(io: Io) {

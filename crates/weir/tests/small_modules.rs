@@ -6,8 +6,8 @@ mod beside;
 
 use std::time::{Duration, Instant};
 
-use beside::{agree, conf, start};
-use weir_testkit::{Client, Io, Request, both_drivers};
+use beside::{Named, agree, conf, start};
+use weir_testkit::{Client, Io, Origin, Request, Running, both_drivers};
 
 fn gets(paths: &[&str]) -> Vec<Request> {
     paths.iter().map(|path| Request::get(path)).collect()
@@ -19,6 +19,123 @@ fn body_of(told: &str) -> &str {
 }
 
 both_drivers! {
+    fn browsers_that_misread_answers_get_what_suits_them(io: Io) {
+        let text = conf("absolute_redirect off;", r#"
+            location /to { msie_refresh on; return 302 "http://x.test/a\"b'c<d>?e=f g#h%~"; }
+            location /rw { msie_refresh on; rewrite ^ /new permanent; }
+            location /usual { return 302 /x; }
+            location /short { return 404; }
+            location /plain { msie_padding off; return 404; }
+            location /own { return 404 short; }
+            location /page { error_page 404 /short; return 404; }
+            location /kept { keepalive_disable none; return 200 x; }
+            location /closed { keepalive_disable msie6 safari; return 200 x; }
+        "#);
+        let agents = [
+            "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)", "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)",
+            "Mozilla/4.0 (compatible; MSIE 5.5; Windows 98)", "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1)",
+            "Mozilla/4.0 (compatible; MSIE 6.0; X11) Opera 9.0", "MSIE ", "MSIE 6.0",
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36",
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1 (KHTML, like Gecko) Version/17.0 Safari/605.1",
+            "Mozilla/5.0 (X11; rv:120.0) Gecko/20100101 Firefox/120.0", "curl/8",
+        ];
+        let paths = ["/to", "/rw", "/usual", "/short", "/plain", "/own", "/page", "/kept", "/closed"];
+        let requests: Vec<Request> = agents
+            .iter()
+            .flat_map(|agent| paths.map(|path| Request::get(path).header("User-Agent", agent)))
+            .collect();
+        let said = agree(io, &text, &[], &requests);
+        assert!(said[0].contains("URL=http://x.test/a%22b%27c%3Cd%3E?e=f%20g#h%%7E"), "{}", said[0]);
+        assert!(said[3].contains("friendly error page") && !said[4].contains("friendly"));
+        // Which connections are closed.
+        let closes = |rival: bool| -> Vec<Vec<bool>> {
+            let running = start(io, &text, &[], rival);
+            let closed = |request: &Request| {
+                Client::connect(&running).request(request).header("Connection") == Some("close")
+            };
+            let asks = |agent: &&str| {
+                let of = |path| {
+                    [Request::get(path), Request::post(path, "x")].map(|request| closed(&request.header("User-Agent", agent)))
+                };
+                ["/usual", "/kept", "/closed"].iter().flat_map(|path| of(path)).collect()
+            };
+            agents.iter().map(asks).collect()
+        };
+        let ours = closes(false);
+        assert_eq!(ours, closes(true));
+        assert_eq!(ours[0], [false, true, false, false, false, true]);
+    }
+
+    fn videos_are_begun_in_their_middle(io: Io) {
+        let video = weir_media::fuzzing::samples();
+        // Behind what the fuzzer says of them: tables first, and tables last.
+        let (plain, behind) = (&video[0][4..], &video[1][4..]);
+        let text = conf("", r#"
+            location /m/ { mp4; } location /f/ { flv; } location /small/ { mp4; mp4_buffer_size 100; mp4_max_buffer_size 100; }
+            location /in/ { error_page 404 =200 /m/a.mp4; return 404; }
+        "#);
+        let files: [Named<'_>; 5] =
+            [("m/a.mp4", plain), ("m/b.mp4", behind), ("m/c.mp4", b"no video"), ("small/a.mp4", plain), ("f/a.flv", b"FLV1234567890")];
+        let paths = [
+            "/m/a.mp4", "/m/a.mp4?x=1", "/m/a.mp4?start=0", "/m/a.mp4?start=x", "/m/b.mp4", "/m/none.mp4?start=1", "/m/a.mp4?start=9",
+            "/m/c.mp4?start=1", "/m/c.mp4", "/small/a.mp4?start=1", "/f/a.flv", "/f/a.flv?start=5", "/f/a.flv?start=13", "/f/a.flv?start=0",
+            "/f/a.flv?start=-1", "/f/none.flv", "/in/?start=1",
+        ];
+        let mut requests = gets(&paths);
+        requests.push(Request::get("/f/a.flv?start=5").header("Range", "bytes=10-15"));
+        requests.push(Request::head("/f/a.flv?start=5"));
+        let said = agree(io, &text, &files, &requests);
+        assert!(said[2].starts_with("200") && said[9].starts_with("500"), "{} {}", said[2], said[9]);
+        // The tables that are sent differ from nginx's in what they leave out; where the media data begins does not.
+        let (weir, nginx) = (start(io, &text, &files, false), start(io, &text, &files, true));
+        for target in ["/m/a.mp4?start=1", "/m/a.mp4?start=1.5", "/m/b.mp4?start=0", "/m/b.mp4?start=2.999", "/m/b.mp4?start=1&end=1.5"] {
+            let ask = |running: &Running| Client::connect(running).get(target).expect_status(200).expect_header("Accept-Ranges", "bytes");
+            let (ours, theirs) = (ask(&weir), ask(&nginx));
+            let media = |body: &[u8]| {
+                let at = body.windows(4).position(|letters| letters == b"mdat").unwrap();
+                body[at + 4..at + 12].to_vec()
+            };
+            assert_eq!(media(&ours.body), media(&theirs.body), "{target}");
+            assert_ne!(ours.header("ETag"), Client::connect(&weir).get("/m/a.mp4").header("ETag"), "another body has another tag");
+            let part = Client::connect(&weir).request(&Request::get(target).header("Range", "bytes=4-3000")).expect_status(206);
+            assert_eq!(part.body, ours.body[4..ours.body.len().min(3001)], "{target}");
+        }
+    }
+
+    fn bodies_are_in_files_where_that_is_asked(io: Io) {
+        let origin = Origin::script(|c| c.keep_answering(200, &[], "ok"));
+        let text = conf("", &format!(
+            "client_body_temp_path {{dir}}/bodies; proxy_http_version 1.1; \
+             location /on {{ client_body_in_file_only on; proxy_pass http://{origin}; add_header X-File $request_body_file; }} \
+             location /clean {{ client_body_in_file_only clean; proxy_pass http://{origin}; add_header X-File $request_body_file; \
+             add_header X-Body '[$request_body]'; }} \
+             location /off {{ proxy_pass http://{origin}; add_header X-File '[$request_body_file]'; add_header X-Body '[$request_body]'; }} \
+             location /head {{ client_body_in_file_only on; proxy_pass_request_body off; proxy_set_header X-Name $request_body_file; \
+             proxy_set_header Content-Length ''; proxy_pass http://{origin}; }}"
+        ));
+        for rival in [false, true] {
+            let running = start(io, &text, &[], rival);
+            let names = || std::fs::read_dir(running.dir().join("bodies")).unwrap().count();
+            let ask = |path: &str| Client::connect(&running).request(&Request::post(path, "small"));
+            let kept = ask("/on").expect_status(200).header("X-File").unwrap_or_else(|| panic!("no file: {rival}")).to_owned();
+            assert_eq!((std::fs::read_to_string(&kept).unwrap().as_str(), names()), ("small", 1), "{rival}");
+            let got = ask("/clean").expect_status(200);
+            let gone = got.header("X-File").unwrap();
+            assert!(gone.starts_with(running.dir().join("bodies").to_str().unwrap()), "{gone}");
+            assert_eq!(got.header("X-Body"), Some("[]"), "it is in no buffer");
+            ask("/off").expect_header("X-File", "[]").expect_header("X-Body", "[small]");
+            // Another program may read the file that it is told of.
+            ask("/head").expect_status(200);
+            let told = origin.requests().last().unwrap().header("X-Name").unwrap().to_owned();
+            assert_eq!(std::fs::read_to_string(told).unwrap(), "small");
+            let began = Instant::now();
+            while names() != 2 && began.elapsed() < Duration::from_secs(10) {
+                std::thread::yield_now();
+            }
+            assert_eq!(names(), 2, "{rival}: of `clean` nothing is left");
+        }
+    }
+
     fn signed_links_are_told_from_wrong_and_old_ones(io: Io) {
         let text = conf("", r#"
             location /s/ { secure_link $arg_md5,$arg_expires; secure_link_md5 "$secure_link_expires$uri secret";

@@ -104,12 +104,65 @@ both_drivers! {
         gate.open();
         first.read().expect_status(200);
     }
+
+    fn sessions_that_servers_begin_are_learnt(io: Io) {
+        let named = |name: &'static str| {
+            Origin::script(move |c| {
+                c.keep_answering(200, &[("Set-Cookie", &format!("sid={name}-1; path=/"))], name)
+            })
+        };
+        let (a, b) = (named("a"), named("b"));
+        let upstream = format!(
+            "server {a}; server {b}; sticky learn create=$upstream_cookie_sid lookup=$cookie_sid lookup=$arg_sid zone=s:1m timeout=1h header sync;"
+        );
+        let mut running = proxy(io, &upstream, "");
+        let seen: Vec<String> = (0..4).map(|_| ask(&running, "/", "other=1").text()).collect();
+        assert!(
+            ["a", "b"].iter().all(|name| seen.iter().any(|one| one == name)),
+            "newcomers take turns: {seen:?}"
+        );
+        for _ in 0..4 {
+            assert_eq!(ask(&running, "/", "sid=a-1").text(), "a");
+            assert_eq!(ask(&running, "/?sid=b-1", "x=y").text(), "b", "the first that is not empty counts");
+        }
+        running.reload_same();
+        assert_eq!(ask(&running, "/", "sid=b-1").text(), "b", "what was learnt outlives a reload");
+        let seen: Vec<String> = (0..4).map(|_| ask(&running, "/", "sid=unknown").text()).collect();
+        assert!(["a", "b"].iter().all(|name| seen.iter().any(|one| one == name)), "{seen:?}");
+    }
+
+    fn the_quicker_server_gets_the_requests(io: Io) {
+        let quick = Origin::named("quick", "quick");
+        let slow = Origin::script(|c| {
+            c.expect("*").pause(Duration::from_millis(60)).respond_with(
+                200,
+                &[("Connection", "close")],
+                "slow",
+            )
+        });
+        for method in [
+            "least_time header",
+            "least_time last_byte",
+            "least_time header inflight",
+            "random two least_time=header",
+        ] {
+            let running = proxy(io, &format!("zone u 64k; server {slow}; server {quick}; {method};"), "");
+            let seen: Vec<String> = (0..12).map(|_| ask(&running, "/", "x=y").text()).collect();
+            let slow = seen.iter().filter(|one| *one == "slow").count();
+            assert!(
+                (1..=3).contains(&slow) || method.starts_with("random") && slow <= 3,
+                "{method}: {seen:?}"
+            );
+        }
+    }
 }
 
 #[test]
 fn mistakes_are_found() {
     for (words, expected) in [
-        ("sticky learn create=$a;", "`sticky learn` is not supported yet"),
+        ("sticky learn create=$arg_a;", "needs `create=`, `lookup=` and `zone=`"),
+        ("sticky learn create=$arg_a lookup=$arg_a zone=z;", "`zone=name:size`"),
+        ("least_time first_byte;", "`header` or `last_byte`"),
         ("queue 0;", "a number of requests"),
         ("queue 5 wait=1s;", "`timeout=` with a time"),
     ] {

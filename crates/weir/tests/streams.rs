@@ -112,6 +112,46 @@ both_drivers! {
         assert_eq!(client.read_to_end().0, b"late answer");
     }
 
+    fn connections_are_handed_to_other_listeners(io: Io) {
+        let certificate = Certificate::p256(&["localhost"]);
+        let module = "/usr/lib/nginx/modules/ngx_stream_module.so";
+        let proxy = Proxy::nginx(&format!(
+            "load_module {module}; worker_processes 2; error_log {{dir}}/error.log; events {{}} \
+             http {{ access_log off; server {{ listen 127.0.0.1:{{port_http}}; return 200 \"http $scheme $ssl_server_name $remote_port\"; }} \
+             server {{ listen 127.0.0.1:{{port_https}} ssl; ssl_certificate {{dir}}/c.crt; ssl_certificate_key {{dir}}/c.key; return 200 \"https $scheme\"; }} }} \
+             stream {{ log_format s '$status;'; access_log {{dir}}/stream.log s; map $ssl_preread_protocol $to {{ '' 127.0.0.1:{{port_http}}; default 127.0.0.1:{{port_https}}; }} \
+             server {{ listen 127.0.0.1:{{port}}; pass 127.0.0.1:{{port_http}}; }} \
+             server {{ listen 127.0.0.1:{{port_both}}; ssl_preread on; pass $to; }} \
+             server {{ listen 127.0.0.1:{{port_tls}} ssl; ssl_certificate {{dir}}/c.crt; ssl_certificate_key {{dir}}/c.key; pass 127.0.0.1:{{port_http}}; }} \
+             server {{ listen 127.0.0.1:{{port_twice}} ssl; ssl_certificate {{dir}}/c.crt; ssl_certificate_key {{dir}}/c.key; pass 127.0.0.1:{{port_https}}; }} \
+             server {{ listen 127.0.0.1:{{port_echo}}; access_log {{dir}}/echo.log s; return \"text\n\"; }} \
+             server {{ listen 127.0.0.1:{{port_stream}}; pass 127.0.0.1:{{port_echo}}; }} \
+             server {{ listen 127.0.0.1:{{port_circle}}; pass 127.0.0.1:{{port_circle}}; }} \
+             server {{ listen 127.0.0.1:{{port_none}}; pass 127.0.0.1:1; }} }}"
+        )).certificate("c", &certificate).io(io).start();
+        let mut client = Client::connect(&proxy);
+        let port = client.local().port();
+        for _ in 0..3 {
+            client.get("/").expect_body(format!("http http  {port}"));
+        }
+        Client::connect(proxy.port_of("port_both")).get("/").expect_status(200);
+        let options = TlsOptions::trusting(&certificate);
+        assert_eq!(Client::tls(proxy.port_of("port_both"), &options).get("/").text(), "https https");
+        let got = Client::tls(proxy.port_of("port_tls"), &options).get("/").text();
+        assert!(got.starts_with("http https localhost "), "{got}");
+        Client::tls(proxy.port_of("port_twice"), &options).expect_closed();
+        let (text, _) = Client::connect(proxy.port_of("port_stream")).read_to_end();
+        assert_eq!(text, b"text\n");
+        Client::connect(proxy.port_of("port_circle")).expect_closed();
+        Client::connect(proxy.port_of("port_none")).expect_closed();
+        proxy.wait_for_file("error.log", "too many services pass this connection on");
+        proxy.wait_for_file("error.log", "no listener has the address \"127.0.0.1:1\"");
+        proxy.wait_for_file("error.log", "cannot be passed to a listener with TLS");
+        proxy.wait_for_file("echo.log", "200;");
+        let log = proxy.wait_for_file("stream.log", "500;");
+        assert!(!log.contains("200;"), "what was passed on has no line: {log}");
+    }
+
     fn variables_are_assigned(io: Io) {
         let (one, two) = (tcp::named_echo("one"), tcp::named_echo("two"));
         let proxy = start(io, &format!(

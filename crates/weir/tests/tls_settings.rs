@@ -56,6 +56,8 @@ fn check_finds_what_would_not_run_and_says_where() {
             .file("nothing", "nothing")
     };
     assert_eq!(with("").check().0, 0, "{:?}", with("").check());
+    let (code, said) = with("ssl_session_ticket_key {dir}/nothing;").check();
+    assert!(code == 1 && said.contains("has 7 bytes, where 48 or 80 are due"), "{said}");
     let sound = "ssl_verify_client on; ssl_client_certificate {dir}/ca; ssl_crl {dir}/list;";
     assert_eq!(with(sound).check().0, 0, "{:?}", with(sound).check());
     let upstream = |words: &str| format!("location /u/ {{ proxy_pass https://127.0.0.1:1; {words} }}");
@@ -328,6 +330,61 @@ both_drivers! {
                 assert!(said.contains(&format!("Ciphersuite: {chosen}")), "{whose} {at}: {said}");
             }
         }
+    }
+
+    fn tickets_of_one_machine_hold_on_another_with_the_same_keys(io: Io) {
+        let site = Certificate::p256(&["localhost"]);
+        let with = |words: &str| {
+            let text = nginx(&server("port", &format!("{words} return 200 $ssl_session_reused;")));
+            let file = Proxy::nginx(&text).certificate("site", &site).io(io);
+            file.file("one", [1; 80]).file("two", [2; 48]).start()
+        };
+        let (first, both, other) = (
+            with("ssl_session_ticket_key {dir}/one;"),
+            with("ssl_session_ticket_key {dir}/two; ssl_session_ticket_key {dir}/one;"),
+            with(""),
+        );
+        let options = TlsOptions::trusting(&site).resuming();
+        let ask = |proxy: &Running| Client::tls(proxy, &options).get("/").text();
+        assert_eq!(ask(&first), ".");
+        assert_eq!(ask(&first), "r");
+        assert_eq!(ask(&both), "r", "an older key still opens tickets");
+        assert_eq!(ask(&both), "r");
+        assert_eq!(ask(&first), ".", "the first of its keys made this one");
+        assert_eq!(ask(&other), ".", "without files the keys are the process's own");
+    }
+
+    fn responses_of_a_responder_are_shown_and_dates_of_certificates_told(io: Io) {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost -keyout site.key -out site.crt";
+        openssl(dir, made);
+        let serial = openssl(dir, "x509 -in site.crt -noout -serial");
+        let serial = serial.trim().rsplit('=').next().unwrap().to_owned();
+        std::fs::write(dir.join("index"), format!("V\t401231235959Z\t\t{serial}\tunknown\t/CN=localhost\n")).unwrap();
+        openssl(dir, "ocsp -index index -CA site.crt -rsigner site.crt -rkey site.key -issuer site.crt -cert site.crt -respout staple -noverify -ndays 7");
+        let shown = "return 200 '$ssl_client_v_start|$ssl_client_v_end|$ssl_client_v_remain';";
+        let asks = "ssl_verify_client optional_no_ca;";
+        let text = nginx(&[
+            server("port", "ssl_stapling on; ssl_stapling_file {dir}/staple; return 200 x;"),
+            server("port_off", "ssl_stapling_file {dir}/staple; return 200 x;"),
+            server("port_dates", &format!("{asks} {shown}")),
+            "server { listen 127.0.0.1:{port_plain}; location / { proxy_pass https://127.0.0.1:{port_dates}; proxy_ssl_certificate {dir}/site.crt; \
+                proxy_ssl_certificate_key {dir}/site.key; } }".to_owned(),
+        ].concat());
+        let file = ["site.crt", "site.key", "staple"].iter().fold(Proxy::nginx(&text), |file, name| file.file(name, read(dir, name)));
+        let mut told = Vec::new();
+        for (proxy, who) in [(file.clone().io(io).start(), "weir"), (file.by_rival().start(), "nginx")] {
+            let status = |port: &str| programs::openssl_s_client(proxy.port_of(port).number(), &["-servername", "localhost", "-status"]).1;
+            assert!(status("port").contains("OCSP Response Status: successful"), "{who}: {}", status("port"));
+            assert!(status("port_off").contains("OCSP response: no response sent"), "{who}: {}", status("port_off"));
+            told.push(Client::connect(proxy.port_of("port_plain")).get("/").expect_status(200).text());
+        }
+        let [(dates, left), (same_dates, _)] = [0, 1].map(|one: usize| told[one].rsplit_once('|').unwrap());
+        assert_eq!(dates, same_dates);
+        // Thirty in the second in which the certificate was made.
+        assert!(dates.contains(" GMT|") && ["29", "30"].contains(&left), "{}", told[0]);
+        assert!(["29", "30"].iter().any(|left| told[1].ends_with(left)), "{}", told[1]);
     }
 
     fn settings_by_names_of_openssl_hold(io: Io) {

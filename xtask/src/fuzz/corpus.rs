@@ -27,6 +27,7 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
             texts(&["http://a.example:8080/b?c", "https://[::1]/", "h2c://a", "unix:/run/a.sock"], ".none")
         }
         "load_report" => texts(REPORTS, ".none"),
+        "media_mp4" => weir_media::fuzzing::samples(),
         "password_form" => texts(PASSWORDS, ".none"),
         "password_file" => texts(&[PASSWORD_FILE], ".none"),
         "engine_words" => {
@@ -156,6 +157,7 @@ fn http(name: &str) -> Vec<Vec<u8>> {
             vec![b"VALUE key 2 10\r\n0123456789\r\nEND\r\n", b"END\r\n", b"VALUE key 0 0\r\n\r\nEND\r\n"]
         }
         "http_proxy_protocol" => PROXY_HEADERS.to_vec(),
+        "http_peers" => PEERS.to_vec(),
         "http_hello" => HELLOS.to_vec(),
         "http_uri" | "http_normalizers" => URIS.iter().map(|u| u.as_bytes()).collect(),
         "http_date" => DATES.iter().map(|d| d.as_bytes()).collect(),
@@ -216,6 +218,14 @@ const FASTCGI: &[&[u8]] = &[
     b"\x01\x06\x00\x01\x00\x14\x04\x00Status: 200 OK\r\n\r\nok\0\0\0\0\x01\x03\x00\x01\x00\x08\x00\x00\0\0\0\0\0\0\0\0",
     b"\x01\x07\x00\x01\x00\x05\x03\x00oops\n\0\0\0\x01\x06\x00\x01\x00\x00\x00\x00\x01\x03\x00\x01\x00\x08\x00\x00\0\0\0\x01\0\0\0\0",
     b"\x0e\x01CONTENT_LENGTH0\x0f\x80\x00\x00\x05SCRIPT_FILENAMEhello",
+];
+
+const PEERS: &[&[u8]] = &[
+    b"HAProxyS 2.1\nhere\nthere 7 1\n",
+    b"200\n",
+    b"\0\0\0\x04\x0a\x82\x0c\x02\x03/t1\x06\x20\x04\xf0\xd9\xdc\x0c\x0a\x85\x0f\0\0\0\x06\0\x36\xed\x9b\x05hello\x03\0\x02",
+    b"\x0a\x82\x12\x03\x02st\x04\x04\xf5\xd5\x8f\x01\xf0\xd9\xdc\x0c\x0a\xf0\xe2\x03\x0a\x85\x16\0\0\0\x0c\0\x36\xed\x9b\x7f\0\0\x01\0\0\0\x03\xf6\x05\x03\0\x93\0",
+    b"\x0a\x83\x01\x03\x0a\x84\x05\x03\0\0\0\x0c\x01\0",
 ];
 
 const PROXY_HEADERS: &[&[u8]] = &[

@@ -21,6 +21,9 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("http/src/lines.rs", &["http_request_head", "http_response_head"]),
     ("http/src/list.rs", &["http_values"]),
     ("http/src/method.rs", &["http_request_head"]),
+    ("http/src/peers/entry.rs", &["http_peers"]),
+    ("http/src/peers/mod.rs", &["http_peers"]),
+    ("http/src/peers/number.rs", &["http_peers"]),
     ("http/src/proxy_protocol/mod.rs", &["http_proxy_protocol"]),
     ("http/src/proxy_protocol/v1.rs", &["http_proxy_protocol"]),
     ("http/src/proxy_protocol/v2.rs", &["http_proxy_protocol"]),
@@ -48,6 +51,10 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("rt/src/tls/trust.rs", &["tls_certificate", "tls_revocation_list"]),
     ("rt/src/tls/version1.rs", &["tls_version1"]),
     ("password/src/lib.rs", &["password_form"]),
+    ("media/src/mp4/boxes.rs", &["media_mp4"]),
+    ("media/src/mp4/mod.rs", &["media_mp4"]),
+    ("media/src/mp4/table.rs", &["media_mp4"]),
+    ("media/src/mp4/track.rs", &["media_mp4"]),
     ("engine/src/eval/convert/json.rs", &["engine_converters"]),
     ("engine/src/eval/edit.rs", &["engine_words"]),
     ("engine/src/eval/program.rs", &["engine_words"]),
@@ -71,15 +78,23 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("loadgen/src/answer/head.rs", &["load_answer"]),
     ("loadgen/src/report/latency.rs", &["load_report"]),
     ("loadgen/src/report/mod.rs", &["load_report"]),
+    ("loadgen/src/dial.rs", &["load_url"]),
     ("loadgen/src/target.rs", &["load_url"]),
+    ("loadgen/src/targets.rs", &["load_url"]),
     ("loadgen/src/verdict.rs", &["load_url"]),
     ("lab/src/rate.rs", &["lab_scenario"]),
     ("lab/src/scenario.rs", &["lab_scenario"]),
     ("lab/src/contender.rs", &["lab_scenario"]),
 ];
 
-/// Files that look like parsers, and why none of their input is another's.
+/// Files that look like parsers, and why they have no target: none of their input is another's, or a library reads it.
 const OWN: &[(&str, &str)] = &[
+    ("admin/src/dashboard/change.rs", "serde_json reads it into five fields"),
+    ("admin/src/plus/keyvals.rs", "serde_json reads it into pairs of texts"),
+    ("admin/src/plus/servers.rs", "serde_json reads it into the fields of a server"),
+    ("admin/src/plus/time.rs", "a number with a unit, out of what serde_json read"),
+    ("engine/src/worker/keyvals.rs", "what this program wrote"),
+    ("expr/src/text.rs", "values of configurations, which have targets of their own"),
     ("lab/src/cluster.rs", "the command line, and what kubectl prints"),
     ("lab/src/prices.rs", "a table of this program's"),
     ("lab/src/report/guide.rs", "what this program wrote"),
@@ -88,12 +103,14 @@ const OWN: &[(&str, &str)] = &[
     ("lab/src/wrk.rs", "what a script of ours prints"),
     ("weir/src/cli/haproxy.rs", "the command line"),
     ("weir/src/cli/nginx.rs", "the command line"),
+    ("weir/src/cli/top/fetch.rs", "what this program serves, read by serde_json"),
     ("weir/src/state.rs", "what this program wrote"),
 ];
 
 /// Crates whose files are searched.
 const SEARCHED: &[&str] = &[
-    "admin", "engine", "expr", "http", "lab", "loadgen", "password", "plan", "policy", "rt", "weir", "wire",
+    "admin", "engine", "expr", "http", "lab", "loadgen", "media", "password", "plan", "policy", "rt", "weir",
+    "wire",
 ];
 
 /// What a parser is called, or calls.

@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("stats_page", stats_page),
         ("console_line", weir_admin::cli::fuzz),
         ("password_form", weir_password::fuzzing::form),
+        ("media_mp4", weir_media::fuzzing::mp4),
         ("lab_scenario", scenario),
     ];
     all.extend(weir_http::fuzzing::TARGETS);

@@ -8,8 +8,10 @@ use std::time::Duration;
 use weir_control::Change;
 use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
+use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
 
+use super::peers::PeerSection;
 use super::sticks::StickTable;
 
 /// Who a client is. Each may what those before it may.
@@ -32,6 +34,29 @@ impl Level {
             Self::Admin => "admin",
         }
     }
+}
+
+/// Whether messages begin with how grave they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Severity {
+    /// They do not.
+    #[default]
+    None,
+    /// By number, as syslog has it: `[3]: `.
+    Number,
+    /// By word: `[err]: `.
+    Text,
+}
+
+/// What may begin in a second in the whole process; zero is no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Connections of clients.
+    pub connections: u32,
+    /// Of those, the ones that rules on connections let pass.
+    pub sessions: u32,
+    /// Connections to listeners with TLS.
+    pub tls: u32,
 }
 
 /// A socket that answers commands.
@@ -62,6 +87,42 @@ pub trait Runtime {
     /// # Errors
     /// One line.
     fn cut(&self, pool: &str, endpoint: &str) -> Result<(), String>;
+    /// Bounds what goes on at an endpoint at once, until the next reload; 0: not at all.
+    ///
+    /// # Errors
+    /// One line.
+    fn bound_endpoint(&self, pool: &str, endpoint: &str, most: u32) -> Result<(), String>;
+
+    /// Has the health checks of an endpoint made or not, until the next reload. False: it has none.
+    ///
+    /// # Errors
+    /// One line.
+    fn switch_checks(&self, pool: &str, endpoint: &str, on: bool) -> Result<bool, String>;
+
+    /// As [`Runtime::switch_checks`], of the asking of its agent.
+    ///
+    /// # Errors
+    /// One line.
+    fn switch_agent(&self, pool: &str, endpoint: &str, on: bool) -> Result<bool, String>;
+
+    /// Forgets the most that there ever was of anything; with `all`, what was counted, too.
+    fn clear_counters(&self, all: bool);
+
+    /// The connections of clients.
+    fn sessions(&self) -> Vec<ClientSession>;
+
+    /// Ends a client's connection. False: there is none of this number.
+    fn end_session(&self, number: u64) -> bool;
+
+    /// Other processes that stick tables are shared with.
+    fn peers(&self) -> Vec<PeerSection>;
+
+    /// What may begin in a second.
+    fn paces(&self) -> Rates;
+
+    /// Changes that, until the next reload.
+    fn set_paces(&self, paces: Rates);
+
     /// Bounds client connections of the process, until the next reload.
     fn bound_connections(&self, most: u64);
     /// Has a frontend accept nothing, or go on, until the next reload. False: it was so already.
@@ -162,6 +223,7 @@ impl Cx<'_> {
 pub(super) struct State {
     pub(super) level: Level,
     pub(super) prompt: bool,
+    pub(super) severity: Severity,
     pub(super) expert: bool,
     pub(super) experimental: bool,
     /// Idle time after which the connection ends.

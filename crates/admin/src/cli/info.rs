@@ -36,7 +36,8 @@ struct Field {
 
 pub(super) fn show(cx: &mut Cx<'_>) -> String {
     let asked = |word: &str| cx.arguments.iter().any(|argument| argument == word);
-    let fields = fields(&cx.runtime.snapshot(), cx.runtime.idle_percent(), asked("float"));
+    let (idle, paces) = (cx.runtime.idle_percent(), cx.runtime.paces());
+    let fields = fields(&cx.runtime.snapshot(), (idle, paces), asked("float"));
     if asked("json") {
         let all: Vec<_> = fields.iter().map(json_of).collect();
         return format!("{}\n", json!(all));
@@ -100,7 +101,7 @@ fn uptime(seconds: u64) -> String {
 }
 
 #[rustfmt::skip]
-fn fields(snapshot: &Snapshot, idle: u64, float: bool) -> Vec<Field> {
+fn fields(snapshot: &Snapshot, (idle, paces): (u64, super::Rates), float: bool) -> Vec<Field> {
     use Value::{Text, U32, U64};
     let process = &snapshot.process;
     let (connections, rates, tls) = (&process.connections, &process.rates, &process.tls);
@@ -140,12 +141,12 @@ fn fields(snapshot: &Snapshot, idle: u64, float: bool) -> Vec<Field> {
     put(24, "PipesUsed", "MGP", U32(0));
     put(25, "PipesFree", "MGP", U32(0));
     put(26, "ConnRate", "MRP", U32(rates.connections));
-    put(27, "ConnRateLimit", "CLP", U32(0));
+    put(27, "ConnRateLimit", "CLP", U32(paces.connections.into()));
     put(28, "MaxConnRate", "MMP", U32(rates.connections_max));
     put(29, "SessRate", "MRP", U32(rates.sessions));
-    put(30, "SessRateLimit", "CLP", U32(0));
+    put(30, "SessRateLimit", "CLP", U32(paces.sessions.into()));
     put(31, "MaxSessRate", "MRP", U32(rates.sessions_max));
-    put(33, "SslRateLimit", "CLP", U32(0));
+    put(33, "SslRateLimit", "CLP", U32(paces.tls.into()));
     put(37, "SslFrontendSessionReuse_pct", "MGP", U32(reused));
     put(40, "SslCacheLookups", "MCP", U32(tls.full + tls.resumed));
     put(41, "SslCacheMisses", "MCP", U32(tls.full));

@@ -5,6 +5,8 @@
 //! Never: knows a command.
 //! Driven by: [`super::Session`].
 
+use std::time::Duration;
+
 /// Most bytes that wait to be a whole command: a payload may be a chain of certificates.
 const MOST: usize = 1 << 20;
 
@@ -150,6 +152,23 @@ fn split(line: &str) -> (Vec<Command>, Option<String>) {
         Some(pattern)
     });
     (commands, end)
+}
+
+/// A delay in milliseconds of `unit`, or with a unit of its own.
+pub(super) fn delay(text: &str, unit: u64) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let micros = match &text[digits..] {
+        "" => unit.checked_mul(1000)?,
+        "us" => 1,
+        "ms" => 1000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return None,
+    };
+    number.checked_mul(micros).map(Duration::from_micros)
 }
 
 #[cfg(test)]

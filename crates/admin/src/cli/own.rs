@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::context::{Cx, Level};
+use super::context::{Cx, Level, Severity};
 use super::help;
+use super::input::delay;
 
 pub(super) fn help(cx: &mut Cx<'_>) -> String {
     let words: Vec<&str> = cx.arguments.iter().map(String::as_str).collect();
@@ -83,20 +84,61 @@ pub(super) fn wait(cx: &mut Cx<'_>) -> String {
     }
 }
 
-fn delay(text: &str, unit: u64) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
-    let micros = match &text[digits..] {
-        "" => unit.checked_mul(1000)?,
-        "us" => 1,
-        "ms" => 1000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        "d" => 86_400_000_000,
-        _ => return None,
+/// `echo <text>`.
+pub(super) fn echo(cx: &mut Cx<'_>) -> String {
+    format!("{}\n", cx.arguments.join(" "))
+}
+
+/// `set severity-output {none|number|string}`.
+pub(super) fn severity(cx: &mut Cx<'_>) -> String {
+    cx.state.severity = match cx.argument(0) {
+        "none" => Severity::None,
+        "number" => Severity::Number,
+        "string" => Severity::Text,
+        _ => return "one of 'none', 'number', 'string' is a required argument\n".to_owned(),
     };
-    number.checked_mul(micros).map(Duration::from_micros)
+    String::new()
+}
+
+/// `clear counters [all]`.
+pub(super) fn clear_counters(cx: &mut Cx<'_>) -> String {
+    let all = cx.argument(0) == "all";
+    if all && cx.state.level < Level::Admin {
+        return "Permission denied\n".to_owned();
+    }
+    cx.runtime.clear_counters(all);
+    String::new()
+}
+
+/// `set rate-limit {connections|sessions|ssl-sessions} global <value>`.
+pub(super) fn rate_limit(cx: &mut Cx<'_>) -> String {
+    const USAGE: &str = "'set rate-limit' only supports :\n   \
+         - 'connections global' to set the per-process maximum connection rate\n   \
+         - 'sessions global' to set the per-process maximum session rate\n   \
+         - 'ssl-sessions global' to set the per-process maximum SSL session rate\n";
+    let mut paces = cx.runtime.paces();
+    let place = match cx.argument(0) {
+        "connections" => &mut paces.connections,
+        "sessions" => &mut paces.sessions,
+        "ssl-sessions" => &mut paces.tls,
+        "http-compression" => {
+            return "'set rate-limit http-compression' is not built in Weir: compression is not paced.\n"
+                .to_owned();
+        }
+        _ => return USAGE.to_owned(),
+    };
+    if cx.argument(1) != "global" {
+        return USAGE.to_owned();
+    }
+    match cx.argument(2) {
+        "" => return "Expects an integer value.\n".to_owned(),
+        word => match word.parse::<u32>() {
+            Ok(most) => *place = most,
+            Err(_) => return "Expects an integer value.\n".to_owned(),
+        },
+    }
+    cx.runtime.set_paces(paces);
+    String::new()
 }
 
 pub(super) fn show_cli_level(cx: &mut Cx<'_>) -> String {

@@ -111,6 +111,7 @@ fn given(endpoint: &Endpoint) -> NewEndpoint {
         address: endpoint.address.clone(),
         weight: Some(endpoint.written_weight),
         backup: Some(endpoint.backup),
+        ..NewEndpoint::default()
     }
 }
 
@@ -181,8 +182,13 @@ pub(super) fn add(cx: &mut Cx<'_>) -> String {
         Ok(wanted) => wanted,
         Err(said) => return said,
     };
-    let new =
-        NewEndpoint { name: name.to_owned(), address, weight: wanted.weight, backup: Some(wanted.backup) };
+    let new = NewEndpoint {
+        name: name.to_owned(),
+        address,
+        weight: wanted.weight,
+        backup: Some(wanted.backup),
+        ..NewEndpoint::default()
+    };
     let with = |weight: Option<u32>| -> Vec<NewEndpoint> {
         let new = NewEndpoint { weight: weight.or(new.weight), ..new.clone() };
         pool.endpoints.iter().map(given).chain([new]).collect()

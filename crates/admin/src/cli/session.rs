@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use super::context::{Cx, Level, Runtime, State};
+use super::context::{Cx, Level, Runtime, Severity, State};
 use super::help;
 use super::input::{Command as Input, Lines, TooLong};
 use super::table::{self, Status};
@@ -44,6 +44,7 @@ impl Session {
         let state = State {
             level,
             prompt: false,
+            severity: Severity::None,
             expert: false,
             experimental: false,
             timeout,
@@ -82,7 +83,8 @@ impl Session {
             self.left = commands;
         }
         let command = self.left.pop()?;
-        let mut text = self.answer(&command, runtime);
+        let before = self.state.severity;
+        let mut text = graded(self.answer(&command, runtime), &command, before);
         // Without a prompt it is one line, or as many as came at once.
         let ends = self.state.quit || (self.left.is_empty() && !self.state.prompt && self.lines.is_empty());
         if !self.state.quit {
@@ -112,5 +114,32 @@ impl Session {
             }
             Status::Absent(why) => format!("'{}' is not built in Weir: {why}.\n", known.words),
         }
+    }
+}
+
+/// What messages of commands that show something begin with: all else of those is no message.
+const REFUSALS: [&str; 6] =
+    ["No such ", "Can't find ", "Unknown map ", "Unknown ACL ", "Variable not found", "Permission denied"];
+
+/// What messages begin with that tell of success.
+const TOLD: [&str; 5] =
+    ["New server registered", "Server deleted", "Transaction ", "Committing", "Unknown command"];
+
+/// A message, with how grave it is in front. What commands show is no message.
+fn graded(text: String, command: &Input, severity: Severity) -> String {
+    let begins = |known: &[&str]| known.iter().any(|begin| text.starts_with(begin));
+    let shows = |word: &String| matches!(word.as_str(), "show" | "get" | "help" | "echo" | "quit" | "prompt");
+    let shown = command.words.first().is_none_or(shows) && !begins(&REFUSALS);
+    if severity == Severity::None || text.is_empty() || shown {
+        return text;
+    }
+    let (number, word) = match (begins(&TOLD), begins(&["IP changed", "no need to"])) {
+        (true, _) => (6, "info"),
+        (_, true) => (4, "warning"),
+        _ => (3, "err"),
+    };
+    match severity {
+        Severity::Number => format!("[{number}]: {text}"),
+        _ => format!("[{word}]: {text}"),
     }
 }

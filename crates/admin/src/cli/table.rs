@@ -5,7 +5,10 @@
 //! Never: holds an answer.
 
 use super::context::{Cx, Level};
-use super::{certificates, frontends, info, lists, own, servers, stat, state, sticks, variables, weights};
+use super::{
+    certificates, frontends, info, lists, own, peers, servers, sessions, stat, state, sticks, variables,
+    weights,
+};
 
 type Run = fn(&mut Cx<'_>) -> String;
 
@@ -51,8 +54,6 @@ const fn absent(words: &'static str, why: &'static str) -> Command {
 use Level::{Admin, Operator, User};
 
 const TLS: &str = "only certificates of `bind` and `server` lines are replaced while running";
-const SESSIONS: &str = "sessions are not listed one by one";
-const CHECKS: &str = "checks are not switched while running; `set server … state` takes a server out";
 const INSIDE: &str = "it shows the inside of another program";
 const OWN: &str = "Weir does not keep these";
 
@@ -69,7 +70,7 @@ pub const COMMANDS: &[Command] = &[
     c("add server", "add server <bk>/<srv>", "create a new server", Admin, servers::add),
     absent("add ssl", TLS),
     c("clear acl", "clear acl [@<ver>] <acl>", "clear the contents of this acl", Admin, lists::clear::<false>),
-    absent("clear counters", "counters go on for as long as the process does"),
+    c("clear counters", "clear counters [all]", "clear max statistics counters (or all counters)", Operator, own::clear_counters),
     c("clear map", "clear map [@<ver>] <map>", "clear the contents of this map", Admin, lists::clear::<true>),
     c("clear table", "clear table <table> [<filter>]*", "remove an entry from a table (filter: data/key)", Operator, sticks::clear),
     c("commit acl", "commit acl @<ver> <acl>", "commit the ACL at this version", Admin, lists::commit::<false>),
@@ -83,17 +84,17 @@ pub const COMMANDS: &[Command] = &[
     c("del map", "del map <map> [<key>|#<ref>]", "delete map entries matching <key>", Admin, lists::del::<true>),
     c("del server", "del server <bk>/<srv>", "remove a dynamically added server", Admin, servers::del),
     absent("del ssl", TLS),
-    absent("disable agent", "agents are asked as the configuration says"),
+    c("disable agent", "disable agent <bk>/<srv>", "disable agent checks", Admin, weights::switch::<true, false>),
     absent("disable dynamic-cookie", "cookies are as configured"),
     c("disable frontend", "disable frontend <frontend>", "temporarily disable specific frontend", Admin, frontends::disable),
-    absent("disable health", CHECKS),
+    c("disable health", "disable health <bk>/<srv>", "disable health checks", Admin, weights::switch::<false, false>),
     c("disable server", "disable server (DEPRECATED)", "disable a server for maintenance (use 'set server' instead)", Admin, weights::disable),
     absent("dump stats-file", "counters are in memory"),
-    absent("echo", "it is there for scripts of HAProxy's own"),
-    absent("enable agent", "agents are asked as the configuration says"),
+    c("echo", "echo <text>", "print text to the output", User, own::echo),
+    c("enable agent", "enable agent <bk>/<srv>", "enable agent checks", Admin, weights::switch::<true, true>),
     absent("enable dynamic-cookie", "cookies are as configured"),
     c("enable frontend", "enable frontend <frontend>", "re-enable specific frontend", Admin, frontends::enable),
-    absent("enable health", CHECKS),
+    c("enable health", "enable health <bk>/<srv>", "enable health checks", Admin, weights::switch::<false, true>),
     c("enable server", "enable server  (DEPRECATED)", "enable a disabled server (use 'set server' instead)", Admin, weights::enable),
     c("experimental-mode", "experimental-mode [on|off]", "enable/disable experimental mode", Admin, own::experimental_mode),
     c("expert-mode", "expert-mode [on|off]", "enable/disable expert mode", Admin, own::expert_mode),
@@ -114,11 +115,11 @@ pub const COMMANDS: &[Command] = &[
     c("set map", "set map <map> [<key>|#<ref>] <value>", "modify a map entry", Admin, lists::set),
     c("set maxconn frontend", "set maxconn frontend <frontend> <value>", "change a frontend's maxconn setting", Admin, frontends::maxconn),
     c("set maxconn global", "set maxconn global <value>", "change the per-process maxconn setting", Admin, own::maxconn_global),
-    absent("set maxconn server", "bounds of servers are those of the configuration"),
+    c("set maxconn server", "set maxconn server <bk>/<srv> <value>", "change a server's maxconn setting", Admin, weights::maxconn),
     absent("set profiling", INSIDE),
-    absent("set rate-limit", "new connections are not limited a second"),
+    c("set rate-limit", "set rate-limit <setting> <value>", "change a rate limiting value", Admin, own::rate_limit),
     c("set server", "set server <bk>/<srv> [opts]", "change a server's state, weight, address or ssl", Admin, servers::set),
-    absent("set severity-output", "answers carry no severity"),
+    c("set severity-output", "set severity-output [none|number|string]", "set presence of severity level in feedback information", User, own::severity),
     c("set ssl cert", "set ssl cert <certfile> <payload>", "replace a certificate file", Admin, certificates::set),
     absent("set ssl", TLS),
     c("set table", "set table <table> key <k> [data.* <v>]*", "update or create a table entry's data", Operator, sticks::set),
@@ -139,7 +140,7 @@ pub const COMMANDS: &[Command] = &[
     c("show info", "show info [json|typed|float]*", "report information about the running process", User, info::show),
     absent("show libs", INSIDE),
     c("show map", "show map [@ver] [map]", "report available maps or dump a map's contents", User, lists::show::<true>),
-    absent("show peers", "there are no peers"),
+    c("show peers", "show peers [dict|-] [section]", "dump some information about all the peers or this peers section", Operator, peers::show),
     absent("show pools", INSIDE),
     absent("show profiling", INSIDE),
     absent("show quic", "QUIC is not spoken"),
@@ -147,7 +148,7 @@ pub const COMMANDS: &[Command] = &[
     absent("show schema", OWN),
     c("show servers conn", "show servers conn [<backend>]", "dump server connections status (all or for a single backend)", User, state::conn),
     c("show servers state", "show servers state [<backend>]", "dump volatile server information (all or for a single backend)", User, state::state),
-    absent("show sess", SESSIONS),
+    c("show sess", "show sess [<id>|older <age>|all]", "report the list of current sessions or dump this exact session", Operator, sessions::show),
     c("show ssl cert", "show ssl cert [<certfile>]", "display the SSL certificates used in memory, or the details of a file", User, certificates::show),
     absent("show ssl", TLS),
     absent("show startup-logs", "they are in the error log"),
@@ -159,7 +160,7 @@ pub const COMMANDS: &[Command] = &[
     absent("show trace", INSIDE),
     c("show version", "show version", "show version of the current process", User, info::version),
     absent("shutdown frontend", "a frontend is disabled, or leaves the configuration"),
-    absent("shutdown session", SESSIONS),
+    c("shutdown session", "shutdown session <id>", "kill a specific session", Admin, sessions::shutdown),
     c("shutdown sessions server", "shutdown sessions server <bk>/<srv>", "kill sessions on a server", Admin, servers::shutdown),
     absent("trace", INSIDE),
     absent("unpublish", "backends are those of the configuration"),

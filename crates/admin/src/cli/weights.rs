@@ -97,3 +97,37 @@ pub(super) fn disable(cx: &mut Cx<'_>) -> String {
 pub(super) fn enable(cx: &mut Cx<'_>) -> String {
     with_server(cx, |cx, pool, endpoint| state(cx, pool, endpoint, AdminState::Ready))
 }
+
+/// `enable health b/s`, and its like.
+pub(super) fn switch<const AGENT: bool, const ON: bool>(cx: &mut Cx<'_>) -> String {
+    with_server(cx, |cx, pool, endpoint| {
+        let (pool, endpoint) = (pool.name.as_str(), endpoint.name.as_str());
+        let switched = match AGENT {
+            true => cx.runtime.switch_agent(pool, endpoint, ON),
+            false => cx.runtime.switch_checks(pool, endpoint, ON),
+        };
+        match switched {
+            Ok(false) if ON => {
+                let what = if AGENT { "Agent" } else { "Health check" };
+                format!("{what} was not configured on this server, cannot enable.\n")
+            }
+            Ok(_) => String::new(),
+            Err(why) => format!("{why}\n"),
+        }
+    })
+}
+
+/// `set maxconn server b/s <value>`.
+pub(super) fn maxconn(cx: &mut Cx<'_>) -> String {
+    with_server(cx, |cx, pool, endpoint| match (cx.argument(1), cx.argument(1).parse::<u32>()) {
+        ("", _) => "Require <maxconn>.\n".to_owned(),
+        (_, Ok(most)) if most <= i32::MAX as u32 => {
+            match cx.runtime.bound_endpoint(&pool.name, &endpoint.name, most) {
+                Ok(()) => String::new(),
+                Err(why) => format!("{why}\n"),
+            }
+        }
+        (word, _) if word.starts_with('-') => "maxconn can't be negative.\n".to_owned(),
+        _ => "maxconn string empty or preceded by garbage\n".to_owned(),
+    })
+}

@@ -1,10 +1,10 @@
 //! Proxies for tests of the forms.
 
-use weir_control::snapshot::{Back, Endpoint, EndpointState, Front, Pool, Site};
+use weir_control::snapshot::{Back, Endpoint, EndpointSettings, EndpointState, Front, Pool, Site};
 use weir_control::{EndpointKey, PoolId, SiteId};
 
 /// An endpoint that is up and not checked.
-pub(super) fn endpoint(name: &str) -> Endpoint {
+pub(crate) fn endpoint(name: &str) -> Endpoint {
     Endpoint {
         key: EndpointKey(1),
         name: name.into(),
@@ -31,11 +31,12 @@ pub(super) fn endpoint(name: &str) -> Endpoint {
         idle_limit: None,
         used: 0,
         fails: 0,
+        settings: EndpointSettings::default(),
     }
 }
 
 /// A pool of these.
-pub(super) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
+pub(crate) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
     Pool {
         id: PoolId::from_name(name),
         name: name.into(),
@@ -49,11 +50,12 @@ pub(super) fn pool(name: &str, number: u32, endpoints: Vec<Endpoint>) -> Pool {
         downtime_ms: 0,
         went_down: 0,
         endpoints,
+        group: None,
     }
 }
 
 /// A site that nobody has visited.
-pub(super) fn site(name: &str, number: u32) -> Site {
+pub(crate) fn site(name: &str, number: u32) -> Site {
     Site {
         id: SiteId::from_name(name),
         name: name.into(),

@@ -8,7 +8,7 @@ mod columns;
 mod csv;
 pub mod exposition;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod form;
 mod html;
 mod json;

@@ -21,7 +21,7 @@ use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::{Answer, Application, Keeping};
 use crate::upstream::memcached::Memcached;
-use crate::upstream::{Answered, Attempts, Reach, resolve};
+use crate::upstream::{Answered, Attempts, Reach, resolve, stick, sticky};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
@@ -54,7 +54,7 @@ pub(crate) async fn serve<D: Downstream>(
     };
     // CGI wants CONTENT_LENGTH beforehand, and a retry wants the body again: it is always taken in first.
     if exchange.request.has_body()
-        && fastcgi.pass_request_body
+        && (fastcgi.pass_request_body || intake::is_for_file(exchange))
         && let Err(status) = intake::buffer(exchange, down).await
     {
         return Next::Status(status);
@@ -121,8 +121,10 @@ async fn forward<D: Downstream>(
         return Next::Done;
     }
     rewrite::pass_fields(exchange, &fastcgi.hide_headers);
+    sticky::set(exchange, attempts.installed, &picked);
+    stick::learn(exchange, attempts.installed, &picked);
     if let Some(reason) = answer.head.reason(&answer.text)
-        && reason != weir_http::Phrases::default().reason(status).as_bytes()
+        && reason != exchange.phrases().reason(status).as_bytes()
     {
         exchange.response.reason = Some(reason.into());
     }
@@ -134,7 +136,7 @@ async fn forward<D: Downstream>(
     let missing = status == 404 && matches!(fastcgi.spoken, Spoken::Memcached { .. });
     let intercepted = missing || settle::intercepts(exchange, settings, status);
     if let Some(instead) = settle::instead(exchange, redirected, intercepted, &fastcgi.ignore_headers) {
-        exchange.response.fields.clear();
+        settle::forget_fields(exchange);
         carried::drop_body(exchange, answer, counted, status);
         return instead;
     }

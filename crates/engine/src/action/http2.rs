@@ -24,7 +24,7 @@ use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::Keeping;
 use crate::upstream::http2::{Http2, Link, Turn};
 use crate::upstream::request::{self, UpstreamBody};
-use crate::upstream::{Answered, Attempts, Failed, Reach, Stop, resolve, sticky};
+use crate::upstream::{Answered, Attempts, Failed, Reach, Stop, resolve, stick, sticky};
 use crate::worker::Installed;
 use crate::worker::count::Attempting;
 use crate::worker::watch::{Ends, Watch};
@@ -88,6 +88,9 @@ async fn take_body<D: Downstream>(
         return Ok((prepare::own_body(exchange, template)?, false));
     }
     if !exchange.request.has_body() || !proxy.pass_request_body {
+        if intake::is_for_file(exchange) {
+            intake::buffer(exchange, down).await?;
+        }
         return Ok((UpstreamBody::None, false));
     }
     if !exchange.body.complete && !proxy.settings.request_buffering {
@@ -118,10 +121,11 @@ async fn forward<D: Downstream>(
     }
     rewrite::take_fields(exchange, proxy);
     sticky::set(exchange, attempts.installed, &picked);
+    stick::learn(exchange, attempts.installed, &picked);
     let redirected = rewrite::accelerated(exchange, attempts.installed, proxy);
     let intercepted = settle::intercepts(exchange, &proxy.settings, status);
     if let Some(instead) = settle::instead(exchange, redirected, intercepted, &proxy.ignore_headers) {
-        exchange.response.fields.clear();
+        settle::forget_fields(exchange);
         carried::drop_body(exchange, link, counted, status);
         return instead;
     }

@@ -3,6 +3,7 @@
 //! Owns: the body and the target that the configuration writes, and how endpoints are reached.
 //! Driven by: `proxy`, `http2`.
 
+use weir_expr::settings::{BodyFiles, BodySettings};
 use weir_plan::{Proxy, Template};
 
 use crate::eval;
@@ -17,8 +18,9 @@ const OF_HTTP1: u64 = 0;
 pub(super) fn own_body(exchange: &mut Exchange, template: &Template) -> Result<UpstreamBody, u16> {
     let text = eval::text(exchange, template);
     exchange.body.clear();
-    let folder = exchange.route().settings.body.temp_path.clone();
-    exchange.body.keep(&text, usize::MAX, &folder).map_err(|_| 500_u16)?;
+    let mut settings = BodySettings::clone(&exchange.route().settings.body);
+    (settings.memory, settings.files) = (u64::MAX, BodyFiles::WhereNeeded);
+    exchange.body.keep(&text, &settings).map_err(|_| 500_u16)?;
     exchange.body.complete = true;
     Ok(UpstreamBody::Length(text.len() as u64))
 }

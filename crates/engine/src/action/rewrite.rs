@@ -13,11 +13,23 @@ use crate::exchange::fields::Fields;
 use crate::exchange::{Exchange, Next, errors};
 use crate::worker::Installed;
 
+/// Fields of which an answer has one: nginx passes the first of several, and drops the others.
+const SINGLE: u128 = HeaderId::ContentType.bit()
+    | HeaderId::Date.bit()
+    | HeaderId::Server.bit()
+    | HeaderId::Location.bit()
+    | HeaderId::Refresh.bit()
+    | HeaderId::LastModified.bit()
+    | HeaderId::ETag.bit()
+    | HeaderId::Expires.bit();
+
 /// Fills the answer's fields from the endpoint's, without those that are hidden or end at this hop.
 pub(crate) fn pass_fields(exchange: &mut Exchange, hidden: &HeaderSet) {
+    let first_only = exchange.site().conduct.first_of_several;
     // What the exchange had set before (an authentication's challenge does not get here) is not the endpoint's.
     let response = &mut exchange.response;
-    response.fields.pass_on(&response.upstream_fields, hidden);
+    let single = if first_only { SINGLE } else { 0 };
+    response.fields.pass_on(&response.upstream_fields, hidden, single);
 }
 
 /// [`pass_fields`] with the proxy's rewrites.
@@ -164,15 +176,17 @@ fn attribute(exchange: &Exchange, rules: &[CookieRewrite], part: &[u8]) -> Optio
         return None;
     };
     let value = part[equals + 1..].trim_ascii();
-    // A leading dot of a domain means nothing (RFC 6265 §5.2.3).
-    let value =
-        if wanted == CookieAttribute::Domain { value.strip_prefix(b".").unwrap_or(value) } else { value };
     let rule = rules.iter().filter(|rule| rule.attribute == wanted);
     let new = rule.into_iter().find_map(|rule| match (&rule.from, wanted) {
         (TextMatch::Prefix(from), CookieAttribute::Domain) => {
-            let from = text(exchange, from);
-            let from = from.strip_prefix(b".").unwrap_or(&from);
-            from.eq_ignore_ascii_case(value).then(|| text(exchange, &rule.to))
+            // A leading dot of a domain means nothing (RFC 6265 §5.2.3): it stays where it is.
+            let undotted = |name: Vec<u8>| name.strip_prefix(b".").map(<[u8]>::to_vec).unwrap_or(name);
+            let (dot, name) = match value.strip_prefix(b".") {
+                Some(name) => (&b"."[..], name),
+                None => (&b""[..], value),
+            };
+            let found = undotted(text(exchange, from)).eq_ignore_ascii_case(name);
+            found.then(|| [dot, &undotted(text(exchange, &rule.to))].concat())
         }
         (from, _) => replace_head(exchange, from, &rule.to, value),
     })?;
@@ -236,6 +250,7 @@ fn obey_fields<L>(
         exchange.limit_rate = Some(rate);
     }
     let target = value(HeaderId::XAccelRedirect)?;
+    exchange.response.reason = None;
     exchange.edit_kept_fields(upstream);
     if target.starts_with(b"@") {
         let Some(route) = installed.plan.site(exchange.site).named_route(target) else {

@@ -5,6 +5,7 @@
 //! Driven by: the actions that ask endpoints, and the cache.
 
 use weir_expr::settings::UpstreamSettings;
+use weir_http::HeaderId;
 use weir_plan::{HeaderSet, StoreFiles};
 
 use super::cached::{keep, slice};
@@ -31,6 +32,12 @@ pub(super) fn instead<L>(
         keep::intercepted(exchange, ignored);
     }
     Some(Next::Status(exchange.response.status))
+}
+
+/// Forgets the fields of an answer that is not sent, but for the challenges of 401, which its page shows.
+pub(super) fn forget_fields(exchange: &mut Exchange) {
+    let challenges = exchange.response.status == 401;
+    exchange.response.fields.retain(|field| challenges && field.id == HeaderId::WwwAuthenticate);
 }
 
 /// Begins the answer with a body of `size`, which is stored if it may be.

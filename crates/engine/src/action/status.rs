@@ -7,16 +7,20 @@
 use std::convert::Infallible;
 
 use weir_control::snapshot::{Connections, Snapshot};
-use weir_expr::settings::Exposition;
+use weir_expr::settings::{Dashboard, Exposition};
 use weir_http::{HeaderId, Method};
 use weir_plan::StatsPage;
+use weir_telemetry::Detail;
 
 use crate::answer::respond;
 use crate::eval::condition;
 use crate::exchange::{Downstream, Ending, Exchange, Next};
 use crate::exchange::{errors, intake};
-use crate::worker::options::{Page, PageRequest};
+use crate::worker::options::{ApiRequest, Page, PageRequest};
 use crate::worker::snapshot;
+
+/// The field that requests of the dashboard's page carry.
+const MARK: &[u8] = b"x-weir-dashboard";
 
 /// The largest body that a page takes; larger ones are refused with 413.
 const MOST_OF_A_BODY: usize = 64 << 10;
@@ -44,7 +48,7 @@ pub(crate) async fn stats<D: Downstream>(
     if let Err(status) = take_body(exchange, down).await {
         return Next::Status(status);
     }
-    let snapshot = taken(exchange);
+    let snapshot = taken(exchange, Detail::Quantiles);
     let admin = match &page.admin {
         Some(may) => match condition::holds(exchange, may) {
             Ok(holds) => holds && !is_foreign(exchange),
@@ -70,6 +74,36 @@ pub(crate) async fn stats<D: Downstream>(
     answer(exchange, down, page).await
 }
 
+/// Weir's dashboard.
+pub(crate) async fn dashboard<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    dashboard: Dashboard,
+) -> Next<Infallible> {
+    // Whoever looks at requests does not want to see their own looking.
+    exchange.flight = None;
+    if let Err(status) = take_body(exchange, down).await {
+        return Next::Status(status);
+    }
+    let reads = matches!(exchange.request.method, Method::Get | Method::Head);
+    let admin = dashboard.write && (reads || is_from_the_page(exchange));
+    let asked = Asked::of(&PageRequest { admin, ..request(exchange) });
+    let shared = exchange.worker.shared.clone();
+    let pages = shared.pages.clone();
+    // It asks all workers, which none of them can wait for.
+    match shared.errands.run(move || pages.dashboard(&asked.request())).await {
+        Some(page) => answer(exchange, down, page).await,
+        None => Next::Status(503),
+    }
+}
+
+/// Whether the dashboard's own page sent this. A page of another site can neither set this field without being asked about it
+/// first (Fetch §3.2), nor hide where it comes from.
+fn is_from_the_page(exchange: &Exchange) -> bool {
+    let marked = exchange.request.fields.iter().any(|field| field.name.eq_ignore_ascii_case(MARK));
+    marked && !is_foreign(exchange)
+}
+
 /// Whether a page of another site sent this (RFC 6454 §7): whoever looks at that may be let in here, and not know of it.
 fn is_foreign(exchange: &Exchange) -> bool {
     let Some(origin) = exchange.request.fields.first(HeaderId::Origin) else { return false };
@@ -83,15 +117,16 @@ struct Asked {
     method: Vec<u8>,
     target: Vec<u8>,
     authorization: Option<Vec<u8>>,
+    accept: Option<Vec<u8>>,
     admin: bool,
     body: Vec<u8>,
 }
 
 impl Asked {
     fn of(request: &PageRequest<'_>) -> Self {
-        let PageRequest { method, target, authorization, admin, body } = *request;
-        let authorization = authorization.map(<[u8]>::to_vec);
-        Self { method: method.into(), target: target.into(), authorization, admin, body: body.into() }
+        let PageRequest { method, target, authorization, accept, admin, body } = *request;
+        let [authorization, accept] = [authorization, accept].map(|value| value.map(<[u8]>::to_vec));
+        Self { method: method.into(), target: target.into(), authorization, accept, admin, body: body.into() }
     }
 
     fn request(&self) -> PageRequest<'_> {
@@ -99,6 +134,7 @@ impl Asked {
             method: &self.method,
             target: &self.target,
             authorization: self.authorization.as_deref(),
+            accept: self.accept.as_deref(),
             admin: self.admin,
             body: &self.body,
         }
@@ -114,9 +150,55 @@ pub(crate) async fn metrics<D: Downstream>(
     if let Err(status) = take_body(exchange, down).await {
         return Next::Status(status);
     }
-    let snapshot = taken(exchange);
+    let asked = request(exchange);
+    // Only the format that carries native histograms has room for them.
+    let native =
+        form == Exposition::Own && asked.accept.is_some_and(weir_telemetry::prometheus::wants_protobuf);
+    let snapshot = taken(exchange, if native { Detail::Steps } else { Detail::Quantiles });
     let page = exchange.worker.shared.pages.metrics(form, &request(exchange), &snapshot);
     answer(exchange, down, page).await
+}
+
+/// nginx's API. What it is asked for waits for workers at times, or is large: it is no work of one.
+pub(crate) async fn api<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    writes: bool,
+) -> Next<Infallible> {
+    if let Err(status) = take_body(exchange, down).await {
+        return Next::Status(status);
+    }
+    let request = &exchange.request;
+    let reads = matches!(request.method, Method::Get | Method::Head);
+    if !reads && is_foreign(exchange) {
+        return Next::Status(403);
+    }
+    let prefix = &exchange.installed.plan.route(exchange.route).prefix;
+    let path = request.path.strip_prefix(&prefix[..]).unwrap_or(&request.path).to_vec();
+    let base = String::from_utf8_lossy(prefix).trim_end_matches('/').to_owned();
+    let (method, query) = (request.method_text.to_vec(), request.query.to_vec());
+    let body = exchange.body.in_memory().unwrap_or_default().to_vec();
+    let address = exchange.client.destination().map_or_else(String::new, |(ip, _)| ip.to_string());
+    let (id, shared) = (exchange.id(), exchange.worker.shared.clone());
+    let (prepared, own) = (exchange.installed.prepared.clone(), shared.clone());
+    let done = shared.errands.run(move || {
+        let snapshot = snapshot::take(&own, &prepared, weir_telemetry::Detail::Quantiles);
+        let request = ApiRequest {
+            method: &method,
+            base: &base,
+            path: &path,
+            query: &query,
+            body: &body,
+            writes,
+            address: &address,
+            id,
+        };
+        own.pages.api(&request, &snapshot)
+    });
+    match done.await {
+        Some(page) => answer(exchange, down, page).await,
+        None => Next::Status(503),
+    }
 }
 
 /// Takes in the body of a request that may mean something by it. `Err`: the status to answer with.
@@ -133,13 +215,14 @@ fn request(exchange: &Exchange) -> PageRequest<'_> {
         method: &exchange.request.method_text,
         target: &exchange.request.target,
         authorization: exchange.request.fields.first(HeaderId::Authorization),
+        accept: exchange.request.fields.first(HeaderId::Accept),
         admin: false,
         body: exchange.body.in_memory().unwrap_or_default(),
     }
 }
 
-fn taken(exchange: &Exchange) -> Snapshot {
-    snapshot::take(&exchange.worker.shared, &exchange.installed.prepared)
+fn taken(exchange: &Exchange, detail: Detail) -> Snapshot {
+    snapshot::take(&exchange.worker.shared, &exchange.installed.prepared, detail)
 }
 
 async fn answer<D: Downstream>(exchange: &mut Exchange, down: &mut D, page: Page) -> Next<Infallible> {

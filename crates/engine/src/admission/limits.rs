@@ -7,13 +7,14 @@
 use std::time::Duration;
 
 use weir_expr::settings::LogLevel;
-use weir_plan::LimitConn;
+use weir_plan::{CountedKind, LimitConn};
 use weir_policy::limit::{RateLimit, RateVerdict};
 
 use crate::eval::text;
 use crate::exchange::errors;
 use crate::exchange::{Ending, Exchange, Phase, Session, Traffic};
 use crate::worker::Installed;
+use crate::worker::zones::Limited;
 
 /// Checks the current route's limits of rates. The time to wait, if any.
 ///
@@ -36,12 +37,16 @@ pub(crate) fn rates(exchange: &mut Exchange, installed: &Installed) -> Result<Op
             key,
         })
         .collect();
-    match RateVerdict::of(&asked, exchange.worker.millis()) {
+    let verdict = RateVerdict::of(&asked, exchange.worker.millis());
+    if installed.plan.counts_details {
+        count_rates(exchange, installed, &verdict);
+    }
+    match verdict {
         RateVerdict::Pass => exchange.limit_req_status = Some("PASSED"),
         RateVerdict::Delay { wait, limit, excess } => {
             let rule = &limits[limit];
             let zone = &installed.plan.req_zone(rule.zone).name;
-            let dry = if rule.dry_run { ", dry run," } else { "" };
+            let dry = if rule.dry_run { ", dry run" } else { "" };
             let words = format!(
                 "delaying request{dry}, excess: {}.{:03}, by zone \"{zone}\"",
                 excess / 1000,
@@ -56,7 +61,7 @@ pub(crate) fn rates(exchange: &mut Exchange, installed: &Installed) -> Result<Op
         RateVerdict::Reject(refusal) => {
             let rule = &limits[refusal.limit];
             let zone = &installed.plan.req_zone(rule.zone).name;
-            let (dry, excess) = (if rule.dry_run { ", dry run," } else { "" }, refusal.excess);
+            let (dry, excess) = (if rule.dry_run { ", dry run" } else { "" }, refusal.excess);
             let words = format!(
                 "limiting requests{dry}, excess: {}.{:03} by zone \"{zone}\"",
                 excess / 1000,
@@ -71,6 +76,23 @@ pub(crate) fn rates(exchange: &mut Exchange, installed: &Installed) -> Result<Op
         }
     }
     Ok(None)
+}
+
+/// Counts what limits of rates did: those that a refusal came before have done nothing.
+fn count_rates(exchange: &Exchange, installed: &Installed, verdict: &RateVerdict) {
+    let limits = &installed.plan.route(exchange.route).settings.limit_req;
+    for (at, limit) in limits.iter().enumerate() {
+        let outcome = match verdict {
+            RateVerdict::Delay { limit: by, .. } if *by == at && limit.dry_run => Limited::DelayedDryRun,
+            RateVerdict::Delay { limit: by, .. } if *by == at => Limited::Delayed,
+            RateVerdict::Reject(refusal) if refusal.limit == at && limit.dry_run => Limited::RejectedDryRun,
+            RateVerdict::Reject(refusal) if refusal.limit == at => Limited::Rejected,
+            RateVerdict::Reject(refusal) if !limits[refusal.limit].dry_run => continue,
+            _ => Limited::Passed,
+        };
+        let name = &installed.plan.req_zone(limit.zone).name;
+        exchange.worker.counters.limited(CountedKind::Rates.id(name), outcome);
+    }
 }
 
 /// Checks the current route's limits of concurrency.
@@ -90,10 +112,19 @@ fn concurrency(exchange: &mut impl Traffic, installed: &Installed, limits: &[Lim
     for limit in limits {
         let zone = installed.plan.conn_zone(limit.zone);
         let key = text(exchange, &zone.key);
-        match installed.prepared.conns[limit.zone.at()].enter(&key, limit.limit) {
+        let entered = installed.prepared.conns[limit.zone.at()].enter(&key, limit.limit);
+        if installed.plan.counts_details {
+            let outcome = match &entered {
+                Some(_) => Limited::Passed,
+                None if limit.dry_run => Limited::RejectedDryRun,
+                None => Limited::Rejected,
+            };
+            exchange.worker.counters.limited(CountedKind::Concurrency.id(&zone.name), outcome);
+        }
+        match entered {
             Some(guard) => exchange.guards.push(guard),
             None => {
-                let dry = if limit.dry_run { ", dry run," } else { "" };
+                let dry = if limit.dry_run { ", dry run" } else { "" };
                 let words = format!("limiting connections{dry} by zone \"{}\"", zone.name);
                 errors::at(exchange, limit.log_level, &words);
                 exchange.limit_conn_status =

@@ -15,6 +15,7 @@ use weir_telemetry::log::{escape_default, escape_json};
 use crate::eval::{apply, condition, text, vars};
 use crate::exchange::{Ending, Exchange, Phase, Session, Traffic, errors, sticks};
 use crate::worker::count::SessionTotals;
+use crate::worker::zones::Ended;
 
 /// Counts and logs an exchange that is over.
 pub(crate) fn exchange_ended(exchange: &mut Exchange) {
@@ -33,7 +34,9 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
         exchange.client.requests.set(exchange.client.requests.get() + 1);
         exchange.worker.counters.request();
     }
-    exchange.worker.counters.exchange(exchange);
+    let zone = exchange.zone.take();
+    exchange.worker.counters.exchange(exchange, zone);
+    exchange.leave_flight();
     access(exchange);
     release(exchange, unread);
 }
@@ -50,6 +53,19 @@ pub(crate) fn session_ended(session: &mut Session) {
         duration: session.now().saturating_duration_since(session.client.accepted),
     };
     session.worker.counters.session(service.id, &totals);
+    session.leave_flight();
+    if let Some(zone) =
+        session.zone.take().or_else(|| Some(session.worker.counters.enter_zone(service.zone?)))
+    {
+        let ended = Ended {
+            status: session.status,
+            silent: false,
+            received: session.received,
+            sent: session.sent,
+            took: totals.duration,
+        };
+        zone.end(&ended);
+    }
     if session.received > 0 || service.log_empty_connections {
         write_all(session, &service.access_logs);
     }

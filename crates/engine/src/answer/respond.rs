@@ -7,15 +7,16 @@
 //! hold for all of them alike.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use weir_http::{HeaderId, Method};
-use weir_plan::settings::PageLayout;
+use weir_plan::settings::{PageLayout, PhraseSet};
 use weir_plan::{Respond, RespondBody, RouteFeatures};
 use weir_wire::SendError;
 
 use crate::answer::{filters, include, trailers};
-use crate::eval::{edit, program, user_id};
+use crate::eval::{browsers, edit, program, user_id};
 use crate::eval::{render, text};
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Ending, Exchange, Filters, Phase, Then, errors};
@@ -35,9 +36,16 @@ pub(crate) fn start<D: Downstream>(exchange: &mut Exchange, down: &mut D, size: 
     }
     if !exchange.redirect_fields.is_empty() {
         let carried = std::mem::take(&mut exchange.redirect_fields);
+        // What there may be several of replaces what the answer has of it as a whole.
+        if carried.has(HeaderId::WwwAuthenticate) {
+            exchange.response.fields.remove(HeaderId::WwwAuthenticate);
+        }
         for field in carried.iter() {
-            if field.id != HeaderId::SetCookie {
-                exchange.response.fields.remove(field.id);
+            match field.id {
+                HeaderId::SetCookie | HeaderId::WwwAuthenticate => {}
+                // A redirect of the page's own.
+                HeaderId::Location if exchange.response.fields.has(HeaderId::Location) => continue,
+                id => drop(exchange.response.fields.remove(id)),
             }
             exchange.response.fields.push_known(field.id, field.name, field.value);
         }
@@ -93,8 +101,10 @@ pub(crate) fn put_server(exchange: &mut Exchange) {
     // Split by hand: the site is borrowed from the plan, the fields are changed.
     let Exchange { core, site, response, .. } = exchange;
     if let Some(server) = &core.installed.plan.site(*site).server_header {
-        response.fields.remove(HeaderId::Server);
-        response.fields.push_id(HeaderId::Server, server.as_bytes());
+        // An upstream server's own is there only where the configuration passes it on.
+        if !response.fields.has(HeaderId::Server) {
+            response.fields.push_id(HeaderId::Server, server.as_bytes());
+        }
     }
 }
 
@@ -329,14 +339,28 @@ pub(crate) async fn explained<D: Downstream>(
         exchange.response.fields.push_id(HeaderId::CacheControl, b"no-cache");
     }
     close_after(exchange, down, status);
+    let page = padded(exchange, shown, page);
     whole(exchange, down, &page).await;
+}
+
+/// Why a request is refused with a status that has a page of its own and is shown as 400: nginx's 494 to 497.
+pub(crate) fn own_status(status: u16) -> Option<&'static str> {
+    Some(match status {
+        494 => "Request Header Or Cookie Too Large",
+        495 => "The SSL certificate error",
+        496 => "No required SSL certificate was sent",
+        497 => "The plain HTTP request was sent to HTTPS port",
+        _ => return None,
+    })
 }
 
 /// Closes the connection after the refusals that leave in doubt where the next request begins, whatever page shows them.
 pub(crate) fn close_after<D: Downstream>(exchange: &mut Exchange, down: &D, status: u16) {
+    let fails_closed = exchange.site().conduct.fails_closed;
     exchange.close_after |= match status {
-        400 | 408 | 414 | 431 => true,
-        413 => !down.body_done(),
+        400 | 408 | 414 | 431 | 495..=497 => true,
+        413 => fails_closed || !down.body_done(),
+        500 | 501 => fails_closed,
         _ => false,
     };
 }
@@ -389,22 +413,22 @@ fn begin_answer(exchange: &mut Exchange, status: u16) {
 
 /// A titled page needs a phrase; statuses without one are answered with a head alone.
 fn has_no_page(exchange: &Exchange, status: u16) -> bool {
-    exchange.site().conduct.pages.layout == PageLayout::Titled
-        && weir_http::Phrases::default().reason(status).is_empty()
+    exchange.site().conduct.pages.layout == PageLayout::Titled && exchange.phrases().reason(status).is_empty()
 }
 
 /// The page of a status.
 fn standard_page(exchange: &Exchange, status: u16, why: &str) -> Vec<u8> {
-    let reason = weir_http::Phrases::default().reason(status);
+    let reason = exchange.phrases().reason(status);
     let page = match exchange.site().conduct.pages.layout {
         PageLayout::Titled => {
             let name = exchange.site().server_header.as_deref().unwrap_or("weir");
             let (title, more) = match why {
-                "" => (reason, String::new()),
+                "" => (title(exchange, status).unwrap_or(reason), String::new()),
                 why => (why, format!("<center>{why}</center>\r\n")),
             };
+            let heading = if why.is_empty() { title } else { reason };
             format!(
-                "<html>\r\n<head><title>{status} {title}</title></head>\r\n<body>\r\n<center><h1>{status} {reason}</h1>\
+                "<html>\r\n<head><title>{status} {title}</title></head>\r\n<body>\r\n<center><h1>{status} {heading}</h1>\
                  </center>\r\n{more}<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
             )
         }
@@ -414,6 +438,46 @@ fn standard_page(exchange: &Exchange, status: u16, why: &str) -> Vec<u8> {
         }
     };
     page.into_bytes()
+}
+
+/// A page of an error, long enough for the client's browser to show it.
+fn padded(exchange: &Exchange, status: u16, mut page: Vec<u8>) -> Vec<u8> {
+    let agent = exchange.request.fields.first(HeaderId::UserAgent);
+    let pads = status >= 400
+        && exchange.route().settings.client.old_browsers.pads_errors
+        && agent.is_some_and(|agent| browsers::is_msie(agent) || browsers::is_chrome(agent));
+    if pads {
+        page.extend_from_slice(&PADDING.repeat(6));
+    }
+    page
+}
+
+/// What pages are padded with: nginx's words, so that both have the same length.
+const PADDING: &[u8] = b"<!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
+
+/// Whether the client's browser gets a page that takes it to another place, instead of a redirect.
+fn refreshes(exchange: &Exchange, status: u16) -> bool {
+    matches!(status, 301 | 302)
+        && exchange.route().settings.client.old_browsers.refreshes
+        && exchange.request.fields.first(HeaderId::UserAgent).is_some_and(browsers::is_msie)
+}
+
+async fn refresh<D: Downstream>(exchange: &mut Exchange, down: &mut D, location: &[u8]) {
+    let mut page = b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=".to_vec();
+    weir_http::uri::escape(weir_http::uri::Escape::Refresh, location, &mut page);
+    page.extend_from_slice(b"\"></head><body></body></html>\r\n");
+    exchange.response.status = 200;
+    exchange.response.fields.push_id(HeaderId::ContentType, b"text/html");
+    whole(exchange, down, &page).await;
+}
+
+/// What a page says where it says something else than the status line.
+fn title(exchange: &Exchange, status: u16) -> Option<&'static str> {
+    match (exchange.site().conduct.pages.phrases, status) {
+        (PhraseSet::Traditional, 302) => Some("Found"),
+        (PhraseSet::Traditional, 401) => Some("Authorization Required"),
+        _ => None,
+    }
 }
 
 /// One sentence for a person who meets the status.
@@ -442,6 +506,9 @@ pub(crate) async fn redirect<D: Downstream>(
     location: &[u8],
 ) {
     begin_answer(exchange, status);
+    if refreshes(exchange, status) {
+        return refresh(exchange, down, location).await;
+    }
     let location = absolute(exchange, location);
     exchange.response.fields.push_id(HeaderId::Location, &location);
     if exchange.site().conduct.pages.no_cache {
@@ -462,7 +529,18 @@ pub(crate) fn absolute<'l>(exchange: &Exchange, location: &'l [u8]) -> Cow<'l, [
         return Cow::Borrowed(location);
     }
     let secure = exchange.client.tls.is_some();
-    let host = if site.server_name_in_redirect { site.name.as_bytes() } else { exchange.host() };
+    let address;
+    let host = if site.server_name_in_redirect {
+        site.name.as_bytes()
+    } else if exchange.request.host.is_empty() {
+        address = exchange.client.destination().map_or(String::new(), |(ip, _)| match ip {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        });
+        address.as_bytes()
+    } else {
+        &exchange.request.host
+    };
     let mut out = Vec::with_capacity(location.len() + host.len() + 16);
     out.extend_from_slice(if secure { b"https://" } else { b"http://" });
     out.extend_from_slice(host);
@@ -527,6 +605,9 @@ async fn redirect_with<D: Downstream>(exchange: &mut Exchange, down: &mut D, sta
     begin_answer(exchange, status);
     for (name, value) in added {
         exchange.response.fields.push(&name, &value);
+    }
+    if refreshes(exchange, status) {
+        return refresh(exchange, down, location).await;
     }
     let location = absolute(exchange, location).into_owned();
     exchange.response.fields.push_id(HeaderId::Location, &location);

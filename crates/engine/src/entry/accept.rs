@@ -17,6 +17,7 @@ use weir_rt::{Listener, PeerAddr, Stream, Timer};
 
 use super::complaints::{Complaints, PAUSE};
 use crate::exchange::Client;
+use crate::tcp::Passed;
 use crate::worker::command::SocketKey;
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::lasting;
@@ -52,6 +53,12 @@ pub(super) fn is_full(worker: &Rc<Worker>, listener: ListenerId) -> bool {
     let of_worker =
         plan.process.connections_per_worker.is_some_and(|most| worker.connection_count() as u64 >= most);
     of_worker || worker.shared.is_full(plan, plan.listener(ix))
+}
+
+/// How long a listener accepts nothing, because too much began lately: new connections wait in the accept queue.
+fn pause_for_pace(worker: &Rc<Worker>, listener: ListenerId) -> Option<std::time::Duration> {
+    let (installed, ix, _) = worker.for_listener(listener)?;
+    worker.shared.wait_for_pace(installed.plan.listener(ix), worker.millis())
 }
 
 impl AcceptLoop {
@@ -108,6 +115,10 @@ impl AcceptLoop {
                 let _ = race(self.stop.wait(), race(worker.ended.next(), weir_rt::sleep(PAUSE))).await;
                 continue;
             }
+            if let Some(pause) = pause_for_pace(worker, self.key.listener) {
+                let _ = race(self.stop.wait(), weir_rt::sleep(pause)).await;
+                continue;
+            }
             match race(self.stop.wait(), self.listener.accept()).await {
                 Either::Left(()) => break,
                 Either::Right(Ok((stream, peer))) => {
@@ -147,6 +158,7 @@ impl AcceptLoop {
         let id = self.key.listener;
         let Some((installed, ix, _)) = worker.for_listener(id) else { return };
         let listener = installed.plan.listener(ix);
+        worker.shared.count_connection(listener, worker.millis());
         let counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
         inherit_nodelay(&stream, wants_nodelay(&installed, &listener.service));
         let mut caller = None;
@@ -157,12 +169,14 @@ impl AcceptLoop {
             }
             caller = Some(came);
         }
+        worker.shared.count_session(id, worker.millis());
         let client = Client::new(worker, peer, local, id);
         if let Some(caller) = caller {
             crate::eval::stick_rules::hand_over(&caller, &client);
         }
         if listener.proxy_protocol || listener.tls.is_some() || client.expects_proxy.get() {
-            weir_rt::spawn(settle(worker.clone(), counted, stream, client));
+            let (timer, ahead) = (Timer::new(), weir_rt::Buf::new());
+            weir_rt::spawn(settle(worker.clone(), counted, stream, client, timer, ahead));
         } else {
             let (conn, is_tcp) = (weir_wire::Conn::Plain(stream), is_tcp(&listener.service));
             begin(worker, counted, conn, client, Timer::new(), weir_rt::Buf::new(), is_tcp);
@@ -171,10 +185,15 @@ impl AcceptLoop {
 }
 
 /// Settles what comes before the protocol, then begins it in a task of its own: an idle connection is only that.
-async fn settle(worker: Rc<Worker>, mut counted: CountedConnection, stream: Stream, mut client: Client) {
+async fn settle(
+    worker: Rc<Worker>,
+    mut counted: CountedConnection,
+    stream: Stream,
+    mut client: Client,
+    timer: Timer,
+    mut ahead: weir_rt::Buf,
+) {
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
-    let timer = Timer::new();
-    let mut ahead = weir_rt::Buf::new();
     let settled =
         crate::entry::handshake::settle(&worker, &installed, ix, stream, &timer, &mut client, &mut ahead)
             .await;
@@ -202,12 +221,46 @@ fn begin(
     is_tcp: bool,
 ) {
     let (worker, client) = (worker.clone(), Rc::new(client));
+    counted.enrol(client.clone(), conn.socket().cutter());
     if is_tcp {
-        weir_rt::spawn(async move { crate::tcp::serve(&worker, conn, client, timer, ahead, &counted).await });
+        weir_rt::spawn(async move {
+            let passed = crate::tcp::serve(&worker, conn, client, timer, ahead, &counted).await;
+            if let Some(passed) = passed {
+                pass_on(&worker, counted, passed);
+            }
+        });
     } else if conn.tls().is_some_and(|tls| tls.alpn_is(weir_wire::h2::ALPN)) {
         weir_rt::spawn(crate::http::h2::serve(worker, counted, conn, client, timer, ahead));
     } else {
         weir_rt::spawn(crate::http::connection::serve(worker, counted, conn, client, timer, ahead));
+    }
+}
+
+/// Gives a connection to the listener that a service hands it to. What its service has settled stays settled: TLS that ended
+/// there does not begin anew.
+#[cold]
+fn pass_on(worker: &Rc<Worker>, before: CountedConnection, passed: Passed) {
+    let Passed { conn, mut client, timer, ahead, to } = passed;
+    let Some((installed, ix, _)) = worker.for_listener(to) else { return };
+    let listener = installed.plan.listener(ix);
+    let mut counted = CountedConnection::new(worker, worker.connection_counts(&installed, listener));
+    drop(before);
+    (client.listener, client.passes) = (to, client.passes + 1);
+    let settles = listener.proxy_protocol || listener.tls.is_some();
+    match conn {
+        weir_wire::Conn::Plain(stream) if settles => {
+            weir_rt::spawn(settle(worker.clone(), counted, stream, client, timer, ahead));
+        }
+        weir_wire::Conn::Tls(_) if settles => {
+            let why = "a connection whose TLS ended before cannot be passed to a listener with TLS or PROXY";
+            worker.shared.logs.connection(weir_telemetry::Level::Error, client.serial, why);
+        }
+        conn => {
+            if client.tls.is_some() {
+                counted.encrypt();
+            }
+            begin(worker, counted, conn, client, timer, ahead, is_tcp(&listener.service));
+        }
     }
 }
 

@@ -67,10 +67,12 @@ pub(crate) async fn settle(
             client.end_handshakes();
             client.tls = Some(Box::new(facts(&stream)));
             worker.counters.handshake(client.listener, stream.resumed());
+            in_zone(worker, installed, &listener.service, stream.server_name(), Some(stream.resumed()));
             Some(Conn::Tls(stream))
         }
         Ok(Err(error)) => {
             worker.counters.handshake_failed(client.listener);
+            in_zone(worker, installed, &listener.service, None, None);
             let Service::Http(_) = &listener.service else { return None };
             worker.shared.logs.connection(weir_telemetry::Level::Info, client.serial, &error.to_string());
             let AcceptError::PlainHttp(stream, input) = error else { return None };
@@ -80,8 +82,32 @@ pub(crate) async fn settle(
         }
         Err(_) => {
             worker.counters.handshake_failed(client.listener);
+            in_zone(worker, installed, &listener.service, None, None);
             None
         }
+    }
+}
+
+/// Counts a handshake in the zone of the site or service that it is for, if that has one. `resumed`: `None` if it failed.
+fn in_zone(
+    worker: &Worker,
+    installed: &Installed,
+    service: &Service,
+    name: Option<&str>,
+    resumed: Option<bool>,
+) {
+    if installed.plan.zones.is_empty() {
+        return;
+    }
+    let zone = match service {
+        Service::Http(hosts) => {
+            let found = name.and_then(|name| hosts.lookup(name.as_bytes()).ok().map(|found| found.value));
+            installed.plan.site(found.unwrap_or_else(|| hosts.default_value())).zone
+        }
+        Service::Tcp(tcp) => installed.plan.tcp_service(*tcp).zone,
+    };
+    if let Some(zone) = zone {
+        worker.counters.handshake_in_zone(zone, resumed);
     }
 }
 

@@ -216,10 +216,22 @@ async fn main(id: u16, shared: Arc<Shared>, given: &mut Given, commands: &mut Re
             Some(Command::Cut(endpoints)) => {
                 worker.counters.links.cut(|endpoint| endpoints.contains(&endpoint).then_some(Cut::Killed));
             }
+            Some(Command::ClearCounters { all, done }) => {
+                worker.counters.clear(all);
+                let _ = done.send(());
+            }
+            Some(Command::Roll { tell }) => {
+                let _ = tell.send(worker.roll.call(worker.counters.links.carried()));
+            }
+            Some(Command::CutClient { serial, done }) => {
+                let _ = done.send(worker.roll.cut(serial));
+            }
             Some(Command::Certificates { done }) => {
                 worker.take_up_certificates();
                 let _ = done.send(());
             }
+            Some(Command::Requests(most, tell)) => drop(tell.send(worker.flights.show(id, most))),
+            Some(Command::NoteRequests(on)) => worker.flights.set(on),
             Some(Command::ReopenLogs) => worker.logs.flush(),
             Some(Command::Rest) => {
                 given.resting = true;

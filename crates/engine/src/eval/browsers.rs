@@ -20,9 +20,32 @@ pub(super) fn is_modern(rules: &Browsers, agent: Option<&[u8]>) -> bool {
 }
 
 /// Whether it is an MSIE, and not one that Opera calls itself.
-pub(super) fn is_msie(agent: &[u8]) -> bool {
+pub(crate) fn is_msie(agent: &[u8]) -> bool {
     let at = memchr::memmem::find(agent, b"MSIE ");
     at.is_some_and(|at| at + 7 < agent.len()) && !has(agent, b"Opera")
+}
+
+/// Whether it is an MSIE before 6 with its second service pack.
+pub(crate) fn is_old_msie(agent: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(agent, b"MSIE ").filter(|_| is_msie(agent)) else { return false };
+    match &agent[at + 5..at + 7] {
+        b"4." | b"5." => true,
+        b"6." => !has(&agent[at + 7..], b"SV1"),
+        _ => false,
+    }
+}
+
+/// Whether it is a Chrome.
+pub(crate) fn is_chrome(agent: &[u8]) -> bool {
+    !has(agent, b"Gecko/") && has(agent, b"Chrome/") && !is_msie(agent) && !has(agent, b"Opera")
+}
+
+/// Whether it is a Safari on a system of Apple's.
+pub(crate) fn is_safari_on_mac(agent: &[u8]) -> bool {
+    has(agent, b"Safari/")
+        && has(agent, b"Mac OS X")
+        && !["Gecko/", "Chrome/", "Opera"].iter().any(|other| has(agent, other.as_bytes()))
+        && !is_msie(agent)
 }
 
 fn has(agent: &[u8], text: &[u8]) -> bool {

@@ -147,7 +147,7 @@ pub(super) fn store(exchange: &mut Exchange, cache: MemoryCacheIx) {
     if expected.is_some_and(|expected: u64| expected > settings.object) {
         return;
     }
-    let head = exchange.response.stored_head(&exchange.response.fields);
+    let head = exchange.response.stored_head(&exchange.response.fields, exchange.phrases());
     let about = (now, age, now + fresh);
     let tee = Tee { coming: Some(coming), name: looked.name.clone(), variant, about, head, expected };
     exchange.filters.push(Box::new(tee));

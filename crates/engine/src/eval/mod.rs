@@ -7,7 +7,7 @@
 //! few doors that everything passes: after each instruction of a program, before an action, before a head to an
 //! endpoint, before the head of an answer. Each door refuses with 500. Only a log line is written all the same.
 
-mod browsers;
+pub(crate) mod browsers;
 pub(crate) mod certificates;
 pub(crate) mod cgi;
 pub(crate) mod condition;

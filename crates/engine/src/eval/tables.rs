@@ -25,6 +25,11 @@ pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>
         exchange.slots.put(slot, Value::Unset);
         return write::extend(out, value.as_deref());
     }
+    if let Definition::Keyval { key, zone } = &variable.definition {
+        let key = super::text(exchange, key);
+        exchange.slots.put(slot, Value::Unset);
+        return installed.prepared.keyvals.get(zone.at()).is_some_and(|store| store.look_up(&key, out));
+    }
     if let Definition::Database(using) = &variable.definition {
         let named = using.source.as_ref().map(|source| super::text(exchange, source));
         let value = super::databases::value(exchange, using, named.as_deref());
@@ -41,7 +46,10 @@ pub(super) fn append_user(exchange: &impl Traffic, slot: Slot, out: &mut Vec<u8>
 /// Appends the value; false if it must not be kept.
 fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) -> bool {
     match definition {
-        Definition::Assigned | Definition::Converted { .. } | Definition::Database(_) => false,
+        Definition::Assigned
+        | Definition::Converted { .. }
+        | Definition::Database(_)
+        | Definition::Keyval { .. } => false,
         Definition::Map(table) => {
             let subject = super::text(exchange, &table.source);
             let (value, matched) = match table.find(&subject) {
@@ -89,6 +97,10 @@ fn compute(exchange: &impl Traffic, definition: &Definition, out: &mut Vec<u8>) 
                 Err(why) => exchange.slots.doubt(why),
             }
             false
+        }
+        Definition::Numbers(table) => {
+            super::render(exchange, table.find(&super::text(exchange, &table.source)), out);
+            !table.volatile
         }
         Definition::Split { key, shares } => {
             let hash = murmur2(&super::text(exchange, key));

@@ -53,7 +53,7 @@ pub(crate) fn look(exchange: &mut Exchange, auth: &BasicAuth) -> Look {
         return Look::Open;
     }
     let given = exchange.request.fields.first(HeaderId::Authorization).and_then(weir_http::auth::basic);
-    let Some(given) = given else { return Look::Missing };
+    let Some(given) = given.filter(|given| !given.user.is_empty()) else { return Look::Missing };
     exchange.user = Some(given.user.clone());
     let (user, password) = (&given.user[..], &given.password[..]);
     match &auth.users {

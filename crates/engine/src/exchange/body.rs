@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use weir_expr::settings::{BodyFiles, BodySettings};
 use weir_rt::Buf;
 
 /// State of the body.
@@ -27,6 +28,8 @@ struct Spool {
     file: File,
     path: PathBuf,
     length: u64,
+    /// Dropped, it takes the file's name away.
+    _name: Option<tempfile::TempPath>,
 }
 
 /// A piece of a body read back.
@@ -102,6 +105,8 @@ impl RequestBody {
                 file: spool.file.try_clone()?,
                 path: spool.path.clone(),
                 length: spool.length,
+                // The name goes with the request that has it.
+                _name: None,
             })
         });
         Ok(Self {
@@ -113,18 +118,19 @@ impl RequestBody {
         })
     }
 
-    /// Keeps bytes: in memory up to `limit`, then in a nameless file under `folder`.
+    /// Keeps bytes: in memory up to `limit`, then in a file under `folder`; `files` says whether it has a name.
     ///
     /// # Errors
     /// The file could not be made or written (no space): the request is answered with 500, others go on.
-    pub(crate) fn keep(&mut self, bytes: &[u8], limit: usize, folder: &Path) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, bytes: &[u8], settings: &BodySettings) -> io::Result<()> {
+        let limit = if settings.files == BodyFiles::WhereNeeded { settings.memory as usize } else { 0 };
         self.received += bytes.len() as u64;
         if self.spool.is_none() && self.memory.len() + bytes.len() <= limit {
             self.memory.extend_from_slice(bytes);
             return Ok(());
         }
         if self.spool.is_none() {
-            let mut spool = Spool::create(folder)?;
+            let mut spool = Spool::create(&settings.temp_path, settings.files)?;
             spool.append(&self.memory)?;
             self.memory = Vec::new();
             self.spool = Some(spool);
@@ -158,9 +164,21 @@ impl RequestBody {
 }
 
 impl Spool {
-    fn create(folder: &Path) -> io::Result<Self> {
-        let (file, path) = create_spool_file(folder)?;
-        Ok(Self { file, path, length: 0 })
+    fn create(folder: &Path, files: BodyFiles) -> io::Result<Self> {
+        if files == BodyFiles::WhereNeeded {
+            let (file, path) = create_spool_file(folder)?;
+            return Ok(Self { file, path, length: 0, _name: None });
+        }
+        let (file, name) = create_named_file(folder)?.into_parts();
+        let path = name.to_path_buf();
+        let name = match files {
+            BodyFiles::Kept => {
+                name.keep().map_err(|error| error.error)?;
+                None
+            }
+            _ => Some(name),
+        };
+        Ok(Self { file, path, length: 0, _name: name })
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -193,6 +211,10 @@ pub(crate) fn create_named_file(folder: &Path) -> io::Result<tempfile::NamedTemp
 mod tests {
     use super::*;
 
+    fn settings(memory: u64, folder: &Path, files: BodyFiles) -> BodySettings {
+        BodySettings { memory, temp_path: folder.into(), files, ..BodySettings::default() }
+    }
+
     fn whole(body: &RequestBody) -> Vec<u8> {
         let mut all = Vec::new();
         while let BodyPiece::Data(piece) = body.piece(all.len() as u64).unwrap() {
@@ -205,9 +227,10 @@ mod tests {
     fn a_body_moves_to_a_file_and_reads_back_twice() {
         let folder = tempfile::tempdir().unwrap();
         let mut body = RequestBody::default();
-        body.keep(b"hello ", 8, folder.path()).unwrap();
+        let settings = settings(8, folder.path(), BodyFiles::WhereNeeded);
+        body.keep(b"hello ", &settings).unwrap();
         assert_eq!(body.in_memory(), Some(&b"hello "[..]));
-        body.keep(&[b'x'; 100_000], 8, folder.path()).unwrap();
+        body.keep(&[b'x'; 100_000], &settings).unwrap();
         assert!(body.in_memory().is_none());
         assert_eq!(body.buffered(), 100_006);
         let first = whole(&body);
@@ -218,5 +241,21 @@ mod tests {
         body.clear();
         assert_eq!(first, whole(&again), "one outlives the other");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the file has no name");
+    }
+
+    #[test]
+    fn a_file_has_a_name_where_that_is_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = || std::fs::read_dir(folder.path()).unwrap().count();
+        let mut body = RequestBody::default();
+        body.keep(b"a", &settings(100, folder.path(), BodyFiles::Named)).unwrap();
+        assert_eq!((body.in_memory(), names()), (None, 1), "however small it is");
+        assert_eq!(std::fs::read(body.file_path().unwrap()).unwrap(), b"a");
+        body.clear();
+        assert_eq!(names(), 0);
+        body.keep(b"b", &settings(100, folder.path(), BodyFiles::Kept)).unwrap();
+        let path = body.file_path().unwrap().to_owned();
+        body.clear();
+        assert_eq!(std::fs::read(path).unwrap(), b"b", "it stays");
     }
 }

@@ -5,6 +5,7 @@
 //! Driven by: `action::cached`, and by the actions whose upstreams are cached.
 //! Why: behind one pointer, which is null for everything that is not cached.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +15,7 @@ use weir_http::{HeaderId, Method};
 
 use super::Exchange;
 use crate::files::Held;
+pub(crate) use crate::worker::zones::{CACHE_STATUSES, CacheStatus};
 
 /// Fields of requests that an upstream of a cache is not to see: it is asked for the whole.
 pub(crate) const PARTIAL: u128 = HeaderId::IfMatch.bit()
@@ -22,33 +24,6 @@ pub(crate) const PARTIAL: u128 = HeaderId::IfMatch.bit()
     | HeaderId::IfUnmodifiedSince.bit()
     | HeaderId::IfRange.bit()
     | HeaderId::Range.bit();
-
-/// What became of looking for an object: nginx's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CacheStatus {
-    Miss,
-    Bypass,
-    Expired,
-    Stale,
-    Updating,
-    Revalidated,
-    Hit,
-}
-
-impl CacheStatus {
-    /// As logs show it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Miss => "MISS",
-            Self::Bypass => "BYPASS",
-            Self::Expired => "EXPIRED",
-            Self::Stale => "STALE",
-            Self::Updating => "UPDATING",
-            Self::Revalidated => "REVALIDATED",
-            Self::Hit => "HIT",
-        }
-    }
-}
 
 /// What an exchange has to do with the cache.
 pub(crate) struct Caching {
@@ -74,6 +49,8 @@ pub(crate) struct Caching {
     pub(crate) first: Option<Rc<Held>>,
     /// The object that takes the place of the upstream's answer.
     pub(crate) instead: Option<Rc<Held>>,
+    /// Bytes of the response that were written to the cache.
+    pub(crate) written: Rc<Cell<Option<u64>>>,
     /// What the upstream answers may be stored.
     pub(crate) stores: bool,
     /// The upstream is asked for the whole, whatever part the client wants.

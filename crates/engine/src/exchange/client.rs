@@ -16,6 +16,7 @@ use weir_rt::{CertFailure, Instant, PeerAddr};
 
 use super::sticks::ConnectionSticks;
 use crate::worker::Worker;
+use crate::worker::roll::{Called, Caller};
 
 /// A client's connection.
 pub(crate) struct Client {
@@ -33,6 +34,8 @@ pub(crate) struct Client {
     pub(crate) speaks_plain: bool,
     /// Where it arrived.
     pub(crate) listener: ListenerId,
+    /// How often a service handed it to another listener.
+    pub(crate) passes: u8,
     /// When it was accepted.
     pub(crate) accepted: Instant,
     /// Microseconds from accept to the end of handshakes.
@@ -141,6 +144,7 @@ impl Client {
             tls: None,
             speaks_plain: false,
             listener,
+            passes: 0,
             accepted: worker.now(),
             handshake: Cell::new(0),
             requests: Cell::new(0),
@@ -205,6 +209,24 @@ impl Client {
     /// Address and port of the own end of the connection.
     pub(crate) fn own_end(&self) -> Option<(IpAddr, u16)> {
         self.local.inet().map(ends_at)
+    }
+}
+
+impl Caller for Client {
+    fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    fn describe(&self) -> Called {
+        Called {
+            serial: self.serial,
+            source: self.source().map(Into::into),
+            destination: self.destination().map(Into::into),
+            listener: self.listener,
+            tls: self.tls.is_some(),
+            accepted: self.accepted,
+            requests: self.requests.get(),
+        }
     }
 }
 

@@ -18,6 +18,8 @@ use super::ending::Ending;
 use super::response::Attempt;
 use super::slots::Slots;
 use super::sticks::Sticks;
+use crate::worker::flights::Flight;
+use crate::worker::zones::InZone;
 use crate::worker::{Installed, Worker};
 
 /// What a request and a session have in common.
@@ -55,6 +57,10 @@ pub(crate) struct Core {
     pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
     /// What rules track in stick tables, to the end.
     pub(crate) sticks: Option<Box<Sticks>>,
+    /// Its place among those in flight.
+    pub(crate) flight: Option<Flight>,
+    /// Its place in the zone that counts it.
+    pub(crate) zone: Option<InZone>,
     id: Cell<Option<u128>>,
     /// Its number among all; 0 while nobody has asked.
     serial: Cell<u64>,
@@ -67,6 +73,8 @@ pub(crate) struct Times {
     pub(crate) idle: Duration,
     /// First byte to end of head.
     pub(crate) head: Option<Duration>,
+    /// First byte of the request to the head of the response; of one that was taken back, to the last.
+    pub(crate) first_byte: Option<Duration>,
     /// In queues.
     pub(crate) queued: Option<Duration>,
     /// Its place in the queue when it came, from 1; 0: it did not have to wait.
@@ -95,6 +103,8 @@ impl Core {
             limit_conn_status: None,
             guards: Vec::new(),
             sticks: None,
+            flight: None,
+            zone: None,
             id: Cell::new(None),
             serial: Cell::new(0),
         }
@@ -120,6 +130,8 @@ impl Core {
             limit_conn_status,
             guards,
             sticks,
+            flight,
+            zone,
             id,
             serial,
         } = self;
@@ -138,6 +150,8 @@ impl Core {
         *limit_conn_status = None;
         guards.clear();
         *sticks = None;
+        *flight = None;
+        *zone = None;
         id.set(None);
         serial.set(0);
     }

@@ -16,6 +16,10 @@ use crate::worker::Installed;
 
 /// Lets go of the plan of an exchange that became a tunnel, or whose answer lasts.
 pub(crate) fn exchange(exchange: &mut Exchange) {
+    if exchange.route().settings.afterwards.is_some() {
+        // A route of the plan is asked once it has ended.
+        return;
+    }
     let Some(listener) = exchange.installed.listener(exchange.client.listener) else { return };
     let of = PartOf { listener, http: Some((exchange.site, exchange.route)), tcp: None, pool: exchange.pool };
     reduce(exchange, of);

@@ -115,6 +115,9 @@ fn describe(exchange: &Exchange, line: &mut String) {
     if !request.line.is_empty() {
         let _ = write!(line, ", request: \"{}\"", String::from_utf8_lossy(&request.line));
     }
+    if exchange.asked_for.is_some() {
+        let _ = write!(line, ", subrequest: \"{}\"", String::from_utf8_lossy(&request.path));
+    }
     if let Some(attempt) = exchange.attempts.last() {
         let (scheme, place) = (upstream_scheme(exchange), upstream_place(attempt));
         // An application server has no targets, as nginx sees it.

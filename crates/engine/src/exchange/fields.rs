@@ -98,12 +98,14 @@ impl Fields {
 
     /// Takes over the lines of another list that go further than this hop and are not `hidden`, with one copy of its
     /// bytes.
-    pub(crate) fn pass_on(&mut self, other: &Self, hidden: &HeaderSet) {
+    pub(crate) fn pass_on(&mut self, other: &Self, hidden: &HeaderSet, single: u128) {
         self.clear();
         self.bytes.extend_from_slice(&other.bytes);
         self.lines.extend_from_slice(&other.lines);
+        let mut seen = 0;
         self.lines.retain(|line| {
-            let ends = line.is_hop_by_hop() || line.id == HeaderId::Connection;
+            let ends = line.is_hop_by_hop() || line.id == HeaderId::Connection || seen & line.id.bit() != 0;
+            seen |= line.id.bit() & single;
             !ends && !hidden.contains_line(line, &other.bytes)
         });
         self.present = other.present & !hidden.known;
@@ -114,7 +116,7 @@ impl Fields {
         self.all(HeaderId::Cookie).flat_map(|line| line.split(|&b| b == b';')).find_map(|pair| {
             let pair = pair.trim_ascii();
             let at = pair.iter().position(|&b| b == b'=')?;
-            pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
+            pair[..at].trim_ascii_end().eq_ignore_ascii_case(name).then(|| pair[at + 1..].trim_ascii_start())
         })
     }
 
@@ -326,7 +328,7 @@ mod tests {
         assert!(parsed.parse(head, &weir_http::HeadRules::default()).is_ok());
         let (mut received, mut fields) = (Fields::default(), Fields::default());
         received.load(head, parsed.view(head).headers());
-        fields.pass_on(&received, &HeaderSet::new(["server"]));
+        fields.pass_on(&received, &HeaderSet::new(["server"]), 0);
         assert!(!fields.has(HeaderId::Server) && fields.has(HeaderId::ETag));
         fields.rewrite(FieldName::new(b"x-four"), |_| Some(b"four".to_vec()));
         fields.push(b"X-Own", b"7");

@@ -3,7 +3,7 @@
 //! Owns: the size limit, memory and file for buffered bodies.
 //! Driven by: proxy and FastCGI actions.
 
-use weir_expr::settings::BodySettings;
+use weir_expr::settings::{BodyFiles, BodySettings};
 use weir_http::body::BodyError;
 use weir_wire::ReceiveError;
 
@@ -38,6 +38,11 @@ pub(crate) async fn buffer<D: Downstream>(exchange: &mut Exchange, down: &mut D)
     take_in(exchange, down, &settings).await
 }
 
+/// Whether a body that no endpoint gets is taken in all the same: the configuration wants it in a file.
+pub(crate) fn is_for_file(exchange: &Exchange) -> bool {
+    exchange.request.has_body() && exchange.route().settings.body.files != BodyFiles::WhereNeeded
+}
+
 /// Reads the whole body into memory if it has at most so many bytes. `Err`: the status to answer with.
 pub(crate) async fn into_memory<D: Downstream>(
     exchange: &mut Exchange,
@@ -46,6 +51,7 @@ pub(crate) async fn into_memory<D: Downstream>(
 ) -> Result<(), u16> {
     let mut settings = BodySettings::clone(&exchange.route().settings.body);
     settings.memory = most as u64;
+    settings.files = BodyFiles::WhereNeeded;
     settings.max_size = Some(settings.max_size.map_or(most as u64, |own| own.min(most as u64)));
     take_in(exchange, down, &settings).await
 }
@@ -69,7 +75,7 @@ pub(crate) async fn wait_for<D: Downstream>(
             Ok(None) => body.complete = true,
             Ok(Some(piece)) => {
                 received += piece.len() as u64;
-                if let Err(error) = body.keep(piece, settings.memory as usize, &settings.temp_path) {
+                if let Err(error) = body.keep(piece, &settings) {
                     super::errors::server_error(exchange, &format!("cannot keep a request body: {error}"));
                     break Err(500);
                 }
@@ -95,9 +101,7 @@ async fn take_in<D: Downstream>(
         return Ok(());
     }
     let mut body = std::mem::take(&mut exchange.body);
-    let (memory, folder) = (settings.memory as usize, &settings.temp_path);
-    let result =
-        each_piece(exchange, down, settings.max_size, |piece| body.keep(piece, memory, folder)).await;
+    let result = each_piece(exchange, down, settings.max_size, |piece| body.keep(piece, settings)).await;
     body.complete = result.is_ok();
     exchange.body = body;
     if result.is_ok() {

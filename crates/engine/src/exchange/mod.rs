@@ -23,6 +23,7 @@ mod ending;
 pub(crate) mod errors;
 pub(crate) mod fields;
 mod filters;
+mod flight;
 pub(crate) mod intake;
 pub(crate) mod memory;
 mod next;
@@ -64,7 +65,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_expr::settings::PathReading;
+use weir_expr::settings::{PathReading, PhraseSet};
 use weir_http::HeaderId;
 use weir_http::uri::{self, UriError};
 use weir_plan::{Cause, PoolIx, Program, ProxyTarget, Route, RouteIx, Site, SiteIx};
@@ -271,6 +272,8 @@ impl Exchange {
         if worker.keeps_spare(&self.installed) {
             self.guards.clear();
             self.sticks = None;
+            self.flight = None;
+            self.zone = None;
             self.body.clear();
             self.filters.clear();
             self.page = None;
@@ -406,9 +409,31 @@ impl Exchange {
         Ok(copy)
     }
 
+    /// Takes over what variables say of the answer of another.
+    pub(crate) fn knows_answer_of(&mut self, other: &Self) {
+        let (from, to) = (&other.response, &mut self.response);
+        (to.status, to.complete) = (from.status, from.complete);
+        (to.bytes_sent, to.body_bytes_sent) = (from.bytes_sent, from.body_bytes_sent);
+        self.user.clone_from(&other.user);
+    }
+
+    /// The head of the response is on its way: nothing else can be answered any more.
+    pub(crate) fn head_leaves(&mut self) {
+        self.response.head_sent = true;
+        self.times.first_byte = Some(self.elapsed());
+    }
+
     /// Its site.
     pub(crate) fn site(&self) -> &Site {
         self.installed.plan.site(self.site)
+    }
+
+    /// The reason phrases of its site.
+    pub(crate) fn phrases(&self) -> weir_http::Phrases {
+        match self.site().conduct.pages.phrases {
+            PhraseSet::Registered => weir_http::Phrases::Rfc,
+            PhraseSet::Traditional => weir_http::Phrases::Traditional,
+        }
     }
 
     /// Its site, once it is known.

@@ -23,6 +23,8 @@ pub(crate) enum Next<Later> {
         status: u16,
         /// Where to, as written.
         location: Vec<u8>,
+        /// Error pages apply.
+        pages: bool,
     },
     /// Go on as if this target had been asked for.
     Internal {
@@ -58,7 +60,7 @@ impl<L> Next<L> {
             Self::Done => Next::Done,
             Self::Status(status) => Next::Status(status),
             Self::Respond(respond) => Next::Respond(respond),
-            Self::Redirect { status, location } => Next::Redirect { status, location },
+            Self::Redirect { status, location, pages } => Next::Redirect { status, location, pages },
             Self::Internal { path, query } => Next::Internal { path, query },
             Self::InternalPath(path) => Next::InternalPath(path),
             Self::Named(route) => Next::Named(route),

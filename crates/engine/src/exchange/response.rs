@@ -28,6 +28,10 @@ pub(crate) struct Response {
     pub(crate) tunnelled: u64,
     /// The head is on its way: nothing else can be answered any more.
     pub(crate) head_sent: bool,
+    /// Whether the connection stays open after it, once that is decided over HTTP/1.
+    pub(crate) keeps: Option<bool>,
+    /// Its body goes out chunked.
+    pub(crate) chunked: bool,
     /// The whole answer was sent.
     pub(crate) complete: bool,
     /// Its making failed: a head alone goes out.
@@ -47,10 +51,10 @@ pub(crate) struct Response {
 impl Response {
     /// The head that a cache stores: the status, and of some fields those that are not about the message but about what is
     /// in it.
-    pub(crate) fn stored_head(&self, fields: &Fields) -> Vec<u8> {
+    pub(crate) fn stored_head(&self, fields: &Fields, phrases: weir_http::Phrases) -> Vec<u8> {
         let reason = match &self.reason {
             Some(reason) => reason,
-            None => weir_http::Phrases::default().reason(self.status).as_bytes(),
+            None => phrases.reason(self.status).as_bytes(),
         };
         let mut out = format!("HTTP/1.1 {} ", self.status).into_bytes();
         out.extend_from_slice(reason);
@@ -124,6 +128,8 @@ impl Response {
             body_bytes_sent,
             tunnelled,
             head_sent,
+            keeps,
+            chunked,
             complete,
             failed,
             uncompressed,
@@ -137,6 +143,7 @@ impl Response {
         fields.clear();
         (*bytes_sent, *body_bytes_sent, *tunnelled) = (0, 0, 0);
         (*head_sent, *complete, *failed) = (false, false, false);
+        (*keeps, *chunked) = (None, false);
         *uncompressed = None;
         upstream_fields.clear();
         upstream_trailers.clear();

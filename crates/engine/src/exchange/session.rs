@@ -47,6 +47,13 @@ impl Session {
         Self { core, tcp, datagrams: false, peeked: None, status: 0, received: 0, sent: 0 }
     }
 
+    /// It is counted in the zone of its service from now on, if that has one.
+    pub(crate) fn enter_zone(&mut self) {
+        if let Some(zone) = self.service().zone {
+            self.zone = Some(self.worker.counters.enter_zone(zone));
+        }
+    }
+
     /// Its service.
     pub(crate) fn service(&self) -> &TcpService {
         self.installed.plan.tcp_service(self.tcp)

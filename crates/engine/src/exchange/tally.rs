@@ -4,13 +4,13 @@
 //! Never: keeps a count; `worker::count` does.
 //! Driven by: the log, once an exchange is over; attempts, once they are.
 
-use std::time::Duration;
-
 use weir_telemetry::count::status_class;
 use weir_telemetry::{AttemptEnd, BackKey, FrontCells};
 
+use super::caching::CACHE_STATUSES;
 use super::{Ending, Exchange, Phase, Traffic};
 use crate::worker::count::{Attempting, CameTo, Counters, micros, second};
+use crate::worker::zones::{Ended, InZone};
 
 impl Attempting {
     /// It is over. Says so once; later calls do nothing.
@@ -18,11 +18,16 @@ impl Attempting {
         if self.is_over() {
             return;
         }
+        if let AttemptEnd::Answer(status) = end
+            && exchange.installed.plan.counts_details
+        {
+            self.code(status);
+        }
         let record = exchange.attempts.last();
         let (sent, received) = record.map_or((0, 0), |record| (record.sent, record.received));
         let came_to = CameTo {
             queued: exchange.times.queued.unwrap_or_default(),
-            connect: record.and_then(|record| record.connect).unwrap_or(Duration::ZERO),
+            connect: record.and_then(|record| record.connect),
             header: record.and_then(|record| record.header),
             sent,
             received,
@@ -42,8 +47,8 @@ impl Attempting {
 }
 
 impl Counters {
-    /// Counts an exchange that is over; its bytes and status are final.
-    pub(crate) fn exchange(&self, exchange: &Exchange) {
+    /// Counts an exchange that is over; its bytes and status are final. `zone`: its place in that of its site, if it has any.
+    pub(crate) fn exchange(&self, exchange: &Exchange, zone: Option<InZone>) {
         let second = second();
         let facts = Facts::of(exchange);
         self.whole().client_in.add(facts.received);
@@ -52,6 +57,16 @@ impl Counters {
         let site = self.site(exchange.site().id);
         facts.count(exchange, &listener, second);
         facts.count(exchange, &site, second);
+        if let Some(first_byte) = exchange.times.first_byte
+            && exchange.response.status != 101
+        {
+            let first_byte = micros(first_byte);
+            site.phases(first_byte, facts.micros.saturating_sub(first_byte));
+        }
+        if exchange.worker.flights.is_on() {
+            self.count_route(exchange, &facts, second);
+        }
+        self.zones(exchange, zone, &facts);
         if let Some(looked) = &exchange.looked {
             let [lookups, hits] = match exchange.route().counts_for.filter(|_| looked.for_pool) {
                 Some(pool) => &self.back(BackKey::Pool(pool)).cache,
@@ -71,6 +86,49 @@ impl Counters {
             // The answer was made here for want of one from the pool: it counts for the pool as a whole.
             let pool = self.back(BackKey::Pool(exchange.installed.plan.pool(pool).id));
             pool.answers[status_class(exchange.response.status)].bump();
+        }
+    }
+}
+
+impl Counters {
+    /// Counts it for its route, where routes are counted apart.
+    #[cold]
+    fn count_route(&self, exchange: &Exchange, facts: &Facts, second: u64) {
+        let route = self.route(exchange.site().id, &exchange.route().name);
+        facts.count(exchange, &route, second);
+        if let Some(first_byte) = exchange.times.first_byte.filter(|_| exchange.response.status != 101) {
+            let first_byte = micros(first_byte);
+            route.phases(first_byte, facts.micros.saturating_sub(first_byte));
+        }
+    }
+
+    /// Counts an exchange in its zones.
+    fn zones(&self, exchange: &Exchange, zone: Option<InZone>, facts: &Facts) {
+        let of_site = zone.or_else(|| Some(self.enter_zone(exchange.site().zone?)));
+        let of_route = exchange.route().settings.zone;
+        if of_site.is_some() || of_route.is_some() {
+            let response = &exchange.response;
+            let ended = Ended {
+                status: response.status,
+                silent: response.bytes_sent == 0,
+                received: facts.received,
+                sent: response.bytes_sent,
+                took: exchange.elapsed(),
+            };
+            let of_route = of_route.map(|zone| self.enter_zone(zone));
+            of_site.into_iter().chain(of_route).for_each(|zone| zone.end(&ended));
+        }
+        if exchange.installed.plan.counts_details
+            && let Some(caching) = &exchange.caching
+            && let Some(status) = caching.status
+        {
+            let events = self.events(caching.settings.counts_as);
+            events.add(status as usize, 1);
+            events.add(CACHE_STATUSES + status as usize, exchange.response.bytes_sent);
+            if let Some(bytes) = caching.written.get() {
+                events.add(2 * CACHE_STATUSES + (status as usize).min(2), 1);
+                events.add(2 * CACHE_STATUSES + 3 + (status as usize).min(2), bytes);
+            }
         }
     }
 }

@@ -156,6 +156,28 @@ impl StaticFile {
         }
     }
 
+    /// The same bytes under a tag that tells another length.
+    ///
+    /// # Errors
+    /// The process has no descriptor left.
+    pub(crate) fn shown_as(&self, size: u64) -> std::io::Result<Self> {
+        let content = match &self.content {
+            Content::Memory(bytes) | Content::Both(bytes, _) => Content::Memory(bytes.clone()),
+            Content::Open(file) => Content::Open(file.try_clone()?),
+        };
+        let mut etag = Vec::with_capacity(40);
+        semantics::etag::put_file_tag(&mut etag, self.modified.unix(), size);
+        Ok(Self {
+            size,
+            modified: self.modified,
+            last_modified: self.last_modified,
+            etag: SmallVec::from_slice(&etag),
+            content,
+            head: RefCell::default(),
+            identity: self.identity,
+        })
+    }
+
     fn in_memory(&self) -> usize {
         match &self.content {
             Content::Memory(bytes) | Content::Both(bytes, _) => bytes.len(),

@@ -53,6 +53,7 @@ pub(super) fn stored_head(head: &[u8]) -> Option<ResponseHead> {
         head: most,
         fields: most,
         unusual_names: UnusualNames::Keep,
+        mends: false,
     };
     let mut parsed = ResponseHead::new();
     (parsed.parse(head, &rules) == Ok(Parsed::Whole(most))).then_some(parsed)

@@ -211,6 +211,7 @@ async fn one(worker: &Rc<Worker>, h1: &mut H1<'_>, client: &Rc<Client>, idle: Du
         Ok(()) => {
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             h1.begin_exchange(&exchange);
+            exchange.enter_flight();
             if worker.shared.memory.is_short() {
                 Box::pin(respond::shed(&mut exchange, h1)).await;
                 drop(writing);
@@ -310,6 +311,7 @@ async fn close(h1: &mut H1<'_>, settings: &ClientSettings) {
 
 fn end(mut exchange: Box<Exchange>) {
     log::exchange_ended(&mut exchange);
+    walk::afterwards(&exchange);
     exchange.give();
 }
 
@@ -382,6 +384,14 @@ async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) 
             exchange.ending = Ending::ClientTimeout(Phase::Request);
             keep_line(exchange, h1);
             errors::client_error(exchange, "client timed out while reading client request headers");
+            if exchange.site().conduct.silent_timeouts {
+                exchange.response.status = 408;
+                h1.set_cut();
+                if is_reset(exchange) {
+                    h1.conn.io().clone().abort();
+                }
+                return;
+            }
             408
         }
         HeadFailure::Refused(error) => {

@@ -7,15 +7,19 @@
 use std::fs::File;
 use std::time::Duration;
 
-use weir_expr::settings::KeepAliveMode;
+use weir_expr::settings::{KeepAliveMode, OldBrowsers};
 use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_rt::{Buf, Shared, Timer};
 use weir_wire::{Conn, LeastRate, ReceiveError, SendError, SendFraming, ServerConnection};
 
 use super::pace::BodyPace;
+use crate::eval::browsers;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, intake};
 use crate::worker::watch::Watched;
+
+/// Says that the client may send the body.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// The client's half over HTTP/1.
 pub(crate) struct H1<'a> {
@@ -28,6 +32,7 @@ pub(crate) struct H1<'a> {
     client_keeps: bool,
     keeps: bool,
     continue_due: bool,
+    always_continues: bool,
     cut: bool,
     pace: BodyPace,
     answers: u64,
@@ -43,6 +48,7 @@ impl<'a> H1<'a> {
             client_keeps: false,
             keeps: false,
             continue_due: false,
+            always_continues: false,
             cut: false,
             pace: BodyPace::default(),
             answers: 0,
@@ -53,7 +59,9 @@ impl<'a> H1<'a> {
     pub(crate) fn begin_exchange(&mut self, exchange: &Exchange) {
         self.version = exchange.request.version;
         self.method = exchange.request.method;
-        self.continue_due = exchange.request.expects_continue;
+        let request = &exchange.request;
+        self.always_continues = exchange.site().conduct.always_continues;
+        self.continue_due = request.expects_continue && (self.always_continues || request.has_body());
         self.pace = BodyPace::default();
         self.conn.outgoing.reset_counts();
     }
@@ -109,6 +117,7 @@ impl<'a> H1<'a> {
             && !exchange.close_after
             && exchange.site().keepalive_mode != KeepAliveMode::Close
             && client.keepalive_timeout.is_some()
+            && !closes_for_browser(exchange, client.old_browsers)
             && !exchange.client.has_served_its_time(client, exchange.now())
             && !exchange.worker.is_leaving();
         let framing = match size {
@@ -129,7 +138,13 @@ impl<'a> H1<'a> {
         // An unread body that is waited for (100-continue) will not come; where the next request begins is unknown.
         let keeps = keeps && (!self.continue_due || self.conn.incoming.is_done());
         self.keeps = keeps;
+        if self.continue_due && self.always_continues && exchange.response.status < 300 {
+            self.continue_due = false;
+            self.conn.outgoing.buffer().extend(CONTINUE);
+        }
         self.answers += 1;
+        exchange.response.keeps = Some(keeps);
+        exchange.response.chunked = framing == SendFraming::Chunked;
         let mut text = exchange.worker.take_text();
         let has_date = match prepared {
             Some(lines) => {
@@ -144,7 +159,7 @@ impl<'a> H1<'a> {
         self.conn.outgoing.begin(framing);
         self.conn.outgoing.set_least_rate(least_rate(exchange, size));
         self.conn.outgoing.set_full_packets(exchange.route().settings.client.tcp_nopush);
-        exchange.response.head_sent = true;
+        exchange.head_leaves();
     }
 
     async fn read_piece(&mut self, timeout: Duration, exchange: &Exchange) -> Result<(), ReceiveError> {
@@ -173,11 +188,22 @@ pub(super) fn least_rate(exchange: &Exchange, size: BodySize) -> Option<LeastRat
     Some(LeastRate { bytes_per_second: client.min_send_rate, window: client.send_timeout })
 }
 
+/// Whether the client's browser is one whose connections are not kept.
+fn closes_for_browser(exchange: &Exchange, rules: OldBrowsers) -> bool {
+    let asks = rules.safari_closes || rules.msie_posts_close && exchange.request.method == Method::Post;
+    asks && exchange.request.fields.first(HeaderId::UserAgent).is_some_and(|agent| {
+        rules.safari_closes && browsers::is_safari_on_mac(agent)
+            || rules.msie_posts_close
+                && exchange.request.method == Method::Post
+                && browsers::is_old_msie(agent)
+    })
+}
+
 /// Appends the first lines of a response head over HTTP/1: status line, fields, framing. True if Date is among them.
 fn write_fields(exchange: &Exchange, out: &mut Vec<u8>, framing: SendFraming, size: BodySize) -> bool {
     let response = &exchange.response;
     match &response.reason {
-        None => drop(HeadWriter::response(out, response.status, Phrases::default())),
+        None => drop(HeadWriter::response(out, response.status, exchange.phrases())),
         Some(reason) => drop(HeadWriter::response_with_reason(out, response.status, reason)),
     }
     // Framing is this hop's own; a bodiless answer may still say how long the body would have been.
@@ -217,7 +243,7 @@ fn write_rest(
         let _ = head.known(HeaderId::Connection, b"upgrade");
     } else if !keeps {
         let _ = head.known(HeaderId::Connection, b"close");
-    } else if version < Version::Http11 && client_keeps {
+    } else if version < Version::Http11 && client_keeps || exchange.site().conduct.says_keep_alive {
         let _ = head.known(HeaderId::Connection, b"keep-alive");
     }
     if keeps && let Some(time) = exchange.route().settings.client.keepalive_header {
@@ -233,10 +259,10 @@ fn write_rest(
 impl Downstream for H1<'_> {
     async fn body_piece(&mut self, exchange: &Exchange) -> Result<Option<&[u8]>, ReceiveError> {
         let timeout = exchange.route().settings.body.timeout;
-        if self.continue_due && !self.conn.incoming.is_done() {
+        if self.continue_due && (self.always_continues || !self.conn.incoming.is_done()) {
             self.continue_due = false;
-            if self.conn.incoming.pending().is_empty() {
-                self.conn.outgoing.buffer().extend(b"HTTP/1.1 100 Continue\r\n\r\n");
+            if self.always_continues || self.conn.incoming.pending().is_empty() {
+                self.conn.outgoing.buffer().extend(CONTINUE);
                 let flushed = self.conn.outgoing.flush(self.timer, Self::send_timeout(exchange)).await;
                 flushed.map_err(|_| ReceiveError::Closed)?;
             }

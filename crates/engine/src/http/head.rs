@@ -54,7 +54,7 @@ pub(super) fn settle(
     if method == Method::Connect || traced {
         return Err(405);
     }
-    if asked.unknown_expectation {
+    if asked.unknown_expectation && !exchange.site().conduct.any_expectation {
         return Err(417);
     }
     if asked.insecure {

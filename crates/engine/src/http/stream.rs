@@ -40,6 +40,7 @@ pub(super) async fn serve<L: Lane>(
     let writing = worker.counters.writing();
     match verdict {
         Ok(()) => {
+            exchange.enter_flight();
             assert!(!worker.takes_injected_panic(), "a test asked for this panic");
             if worker.shared.memory.is_short() {
                 respond::shed(&mut exchange, &mut stream).await;
@@ -63,6 +64,7 @@ pub(super) async fn serve<L: Lane>(
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = stream.sent();
     drop(stream);
     log::exchange_ended(&mut exchange);
+    walk::afterwards(&exchange);
     exchange.give();
 }
 
@@ -342,7 +344,7 @@ impl<L: Lane> Downstream for Stream<L> {
             BodySize::Unknown => None,
         };
         self.least = least_rate(exchange, size).and_then(|least| Pace::new(least, self.payload));
-        exchange.response.head_sent = true;
+        exchange.head_leaves();
     }
 
     async fn send(&mut self, exchange: &Exchange, data: &[u8]) -> Result<(), SendError> {

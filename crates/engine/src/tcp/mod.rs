@@ -9,6 +9,7 @@ mod preread;
 
 use std::rc::Rc;
 
+use weir_control::ListenerId;
 use weir_plan::{Client as Who, Service, TcpAction, TcpProxy, Template};
 use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
@@ -35,10 +36,11 @@ pub(crate) async fn serve(
     timer: Timer,
     mut ahead: Buf,
     counted: &CountedConnection,
-) {
-    let Some((installed, listener, _)) = worker.for_listener(client.listener) else { return };
-    let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return };
+) -> Option<Passed> {
+    let (installed, listener, _) = worker.for_listener(client.listener)?;
+    let Service::Tcp(tcp) = installed.plan.listener(listener).service else { return None };
     let mut session = Box::new(Session::new(worker.clone(), installed, client, tcp));
+    session.enter_flight();
     match Box::pin(begin(&mut session, &conn, &timer, &mut ahead)).await {
         Begun::Ended(status) => {
             // What the client said counts, though nobody was told; left unread it would reset the connection.
@@ -52,8 +54,48 @@ pub(crate) async fn serve(
             carry_session(&mut session, *connected, &conn, ahead, &timer).await;
             session.status = 200;
         }
+        // It is no session of this service any more, and none of its log.
+        Begun::Passed(to) => {
+            let client = session.client.clone();
+            drop(session);
+            counted.strike_off();
+            return Some(Passed { conn, client: Rc::into_inner(client)?, timer, ahead, to });
+        }
     }
     log::session_ended(&mut session);
+    None
+}
+
+/// A connection that a service hands to another listener.
+pub(crate) struct Passed {
+    /// The connection.
+    pub(crate) conn: Conn,
+    /// What is known of its client.
+    pub(crate) client: Client,
+    /// Its timer.
+    pub(crate) timer: Timer,
+    /// What was read of it.
+    pub(crate) ahead: Buf,
+    /// The listener.
+    pub(crate) to: ListenerId,
+}
+
+/// Most listeners that one connection is handed to: services may name one another.
+const MOST_PASSES: u8 = 8;
+
+/// The listener that a service hands a session to. `Err`: nginx's session status.
+fn listener_of(session: &mut Session, installed: &Installed, address: &Template) -> Result<ListenerId, u16> {
+    let text = reply(session, address)?;
+    let text = String::from_utf8_lossy(&text);
+    let found = text.parse().ok().and_then(|address| installed.plan.listener_at(&address));
+    let why = match found {
+        Some(_) if session.client.passes >= MOST_PASSES => "too many services pass this connection on, to",
+        Some(listener) => return Ok(listener.id),
+        None => "no listener has the address",
+    };
+    errors::error(session, &format!("{why} \"{text}\""));
+    session.ending = Ending::Resource(Phase::Connect);
+    Err(500)
 }
 
 /// How a session began.
@@ -62,6 +104,8 @@ enum Begun {
     Ended(u16),
     /// Bytes are to be carried.
     Connected(Box<Connected>),
+    /// Another listener takes it.
+    Passed(ListenerId),
 }
 
 /// A session with its endpoint: all that is left to do. Holds on to no plan.
@@ -90,6 +134,7 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
     if let Err(status) = by_name(session, &installed) {
         return Begun::Ended(status);
     }
+    session.enter_zone();
     let service = installed.plan.tcp_service(session.tcp);
     if is_refused(session, service.program.as_deref()) {
         return Begun::Ended(403);
@@ -106,6 +151,9 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
             let _ = timer.run(conn.write_slice(&text)).await;
             let _ = conn.shutdown_write().await;
             Begun::Ended(200)
+        }
+        TcpAction::Pass(address) => {
+            listener_of(session, &installed, address).map_or_else(Begun::Ended, Begun::Passed)
         }
         TcpAction::Nobody | TcpAction::Choose(_) => {
             session.ending = Ending::ServerAborted(Phase::Connect);
@@ -344,5 +392,8 @@ async fn carry_session(
         TunnelEnd::EndpointFailed => counted.broken(None),
     };
     counted.end(AttemptEnd::Answer(0), session);
+    if let Some(first) = carried.first_down.get() {
+        lease.first_byte(first.saturating_duration_since(began));
+    }
     drop(lease);
 }

@@ -185,7 +185,7 @@ fn queued(socket: &std::path::Path) -> Plan {
     let mut only = EndpointConfig::new(pool.set.endpoints[0].key, "a");
     only.max_conns = 1;
     let config = PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), vec![only]);
-    pool.set = Arc::new(EndpointSet { config: Arc::new(config), endpoints: pool.set.endpoints.clone() });
+    pool.set = Arc::new(EndpointSet { config: Arc::new(config), ..EndpointSet::clone(&pool.set) });
     plan
 }
 

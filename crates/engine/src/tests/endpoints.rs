@@ -52,7 +52,9 @@ fn those_that_stay_keep_connections_and_counts_and_those_that_leave_lose_theirs(
         }
         seen.sort();
         assert_eq!(seen, [("b".to_owned(), "kept"), ("c".to_owned(), "new")]);
-        let pool = &snapshot::take(&worker.shared, &worker.installed().prepared).pools[0];
+        let pool =
+            &snapshot::take(&worker.shared, &worker.installed().prepared, weir_telemetry::Detail::Quantiles)
+                .pools[0];
         let counts: Vec<(&str, u64)> =
             pool.endpoints.iter().map(|one| (&*one.name, one.back.total)).collect();
         assert_eq!(counts, [("b", 2), ("c", 1)]);

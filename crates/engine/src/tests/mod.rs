@@ -29,7 +29,7 @@ use crate::exchange::{Client, Exchange};
 use crate::logging::LogFiles;
 use crate::upstream::Reach;
 use crate::worker::Worker;
-use crate::worker::options::{EngineOptions, Page, PageRequest, Pages};
+use crate::worker::options::{ApiRequest, EngineOptions, Page, PageRequest, Pages};
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 
@@ -37,6 +37,14 @@ struct NoPages;
 
 impl Pages for NoPages {
     fn stats(&self, _: &StatsPage, _: &PageRequest<'_>, _: &Snapshot) -> Page {
+        Page { status: 404, headers: Vec::new(), body: Vec::new() }
+    }
+
+    fn dashboard(&self, _: &PageRequest<'_>) -> Page {
+        Page { status: 404, headers: Vec::new(), body: Vec::new() }
+    }
+
+    fn api(&self, _: &ApiRequest<'_>, _: &Snapshot) -> Page {
         Page { status: 404, headers: Vec::new(), body: Vec::new() }
     }
 
@@ -94,6 +102,7 @@ fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
     Arc::new(EndpointSet {
         config: Arc::new(PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configured)),
         endpoints: sockets.iter().map(endpoint).collect(),
+        fresh: None,
     })
 }
 
@@ -118,6 +127,7 @@ fn plan(sockets: &[&Path]) -> Plan {
         stickiness: None,
         assigned: Box::default(),
         persistence: Box::default(),
+        group: None,
     };
     Plan { pools: vec![pool], pools_by_id: [(POOL, PoolIx(0))].into_iter().collect(), ..Plan::default() }
 }

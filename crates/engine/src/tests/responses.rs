@@ -35,6 +35,7 @@ pub(super) fn plan(sockets: &[&Path]) -> Plan {
         sendfile: false,
         symlinks: Symlinks::default(),
         random_index: false,
+        video: None,
         dav: None,
     };
     let mut route = Route {
@@ -65,11 +66,13 @@ pub(super) fn plan(sockets: &[&Path]) -> Plan {
         conduct: Conduct::default(),
         server_header: None,
         max_connections: None,
+        session_rate: None,
         server_name_in_redirect: false,
         port_in_redirect: true,
         absolute_redirect: true,
         log_empty_connections: false,
         answer_silence: false,
+        zone: None,
     };
     Plan { sites: vec![site], routes: vec![route], ..super::plan(sockets) }
 }

@@ -35,8 +35,10 @@ fn plan() -> Plan {
         handshake_timeout: Duration::from_secs(60),
         tcp_nodelay: true,
         max_connections: None,
+        session_rate: None,
         socket_keepalive: false,
         log_empty_connections: true,
+        zone: None,
     };
     Plan { tcp: vec![service], ..Plan::default() }
 }

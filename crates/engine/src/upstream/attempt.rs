@@ -16,12 +16,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_control::EndpointKey;
+use weir_control::requests::Stage;
 use weir_expr::settings::{ClientAbort, ProxyProtocol, Unavailable};
 use weir_plan::{Endpoint, NamedCertificate, Reuse, Template, UpstreamTlsIx, UpstreamTlsUse};
 use weir_policy::idle::History;
-use weir_policy::pool::Lease;
+use weir_policy::pool::{Lease, Measured};
 use weir_policy::retry::{Failure, Retry, RetryPolicy};
-use weir_rt::{ClientTls, PeerClosed, Timer};
+use weir_rt::{ClientTls, Instant, PeerClosed, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Conn};
 
@@ -31,6 +32,7 @@ use super::target::Destination;
 use crate::exchange::{self, Core, Downstream, Ending, Exchange, Next, Phase, Traffic, errors};
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept, TlsKey};
+use crate::worker::links::Carried;
 use crate::worker::watch::Watch;
 use crate::worker::{Installed, Tls};
 
@@ -198,11 +200,47 @@ impl Unanswered {
 }
 
 /// Says that the endpoint did well, when the answer is through.
-pub(crate) struct LeaseEnd(Option<Lease>);
+pub(crate) struct LeaseEnd {
+    lease: Option<Lease>,
+    /// When the attempt began, where the time to its end is measured.
+    began: Option<Instant>,
+}
+
+impl LeaseEnd {
+    /// Of the last attempt, which answered; `has_head`: what came is the head of an answer.
+    fn of(lease: Option<Lease>, exchange: &Core, has_head: bool) -> Self {
+        let began = lease.as_ref().and_then(|lease| measure_last(lease, exchange, has_head));
+        Self { lease, began }
+    }
+
+    /// The first byte of an answer without a head came after this time.
+    pub(crate) fn first_byte(&self, took: Duration) {
+        if let Some(lease) = self.lease.as_ref().filter(|lease| lease.measures() == Some(Measured::First)) {
+            lease.measured(took);
+        }
+    }
+}
+
+/// Takes the time that is measured of the last attempt. `Some`: its end is what counts, and it began then.
+#[inline]
+fn measure_last(lease: &Lease, exchange: &Core, has_head: bool) -> Option<Instant> {
+    let what = lease.measures()?;
+    let attempt = exchange.attempts.last()?;
+    match what {
+        Measured::Connect => lease.measured(attempt.connect?),
+        Measured::First if has_head => lease.measured(attempt.header?),
+        Measured::First => {}
+        Measured::Last => return exchange.now().checked_sub(attempt.header?),
+    }
+    None
+}
 
 impl Drop for LeaseEnd {
     fn drop(&mut self) {
-        if let Some(lease) = self.0.take() {
+        if let Some(lease) = self.lease.take() {
+            if let Some(began) = self.began {
+                lease.measured(weir_rt::now().saturating_duration_since(began));
+            }
             lease.succeed();
         }
     }
@@ -250,7 +288,7 @@ impl Attempts<'_> {
                     let intercepted =
                         |status: &u16| picker.intercepts(exchange, installed, *status, replayable);
                     let Some(status) = status.filter(intercepted) else {
-                        let lease = LeaseEnd(picker.succeeded());
+                        let lease = LeaseEnd::of(picker.succeeded(), exchange, status.is_some());
                         let destination = picker.into_destination();
                         return Ok(Answered { link, key, history, picked, destination, lease, counted });
                     };
@@ -343,6 +381,9 @@ impl Attempts<'_> {
         fresh: bool,
     ) -> Result<Tried<P::Link>, Stop> {
         let began = exchange.now();
+        if let (Some(flight), Some(record)) = (&exchange.flight, exchange.attempts.last()) {
+            flight.reach(Some(picked.pool), &record.address, exchange.client_source());
+        }
         let named = match self.named_certificate(picked) {
             Some(named) => Some(Box::pin(self.named(exchange, named)).await?),
             None => None,
@@ -363,7 +404,14 @@ impl Attempts<'_> {
             record.connect = Some(connected);
         }
         history.requests += 1;
-        counted.goes_over(exchange.worker.counters.links.enter(picked.key, opened.io().socket()));
+        let carried = Carried {
+            client: exchange.client.serial,
+            pool: picked.pool,
+            endpoint: picked.key,
+            since: exchange.now(),
+        };
+        counted.goes_over(exchange.worker.counters.links.enter(carried, opened.io().socket()));
+        note_stage(exchange, Stage::Waiting);
         let mut link = protocol.take_up(opened);
         protocol.send(exchange, &mut link).await?;
         let head = protocol.head(exchange, &mut link).await;
@@ -374,6 +422,7 @@ impl Attempts<'_> {
                 record.header = Some(header);
             }
         }
+        note_stage(exchange, Stage::Transferring);
         Ok(Tried { status: head?, link, key, history })
     }
 
@@ -540,6 +589,14 @@ fn may_reuse(exchange: &impl Traffic, reuse: Reuse) -> bool {
             let idempotent = |traffic: &Exchange| traffic.request.method.is_idempotent();
             exchange.client.requests.get() > 1 || exchange.exchange().is_some_and(idempotent)
         }
+    }
+}
+
+/// Where requests in flight are shown, this one has come so far.
+#[inline]
+fn note_stage(traffic: &impl Traffic, stage: Stage) {
+    if let Some(flight) = &traffic.flight {
+        flight.stage(stage);
     }
 }
 

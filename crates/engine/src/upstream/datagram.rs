@@ -152,9 +152,10 @@ impl DatagramPeer {
     /// The endpoint is not there, or owes answers: that counts against it.
     pub(crate) fn failed(&mut self, session: &mut Session) {
         self.counted.end(AttemptEnd::ResponseError, session);
-        if let Some(lease) = self.lease.take()
-            && lease.fail(session.worker.millis()) == Turnover::Disabled
-        {
+        let Some(lease) = self.lease.take() else { return };
+        let endpoint = lease.key();
+        if lease.fail(session.worker.millis()) == Turnover::Disabled {
+            super::picker::note_unavailable(session, endpoint);
             errors::endpoint_disabled(session);
         }
     }

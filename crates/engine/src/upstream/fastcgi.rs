@@ -112,6 +112,8 @@ impl Protocol for Application<'_> {
         let mut offset = 0;
         loop {
             match exchange.body.piece(offset) {
+                // A body may be here that the application is not to get.
+                _ if !self.fastcgi.pass_request_body => break,
                 Ok(BodyPiece::End) => break,
                 Ok(BodyPiece::Data(piece)) => {
                     offset += piece.len() as u64;
@@ -144,6 +146,7 @@ impl Protocol for Application<'_> {
             head: most,
             fields: 1000,
             unusual_names: UnusualNames::Keep,
+            mends: false,
         };
         self.timer.arm(settings.read_timeout);
         loop {

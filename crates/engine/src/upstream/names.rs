@@ -2,7 +2,7 @@
 //!
 //! Owns: a side thread that looks up the names of a plan's endpoints again and again, and the addresses it found.
 //! Never: chooses endpoints, blocks a worker: it replaces a pool's endpoints as a whole.
-//! Driven by: [`crate::Engine`], at each new plan.
+//! Driven by: [`crate::Engine`], at each new plan and when endpoints were given.
 //! Why: one for the process: name servers are asked once for a name, however many workers and pools use it. What a name
 //! means and when it is asked again is `policy::names`; what endpoints follow from it, [`weir_plan::EndpointSet::at`].
 
@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak, mpsc as blocking};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use weir_plan::{Resolve, Resolver};
+use weir_plan::{EndpointSet, Resolve, Resolver};
 use weir_policy::Millis;
 use weir_policy::names::{Name, NameConfig};
 use weir_telemetry::Level;
@@ -36,7 +36,7 @@ const FIRST: Duration = Duration::from_secs(1);
 /// No thread could be started.
 pub(crate) fn follow(shared: &Arc<Shared>, crew: &Arc<Crew>, prepared: &Arc<Prepared>) -> Result<(), String> {
     if crew.names.get().is_none() {
-        if !prepared.plan.pools.iter().any(|pool| pool.set.resolves()) {
+        if !prepared.pools.iter().any(|pool| pool.wanted().resolves()) {
             return Ok(());
         }
         let _ = crew.names.set(start_thread(shared, crew)?);
@@ -149,15 +149,15 @@ impl State {
     fn take_up(&mut self, (shared, crew): (&Shared, &Crew), order: Follow) {
         let now = self.now();
         let mut before = std::mem::take(&mut self.names);
-        for resolve in resolves(&order.prepared) {
+        let wanted = resolves(&order.prepared);
+        for resolve in &wanted {
             let key = key(resolve);
             let known = || shared.changes.addresses(&resolve.described()).unwrap_or_default();
             let name =
                 before.remove(&key).unwrap_or_else(|| Name::new(config(&resolve.resolver), now, known()));
             self.names.entry(key).or_insert(name);
         }
-        let described: HashSet<String> =
-            resolves(&order.prepared).map(|resolve| resolve.described()).collect();
+        let described: HashSet<String> = wanted.iter().map(|resolve| resolve.described()).collect();
         shared.changes.keep_names(|name| described.contains(name));
         self.current = Some(order);
         // An answer may have come between the preparing of the plan and now.
@@ -194,14 +194,14 @@ impl State {
     fn apply(&self, (shared, crew): (&Shared, &Crew), changed: &Key) {
         let Some(Follow { prepared, .. }) = &self.current else { return };
         if let Some(addresses) = self.names.get(changed).and_then(Name::addresses) {
-            let resolve = resolves(prepared).find(|resolve| key(resolve) == *changed);
+            let resolve = resolves(prepared).into_iter().find(|resolve| key(resolve) == *changed);
             resolve
                 .into_iter()
                 .for_each(|resolve| shared.changes.set_addresses(&resolve.described(), addresses.clone()));
         }
         for (pool, live) in prepared.plan.pools.iter().zip(&prepared.pools) {
             let concerns = |resolve: &Arc<Resolve>| key(resolve) == *changed;
-            if !pool.set.endpoints.iter().filter_map(|one| one.resolve.as_ref()).any(concerns) {
+            if !live.wanted().endpoints.iter().filter_map(|one| one.resolve.as_ref()).any(concerns) {
                 continue;
             }
             let found = |resolve: &Resolve| self.names.get(&key(resolve)).and_then(Name::addresses);
@@ -235,9 +235,14 @@ impl State {
     }
 }
 
-fn resolves(prepared: &Prepared) -> impl Iterator<Item = &Arc<Resolve>> {
-    let endpoints = prepared.plan.pools.iter().flat_map(|pool| &pool.set.endpoints);
-    endpoints.filter_map(|endpoint| endpoint.resolve.as_ref())
+/// The names of a plan's endpoints, or of those that were given in their place.
+fn resolves(prepared: &Prepared) -> Vec<Arc<Resolve>> {
+    let sets = prepared.pools.iter().map(|pool| pool.wanted());
+    let of_set = |set: Arc<EndpointSet>| {
+        let names = set.endpoints.iter().filter_map(|endpoint| endpoint.resolve.clone());
+        names.collect::<Vec<_>>()
+    };
+    sets.flat_map(of_set).collect()
 }
 
 fn key(resolve: &Resolve) -> Key {

@@ -13,6 +13,7 @@ use weir_plan::{Address, BalanceKey, Endpoint, Pool, PoolIx, UpstreamKeepalive};
 use weir_policy::Millis;
 use weir_policy::pool::{Key, Lease, Selection, Turn, Turnover};
 use weir_policy::retry::{Facts, Failure, Retry, RetryPolicy};
+use weir_telemetry::BackKey;
 
 use super::target::{Destination, Named};
 use crate::exchange::{Attempt, Core, Ending, Exchange, Phase, Traffic};
@@ -332,7 +333,10 @@ impl Picker {
         let began = exchange.worker.now();
         let full = || Refusal { status: pool.unavailable.queue, why: "the queue is full" };
         let turn = turn(exchange);
-        let mut place = members.borrow().join(wanted, most, turn).ok_or_else(full)?;
+        let mut place = members.borrow().join(wanted, most, turn).ok_or_else(|| {
+            exchange.worker.counters.back(BackKey::Pool(pool.id)).overflows.bump();
+            full()
+        })?;
         exchange.times.queue_position = place.position() as u32 + 1;
         exchange.times.queued_for_one = wanted.is_some();
         let deadline = began + queue.timeout;
@@ -422,10 +426,11 @@ impl Picker {
                 self.attempts -= u32::from(retry == Retry::Fresh);
             }
             Retry::Next | Retry::No => {
-                if let Some((lease, _)) = self.lease.take()
+                if let Some((lease, member)) = self.lease.take()
                     && failure.counts()
                     && lease.fail(now) == Turnover::Disabled
                 {
+                    note_unavailable(exchange, member.endpoint().key);
                     crate::exchange::errors::endpoint_disabled(exchange);
                 }
             }
@@ -437,6 +442,13 @@ impl Picker {
     pub(crate) fn succeeded(&mut self) -> Option<Lease> {
         self.lease.take().map(|(lease, _)| lease)
     }
+}
+
+/// Counts that failures made an endpoint unavailable.
+pub(super) fn note_unavailable(exchange: &Core, endpoint: EndpointKey) {
+    let Some(pool) = exchange.pool else { return };
+    let key = BackKey::Endpoint(exchange.installed.plan.pool(pool).id, endpoint);
+    exchange.worker.counters.back(key).made_unavailable.bump();
 }
 
 impl Picked {

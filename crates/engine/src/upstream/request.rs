@@ -74,9 +74,9 @@ pub(crate) fn target(exchange: &Exchange, proxy: &Proxy, computed: Option<&[u8]>
     }
 }
 
-/// RFC 9112 §3.2: visible ASCII; that is also what divides the parts of a request line.
+/// RFC 9112 §3.2: visible ASCII, which is also what divides the parts of a request line, and no fragment.
 fn is_target_byte(byte: u8) -> bool {
-    (0x21..0x7f).contains(&byte)
+    (0x21..0x7f).contains(&byte) && byte != b'#'
 }
 
 fn write_target(exchange: &Exchange, proxy: &Proxy, computed: Option<&[u8]>, out: &mut Vec<u8>) {

@@ -9,7 +9,10 @@ mod hooks;
 pub(crate) mod included;
 mod subrequest;
 
-use weir_plan::{Action, ErrorTarget, Respond};
+pub(crate) use subrequest::afterwards;
+
+use weir_http::HeaderId;
+use weir_plan::{Action, ErrorTarget, Respond, RespondBody};
 
 use crate::action::cached::gateway::Gateway;
 use crate::action::{self, Later};
@@ -17,7 +20,7 @@ use crate::admission::access;
 use crate::answer::{respond, stub};
 use crate::eval::program::{self, Verdict};
 use crate::eval::{edit, memory};
-use crate::eval::{keep_match, render, text};
+use crate::eval::{keep_match, text};
 use crate::exchange::{Downstream, Ending, Exchange, Phase, Verified};
 use crate::exchange::{errors, intake};
 use crate::worker::Installed;
@@ -32,6 +35,12 @@ type Next = crate::exchange::Next<Later>;
 /// Takes an exchange through the plan until it is answered, or what is left of that can be carried without the plan.
 pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
     let installed = exchange.installed.clone();
+    if let Some(zone) = installed.plan.site(exchange.site).zone
+        && exchange.asked_for.is_none()
+        && exchange.zone.is_none()
+    {
+        exchange.zone = Some(exchange.worker.counters.enter_zone(zone));
+    }
     let next = enter_site(exchange, down, &installed).await;
     go_on(exchange, down, &installed, next).await
 }
@@ -40,6 +49,13 @@ pub(crate) async fn run<D: Downstream>(exchange: &mut Exchange, down: &mut D) ->
 pub(crate) async fn run_path<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
     let installed = exchange.installed.clone();
     let next = enter_again(exchange, down, &installed).await;
+    go_on(exchange, down, &installed, next).await
+}
+
+/// Takes an exchange whose route was set by us through the plan.
+async fn run_route<D: Downstream>(exchange: &mut Exchange, down: &mut D) -> Option<Later> {
+    let installed = exchange.installed.clone();
+    let next = enter_route(exchange, down, &installed).await;
     go_on(exchange, down, &installed, next).await
 }
 
@@ -69,11 +85,15 @@ async fn go_on<D: Downstream>(
                 Box::pin(stub::instead(exchange, down)).await;
                 Next::Done
             }
+            Next::Status(408) if exchange.site().conduct.silent_timeouts => {
+                exchange.response.status = 408;
+                down.cut();
+                return None;
+            }
             Next::Status(status) => Box::pin(status_or_page(exchange, down, installed, status)).await,
             Next::Respond(respond) => Box::pin(fixed(exchange, down, installed, &respond)).await,
-            Next::Redirect { status, location } => {
-                Box::pin(respond::redirect(exchange, down, status, &location)).await;
-                Next::Done
+            Next::Redirect { status, location, pages } => {
+                Box::pin(redirect_or_page(exchange, down, installed, (status, &location, pages))).await
             }
             Next::Internal { path, query } => {
                 Box::pin(internal_redirect(exchange, down, installed, path, query)).await
@@ -201,33 +221,17 @@ async fn handshake_refused<D: Downstream>(
 ) -> Next {
     exchange.ending = Ending::Proxy(Phase::Request);
     let verified = exchange.client.tls.as_ref().map(|facts| facts.verified);
-    let (told, why) = match (status, verified) {
-        (495, Some(Verified::Failed(failure))) => (
-            format!("client SSL certificate verify error: ({}:{})", failure.code, failure.text),
-            Some("The SSL certificate error"),
-        ),
-        (495 | 496, _) => (
-            "client sent no required SSL certificate".to_owned(),
-            Some("No required SSL certificate was sent"),
-        ),
-        (497, _) => (
-            "client sent plain HTTP request to HTTPS port".to_owned(),
-            Some("The plain HTTP request was sent to HTTPS port"),
-        ),
-        _ => (
-            "client attempted to request the server name different from the one that was negotiated"
-                .to_owned(),
-            None,
-        ),
+    let told = match (status, verified) {
+        (495, Some(Verified::Failed(failure))) => {
+            format!("client SSL certificate verify error: ({}:{})", failure.code, failure.text)
+        }
+        (495 | 496, _) => "client sent no required SSL certificate".to_owned(),
+        (497, _) => "client sent plain HTTP request to HTTPS port".to_owned(),
+        _ => "client attempted to request the server name different from the one that was negotiated"
+            .to_owned(),
     };
     errors::client_error(exchange, &format!("{told} while reading client request headers"));
-    let Some(why) = why else { return Box::pin(status_or_page(exchange, down, installed, status)).await };
-    exchange.close_after = true;
-    if let Some(page) = page_answered_as(exchange, installed, status, 400) {
-        return page;
-    }
-    Box::pin(respond::explained(exchange, down, 400, why)).await;
-    Next::Done
+    Box::pin(status_or_page(exchange, down, installed, status)).await
 }
 
 /// Answers a request whose head was refused: with the page of its site for the status, if it has one. nginx
@@ -235,8 +239,8 @@ async fn handshake_refused<D: Downstream>(
 pub(crate) async fn refuse<D: Downstream>(exchange: &mut Exchange, down: &mut D, status: u16) {
     let installed = exchange.installed.clone();
     exchange.route = installed.plan.site(exchange.site).fallback;
-    let large = (status == 431).then(|| page_answered_as(exchange, &installed, 494, status)).flatten();
-    let _ = go_on(exchange, down, &installed, large.unwrap_or(Next::Status(status))).await;
+    let status = if status == 431 { exchange.site().conduct.large_heads } else { status };
+    let _ = go_on(exchange, down, &installed, Next::Status(status)).await;
 }
 
 /// The page for a status of nginx's own, answered as `shown` unless the page has a status.
@@ -272,7 +276,7 @@ fn search(exchange: &mut Exchange, installed: &Installed) -> Option<Next> {
             location.push(b'?');
             location.extend_from_slice(&exchange.request.query);
         }
-        return Some(Next::Redirect { status: 301, location });
+        return Some(Next::Redirect { status: 301, location, pages: true });
     }
     if !found.matches.is_empty() {
         let path = exchange.request.path.clone();
@@ -345,7 +349,7 @@ async fn verdict<D: Downstream>(
             exchange.note_cause(respond.cause, Phase::Request);
             Next::Respond(respond)
         }
-        Verdict::Redirect { status, location } => Next::Redirect { status, location },
+        Verdict::Redirect { status, location } => Next::Redirect { status, location, pages: true },
         Verdict::Close(status) => Next::Close(status),
         Verdict::Status(status) => Next::Status(status),
         Verdict::Failed | Verdict::Waits => Next::Status(500),
@@ -412,6 +416,12 @@ async fn act<D: Downstream>(exchange: &mut Exchange, down: &mut D, installed: &I
         Action::StubStatus => Box::pin(action::status::stub(exchange, down)).await.wrap(Later::never),
         Action::EmptyGif => Box::pin(action::image::serve(exchange, down)).await.wrap(Later::never),
         Action::Stats(page) => Box::pin(action::status::stats(exchange, down, page)).await.wrap(Later::never),
+        Action::Dashboard(dashboard) => {
+            Box::pin(action::status::dashboard(exchange, down, *dashboard)).await.wrap(Later::never)
+        }
+        Action::Api(writes) => {
+            Box::pin(action::status::api(exchange, down, *writes)).await.wrap(Later::never)
+        }
         Action::Metrics(form) => {
             Box::pin(action::status::metrics(exchange, down, *form)).await.wrap(Later::never)
         }
@@ -437,14 +447,47 @@ async fn fixed<D: Downstream>(
     installed: &Installed,
     respond: &Respond,
 ) -> Next {
+    let is_bare = matches!(respond.body, RespondBody::Standard) && respond.headers.is_empty();
+    if respond.error_pages && is_bare {
+        return status_or_page(exchange, down, installed, respond.status).await;
+    }
     if respond.error_pages
         && respond.status >= 300
         && let Some(next) = error_page(exchange, installed, respond.status)
     {
+        if let RespondBody::Redirect(location) = &respond.body {
+            let location = text(exchange, location);
+            keep_location(exchange, &location);
+        }
         return next;
+    }
+    if matches!(respond.body, RespondBody::Redirect(_)) {
+        exchange.status_override = None;
     }
     respond::fixed(exchange, down, respond).await;
     Next::Done
+}
+
+/// Redirects the client, unless the route has a page for that.
+async fn redirect_or_page<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    installed: &Installed,
+    (status, location, pages): (u16, &[u8], bool),
+) -> Next {
+    if pages && let Some(next) = error_page(exchange, installed, status) {
+        keep_location(exchange, location);
+        return next;
+    }
+    exchange.status_override = None;
+    respond::redirect(exchange, down, status, location).await;
+    Next::Done
+}
+
+/// A page that takes the place of a redirect still says where that led, unless it redirects, too.
+fn keep_location(exchange: &mut Exchange, location: &[u8]) {
+    let location = respond::absolute(exchange, location).into_owned();
+    exchange.redirect_fields.push_id(HeaderId::Location, &location);
 }
 
 async fn status_or_page<D: Downstream>(
@@ -458,10 +501,20 @@ async fn status_or_page<D: Downstream>(
         return Next::Done;
     }
     respond::close_after(exchange, down, status);
-    if let Some(next) = error_page(exchange, installed, status) {
+    let own = respond::own_status(status);
+    let page = match own {
+        Some(_) => page_answered_as(exchange, installed, status, 400),
+        None => error_page(exchange, installed, status),
+    };
+    if let Some(next) = page {
         return next;
     }
-    respond::status(exchange, down, status).await;
+    // What fails in an error page is shown for what it is.
+    exchange.status_override = None;
+    match own {
+        Some(why) => respond::explained(exchange, down, 400, why).await,
+        None => respond::status(exchange, down, status).await,
+    }
     Next::Done
 }
 
@@ -481,24 +534,49 @@ fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Op
         Some(None) => None,
         Some(Some(answer)) => Some(answer),
     };
+    if status == 401 {
+        // The challenge belongs to the status, whatever page shows it.
+        let challenges: Vec<_> =
+            exchange.response.fields.all(HeaderId::WwwAuthenticate).map(<[u8]>::to_vec).collect();
+        for challenge in challenges {
+            exchange.redirect_fields.push_id(HeaderId::WwwAuthenticate, &challenge);
+        }
+    }
     Some(match &page.target {
         ErrorTarget::Uri(target) => {
             let target = text(exchange, target);
-            edit::as_get(exchange);
-            Next::internal(&target)
+            match target.first() {
+                Some(b'/') => {
+                    edit::as_get(exchange);
+                    Next::internal(&target)
+                }
+                Some(b'@') => match installed.plan.site(exchange.site).named_route(&target) {
+                    Some(route) => Next::Named(route),
+                    None => {
+                        let shown = target.escape_ascii();
+                        errors::error(exchange, &format!("could not find named location \"{shown}\""));
+                        Next::Status(500)
+                    }
+                },
+                _ => page_elsewhere(exchange, target),
+            }
         }
         ErrorTarget::Named(route) => Next::Named(*route),
         ErrorTarget::Redirect(location) => {
-            let mut to = Vec::new();
-            render(exchange, location, &mut to);
-            let answer = exchange.status_override.take().filter(|status| (300..400).contains(status));
-            Next::Redirect { status: answer.unwrap_or(302), location: to }
+            let to = text(exchange, location);
+            page_elsewhere(exchange, to)
         }
         ErrorTarget::Whole(respond) => {
             exchange.status_override = Some(status);
             Next::Respond(respond.clone())
         }
     })
+}
+
+/// A page that the client is sent to.
+fn page_elsewhere(exchange: &mut Exchange, location: Vec<u8>) -> Next {
+    let answer = exchange.status_override.take().filter(|status| matches!(status, 301..=303 | 307 | 308));
+    Next::Redirect { status: answer.unwrap_or(302), location, pages: false }
 }
 
 /// A pattern gave up: the exchange is refused.

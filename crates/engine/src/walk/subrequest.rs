@@ -2,14 +2,14 @@
 //!
 //! Owns: what the status of such a request means for access.
 //! Never: is limited, logged, or asks in its turn.
-//! Driven by: the walk, for nginx's `auth_request` and `mirror`.
+//! Driven by: the walk, for nginx's `auth_request` and `mirror`; connections, for its `post_action`.
 //! Why: the route that is asked may be anything, a proxy mostly, so it is walked like any other. What runs beside its
 //! exchange is a task of the worker: it holds up neither the response nor the client's next request.
 
 use std::pin::Pin;
 
 use weir_http::HeaderId;
-use weir_plan::AuthRequest;
+use weir_plan::{Afterwards, AuthRequest, RouteFeatures};
 
 use crate::exchange::errors;
 use crate::exchange::{Exchange, Nobody};
@@ -74,6 +74,51 @@ pub(crate) fn beside(exchange: &Exchange, path: &str, with_body: bool) {
     weir_rt::spawn(async move {
         let _counted = counted;
         let _ = super::run_path(&mut copy, &mut Nobody::half()).await;
+        copy.give();
+    });
+}
+
+/// Requests what the route of an exchange wants to be requested once it has ended. The request knows what was answered;
+/// nobody waits for it.
+pub(crate) fn afterwards(exchange: &Exchange) {
+    if exchange.route_if_any().is_some_and(|route| route.features.contains(RouteFeatures::AFTERWARDS)) {
+        after(exchange);
+    }
+}
+
+#[cold]
+fn after(exchange: &Exchange) {
+    let Some(target) = &exchange.route().settings.afterwards else { return };
+    let path = match target {
+        Afterwards::Path(path) => path.as_bytes(),
+        Afterwards::Named(_) => &exchange.request.path,
+    };
+    let Some(counted) = exchange.worker.begin_beside() else {
+        let why = "too many requests of our own wait for their responses";
+        return errors::error(exchange, &format!("{why}: the one after this request is left out"));
+    };
+    let mut copy = match exchange.copy_to(path, true) {
+        Ok(copy) => copy,
+        Err(error) => return errors::server_error(exchange, &format!("cannot send a body again: {error}")),
+    };
+    let named = match target {
+        Afterwards::Path(_) => {
+            copy.request.query.clear();
+            None
+        }
+        Afterwards::Named(route) => Some(*route),
+    };
+    copy.knows_answer_of(exchange);
+    weir_rt::spawn(async move {
+        let _counted = counted;
+        let mut nobody = Nobody::half();
+        let _ = match named {
+            Some(route) => {
+                copy.route = route;
+                super::run_route(&mut copy, &mut nobody).await
+            }
+            None => super::run_path(&mut copy, &mut nobody).await,
+        };
         copy.give();
     });
 }

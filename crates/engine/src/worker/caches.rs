@@ -52,6 +52,7 @@ fn settings(zone: &CacheZone) -> Settings {
         inactive: zone.inactive,
         manager: pace(zone.manager),
         loader: zone.loader.map(pace),
+        purger: zone.purger.map(pace),
     }
 }
 

@@ -11,16 +11,20 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use weir_control::{EndpointKey, ListenerId, PoolId};
+use weir_control::{EndpointKey, ListenerId, PoolId, Requests};
 use weir_plan::EndpointSet;
 use weir_rt::Sender;
 
 use crate::worker::count::forget_unknown;
 use crate::worker::prepared::Prepared;
+use crate::worker::roll::RollCall;
 use crate::worker::shared::Shared;
 
 /// How long a worker may be busy before the rest goes on without it.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a page waits for workers that are busy.
+const PATIENCE_TO_LOOK: Duration = Duration::from_millis(500);
 
 /// Names one listening socket: its listener, and which of the process's sockets it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,11 +61,34 @@ pub(crate) enum Command {
     Standing(PoolId),
     /// Cut the connections to these endpoints.
     Cut(Vec<EndpointKey>),
+    /// Say which connections of clients there are.
+    Roll {
+        /// Where to.
+        tell: mpsc::Sender<RollCall>,
+    },
+    /// Cut the connection of the client of this serial number.
+    CutClient {
+        /// The number.
+        serial: u64,
+        /// Told whether it was there.
+        done: mpsc::Sender<bool>,
+    },
+    /// Forget the most that there ever was of anything; with `all`, what was counted, too.
+    ClearCounters {
+        /// Everything.
+        all: bool,
+        /// Told when it is done.
+        done: mpsc::Sender<()>,
+    },
     /// Certificates were replaced: show those that there are now.
     Certificates {
         /// Told when it is done.
         done: mpsc::Sender<()>,
     },
+    /// Tell of the requests that are served now, and of those that were slow or failed: at most so many of each.
+    Requests(usize, mpsc::Sender<Requests>),
+    /// Note single requests from now on, or no longer.
+    NoteRequests(bool),
     /// Open log files anew.
     ReopenLogs,
     /// Keep what is there until it ends by itself, and wait to be wanted again. Sockets were given to others before.
@@ -128,6 +155,37 @@ impl Crew {
         self.tell(|done| Command::Certificates { done });
     }
 
+    /// What all workers know of single requests; of each list at most so many. A worker that is busy for longer than
+    /// [`PATIENCE_TO_LOOK`] is only counted. Never call it on a worker.
+    pub(crate) fn requests(&self, most: usize) -> Requests {
+        let (tell, told) = mpsc::channel();
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asked = workers
+            .iter()
+            .filter(|worker| worker.send(Command::Requests(most, tell.clone())).is_ok())
+            .count();
+        drop(tell);
+        let end = Instant::now() + PATIENCE_TO_LOOK;
+        let mut all = Requests::default();
+        for waiting in (1..=asked as u64).rev() {
+            match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(one) => all.join(one, most),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    all.silent = waiting;
+                    break;
+                }
+                // Those that are left have ended.
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        all
+    }
+
+    /// Has all workers note single requests, or stop it.
+    pub(crate) fn note_requests(&self, on: bool) {
+        self.send(|| Command::NoteRequests(on));
+    }
+
     /// Has the endpoints checked, if any are: of this plan, or of the one that is checked.
     pub(crate) fn check_anew(&self, prepared: Option<&Arc<Prepared>>) {
         if let Some(checks) = self.checks.get() {
@@ -143,18 +201,35 @@ impl Crew {
         }
     }
 
+    /// Has all workers forget what they counted. Never call it on a worker.
+    pub(crate) fn clear_counters(&self, all: bool) {
+        self.tell(|done| Command::ClearCounters { all, done });
+    }
+
+    /// The connections of clients. Never call it on a worker.
+    pub(crate) fn call_roll(&self) -> Vec<RollCall> {
+        self.ask(|tell| Command::Roll { tell })
+    }
+
+    /// Cuts the connection of a client. False: there is none of this number. Never call it on a worker.
+    pub(crate) fn cut_client(&self, serial: u64) -> bool {
+        self.ask(|done| Command::CutClient { serial, done }).contains(&true)
+    }
+
     /// Gives a command to all workers, and waits until they have carried it out.
     fn tell(&self, command: impl Fn(mpsc::Sender<()>) -> Command) {
+        self.ask(command);
+    }
+
+    /// Asks all workers, and waits for what they say.
+    fn ask<T>(&self, command: impl Fn(mpsc::Sender<T>) -> Command) -> Vec<T> {
         let (done, is_done) = mpsc::channel();
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let waiting = workers.iter().filter(|worker| worker.send(command(done.clone())).is_ok()).count();
         drop(done);
         let end = Instant::now() + PATIENCE;
-        for _ in 0..waiting {
-            // An error says that all who are left have ended, or that time is up.
-            if is_done.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
-                return;
-            }
-        }
+        // An error says that all who are left have ended, or that time is up.
+        let next = || is_done.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+        std::iter::repeat_with(next).take(waiting).map_while(|said| said).collect()
     }
 }

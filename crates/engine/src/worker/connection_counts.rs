@@ -13,8 +13,10 @@ use std::sync::Arc;
 use weir_control::ListenerId;
 use weir_plan::Service;
 use weir_policy::limit::Quota;
+use weir_rt::Cutter;
 
 use crate::worker::count::Entrance;
+use crate::worker::roll::{Caller, Entry};
 use crate::worker::{Installed, Worker};
 
 /// What all connections of a listener count in.
@@ -50,6 +52,7 @@ pub(crate) struct CountedConnection {
     counts: Rc<ConnectionCounts>,
     needs_plan: Cell<bool>,
     encrypted: bool,
+    entry: Cell<Option<Entry>>,
 }
 
 impl CountedConnection {
@@ -58,7 +61,23 @@ impl CountedConnection {
         worker.enter(counts.listener);
         counts.quotas.iter().for_each(|quota| quota.enter());
         counts.entrance.enter();
-        Self { worker: worker.clone(), counts, needs_plan: Cell::new(true), encrypted: false }
+        Self {
+            worker: worker.clone(),
+            counts,
+            needs_plan: Cell::new(true),
+            encrypted: false,
+            entry: Cell::default(),
+        }
+    }
+
+    /// Enters it in the roll of connections, by which it can be seen and ended from outside.
+    pub(crate) fn enrol(&self, caller: Rc<dyn Caller>, cutter: Cutter) {
+        self.entry.set(Some(self.worker.roll.enter(caller, cutter)));
+    }
+
+    /// Takes it off the roll, which then holds nothing of its client.
+    pub(crate) fn strike_off(&self) {
+        self.entry.take();
     }
 
     /// Counts it among those with TLS.

@@ -6,18 +6,19 @@
 //! Why: cells live in the registry under stable ids, so counts survive every change of the plan; handles to them are
 //! kept here because the registry is behind a lock.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+use weir_control::{EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId, ZoneId};
 use weir_policy::limit::Quota;
 use weir_rt::Instant;
 use weir_telemetry::{
-    AttemptEnd, AttemptTimes, BackCells, BackKey, FrontCells, FrontKey, Gauge, Registry, WorkerCells,
+    AttemptEnd, AttemptPhases, AttemptTimes, BackCells, BackKey, EventCells, FrontCells, FrontKey, Gauge,
+    Registry, WorkerCells,
 };
 
 use crate::worker::links::{Cut, Links, Seat};
@@ -25,7 +26,7 @@ use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 
 /// A handle that costs no atomic operation to clone: `Arc` is for the registry, which other threads read.
-type Cells<T> = Rc<Arc<T>>;
+pub(crate) type Cells<T> = Rc<Arc<T>>;
 
 /// Handles by key. Those that were used last are found without a hash: a request counts in four of them, and the next
 /// request mostly in the same.
@@ -44,6 +45,9 @@ const RECENT: usize = 8;
 /// Pools and endpoints counted apart. Targets that requests name are countless: beyond this they go uncounted.
 const MOST_BACKS: usize = 16_384;
 
+/// Routes counted apart.
+const MOST_ROUTES: usize = 1024;
+
 /// Counters of one worker.
 pub(crate) struct Counters {
     registry: Registry,
@@ -51,6 +55,8 @@ pub(crate) struct Counters {
     worker: Cells<WorkerCells>,
     fronts: Kept<FrontKey, FrontCells>,
     backs: Kept<BackKey, BackCells>,
+    routes: Kept<FrontKey, FrontCells>,
+    events: Kept<ZoneId, EventCells>,
     quotas: RefCell<HashMap<ListenerId, Option<Arc<Quota>>, ahash::RandomState>>,
     /// Connections that carry an attempt.
     pub(crate) links: Rc<Links>,
@@ -128,6 +134,8 @@ impl Counters {
             worker,
             fronts: Kept::new(usize::MAX),
             backs: Kept::new(MOST_BACKS),
+            routes: Kept::new(MOST_ROUTES),
+            events: Kept::new(usize::MAX),
             quotas: RefCell::default(),
             links: Rc::default(),
         }
@@ -137,7 +145,14 @@ impl Counters {
     pub(crate) fn forget_handles(&self) {
         self.fronts.clear();
         self.backs.clear();
+        self.routes.clear();
+        self.events.clear();
         self.quotas.borrow_mut().clear();
+    }
+
+    /// Forgets the most that there ever was of anything; with `all`, what was counted, too.
+    pub(crate) fn clear(&self, all: bool) {
+        self.registry.clear(self.id, all);
     }
 
     /// What connections of a listener count in; `site` is its default site or its TCP service.
@@ -208,7 +223,15 @@ impl Counters {
     pub(crate) fn attempt(&self, pool: PoolId, endpoint: EndpointKey, began: Instant) -> Attempting {
         let cells = self.back(BackKey::Endpoint(pool, endpoint));
         cells.attempt(second(), true);
-        Attempting { cells, worker: self.worker.clone(), began, answered: None, ended: false, seat: None }
+        Attempting {
+            cells,
+            worker: self.worker.clone(),
+            began,
+            answered: None,
+            opened: Cell::new(false),
+            ended: false,
+            seat: None,
+        }
     }
 
     /// Client connections of a listener, over all workers.
@@ -229,6 +252,23 @@ impl Counters {
     /// What is counted for this.
     pub(crate) fn site(&self, id: SiteId) -> Cells<FrontCells> {
         self.fronts.find(FrontKey::Site(id), 4 + id.0 % 4, |key| self.registry.front(self.id, key))
+    }
+
+    /// What is counted for this route of a site, by its name.
+    pub(crate) fn route(&self, site: SiteId, name: &str) -> Cells<FrontCells> {
+        let route = RouteId::from_name(name);
+        let key = FrontKey::Route(site, route);
+        self.routes.find(key, site.0 ^ route.0, |_| self.registry.route(self.id, site, name))
+    }
+
+    /// What is counted for this.
+    pub(crate) fn zone(&self, id: ZoneId) -> Cells<FrontCells> {
+        self.fronts.find(FrontKey::Zone(id), id.0 % 8, |key| self.registry.front(self.id, key))
+    }
+
+    /// What is counted for this.
+    pub(crate) fn events(&self, id: ZoneId) -> Cells<EventCells> {
+        self.events.find(id, id.0, |key| self.registry.events(self.id, key))
     }
 
     /// What is counted for this.
@@ -292,8 +332,8 @@ pub(crate) struct SessionTotals {
 pub(crate) struct CameTo {
     /// Time in queues before it.
     pub(crate) queued: Duration,
-    /// Time to connect.
-    pub(crate) connect: Duration,
+    /// Time to connect, if it did.
+    pub(crate) connect: Option<Duration>,
     /// Time to the answer's head.
     pub(crate) header: Option<Duration>,
     /// Bytes sent to the endpoint.
@@ -310,6 +350,8 @@ pub(crate) struct Attempting {
     worker: Cells<WorkerCells>,
     began: Instant,
     answered: Option<u16>,
+    /// A connection was opened for it, or tried to.
+    opened: Cell<bool>,
     ended: bool,
     seat: Option<Seat>,
 }
@@ -338,12 +380,18 @@ impl Attempting {
     /// A connection is being opened for it.
     pub(crate) fn connecting(&self) {
         self.cells.connects.bump();
+        self.opened.set(true);
     }
 
     /// Its connection is kept while the guard lives.
     pub(crate) fn keeps(&self) -> CountedIdle {
         self.cells.idle.enter();
         CountedIdle(self.cells.clone())
+    }
+
+    /// The code of its response, where somebody asks for codes.
+    pub(crate) fn code(&self, status: u16) {
+        self.cells.codes.bump(status);
     }
 
     /// Whether it is over.
@@ -364,13 +412,19 @@ impl Attempting {
             self.cells.taken.add(taken);
             self.cells.given.add(received);
         }
+        let phases = AttemptPhases {
+            connect: connect.filter(|_| self.opened.get()).map(micros),
+            head: header.map(micros),
+            whole: Some(micros(total)),
+        };
+        let connect = connect.unwrap_or_default();
         let times = AttemptTimes {
             queue: millis(queued),
             connect: millis(connect),
             response: millis(header.unwrap_or_default().saturating_sub(connect)),
             total: millis(total),
         };
-        self.cells.finish(end, times, header.map(micros));
+        self.cells.finish(end, times, phases);
     }
 
     /// It is over, and was never an attempt: a kept connection that its endpoint had just closed.
@@ -402,7 +456,7 @@ impl Drop for Attempting {
             total: millis(weir_rt::now().saturating_duration_since(self.began)),
             ..AttemptTimes::default()
         };
-        self.cells.finish(end, times, None);
+        self.cells.finish(end, times, AttemptPhases::default());
     }
 }
 
@@ -413,7 +467,13 @@ pub(crate) fn forget_unknown(shared: &Shared, prepared: &Prepared) {
     let fronts: HashSet<FrontKey> = sites
         .map(FrontKey::Site)
         .chain(plan.listeners.iter().map(|listener| FrontKey::Listener(listener.id)))
+        .chain(plan.zones.iter().map(|zone| FrontKey::Zone(zone.id)))
         .collect();
+    let routes: HashSet<RouteId> = plan.routes.iter().map(|route| RouteId::from_name(&route.name)).collect();
+    let is_known = |key: &FrontKey| match key {
+        FrontKey::Route(site, route) => fronts.contains(&FrontKey::Site(*site)) && routes.contains(route),
+        _ => fronts.contains(key),
+    };
     let backs: HashSet<BackKey> = plan
         .pools
         .iter()
@@ -424,7 +484,8 @@ pub(crate) fn forget_unknown(shared: &Shared, prepared: &Prepared) {
         })
         .chain(plan.roster.iter().map(|one| BackKey::Pool(PoolId::from_name(&one.name))))
         .collect();
-    shared.registry.retain(|key| fronts.contains(key), |key| backs.contains(key));
+    let known = |key: &ZoneId| plan.zones.iter().any(|zone| zone.id == *key);
+    shared.registry.retain(is_known, |key| backs.contains(key), known);
 }
 
 /// The second since 1970, as rates count.

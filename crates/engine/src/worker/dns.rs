@@ -7,7 +7,7 @@
 //! for every request (nginx answers 502 at once).
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,6 +19,7 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::{Resolver as Client, TokioResolver};
 use tokio::sync::{mpsc, oneshot};
+use weir_control::zones::ResolverZone;
 use weir_plan::Resolver;
 use weir_policy::names::NameFailure;
 use weir_rt::Instant;
@@ -96,7 +97,33 @@ pub(crate) async fn look_up(clients: &RefCell<Clients>, resolver: &Resolver, nam
             tokio::time::timeout(resolver.timeout, ask(&client, &key, name)).await
         }
     };
-    found.unwrap_or_else(|_| Err(Failed::new(NameFailure::Timeout, TIMED_OUT)))
+    let found = found.unwrap_or_else(|_| Err(Failed::new(NameFailure::Timeout, TIMED_OUT)));
+    count(resolver, found.as_ref().err().map(|failed| failed.words.as_str()));
+    found
+}
+
+/// What was asked of the resolvers that have a zone. Whoever asks waits for a name server: a lock is nothing beside it.
+static ASKED: Mutex<BTreeMap<Box<str>, ResolverZone>> = Mutex::new(BTreeMap::new());
+
+/// Counts a question for a name, and what came of it; `None`: addresses.
+fn count(resolver: &Resolver, failed: Option<&str>) {
+    let Some(zone) = &resolver.zone else { return };
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let counted = asked.entry(zone.clone()).or_default();
+    counted.names += 1;
+    let code = |words: &str| words.split_once(':')?.0.parse::<usize>().ok();
+    let at = match failed {
+        None => 0,
+        Some(TIMED_OUT) => 6,
+        Some(words) => code(words).filter(|code| (1..6).contains(code)).unwrap_or(7),
+    };
+    counted.answers[at] += 1;
+}
+
+/// What was asked of a resolver with this zone.
+pub(crate) fn asked(zone: &str) -> ResolverZone {
+    let asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    ResolverZone { name: zone.to_owned(), ..asked.get(zone).cloned().unwrap_or_default() }
 }
 
 /// A remembered answer.
@@ -144,6 +171,9 @@ pub(crate) async fn lookup(
     } else {
         Err("too many names are being looked up".to_owned())
     };
+    if let Some(resolver) = resolver {
+        count(resolver, result.as_ref().err().map(String::as_str));
+    }
     remember(
         cache_key,
         result.map(|(addresses, ttl)| (addresses, valid.unwrap_or(ttl))),

@@ -75,6 +75,7 @@ impl LivePool {
         };
         let made = Now { wanted, changed, live, left };
         made.set_state(now);
+        made.live.state.forget_bounds();
         made.begin_down(before.as_deref(), now);
         Self { now: Mutex::new(made) }
     }
@@ -82,6 +83,11 @@ impl LivePool {
     /// The endpoints and their state at this moment.
     pub(crate) fn now(&self) -> Live {
         self.lock().live.clone()
+    }
+
+    /// The endpoints that it is to have, with names for addresses.
+    pub(crate) fn wanted(&self) -> Arc<EndpointSet> {
+        self.lock().wanted.clone()
     }
 
     /// Lays what was changed over the plan's pool. True: endpoints were replaced. Workers know of it once they are told.

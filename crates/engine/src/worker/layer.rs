@@ -9,16 +9,17 @@
 
 use std::collections::HashMap;
 
-use weir_control::changes::{KeyPair, PoolChanges, Record};
+use weir_control::changes::{KeyPair, NewEndpoint, PoolChanges, Record};
 use weir_control::{AdminState, Change, EndpointKey, PoolId};
-use weir_plan::{Certificate, EndpointSet, Plan, Pool};
-use weir_policy::pool::MAX_WEIGHT;
+use weir_plan::{Certificate, Endpoint, EndpointSet, Plan, Pool};
+use weir_policy::pool::{MAX_WEIGHT, Placement};
 use weir_telemetry::Level;
 
 use crate::worker::command::Crew;
-use crate::worker::endpoints::laid_over;
+use crate::worker::endpoints::{Live, laid_over};
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
+use crate::worker::state_file;
 use crate::worker::tls::check_pair;
 
 /// Lines about one plan. Whoever changes thousands of endpoints knows of the rest by these.
@@ -51,8 +52,20 @@ pub(crate) fn make(shared: &Shared, crew: &Crew, prepared: &Prepared, change: Ch
     };
     let name = pool.clone();
     let pool = pool_of(&prepared.plan, &name)?;
+    let endpoints = matches!(change, Change::Endpoints { .. });
     shared.changes.note(change)?;
     if let Ok(wanted) = laid_over(pool, &shared.changes.pool(&name)) {
+        if let Some(path) = pool.group.as_ref().and_then(|group| group.state.as_ref()).filter(|_| endpoints)
+            && let Err(error) = state_file::write(path, &wanted.as_given(pool.id))
+        {
+            tell(
+                shared,
+                &[format!(
+                    "{}: {error}: the endpoints of the pool {name} will be forgotten at the end",
+                    path.display()
+                )],
+            );
+        }
         tell(shared, &forget(shared, unnamed(&name, &wanted, &shared.changes.pool(&name))));
     }
     let Some(&ix) = prepared.plan.pools_by_id.get(&pool.id) else { return Ok(()) };
@@ -62,6 +75,24 @@ pub(crate) fn make(shared: &Shared, crew: &Crew, prepared: &Prepared, change: Ch
     }
     crew.tell_standing(pool.id, &prepared.pools[ix.at()].now().set);
     Ok(())
+}
+
+/// The endpoints that a pool is to have, as they would be given, and a number that none of them ever had.
+///
+/// # Errors
+/// There is no such pool.
+pub(crate) fn endpoints(
+    shared: &Shared,
+    prepared: &Prepared,
+    pool: &str,
+) -> Result<(Vec<NewEndpoint>, u32), String> {
+    let pool = pool_of(&prepared.plan, pool)?;
+    let changed = shared.changes.pool(&pool.name);
+    let wanted = laid_over(pool, &changed)?;
+    let written = pool.set.config.endpoints().iter();
+    let ids = written.chain(wanted.config.endpoints()).map(|config| config.id.saturating_add(1));
+    let next = ids.max().unwrap_or(0).max(changed.next_id);
+    Ok((wanted.as_given(pool.id), next))
 }
 
 /// Cuts all that is under way at the endpoints of this name. Never call it on a worker.
@@ -129,6 +160,79 @@ pub(crate) fn judge(
     }
     crew.tell_standing(pool.id, &live.set);
     Ok(())
+}
+
+/// Bounds the exchanges of an endpoint at once, until the next plan; 0: not at all.
+///
+/// # Errors
+/// There is no such pool or endpoint, or nobody waits for its endpoints.
+pub(crate) fn bound(prepared: &Prepared, pool: &str, endpoint: &str, most: u32) -> Result<(), String> {
+    let queue = pool_of(&prepared.plan, pool)?.queue.is_some();
+    of_name(prepared, pool, endpoint, |live, at, _| {
+        if !queue || live.set.config.options().counts != Placement::Process {
+            return Err(format!(
+                "no endpoint of {pool} has a bound in the configuration, so that nobody could wait: give one `maxconn` and reload"
+            ));
+        }
+        live.state.set_max_conns(at, Some(most));
+        Ok(())
+    })
+}
+
+/// What is switched of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Its health checks.
+    Checks,
+    /// The asking of its agent.
+    Agent,
+}
+
+/// Has the checks of an endpoint made, or its agent asked, or not, until the next plan. `Ok(false)`: it has none.
+///
+/// # Errors
+/// There is no such pool or endpoint.
+pub(crate) fn switch(
+    prepared: &Prepared,
+    (pool, endpoint): (&str, &str),
+    what: Switch,
+    on: bool,
+) -> Result<bool, String> {
+    let mut any = false;
+    of_name(prepared, pool, endpoint, |live, at, one| {
+        let Some(member) = live.state.members().get(at) else { return Ok(()) };
+        match what {
+            Switch::Checks => member.check(on),
+            Switch::Agent => member.ask(on),
+        }
+        any |= match what {
+            Switch::Checks => one.check.is_some(),
+            Switch::Agent => one.agent.is_some(),
+        };
+        Ok(())
+    })?;
+    Ok(any)
+}
+
+/// Does something with the endpoints of a name.
+fn of_name(
+    prepared: &Prepared,
+    pool: &str,
+    endpoint: &str,
+    mut act: impl FnMut(&Live, usize, &Endpoint) -> Result<(), String>,
+) -> Result<(), String> {
+    let pool = pool_of(&prepared.plan, pool)?;
+    let Some(&ix) = prepared.plan.pools_by_id.get(&pool.id) else { return Ok(()) };
+    let live = prepared.pools[ix.at()].now();
+    let mut any = false;
+    for (at, one) in live.set.endpoints.iter().enumerate().filter(|(_, one)| *one.name == *endpoint) {
+        act(&live, at, one)?;
+        any = true;
+    }
+    match any {
+        true => Ok(()),
+        false => Err(format!("the pool {} has no endpoint {endpoint}", pool.name)),
+    }
 }
 
 /// The names of the certificates of a plan, and whether each was given while running.
@@ -274,7 +378,9 @@ fn overridden(plan: &Plan, record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, changed) in &record.pools {
         let Ok(pool) = pool_of(plan, name) else { continue };
-        if let Some(given) = &changed.endpoints {
+        // What is in a file of the pool's own is what its configuration says.
+        let own_file = pool.group.as_ref().is_some_and(|group| group.state.is_some());
+        if let Some(given) = changed.endpoints.as_ref().filter(|_| !own_file) {
             lines.push(format!(
                 "the pool {name} has the {} endpoints given while running, not the {} of the configuration",
                 given.len(),

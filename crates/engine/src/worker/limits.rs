@@ -1,17 +1,79 @@
-//! Bounds and pauses that were given while running.
+//! Bounds and pauses that were given while running, and bounds on what begins in a second.
 //!
-//! Owns: which listeners are held, and the bound of a site in place of its own, until the next plan.
+//! Owns: which listeners are held, and the bound of a site in place of its own, until the next plan; when the next connection
+//! may be accepted.
 //! Never: closes a connection: those that are open go on.
 //! Driven by: [`crate::Engine`]; asked by each accept loop.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use weir_control::{ListenerId, SiteId};
-use weir_plan::Plan;
+use weir_expr::settings::Paces;
+use weir_plan::{Listener, Plan};
+use weir_policy::Millis;
+use weir_policy::limit::Pace;
 
+use crate::worker::paces::ProcessPaces;
 use crate::worker::shared::{Quotas, Shared, of_site};
 
 impl Shared {
+    /// What may begin in a second in the whole process.
+    pub(crate) fn paces(&self) -> Paces {
+        let ProcessPaces { connections, sessions, tls, .. } = &self.paces;
+        Paces { connections: connections.most(), sessions: sessions.most(), tls: tls.most() }
+    }
+
+    /// Changes that, until the next plan.
+    pub(crate) fn set_paces(&self, paces: &Paces) {
+        let of_sites = self.state().listeners.values().any(|one| one.pace.is_some());
+        self.paces.set(paces, of_sites);
+    }
+
+    /// How long a listener is to accept nothing, because too much began lately.
+    pub(crate) fn wait_for_pace(&self, listener: &Listener, now: Millis) -> Option<Duration> {
+        if !self.paces.any.load(Ordering::Relaxed) {
+            return None;
+        }
+        let ProcessPaces { connections, sessions, tls, .. } = &self.paces;
+        let of_tls = listener.tls.is_some().then_some(tls);
+        let site = self.pace_of(listener.id);
+        let all = [Some(connections), Some(sessions), of_tls, site.as_deref()];
+        all.into_iter().flatten().filter_map(|pace| pace.wait(now)).max().map(Duration::from_millis)
+    }
+
+    /// Counts a connection that a listener accepted.
+    pub(crate) fn count_connection(&self, listener: &Listener, now: Millis) {
+        if self.paces.any.load(Ordering::Relaxed) {
+            self.paces.connections.count(now);
+            if listener.tls.is_some() {
+                self.paces.tls.count(now);
+            }
+        }
+    }
+
+    /// Counts a connection that rules on connections let pass.
+    pub(crate) fn count_session(&self, listener: ListenerId, now: Millis) {
+        if self.paces.any.load(Ordering::Relaxed) {
+            self.paces.sessions.count(now);
+            if let Some(pace) = self.pace_of(listener) {
+                pace.count(now);
+            }
+        }
+    }
+
+    fn pace_of(&self, listener: ListenerId) -> Option<Arc<Pace>> {
+        self.state().listeners.get(&listener)?.pace.clone()
+    }
+
+    /// The most connections that there ever were are those that there are.
+    pub(crate) fn clear_peaks(&self) {
+        let state = self.state();
+        let own = state.listeners.values().flat_map(|one| [Some(&one.own), one.site.as_ref()]);
+        own.flatten().for_each(|quota| quota.clear_peak());
+    }
+
     /// Whether a listener accepts nothing for now.
     pub(crate) fn is_held(&self, listener: ListenerId) -> bool {
         self.limited.load(Ordering::Relaxed)

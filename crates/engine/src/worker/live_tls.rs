@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_control::changes::KeyPair;
 use weir_plan::{Certificate, ListenerIx, ListenerTls, Plan, TlsIdentity, TlsIx, UpstreamTls, UpstreamTlsIx};
-use weir_rt::{ClientTls, ServerTls, SessionCache};
+use weir_rt::{ClientTls, ServerTls, SessionCache, Tickets};
 
 use crate::worker::shared::Shared;
 use crate::worker::tls::{client, given_in_place_of, server};
@@ -147,7 +147,15 @@ fn serve(
     identity: &TlsIdentity,
     cache: Option<SessionCache>,
 ) -> Result<ServerTls, String> {
-    server(tls, identity, shared.tickets.clone().filter(|_| tls.tickets), cache)
+    let tickets = match &tls.ticket_keys[..] {
+        _ if !tls.tickets => None,
+        [] => shared.tickets.clone(),
+        keys => {
+            let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.reveal().to_vec()).collect();
+            Some(Tickets::from_keys(&keys).map_err(|error| format!("cannot use a ticket key: {error}"))?)
+        }
+    };
+    server(tls, identity, tickets, cache)
 }
 
 fn with_given<'i>(identity: &'i TlsIdentity, given: Given<'_>) -> Cow<'i, TlsIdentity> {

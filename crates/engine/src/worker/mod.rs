@@ -12,8 +12,10 @@ pub(crate) mod count;
 pub(crate) mod dns;
 pub(crate) mod endpoints;
 pub(crate) mod errands;
+pub(crate) mod flights;
 pub(crate) mod idle;
 pub(crate) mod kept;
+pub(crate) mod keyvals;
 pub(crate) mod lasting;
 pub(crate) mod layer;
 pub(crate) mod limits;
@@ -24,15 +26,20 @@ pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod named_tls;
 pub(crate) mod options;
+pub(crate) mod paces;
 pub(crate) mod passwords;
 pub(crate) mod prepared;
 pub(crate) mod quic;
 pub(crate) mod race;
+pub(crate) mod roll;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
+pub(crate) mod state_file;
 pub(crate) mod sticks;
 pub(crate) mod tls;
 pub(crate) mod watch;
+pub(crate) mod zone_figures;
+pub(crate) mod zones;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -171,6 +178,8 @@ pub(crate) struct Worker {
     pub(crate) resting: Cell<bool>,
     /// Told when a connection ended: accepting may go on, a drain may be complete.
     pub(crate) ended: Signal,
+    /// The connections of clients, one by one.
+    pub(crate) roll: Rc<roll::Roll>,
     /// Kept connections to endpoints.
     pub(crate) idle: IdleConnections,
     /// Files held in memory.
@@ -181,6 +190,8 @@ pub(crate) struct Worker {
     pub(crate) passwords: passwords::Known,
     /// Log lines on their way.
     pub(crate) logs: WorkerLogs,
+    /// Requests and sessions that are served now.
+    pub(crate) flights: Rc<flights::Flights>,
     /// Counters of this worker.
     pub(crate) counters: crate::worker::count::Counters,
     installed: RefCell<Rc<Installed>>,
@@ -213,16 +224,20 @@ pub(crate) struct Worker {
 impl Worker {
     /// A worker that begins with a plan.
     pub(crate) fn new(id: u16, shared: Arc<Shared>, prepared: Arc<Prepared>) -> Self {
+        let flights = Rc::new(flights::Flights::default());
+        flights.set(shared.shows_requests(&prepared.plan));
         let seed = shared.seed().wrapping_add(u64::from(id) << 32) | 1;
         Self {
             draining: Signal::default(),
             resting: Cell::new(false),
             ended: Signal::default(),
+            roll: Rc::default(),
             idle: IdleConnections::default(),
             files: Rc::default(),
             objects: Objects::default(),
             passwords: passwords::Known::default(),
             logs: WorkerLogs::default(),
+            flights,
             counters: crate::worker::count::Counters::new(&shared, id),
             installed: RefCell::new(Rc::new(Installed::new(prepared, None, seed))),
             retired: RefCell::default(),
@@ -509,6 +524,7 @@ impl Worker {
             }
         }
         self.counters.forget_handles();
+        self.flights.set(self.shared.shows_requests(&now.plan));
         self.connection_counts.borrow_mut().clear();
         // What waits to be used again would hold the old plan.
         self.spares.borrow_mut().clear();

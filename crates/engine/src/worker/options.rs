@@ -18,6 +18,12 @@ pub trait Pages: Send + Sync {
     /// Answers a request for HAProxy's statistics page.
     fn stats(&self, page: &StatsPage, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
 
+    /// Answers a request for the dashboard or one of its parts. Called where waiting is no harm.
+    fn dashboard(&self, request: &PageRequest<'_>) -> Page;
+
+    /// Answers a request to nginx's API. It may wait for workers: never call it on one.
+    fn api(&self, request: &ApiRequest<'_>, snapshot: &Snapshot) -> Page;
+
     /// Prometheus exposition.
     fn metrics(&self, form: Exposition, request: &PageRequest<'_>, snapshot: &Snapshot) -> Page;
 }
@@ -31,10 +37,33 @@ pub struct PageRequest<'a> {
     pub target: &'a [u8],
     /// Value of the Authorization field.
     pub authorization: Option<&'a [u8]>,
+    /// Value of the Accept field.
+    pub accept: Option<&'a [u8]>,
     /// The client may change what the page shows.
     pub admin: bool,
     /// The whole body, of methods other than GET and HEAD. It is small: larger ones never get here.
     pub body: &'a [u8],
+}
+
+/// A request to an API.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiRequest<'a> {
+    /// As received.
+    pub method: &'a [u8],
+    /// The path of the location, decoded.
+    pub base: &'a str,
+    /// What follows it.
+    pub path: &'a [u8],
+    /// What follows `?`.
+    pub query: &'a [u8],
+    /// The whole body, of methods other than GET and HEAD. It is small: larger ones never get here.
+    pub body: &'a [u8],
+    /// The client may change things.
+    pub writes: bool,
+    /// The address that it came to.
+    pub address: &'a str,
+    /// A random number that names the request.
+    pub id: u128,
 }
 
 /// A rendered page.

@@ -12,6 +12,7 @@ use weir_policy::limit::{ConnZone, RateZone};
 
 use crate::worker::caches::caches_for;
 use crate::worker::endpoints::LivePool;
+use crate::worker::keyvals::Keyval;
 use crate::worker::lists::KeyLists;
 use crate::worker::live_tls::{LiveTls, MadeTls};
 use crate::worker::memories::MemoryCache;
@@ -37,6 +38,8 @@ pub(crate) struct Prepared {
     pub(crate) memories: Vec<Arc<MemoryCache>>,
     /// Its lists of keys: beside the plan. They change.
     pub(crate) keys: KeyLists,
+    /// Its stores of keys and values, by index: beside the plan. They change.
+    pub(crate) keyvals: Vec<Arc<Keyval>>,
     /// Its TLS. Changes as endpoints do.
     pub(crate) tls: LiveTls,
     /// TLS with certificates that its variables name.
@@ -56,6 +59,8 @@ impl Prepared {
             caches: Vec::new(),
             memories: self.memories.clone(),
             keys: KeyLists::default(),
+            // Variables of a part name them by the same index.
+            keyvals: self.keyvals.clone(),
             tls: LiveTls::default(),
             named: Arc::default(),
             logs: self.logs.part(&shared.logs, &part),
@@ -79,6 +84,7 @@ impl Prepared {
             caches: caches_for(shared, &plan),
             memories: shared.memories.of(&plan),
             keys: shared.lists.of(&plan),
+            keyvals: shared.keyvals.of(&plan, &|told| shared.log_process_error(told)),
             tls: LiveTls::new(tls),
             named: Arc::default(),
             logs,

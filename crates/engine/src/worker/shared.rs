@@ -15,7 +15,7 @@ use weir_control::snapshot::HealthReport;
 use weir_control::{Changes, EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
 use weir_policy::Millis;
-use weir_policy::limit::{ConnZone, Quota, RateZone};
+use weir_policy::limit::{ConnZone, Pace, Quota, RateZone};
 use weir_rt::{Instant, IoChoice, RuntimeConfig, Sender};
 use weir_telemetry::Registry;
 
@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     /// The thread that checks endpoints, once there is one, for word of errors in a row that traffic met at one of them.
     /// At most one word of each waits there.
     pub(crate) errors: OnceLock<Sender<(EndpointKey, &'static str)>>,
+    /// Single requests are shown, whatever the plan says.
+    pub(crate) shows_requests: AtomicBool,
     /// The next health check panics: a test's order.
     pub(crate) panic_next_check: AtomicBool,
     /// What was changed since the configuration was read.
@@ -73,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) memories: crate::worker::memories::Memories,
     /// Lists of keys that change while running.
     pub(crate) lists: crate::worker::lists::Lists,
+    /// Stores of keys and values.
+    pub(crate) keyvals: crate::worker::keyvals::Keyvals,
     /// What QUIC's connections have in common in the process.
     pub(crate) quic: crate::worker::quic::Places,
     /// Stick tables.
@@ -84,6 +88,8 @@ pub(crate) struct Shared {
     /// Number of the last request that was asked for one.
     request: AtomicU64,
     connections: Arc<Quota>,
+    /// What may begin in a second.
+    pub(super) paces: crate::worker::paces::ProcessPaces,
     /// A bound or a pause was given while running.
     pub(super) limited: AtomicBool,
     /// Plans that were installed, for as long as anything holds on to them.
@@ -110,6 +116,7 @@ pub(super) struct State {
     conns: HashMap<Box<str>, (Zone, Arc<ConnZone>)>,
     pub(super) listeners: HashMap<ListenerId, Quotas>,
     sites: HashMap<SiteId, Arc<Quota>>,
+    paces: HashMap<SiteId, Arc<Pace>>,
     checks: HashMap<EndpointKey, Checked>,
 }
 
@@ -126,6 +133,8 @@ pub(super) struct Quotas {
     pub(super) own: Arc<Quota>,
     /// Of its site, where that has a bound.
     pub(super) site: Option<Arc<Quota>>,
+    /// Sessions that its site lets begin in a second, where that has a bound.
+    pub(super) pace: Option<Arc<Pace>>,
     /// Nothing is accepted until somebody says so.
     pub(super) held: bool,
 }
@@ -152,6 +161,7 @@ impl Shared {
             passwords: crate::worker::passwords::Passwords::default(),
             errands: crate::worker::errands::Errands::default(),
             errors: OnceLock::new(),
+            shows_requests: AtomicBool::new(false),
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,
             memory: crate::worker::memory::Pressure::default(),
@@ -159,6 +169,7 @@ impl Shared {
             kept: crate::worker::kept::Kept::default(),
             memories: crate::worker::memories::Memories::default(),
             lists: crate::worker::lists::Lists::default(),
+            keyvals: crate::worker::keyvals::Keyvals::default(),
             quic: crate::worker::quic::Places::default(),
             sticks: crate::worker::sticks::Sticks::default(),
             io: options.io,
@@ -168,6 +179,7 @@ impl Shared {
             serial: AtomicU64::new(0),
             request: AtomicU64::new(0),
             connections: Arc::new(Quota::new(u64::MAX)),
+            paces: crate::worker::paces::ProcessPaces::default(),
             limited: AtomicBool::new(false),
             plans: Mutex::default(),
             state: Mutex::default(),
@@ -386,6 +398,11 @@ impl Shared {
         plans.iter().filter(|plan| plan.strong_count() > 0).count() as u64
     }
 
+    /// Whether workers that run this plan note single requests.
+    pub(crate) fn shows_requests(&self, plan: &Plan) -> bool {
+        plan.process.shows_requests || self.shows_requests.load(Ordering::Relaxed)
+    }
+
     /// Sets the limits that a plan names.
     pub(crate) fn set_limits(&self, plan: &Plan) {
         self.connections.set_most(plan.process.max_connections.unwrap_or(u64::MAX));
@@ -402,14 +419,21 @@ impl Shared {
                 quota.set_most(most);
                 quota
             });
+            let pace = session_rate(plan, listener).map(|(site, most)| {
+                let pace = state.paces.entry(site).or_default().clone();
+                pace.set_most(most);
+                pace
+            });
             let quotas = state.listeners.entry(listener.id).or_insert_with(|| Quotas {
                 own: Arc::new(Quota::new(most)),
                 site: None,
+                pace: None,
                 held: false,
             });
             quotas.own.set_most(most);
-            (quotas.site, quotas.held) = (site, false);
+            (quotas.site, quotas.pace, quotas.held) = (site, pace, false);
         }
+        self.paces.set(&plan.process.paces, state.listeners.values().any(|one| one.pace.is_some()));
     }
 
     pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -427,6 +451,20 @@ fn site_limit(plan: &Plan, listener: &Listener) -> Option<(SiteId, u64)> {
         Service::Tcp(tcp) => {
             let service = plan.tcp_service(*tcp);
             service.max_connections.map(|most| (service.id, most))
+        }
+    }
+}
+
+/// Sessions that the site or service of a listener lets begin in a second.
+fn session_rate(plan: &Plan, listener: &Listener) -> Option<(SiteId, u32)> {
+    match &listener.service {
+        Service::Http(hosts) => {
+            let site = plan.site(hosts.default_value());
+            site.session_rate.map(|most| (site.id, most))
+        }
+        Service::Tcp(tcp) => {
+            let service = plan.tcp_service(*tcp);
+            service.session_rate.map(|most| (service.id, most))
         }
     }
 }

@@ -8,39 +8,50 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_control::snapshot::{
-    Back, Connections, Endpoint, EndpointState, Front, HealthReport, Listener, ListenerState, Pool, Process,
-    Reason, Site, Snapshot,
+    Back, Connections, Endpoint, EndpointSettings, EndpointState, Front, Group, HealthReport, Listener,
+    ListenerState, Pool, Process, Reason, Route, Site, Snapshot,
 };
 use weir_control::{EndpointKey, PoolId};
+use weir_expr::check::FirstState;
+use weir_expr::settings::Spread;
 use weir_plan::{Address, EndpointSet, Plan, ProxyTarget, Service, TcpAction};
 use weir_policy::pool::{Balance, PoolShared, Standing};
-use weir_telemetry::{BackKey, FrontKey};
+use weir_telemetry::{BackKey, Detail, FrontKey};
 
 use crate::logging::unix_millis;
 use crate::worker::endpoints::Live;
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
+use crate::worker::zone_figures;
 
-/// Everything, as a plan names it.
-pub(crate) fn take(shared: &Shared, prepared: &Prepared) -> Snapshot {
+/// Endpoints whose distributions are told in full, in all: each may have kilobytes of them.
+const MOST_DETAILED: usize = 512;
+
+/// Everything, as a plan names it. In detail: of sites and pools, and of endpoints where there are not many.
+pub(crate) fn take(shared: &Shared, prepared: &Prepared, detail: Detail) -> Snapshot {
     let plan = &*prepared.plan;
     let now = unix_millis();
     let mut process = process(shared);
     process.max_connections = shared.most_connections().unwrap_or(0);
-    let mut sites = sites(shared, plan, now);
+    let mut sites = sites(shared, plan, now, detail);
     // HAProxy counts proxies from one, and the first is its own.
     let first_pool = sites.len() as u32 + 2;
     let in_tcp = tcp_pools(plan);
+    let endpoints: usize = plan.pools.iter().map(|pool| pool.set.endpoints.len()).sum();
+    let of_endpoints = if endpoints > MOST_DETAILED { Detail::Quantiles } else { detail };
+    let details = [detail, of_endpoints];
     let pools = (first_pool..).zip(plan.pools.iter().enumerate()).map(|(number, (at, pool))| {
         let live = prepared.pools.get(at).map(|live| (live.now(), live.counted()));
         let mode = if in_tcp.contains(&pool.id) { "tcp" } else { "http" };
-        one_pool(shared, pool, live, Facts { number, mode, now, uptime: process.uptime_ms })
+        one_pool(shared, pool, live, Facts { number, mode, now, uptime: process.uptime_ms, details })
     });
     let mut pools = pools.collect();
     if !plan.roster.is_empty() {
         roster(shared, prepared, &mut sites, &mut pools, (now, process.uptime_ms));
     }
-    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process }
+    let routes = routes(shared, now, detail);
+    let zones = zone_figures::take(shared, prepared, now);
+    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process, routes, zones }
 }
 
 /// Numbers and orders proxies as the configuration lists them, and adds the pools that have no endpoint and so are none.
@@ -64,7 +75,10 @@ fn roster(
         let mode = if one.http { "http" } else { "tcp" };
         let mut pool = match known {
             Some(at) => pools.swap_remove(at),
-            None => nobodys_pool(shared, &one.name, Facts { number: one.number, mode, now, uptime }),
+            None => {
+                let details = [Detail::Quantiles; 2];
+                nobodys_pool(shared, &one.name, Facts { number: one.number, mode, now, uptime, details })
+            }
         };
         (pool.number, pool.place) = (one.number, place);
         pool.mode = mode.to_owned();
@@ -93,7 +107,7 @@ fn roster(
 /// A pool without endpoints: what was answered in its name.
 fn nobodys_pool(shared: &Shared, name: &str, facts: Facts) -> Pool {
     let id = PoolId::from_name(name);
-    let (back, _) = shared.registry.sum_back(&[BackKey::Pool(id)], facts.now);
+    let (back, _) = shared.registry.sum_back(&[BackKey::Pool(id)], facts.now, facts.details[0]);
     Pool {
         id,
         name: name.to_owned(),
@@ -107,6 +121,7 @@ fn nobodys_pool(shared: &Shared, name: &str, facts: Facts) -> Pool {
         downtime_ms: 0,
         went_down: 0,
         endpoints: Vec::new(),
+        group: None,
     }
 }
 
@@ -163,34 +178,46 @@ fn descriptors() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
 }
 
-fn sites(shared: &Shared, plan: &Plan, now: u64) -> Vec<Site> {
-    let front = |id, limit: Option<u64>| {
+fn sites(shared: &Shared, plan: &Plan, now: u64, detail: Detail) -> Vec<Site> {
+    let front = |id, limit: Option<u64>, rate: Option<u32>| {
         let limit = shared.bound_of_site(plan, id).or(limit).or(plan.process.max_connections);
-        let front = shared.registry.sum_front(FrontKey::Site(id), now);
+        let front = shared.registry.sum_front(FrontKey::Site(id), now, detail);
         // The most of each worker may have been at other times than that of the others.
         let at_most = shared.peak_of_site(plan, id);
         let peak = front.peak.min(at_most).max(front.current);
-        Front { limit, peak, ..front }
+        Front { limit, peak, rate_limit: rate.unwrap_or(0).into(), ..front }
     };
-    let http = plan.sites.iter().map(|site| (site.id, &site.name, "http", site.max_connections));
-    let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", tcp.max_connections));
+    let http = plan
+        .sites
+        .iter()
+        .map(|site| (site.id, &site.name, "http", (site.max_connections, site.session_rate)));
+    let tcp = plan.tcp.iter().map(|tcp| (tcp.id, &tcp.name, "tcp", (tcp.max_connections, tcp.session_rate)));
     (2..)
         .zip(http.chain(tcp))
-        .map(|(number, (id, name, mode, limit))| Site {
+        .map(|(number, (id, name, mode, (limit, rate)))| Site {
             id,
             name: name.to_string(),
             number,
             place: number,
             mode: mode.to_owned(),
             paused: shared.is_site_held(plan, id),
-            front: front(id, limit),
+            front: front(id, limit, rate),
         })
         .collect()
 }
 
+fn routes(shared: &Shared, now: u64, detail: Detail) -> Vec<Route> {
+    let all = shared.registry.routes().into_iter();
+    all.map(|(site, route, name)| {
+        let front = shared.registry.sum_front(FrontKey::Route(site, route), now, detail);
+        Route { site, name, front }
+    })
+    .collect()
+}
+
 fn listeners(shared: &Shared, plan: &Plan, now: u64) -> Vec<Listener> {
     let one = |listener: &weir_plan::Listener| {
-        let mut front = shared.registry.sum_front(FrontKey::Listener(listener.id), now);
+        let mut front = shared.registry.sum_front(FrontKey::Listener(listener.id), now, Detail::Quantiles);
         front.limit = listener.max_connections;
         let full = listener.max_connections.is_some_and(|most| front.current >= most);
         let transport = match &listener.address {
@@ -233,7 +260,7 @@ fn note_pools(plan: &Plan, action: &TcpAction, pools: &mut HashSet<PoolId>) {
             }
         }
         TcpAction::Choose(cases) => cases.iter().for_each(|case| note_pools(plan, &case.action, pools)),
-        TcpAction::Respond(_) | TcpAction::Nobody => {}
+        TcpAction::Respond(_) | TcpAction::Pass(_) | TcpAction::Nobody => {}
     }
 }
 
@@ -244,6 +271,8 @@ struct Facts {
     mode: &'static str,
     now: u64,
     uptime: u64,
+    /// Of pools, and of endpoints.
+    details: [Detail; 2],
 }
 
 fn one_pool(
@@ -259,7 +288,7 @@ fn one_pool(
         (0..set.endpoints.len()).map(|at| one_endpoint(shared, pool, (set, state), at, facts)).collect();
     let keys = counted.unwrap_or_default().into_iter().map(|key| BackKey::Endpoint(pool.id, key));
     let keys: Vec<BackKey> = keys.chain([BackKey::Pool(pool.id)]).collect();
-    let (mut back, _) = shared.registry.sum_back(&keys, facts.now);
+    let (mut back, _) = shared.registry.sum_back(&keys, facts.now, facts.details[0]);
     let peaks: u64 = endpoints.iter().map(|endpoint| endpoint.back.peak).sum();
     if !endpoints.is_empty() {
         back.peak = back.peak.min(peaks).max(back.current);
@@ -287,6 +316,13 @@ fn one_pool(
         downtime_ms: endpoints.iter().map(|endpoint| endpoint.downtime_ms).min().unwrap_or(0),
         went_down: u64::from(endpoints.iter().find(last_up).is_none() && !endpoints.is_empty()),
         endpoints,
+        group: pool.group.as_ref().map(|group| Group {
+            name: group.name.clone(),
+            zone: group.zone.clone(),
+            tcp: group.tcp,
+            queue_limit: pool.queue.map(|queue| queue.max.map_or(0, u64::from)),
+            bytes: group.bytes,
+        }),
     }
 }
 
@@ -301,16 +337,20 @@ fn one_endpoint(
     let configured = &set.config.endpoints()[at];
     let member = state.and_then(|state| state.members().get(at));
     let standing = state.map_or(Standing::Up, |state| state.standing(&set.config, at));
-    let (mut back, idle): (Back, u64) =
-        shared.registry.sum_back(&[BackKey::Endpoint(pool.id, endpoint.key)], facts.now);
+    let key = BackKey::Endpoint(pool.id, endpoint.key);
+    let (mut back, idle): (Back, u64) = shared.registry.sum_back(&[key], facts.now, facts.details[1]);
     // Without counts of the process there is only the sum of what each worker had at some time.
     if let Some(load) = member.map(|member| member.load()).filter(|load| load.peak() > 0) {
         back.peak = back.peak.min(u64::from(load.peak())).max(back.current);
     }
-    back.limit = (configured.max_conns > 0).then_some(u64::from(configured.max_conns));
+    let most = member.and_then(|member| member.max_conns()).unwrap_or(configured.max_conns);
+    back.limit = (most > 0).then_some(u64::from(most));
     back.queued = member.map_or(0, |member| u64::from(member.waiting()));
     let checked = shared.checked(endpoint.tracks.unwrap_or(endpoint.key));
     let now = shared.millis(weir_rt::Instant::now());
+    let begins_down =
+        |check: &weir_plan::HealthCheck| matches!(check.first, FirstState::Down | FirstState::FullyDown);
+    let unchecked = checked.is_none() && endpoint.check.as_deref().is_some_and(begins_down);
     let changed = checked.as_ref().map(|checked| now.since(checked.changed));
     let downtime = checked.as_ref().map(|checked| checked.downtime);
     let weight = member.and_then(|member| member.weight()).unwrap_or(configured.weight);
@@ -365,6 +405,17 @@ fn one_endpoint(
         idle,
         idle_limit: Some(u64::from(pool.keepalive.idle)),
         fails: member.map_or(0, |member| member.load().fails()),
+        settings: EndpointSettings {
+            id: configured.id,
+            max_fails: configured.max_fails,
+            fail_timeout_ms: u64::try_from(configured.fail_timeout.as_millis()).unwrap_or(u64::MAX),
+            max_connections: configured.max_conns,
+            slow_start_ms: u64::try_from(configured.slow_start.as_millis()).unwrap_or(u64::MAX),
+            failed: state.is_some_and(|state| state.is_failed(&set.config, at, now)),
+            unchecked,
+            drains: configured.drains,
+            resolved: endpoint.resolve.as_ref().is_some_and(|one| one.spread == Spread::Each),
+        },
     }
 }
 
@@ -375,6 +426,7 @@ fn balance(balance: Balance) -> &'static str {
         Balance::StaticRoundRobin => "static-rr",
         Balance::LeastConn => "least_conn",
         Balance::LeastConnOldest => "leastconn",
+        Balance::LeastTime => "least_time",
         Balance::First => "first",
         Balance::IpHash => "ip_hash",
         Balance::HashModulo => "hash",

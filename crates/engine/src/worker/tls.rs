@@ -24,6 +24,7 @@ fn pair(certificate: &Certificate) -> CertKey {
         chain_pem: certificate.chain.bytes.to_vec(),
         key_pem: certificate.key.reveal().to_vec(),
         passwords: passwords(certificate),
+        staple: None,
         names: Vec::new(),
         default: false,
     }
@@ -48,6 +49,7 @@ pub(crate) fn check_pair(name: &str, given: &KeyPair) -> Result<(), String> {
         chain_pem: given.chain.as_bytes().to_vec(),
         key_pem: given.key.as_bytes().to_vec(),
         passwords: Vec::new(),
+        staple: None,
         names: Vec::new(),
         default: false,
     };
@@ -205,7 +207,8 @@ fn joined(files: &[Pem]) -> Vec<u8> {
 }
 
 fn certificates(identity: &TlsIdentity) -> Vec<CertKey> {
-    let pairs = identity.certificates.iter().map(pair);
+    let staple = identity.staple.as_ref().map(|response| response.bytes.to_vec());
+    let pairs = identity.certificates.iter().map(|one| CertKey { staple: staple.clone(), ..pair(one) });
     if !identity.select_by_certificate_names {
         return pairs.collect();
     }

@@ -1,9 +1,9 @@
 //! Rules by which modern browsers are told from ancient ones (nginx's browser module).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The rules of a place.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Browsers {
     /// Browsers, each with the least version that is modern, as [`browser_version`] gives it.
     pub modern: Vec<(KnownBrowser, u64)>,
@@ -32,8 +32,28 @@ impl Default for Browsers {
     }
 }
 
+/// What is done for browsers that misread answers (nginx `keepalive_disable`, `msie_padding`, `msie_refresh`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OldBrowsers {
+    /// Connections of old MSIE close after a POST.
+    pub msie_posts_close: bool,
+    /// Connections of Safari on Apple's systems are not kept.
+    pub safari_closes: bool,
+    /// Standard pages of errors are padded for MSIE and Chrome, which show small ones in words of their own.
+    pub pads_errors: bool,
+    /// MSIE gets a page that refreshes itself instead of a redirect.
+    pub refreshes: bool,
+}
+
+impl OldBrowsers {
+    /// True if nothing is done for them.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Browsers that are known by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBrowser {
     /// Opera; first, because it calls itself MSIE as well.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A zone of the cache: where objects are, and how many.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheZone {
     /// Name.
     pub name: String,
@@ -26,10 +26,13 @@ pub struct CacheZone {
     pub manager: CachePace,
     /// How fast the folder is read at the start (`loader_*`); `None`: as fast as it goes.
     pub loader: Option<CachePace>,
+    /// How fast files of purged objects are removed (`purger_*`); `None`: as fast as it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purger: Option<CachePace>,
 }
 
 /// A cache that is in memory only, and that rules look things up in (HAProxy `cache`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryCache {
     /// Name.
     pub name: String,
@@ -44,7 +47,7 @@ pub struct MemoryCache {
 }
 
 /// How fast a side thread works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachePace {
     /// Files in one go.
     pub files: u64,
@@ -62,7 +65,7 @@ impl Default for CachePace {
 }
 
 /// What is cached, for how long, and when what is too old is used all the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CacheSettings {
     /// POST is cached, too; GET and HEAD always are (`proxy_cache_methods`).
     pub post: bool,
@@ -108,7 +111,7 @@ impl Default for CacheSettings {
 }
 
 /// How long answers with some statuses are fresh.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CacheValid {
     /// The statuses; empty: any.
     pub statuses: Vec<u16>,
@@ -117,7 +120,7 @@ pub struct CacheValid {
 }
 
 /// In which cases an answer that is too old is used.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CacheStale {
     /// No endpoint could be reached, or it broke off.
     pub error: bool,

@@ -4,12 +4,12 @@
 //! Why: front ends write what their language does. Nobody below them asks whose language it was, so that sites and
 //! pools of several stand in one plan without changing one another.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::LogLevel;
 
 /// What a site does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Conduct {
     /// The pages of answers that Weir makes.
     pub pages: Pages,
@@ -25,6 +25,22 @@ pub struct Conduct {
     pub error_lines: LogLevel,
     /// Counters take every answer of a rule, but 408, for a refusal. Otherwise 403 and 429 alone.
     pub rules_refuse: bool,
+    /// Responses over HTTP/1.1 say `Connection: keep-alive` where the connection stays open.
+    pub says_keep_alive: bool,
+    /// The connection closes after 500 and 501, and after 413 whatever was read of the body.
+    pub fails_closed: bool,
+    /// A client whose request does not come in time is disconnected without a response. Otherwise it gets 408.
+    pub silent_timeouts: bool,
+    /// `100 Continue` is sent although the body is empty or has arrived.
+    pub always_continues: bool,
+    /// An expectation that nobody knows is passed over. Otherwise it gets 417.
+    pub any_expectation: bool,
+    /// Of several lines of a field of which a response has one, the first is passed on.
+    pub first_of_several: bool,
+    /// A malformed request over HTTP/2 gets 400 before its stream is reset.
+    pub answers_malformed: bool,
+    /// Status for heads that are too large: 431, or 494, which has a page of its own and is shown as 400.
+    pub large_heads: u16,
 }
 
 impl Default for Conduct {
@@ -37,6 +53,14 @@ impl Default for Conduct {
             left_status: 499,
             error_lines: LogLevel::Debug,
             rules_refuse: false,
+            says_keep_alive: true,
+            fails_closed: true,
+            silent_timeouts: true,
+            always_continues: true,
+            any_expectation: true,
+            first_of_several: true,
+            answers_malformed: true,
+            large_heads: 494,
         }
     }
 }
@@ -49,7 +73,7 @@ impl Conduct {
 }
 
 /// The pages of answers that Weir makes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pages {
     /// What they show.
     pub layout: PageLayout,
@@ -57,10 +81,23 @@ pub struct Pages {
     pub no_cache: bool,
     /// Redirects have none.
     pub bare_redirects: bool,
+    /// The reason phrases that pages and status lines have.
+    pub phrases: PhraseSet,
+}
+
+/// Which reason phrases statuses have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhraseSet {
+    /// Those of RFC 9110 and the IANA registry.
+    Registered,
+    /// Those of the first servers, where they differ: `302 Moved Temporarily`.
+    #[default]
+    Traditional,
 }
 
 /// What a page shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageLayout {
     /// Status and phrase, and below them the product. A status without a phrase has no page.
@@ -71,7 +108,7 @@ pub enum PageLayout {
 }
 
 /// What is answered where no endpoint of a pool serves an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unavailable {
     /// Status where none is live, or none may take more and nothing queues.
     pub none_live: u16,
@@ -97,7 +134,7 @@ impl Unavailable {
 }
 
 /// When backups take over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupUse {
     /// Whenever no primary can be chosen, be it down, failed, tried or full; all backups share (nginx).
@@ -110,7 +147,7 @@ pub enum BackupUse {
 }
 
 /// Who is chosen among endpoints with equally few exchanges in flight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ties {
     /// They take smooth weighted turns (nginx).

@@ -1,9 +1,9 @@
 //! Files: how folders are listed, links followed, times compared.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Handling of symbolic links.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Symlinks {
     /// Followed.
@@ -16,7 +16,7 @@ pub enum Symlinks {
 }
 
 /// Listing of folders (`autoindex`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Listing {
     /// Format.
     pub format: ListingFormat,
@@ -27,7 +27,7 @@ pub struct Listing {
 }
 
 /// Formats of listings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListingFormat {
     /// HTML page.
@@ -41,7 +41,7 @@ pub enum ListingFormat {
 }
 
 /// Comparison of If-Modified-Since.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IfModifiedSince {
     /// Not looked at.
@@ -54,7 +54,7 @@ pub enum IfModifiedSince {
 }
 
 /// Kinds of files a condition asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// `-f`.
@@ -65,4 +65,19 @@ pub enum FileKind {
     Any,
     /// `-x`.
     Executable,
+}
+
+/// Videos that may be begun in their middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Video {
+    /// MP4, by time (`start` and `end`).
+    Mp4 {
+        /// Most bytes of the tables of a file, which are read into memory; longer ones are refused (500).
+        most: u64,
+        /// Pictures begin with a key frame; those before the start are sent and hidden.
+        from_key_frame: bool,
+    },
+    /// FLV, by bytes (`start`).
+    Flv,
 }

@@ -2,10 +2,10 @@
 //!
 //! Owns: the list. Driven by: front ends, which choose; `engine`, which speaks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is spoken with an application server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spoken {
     /// FastCGI 1.0.

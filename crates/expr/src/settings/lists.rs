@@ -1,9 +1,12 @@
 //! Lists of keys that change while running: how a value finds its key, and what a rule does to one.
 
-use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 /// How a value and the keys of a list compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyMatch {
     /// It is the key.
@@ -52,7 +55,7 @@ impl KeyMatch {
 }
 
 /// What a rule does to a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListEdit {
     /// The key has this value from now on, be it there or not.
@@ -61,4 +64,36 @@ pub enum ListEdit {
     Add,
     /// It is there no more.
     Remove,
+}
+
+/// A store of keys and values that are set while running, and that variables look up (nginx `keyval_zone`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyvalZone {
+    /// Its name. A store for requests and one for sessions may have the same.
+    pub name: String,
+    /// It is for sessions.
+    pub tcp: bool,
+    /// What keys are.
+    pub kind: KeyvalKind,
+    /// Most bytes of pairs.
+    pub bytes: u64,
+    /// How long a pair holds; `None`: for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// The file that it is in, so that it outlives the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PathBuf>,
+}
+
+/// What the keys of a store are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyvalKind {
+    /// Text that is equal to what is looked up.
+    #[default]
+    String,
+    /// Addresses and networks: the smallest that an address is in.
+    Ip,
+    /// Text that what is looked up begins with: the longest.
+    Prefix,
 }

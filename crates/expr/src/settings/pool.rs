@@ -1,11 +1,12 @@
 //! Pools: kept connections, queues, cookies.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Idle connections kept to a pool's endpoints, per worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamKeepalive {
     /// Idle connections kept; 0: each is closed after its answer.
     pub idle: u32,
@@ -32,8 +33,24 @@ impl Default for UpstreamKeepalive {
     }
 }
 
+/// How a pool is named to whoever changes it while running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolGroup {
+    /// Its name as written. A pool of requests and one of sessions may have the same.
+    pub name: String,
+    /// The zone that its state is in.
+    pub zone: String,
+    /// Bytes of it; 0: not said.
+    pub bytes: u64,
+    /// It is one of sessions.
+    pub tcp: bool,
+    /// The file that its endpoints are in, and that changes of them are written to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PathBuf>,
+}
+
 /// Sharing of kept connections among clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reuse {
     /// Never.
@@ -47,7 +64,7 @@ pub enum Reuse {
 }
 
 /// A queue for requests that no endpoint can take yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// Most waiting; `None`: the site's connections bound it.
     pub max: Option<u32>,
@@ -56,7 +73,7 @@ pub struct Queue {
 }
 
 /// When endpoints are left out for what traffic meets there, beside their checks and `max_fails`. Off unless written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outliers {
     /// How often they are compared.
     pub interval: Duration,
@@ -87,7 +104,7 @@ impl Default for Outliers {
 }
 
 /// Making of sticky cookies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StickyMode {
     /// Weir sets it.
@@ -101,7 +118,7 @@ pub enum StickyMode {
 }
 
 /// What becomes of a name with several addresses that is looked up while running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
     /// Each is an endpoint (nginx).
@@ -111,7 +128,7 @@ pub enum Spread {
 }
 
 /// Which of several addresses an endpoint takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AddressChoice {
     /// IPv4 rather than IPv6, where there are both.
     pub ipv4_first: bool,
@@ -120,7 +137,7 @@ pub struct AddressChoice {
 }
 
 /// How long the last addresses of a name serve while it cannot be looked up, by the failure (HAProxy `hold`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NameHolds {
     /// The name does not exist.
     pub missing: Duration,
@@ -140,4 +157,25 @@ impl Default for NameHolds {
         let usual = Duration::from_secs(30);
         Self { missing: usual, refused: usual, timeout: usual, other: usual, obsolete: Duration::ZERO }
     }
+}
+
+/// Endpoints are told apart by how long they take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Times {
+    /// What is measured.
+    pub of: Measured,
+    /// Those that have not answered yet count with the time that they have taken so far.
+    pub in_flight: bool,
+}
+
+/// What of an answer is measured, from the beginning of the attempt on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measured {
+    /// The time to connect.
+    Connect,
+    /// The time to the head of the answer, or the first byte.
+    First,
+    /// The time to its end.
+    Last,
 }

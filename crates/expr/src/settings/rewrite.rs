@@ -1,9 +1,9 @@
 //! Changes of targets and cookies.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What follows a rewrite that matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewriteFlag {
     /// The next instruction; afterwards a route is searched for the new path.
@@ -19,7 +19,7 @@ pub enum RewriteFlag {
 }
 
 /// A part of the request target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetPart {
     /// Path without query.
@@ -31,7 +31,7 @@ pub enum TargetPart {
 }
 
 /// Cookie attributes that are rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CookieAttribute {
     /// `Domain`.
@@ -43,7 +43,7 @@ pub enum CookieAttribute {
 }
 
 /// What becomes of a cookie's flags. `None`: they stay as they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CookieFlags {
     /// `Secure` is set, or taken away.
     pub secure: Option<bool>,
@@ -54,7 +54,7 @@ pub struct CookieFlags {
 }
 
 /// What `SameSite` becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SameSite {
     /// It goes.

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Reading a connection ahead, before it is decided what becomes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Inspect {
     /// So long a whole hello is waited for (`preread_timeout`, `inspect-delay`).
     pub time: Duration,
@@ -18,7 +18,7 @@ pub struct Inspect {
 }
 
 /// What a session of datagrams consists of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Datagrams {
     /// After so many datagrams of a client the next one begins another session (`proxy_requests`); `None`: never.
     pub requests: Option<u64>,

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// An address to bind or connect to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Address {
     /// TCP.
@@ -48,7 +48,7 @@ impl std::str::FromStr for Address {
 }
 
 /// Parameters of TCP keep-alive probes, in seconds; `None` leaves the system's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TcpKeepalive {
     /// TCP_KEEPIDLE.
     pub idle: Option<u32>,
@@ -59,7 +59,7 @@ pub struct TcpKeepalive {
 }
 
 /// QUIC on a socket of datagrams, and the HTTP/3 on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Quic {
     /// Requests of a connection at once.
     pub streams: u32,

@@ -1,9 +1,9 @@
 //! Cookies that tell clients apart (nginx's userid module).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How clients are told apart by a cookie.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UserIds {
     /// What is done.
     pub mode: UserIdMode,
@@ -22,7 +22,7 @@ pub struct UserIds {
 }
 
 /// What is done with such cookies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserIdMode {
     /// Those that come are read; none is set.
@@ -34,7 +34,7 @@ pub enum UserIdMode {
 }
 
 /// When such a cookie ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserIdExpires {
     /// With the browser.

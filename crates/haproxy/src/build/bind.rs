@@ -264,6 +264,7 @@ impl Binder<'_> {
             default: identity,
             by_name,
             strict_sni: strict,
+            ticket_keys: Vec::new(),
             tickets: !parameters.has("no-tls-tickets") && !defaults.has("no-tls-tickets"),
             session_cache: 20_000,
             session_timeout: 300,
@@ -284,6 +285,7 @@ impl Binder<'_> {
         let base = self.global.ca_base.clone().or_else(|| self.base.clone());
         let alpn = own.value("alpn").map(|word| word.text.split(',').map(str::to_owned).collect());
         TlsIdentity {
+            staple: None,
             versions: tls::versions(&[defaults, own], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),

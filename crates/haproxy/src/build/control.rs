@@ -3,7 +3,7 @@
 //! Owns: their levels and names.
 //! Never: knows a command.
 
-use weir_expr::settings::{ControlLevel, ControlSocket};
+use weir_expr::settings::{ControlLevel, ControlPurpose, ControlSocket};
 use weir_model::{Address, ControlListener};
 
 use super::bind::Binder;
@@ -55,7 +55,7 @@ impl Binder<'_> {
         let one = |binder: &mut Self, address: Address| ControlListener {
             origin: Some(word.span),
             socket: binder.socket(&parameters, &address),
-            control: ControlSocket { name: shown(&address), level },
+            control: ControlSocket { name: shown(&address), level, purpose: ControlPurpose::Commands },
             address,
         };
         let found = self.addresses(word, written, &parameters);

@@ -23,6 +23,7 @@ pub(crate) mod lists;
 pub(crate) mod logs;
 pub(crate) mod map;
 pub(crate) mod parameters;
+mod peers;
 pub(crate) mod pool;
 mod problem;
 mod process;
@@ -70,6 +71,8 @@ pub(crate) fn build(
     let global = &draft.global;
     model.process.control =
         bind::Binder { global, proxy: None, files, base: base.clone(), findings }.control();
+    let sockets = peers::groups(draft, env, files, base.as_ref(), &mut model.process, findings);
+    model.process.control.extend(sockets);
     model.process.kept = kept::values(global, env, findings);
     model.process.control_timeout = global.stats_timeout;
     model.process.control_connections = global.stats_maxconn.and_then(|most| u32::try_from(most).ok());

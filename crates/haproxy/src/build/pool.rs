@@ -82,7 +82,11 @@ pub(crate) fn pool(
     }
     same_names(&built, findings);
     let never = built.iter().filter(|one| one.non_stick).filter_map(|one| one.endpoint.id).collect();
-    let stickiness = (!stickiness_rules.is_empty()).then_some(Stickiness { rules: stickiness_rules, never });
+    let stickiness = (!stickiness_rules.is_empty()).then_some(Stickiness {
+        rules: stickiness_rules,
+        never,
+        by_name: false,
+    });
     let queues = built.iter().any(|one| one.endpoint.max_connections.is_some());
     let queue_time = settings.timeout("queue").or_else(|| settings.timeout("connect"));
     Some(Pool {
@@ -106,6 +110,8 @@ pub(crate) fn pool(
         panic_percent: 0,
         load_percent,
         may_be_empty: true,
+        group: None,
+        fresh: None,
         endpoints: built.into_iter().map(|one| one.endpoint).collect(),
     })
 }
@@ -161,7 +167,7 @@ fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
         "static-rr" => return Balance::StaticRoundRobin,
         "leastconn" => return Balance::LeastConnections(Ties::LongestUnused),
         "first" => return Balance::First,
-        "random" => return Balance::Random { two: !word.text.ends_with("(1)") },
+        "random" => return Balance::Random { two: !word.text.ends_with("(1)"), times: None },
         "source" => Template::var(Var::ClientAddrBinary),
         "uri" => uri_key(scope, line, findings),
         "url_param" => param_key(line, findings),
@@ -381,6 +387,7 @@ fn resolver_of(found: &Resolvers, scope: &Scope<'_>, findings: &mut Findings) ->
         holds: Some(found.holds),
         ipv4: true,
         ipv6: true,
+        zone: None,
     };
     for word in &found.servers {
         let text = word

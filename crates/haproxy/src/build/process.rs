@@ -26,6 +26,7 @@ pub(crate) fn process(draft: &Draft, findings: &mut Findings) -> Process {
         open_files_origin: global.ulimit.as_ref().map(|limit| limit.span),
         connections_per_worker: None,
         max_connections: global.maxconn.as_ref().map(|limit| limit.value),
+        paces: global.paces,
         error_logs: logs::error_logs(&targets, &tag, global, findings),
         shutdown_timeout: global.hard_stop_after,
         chroot: global.chroot.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_expr::settings::{BodySettings, Cause, ClientSettings, Exposition, KeepAliveMode};
+use weir_expr::settings::{BodySettings, Cause, ClientSettings, KeepAliveMode};
 use weir_model::settings::Conduct;
 use weir_model::{
     AccessLog, Action, Condition, EditKind, HeaderEdit, Op, Proxy as ProxyAction, ProxyTarget, Respond,
@@ -17,7 +17,8 @@ use super::format::{Formatter, LogScope};
 use super::identifier;
 use super::logs::{access_logs, log_scope};
 use super::rules::{
-    Deed, Read, Reader, capture_kind, capture_length, deny, program, standard, target_begins, target_is,
+    Deed, Read, Reader, Service, capture_kind, capture_length, deny, program, standard, target_begins,
+    target_is,
 };
 use super::settings::{
     UNSET, body_settings, client_settings, compression, error_pages, local_address, no_files,
@@ -38,7 +39,7 @@ struct Front<'a> {
     log: LogScope,
     logs: Arc<Vec<AccessLog>>,
     captures: u16,
-    metrics: Option<RouteId>,
+    services: Vec<(Service, RouteId)>,
     /// Routes already made for backends by name.
     routes: BTreeMap<&'a str, RouteId>,
 }
@@ -61,7 +62,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         log,
         logs,
         captures,
-        metrics: None,
+        services: Vec::new(),
         routes: BTreeMap::new(),
     };
     let fallback =
@@ -89,11 +90,13 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         },
         server_header: None,
         max_connections: proxy.settings.maxconn,
+        session_rate: proxy.settings.session_rate,
         server_name_in_redirect: false,
         port_in_redirect: false,
         absolute_redirect: false,
         log_empty_connections: !proxy.settings.flag("dontlognull"),
         answer_silence: !proxy.settings.flag("http-ignore-probes"),
+        zone: None,
     };
     context.model.add_site(site)
 }
@@ -129,17 +132,21 @@ impl<'a> Front<'a> {
     }
 
     fn program(&mut self, context: &mut Context<'a>, proxy: &'a Proxy, read: Vec<Read>) -> Vec<Op> {
-        if read.iter().any(|rule| matches!(rule.deed, Deed::Metrics)) && self.metrics.is_none() {
-            let route = self.route(
-                format!("{}: metrics", self.proxy.name.text),
-                self.proxy,
-                Action::Metrics(Exposition::Haproxy),
-            );
-            self.metrics = Some(context.model.add_route(route));
+        for rule in &read {
+            if let Deed::Service(service) = rule.deed
+                && !self.services.iter().any(|(known, _)| *known == service)
+            {
+                let (action, name) = service.action();
+                let route = self.route(format!("{}: {name}", self.proxy.name.text), self.proxy, action);
+                self.services.push((service, context.model.add_route(route)));
+            }
         }
-        let metrics = self.metrics;
-        // Without a route no rule asks for one.
-        let mut enter = || metrics.map_or_else(|| deny(503), Op::Enter);
+        let services = &self.services;
+        let mut enter = |service: Service| {
+            let known = services.iter().find(|(known, _)| *known == service);
+            // Without a route no rule asks for one.
+            known.map_or_else(|| deny(503), |&(_, route)| Op::Enter(route))
+        };
         program(read, &mut enter, context.findings, proxy.name.span)
     }
 

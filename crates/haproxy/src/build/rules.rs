@@ -7,10 +7,10 @@
 
 use weir_diag::{Diagnostic, Span};
 use weir_expr::Normalizer;
-use weir_expr::settings::Cause;
+use weir_expr::settings::{Cause, Dashboard, Exposition};
 use weir_model::{
-    Condition, EditKind, HeaderEdit, MemoryCacheId, Op, Pattern, Respond, RespondBody, Subject, TargetPart,
-    Template, Test, Var, Words,
+    Action, Condition, EditKind, HeaderEdit, MemoryCacheId, Op, Pattern, Respond, RespondBody, Subject,
+    TargetPart, Template, Test, Var, Words,
 };
 
 use super::condition::{Acls, clause};
@@ -30,8 +30,36 @@ pub(crate) enum Deed {
     Ops(Vec<Op>),
     /// Ends the list.
     Allow,
-    /// Another route, by the name of a service.
+    /// Another route.
+    Service(Service),
+}
+
+/// What `use-service` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// `prometheus-exporter`.
     Metrics,
+    /// `weir-dashboard`, and `weir-dashboard-admin`, which may change endpoints: Weir's own.
+    Dashboard(Dashboard),
+}
+
+impl Service {
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "prometheus-exporter" => Some(Self::Metrics),
+            "weir-dashboard" => Some(Self::Dashboard(Dashboard { write: false })),
+            "weir-dashboard-admin" => Some(Self::Dashboard(Dashboard { write: true })),
+            _ => None,
+        }
+    }
+
+    /// What answers, and how people call it.
+    pub(crate) fn action(self) -> (Action, &'static str) {
+        match self {
+            Self::Metrics => (Action::Metrics(Exposition::Haproxy), "metrics"),
+            Self::Dashboard(dashboard) => (Action::Dashboard(dashboard), "dashboard"),
+        }
+    }
 }
 
 /// A rule read: its condition, its deed.
@@ -66,10 +94,10 @@ pub(crate) fn target_begins(text: &str) -> Condition {
     Condition::Test { subject: Subject::Value(Template::var(Var::Target)), test: Test::Begins(words) }
 }
 
-/// Rules into instructions. `metrics` is the route that answers with metrics, made when first asked for.
+/// Rules into instructions. `enter` leads to the route of a service, made when first asked for.
 pub(crate) fn program(
     rules: Vec<Read>,
-    metrics: &mut dyn FnMut() -> Op,
+    enter: &mut dyn FnMut(Service) -> Op,
     findings: &mut Findings,
     span: Span,
 ) -> Vec<Op> {
@@ -90,7 +118,7 @@ pub(crate) fn program(
                 continue;
             }
             Deed::Ops(ops) => ops,
-            Deed::Metrics => vec![metrics()],
+            Deed::Service(service) => vec![enter(service)],
         };
         if rule.condition.is_none() && joined(&then, &mut after) {
             continue;
@@ -283,8 +311,10 @@ impl<'a> Reader<'a, '_> {
             "cache-use" => vec![Op::UseMemory(self.cache(&arguments[0])?)],
             "cache-store" => vec![Op::StoreInMemory(self.cache(&arguments[0])?)],
             "capture" => return self.capture(arguments).map(Deed::Ops),
-            "use-service" if arguments[0].as_str() == "prometheus-exporter" => return Some(Deed::Metrics),
             "use-service" => {
+                if let Some(service) = Service::of(arguments[0].as_str()) {
+                    return Some(Deed::Service(service));
+                }
                 self.findings.not_built(
                     span,
                     &format!("use-service {}", arguments[0].text),

@@ -72,6 +72,7 @@ impl Servers<'_> {
             fail_timeout: Duration::from_secs(10),
             backup: parameters.is_on("backup", &["no-backup"]),
             down: parameters.is_on("disabled", &["enabled"]),
+            drain: false,
             slow_start: self.time(&parameters, "slowstart"),
             send_proxy: self.send_proxy(&parameters),
             check: self.check(&parameters, tls.as_ref()),

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use weir_expr::settings::{
     BodySettings, ClientAbort, ClientSettings, CompressionSettings, Conduct, ContentCoding, GzipProxied,
-    LogLevel, PageLayout, Pages, PathReading, Redispatch, RetrySettings, Unavailable, UpstreamSettings,
+    LogLevel, PageLayout, Pages, PathReading, PhraseSet, Redispatch, RetrySettings, Unavailable,
+    UpstreamSettings,
 };
 use weir_model::{Dav, ErrorPage, ErrorTarget, IfModifiedSince, StaticFiles, Symlinks, Template};
 
@@ -16,7 +17,12 @@ use crate::draft::{ErrorAnswer, Proxy};
 
 /// What a frontend does where standards leave it open.
 pub(super) const CONDUCT: Conduct = Conduct {
-    pages: Pages { layout: PageLayout::Explained, no_cache: true, bare_redirects: true },
+    pages: Pages {
+        layout: PageLayout::Explained,
+        no_cache: true,
+        bare_redirects: true,
+        phrases: PhraseSet::Registered,
+    },
     answer_asterisk: false,
     program_again: false,
     body_first: false,
@@ -24,6 +30,14 @@ pub(super) const CONDUCT: Conduct = Conduct {
     // Traffic lines tell all, and what reads them would stumble over others.
     error_lines: LogLevel::Crit,
     rules_refuse: true,
+    says_keep_alive: false,
+    fails_closed: false,
+    silent_timeouts: false,
+    always_continues: false,
+    any_expectation: false,
+    first_of_several: false,
+    answers_malformed: false,
+    large_heads: 431,
 };
 
 /// What is answered where no server of a backend serves: 503 where none can be reached, 502 where one answers badly.
@@ -58,6 +72,7 @@ pub(super) fn client_settings(proxy: &Proxy) -> ClientSettings {
         min_send_rate: settings.min_send_rate.unwrap_or(ClientSettings::default().min_send_rate),
         drop_underscores: settings.flag("drop-odd-names"),
         ignore_invalid_headers: false,
+        mends_heads: false,
         drop_lookalikes: !preserves && !lax,
         // A proxy that says itself what is to become of its targets gets them as they were sent.
         paths: if lax || normalizes { PathReading::Raw } else { PathReading::Resolved },
@@ -199,6 +214,7 @@ pub(super) fn no_files() -> StaticFiles {
         sendfile: false,
         symlinks: Symlinks::Refuse,
         random_index: false,
+        video: None,
         dav: Dav::default(),
     }
 }

@@ -19,6 +19,13 @@ const MOST_COUNTERS: u8 = 100;
 /// The tables of all proxies. Of one name the first counts.
 pub(crate) fn tables(draft: &Draft) -> Vec<StickTable> {
     let mut tables: Vec<StickTable> = Vec::new();
+    for peers in &draft.peers {
+        tables.extend(peers.tables.iter().map(|(name, config, _)| StickTable {
+            name: format!("{}/{}", peers.name.text, name.text),
+            origin: Some(name.span),
+            config: config.clone(),
+        }));
+    }
     for proxy in &draft.proxies {
         let Some(config) = &proxy.stick_table else { continue };
         if tables.iter().all(|table| table.name != proxy.name.text) {
@@ -35,7 +42,18 @@ pub(super) fn table(name: Option<&str>, scope: &Scope<'_>) -> Result<(String, St
     let mut having = scope.draft.proxies.iter().filter(|proxy| proxy.stick_table.is_some());
     match having.clone().find(|proxy| proxy.name.text == name).and_then(|proxy| proxy.stick_table.as_ref()) {
         Some(config) => Ok((name.to_owned(), config.key)),
-        None if name.contains('/') => Err(Problem::NotBuilt("a table of a `peers` section".into())),
+        None if name.contains('/') => {
+            let mut tables = scope.draft.peers.iter().flat_map(|peers| {
+                peers
+                    .tables
+                    .iter()
+                    .map(|(own, config, _)| (format!("{}/{}", peers.name.text, own.text), config))
+            });
+            let found = tables.find(|(known, _)| known == name);
+            found
+                .map(|(name, config)| (name, config.key))
+                .ok_or_else(|| Problem::Bad(format!("`{name}` is no table of a `peers` section")))
+        }
         None => {
             let near = weir_diag::nearest(name, having.by_ref().map(|proxy| proxy.name.as_str()));
             let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));

@@ -51,8 +51,10 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
         handshake_timeout: proxy.settings.timeout("client").unwrap_or(UNSET).min(UNSET),
         tcp_nodelay: true,
         max_connections: proxy.settings.maxconn,
+        session_rate: proxy.settings.session_rate,
         socket_keepalive: proxy.settings.flag("clitcpka") || proxy.settings.flag("tcpka"),
         log_empty_connections: !proxy.settings.flag("dontlognull"),
+        zone: None,
     };
     context.model.tcp.push(service);
     u32::try_from(context.model.tcp.len() - 1).ok().map(TcpId)
@@ -298,7 +300,7 @@ fn closing<'a>(
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,
         Deed::Ops(ops) => ops.iter().all(is_of_connections),
-        Deed::Metrics => false,
+        Deed::Service(_) => false,
     });
     if !bad.is_empty() {
         context.findings.not_built(
@@ -307,7 +309,7 @@ fn closing<'a>(
             "it decides what happens to connections",
         );
     }
-    program(good, &mut || Op::Close(None), context.findings, proxy.name.span)
+    program(good, &mut |_| Op::Close(None), context.findings, proxy.name.span)
 }
 
 /// Whether a session can carry an instruction.

@@ -14,12 +14,14 @@ use super::formats;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Env {
     all: BTreeMap<String, String>,
+    /// The command line says what this process is called among peers.
+    pub(crate) names_peer: bool,
 }
 
 impl Env {
     /// An environment of these.
     pub(crate) fn new(all: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self { all: all.into_iter().collect() }
+        Self { all: all.into_iter().collect(), names_peer: false }
     }
 
     /// Sets what HAProxy tells its configuration about itself (configuration manual 2.4). The formats are those of

@@ -21,6 +21,8 @@ pub(crate) enum SectionKind {
     HttpErrors,
     /// Responses kept in memory.
     Cache,
+    /// Processes that share stick tables.
+    Peers,
     /// A section that is known and does nothing here.
     Idle(&'static str),
     /// A section that is known, decides what is served, and is not built.
@@ -36,7 +38,7 @@ const ALL: &[(&str, SectionKind)] = &[
     ("userlist", SectionKind::Userlist),
     ("resolvers", SectionKind::Resolvers),
     ("http-errors", SectionKind::HttpErrors),
-    ("peers", SectionKind::Idle("peers")),
+    ("peers", SectionKind::Peers),
     ("ring", SectionKind::Idle("ring")),
     ("program", SectionKind::Idle("program")),
     ("cache", SectionKind::Cache),

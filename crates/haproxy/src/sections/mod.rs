@@ -5,6 +5,7 @@
 //! Driven by: `load`, once all files are read.
 
 mod named;
+mod peers;
 
 use std::collections::BTreeMap;
 
@@ -70,6 +71,7 @@ impl Taker<'_> {
             SectionKind::Userlist => named::userlist(&mut self.draft, section, self.findings),
             SectionKind::Resolvers => named::resolvers(&mut self.draft, section, self.findings),
             SectionKind::HttpErrors => named::http_errors(&mut self.draft, section, self.findings),
+            SectionKind::Peers => peers::peers(&mut self.draft, section, self.findings),
             SectionKind::Cache => named::cache(&mut self.draft, section, self.findings),
             SectionKind::Idle(_) | SectionKind::Missing(_) => named::other(section, self.findings),
         }
@@ -214,6 +216,7 @@ fn new_proxy(kind: ProxyKind, name: Word, settings: Settings) -> Proxy {
         captures: Vec::new(),
         dispatch: None,
         stick_table: None,
+        stick_peers: None,
         stick_rules: Vec::new(),
         server_rules: Vec::new(),
         persistence: Vec::new(),

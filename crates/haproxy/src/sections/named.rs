@@ -13,7 +13,7 @@ use crate::take::proxy::error_status;
 use crate::values::{size, time};
 use crate::words::section_words;
 
-fn name(section: &Section, findings: &mut Findings) -> Option<String> {
+pub(super) fn name(section: &Section, findings: &mut Findings) -> Option<String> {
     let name = section.header.word(1).map(|word| word.text.clone());
     if name.is_none() {
         findings.missing(&section.header, "a name");
@@ -22,7 +22,7 @@ fn name(section: &Section, findings: &mut Findings) -> Option<String> {
 }
 
 /// True if the line's word belongs to the section; says so if not.
-fn known(line: &Line, section: &str, findings: &mut Findings) -> bool {
+pub(super) fn known(line: &Line, section: &str, findings: &mut Findings) -> bool {
     let Some(words) = section_words(section) else { return true };
     let word = line.keyword();
     if words.contains(&word.as_str()) || line.prefix != crate::read::Prefix::Plain {
@@ -51,7 +51,6 @@ pub(crate) fn other(section: &Section, findings: &mut Findings) {
 
 fn idle(kind: &str) -> &'static str {
     match kind {
-        "peers" => "stick tables are not shared with other processes",
         "ring" => "log lines meant for it go nowhere",
         "program" => "programs are started by the service manager",
         "mailers" => "no mail is sent",

@@ -399,14 +399,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word("description", FB, (1, MANY), "", "Words about the proxy.", Proxy(take::description)),
     word("disabled", DFB, (0, 0), "", "The proxy does not run.", Proxy(take::disabled)),
     word("enabled", DFB, (0, 0), "", "The proxy runs.", Proxy(take::enabled)),
-    word(
-        "rate-limit sessions",
-        DF,
-        (1, 1),
-        "",
-        "New connections a second.",
-        Tuning("new connections are not limited a second"),
-    ),
+    word("rate-limit sessions", DF, (1, 1), "", "New sessions a second.", Proxy(take::session_rate)),
     word(
         "load-server-state-from-file",
         DB,

@@ -20,6 +20,21 @@ pub(crate) fn maxconn(global: &mut Global, call: &Call<'_>, findings: &mut Findi
     global.maxconn = count(call, 0..=i32::MAX as u64, findings).filter(|n| n.value > 0);
 }
 
+/// `maxconnrate`, `maxsessrate` and `maxsslrate`; 0 means: no bound.
+pub(crate) fn pace(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    let most = count(call, 0..=i32::MAX as u64, findings).map_or(0, |most| most.value as u32);
+    match call.keyword.name {
+        "maxconnrate" => global.paces.connections = most,
+        "maxsessrate" => global.paces.sessions = most,
+        _ => global.paces.tls = most,
+    }
+}
+
+/// `localpeer`; what the command line says (`-L`) comes first.
+pub(crate) fn local_peer(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    once(&mut global.local_peer, call.text(0).to_owned(), call, findings);
+}
+
 /// `ulimit-n`.
 pub(crate) fn ulimit(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
     global.ulimit = count(call, 0..=i32::MAX as u64, findings).filter(|n| n.value > 0);

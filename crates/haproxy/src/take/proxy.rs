@@ -44,6 +44,12 @@ pub(crate) fn maxconn(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Finding
     proxy.settings.maxconn = number.filter(|n| *n > 0);
 }
 
+/// `rate-limit sessions`; 0 means: no bound.
+pub(crate) fn session_rate(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let number = findings.value(&call.arguments[0], |text| size::count(text, 0..=i32::MAX as u64));
+    proxy.settings.session_rate = number.filter(|n| *n > 0).and_then(|n| u32::try_from(n).ok());
+}
+
 /// `weir-min-send-rate`.
 pub(crate) fn min_send_rate(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
     proxy.settings.min_send_rate =

@@ -1,10 +1,11 @@
-//! `stick-table`: one table of a proxy.
+//! `stick-table`: one table of a proxy; tables of `peers` sections, which are defined by the same words.
 
+use weir_expr::settings::PeerForm;
 use weir_expr::{StickData, StickKey, StickTableConfig, Stored};
 
 use crate::draft::Proxy;
 use crate::findings::Findings;
-use crate::read::Word;
+use crate::read::{Line, Word};
 use crate::values::{size, time};
 use crate::words::Call;
 
@@ -25,8 +26,25 @@ pub(crate) fn stick_table(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
         );
         return;
     }
+    let Some(table) = definition(call.line, call.arguments, findings) else { return };
+    proxy.stick_peers = table.peers.map(|peers| (peers, table.form));
+    proxy.stick_table = Some(table.config);
+}
+
+/// A table as it is defined.
+pub(crate) struct Defined {
+    pub(crate) config: StickTableConfig,
+    /// The section that it is shared in.
+    pub(crate) peers: Option<Word>,
+    /// Its form among peers. HAProxy counts the end of a text whose length is written.
+    pub(crate) form: PeerForm,
+}
+
+/// What stands behind `stick-table`, or behind the name of a table of a `peers` section.
+pub(crate) fn definition(line: &Line, words: &[Word], findings: &mut Findings) -> Option<Defined> {
     let (mut key, mut most, mut expire, mut nopurge, mut store) = (None, None, None, false, Vec::new());
-    let mut rest = call.arguments.iter().peekable();
+    let (mut peers, mut written_length) = (None, false);
+    let mut rest = words.iter().peekable();
     let mut good = true;
     while let Some(word) = rest.next() {
         let name = word.as_str();
@@ -36,15 +54,16 @@ pub(crate) fn stick_table(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
         }
         if !WORDS.contains(&name) {
             findings.bad_choice(word, "parameter of `stick-table`", &WORDS);
-            return;
+            return None;
         }
         let Some(value) = rest.next() else {
             findings.bad_value(word, format!("`{name}` lacks its value"));
-            return;
+            return None;
         };
         match name {
             "type" => {
                 let length = rest.next_if(|word| word.as_str() == "len").and_then(|_| rest.next());
+                written_length = length.is_some();
                 key = kind(value, length, findings);
                 good &= key.is_some();
             }
@@ -62,19 +81,29 @@ pub(crate) fn stick_table(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
                 good = false;
             }
             "srvkey" => findings.tuning(value.span, "srvkey", "servers are known by their names"),
-            _ => findings.tuning(value.span, name, "there are no peers: each process has its own entries"),
+            "peers" => peers = Some(value.clone()),
+            _ => findings.tuning(value.span, name, "what others count is written into the table itself"),
         }
     }
     match (key, most) {
         (Some(key), Some(size)) if good => {
             store.sort_by_key(|one: &(u8, Stored)| one.0);
+            let arrays = [ARRAYS, ARRAYS + 1, ARRAYS + 2].map(|rank| store.iter().any(|one| one.0 == rank));
             let store = store.into_iter().map(|(_, one)| one).collect();
-            proxy.stick_table = Some(StickTableConfig { key, size, expire, nopurge, store });
+            let key_size = match key {
+                StickKey::Ip | StickKey::Integer => 4,
+                StickKey::Ipv6 => 16,
+                StickKey::Text(length) => length + u32::from(written_length),
+                StickKey::Binary(length) => length,
+            };
+            let config = StickTableConfig { key, size, expire, nopurge, store };
+            return Some(Defined { config, peers, form: PeerForm { key_size, arrays } });
         }
         _ if good => findings
-            .missing(call.line, if key.is_none() { "`type` and its value" } else { "`size` and its value" }),
+            .missing(line, if key.is_none() { "`type` and its value" } else { "`size` and its value" }),
         _ => {}
     }
+    None
 }
 
 /// `stick on`, `stick match`, `stick store-request`, `stick store-response`.
@@ -167,12 +196,15 @@ fn one_stored(text: &str, store: &mut Vec<(u8, Stored)>) -> Result<(), String> {
     Ok(())
 }
 
+/// The rank of the first array.
+const ARRAYS: u8 = 100;
+
 /// Where commands show a type of data: as HAProxy numbers them, arrays last.
 fn rank(data: StickData, name: &str) -> u8 {
     match (data, name) {
-        (_, "gpt") => 100,
-        (_, "gpc") => 101,
-        (_, "gpc_rate") => 102,
+        (_, "gpt") => ARRAYS,
+        (_, "gpc") => ARRAYS + 1,
+        (_, "gpc_rate") => ARRAYS + 2,
         (StickData::ServerId, _) => 0,
         (StickData::Gpt(_), _) => 1,
         (StickData::Gpc(0), _) => 2,

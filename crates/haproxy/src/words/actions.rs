@@ -203,6 +203,21 @@ pub(crate) fn action(set: RuleSet, word: &str) -> Option<(&'static str, Action)>
         .map(|&(known, _, _, action, _)| (known, action))
 }
 
+/// All actions, with the rules that they may stand in.
+pub(crate) fn all_actions() -> impl Iterator<Item = (&'static str, Vec<&'static str>, Action)> {
+    const SETS: [(u8, &str); 5] = [
+        (REQ, "http-request"),
+        (RES, "http-response"),
+        (AFTER, "http-after-response"),
+        (CONN, "tcp-request connection"),
+        (CONT, "tcp-request content"),
+    ];
+    ACTIONS.iter().map(|&(name, _, sets, action, _)| {
+        let places = SETS.iter().filter(|(bit, _)| sets & bit != 0).map(|&(_, place)| place);
+        (name, places.collect(), action)
+    })
+}
+
 /// All actions of a rule set.
 pub(crate) fn action_names(set: RuleSet) -> impl Iterator<Item = &'static str> {
     ACTIONS.iter().filter(move |(_, _, sets, ..)| sets & set.bit() != 0).map(|&(name, ..)| name)

@@ -195,6 +195,13 @@ pub(crate) fn known_converter(name: &str) -> Option<Converter> {
     }
 }
 
+/// All names, those that are built and those that are not; of the family `map` its first.
+pub(crate) fn converter_names() -> impl Iterator<Item = &'static str> {
+    let built = BUILT.iter().map(|one| one.name);
+    let missing = NOT_BUILT.iter().copied().filter(|name| BUILT.iter().all(|one| one.name != *name));
+    built.chain(missing).chain(["map"])
+}
+
 /// The kind of a value behind a converter.
 pub(crate) fn kind_behind(name: &str, before: Fetch) -> Fetch {
     if let Some(way) = name.strip_prefix("map_") {

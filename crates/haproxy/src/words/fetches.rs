@@ -432,6 +432,12 @@ pub(crate) fn fetch(name: &str) -> Option<Fetch> {
     known.then_some(Fetch::NotYet)
 }
 
+/// All names, those that are built and those that are not.
+pub(crate) fn fetch_names() -> impl Iterator<Item = &'static str> {
+    let known = KNOWN.iter().copied().filter(|known| BUILT.iter().all(|(built, _)| built != known));
+    BUILT.iter().map(|&(name, _)| name).chain(known)
+}
+
 /// The known fetch or ACL word nearest to a name.
 pub(crate) fn nearest_fetch(name: &str) -> Option<String> {
     let words = |(base, _): &(&str, &str)| SUFFIXES.map(|(suffix, _)| format!("{base}{suffix}"));

@@ -14,10 +14,10 @@ mod parameter;
 mod server;
 mod sticks;
 
-pub(crate) use actions::{Action, RuleSet, action, action_names};
+pub(crate) use actions::{Action, RuleSet, action, action_names, all_actions};
 pub(crate) use bind::{BIND, CRT_LIST};
-pub(crate) use converters::{Converter, kind_behind, known_converter, takes_bytes};
-pub(crate) use fetches::{Fetch, Matching, acl_word, fetch, nearest_fetch, predefined};
+pub(crate) use converters::{Converter, converter_names, kind_behind, known_converter, takes_bytes};
+pub(crate) use fetches::{Fetch, Matching, acl_word, fetch, fetch_names, nearest_fetch, predefined};
 pub(crate) use keyword::{Call, DB, DF, DFB, FB, Keyword, MANY, Sections, Status, word};
 pub(crate) use others::words as section_words;
 pub(crate) use parameter::{Parameter, ParameterStatus};

@@ -245,6 +245,7 @@ fn trailer_rules(limits: ChunkLimits) -> HeadRules {
         head: limits.trailers as usize,
         fields: usize::from(limits.trailer_fields),
         unusual_names: UnusualNames::Drop,
+        mends: false,
     }
 }
 

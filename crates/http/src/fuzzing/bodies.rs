@@ -149,3 +149,31 @@ pub(super) fn proxy_protocol(data: &[u8]) {
         }
     }
 }
+
+/// The peers protocol: whole messages are read the same however much follows them, and entries fit their definitions or are
+/// refused.
+pub(crate) fn peers(data: &[u8]) {
+    use crate::peers::{Hello, Message, TableDefinition, read, read_status, write};
+    let _ = (Hello::read(data), read_status(data));
+    let mut rest = data;
+    let mut table: Option<TableDefinition<'_>> = None;
+    while let Ok(Some((message, length))) = read(rest) {
+        assert!((2..=rest.len()).contains(&length), "a message has a length that is there");
+        assert_eq!(read(&rest[..length]), Ok(Some((message.clone(), length))));
+        rest = &rest[length..];
+        match message {
+            Message::Table(definition) => {
+                let mut written = Vec::new();
+                write(&Message::Table(definition.clone()), &mut written);
+                assert_eq!(read(&written), Ok(Some((Message::Table(definition.clone()), written.len()))));
+                table = Some(definition);
+            }
+            Message::Update { rest, .. } => {
+                if let Some(Ok(entry)) = table.as_ref().map(|table| table.entry(rest)) {
+                    assert!(entry.key.len() <= rest.len());
+                }
+            }
+            _ => {}
+        }
+    }
+}

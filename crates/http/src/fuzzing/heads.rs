@@ -10,7 +10,14 @@ use crate::{
 fn rules(len: usize) -> HeadRules {
     // Odd inputs meet narrow bounds.
     if len % 2 == 1 {
-        HeadRules { first_line: 40, field_line: 40, head: 200, fields: 6, unusual_names: UnusualNames::Keep }
+        HeadRules {
+            first_line: 40,
+            field_line: 40,
+            head: 200,
+            fields: 6,
+            unusual_names: UnusualNames::Keep,
+            mends: len % 4 == 1,
+        }
     } else {
         HeadRules { unusual_names: UnusualNames::Keep, ..HeadRules::default() }
     }
@@ -123,7 +130,7 @@ pub(super) fn cgi(data: &[u8]) {
             assert!((100..1000).contains(&whole.status()));
             assert_eq!((whole.status(), whole.reason(&text)), (head.status(), head.reason(&text)));
             let mut out = Vec::new();
-            let mut writer = HeadWriter::response(&mut out, whole.status(), Phrases::Nginx);
+            let mut writer = HeadWriter::response(&mut out, whole.status(), Phrases::default());
             for (_, name, value) in whole.headers(&text).end_to_end() {
                 writer.field(name, value).expect("what was read can be written");
             }

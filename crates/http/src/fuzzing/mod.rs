@@ -23,6 +23,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_fastcgi", bodies::fastcgi),
     ("http_memcached", bodies::memcached),
     ("http_proxy_protocol", bodies::proxy_protocol),
+    ("http_peers", bodies::peers),
     ("http_hello", bodies::hello),
     ("http_uri", values::uri),
     ("http_normalizers", values::normalizers),
@@ -30,6 +31,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_range", values::range),
     ("http_values", values::values),
 ];
+
+#[cfg(test)]
+pub(crate) use bodies::peers;
 
 /// Splits an input into the size of its pieces and the bytes.
 fn pieces(data: &[u8]) -> (usize, &[u8]) {

@@ -13,6 +13,8 @@ pub enum Escape {
     Args,
     /// A whole component on its own: all but letters, digits and `-` `.` `_` `~` `!` `'` `(` `)` `*`.
     Component,
+    /// In an attribute of a page: as [`Escape::Uri`] but for `#` `%` `?`, and `'` `~`.
+    Refresh,
 }
 
 impl Escape {
@@ -26,6 +28,7 @@ impl Escape {
             );
         match self {
             Self::Uri => in_uri,
+            Self::Refresh => in_uri && !matches!(byte, b'#' | b'%' | b'?') || matches!(byte, b'\'' | b'~'),
             Self::Args => in_uri || matches!(byte, b'&' | b'+' | b';'),
             Self::Component => {
                 in_uri

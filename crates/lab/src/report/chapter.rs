@@ -226,32 +226,46 @@ fn distribution(records: &[Record]) -> Result<Vec<(f64, f64)>> {
     let histogram = all.decode().map_err(|bad| anyhow!("{bad}"))?;
     let share = |n: usize| n as f64 / SHARES as f64;
     // The last steps are finer: there are the requests that users remember.
-    let shares = (0..SHARES).map(share).chain([0.999, 0.9999, 1.0]);
+    let shares = (0..SHARES).map(share).chain([0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995, 1.0]);
     Ok(shares.map(|s| (histogram.value_at_quantile(s) as f64 / 1e3, s)).collect())
 }
 
-/// The knees of all curves of latency against rate.
+/// The knees of all curves of latency against rate. Contenders of one plot have one limit in a round.
 fn knees(rows: &[Row]) -> Vec<KneeOf> {
-    let curve = |row: &Row| (facet(&row.point, &["rate"]), row.contender);
+    let of_point = |row: &Row| facet(&row.point, &["rate"]);
     let wanted = || rows.iter().filter(|r| r.rate_wanted.is_some());
     let mut found = Vec::new();
-    for key in unique(wanted().map(curve)) {
-        let mut of_curve: Vec<&Row> = wanted().filter(|r| curve(r) == key).collect();
-        of_curve.sort_by(|a, b| a.rate_wanted.unwrap_or(0.0).total_cmp(&b.rate_wanted.unwrap_or(0.0)));
-        let runs = unique(of_curve.iter().flat_map(|r| r.each.iter().map(|e| e.run)));
-        let curves: Vec<Vec<knee::At>> = runs
-            .into_iter()
-            .map(|run| {
-                let at = |row: &&Row| {
-                    let each = row.each.iter().find(|e| e.run == run)?;
-                    Some(knee::At { rate: row.rate_wanted?, reached: each.rate, p95_us: each.p95_us })
-                };
-                of_curve.iter().filter_map(at).collect()
-            })
-            .collect();
-        if let (Some(knee), Some(lowest)) = (knee::of_runs(&curves), of_curve.first()) {
-            found.push(KneeOf { point: lowest.point.clone(), contender: key.1, knee });
+    for point in unique(wanted().map(of_point)) {
+        let here = || wanted().filter(|r| of_point(r) == point);
+        let curves: Vec<(Contender, Vec<Vec<knee::At>>)> =
+            unique(here().map(|r| r.contender)).into_iter().map(|who| (who, rounds(here(), who))).collect();
+        // The median round of each, so that one lucky run sets no limit.
+        let unloaded = curves.iter().filter_map(|(_, rounds)| {
+            let each: Vec<f64> = rounds.iter().filter_map(|curve| knee::unloaded_us(curve)).collect();
+            (!each.is_empty()).then(|| median(&each))
+        });
+        let limit = knee::limit_us(unloaded);
+        let lowest =
+            here().min_by(|a, b| a.rate_wanted.unwrap_or(0.0).total_cmp(&b.rate_wanted.unwrap_or(0.0)));
+        for (who, rounds) in curves {
+            if let (Some(knee), Some(lowest)) = (knee::of_runs(&rounds, limit), lowest) {
+                found.push(KneeOf { point: lowest.point.clone(), contender: who, knee });
+            }
         }
     }
     found
+}
+
+/// The curve of each round of one contender.
+fn rounds<'a>(rows: impl Iterator<Item = &'a Row>, who: Contender) -> Vec<Vec<knee::At>> {
+    let rows: Vec<&Row> = rows.filter(|r| r.contender == who).collect();
+    let runs = unique(rows.iter().flat_map(|r| r.each.iter().map(|e| e.run)));
+    let curve = |run: u32| {
+        let at = |row: &&Row| {
+            let each = row.each.iter().find(|e| e.run == run)?;
+            Some(knee::At { rate: row.rate_wanted?, reached: each.rate, p95_us: each.p95_us })
+        };
+        rows.iter().filter_map(at).collect()
+    };
+    runs.into_iter().map(curve).collect()
 }

@@ -334,9 +334,10 @@ impl Row {
     #[must_use]
     pub fn quantity(&self) -> Quantity {
         match self.work {
-            Work::Handshakes => Quantity::Tps,
+            Work::Handshakes => Quantity::Handshakes,
+            Work::NewConnections if self.point.mode.encrypted() => Quantity::Tps,
             Work::NewConnections => Quantity::Cps,
-            Work::Requests | Work::Echo => Quantity::Rps,
+            Work::Requests | Work::Echo | Work::Messages => Quantity::Rps,
         }
     }
 

@@ -7,10 +7,9 @@
 use super::figures::{Chapter, Each, KneeOf, Row};
 use super::knee::{TIMES, Where};
 use super::published::{By, Quantity};
-use super::verdict;
 use super::words::{counted, facet, number, ratio, unique, unit, with_interval, words};
+use super::{statements, verdict};
 use crate::contender::Contender;
-use crate::scenario::Key;
 use crate::stats::{Estimate, estimate, geometric_mean};
 use weir_loadgen::report::Work;
 
@@ -50,7 +49,7 @@ pub(super) fn rivals(chapter: &Chapter) -> Vec<Contender> {
 pub(super) fn title((mode, work): Kind) -> String {
     match work {
         Work::NewConnections => format!("{}, a connection a request", mode.title()),
-        Work::Requests | Work::Echo | Work::Handshakes => mode.title().to_owned(),
+        Work::Requests | Work::Echo | Work::Messages | Work::Handshakes => mode.title().to_owned(),
     }
 }
 
@@ -121,6 +120,7 @@ pub(super) fn of(chapter: &Chapter) -> Vec<String> {
     found.extend(knees(chapter));
     found.extend(jumps(chapter));
     found.extend(beside_published(chapter));
+    found.extend(statements::of(chapter));
     found.extend(errors(chapter));
     found.extend(doubts(chapter));
     found
@@ -229,7 +229,6 @@ fn beside_published(chapter: &Chapter) -> Vec<String> {
             r.contender == Contender::Nginx
                 && (curve.quantity == Quantity::Gbit || curve.quantity == r.quantity())
                 && r.rate_wanted.is_none()
-                && r.point.mode.handshakes() != Some(Key::P256)
                 && curve.size.as_ref().is_none_or(|s| *s == r.point.size)
                 && curve.encrypted.is_none_or(|e| e == r.point.mode.encrypted())
         };
@@ -269,7 +268,11 @@ fn errors(chapter: &Chapter) -> Vec<String> {
     found
 }
 
-fn doubts(chapter: &Chapter) -> Vec<String> {
+/// What speaks against the figures: the last of the sentences.
+pub(super) fn doubts(chapter: &Chapter) -> Vec<String> {
+    if chapter.rows.is_empty() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     let all = chapter.rows.len();
     let names = unique(chapter.rows.iter().flat_map(|r| r.doubts.keys()));

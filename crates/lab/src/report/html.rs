@@ -1,32 +1,38 @@
 //! The report as one page that needs no network.
 //!
-//! Owns: the page: its order, its tables, its style.
-//! Never: holds a script, or a figure that `report.json` does not have.
+//! Owns: the page: its order, its tables, its style, the one script that it may run.
+//! Never: needs that script to be read; has a figure that `report.json` does not have.
 //! Driven by: `report`; `merge` puts its guide into the same frame.
 
 use super::environment::environment;
 use super::figures::{Chapter, Report};
-use super::findings::{Against, cpu, kinds, rates, rivals, title};
+use super::findings::{Against, cpu, doubts, kinds, rates, rivals, title};
 use super::tables::{self, HEAD, cells, legend};
-use super::words::{date, escaped, raw, unique};
+use super::words::{date, escaped, raw, to_one, unique};
 use super::{plots, verdict};
 use crate::contender::Contender;
 use crate::prices::Prices;
 use crate::stats::ENOUGH;
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
 
 /// More rows than this are folded away at first.
 const SHOWN: usize = 40;
 
 /// A page around `body`. The policy forbids whatever would need the network.
 pub(crate) fn frame(title: &str, body: &str) -> String {
+    // No script but this one runs, whatever stands in a result.
+    let hash = BASE64_STANDARD.encode(digest(&SHA256, SCRIPT.as_bytes()));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{}</title>\n<style>\n{STYLE}</style></head>\n\
-         <body>\n{body}</body></html>\n",
+         <body>\n{body}<script>{SCRIPT}</script></body></html>\n",
         escaped(title)
     )
 }
@@ -59,7 +65,7 @@ const READING: &str = "<section id=\"reading\"><h2>How to read this</h2>\n<ul>\
 <li>The knee is where the 95th percentile of response times passes 10 times the unloaded one (and at least 5 ms) for good, or less than 98% of the requests wanted are completed; interpolated between measured rates. Each round has a knee of its own, and the interval is over these.</li>\
 <li>CPU time is what the kernel's scheduler charged the server's threads with. Kernel work that no thread is charged for is not in it.</li>\
 <li>Dashed lines with hollow marks are figures that somebody else published, measured on other machines: their shape compares, their height does not.</li>\
-<li>Point at a mark to read its figures. All of them, unrounded, are in report.json and report.csv.</li></ul></section>\n";
+<li>Point at a mark to read its figures; a click on a name hides what it stands for. All of them, unrounded, are in report.json and report.csv.</li></ul></section>\n";
 
 fn head(report: &Report) -> String {
     let e = &report.environment;
@@ -116,14 +122,14 @@ fn summary(report: &Report) -> String {
             let (class, id) = if n == 0 { (" class=\"first\"", chapter.id.as_str()) } else { ("", "") };
             let _ = write!(
                 out,
-                "<tr{class}><td><a href=\"#{}\">{}</a></td><td>{}</td>",
+                "<tr{class}><td data-h=\"scenario\"><a href=\"#{}\">{}</a></td><td data-h=\"work\">{}</td>",
                 escaped(&chapter.id),
                 escaped(id),
                 title(kind)
             );
             for who in &rivals {
-                out += &against(rates(chapter, kind, *who), true);
-                out += &against(cpu(chapter, kind, *who), false);
+                out += &against(rates(chapter, kind, *who), *who, true);
+                out += &against(cpu(chapter, kind, *who), *who, false);
             }
             out += "</tr>\n";
         }
@@ -132,14 +138,16 @@ fn summary(report: &Report) -> String {
            partly its own. The findings say more.</p></section>\n"
 }
 
-fn against(ratio: Option<Against>, more_is_better: bool) -> String {
-    let Some(a) = ratio else { return "<td class=\"n\">–</td>".to_owned() };
+fn against(ratio: Option<Against>, who: Contender, more_is_better: bool) -> String {
+    let what = if more_is_better { "rate" } else { "CPU each" };
+    let named = format!("data-h=\"{what} ÷ {}\"", escaped(who.name()));
+    let Some(a) = ratio else { return format!("<td {named} class=\"n\">–</td>") };
     // What a busy generator or shared CPUs distort is the rate; CPU time they hardly touch.
     let mark = if more_is_better && a.doubted * 2 > a.points { "²" } else { "" };
     let Some((low, high)) = a.mean.interval() else {
         return format!(
-            "<td class=\"n\">{:.2}{mark}<small>too few runs: {}</small></td>",
-            a.mean.median,
+            "<td {named} class=\"n\">{}{mark}<small>too few runs: {}</small></td>",
+            to_one(a.mean.median),
             raw(&a.each)
         );
     };
@@ -150,31 +158,41 @@ fn against(ratio: Option<Against>, more_is_better: bool) -> String {
         _ => " bad",
     };
     format!(
-        "<td class=\"n{class}\">{:.2}{mark}<small>{:.2}–{:.2}</small><small>{} above, {} below, of {}</small></td>",
-        a.mean.median, low, high, a.more, a.less, a.points
+        "<td {named} class=\"n{class}\">{}{mark}<small>{}–{}</small><small>{} above, {} below, of {}</small></td>",
+        to_one(a.mean.median),
+        to_one(low),
+        to_one(high),
+        a.more,
+        a.less,
+        a.points
     )
 }
 
 fn section(chapter: &Chapter, list: &Prices) -> String {
     let mut out = format!(
-        "<section id=\"{0}\"><h2><span class=\"id\">{0}</span>{1}</h2>\n<p class=\"about\">{2}</p>\n",
+        "<section id=\"{0}\"><h2><span class=\"id\">{0}</span>{1}</h2>\n",
         escaped(&chapter.id),
-        escaped(&chapter.title),
-        escaped(&chapter.about)
+        escaped(&chapter.title)
     );
-    if let Some(published) = &chapter.published {
-        let source = &published.source;
-        let link = source.url.as_ref().map_or_else(
-            || escaped(&source.title),
-            |url| format!("<a href=\"{}\" rel=\"noreferrer\">{}</a>", escaped(url), escaped(&source.title)),
-        );
-        let _ = writeln!(out, "<p class=\"about\">Published: {link}. {}.</p>", escaped(&published.what));
-        out += &list_of("", &published.statements);
+    // What was found comes first; what speaks against it is folded away, and counted.
+    let doubts = doubts(chapter);
+    let mut found = chapter.findings.iter().filter(|line| !doubts.contains(line)).cloned();
+    if let Some(first) = found.next() {
+        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escaped(&first));
     }
     if let Some(verdict) = &chapter.verdict {
         let _ = write!(out, "<h3>Ratios and targets</h3>\n{}", verdict::table(verdict).html());
     }
-    out += &list_of("Findings", &chapter.findings);
+    out += &list_of("Findings", &found.collect::<Vec<_>>());
+    if !doubts.is_empty() {
+        let _ = writeln!(
+            out,
+            "<details class=\"doubts\"><summary>What speaks against these figures ({})</summary>{}</details>",
+            doubts.len(),
+            list_of("", &doubts)
+        );
+    }
+    out += &method(chapter);
     for (heading, figures) in plots::of(chapter) {
         let _ = write!(out, "<h3>{heading}</h3>\n<div class=\"plots\">\n{}</div>\n", figures.concat());
     }
@@ -194,6 +212,21 @@ fn section(chapter: &Chapter, list: &Prices) -> String {
     }
     out += &list_of("Without figures", &tables::missing(chapter));
     out + "</section>\n"
+}
+
+/// What was done, and what was published of the same.
+fn method(chapter: &Chapter) -> String {
+    let mut inside = format!("<p class=\"about\">{}</p>\n", escaped(&chapter.about));
+    if let Some(published) = &chapter.published {
+        let source = &published.source;
+        let link = source.url.as_ref().map_or_else(
+            || escaped(&source.title),
+            |url| format!("<a href=\"{}\" rel=\"noreferrer\">{}</a>", escaped(url), escaped(&source.title)),
+        );
+        let _ = writeln!(inside, "<p class=\"about\">Published: {link}. {}.</p>", escaped(&published.what));
+        inside += &list_of("", &published.statements);
+    }
+    format!("<details><summary>What was measured, and what was published</summary>{inside}</details>\n")
 }
 
 fn list_of(heading: &str, lines: &[String]) -> String {
@@ -219,11 +252,12 @@ fn rows(chapter: &Chapter) -> String {
     for row in &chapter.rows {
         let first = if before == Some(&row.point) { "" } else { " first" };
         let _ = write!(out, "<tr class=\"{}{first}\">", row.contender.class());
-        for ((figure, interval), (_, figures)) in cells(row).into_iter().zip(HEAD) {
+        for ((figure, interval), (name, figures)) in cells(row).into_iter().zip(HEAD) {
             let small = interval.map_or_else(String::new, |i| format!("<small>{}</small>", escaped(&i)));
             let _ = write!(
                 out,
-                "<td{}>{}{small}</td>",
+                "<td data-h=\"{}\"{}>{}{small}</td>",
+                escaped(name),
                 if figures { " class=\"n\"" } else { "" },
                 escaped(&figure)
             );

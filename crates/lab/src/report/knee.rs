@@ -47,45 +47,63 @@ pub struct Knee {
     pub rate: Estimate,
     /// Whether the median is a knee, or an end of what was measured.
     pub place: Where,
-    /// The limit that the 95th percentile passes, microseconds: median over runs.
+    /// The limit that the 95th percentile passes, microseconds: one for all that are compared.
     pub limit_us: f64,
     /// Curves that it was sought in.
     pub runs: u32,
 }
 
-/// The knee of one curve: its rate, and the limit that was passed. `None` below two points.
+/// The unloaded time of a curve: the smaller 95th percentile of its two lowest rates. `None` below two points.
+#[must_use]
+pub fn unloaded_us(points: &[At]) -> Option<f64> {
+    let points = sorted(points);
+    let [first, second, ..] = points[..] else { return None };
+    Some(first.p95_us.min(second.p95_us))
+}
+
+/// The limit for all curves that are compared: [`TIMES`] the shortest of their unloaded times, and at least [`LEAST_US`]. With
+/// limits of their own a slow server would be allowed more.
+#[must_use]
+pub fn limit_us(unloaded: impl IntoIterator<Item = f64>) -> f64 {
+    let shortest = unloaded.into_iter().fold(f64::INFINITY, f64::min);
+    if shortest.is_finite() { (shortest * TIMES).max(LEAST_US) } else { LEAST_US }
+}
+
+fn sorted(points: &[At]) -> Vec<At> {
+    let mut points: Vec<At> = points.iter().copied().filter(|p| p.p95_us > 0.0).collect();
+    points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    points
+}
+
+/// The knee of one curve, where the 95th percentile may be `limit` microseconds. `None` below two points.
 ///
-/// The unloaded time is the smaller 95th percentile of the two lowest rates. The limit is [`TIMES`] that, and at least
-/// [`LEAST_US`]. A server keeps up with a rate if its 95th percentile is within the limit and it completes [`REACHED`] of it. The
+/// A server keeps up with a rate if its 95th percentile is within the limit and it completes [`REACHED`] of it. The
 /// knee lies between the highest rate that it keeps up with and the next one measured: where the straight line between the two,
 /// times on a logarithmic scale, passes the limit; or at what was completed, if the limit was not passed.
 #[must_use]
-pub fn of_curve(points: &[At]) -> Option<(f64, Where, f64)> {
-    let mut points: Vec<At> = points.iter().copied().filter(|p| p.p95_us > 0.0).collect();
-    points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-    let [first, second, ..] = points[..] else { return None };
-    let limit = (first.p95_us.min(second.p95_us) * TIMES).max(LEAST_US);
+pub fn of_curve(points: &[At], limit: f64) -> Option<(f64, Where)> {
+    let points = sorted(points);
+    let [first, _, ..] = points[..] else { return None };
     let Some(last) = points.iter().rposition(|p| p.p95_us <= limit && p.reached >= p.rate * REACHED) else {
-        return Some((first.rate, Where::Below, limit));
+        return Some((first.rate, Where::Below));
     };
     let good = points[last];
-    let Some(bad) = points.get(last + 1) else { return Some((good.rate, Where::Above, limit)) };
+    let Some(bad) = points.get(last + 1) else { return Some((good.rate, Where::Above)) };
     if bad.p95_us <= limit {
-        return Some((bad.reached.clamp(good.rate, bad.rate), Where::Found, limit));
+        return Some((bad.reached.clamp(good.rate, bad.rate), Where::Found));
     }
     let share = (limit / good.p95_us).ln() / (bad.p95_us / good.p95_us).ln();
-    Some((good.rate + (bad.rate - good.rate) * share, Where::Found, limit))
+    Some((good.rate + (bad.rate - good.rate) * share, Where::Found))
 }
 
 /// The knee over runs: each run (round) has a curve of its own. `None` if none of them has two points.
 #[must_use]
-pub fn of_runs(curves: &[Vec<At>]) -> Option<Knee> {
-    let found: Vec<(f64, Where, f64)> = curves.iter().filter_map(|c| of_curve(c)).collect();
+pub fn of_runs(curves: &[Vec<At>], limit: f64) -> Option<Knee> {
+    let found: Vec<(f64, Where)> = curves.iter().filter_map(|c| of_curve(c, limit)).collect();
     if found.is_empty() {
         return None;
     }
-    let values = |of: fn(&(f64, Where, f64)) -> f64| found.iter().map(of).collect::<Vec<f64>>();
-    let rate = estimate(&values(|f| f.0));
+    let rate = estimate(&found.iter().map(|f| f.0).collect::<Vec<f64>>());
     // The place of the run in the middle; runs beyond an end are at that end of the order.
     let count = |place: Where| found.iter().filter(|f| f.1 == place).count() * 2;
     let place = match found.len() {
@@ -93,7 +111,7 @@ pub fn of_runs(curves: &[Vec<At>]) -> Option<Knee> {
         n if count(Where::Below) > n => Where::Below,
         _ => Where::Found,
     };
-    Some(Knee { rate, place, limit_us: crate::stats::median(&values(|f| f.2)), runs: found.len() as u32 })
+    Some(Knee { rate, place, limit_us: limit, runs: found.len() as u32 })
 }
 
 #[cfg(test)]
@@ -112,7 +130,8 @@ mod tests {
         for line in b1.curves.iter().filter(|c| c.quantity == Quantity::P95Ms) {
             let points: Vec<At> =
                 line.points.iter().map(|&(rate, ms)| At { rate, reached: rate, p95_us: ms * 1e3 }).collect();
-            let (found, place, _) = of_curve(&points).unwrap();
+            let limit = limit_us(unloaded_us(&points));
+            let (found, place) = of_curve(&points, limit).unwrap();
             let told =
                 b1.knees.iter().find(|k| k.who == line.who && Some(&k.size) == line.size.as_ref()).unwrap();
             assert_eq!(place, Where::Found);
@@ -131,38 +150,51 @@ mod tests {
     #[test]
     fn it_lies_where_the_limit_is_passed() {
         // Unloaded 1 ms, limit 10 ms: halfway, on the logarithmic scale, between 1 and 100.
-        let (rate, place, limit) = of_curve(&curve(&[(100.0, 1e3), (200.0, 1e3), (300.0, 1e5)])).unwrap();
+        let points = curve(&[(100.0, 1e3), (200.0, 1e3), (300.0, 1e5)]);
+        let limit = limit_us(unloaded_us(&points));
+        let (rate, place) = of_curve(&points, limit).unwrap();
         assert!((rate - 250.0).abs() < 1e-6 && place == Where::Found && (limit - 1e4).abs() < 1e-6);
         // A short run ends before latency has grown; what was completed tells then.
         let mut short = curve(&[(100.0, 1e3), (200.0, 1e3), (300.0, 5e3)]);
         short[2].reached = 220.0;
-        assert_eq!(of_curve(&short).unwrap().0, 220.0);
+        assert_eq!(of_curve(&short, limit).unwrap().0, 220.0);
         // A hiccup below is none: what follows is well again.
         let hiccup = curve(&[(100.0, 1e3), (200.0, 5e4), (300.0, 1e3), (400.0, 1e6)]);
-        assert!(of_curve(&hiccup).unwrap().0 > 300.0);
+        assert!(of_curve(&hiccup, limit).unwrap().0 > 300.0);
     }
 
     #[test]
     fn beyond_what_was_measured_it_says_so() {
-        assert_eq!(of_curve(&curve(&[(1.0, 900.0), (2.0, 950.0)])), Some((2.0, Where::Above, 9000.0)));
+        assert_eq!(of_curve(&curve(&[(1.0, 900.0), (2.0, 950.0)]), 9000.0), Some((2.0, Where::Above)));
         // Both are far beyond what any limit allows that a third would set.
-        assert_eq!(of_curve(&curve(&[(1.0, 1e6)])), None);
-        assert_eq!(of_curve(&[]), None);
+        assert_eq!(of_curve(&curve(&[(1.0, 1e6)]), LEAST_US), None);
+        assert_eq!(of_curve(&[], LEAST_US), None);
         let steep = curve(&[(10.0, 100.0), (20.0, 110.0), (30.0, 120.0)]);
-        assert_eq!(of_curve(&steep).unwrap().1, Where::Above);
+        assert_eq!(of_curve(&steep, LEAST_US).unwrap().1, Where::Above);
     }
 
     #[test]
     fn runs_give_an_interval() {
         let run = |knee: f64| curve(&[(100.0, 1e3), (knee, 1e3), (knee + 10.0, 1e7)]);
-        let knee = of_runs(&[run(500.0), run(510.0), run(490.0), run(505.0), run(495.0)]).unwrap();
+        let knee = of_runs(&[run(500.0), run(510.0), run(490.0), run(505.0), run(495.0)], 1e4).unwrap();
         let (low, high) = knee.rate.span();
         assert!(low < knee.rate.median && knee.rate.median < high, "{knee:?}");
         assert!((490.0..520.0).contains(&low) && (490.0..520.0).contains(&high), "{knee:?}");
         assert_eq!((knee.place, knee.runs), (Where::Found, 5));
         let above =
-            of_runs(&[curve(&[(1.0, 10.0), (2.0, 10.0)]), curve(&[(1.0, 10.0), (2.0, 10.0)])]).unwrap();
+            of_runs(&[curve(&[(1.0, 10.0), (2.0, 10.0)]), curve(&[(1.0, 10.0), (2.0, 10.0)])], 1e4).unwrap();
         assert_eq!(above.place, Where::Above);
-        assert_eq!(of_runs(&[]), None);
+        assert_eq!(of_runs(&[], 1e4), None);
+    }
+
+    #[test]
+    fn one_limit_holds_for_all_that_are_compared() {
+        let quick = curve(&[(100.0, 1e3), (200.0, 1e3), (300.0, 5e4)]);
+        let slow = curve(&[(100.0, 6e3), (200.0, 6e3), (300.0, 5e4)]);
+        let limit = limit_us([&quick, &slow].into_iter().filter_map(|c| unloaded_us(c)));
+        assert!((limit - 1e4).abs() < 1e-6, "{limit}");
+        // By a limit of its own, 60 ms, the slow one would have kept up with all.
+        assert!(of_curve(&slow, limit).unwrap().0 < 300.0);
+        assert!((limit_us([]) - LEAST_US).abs() < 1e-9 && (limit_us([100.0]) - LEAST_US).abs() < 1e-9);
     }
 }

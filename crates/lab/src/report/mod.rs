@@ -15,6 +15,8 @@ pub mod knee;
 mod plot;
 mod plots;
 pub mod published;
+pub mod run_page;
+mod statements;
 mod table;
 mod tables;
 pub mod verdict;

@@ -6,11 +6,11 @@
 
 use super::figures::{Chapter, Each, KneeOf, Row};
 use super::findings::title as kind_title;
-use super::knee::Where;
-use super::plot::{Axis, Bar, Bars, Group, Line, Lines, Mark, Ratio, Ratios, Rule, Style};
+use super::knee::{REACHED, Where};
+use super::plot::{Axis, Bar, Bars, Group, Line, Lines, Mark, Ratio, Ratios, Rule, Style, beyond};
 use super::published::{By, Curve, Quantity};
 use super::words::{facet, number, size, unique, unit, with_interval, words};
-use crate::scenario::{Contender, Key};
+use crate::scenario::Contender;
 use crate::stats::Estimate;
 use weir_loadgen::report::Work;
 
@@ -43,8 +43,13 @@ pub(super) fn of(chapter: &Chapter) -> Vec<(&'static str, Vec<String>)> {
     plots.push(("CPU time of the server", cpu_bars(&at_full_speed(chapter))));
     if !sweeps && !series {
         let here = paced(chapter);
-        plots.push(("At a rate that all can carry", percentiles(&here)));
-        plots.push(("CPU time of the server at that rate", cpu_bars(&here)));
+        // What not all did is no rate that all can carry.
+        let (carried, beyond): (Vec<&Row>, Vec<&Row>) =
+            here.iter().copied().partition(|r| is_carried(&here, r));
+        plots.push(("At a rate that all can carry", percentiles(&carried)));
+        plots.push(("CPU time of the server at that rate", cpu_bars(&carried)));
+        plots.push(("At a rate that not all could carry", percentiles(&beyond)));
+        plots.push(("CPU time of the server at a rate that not all could carry", cpu_bars(&beyond)));
     }
     plots.push(("Weir beside each rival", ratios(chapter)));
     if !chapter.packed {
@@ -66,6 +71,12 @@ fn paced(chapter: &Chapter) -> Vec<&Row> {
     chapter.rows.iter().filter(|r| r.rate_wanted.is_some()).collect()
 }
 
+/// Whether all contenders at a row's point completed what was wanted.
+fn is_carried(rows: &[&Row], row: &Row) -> bool {
+    let carried = |r: &Row| r.rate_wanted.is_none_or(|wanted| r.rate.median >= wanted * REACHED);
+    rows.iter().filter(|r| r.point == row.point).all(|r| carried(r))
+}
+
 /// Rows at full speed.
 fn at_full_speed(chapter: &Chapter) -> Vec<&Row> {
     chapter.rows.iter().filter(|r| r.rate_wanted.is_none()).collect()
@@ -77,11 +88,8 @@ fn curves(chapter: &Chapter, by: By) -> impl Iterator<Item = &Curve> {
 
 /// Published curves of what these rows repeat.
 fn beside<'a>(chapter: &'a Chapter, row: &Row, by: By, quantity: Quantity) -> Vec<&'a Curve> {
-    // Handshakes were published of RSA keys alone.
-    let key = row.point.mode.handshakes();
     let same = |c: &&Curve| {
         c.quantity == quantity
-            && (quantity != Quantity::Tps || key == Some(Key::Rsa2048))
             && c.size.as_ref().is_none_or(|s| *s == row.point.size)
             && c.encrypted.is_none_or(|e| e == row.point.mode.encrypted())
     };
@@ -327,15 +335,21 @@ fn grouped(
                         ),
                     }
                 };
+                // Sizes may have rates of their own.
+                let here_rates = unique(rows.iter().map(|r| r.rate_wanted.map(f64::to_bits))).len() > 1;
+                let at = here.clone().next().and_then(|r| r.rate_wanted).filter(|_| here_rates);
                 let title = match (first.work, several) {
                     (Work::Handshakes, _) => self::workers(workers),
                     (_, true) => format!("{}B × {workers}", size(&name)),
                     (_, false) => format!("{}B", size(&name)),
                 };
+                let title = at.map_or_else(|| title.clone(), |rate| format!("{title} {}/s", number(rate)));
                 Group { name: title, bars: here.map(bar).collect() }
             })
             .collect();
-        let title = words(first, &["size", "workers"]) + suffix;
+        let one_rate = unique(rows.iter().map(|r| r.rate_wanted.map(f64::to_bits))).len() < 2;
+        let without: &[&str] = if one_rate { &["size", "workers"] } else { &["size", "workers", "rate"] };
+        let title = words(first, without) + suffix;
         figures.push(Bars { title: &title, note, label: &label(first), groups: &groups }.draw());
     }
     figures
@@ -353,7 +367,8 @@ fn percentiles(rows: &[&Row]) -> Vec<String> {
 
 fn cpu_bars(rows: &[&Row]) -> Vec<String> {
     let label = |row: &Row| match row.quantity() {
-        Quantity::Tps => "µs of CPU a handshake".to_owned(),
+        Quantity::Handshakes => "µs of CPU a handshake".to_owned(),
+        Quantity::Tps => "µs of CPU a transaction".to_owned(),
         Quantity::Cps => "µs of CPU a connection".to_owned(),
         _ => "µs of CPU a request".to_owned(),
     };
@@ -427,12 +442,27 @@ fn distributions(chapter: &Chapter) -> Vec<String> {
                 .collect(),
         };
         let lines: Vec<Line> = rows.iter().map(line).filter(|l| !l.marks.is_empty()).collect();
+        if lines.is_empty() {
+            return None;
+        }
         let title = words(rows.first()?, &[]);
         let x = Axis::logarithmic("response time, ms");
         let y = Axis::linear("% of requests took no longer");
-        (!lines.is_empty()).then(|| {
-            Lines { title: &title, note: "further left is better", x, y, lines: &lines, rules: &[] }.draw()
-        })
+        let linear =
+            Lines { title: &title, note: "further left is better", x, y, lines: &lines, rules: &[] }.draw();
+        // The same with the last hundredth, and the last of that, as wide as the rest.
+        let turned = |line: &Line| {
+            let mark = |m: &Mark| {
+                let tip = format!("{}: {}% within {} ms", line.name, number(m.y), number(m.x));
+                Mark { x: beyond(m.y / 100.0), y: m.x, interval: None, tip }
+            };
+            Line { marks: line.marks.iter().filter(|m| m.x > 0.0).map(mark).collect(), ..line.clone() }
+        };
+        let lines: Vec<Line> = lines.iter().map(turned).collect();
+        let title = title + ", by percentile";
+        let (x, y) = (Axis::percentiles("% of requests took no longer"), Axis::logarithmic("ms"));
+        let note = "lower is better";
+        Some(linear + &Lines { title: &title, note, x, y, lines: &lines, rules: &[] }.draw())
     };
     // Of many rates some, evenly: the first, the last, and those between.
     let all: Vec<&Row> = chapter.rows.iter().collect();

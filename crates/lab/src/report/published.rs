@@ -73,8 +73,10 @@ pub enum Quantity {
     Rps,
     /// Connections a second, a request on each.
     Cps,
-    /// Full TLS handshakes a second.
+    /// TLS transactions a second, as they were published: a new connection, a full handshake, a request, and its end.
     Tps,
+    /// Full TLS handshakes a second, and nothing else: never compared with transactions.
+    Handshakes,
     /// Gigabits a second received.
     Gbit,
     /// Mean response time, milliseconds.

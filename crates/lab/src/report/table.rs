@@ -17,15 +17,18 @@ impl Table {
         Self { head: head.iter().map(|(h, n)| ((*h).to_owned(), *n)).collect(), rows: Vec::new() }
     }
 
-    /// As HTML, which scrolls by itself if it is wide.
+    /// As HTML, which scrolls by itself if it is wide; on narrow screens each row is a card.
     pub(super) fn html(&self) -> String {
         let class = |figures: bool| if figures { " class=\"n\"" } else { "" };
         let head: String =
             self.head.iter().map(|(name, n)| format!("<th{}>{}</th>", class(*n), escaped(name))).collect();
         let line = |row: &Vec<String>| {
             let cells = row.iter().zip(&self.head);
-            let cells: String =
-                cells.map(|(c, (_, n))| format!("<td{}>{}</td>", class(*n), cell(c))).collect();
+            let cells: String = cells
+                .map(|(c, (name, n))| {
+                    format!("<td data-h=\"{}\"{}>{}</td>", escaped(name), class(*n), cell(c))
+                })
+                .collect();
             format!("<tr>{cells}</tr>\n")
         };
         let body: String = self.rows.iter().map(line).collect();

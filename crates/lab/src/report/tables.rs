@@ -9,7 +9,7 @@ use super::figures::{Chapter, Missing, Report, Row};
 use super::knee::Where;
 use super::published::{By, Curve, Quantity};
 use super::table::Table;
-use super::words::{number, ratio as told_ratio, size, unique, unit, with_interval, words};
+use super::words::{number, ratio as told_ratio, size, to_one, unique, unit, with_interval, words};
 use super::{findings, verdict};
 use crate::prices::Prices;
 use crate::scenario::{Contender, Mode};
@@ -111,8 +111,8 @@ pub(super) fn cells(row: &Row) -> [Cell; 13] {
         (number(e.median * scale), e.scaled(scale).interval().map(told))
     };
     let ratio = |e: Option<Estimate>| {
-        let interval = |(low, high)| format!("{low:.2}–{high:.2}");
-        e.map_or_else(Cell::default, |e| (format!("{:.2}", e.median), e.interval().map(interval)))
+        let interval = |(low, high)| format!("{}–{}", to_one(low), to_one(high));
+        e.map_or_else(Cell::default, |e| (to_one(e.median), e.interval().map(interval)))
     };
     let (rate, interval) = figure(&row.rate, 1.0);
     [

@@ -9,7 +9,7 @@
 use super::environment::environment;
 use super::figures::{Against, Chapter, Each, Judged, Mean, Report, Row, Unit, Verdict};
 use super::table::Table;
-use super::words::{counted, raw, unique, whole};
+use super::words::{beside, counted, raw, unique, whole};
 use crate::contender::{Contender, Kind};
 use crate::results::Settings;
 use crate::scenario::{Goal, Targets};
@@ -198,14 +198,15 @@ fn line(row: &Judged, builds: &[Contender]) -> Vec<String> {
     let best = row.others.iter().find(|a| Some(a.contender) == row.best);
     let short = |why: &String| why.lines().next().unwrap_or_default().chars().take(80).collect::<String>();
     let rates = row.rate.zip(best.and_then(|b| b.rate));
+    let goal = row.target.unwrap_or(1.0);
     let mut cells = vec![
         row.title.clone(),
         row.cost.map_or_else(String::new, |c| row.figure(c.median)),
         best.map_or_else(String::new, |b| format!("{} {}", row.figure(b.cost.median), b.contender.name())),
-        row.ratio
-            .map_or_else(|| row.why.as_ref().map(short).unwrap_or_default(), |r| format!("{:.2}", r.median)),
+        row.ratio.map_or_else(|| row.why.as_ref().map(short).unwrap_or_default(), |r| beside(r.median, goal)),
         row.ratio.map_or_else(String::new, |r| match r.interval() {
-            Some((low, high)) => format!("{low:.2}–{high:.2}"),
+            // The lower end is what meets a target.
+            Some((low, high)) => format!("{}–{}", beside(low, goal), beside(high, goal)),
             None => format!("too few runs: {}", raw(best.map_or(&[], |b| &b.each))),
         }),
         row.target.map_or_else(String::new, |t| format!("{t:.2}")),

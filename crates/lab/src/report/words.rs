@@ -14,7 +14,8 @@ pub(super) fn unit(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Rps => "requests/s",
         Quantity::Cps => "connections/s",
-        Quantity::Tps => "TLS handshakes/s",
+        Quantity::Tps => "TLS transactions/s",
+        Quantity::Handshakes => "TLS handshakes/s",
         Quantity::Gbit => "Gbit/s",
         Quantity::MeanMs | Quantity::P95Ms => "ms",
     }
@@ -37,7 +38,7 @@ pub(super) fn words(row: &Row, without: &[&str]) -> String {
     let mut words = vec![point.mode.title().to_owned()];
     match row.work {
         Work::NewConnections => words.push("a connection a request".into()),
-        Work::Requests | Work::Echo | Work::Handshakes => {}
+        Work::Requests | Work::Echo | Work::Messages | Work::Handshakes => {}
     }
     if row.work != Work::Handshakes && !point.mode.is_idle() && !without.contains(&"size") {
         words.push(format!("{}B", size(&point.size)));
@@ -119,18 +120,31 @@ pub(crate) fn with_interval(estimate: &Estimate, scale: f64) -> String {
     }
 }
 
+/// A ratio with two digits, or so many that it does not look like `limit` when it is not: what stands beside it says whether it
+/// is above or below.
+pub(super) fn beside(value: f64, limit: f64) -> String {
+    let form = |digits: usize| format!("{value:.digits$}");
+    let looks_like = |digits: usize| form(digits) == format!("{limit:.digits$}");
+    (2..6).find(|digits| value == limit || !looks_like(*digits)).map_or_else(|| form(6), form)
+}
+
+/// A ratio beside 1.
+pub(super) fn to_one(value: f64) -> String {
+    beside(value, 1.0)
+}
+
 /// A ratio with its interval; where there are too few runs for one, with what they are.
 pub(super) fn ratio(estimate: &Estimate, each: &[f64]) -> String {
     match estimate.interval() {
-        Some((low, high)) => format!("{:.2} ({low:.2}–{high:.2})", estimate.median),
-        None if each.len() > 1 => format!("{:.2} ({})", estimate.median, raw(each)),
-        None => format!("{:.2}", estimate.median),
+        Some((low, high)) => format!("{} ({}–{})", to_one(estimate.median), to_one(low), to_one(high)),
+        None if each.len() > 1 => format!("{} ({})", to_one(estimate.median), raw(each)),
+        None => to_one(estimate.median),
     }
 }
 
 /// Ratios of single rounds.
 pub(super) fn raw(each: &[f64]) -> String {
-    each.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(", ")
+    each.iter().map(|value| to_one(*value)).collect::<Vec<_>>().join(", ")
 }
 
 /// A moment, in seconds since 1970, as `2026-11-22 01:23 UTC`.
@@ -164,6 +178,16 @@ mod tests {
         let told = [0.0, 0.1234, 3.456, 42.42, 123.6, 1_234_567.0, -1_500.0].map(number);
         assert_eq!(told, ["0", "0.123", "3.46", "42.4", "124", "1,234,567", "-1,500"]);
         assert_eq!(["10k", "1m", "128", "0"].map(size), ["10 K", "1 M", "128 ", "0 "]);
+    }
+
+    #[test]
+    fn a_ratio_never_looks_like_what_it_is_not() {
+        let told = [1.0, 1.004, 0.9996, 1.5, 0.999_999_9].map(to_one);
+        assert_eq!(told, ["1.00", "1.004", "0.9996", "1.50", "1.000000"]);
+        assert_eq!(
+            (beside(0.704, 0.70), beside(0.70, 0.70), beside(0.6, 0.70)),
+            ("0.704".into(), "0.70".into(), "0.60".into())
+        );
     }
 
     #[test]

@@ -49,15 +49,28 @@ fn cost(row: &Row) -> (Span, bool) {
 }
 
 impl Curve {
-    /// Requests of a page on kept connections; nothing if none were measured.
-    pub(super) fn of_requests(report: &Report, who: Contender, mode: Mode, page: u64) -> Option<Self> {
+    /// Requests of a page on kept connections.
+    ///
+    /// # Errors
+    /// What was not measured, and what measures it.
+    pub(super) fn of_requests(
+        report: &Report,
+        who: Contender,
+        mode: Mode,
+        page: u64,
+    ) -> Result<Self, String> {
         let fits = |row: &Row| {
             row.contender == who
                 && row.point.mode == mode
                 && row.work == Work::Requests
                 && row.rate_wanted.is_none()
         };
-        let (chapter, rows) = chosen(report, &fits, Some(page))?;
+        let (chapter, rows) = chosen(report, &fits, Some(page)).ok_or_else(|| {
+            format!(
+                "{} requests on kept connections were not measured; `weir lab run B6` or B8 does",
+                mode.title()
+            )
+        })?;
         let mut assumed = Vec::new();
         let mut by_rate = true;
         let points = workers(&rows).into_iter().filter_map(|cores| {
@@ -90,10 +103,16 @@ impl Curve {
         });
         let points: Vec<(f64, Span)> = points.collect();
         if points.is_empty() {
-            return None;
+            let only: Vec<String> = rows.iter().map(|r| r.bytes.to_string()).take(1).collect();
+            return Err(format!(
+                "{} requests were measured with pages of {} bytes alone: what {page} bytes cost, one size does not say; \
+                 a second size does, such as `weir lab run B8` has",
+                mode.title(),
+                only.concat()
+            ));
         }
         assumed.dedup();
-        Some(Self {
+        Ok(Self {
             what: format!("requests of {page} bytes, {}", mode.title()),
             source: source(chapter, &rows, by_rate),
             points,

@@ -68,8 +68,16 @@ pub fn lead(options: &Options, agency: &Agency, watch: &mut dyn LeadWatch) -> Re
     if count == 0 || options.connections < count {
         return Err(RunError::Usage("each agent needs a connection at least".into()));
     }
-    if !options.sources.is_empty() {
-        return Err(RunError::Usage("--source is of one machine, and does not go with --agents".into()));
+    let of_one = [
+        ("--source", !options.sources.is_empty()),
+        ("--unix-socket", options.unix_socket.is_some()),
+        ("--cert", options.certificate.is_some()),
+    ];
+    if let Some((name, _)) = of_one.into_iter().find(|(_, given)| *given) {
+        return Err(RunError::Usage(format!("{name} is of one machine, and does not go with --agents")));
+    }
+    if options.requests.is_some_and(|requests| requests < u64::from(count)) {
+        return Err(RunError::Usage("--requests is one for each agent at least".into()));
     }
     let halt = watch.halt();
     let is_halted = || halt.as_ref().is_some_and(|halt| halt.load(Ordering::Relaxed));
@@ -219,7 +227,7 @@ fn sum(agents: Vec<report::Agent>) -> Result<Report, RunError> {
     let mut sum: Option<Report> = None;
     for its in agents.iter().filter_map(|agent| agent.report.as_deref()) {
         let Some(all) = &mut sum else {
-            sum = Some(Report { warnings: Vec::new(), ..its.clone() });
+            sum = Some(Report { warnings: Vec::new(), timeline: Vec::new(), ..its.clone() });
             continue;
         };
         all.total.merge(&its.total).map_err(fault)?;
@@ -262,6 +270,7 @@ fn merge_rates(mine: &Spread, my: &Settings, its: &Spread, its_settings: &Settin
 fn merge_settings(all: &mut Settings, its: &Settings) {
     all.threads += its.threads;
     all.connections += its.connections;
+    all.requests = all.requests.zip(its.requests).map(|(mine, its)| mine + its);
     for (mine, its) in all.rates.iter_mut().zip(&its.rates) {
         *mine += its;
     }

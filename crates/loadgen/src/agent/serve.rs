@@ -196,7 +196,7 @@ impl Watch for Follower<'_> {
             at_s: interval.at_s,
             run_s: interval.run_s,
             requests: interval.requests,
-            errors: interval.errors + interval.bad_status,
+            errors: interval.errors.sum() + interval.failed,
         };
         self.gone |= wire::send(self.stream, &Answer::Tick(tick)).is_err();
     }

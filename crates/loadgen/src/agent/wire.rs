@@ -15,9 +15,10 @@ use weir_rt::{IoChoice, TlsVersion};
 
 use crate::plan::{Options, Rate, ScriptFile};
 use crate::report::{Report, Work};
+use crate::targets::Asked;
 
 /// Raised when a message changes its meaning.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// The longest message: a report of many steps, or a job with a large body.
 const LONGEST: usize = 256 << 20;
 
@@ -77,8 +78,12 @@ pub(super) struct Job {
     timeout_ns: u64,
     work: Work,
     batch: bool,
-    #[serde(default)]
     h2: Option<u32>,
+    targets: Vec<Asking>,
+    requests: Option<u64>,
+    grpc: bool,
+    any_reply: bool,
+    connect_to: Vec<String>,
     resume: bool,
     tls: Option<String>,
     suites: Option<String>,
@@ -91,6 +96,24 @@ pub(super) struct Job {
     io: String,
     /// How much later than the first agent this one begins, so that they do not all send at the same moments.
     pub(super) stagger_ns: u64,
+}
+
+/// [`Asked`], as it travels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Asking {
+    url: String,
+    method: Option<String>,
+    headers: Vec<(String, String)>,
+    body: Option<String>,
+}
+
+fn encoded(body: Option<&Vec<u8>>) -> Option<String> {
+    body.map(|body| BASE64_STANDARD.encode(body))
+}
+
+fn decoded(body: Option<&String>) -> Result<Option<Vec<u8>>, String> {
+    let decode = |text: &String| BASE64_STANDARD.decode(text).map_err(|error| format!("a body: {error}"));
+    body.map(decode).transpose()
 }
 
 fn ns(time: Duration) -> u64 {
@@ -113,11 +136,28 @@ impl Job {
             rates: options.rates.iter().map(|rate| (share(rate.from), share(rate.to))).collect(),
             headers: options.headers.clone(),
             method: options.method.clone(),
-            body: options.body.as_ref().map(|body| BASE64_STANDARD.encode(body)),
+            body: encoded(options.body.as_ref()),
             timeout_ns: ns(options.timeout),
             work: options.work,
             batch: options.batch,
             h2: options.h2,
+            targets: options
+                .targets
+                .iter()
+                .map(|asked| Asking {
+                    url: asked.url.clone(),
+                    method: asked.method.clone(),
+                    headers: asked.headers.clone(),
+                    body: encoded(asked.body.as_ref()),
+                })
+                .collect(),
+            requests: options.requests.map(|all| {
+                let (of, at) = (u64::from(of), u64::from(at));
+                all / of + u64::from(at < all % of)
+            }),
+            grpc: options.grpc,
+            any_reply: options.any_reply,
+            connect_to: options.connect_to.iter().map(ToString::to_string).collect(),
             resume: options.resume,
             tls: options.tls_version.map(|version| version.name().to_owned()),
             suites: options.suites.clone(),
@@ -141,9 +181,14 @@ impl Job {
 
     /// The options of this share.
     pub(super) fn options(&self) -> Result<Options, String> {
-        let body = match &self.body {
-            None => None,
-            Some(text) => Some(BASE64_STANDARD.decode(text).map_err(|error| format!("the body: {error}"))?),
+        let body = decoded(self.body.as_ref())?;
+        let asked = |its: &Asking| {
+            Ok(Asked {
+                url: its.url.clone(),
+                method: its.method.clone(),
+                headers: its.headers.clone(),
+                body: decoded(its.body.as_ref())?,
+            })
         };
         Ok(Options {
             urls: self.urls.clone(),
@@ -159,6 +204,14 @@ impl Job {
             work: self.work,
             batch: self.batch,
             h2: self.h2,
+            targets: self.targets.iter().map(asked).collect::<Result<_, String>>()?,
+            requests: self.requests,
+            grpc: self.grpc,
+            any_reply: self.any_reply,
+            connect_to: self.connect_to.iter().map(|rule| rule.parse()).collect::<Result<_, _>>()?,
+            // Paths of one machine.
+            unix_socket: None,
+            certificate: None,
             resume: self.resume,
             tls_version: match self.tls.as_deref() {
                 None => None,
@@ -260,6 +313,10 @@ mod tests {
             rates: vec![Rate { from: 100.0, to: 300.0 }],
             body: Some(vec![0, 255]),
             tls_version: Some(TlsVersion::Tls12),
+            requests: Some(20),
+            targets: vec![Asked { url: "http://b/".into(), body: Some(vec![7]), ..Asked::default() }],
+            connect_to: vec!["a:80:b:81".parse().unwrap()],
+            grpc: true,
             ..Options::default()
         };
         let shares: Vec<Job> = (0..3).map(|at| Job::share(&options, at, 3)).collect();
@@ -269,6 +326,10 @@ mod tests {
         assert_eq!(all.iter().map(|o| o.connections).collect::<Vec<_>>(), [4, 4, 3]);
         assert!(all.iter().all(|o| (o.rates[0].from - 100.0 / 3.0).abs() < 1e-9 && o.body == options.body));
         assert_eq!(all[0].tls_version, options.tls_version);
+        assert_eq!(all.iter().map(|o| o.requests).collect::<Vec<_>>(), [Some(7), Some(7), Some(6)]);
+        assert!(
+            all.iter().all(|o| o.targets == options.targets && o.connect_to == options.connect_to && o.grpc)
+        );
         assert!(shares[1].stagger_ns > shares[0].stagger_ns);
     }
 

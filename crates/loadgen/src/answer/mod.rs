@@ -6,6 +6,7 @@
 //! Why not `weir_http::response`: that is strict about every line, because a proxy answers for what it forwards. A
 //! generator wants the end of the answer, and most heads are the same bytes as the one before: those are not read twice.
 
+pub(crate) mod frames;
 mod head;
 mod reader;
 
@@ -18,6 +19,7 @@ pub(crate) struct Malformed;
 
 /// Answers come to the same however they arrive.
 pub(crate) fn fuzz(data: &[u8]) {
+    frames::fuzz(data);
     let Some((first, bytes)) = data.split_first() else { return };
     let (whole, refused) = answers(bytes, bytes.len().max(1));
     let (pieces, refused_early) = answers(bytes, usize::from(first % 64) + 1);

@@ -80,6 +80,11 @@ impl Reader {
         self.began
     }
 
+    /// The status of the answer whose body is being read.
+    pub(crate) fn status(&self) -> Option<u16> {
+        (!matches!(self.state, State::Head)).then_some(self.status)
+    }
+
     /// How many bytes may be dropped unseen.
     pub(crate) fn discardable(&self) -> u64 {
         match self.state {

@@ -58,6 +58,10 @@ pub struct Report {
     /// Why the figures should be doubted; empty when nothing speaks against them.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The run second by second, warm-ups included; of long runs fewer and longer stretches, 3,600 at most. Empty with
+    /// `--agents`: each agent's report has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Moment>,
     /// With `--agents`: the machines, in the order of the command line. `total` and `steps` are then their sums.
     #[serde(default)]
     pub agents: Vec<Agent>,
@@ -95,8 +99,14 @@ impl Spread {
 /// What was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The addresses asked, with their weights.
+    /// The addresses asked, with their weights; of `--targets` the first hundred.
     pub urls: Vec<Url>,
+    /// How many there are.
+    #[serde(default)]
+    pub targets: u64,
+    /// How many requests were asked for, where that ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// What a unit of work is.
     pub work: Work,
     /// Whether requests come at a rate, or as fast as connections allow.
@@ -154,6 +164,8 @@ pub enum Work {
     Handshakes,
     /// A message, and its echo, on a kept TCP connection.
     Echo,
+    /// A WebSocket message, and the one that answers it.
+    Messages,
 }
 
 /// How units of work are timed.
@@ -201,6 +213,9 @@ pub struct Figures {
     pub gbit_s: f64,
     /// Answers by status.
     pub status: Status,
+    /// gRPC calls by code, with `--grpc`; those whose HTTP status was 400 or more are not among them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grpc: BTreeMap<u8, u64>,
     /// What went wrong.
     pub errors: Errors,
     /// Connections opened and lost while measuring (those of the set-up are in neither).
@@ -217,6 +232,35 @@ pub struct Figures {
     pub unsent: u64,
     /// How long the oldest of both had been due by then, microseconds.
     pub oldest_unfinished_us: f64,
+}
+
+/// What was measured in one short stretch of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Its end, seconds since load began.
+    pub at_s: f64,
+    /// Its length.
+    pub length_s: f64,
+    /// The step that it belongs to, from 0; none in a warm-up.
+    pub step: Option<usize>,
+    /// The rate wanted at its end; none in the closed model.
+    pub rate_wanted: Option<f64>,
+    /// Units completed.
+    pub requests: u64,
+    /// Those with a status of 400 and above, or a gRPC code.
+    pub failed: u64,
+    /// Errors of all kinds ([`Errors::sum`]).
+    pub errors: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// The median of the latencies; none where nothing was completed.
+    pub p50_us: Option<f64>,
+    /// Their 99th percentile.
+    pub p99_us: Option<f64>,
+    /// The longest.
+    pub max_us: Option<f64>,
+    /// CPU time of the generator, of one CPU, 0 to the number of threads.
+    pub cpus: f64,
 }
 
 /// Bytes moved.
@@ -443,6 +487,9 @@ impl Figures {
         for (&code, &n) in &other.status.codes {
             self.status.add(code, n);
         }
+        for (&code, &n) in &other.grpc {
+            *self.grpc.entry(code).or_default() += n;
+        }
         self.errors.merge(&other.errors);
         self.connections.merge(&other.connections);
         self.latency = self.latency.merged(&other.latency)?;
@@ -454,11 +501,17 @@ impl Figures {
         Ok(())
     }
 
+    /// Units that were answered and have failed: by a status of 400 and above, or by the code of a gRPC call.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.status.failed() + self.grpc.range(1..).map(|(_, n)| n).sum::<u64>()
+    }
+
     /// Works the rates out from counts and time.
     pub fn rates(&mut self) {
         let per_second = |n: u64| if self.elapsed_s > 0.0 { n as f64 / self.elapsed_s } else { 0.0 };
         self.rate = per_second(self.requests);
-        self.goodput = per_second(self.requests.saturating_sub(self.status.failed()));
+        self.goodput = per_second(self.requests.saturating_sub(self.failed()));
         self.gbit_s = per_second(self.bytes.received) * 8.0 / 1e9;
     }
 }

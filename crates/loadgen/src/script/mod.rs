@@ -80,8 +80,8 @@ pub(crate) fn load(plan: &Plan) -> Result<Option<(Script, Vec<ThreadScript>)>, S
     for _ in 0..plan.options.threads {
         let own = state().map_err(fault)?;
         let control = Arc::new(Control::default());
-        let first = plan.origins.first().and_then(|origin| origin.addrs.first());
-        let handle = thread::Thread::new(own.clone(), control.clone(), first.copied());
+        let first = plan.origins.first().and_then(|origin| origin.peers.first()?.ip());
+        let handle = thread::Thread::new(own.clone(), control.clone(), first);
         if let Some(setup) = &setup {
             setup.call::<()>(handle.clone()).map_err(fault)?;
         }

@@ -12,14 +12,13 @@ use mlua::{Lua, String as LuaString, Table, UserDataRef, Value, Variadic};
 
 use super::thread::Address;
 use crate::plan::Plan;
-use crate::target::Scheme;
 
 /// Makes the table, with what the command line says.
 pub(super) fn install(lua: &Lua, plan: &Plan) -> mlua::Result<()> {
     let wrk = lua.create_table()?;
     let target = plan.origins.first().map(|origin| &origin.target);
     if let Some(target) = target {
-        wrk.set("scheme", if target.scheme == Scheme::Https { "https" } else { "http" })?;
+        wrk.set("scheme", if target.scheme.is_encrypted() { "https" } else { "http" })?;
         wrk.set("host", target.host.as_str())?;
         // nil unless the URL has one, as in wrk.
         let has_port = target.authority.trim_start_matches(|c| c != ']').contains(':')

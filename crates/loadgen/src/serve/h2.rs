@@ -132,7 +132,7 @@ impl<'a> Session<'a> {
                 let to_head = head.method() == b"HEAD";
                 self.asked(Answer { key: stream, page, to_head, sent: 0 }, end);
             }
-            Event::TooLarge { stream, end } => {
+            Event::Malformed { stream, end } | Event::TooLarge { stream, end } => {
                 self.asked(Answer { key: stream, page: pages.too_large(), to_head: false, sent: 0 }, end);
             }
             Event::Data { stream, range, end } => {

@@ -170,7 +170,8 @@ fn tls(certificate: Option<&(Vec<u8>, Vec<u8>)>) -> Result<ServerTls, String> {
         Some(pair) => pair.clone(),
         None => self_signed().map_err(|error| format!("cannot make a certificate: {error}"))?,
     };
-    let pair = CertKey { chain_pem, key_pem, passwords: Vec::new(), names: Vec::new(), default: true };
+    let pair =
+        CertKey { chain_pem, key_pem, passwords: Vec::new(), staple: None, names: Vec::new(), default: true };
     let tickets = weir_rt::Tickets::new().map_err(|error| error.to_string())?;
     ServerTls::new(ServerTlsConfig {
         certificates: vec![pair],

@@ -51,6 +51,8 @@ struct Flight {
     /// Bytes of its body that were sent.
     sent: usize,
     status: u16,
+    /// The code of a gRPC call, once it is known.
+    code: Option<u8>,
     tries: u8,
 }
 
@@ -65,6 +67,8 @@ struct Ready {
 enum End {
     /// It was agreed upon: nothing is lost.
     Agreed,
+    /// All that was to be asked has been answered.
+    Spent,
     /// It broke off, and took what was under way with it.
     Broken(Failure),
 }
@@ -108,7 +112,7 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
     let mut free = worker.now();
     loop {
         if !keeps {
-            let Some(due) = unit::next(&worker, local, &mut free).await else { return };
+            let Some(due) = unit::next(&worker, local, &mut free).await else { return worker.slot_ended() };
             let begun = worker.now();
             let (from, phase) = due.map_or((begun, None), |due| (due.at, Some(due.phase)));
             unit::set_since(&worker, local, from);
@@ -123,6 +127,17 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
             if lane.link.open(&worker).await {
                 break;
             }
+            // Where requests are counted, one that finds nobody is one of them.
+            if worker.counts_down() && give_up_one(&worker, &mut lane) {
+                break;
+            }
+        }
+        if worker.counts_down() && lane.link.conn.is_none() {
+            if keeps {
+                return worker.slot_ended();
+            }
+            unit::set_since(&worker, local, NEVER);
+            continue;
         }
         let Some(io) = lane.link.conn.clone() else { continue };
         let mut session = Session::new(io, &worker);
@@ -132,6 +147,7 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
         drop(session);
         unit::set_since(&worker, local, NEVER);
         match end {
+            End::Spent => return worker.slot_ended(),
             End::Agreed if keeps => {
                 worker.count(|tally| tally.connections.closed_by_server += 1);
                 lane.link.farewell().await;
@@ -167,6 +183,19 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
     }
 }
 
+/// One unit of a slot fails, because no connection could be opened; whether the slot need not try again for the next.
+fn give_up_one(worker: &Worker, lane: &mut Lane) -> bool {
+    if lane.ready.pop_front().is_some() {
+        return lane.ready.is_empty() && (!worker.keeps_connections() || worker.is_spent(lane.link.local));
+    }
+    if worker.plan.schedule.is_open() {
+        unit::advance(worker, lane.link.local);
+    } else {
+        worker.take_one();
+    }
+    worker.is_spent(lane.link.local)
+}
+
 impl Session {
     fn new(io: Conn, worker: &Worker) -> Self {
         let keeps = worker.keeps_connections();
@@ -200,6 +229,14 @@ impl Session {
             }
             if self.flying == 0 && (self.wire.is_over() || (self.left == 0 && lane.ready.is_empty())) {
                 return Poll::Ready(End::Agreed);
+            }
+            if self.flying == 0
+                && worker.counts_down()
+                && worker.keeps_connections()
+                && lane.ready.is_empty()
+                && worker.is_spent(lane.link.local)
+            {
+                return Poll::Ready(End::Spent);
             }
             if !read && !self.is_due(cx, worker, lane) {
                 return Poll::Pending;
@@ -293,6 +330,7 @@ impl Session {
                 {
                     flight.status = status;
                 }
+                self.note_code(stream, worker);
                 if end {
                     self.answered(stream, worker, lane);
                 }
@@ -303,9 +341,29 @@ impl Session {
                     self.answered(stream, worker, lane);
                 }
             }
-            Event::Trailers { stream } => self.answered(stream, worker, lane),
+            Event::Trailers { stream } => {
+                self.note_code(stream, worker);
+                self.answered(stream, worker, lane);
+            }
             Event::Reset { stream, reason, by_peer } => self.was_reset(stream, reason, by_peer, worker, lane),
-            Event::Settings | Event::GoAway { .. } | Event::Pong(_) | Event::TooLarge { .. } => {}
+            Event::Settings
+            | Event::GoAway { .. }
+            | Event::Pong(_)
+            | Event::Malformed { .. }
+            | Event::TooLarge { .. } => {}
+        }
+    }
+
+    /// Notes the code of a gRPC call, if the head or the trailers at hand have it.
+    fn note_code(&mut self, stream: StreamKey, worker: &Worker) {
+        if !worker.plan.options.grpc {
+            return;
+        }
+        let code = |value: &[u8]| std::str::from_utf8(value).ok()?.trim().parse::<u8>().ok();
+        let found = self.wire.head().fields().find(|field| field.name == b"grpc-status");
+        let found = found.and_then(|field| code(field.value));
+        if let Some(flight) = self.flight(stream) {
+            flight.code = found.or(flight.code);
         }
     }
 
@@ -326,7 +384,11 @@ impl Session {
 
     fn answered(&mut self, key: StreamKey, worker: &Worker, lane: &mut Lane) {
         let Some(flight) = self.end_flight(key, worker, lane) else { return };
-        flight.unit.answered(worker, flight.status, true, None);
+        if worker.plan.options.grpc {
+            flight.unit.called(worker, flight.status, flight.code);
+        } else {
+            flight.unit.answered(worker, flight.status, true, None);
+        }
         lane.link.succeeded();
         // The answer came before all of the body was sent: what is left of it is of no use (RFC 9113 §8.1).
         if self.wire.is_alive(key) {
@@ -369,7 +431,7 @@ impl Session {
             worker.set_flight(lane.link.local, key.slot(), unit.from);
             self.flying += 1;
             self.left -= 1;
-            let flight = Flight { key, unit, shot, sent: 0, status: 0, tries };
+            let flight = Flight { key, unit, shot, sent: 0, status: 0, code: None, tries };
             if let Some(place) = self.flights.get_mut(key.slot()) {
                 *place = Some(flight);
             }
@@ -391,7 +453,7 @@ impl Session {
             worker.count_in(due.phase, |tally| tally.late(late));
             Unit { phase: Some(due.phase), from: due.at, sent: now }
         } else {
-            if now >= schedule.end() {
+            if now >= schedule.end() || !worker.take_one() {
                 return None;
             }
             Unit { phase: None, from: now, sent: now }

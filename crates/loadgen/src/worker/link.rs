@@ -4,19 +4,18 @@
 //! Never: spins: after a failure it waits 10 ms, doubled each time, up to a second.
 //! Driven by: `slot` and `h2`.
 
-use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use weir_rt::{Buf, Conn, ConnectOptions, MEDIUM, Stream, Timer, TlsStream, connect};
+use weir_rt::{Buf, Conn, MEDIUM, Timer, TlsStream};
 
 use weir_wire::h2::ALPN;
 
+use super::messages::{Socket, upgrade};
 use super::state::Worker;
 use crate::answer::Reader;
+use crate::dial::{Peer, dial};
 use crate::plan::Origin;
-use crate::report::Cause;
-use crate::target::Scheme;
+use crate::report::{Cause, Work};
 
 /// Why `--h2` cannot go on.
 const NO_H2: &str = "the server does not agree on HTTP/2 (ALPN h2)";
@@ -33,6 +32,8 @@ pub(super) struct Link {
     origin: usize,
     pub(super) conn: Option<Conn>,
     pub(super) reader: Reader,
+    /// The WebSocket on it, where messages are exchanged.
+    pub(super) socket: Option<Box<Socket>>,
     /// Units done on this connection.
     pub(super) served: u64,
     /// Failures since the last success.
@@ -51,6 +52,7 @@ impl Link {
             origin,
             conn: None,
             reader: Reader::new(collect),
+            socket: None,
             served: 0,
             failures: 0,
             turn: slot as usize,
@@ -85,6 +87,7 @@ impl Link {
     /// Closes at once.
     pub(super) fn drop_conn(&mut self) {
         self.conn = None;
+        self.socket = None;
         self.served = 0;
     }
 
@@ -95,7 +98,7 @@ impl Link {
         }
         let begun = weir_rt::now();
         match self.attempt(worker).await {
-            Ok(conn) => {
+            Ok((conn, socket)) => {
                 let took = weir_rt::now() - begun;
                 let handshake = conn.tls().map(TlsStream::resumed);
                 worker.count(|tally| {
@@ -108,6 +111,7 @@ impl Link {
                     tally.errors.not_as_asked += u64::from(handshake == Some(true) && worker.wants_full());
                 });
                 self.conn = Some(conn);
+                self.socket = socket;
                 self.served = 0;
                 true
             }
@@ -128,14 +132,32 @@ impl Link {
         }
     }
 
-    async fn attempt(&self, worker: &Worker) -> Result<Conn, ()> {
-        let origin = self.origin(worker);
-        let chosen = worker.script.as_ref().and_then(|script| script.control.addr());
-        let addr = chosen.unwrap_or_else(|| {
-            origin.addrs[(self.slot as usize + self.failures as usize) % origin.addrs.len()]
-        });
+    async fn attempt(&self, worker: &Worker) -> Result<(Conn, Option<Box<Socket>>), ()> {
+        let conn = self.connect(worker).await?;
+        if worker.plan.work != Work::Messages {
+            return Ok((conn, None));
+        }
         self.timer.arm(worker.plan.options.timeout.max(FAREWELL));
-        let stream = match self.timer.run(dial(worker, self.slot, addr)).await {
+        let upgraded = self.timer.run(upgrade(&conn, self.origin(worker), &worker.plan.options));
+        let (cause, why) = match upgraded.await {
+            Ok(Ok(socket)) => return Ok((conn, Some(Box::new(socket)))),
+            Ok(Err(failure)) => failure,
+            Err(_) => (Cause::TimedOut, "no WebSocket: no answer in time".to_owned()),
+        };
+        worker.error(cause, |errors| &mut errors.connect);
+        worker.setup_failure(|| why);
+        Err(())
+    }
+
+    async fn connect(&self, worker: &Worker) -> Result<Conn, ()> {
+        let origin = self.origin(worker);
+        let options = &worker.plan.options;
+        let chosen = worker.script.as_ref().and_then(|script| script.control.addr()).map(Peer::Ip);
+        let addr = chosen.as_ref().unwrap_or_else(|| {
+            &origin.peers[(self.slot as usize + self.failures as usize) % origin.peers.len()]
+        });
+        self.timer.arm(options.timeout.max(FAREWELL));
+        let stream = match self.timer.run(dial(addr, &options.sources, self.slot as usize)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 worker.error(Cause::of(&error), |errors| &mut errors.connect);
@@ -148,7 +170,7 @@ impl Link {
                 return Err(());
             }
         };
-        let Some(tls) = worker.tls.as_ref().filter(|_| origin.target.scheme == Scheme::Https) else {
+        let Some(tls) = worker.tls.as_ref().filter(|_| origin.target.scheme.is_encrypted()) else {
             return Ok(Conn::Plain(stream));
         };
         let (cause, failure) = match self.timer.run(tls.connect(stream, &origin.server_name)).await {
@@ -178,6 +200,7 @@ impl Link {
     /// ports. A server that does not close gets a RST in the end.
     pub(super) async fn farewell(&mut self) {
         let Some(conn) = self.conn.take() else { return };
+        self.socket = None;
         self.served = 0;
         self.timer.arm(FAREWELL);
         let closed = self.timer.run(async {
@@ -196,10 +219,4 @@ impl Link {
             conn.abort();
         }
     }
-}
-
-async fn dial(worker: &Worker, slot: u32, addr: SocketAddr) -> io::Result<Stream> {
-    let sources = &worker.plan.options.sources;
-    let source = (!sources.is_empty()).then(|| SocketAddr::new(sources[slot as usize % sources.len()], 0));
-    connect(addr, &ConnectOptions { source, nodelay: true, ..ConnectOptions::default() }).await
 }

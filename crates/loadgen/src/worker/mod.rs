@@ -12,6 +12,7 @@ mod echo;
 mod exchange;
 mod h2;
 mod link;
+mod messages;
 mod slot;
 mod state;
 mod unit;
@@ -45,7 +46,7 @@ pub(crate) enum Event {
     /// All of one interval was told.
     Tick { thread: usize, at: u64 },
     /// It is over.
-    Done(Box<Summary>),
+    Done(usize, Box<Summary>),
     /// It could not even begin.
     Failed(String),
 }
@@ -61,7 +62,7 @@ pub(crate) struct Summary {
     pub(crate) time: ThreadTime,
     /// Version, suite and group of the last TLS connection.
     pub(crate) tls: Option<(String, String, Option<String>)>,
-    /// When a script or the one who watches stopped the thread, nanoseconds since load began.
+    /// When a script, the one who watches or its last unit ended the thread early, nanoseconds since load began.
     pub(crate) stopped: Option<u64>,
 }
 
@@ -95,7 +96,7 @@ async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Recei
     let Crew { thread, script, driver } = crew;
     let threads = plan.options.threads as usize;
     let slots: Vec<u32> = (0..plan.options.connections).filter(|n| *n as usize % threads == thread).collect();
-    let worker = Rc::new(Worker::new(plan, script, &slots));
+    let worker = Rc::new(Worker::new(plan, script, &slots, (thread as u64, threads as u64)));
     worker.open_all(&slots).await;
     let (opened, failure) = (worker.setup.opened.get(), worker.setup.failure.take());
     if events.send(Event::Ready { opened, failure, driver }).is_err() {
@@ -127,12 +128,13 @@ async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Recei
             }
             tick += INTERVAL;
         }
-        if now >= end.min(worker.halted.get()) || worker.is_stopped() {
+        if now >= end.min(worker.halted.get()) || worker.is_stopped() || worker.finished.get().is_some() {
             break;
         }
     }
     let halted = Some(worker.halted.get()).filter(|&at| at < end);
-    let stopped = halted.or_else(|| worker.is_stopped().then(|| worker.now().min(end)));
+    let finished = worker.finished.get().map(|at| at.min(end));
+    let stopped = halted.or(finished).or_else(|| worker.is_stopped().then(|| worker.now().min(end)));
     if let Some(why) = worker.script.as_ref().and_then(ThreadScript::failure) {
         return drop(events.send(Event::Failed(why)));
     }
@@ -148,8 +150,8 @@ async fn main(plan: Arc<Plan>, crew: Crew, events: &Sender<Event>, mut go: Recei
         tls: worker.negotiated.take(),
         stopped,
     };
-    let _ = events.send(Event::Tick { thread, at: halted.unwrap_or(end) });
-    let _ = events.send(Event::Done(Box::new(summary)));
+    let _ = events.send(Event::Tick { thread, at: halted.or(finished).unwrap_or(end) });
+    let _ = events.send(Event::Done(thread, Box::new(summary)));
 }
 
 impl Worker {

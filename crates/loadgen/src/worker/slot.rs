@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::echo::echo;
 use super::exchange::exchange;
 use super::link::Link;
+use super::messages;
 use super::state::Worker;
 use super::unit::{Due, Failure, Unit, count_failure, next, set_since};
 use crate::pace::NEVER;
@@ -37,6 +38,8 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
         set_since(&worker, local, NEVER);
         match result {
             Ok(()) => link.succeeded(),
+            // Counted, and waited for, when the connection was not opened.
+            Err(Failure::NoConnection) => {}
             Err(failure) => {
                 count_failure(&worker, failure);
                 link.failed();
@@ -47,6 +50,7 @@ pub(super) async fn run(worker: Rc<Worker>, local: u32, slot: u32) {
         }
         free = worker.now();
     }
+    worker.slot_ended();
 }
 
 /// Does one unit, on a new connection if the old one turns out to be closed.
@@ -63,6 +67,10 @@ async fn work(worker: &Worker, link: &mut Link, due: Option<Due>, free: u64) -> 
             let begun = worker.now();
             if link.open(worker).await {
                 break if worker.keeps_connections() { worker.now() } else { begun };
+            }
+            // Where requests are counted, one that finds nobody is one of them.
+            if worker.counts_down() {
+                return Err(Failure::NoConnection);
             }
         };
         let from = due.map_or(sent, |due| due.at);
@@ -94,6 +102,12 @@ async fn one(worker: &Worker, link: &mut Link, unit: &Unit) -> Result<(), Failur
         Work::Echo => {
             let shot = link.next_shot(worker);
             echo(worker, link, &link.origin(worker).shots[shot].bytes).await?;
+            unit.done(worker);
+        }
+        Work::Messages => {
+            let shot = link.next_shot(worker);
+            let message = &link.origin(worker).shots[shot].bytes;
+            messages::exchange(worker, link, message).await?;
             unit.done(worker);
         }
         Work::Requests | Work::NewConnections => {

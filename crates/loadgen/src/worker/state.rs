@@ -53,6 +53,15 @@ pub(super) struct Worker {
     sample: Cell<u32>,
     sample_end: Cell<u64>,
     pub(super) total: Cell<u64>,
+    /// Whether the run ends after a number of units.
+    counting: bool,
+    /// Without a rate: how many more units this thread begins.
+    left: Cell<u64>,
+    /// At a rate: the number of the first unit of the run that is not begun.
+    pub(super) behind_last: u64,
+    /// Slots that have come to their end, and when the last one had, where units are counted.
+    ended: Cell<usize>,
+    pub(super) finished: Cell<Option<u64>>,
     pub(super) negotiated: RefCell<Option<(String, String, Option<String>)>>,
     pub(super) setup: Setup,
     pub(super) script: Option<ThreadScript>,
@@ -69,7 +78,13 @@ pub(super) struct Setup {
 }
 
 impl Worker {
-    pub(super) fn new(plan: Arc<Plan>, script: Option<ThreadScript>, slots: &[u32]) -> Self {
+    pub(super) fn new(
+        plan: Arc<Plan>,
+        script: Option<ThreadScript>,
+        slots: &[u32],
+        (thread, threads): (u64, u64),
+    ) -> Self {
+        let share = |all: u64| all / threads + u64::from(thread < all % threads);
         let standing = |&slot: &u32| Standing { place: Place::first(u64::from(slot)), since: NEVER };
         Self {
             tls: plan.tls(),
@@ -87,6 +102,11 @@ impl Worker {
             sample: Cell::new(0),
             sample_end: Cell::new(NEVER),
             total: Cell::new(0),
+            counting: plan.options.requests.is_some(),
+            left: Cell::new(plan.options.requests.map_or(0, share)),
+            behind_last: plan.options.requests.unwrap_or(u64::MAX),
+            ended: Cell::new(0),
+            finished: Cell::new(None),
             negotiated: RefCell::default(),
             setup: Setup::default(),
             script,
@@ -238,6 +258,39 @@ impl Worker {
         }
     }
 
+    /// Whether the run ends after a number of units.
+    pub(super) fn counts_down(&self) -> bool {
+        self.counting
+    }
+
+    /// Takes one of the units that are left to this thread, in the closed model; whether there was one.
+    #[inline]
+    pub(super) fn take_one(&self) -> bool {
+        if !self.counting {
+            return true;
+        }
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// Whether a slot has begun all the units that it will.
+    pub(super) fn is_spent(&self, local: u32) -> bool {
+        if !self.plan.schedule.is_open() {
+            return self.left.get() == 0;
+        }
+        self.standings.borrow().get(local as usize).is_none_or(|s| s.place.next >= self.behind_last)
+    }
+
+    /// A slot has nothing more to do. Where units are counted, the thread is over with its last slot.
+    pub(super) fn slot_ended(&self) {
+        self.ended.set(self.ended.get() + 1);
+        if self.counts_down() && self.ended.get() == self.standings.borrow().len() {
+            self.finished.set(Some(self.now()));
+            self.pace().wake();
+        }
+    }
+
     /// Whether a script has stopped this thread.
     pub(super) fn is_stopped(&self) -> bool {
         self.script.as_ref().is_some_and(|script| script.control.stopped())
@@ -256,6 +309,6 @@ impl Worker {
     }
 
     pub(super) fn keeps_connections(&self) -> bool {
-        matches!(self.plan.work, Work::Requests | Work::Echo)
+        matches!(self.plan.work, Work::Requests | Work::Echo | Work::Messages)
     }
 }

@@ -19,6 +19,8 @@ pub(super) enum Failure {
     Write(Cause),
     Read(Cause),
     Malformed,
+    /// No connection could be opened; that was counted.
+    NoConnection,
 }
 
 /// One unit under way.
@@ -49,7 +51,7 @@ pub(super) async fn next(worker: &Worker, local: u32, free: &mut u64) -> Option<
         *free = now;
     }
     if !schedule.is_open() {
-        return (now < schedule.end()).then_some(None);
+        return (now < schedule.end() && worker.take_one()).then_some(None);
     }
     let due = upcoming(worker, local)?;
     // From here on it is this unit that is not done, should the end come first.
@@ -69,6 +71,9 @@ pub(super) fn upcoming(worker: &Worker, local: u32) -> Option<Due> {
     let schedule = &worker.plan.schedule;
     let stride = u64::from(worker.plan.options.connections);
     let mut place = worker.standings.borrow().get(local as usize)?.place;
+    if place.next >= worker.behind_last {
+        return None;
+    }
     let mut due = schedule.due(&mut place);
     let current = worker.phase.get();
     if due.is_some_and(|(_, phase)| phase < current) {
@@ -100,8 +105,10 @@ pub(super) fn set_since(worker: &Worker, local: u32, since: u64) {
 
 pub(super) fn count_failure(worker: &Worker, failure: Failure) {
     // An echo that is none is no matter of HTTP.
-    let nonsense = if worker.plan.work == Work::Echo { Cause::Other } else { Cause::NotHttp };
+    let echoes = matches!(worker.plan.work, Work::Echo | Work::Messages);
+    let nonsense = if echoes { Cause::Other } else { Cause::NotHttp };
     match failure {
+        Failure::NoConnection => {}
         Failure::Stale => worker.error(Cause::ClosedEarly, |errors| &mut errors.read),
         Failure::Read(cause) => worker.error(cause, |errors| &mut errors.read),
         Failure::Write(cause) => worker.error(cause, |errors| &mut errors.write),
@@ -115,6 +122,15 @@ impl Unit {
         self.record(worker, Some(status), last || !worker.plan.options.batch);
         if let (Some(script), Some(kept)) = (&worker.script, kept) {
             script.response(status, kept);
+        }
+    }
+
+    /// The answer to a gRPC call came.
+    pub(super) fn called(&self, worker: &Worker, status: u16, code: Option<u8>) {
+        self.record(worker, Some(status), true);
+        // An HTTP error says all: the code of a call is that of an answer.
+        if status < 400 {
+            worker.count_in(self.phase.unwrap_or(worker.phase.get()), |tally| tally.called(code));
         }
     }
 

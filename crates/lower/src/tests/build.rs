@@ -92,6 +92,7 @@ pub(crate) fn files() -> Arc<StaticFiles> {
         sendfile: true,
         symlinks: Symlinks::Follow,
         random_index: false,
+        video: None,
         dav: weir_model::Dav::default(),
     })
 }
@@ -109,11 +110,13 @@ pub(crate) fn site(name: &str, routes: Vec<RouteId>, fallback: RouteId) -> Site 
         conduct: Conduct::default(),
         server_header: Some("weir".into()),
         max_connections: None,
+        session_rate: None,
         server_name_in_redirect: false,
         port_in_redirect: true,
         absolute_redirect: true,
         log_empty_connections: false,
         answer_silence: false,
+        zone: None,
     }
 }
 
@@ -156,6 +159,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        drain: false,
         slow_start: None,
         tls: None,
         send_proxy: None,
@@ -191,6 +195,8 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         panic_percent: 0,
         load_percent: 0,
         may_be_empty: false,
+        group: None,
+        fresh: None,
     }
 }
 

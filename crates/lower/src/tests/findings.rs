@@ -206,6 +206,7 @@ fn tls(chain: &str, key: &str) -> ListenerTls {
         by_name: vec![],
         strict_sni: false,
         tickets: true,
+        ticket_keys: Vec::new(),
         session_cache: 0,
         session_timeout: 300,
         answer_bad_certificates: true,

@@ -41,6 +41,7 @@ pub(super) fn of_address(
         by_name,
         strict_sni: false,
         tickets: settings.tickets,
+        ticket_keys: settings.ticket_keys.items().to_vec(),
         session_cache: settings.session_cache,
         session_timeout: settings.session_timeout,
         answer_bad_certificates: false,

@@ -207,8 +207,9 @@ fn respond(lo: &mut Lowering<'_>, d: &Directive) -> Option<Op> {
             return None;
         }
     };
-    if status == 444 {
-        return Some(Op::Close(Some(444)));
+    // Without a text these close the connection, whatever page there is.
+    if matches!(status, 408 | 444 | 499) && text.is_none() {
+        return Some(Op::Close(Some(status)));
     }
     if status < 100 {
         lo.bad_value(d, 0, "a status code from 100 to 999");
@@ -223,8 +224,8 @@ fn respond(lo: &mut Lowering<'_>, d: &Directive) -> Option<Op> {
         None => RespondBody::Standard,
     };
     // An error without text is one like any other: its page applies.
-    let error_pages = status >= 400 && text.is_none_or(|word| word.text.is_empty());
-    let body = if error_pages { RespondBody::Standard } else { body };
+    let error_pages = redirect || status >= 400 && text.is_none_or(|word| word.text.is_empty());
+    let body = if error_pages && status >= 400 { RespondBody::Standard } else { body };
     let cause = weir_model::settings::Cause::Content;
     Some(Op::Respond(Respond { status, body, content_type: None, headers: Vec::new(), error_pages, cause }))
 }

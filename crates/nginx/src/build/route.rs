@@ -6,16 +6,17 @@
 use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::settings::{CompressionSettings, Exposition};
+use weir_expr::settings::{CompressionSettings, Exposition, Video};
 use weir_model::{
-    Action, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch, StaticFiles,
+    Action, Afterwards, BodyFilters, Charset, ErrorPage, ErrorTarget, HeaderEdit, Route, RouteMatch,
+    StaticFiles,
 };
 
 use super::admit::Admitted;
 use crate::lexer::Word;
 use crate::table::Taker;
 use crate::take::location::named;
-use crate::take::parts::ActionSpec;
+use crate::take::parts::{ActionSpec, VideoKind};
 use crate::take::{Lowering, Place, Scope, access, fastcgi, grpc, proxy};
 
 /// Applies the words of a place.
@@ -45,10 +46,12 @@ pub(crate) fn route(
         lo.report(Diagnostic::error("nginx::health-check", title).at(health.span));
     }
     let action = match &place.action {
-        None => Action::Static,
+        None | Some(ActionSpec::Video(_)) => Action::Static,
         Some(ActionSpec::StubStatus) => Action::StubStatus,
         Some(ActionSpec::EmptyGif) => Action::EmptyGif,
         Some(ActionSpec::Metrics) => Action::Metrics(Exposition::Own),
+        Some(ActionSpec::Dashboard(dashboard)) => Action::Dashboard(*dashboard),
+        Some(ActionSpec::Api(writes)) => Action::Api(*writes),
         Some(ActionSpec::Proxy(spec)) => proxy::action(lo, &s.proxy, place, spec),
         Some(ActionSpec::Grpc(spec)) => grpc::action(lo, &s.grpc, place, spec),
         Some(ActionSpec::FastCgi(spoken, target)) => fastcgi::action(lo, s, place, (*spoken, target), span),
@@ -65,8 +68,9 @@ pub(crate) fn route(
         access: s.built.access.clone(),
         real_ip: s.built.real_ip.clone(),
         mirrors: s.built.mirrors.clone(),
+        afterwards: afterwards(lo, s),
         try_files: place.try_files.clone(),
-        files: files(s),
+        files: files(s, place),
         action,
         error_pages: error_pages(lo, s),
         recursive_error_pages: s.recursive_error_pages,
@@ -88,6 +92,16 @@ pub(crate) fn route(
         chunked: s.chunked,
         early_hints: s.early_hints.items().clone(),
         resolver: s.built.resolver.clone(),
+        zone: s.zone.clone(),
+    }
+}
+
+/// What is requested once a request has ended. A name that no location has asks for nothing.
+fn afterwards(lo: &mut Lowering<'_>, s: &Scope) -> Option<Afterwards> {
+    let (target, span) = s.parts.post_action.clone()?;
+    match target.starts_with('@') {
+        true => named(lo, &target, span).map(Afterwards::Named),
+        false => Some(Afterwards::Path(target)),
     }
 }
 
@@ -135,7 +149,19 @@ fn response_edits(s: &Scope) -> Arc<Vec<HeaderEdit>> {
 }
 
 /// Files as they are served; what is converted gets its charset with the conversion.
-fn files(s: &Scope) -> Arc<StaticFiles> {
+fn files(s: &Scope, place: &Place) -> Arc<StaticFiles> {
+    let files = files_of_scope(s);
+    let video = match place.action {
+        Some(ActionSpec::Video(VideoKind::Flv)) => Video::Flv,
+        Some(ActionSpec::Video(VideoKind::Mp4)) => {
+            Video::Mp4 { most: s.parts.mp4_most, from_key_frame: s.parts.mp4_from_key_frame }
+        }
+        _ => return files,
+    };
+    Arc::new(StaticFiles { video: Some(video), ..StaticFiles::clone(&files) })
+}
+
+fn files_of_scope(s: &Scope) -> Arc<StaticFiles> {
     let charset = s.built.filters.as_ref().and_then(|filters| filters.charset.as_ref());
     if s.files.charset.is_some() && charset.is_some_and(|charset| charset.source.is_some()) {
         return Arc::new(StaticFiles { charset: None, ..StaticFiles::clone(&s.files) });

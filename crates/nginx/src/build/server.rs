@@ -66,11 +66,13 @@ pub(crate) fn build(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
         conduct: Conduct::default(),
         server_header: scope.site.server_header.clone(),
         max_connections: None,
+        session_rate: None,
         server_name_in_redirect: scope.site.server_name_in_redirect,
         port_in_redirect: scope.site.port_in_redirect,
         absolute_redirect: scope.site.absolute_redirect,
         log_empty_connections: false,
         answer_silence: false,
+        zone: parts.zone.clone(),
     };
     Lowered {
         site: lo.model.add_site(site),

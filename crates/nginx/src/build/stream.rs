@@ -78,6 +78,12 @@ fn server(lo: &mut Lowering<'_>, outer: &StreamScope, d: &Directive, all: &mut V
         let text = "`proxy_ssl` has no effect on datagrams: they go to upstreams as they are";
         lo.report(Diagnostic::warning("nginx::no-effect", text).at(d.name.span));
     }
+    if let TcpTarget::Pass(_, span) = &target
+        && parts.listens.iter().any(|spec| spec.udp)
+    {
+        let text = "`pass` hands connections on; this server takes datagrams";
+        lo.report(Diagnostic::error("nginx::not-built", text).at(*span).help("use `proxy_pass` for them"));
+    }
     if let (Some(spec), TcpTarget::Proxy { target, .. }) = (&scope.health, &target) {
         let tls = scope.upstream_tls_on.then(|| upstream_tls::finish(lo, &scope.upstream_tls));
         let checked = health::Checked {
@@ -133,14 +139,17 @@ fn service(
             .map_or(s.handshake_timeout, |time| time.min(s.handshake_timeout)),
         tcp_nodelay: s.tcp_nodelay,
         max_connections: None,
+        session_rate: None,
         socket_keepalive: false,
         log_empty_connections: true,
+        zone: parts.zone.clone(),
     }
 }
 
 fn action(lo: &mut Lowering<'_>, s: &StreamScope, target: TcpTarget) -> TcpAction {
     let (target, host) = match target {
         TcpTarget::Respond(text) => return TcpAction::Respond(text),
+        TcpTarget::Pass(address, _) => return TcpAction::Pass(address),
         TcpTarget::Proxy { target, host } => (target, host),
     };
     let tls = s.upstream_tls_on.then(|| {

@@ -21,7 +21,13 @@ pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive, resolver: Option<&Reso
         return lo.report(Diagnostic::error("nginx::duplicate", text).at(d.span));
     }
     let unique = lo.register_pool(name);
-    let mut parts = PoolParts { pool: pool(&unique, d.span), balance_span: None, resolver_timeout: None };
+    let mut parts = PoolParts {
+        pool: pool(&unique, d.span),
+        balance_span: None,
+        resolver_timeout: None,
+        written: name.to_owned(),
+        state: None,
+    };
     let context = if lo.dialect == Dialect::Http { Contexts::UPSTREAM } else { Contexts::STREAM_UPSTREAM };
     for word in lo.admit(d.children(), context) {
         if let Taker::Pool(f) = word.entry.taker {
@@ -30,9 +36,24 @@ pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive, resolver: Option<&Reso
     }
     name_endpoints(&mut parts);
     let mut pool = parts.pool;
+    if let Some((path, span)) = parts.state {
+        match &mut pool.group {
+            Some(group) => group.state = Some(path),
+            None => {
+                let text = format!(
+                    "`state` of `{name}` keeps what is changed while running, which needs shared memory"
+                );
+                let found = Diagnostic::error("nginx::no-zone", text).at(span);
+                lo.report(found.help(format!("write `zone {name} 64k;` in the upstream")));
+            }
+        }
+    }
     // Servers that are wrong were told by themselves.
     let written = d.children().iter().any(|word| word.name() == "server");
-    if pool.endpoints.iter().all(|endpoint| endpoint.backup) && (!written || !pool.endpoints.is_empty()) {
+    // Endpoints may come while running.
+    pool.may_be_empty = pool.group.is_some();
+    let lacks = !(written || pool.may_be_empty) || !pool.endpoints.is_empty();
+    if pool.endpoints.iter().all(|endpoint| endpoint.backup) && lacks {
         let text = format!(
             "the upstream `{name}` has no servers{}",
             if pool.endpoints.is_empty() { "" } else { " but backups" }
@@ -44,7 +65,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive, resolver: Option<&Reso
         }
     }
     let running = pool.endpoints.iter().any(|endpoint| endpoint.resolve.is_some());
-    if running && pool.resolver.is_none() {
+    if (running || pool.group.is_some()) && pool.resolver.is_none() {
         pool.resolver = resolver.cloned();
     }
     if let (Some(timeout), Some(resolver)) = (parts.resolver_timeout, &mut pool.resolver) {

@@ -7,7 +7,7 @@ use weir_model::settings::ContentCoding;
 use super::entry::Kind::{Flag, Number, OneOf, Size, Text, Time};
 use super::entry::places::{H, HSL, HSLI, L, SL};
 use super::entry::{Entry, MANY};
-use crate::take::args::{count, on};
+use crate::take::args::{bytes, count, on};
 use crate::take::{charset, dav, files, location};
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -88,6 +88,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("random_index", L, Flag, "off", "A random file as index.")
         .scope(|_, s, d| Arc::make_mut(&mut s.files).random_index = on(d)),
     Entry::new("empty_gif", L, (0, 0), "", "A transparent image of one pixel.").place(location::empty_gif),
+    Entry::new("mp4", L, (0, 0), "", "MP4 files from a time on (`start`, `end`).").place(location::mp4),
+    Entry::one("mp4_buffer_size", HSL, Size, "512k", "First buffer of the tables of such files.")
+        .tuning("Weir reads the tables of a file into a buffer of their size"),
+    Entry::one("mp4_max_buffer_size", HSL, Size, "10m", "Most bytes of the tables.")
+        .scope(|_, s, d| s.parts().mp4_most = bytes(d)),
+    Entry::one("mp4_start_key_frame", HSL, Flag, "off", "Pictures begin with a key frame.")
+        .scope(|_, s, d| s.parts().mp4_from_key_frame = on(d)),
+    Entry::new("flv", L, (0, 0), "", "FLV files from a byte on (`start`).").place(location::flv),
     Entry::new("open_file_cache", HSL, (1, 2), "off", "Keeps files open.").tuning(CACHE),
     Entry::one("open_file_cache_valid", HSL, Time, "60s", "Age of entries.").tuning(CACHE),
     Entry::one("open_file_cache_min_uses", HSL, Number, "1", "Uses of entries.").tuning(CACHE),

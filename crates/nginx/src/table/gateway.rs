@@ -14,7 +14,6 @@ use crate::take::scope::GatewayScope;
 use crate::take::store;
 use crate::take::upstream_settings as settings;
 
-const PURGE: &str = "removing objects by requests is not built; remove their files";
 const ALWAYS: &str = "Weir forwards bytes as they come";
 
 /// Words of every gateway: times, retries, response fields. `$of` is the accessor of the gateway's settings.
@@ -220,8 +219,18 @@ macro_rules! buffered {
                 "Updates old entries aside.",
             )
             .scope(|_, s, d| s.$of().cache().settings.background_update = on(d)),
-            Entry::new(concat!($prefix, "cache_purge"), HSL, (1, MANY), "", "Removes entries.")
-                .not_yet(PURGE),
+            Entry::new(
+                concat!($prefix, "cache_purge"),
+                HSL,
+                (1, MANY),
+                "",
+                "When a request removes entries.",
+            )
+            .repeats()
+            .scope(|lo, s, d| {
+                let level = s.level;
+                d.args.iter().for_each(|a| s.$of().cache().purge.push(level, lo.template(a)));
+            }),
         ]
     };
 }

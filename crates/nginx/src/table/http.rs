@@ -75,8 +75,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| Arc::make_mut(&mut s.client).keepalive_time = Some(time(d))),
     Entry::one("keepalive_min_timeout", HSL, Time, "0", "Idle connections are kept at least this long.")
         .tuning("Weir closes no idle connection before its time"),
-    Entry::new("keepalive_disable", HSL, (1, 2), "msie6", "Browsers whose connections are not kept.")
-        .tuning("browsers that old are not treated apart"),
+    Entry::new("keepalive_disable", HSL, (1, 3), "msie6", "Browsers whose connections are not kept.")
+        .scope(client::keepalive_disable),
     Entry::one("send_timeout", HSL, Time, "60s", "Time between two writes to the client.")
         .scope(|_, s, d| Arc::make_mut(&mut s.client).send_timeout = time(d)),
     Entry::one("weir_min_send_rate", HSL, Size, "500", "Least bytes a second that a client takes; 0: none.")
@@ -122,10 +122,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         "off",
         "Keeps bodies in files.",
     )
-    .not_yet("bodies are kept in files only while they are needed"),
+    .scope(client::body_in_file),
     Entry::one("client_body_in_single_buffer", HSL, Flag, "off", "Keeps a body in one buffer.")
         .tuning("`$request_body` is one piece in any case"),
     // Locations.
+    Entry::one("post_action", HSL, Text, "", "What is requested once a request has ended.")
+        .scope(location::post_action),
     Entry::new("internal", L, (0, 0), "", "Only internal redirects get here.")
         .place(|_, place, _| place.internal = true),
     Entry::new("error_page", HSLI, (2, MANY), "", "A page for statuses.")
@@ -169,9 +171,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         .tuning("Weir writes once a wake-up"),
     Entry::one("send_lowat", HSL, Size, "0", "Low-water mark of sockets.")
         .tuning("it has no effect on Linux"),
-    Entry::one("msie_padding", HSL, Flag, "on", "Pads error pages for old browsers.").tuning(OLD),
-    Entry::one("msie_refresh", HSL, Flag, "off", "Refresh instead of redirects for old browsers.")
-        .tuning(OLD),
+    Entry::one("msie_padding", HSL, Flag, "on", "Pads error pages for MSIE and Chrome.")
+        .scope(|_, s, d| Arc::make_mut(&mut s.client).old_browsers.pads_errors = on(d)),
+    Entry::one("msie_refresh", HSL, Flag, "off", "Refresh instead of redirects for MSIE.")
+        .scope(|_, s, d| Arc::make_mut(&mut s.client).old_browsers.refreshes = on(d)),
     Entry::one("auth_delay", HSL, Time, "0s", "Delays 401 answers.")
         .scope(|_, s, d| s.parts().auth_delay = time(d)),
     Entry::one("http2", HS, Flag, "off", "Offers HTTP/2.").scope(client::http2),
@@ -218,7 +221,6 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 const TABLES: &str = "Weir sizes its tables by itself";
 const MEMORY: &str = "Weir sizes its buffers by itself";
-const OLD: &str = "browsers that old are not treated apart";
 const NO_HTTP2: &str = "Weir sizes the frames and buffers of HTTP/2 by itself";
 
 impl Entry {

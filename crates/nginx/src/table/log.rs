@@ -29,4 +29,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     // Weir's own: nginx has no such page.
     Entry::new("weir_metrics", SL, (0, 0), "", "Weir's figures in Prometheus' format.")
         .place(location::metrics),
+    Entry::new("weir_dashboard", SL, (0, 1), "", "Weir's dashboard; `write=on` lets it change endpoints.")
+        .place(location::dashboard),
 ];

@@ -22,6 +22,7 @@ mod headers;
 mod http;
 mod known;
 mod log;
+mod plus;
 mod proxy;
 mod rewrite;
 mod stream;
@@ -75,6 +76,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("access and limits", access::ENTRIES),
         ("headers", headers::ENTRIES),
         ("logs", log::ENTRIES),
+        ("NGINX Plus", plus::ENTRIES),
         ("gzip", gzip::ENTRIES),
         ("codings", codings::ENTRIES),
         ("filters", filters::ENTRIES),

@@ -190,22 +190,29 @@ pub(super) const ENTRIES: &[Entry] = &[
         .stream(|_, s, d| s.tls_mut().prefer_server_order = on(d)),
     Entry::one("ssl_dhparam", TS, Text, "", "Parameters of DHE suites.")
         .tuning("Weir has no DHE suites; ECDHE is used"),
-    Entry::one("ssl_session_ticket_key", TS, Text, "", "Keys of tickets.")
+    Entry::one("ssl_session_ticket_key", TS, Text, "", "Keys of tickets; the first makes them.")
         .repeats()
-        .tuning("Weir makes its ticket keys by itself and keeps them over reloads"),
+        .stream(|lo, s, d| {
+            let level = s.level;
+            crate::take::tls::ticket_key(lo, s.tls_mut(), level, d);
+        }),
     Entry::one("ssl_verify_depth", TS, Number, "1", "Most issuers in a chain.")
         .stream(|_, s, d| s.tls_mut().verify_depth = count(d) as usize),
     Entry::one("ssl_password_file", TS, Text, "", "Pass phrases of keys.")
         .stream(|lo, s, d| s.tls_mut().passwords = pem_file(lo, d)),
-    Entry::new("ssl_stapling", TS, (1, 1), "off", "Staples OCSP answers.")
-        .tuning("OCSP answers are not stapled"),
+    Entry::one("ssl_stapling", TS, Flag, "off", "Staples OCSP responses.")
+        .stream(|_, s, d| s.tls_mut().stapling = on(d)),
+    Entry::one("ssl_stapling_file", TS, Text, "", "The response (DER).")
+        .stream(|lo, s, d| s.tls_mut().staple = pem_file(lo, d)),
+    Entry::one("ssl_stapling_responder", TS, Text, "", "Who is asked.")
+        .tuning("responders are not asked; `ssl_stapling_file` is sent"),
+    Entry::one("ssl_stapling_verify", TS, Flag, "off", "Verifies responses.")
+        .tuning("responders are not asked; `ssl_stapling_file` is sent"),
     Entry::one("ssl_ocsp", TS, Text, "off", "Checks client certificates by OCSP.")
         .not_yet("OCSP checks of client certificates are not built"),
     Entry::one("ssl_reject_handshake", TS, Flag, "off", "Refuses handshakes.")
         .stream(|_, s, d| s.tls_mut().reject = on(d)),
-    // Not built.
-    Entry::one("pass", TSRV, Text, "", "Hands connections to another listener.")
-        .not_yet("handing connections to another listener is not built; `proxy_pass` carries them there"),
+    Entry::one("pass", TSRV, Text, "", "Hands connections to another listener.").stream(stream::pass),
     Entry::one("variables_hash_max_size", T, Number, "1024", "Size of a table.").tuning(TABLES),
     Entry::one("variables_hash_bucket_size", T, Number, "64", "Size of a table.").tuning(TABLES),
     Entry::one("map_hash_max_size", T, Number, "2048", "Size of a table.").tuning(TABLES),

@@ -10,7 +10,7 @@ use crate::take::args::{bytes, count, on};
 use crate::take::scope::TlsScope;
 use crate::take::tls;
 
-const STAPLING: &str = "OCSP answers are not stapled";
+const STAPLING: &str = "responders are not asked; `ssl_stapling_file` is sent";
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl", HS, Flag, "off", "Old form of `listen … ssl`.").scope(tls::ssl_on),
@@ -49,13 +49,18 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| s.tls_mut().prefer_server_order = on(d)),
     Entry::one("ssl_dhparam", HS, Text, "", "Parameters of DHE suites.")
         .tuning("Weir has no DHE suites; ECDHE is used"),
-    Entry::one("ssl_session_ticket_key", HS, Text, "", "Keys of tickets.")
+    Entry::one("ssl_session_ticket_key", HS, Text, "", "Keys of tickets; the first makes them.")
         .repeats()
-        .tuning("Weir makes its ticket keys by itself and keeps them over reloads"),
+        .scope(|lo, s, d| {
+            let level = s.level;
+            tls::ticket_key(lo, s.tls_mut(), level, d);
+        }),
     Entry::one("ssl_verify_depth", HS, Number, "1", "Most issuers in a chain.")
         .scope(|_, s, d| s.tls_mut().verify_depth = count(d) as usize),
-    Entry::one("ssl_stapling", HS, Flag, "off", "Staples OCSP answers.").tuning(STAPLING),
-    Entry::one("ssl_stapling_file", HS, Text, "", "The answer.").tuning(STAPLING),
+    Entry::one("ssl_stapling", HS, Flag, "off", "Staples OCSP responses.")
+        .scope(|_, s, d| s.tls_mut().stapling = on(d)),
+    Entry::one("ssl_stapling_file", HS, Text, "", "The response (DER).")
+        .scope(|lo, s, d| s.tls_mut().staple = tls::pem_file(lo, d)),
     Entry::one("ssl_stapling_responder", HS, Text, "", "Who is asked.").tuning(STAPLING),
     Entry::one("ssl_stapling_verify", HS, Flag, "off", "Verifies answers.").tuning(STAPLING),
     Entry::one("ssl_early_data", HS, Flag, "off", "Takes requests in TLS 1.3 early data.")

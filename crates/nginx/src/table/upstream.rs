@@ -10,8 +10,7 @@ const BOTH: Contexts = U.and(TU);
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("server", BOTH, (1, MANY), "", "An endpoint.").repeats().pool(pool::server),
-    Entry::new("zone", BOTH, (1, 2), "", "Counts and failures are shared by workers.")
-        .pool(|_, p, _| p.pool.shared = true),
+    Entry::new("zone", BOTH, (1, 2), "", "Counts and failures are shared by workers.").pool(pool::zone),
     Entry::new("least_conn", BOTH, (0, 0), "", "The endpoint with fewest connections.")
         .pool(balance::least_conn),
     Entry::new("ip_hash", U, (0, 0), "", "Clients keep their endpoint by address.").pool(balance::ip_hash),
@@ -29,7 +28,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("resolver_timeout", BOTH, Time, "30s", "Time of a look-up.")
         .pool(|_, p, d| p.resolver_timeout = Some(time(d))),
     Entry::new("least_time", BOTH, (1, 2), "", "The endpoint that answers soonest.")
-        .not_yet("balancing by response time is not built"),
+        .pool(balance::least_time),
     Entry::new("sticky", U, (1, MANY), "", "Keeps clients at their endpoint.").pool(sticky::sticky),
     Entry::new("sticky_cookie_insert", U, (1, MANY), "", "Old form of sticky.")
         .removed("nginx dropped it in 1.5.7; write `sticky cookie …`"),
@@ -53,7 +52,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     )
     .pool(pool::load_percent),
     Entry::one("state", BOTH, Text, "", "File that keeps the endpoints.")
-        .not_yet("endpoints kept in a file are not built"),
+        .pool(|lo, p, d| p.state = Some((lo.conf_path(d.arg(0)), d.span))),
     Entry::new("ntlm", U, (0, 0), "", "NTLM authentication through connections.")
         .not_yet("connections bound to clients are not built"),
     Entry::new("fair", U, (0, MANY), "", "A third-party balancer.")

@@ -10,6 +10,7 @@ use weir_model::{AccessRule, LimitConn, LimitConnZone, LimitReq, LimitReqZone, R
 use super::{Lowering, Scope};
 use crate::tree::Directive;
 use crate::value;
+use crate::variables::Dialect;
 
 /// `allow` and `deny`.
 pub(crate) fn rule(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
@@ -151,15 +152,16 @@ pub(crate) fn limit_conn_zone(lo: &mut Lowering<'_>, d: &Directive) {
     if lo.model.limit_conn_zones.iter().any(|zone| zone.name == name) {
         return duplicate_zone(lo, d, &name);
     }
-    lo.model.limit_conn_zones.push(LimitConnZone { name, key, size });
+    let tcp = lo.dialect == Dialect::Stream;
+    lo.model.limit_conn_zones.push(LimitConnZone { name, key, size, tcp });
 }
 
-fn missing_zone(lo: &mut Lowering<'_>, d: &Directive) {
+pub(super) fn missing_zone(lo: &mut Lowering<'_>, d: &Directive) {
     let text = format!("`{}` names no zone", d.name());
     lo.report(Diagnostic::error("nginx::arguments", text).at(d.span).help("add `zone=name:size`"));
 }
 
-fn duplicate_zone(lo: &mut Lowering<'_>, d: &Directive, name: &str) {
+pub(super) fn duplicate_zone(lo: &mut Lowering<'_>, d: &Directive, name: &str) {
     let text = format!("the zone `{name}` is defined twice");
     lo.report(Diagnostic::error("nginx::duplicate", text).at(d.span));
 }
@@ -216,6 +218,7 @@ pub(crate) fn check_zones(lo: &mut Lowering<'_>) {
         let known: Vec<String> = match kind {
             "limit_req" => lo.model.limit_req_zones.iter().map(|zone| zone.name.clone()).collect(),
             "cache" => lo.model.cache_zones.iter().map(|zone| zone.name.clone()).collect(),
+            "keyval" => lo.model.keyvals.iter().map(|zone| zone.name.clone()).collect(),
             _ => lo.model.limit_conn_zones.iter().map(|zone| zone.name.clone()).collect(),
         };
         if known.contains(&name) {

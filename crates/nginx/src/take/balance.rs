@@ -2,10 +2,11 @@
 
 use weir_diag::Diagnostic;
 use weir_model::Balance;
-use weir_model::settings::Ties;
+use weir_model::settings::{Measured, Ties, Times};
 
 use super::{Lowering, PoolParts};
 use crate::tree::Directive;
+use crate::variables::Dialect;
 
 fn choose(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive, balance: Balance) {
     if let Some(first) = parts.balance_span.replace(d.span) {
@@ -39,6 +40,31 @@ pub(crate) fn hash(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) 
     choose(lo, parts, d, Balance::Hash { key, consistent });
 }
 
+/// `least_time header | last_byte [inflight]`; of `stream`, `connect | first_byte | last_byte [inflight]`.
+pub(crate) fn least_time(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let Some(of) = measured(lo.dialect, d.arg(0)) else {
+        let words = match lo.dialect {
+            Dialect::Http => "`header` or `last_byte`",
+            Dialect::Stream => "`connect`, `first_byte` or `last_byte`",
+        };
+        return lo.bad_value(d, 0, words);
+    };
+    let in_flight = d.args.len() == 2;
+    if in_flight && d.arg(1) != "inflight" {
+        return lo.bad_value(d, 1, "`inflight`");
+    }
+    choose(lo, parts, d, Balance::LeastTime(Times { of, in_flight }));
+}
+
+fn measured(dialect: Dialect, word: &str) -> Option<Measured> {
+    match (dialect, word) {
+        (Dialect::Http, "header") | (Dialect::Stream, "first_byte") => Some(Measured::First),
+        (Dialect::Stream, "connect") => Some(Measured::Connect),
+        (_, "last_byte") => Some(Measured::Last),
+        _ => None,
+    }
+}
+
 /// `random [two [method]]`.
 pub(crate) fn random(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
     let two = match d.args.first().map(|word| word.text.as_str()) {
@@ -46,12 +72,12 @@ pub(crate) fn random(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
         Some("two") => true,
         Some(_) => return lo.bad_value(d, 0, "`two`"),
     };
-    match d.arg(1) {
-        "" | "least_conn" => choose(lo, parts, d, Balance::Random { two }),
-        method if method.starts_with("least_time") => {
-            let text = "balancing by response time is not supported yet";
-            lo.report(Diagnostic::error("nginx::not-built", text).at(d.arg_span(1)));
-        }
-        _ => lo.bad_value(d, 1, "`least_conn`"),
-    }
+    let times = match d.arg(1) {
+        "" | "least_conn" => None,
+        method => match method.strip_prefix("least_time=").and_then(|word| measured(lo.dialect, word)) {
+            Some(of) => Some(Times { of, in_flight: false }),
+            None => return lo.bad_value(d, 1, "`least_conn` or `least_time=` with what is measured"),
+        },
+    };
+    choose(lo, parts, d, Balance::Random { two, times });
 }

@@ -4,15 +4,20 @@
 //! Driven by: the table of gateways.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_model::Caching;
 use weir_model::settings::{CachePace, CacheStale, CacheValid, CacheZone};
+use weir_model::{CacheZoneUse, Caching};
 
 use super::Lowering;
 use super::scope::{CacheScope, GatewayScope, Level};
 use crate::tree::Directive;
 use crate::value;
+
+/// The pace of `purger_*` where only a part of it is written, as nginx documents it.
+const PURGER: CachePace =
+    CachePace { files: 10, sleep: Duration::from_millis(50), threshold: Duration::from_millis(50) };
 
 /// Answers of these statuses are meant where `…_cache_valid` names none.
 const USUAL: [u16; 3] = [200, 301, 302];
@@ -26,9 +31,10 @@ pub(crate) fn path(lo: &mut Lowering<'_>, d: &Directive) {
         size: 0,
         max_size: None,
         min_free: 0,
-        inactive: std::time::Duration::from_secs(600),
+        inactive: Duration::from_secs(600),
         manager: CachePace::default(),
         loader: None,
+        purger: None,
     };
     for (n, word) in d.args.iter().enumerate().skip(1) {
         let Some((name, text)) = word.text.split_once('=') else {
@@ -77,9 +83,12 @@ fn take_word(zone: &mut CacheZone, name: &str, text: &str) -> bool {
         "inactive" => value::time(text).map(|time| zone.inactive = time),
         // Objects are always written beside their place, and get their name by a rename.
         "use_temp_path" => value::flag(text).map(drop),
+        // Files of purged objects are always removed.
+        "purger" => value::flag(text).map(drop),
         _ => match name.split_once('_') {
             Some(("manager", part)) => pace(part, &mut zone.manager),
             Some(("loader", part)) => pace(part, zone.loader.get_or_insert_default()),
+            Some(("purger", part)) => pace(part, zone.purger.get_or_insert(PURGER)),
             _ => None,
         },
     };
@@ -90,18 +99,18 @@ fn is_levels(text: &str) -> bool {
     text.split(':').count() <= 3 && text.split(':').all(|level| matches!(level, "1" | "2"))
 }
 
-/// `…_cache zone | off`.
+/// `…_cache zone | off`; a zone may be made of variables.
 pub(crate) fn zone(lo: &mut Lowering<'_>, gateway: &mut GatewayScope, d: &Directive) {
     let name = d.arg(0);
     if name.contains('$') {
-        let text = format!("`{}` made of variables is not supported yet", d.name());
-        return lo.report(Diagnostic::error("nginx::not-built", text).at(d.span).help("name one zone"));
+        let zone = CacheZoneUse::Computed(lo.template(&d.args[0]));
+        return gateway.cache().zone = Some((zone, d.span));
     }
     if name == "off" {
         return gateway.cache().zone = None;
     }
     lo.zones_used.push(("cache", name.to_owned(), d.arg_span(0)));
-    gateway.cache().zone = Some((name.to_owned(), d.span));
+    gateway.cache().zone = Some((CacheZoneUse::Named(name.to_owned()), d.span));
 }
 
 /// `…_cache_valid [status …] time`.
@@ -185,6 +194,7 @@ pub(crate) fn caching(
         key: scope.key.clone(),
         bypass: scope.bypass.items().to_vec(),
         no_store: scope.no_store.items().to_vec(),
+        purge: scope.purge.items().to_vec(),
         settings,
     }))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_diag::Diagnostic;
 use weir_model::Resolver;
+use weir_model::settings::BodyFiles;
 
 use super::args::{limit, on};
 use super::{Lowering, Scope};
@@ -33,6 +34,30 @@ pub(crate) fn keepalive_timeout(lo: &mut Lowering<'_>, s: &mut Scope, d: &Direct
     let client = Arc::make_mut(&mut s.client);
     client.keepalive_timeout = limit(timeout);
     client.keepalive_header = header.and_then(limit);
+}
+
+/// `keepalive_disable none | browser …`.
+pub(crate) fn keepalive_disable(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    let (mut msie, mut safari) = (false, false);
+    for n in 0..d.args.len() {
+        match d.arg(n) {
+            "none" => (msie, safari) = (false, false),
+            "msie6" => msie = true,
+            "safari" => safari = true,
+            _ => return lo.bad_value(d, n, "`none`, `msie6` or `safari`"),
+        }
+    }
+    let browsers = &mut Arc::make_mut(&mut s.client).old_browsers;
+    (browsers.msie_posts_close, browsers.safari_closes) = (msie, safari);
+}
+
+/// `client_body_in_file_only on | clean | off`.
+pub(crate) fn body_in_file(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    Arc::make_mut(&mut s.body).files = match d.arg(0) {
+        "on" => BodyFiles::Kept,
+        "clean" => BodyFiles::Named,
+        _ => BodyFiles::WhereNeeded,
+    };
 }
 
 /// `lingering_close on|off|always`.
@@ -144,6 +169,7 @@ pub(crate) fn parse_resolver(lo: &mut Lowering<'_>, d: &Directive) -> Option<Res
         holds: None,
         ipv4: true,
         ipv6: true,
+        zone: None,
     };
     if d.arg(0) == "off" && d.args.len() == 1 {
         return None;
@@ -159,7 +185,7 @@ pub(crate) fn parse_resolver(lo: &mut Lowering<'_>, d: &Directive) -> Option<Res
                 Some(on) => out.ipv6 = on,
                 None => lo.bad_value(d, n, "`on` or `off` after `=`"),
             },
-            Some(("status_zone", _)) => {}
+            Some(("status_zone", name)) if !name.is_empty() => out.zone = Some(name.to_owned()),
             Some(_) => lo.bad_value(d, n, "an address or `valid=`, `ipv4=`, `ipv6=`, `status_zone=`"),
             None => name_server(lo, d, n, &mut out),
         }

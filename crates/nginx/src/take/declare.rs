@@ -8,7 +8,7 @@ use weir_model::{Definition, Variable};
 
 use super::Lowering;
 use crate::tree::Directive;
-use crate::variables::named_groups;
+use crate::variables::{Dialect, named_groups};
 
 impl Lowering<'_> {
     /// Declares the variables of a block and of all blocks inside it.
@@ -26,15 +26,37 @@ impl Lowering<'_> {
     }
 
     fn declare_one(&mut self, name: &str, directive: &Directive) {
-        if !self.declared.insert(name.to_owned()) {
-            return;
+        let (mut name, origin) = (name.to_owned(), Some(directive.span));
+        if !self.declared.insert(name.clone()) {
+            // `http` and `stream` know nothing of one another's tables. Those of the other block are defined already.
+            let key = (self.dialect, name);
+            let taken =
+                |known: &Variable| known.name == key.1 && !matches!(known.definition, Definition::Assigned);
+            if !is_table(directive)
+                || self.renamed.contains_key(&key)
+                || !self.model.variables.iter().any(taken)
+            {
+                return;
+            }
+            let block = if self.dialect == Dialect::Http { "http" } else { "stream" };
+            name = format!("{} ({block})", key.1);
+            self.renamed.insert(key, name.clone());
         }
-        let (name, origin) = (name.to_owned(), Some(directive.span));
         self.model.variables.push(Variable { name, origin, definition: Definition::Assigned });
+    }
+
+    /// The name that a declared variable has in the model.
+    pub(crate) fn named_in_model(&self, name: &str) -> String {
+        if self.renamed.is_empty() {
+            return name.to_owned();
+        }
+        let renamed = self.renamed.get(&(self.dialect, name.to_owned()));
+        renamed.cloned().unwrap_or_else(|| name.to_owned())
     }
 
     /// Gives a declared variable its definition. The first stands.
     pub(crate) fn define(&mut self, name: &str, definition: Definition) -> bool {
+        let name = self.named_in_model(name);
         let Some(variable) = self.model.variables.iter_mut().find(|variable| variable.name == name) else {
             return false;
         };
@@ -44,6 +66,11 @@ impl Lowering<'_> {
         }
         first
     }
+}
+
+/// Whether a directive defines a variable by a table.
+fn is_table(directive: &Directive) -> bool {
+    matches!(directive.name(), "map" | "geo" | "split_clients" | "num_map" | "keyval")
 }
 
 /// Names that one directive defines.

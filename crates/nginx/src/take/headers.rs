@@ -18,13 +18,9 @@ pub(crate) fn add_header(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     let Some((name, value, statuses)) = field(lo, d) else { return };
     // nginx replaces these two and adds all others.
     let single = name.eq_ignore_ascii_case("last-modified") || name.eq_ignore_ascii_case("etag");
-    let kind = match (single, value.is_empty()) {
-        (true, true) => EditKind::Remove,
-        (true, false) => EditKind::Set,
-        (false, _) => EditKind::Add,
-    };
+    let kind = if single { EditKind::Assign } else { EditKind::Add };
     s.add_headers
-        .push(s.level, HeaderEdit { kind, name, value, skip_empty: true, statuses, condition: None });
+        .push(s.level, HeaderEdit { kind, name, value, skip_empty: !single, statuses, condition: None });
 }
 
 /// `add_trailer name value [always]`.

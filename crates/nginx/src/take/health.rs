@@ -302,7 +302,7 @@ pub(crate) fn attach(lo: &mut Lowering<'_>, spec: &HealthSpec, checked: &Checked
     };
     let Some(pool) = lo.model.pools.iter_mut().find(|pool| pool.name == *name) else { return };
     let mut full = false;
-    for endpoint in &mut pool.endpoints {
+    for endpoint in pool.endpoints.iter_mut().chain(pool.fresh.as_deref_mut()) {
         match &endpoint.check {
             None => endpoint.check = Some(check.clone()),
             // Two places that say the same mean one check.

@@ -1,9 +1,10 @@
 //! Words about what answers in a location, and about its error pages.
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::Dashboard;
 use weir_model::{RouteId, TryFiles, TryLast};
 
-use super::parts::ActionSpec;
+use super::parts::{ActionSpec, PlaceKind, VideoKind};
 use super::scope::ErrorPageSpec;
 use super::{Lowering, Place, Scope};
 use crate::tree::Directive;
@@ -18,9 +19,37 @@ pub(crate) fn empty_gif(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive)
     place.set_action(lo, ActionSpec::EmptyGif, d.span);
 }
 
+/// `mp4`.
+pub(crate) fn mp4(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    place.set_action(lo, ActionSpec::Video(VideoKind::Mp4), d.span);
+}
+
+/// `flv`.
+pub(crate) fn flv(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    place.set_action(lo, ActionSpec::Video(VideoKind::Flv), d.span);
+}
+
 /// `weir_metrics`: a word of Weir's own.
 pub(crate) fn metrics(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
     place.set_action(lo, ActionSpec::Metrics, d.span);
+}
+
+/// `weir_dashboard [write=on|off]`: a word of Weir's own.
+pub(crate) fn dashboard(lo: &mut Lowering<'_>, place: &mut Place, d: &Directive) {
+    let write = match d.args.first().map(|word| word.text.as_str()) {
+        None | Some("write=off") => false,
+        Some("write=on") => true,
+        Some(_) => return lo.bad_value(d, 0, "`write=on` or `write=off`"),
+    };
+    if matches!(place.kind, PlaceKind::Exact(_)) {
+        let title = "the dashboard has pages below this path, which an exact location keeps from it";
+        lo.report(
+            Diagnostic::error("nginx::dashboard-needs-prefix", title)
+                .at(d.span)
+                .help("leave out the `=` of the location"),
+        );
+    }
+    place.set_action(lo, ActionSpec::Dashboard(Dashboard { write }), d.span);
 }
 
 /// `try_files candidate … last`.
@@ -94,4 +123,12 @@ pub(crate) fn error_page(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     }
     let spec = ErrorPageSpec { statuses, answer, target: d.arg(last).to_owned(), span: d.arg_span(last) };
     s.error_pages.push(s.level, spec);
+}
+
+/// `post_action uri | @name | off`.
+pub(crate) fn post_action(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
+    s.parts().post_action = match d.arg(0) {
+        "off" | "" => None,
+        target => Some((target.to_owned(), d.arg_span(0))),
+    };
 }

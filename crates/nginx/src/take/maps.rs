@@ -14,7 +14,11 @@ use crate::tree::Directive;
 
 /// The variable that the last argument names.
 fn variable(lo: &mut Lowering<'_>, d: &Directive) -> Option<String> {
-    let n = d.args.len() - 1;
+    variable_at(lo, d, d.args.len() - 1)
+}
+
+/// The variable that an argument names.
+pub(super) fn variable_at(lo: &mut Lowering<'_>, d: &Directive, n: usize) -> Option<String> {
     match d.arg(n).strip_prefix('$').filter(|name| is_name(name)) {
         Some(name) => Some(name.to_owned()),
         None => {
@@ -24,7 +28,7 @@ fn variable(lo: &mut Lowering<'_>, d: &Directive) -> Option<String> {
     }
 }
 
-fn define(lo: &mut Lowering<'_>, d: &Directive, name: &str, definition: Definition) {
+pub(super) fn define(lo: &mut Lowering<'_>, d: &Directive, name: &str, definition: Definition) {
     if !lo.define(name, definition) {
         let text = format!("the variable `${name}` is defined twice");
         let found = Diagnostic::error("nginx::duplicate", text).at(d.span);
@@ -33,7 +37,7 @@ fn define(lo: &mut Lowering<'_>, d: &Directive, name: &str, definition: Definiti
 }
 
 /// A line of a table that is no block and has one value.
-fn line_is_right(lo: &mut Lowering<'_>, line: &Directive) -> bool {
+pub(super) fn line_is_right(lo: &mut Lowering<'_>, line: &Directive) -> bool {
     if line.block.is_none() && line.args.len() == 1 {
         return true;
     }

@@ -35,6 +35,7 @@ pub(crate) mod maps;
 pub(crate) mod mirror;
 pub(crate) mod more;
 pub(crate) mod parts;
+pub(crate) mod plus;
 pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod proxy;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
+use weir_expr::settings::Dashboard;
 use weir_model::settings::{Datagrams, Inspect, LogLevel, RetrySettings};
 use weir_model::{
     AccessLog, AccessRule, Address, ErrorLog, LimitConn, NamePattern, Op, Pool, ProxyTarget, Resolver,
@@ -52,12 +53,17 @@ impl PlaceKind {
 /// What answers, as written; finished once all settings are known.
 #[derive(Clone, Debug)]
 pub(crate) enum ActionSpec {
+    /// Files, of which videos may be begun in their middle.
+    Video(VideoKind),
     Proxy(Arc<ProxySpec>),
     Grpc(Arc<ProxySpec>),
     FastCgi(Application, ProxyTarget),
     StubStatus,
     EmptyGif,
     Metrics,
+    Dashboard(Dashboard),
+    /// True: it may be told to change things.
+    Api(bool),
 }
 
 /// What is spoken with an application server.
@@ -109,6 +115,13 @@ impl Place {
     }
 }
 
+/// What videos there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VideoKind {
+    Mp4,
+    Flv,
+}
+
 /// `health_check` as written.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthSpec {
@@ -154,6 +167,8 @@ pub(crate) struct ServerParts {
     pub names: Vec<NamePattern>,
     /// The first name as `$server_name` shows it.
     pub first_name: Option<String>,
+    /// `status_zone`.
+    pub zone: Option<String>,
 }
 
 /// One address of one server.
@@ -198,6 +213,10 @@ pub(crate) struct PoolParts {
     /// The word that chose the algorithm.
     pub balance_span: Option<Span>,
     pub resolver_timeout: Option<Duration>,
+    /// Its name as written.
+    pub written: String,
+    /// `state`.
+    pub state: Option<(std::path::PathBuf, Span)>,
 }
 
 /// Settings of `stream`, inherited by its servers, and the action of one server.
@@ -243,8 +262,13 @@ pub(crate) struct StreamScope {
 /// What a server does.
 #[derive(Clone, Debug)]
 pub(crate) enum TcpTarget {
-    Proxy { target: ProxyTarget, host: String },
+    Proxy {
+        target: ProxyTarget,
+        host: String,
+    },
     Respond(Template),
+    /// To another listener, and where that was written.
+    Pass(Template, Span),
 }
 
 impl StreamScope {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_expr::settings::{Outliers, Spread};
+use weir_expr::settings::{Outliers, PoolGroup, Spread};
 use weir_model::{EndpointAddress, Queue, Resolving};
 
 use super::args::count;
@@ -12,6 +12,24 @@ use super::{Lowering, PoolParts};
 use crate::tree::Directive;
 use crate::value;
 use crate::variables::Dialect;
+
+/// `zone name [size]`: endpoints can be changed while running.
+pub(crate) fn zone(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let bytes = match d.args.get(1).map(|word| value::size(&word.text)) {
+        Some(None) => return lo.bad_value(d, 1, "a size such as `64k`"),
+        size => size.flatten().unwrap_or(0),
+    };
+    parts.pool.shared = true;
+    parts.pool.group = Some(PoolGroup {
+        name: parts.written.clone(),
+        zone: d.arg(0).to_owned(),
+        bytes,
+        tcp: lo.dialect == Dialect::Stream,
+        state: None,
+    });
+    let anywhere = EndpointAddress::Unix(std::path::PathBuf::new());
+    parts.pool.fresh = Some(Box::new(endpoint("", anywhere, d.span)));
+}
 
 /// `server address [parameters]`.
 pub(crate) fn server(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
@@ -99,7 +117,7 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
         }
         None if word == "drain" => {
             // Only who is bound to it by `sticky` gets there.
-            new.weight = 0;
+            new.drain = true;
             return Some(());
         }
         None if word == "resolve" => {

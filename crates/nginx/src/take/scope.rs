@@ -13,12 +13,12 @@ use weir_diag::Span;
 use weir_expr::FileAccess;
 use weir_model::settings::{
     BodySettings, CacheSettings, CacheValid, ClientSettings, ClientVerify, CompressionSettings,
-    ContentCoding, GzipProxied, LogLevel, Mirrors, Quic, TlsVersion, UpstreamSettings,
+    ContentCoding, GzipProxied, LogLevel, Mirrors, OldBrowsers, Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
-    Access, AccessLog, AccessRule, BodyFilters, CookieRewrite, Dav, ErrorLog, Expires, FastCgiParam,
-    HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem, RealIp,
-    RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
+    Access, AccessLog, AccessRule, BodyFilters, CacheZoneUse, CookieRewrite, Dav, ErrorLog, Expires,
+    FastCgiParam, HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem,
+    RealIp, RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
 };
 
 use super::fact_parts::FactParts;
@@ -226,8 +226,9 @@ pub(crate) struct GatewayScope {
 /// Settings of `…_cache*`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CacheScope {
-    pub zone: Option<(String, Span)>,
+    pub zone: Option<(CacheZoneUse, Span)>,
     pub key: Option<Template>,
+    pub purge: List<Template>,
     pub bypass: List<Template>,
     pub no_store: List<Template>,
     pub valid: List<CacheValid>,
@@ -373,6 +374,9 @@ pub(crate) struct TlsScope {
     pub verify_depth: usize,
     pub reject: bool,
     pub tickets: bool,
+    pub ticket_keys: List<Pem>,
+    pub stapling: bool,
+    pub staple: Option<Pem>,
     pub session_cache: usize,
     pub session_timeout: u64,
     pub record_size: Option<u64>,
@@ -400,6 +404,9 @@ impl Default for TlsScope {
             verify_depth: VERIFY_DEPTH,
             reject: false,
             tickets: true,
+            ticket_keys: List::default(),
+            stapling: false,
+            staple: None,
             session_cache: 0,
             session_timeout: 300,
             record_size: None,
@@ -444,6 +451,11 @@ pub(crate) struct Parts {
     /// `mirror`.
     pub mirrors: List<String>,
     pub mirror_body: bool,
+    /// `post_action`, and where it was written.
+    pub post_action: Option<(String, Span)>,
+    /// `mp4_max_buffer_size`, `mp4_start_key_frame`.
+    pub mp4_most: u64,
+    pub mp4_from_key_frame: bool,
     pub filters: FilterParts,
     pub facts: FactParts,
     pub real_ip_from: List<Who>,
@@ -470,6 +482,9 @@ impl Default for Parts {
             ask_set: List::default(),
             mirrors: List::default(),
             mirror_body: true,
+            post_action: None,
+            mp4_most: 10 << 20,
+            mp4_from_key_frame: false,
             filters: FilterParts::default(),
             facts: FactParts::default(),
             real_ip_from: List::default(),
@@ -552,6 +567,12 @@ impl Parts {
     }
 }
 
+/// nginx's defaults of words about clients.
+fn client_settings() -> ClientSettings {
+    let old_browsers = OldBrowsers { msie_posts_close: true, pads_errors: true, ..OldBrowsers::default() };
+    ClientSettings { old_browsers, ..ClientSettings::default() }
+}
+
 /// Everything that a location inherits.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
@@ -586,6 +607,8 @@ pub(crate) struct Scope {
     pub limit_rate_template: Option<Template>,
     pub limit_rate_after: u64,
     pub slice: u64,
+    /// `status_zone` of a location.
+    pub zone: Option<Arc<str>>,
     pub chunked: bool,
     pub early_hints: List<Template>,
     pub proxy: Arc<ProxyScope>,
@@ -633,7 +656,7 @@ impl Scope {
         access_logs.push(Level::default(), access_log);
         Self {
             level: Level::default(),
-            client: Arc::default(),
+            client: Arc::new(client_settings()),
             body: Arc::default(),
             files: Arc::new(file_defaults(root)),
             index_level: Level::default(),
@@ -660,6 +683,7 @@ impl Scope {
             limit_rate_template: None,
             limit_rate_after: 0,
             slice: 0,
+            zone: None,
             chunked: true,
             early_hints: List::default(),
             proxy: Arc::default(),
@@ -723,6 +747,7 @@ fn file_defaults(root: &str) -> StaticFiles {
         sendfile: false,
         symlinks: Symlinks::Follow,
         random_index: false,
+        video: None,
         dav: Dav::default(),
     }
 }

@@ -60,6 +60,8 @@ pub(crate) struct Lowering<'a> {
     pub dialect: Dialect,
     /// Variables that the file defines.
     pub declared: BTreeSet<String>,
+    /// Variables that a table of this dialect defines, and one of the other as well: their names in the model.
+    pub renamed: BTreeMap<(Dialect, String), String>,
     /// `$http_a_b` may also mean a field `A_B`.
     pub underscores: bool,
     pub formats: HashMap<String, Format>,
@@ -112,6 +114,7 @@ impl<'a> Lowering<'a> {
             diagnostics: Vec::new(),
             dialect: Dialect::Http,
             declared: BTreeSet::new(),
+            renamed: BTreeMap::new(),
             underscores: false,
             formats: HashMap::new(),
             pools: BTreeMap::new(),

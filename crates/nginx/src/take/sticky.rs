@@ -1,13 +1,16 @@
-//! `sticky cookie`, `sticky route`: clients keep their endpoint (nginx since 1.29.6).
+//! `sticky cookie`, `sticky route`, `sticky learn`: clients keep their endpoint (nginx since 1.29.6).
+
+use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_model::{Sticky, StickyMode};
+use weir_expr::{StickData, StickKey, StickTableConfig, Stored};
+use weir_model::{StickRule, StickTable, Stickiness, Sticky, StickyMode};
 
 use super::{Lowering, PoolParts};
 use crate::tree::Directive;
 use crate::value;
 
-/// `sticky cookie …` or `sticky route $variable …`.
+/// `sticky cookie …`, `sticky route $variable …` or `sticky learn …`.
 pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
     match d.arg(0) {
         "cookie" if d.args.len() > 1 => cookie(lo, parts, d),
@@ -15,13 +18,80 @@ pub(crate) fn sticky(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
             let route = d.args[1..].iter().map(|word| lo.template(word)).collect();
             parts.pool.sticky = Some(Sticky { mode: StickyMode::Route, route, ..Sticky::by("") });
         }
+        "learn" => learn(lo, parts, d),
         word => {
             let text = format!(
-                "`sticky {word}` is not supported yet; `sticky cookie NAME` and `sticky route $VARIABLE` are"
+                "`sticky {word}` says nothing; write `sticky cookie NAME`, `sticky route $VARIABLE` or `sticky learn …`"
             );
-            lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+            lo.report(Diagnostic::error("nginx::arguments", text).at(d.span));
         }
     }
+}
+
+/// Bytes of a zone that a session counts for: a megabyte holds about 4,000, as in nginx's documentation.
+const OF_SESSION: u64 = 256;
+/// Bytes of a session's name that count.
+const NAME: u32 = 255;
+
+/// `sticky learn create=$variable lookup=$variable zone=name:size [timeout=time] [header] [sync]`.
+fn learn(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let (mut create, mut lookup, mut zone) = (Vec::new(), Vec::new(), None);
+    let mut timeout = Duration::from_secs(600);
+    for n in 1..d.args.len() {
+        let word = &d.args[n];
+        match word.text.split_once('=') {
+            Some(("create", text)) if text.starts_with('$') => create.push(lo.template_of(text, word)),
+            Some(("lookup", text)) if text.starts_with('$') => lookup.push(lo.template_of(text, word)),
+            Some(("zone", text)) => match super::access::zone(text) {
+                Some(found) => zone = Some(found),
+                None => return lo.bad_value(d, n, "`zone=name:size` with at least 32k"),
+            },
+            Some(("timeout", text)) => match value::time(text) {
+                Some(time) => timeout = time,
+                None => return lo.bad_value(d, n, "`timeout=` with a time such as `10m`"),
+            },
+            // Sessions are learnt as soon as the head of a response is here. There are no other nodes to tell.
+            None if matches!(&*word.text, "header" | "sync") => {}
+            _ => {
+                return lo.bad_value(
+                    d,
+                    n,
+                    "`create=` or `lookup=` with a variable, `zone=`, `timeout=`, `header` or `sync`",
+                );
+            }
+        }
+    }
+    let Some((name, size)) = zone.filter(|_| !create.is_empty() && !lookup.is_empty()) else {
+        let text = "`sticky learn` needs `create=`, `lookup=` and `zone=`";
+        return lo.report(Diagnostic::error("nginx::arguments", text).at(d.span));
+    };
+    let table = format!("sessions {name}");
+    let config = StickTableConfig {
+        key: StickKey::Text(NAME),
+        size: (size / OF_SESSION).max(1),
+        expire: Some(timeout),
+        nopurge: false,
+        store: vec![Stored { data: StickData::ServerId, period: Duration::ZERO }],
+    };
+    match lo.model.stick_tables.iter().find(|known| known.name == table) {
+        Some(known) if known.config != config => {
+            let text = format!("the zone `{name}` of `sticky learn` has another size or time elsewhere");
+            return lo.report(Diagnostic::error("nginx::duplicate", text).at(d.span));
+        }
+        Some(_) => {}
+        None => lo.model.stick_tables.push(StickTable { name: table.clone(), origin: Some(d.span), config }),
+    }
+    let rule = |key, matches| StickRule {
+        table: table.clone(),
+        key,
+        condition: None,
+        matches,
+        stores: !matches,
+        response: !matches,
+    };
+    let lookups = lookup.into_iter().map(|key| rule(key, true));
+    let rules = lookups.chain(create.into_iter().map(|key| rule(key, false))).collect();
+    parts.pool.stickiness = Some(Stickiness { rules, never: Vec::new(), by_name: true });
 }
 
 /// `sticky cookie name [expires=time] [domain=d] [httponly] [secure] [samesite=s] [path=p]`.
@@ -75,6 +145,8 @@ pub(crate) fn name_endpoints(parts: &mut PoolParts) {
     if parts.pool.sticky.as_ref().is_none_or(|sticky| sticky.mode == StickyMode::Route) {
         return;
     }
+    // Those that come while running are named by their key.
+    parts.pool.fresh.iter_mut().for_each(|fresh| fresh.cookie = Some(String::new()));
     for endpoint in &mut parts.pool.endpoints {
         let name = || format!("{:016x}", fnv(&endpoint.name));
         endpoint.cookie = Some(endpoint.cookie.take().unwrap_or_else(name));

@@ -13,6 +13,19 @@ pub(crate) fn respond(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive)
     s.action = Some(TcpTarget::Respond(lo.template(&d.args[0])));
 }
 
+/// `pass address`: the address of a `listen` of this configuration.
+pub(crate) fn pass(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
+    let text = d.arg(0);
+    let is_address = text.strip_prefix("unix:").map_or_else(
+        || text.parse::<std::net::SocketAddr>().is_ok(),
+        |path| path.starts_with('/') || path.starts_with('@'),
+    );
+    if !is_address && !text.contains('$') {
+        return lo.bad_value(d, 0, "the address of a listener, such as `127.0.0.1:8000` or `unix:/path`");
+    }
+    s.action = Some(TcpTarget::Pass(lo.template(&d.args[0]), d.span));
+}
+
 /// `set $variable value`.
 pub(crate) fn set(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
     let Some(name) = d.arg(0).strip_prefix('$').filter(|name| is_name(name)) else {

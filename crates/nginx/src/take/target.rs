@@ -66,6 +66,7 @@ pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endp
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        drain: false,
         slow_start: None,
         tls: None,
         send_proxy: None,
@@ -102,6 +103,8 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         panic_percent: 0,
         load_percent: 0,
         may_be_empty: false,
+        group: None,
+        fresh: None,
     }
 }
 

@@ -53,7 +53,7 @@ impl Lowering<'_> {
 
     fn push_variable(&mut self, name: &str, word: &Word, missing: Missing, out: &mut Template) {
         if self.declared.contains(name) {
-            return out.push_var(Var::User(name.to_owned()));
+            return out.push_var(Var::User(self.named_in_model(name)));
         }
         match builtin(self.dialect, name, self.underscores) {
             Some(Builtin::Var(var)) => out.push_var(var),

@@ -96,6 +96,11 @@ pub(crate) fn pem_file(lo: &Lowering<'_>, d: &Directive) -> Option<Pem> {
     Some(Pem::file(lo.conf_path(d.arg(0)), Some(d.span)))
 }
 
+/// `ssl_session_ticket_key file`: the first makes tickets, all of them open tickets.
+pub(crate) fn ticket_key(lo: &Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
+    tls.ticket_keys.push(level, Pem::file(lo.conf_path(d.arg(0)), Some(d.span)));
+}
+
 pub(crate) fn add_key(lo: &mut Lowering<'_>, tls: &mut TlsScope, level: Level, d: &Directive) {
     let usable = readable_name(lo, d);
     tls.broken |= !usable;
@@ -259,6 +264,7 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<Str
         reject: tls.reject,
         alpn,
         record_size: tls.record_size,
+        staple: tls.staple.clone().filter(|_| tls.stapling),
     })
 }
 

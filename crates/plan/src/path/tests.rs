@@ -68,6 +68,7 @@ fn route() -> Route {
         sendfile: false,
         symlinks: crate::Symlinks::Follow,
         random_index: false,
+        video: None,
         dav: None,
     };
     let settings = RouteSettings::default();

@@ -8,6 +8,7 @@
 
 mod body_rate;
 mod conn;
+mod pace;
 mod quota;
 mod rate;
 mod stick;
@@ -15,6 +16,7 @@ mod table;
 
 pub use body_rate::{BodyRate, BodyRateConfig};
 pub use conn::{ConnGuard, ConnZone};
+pub use pace::Pace;
 pub use quota::Quota;
 pub use rate::{RateDelay, RateLimit, RateRefusal, RateRule, RateVerdict, RateZone};
-pub use stick::{Key as StickTableKey, StickRow, StickTable, Tracked};
+pub use stick::{Key as StickTableKey, StickEntry, StickRow, StickTable, StickValue, Tracked};

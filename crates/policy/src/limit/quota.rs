@@ -43,6 +43,11 @@ impl Quota {
         self.peak.load(Relaxed)
     }
 
+    /// The most is what is taken now.
+    pub fn clear_peak(&self) {
+        self.peak.store(self.used(), Relaxed);
+    }
+
     /// The bound; zero is none.
     pub fn most(&self) -> u64 {
         self.most.load(Relaxed)

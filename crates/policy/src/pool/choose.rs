@@ -69,7 +69,7 @@ impl Pool {
             false => Arc::clone(member.load()),
         };
         let loads = shared.members().iter().map(load).collect();
-        let unseen = View { standing: Standing::Maintenance, weight: 0, up_since: Millis(0) };
+        let unseen = View { standing: Standing::Maintenance, weight: 0, max_conns: 0, up_since: Millis(0) };
         let view = vec![unseen; config.endpoints().len()].into();
         let members = Members { config, shared, loads, view, epoch: 0 };
         let mut pool = Self { members, rotation, tables: Tables::default(), rng, generation };
@@ -198,7 +198,9 @@ impl Pool {
         for (at, view) in members.view.iter_mut().enumerate() {
             let member = &members.shared.members()[at];
             view.standing = members.shared.standing(&members.config, at);
-            view.weight = member.weight().unwrap_or(members.config.endpoints[at].weight);
+            let configured = &members.config.endpoints[at];
+            view.weight = member.weight().unwrap_or(configured.weight);
+            view.max_conns = member.max_conns().unwrap_or(configured.max_conns);
             view.up_since = member.up_since();
         }
         members.panic();

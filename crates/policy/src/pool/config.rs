@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use weir_control::EndpointKey;
-pub use weir_expr::settings::BackupUse;
+pub use weir_expr::settings::{BackupUse, Measured, Times};
 
 use super::table::{Groups, KetamaRing, Spread};
 use crate::hash::HashFunction;
@@ -29,6 +29,8 @@ pub struct EndpointConfig {
     pub id: u32,
     /// Its share of the traffic, relative to the others. Zero takes no new work (HAProxy's meaning).
     pub weight: u32,
+    /// It is drained, and its weight is therefore zero: what it would be.
+    pub drains: Option<u32>,
     /// Used only when the primaries are not; see [`BackupUse`].
     pub backup: bool,
     /// Configured out of service: nginx's `down`, HAProxy's `disabled`.
@@ -51,6 +53,7 @@ impl EndpointConfig {
             name: name.into(),
             id: 0,
             weight: 1,
+            drains: None,
             backup: false,
             down: false,
             max_fails: 1,
@@ -81,6 +84,8 @@ pub enum Balance {
     HashModulo,
     /// nginx's `hash KEY consistent`: ketama with 160 points a unit of weight.
     HashKetama,
+    /// nginx Plus' `least_time`: least average time for its weight, by [`PoolOptions::times`], equals in turns.
+    LeastTime,
     /// The least loaded of this many weighted random draws; one is nginx's `random`, two its `random two`
     /// and HAProxy's `random`. Zero counts as one.
     Random(u8),
@@ -135,6 +140,8 @@ pub struct PoolOptions {
     /// Where the turn of round robin lives. `Process` takes a short mutex a choice, and gives strict turns over all
     /// workers; `Worker` takes none, and each worker starts at the first endpoint.
     pub rotation: Placement,
+    /// What of its answers an endpoint is measured by; `None`: nothing is measured.
+    pub times: Option<Times>,
     /// While fewer than so many percent of a tier's endpoints are up, those whose checks or traffic have them down are chosen as
     /// well: a few that are overrun serve worse than all. 0: never.
     pub panic_percent: u8,

@@ -6,10 +6,12 @@
 //! Why: a guard gives the slot back on every path, a caught panic and a cancelled future included.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_control::EndpointKey;
 
 use super::EndpointIndex;
+use super::config::{Measured, Times};
 use super::queue::SlotQueue;
 use super::shared::EndpointLoad;
 use crate::time::Millis;
@@ -36,6 +38,9 @@ pub struct Lease {
     pub(super) lone: bool,
     /// Those who may be waiting for the slot; endpoints without bound have none.
     pub(super) queue: Option<Arc<SlotQueue>>,
+    /// What of the answer is measured.
+    pub(super) times: Option<Times>,
+    pub(super) began: Millis,
 }
 
 impl Lease {
@@ -47,6 +52,16 @@ impl Lease {
     /// The endpoint's stable name.
     pub fn key(&self) -> EndpointKey {
         self.key
+    }
+
+    /// What of the answer is measured.
+    pub fn measures(&self) -> Option<Measured> {
+        self.times.map(|times| times.of)
+    }
+
+    /// Takes a time that was measured.
+    pub fn measured(&self, took: Duration) {
+        self.load.measure(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// The endpoint answered as it should.
@@ -64,6 +79,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if self.times.is_some_and(|times| times.in_flight) {
+            self.load.count_began(self.began, false);
+        }
         self.load.leave();
         if let Some(queue) = &self.queue {
             queue.slot_freed(self.key);

@@ -33,6 +33,8 @@ pub(super) struct Members {
 pub(super) struct View {
     pub(super) standing: Standing,
     pub(super) weight: u32,
+    /// Exchanges at once; zero: no bound.
+    pub(super) max_conns: u32,
     pub(super) up_since: Millis,
 }
 
@@ -156,13 +158,13 @@ impl Members {
 
     pub(super) fn judge(&self, index: u32, now: Millis, selection: &Selection) -> Verdict {
         let at = index as usize;
-        let endpoint = &self.config.endpoints[at];
+        let max_conns = self.view[at].max_conns;
         if selection.tried.contains(EndpointIndex(index)) {
             Verdict::Tried
         } else if self.view[at].standing != Standing::Up || (!self.config.lone() && self.failed(index, now)) {
             Verdict::Unavailable
-        } else if endpoint.max_conns > 0
-            && (self.loads[at].in_flight() >= endpoint.max_conns || self.others_wait(index, selection))
+        } else if max_conns > 0
+            && (self.loads[at].in_flight() >= max_conns || self.others_wait(index, selection))
         {
             Verdict::Full
         } else {
@@ -172,8 +174,7 @@ impl Members {
 
     /// A bound that holds for the process, so that there is a queue for it.
     pub(super) fn bounded(&self, index: u32) -> bool {
-        self.config.options.counts == Placement::Process
-            && self.config.endpoints[index as usize].max_conns > 0
+        self.config.options.counts == Placement::Process && self.view[index as usize].max_conns > 0
     }
 
     /// Those who wait come before newcomers.
@@ -198,6 +199,15 @@ impl Members {
 
     pub(super) fn in_flight(&self, index: u32) -> u64 {
         u64::from(self.loads[index as usize].in_flight())
+    }
+
+    /// What an endpoint costs by its times, in milliseconds times exchanges.
+    pub(super) fn time(&self, index: u32, now: Millis) -> u64 {
+        let load = &self.loads[index as usize];
+        let waits = self.config.options.times.is_some_and(|times| times.in_flight);
+        let micros = if waits { load.average().max(load.waiting_for(now)) } else { load.average() };
+        // Whole milliseconds: what is less is chance, and equals take turns.
+        (micros / 1000 + 1) * (u64::from(load.in_flight()) + 1)
     }
 
     pub(super) fn weight(&self, index: u32) -> u64 {
@@ -229,7 +239,7 @@ impl Members {
     pub(super) fn lease(&self, index: u32, now: Millis) -> Option<Lease> {
         let at = index as usize;
         let (endpoint, load) = (&self.config.endpoints[at], &self.loads[at]);
-        if !load.enter(endpoint.max_conns) {
+        if !load.enter(self.view[at].max_conns) {
             return None;
         }
         let lease = Lease {
@@ -240,7 +250,12 @@ impl Members {
             max_fails: endpoint.max_fails,
             lone: self.config.lone(),
             queue: self.bounded(index).then(|| Arc::clone(self.shared.queue())),
+            times: self.config.options.times,
+            began: now,
         };
+        if lease.times.is_some_and(|times| times.in_flight) {
+            load.count_began(now, true);
+        }
         let won = lease.lone || load.begin_window(endpoint.max_fails, self.config.fail_timeouts[at], now);
         won.then_some(lease)
     }

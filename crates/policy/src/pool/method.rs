@@ -52,6 +52,7 @@ impl Method<'_> {
             }
             Balance::StaticRoundRobin => self.map_turn(turns, selection).into(),
             Balance::LeastConn => self.least_conn(turns, selection).into(),
+            Balance::LeastTime => self.least_time(turns, selection).into(),
             Balance::LeastConnOldest => self.least_conn_oldest(turns, selection).into(),
             Balance::First => self.members.free(self.tier, self.now, selection).next().into(),
             Balance::IpHash if first_tier => self.ip_hash(turns, key, selection).into(),
@@ -85,6 +86,15 @@ impl Method<'_> {
         if equal.clone().nth(1).is_none() {
             return equal.next();
         }
+        turns.smooth(equal.map(|i| (i, members.turn_weight(i, now))))
+    }
+
+    fn least_time(&self, turns: &mut Rotation, selection: &Selection) -> Option<u32> {
+        let (members, now) = (self.members, self.now);
+        let free = members.free(self.tier, now, selection);
+        let cost = |i: u32, other: u32| members.time(i, now) * members.weight(other).max(1);
+        let best = free.clone().reduce(|best, i| if cost(i, best) < cost(best, i) { i } else { best })?;
+        let equal = free.filter(|&i| cost(i, best) == cost(best, i));
         turns.smooth(equal.map(|i| (i, members.turn_weight(i, now))))
     }
 
@@ -185,7 +195,11 @@ impl Method<'_> {
                 continue;
             }
             wanted -= 1;
-            let load = |i: u32, other: u32| members.in_flight(i) * members.weight(other).max(1);
+            let of = |i: u32| match members.config.options.times {
+                None => members.in_flight(i),
+                Some(_) => members.time(i, self.now),
+            };
+            let load = |i: u32, other: u32| of(i) * members.weight(other).max(1);
             let keep = |held: u32| if load(drawn, held) > load(held, drawn) { held } else { drawn };
             best = Some(best.map_or(drawn, keep));
         }

@@ -29,7 +29,8 @@ mod tests;
 
 pub use choose::Pool;
 pub use config::{
-    BackupUse, Balance, EndpointConfig, KeyHash, MAX_WEIGHT, Placement, PoolConfig, PoolOptions,
+    BackupUse, Balance, EndpointConfig, KeyHash, MAX_WEIGHT, Measured, Placement, PoolConfig, PoolOptions,
+    Times,
 };
 pub use lease::{Lease, Turnover};
 pub use queue::{Place, Turn};

@@ -89,6 +89,11 @@ impl SlotQueue {
         self.line().peak
     }
 
+    pub(super) fn clear_peak(&self) {
+        let mut line = self.line();
+        line.peak = line.waiters.len();
+    }
+
     /// True if somebody waits for any endpoint, so that a newcomer has to stand behind.
     pub(super) fn someone_for_any(&self) -> bool {
         self.for_any.load(Relaxed) > 0

@@ -24,6 +24,7 @@ fn pools(bounds: &[u32], workers: u64) -> Vec<Pool> {
         counts: Placement::Process,
         rotation: Placement::Process,
         backups: BackupUse::FirstWhenDown,
+        times: None,
         panic_percent: 0,
         load_percent: 0,
     };

@@ -52,6 +52,10 @@ pub struct EndpointLoad {
     accessed: AtomicU64,
     /// Last failure, or the choice that began a new window.
     checked: AtomicU64,
+    /// Average time of what is measured, in microseconds; zero: nothing was measured yet.
+    average: AtomicU64,
+    /// When those in flight began, in milliseconds, all added up. Kept only where that is measured.
+    began: AtomicU64,
 }
 
 impl EndpointLoad {
@@ -70,6 +74,11 @@ impl EndpointLoad {
         self.peak.load(Relaxed)
     }
 
+    /// The most is what is in flight now.
+    fn clear_peak(&self) {
+        self.peak.store(self.in_flight(), Relaxed);
+    }
+
     /// Notes how many are in flight now. Mostly a comparison.
     fn note(&self, now: u32) {
         if now > self.peak() {
@@ -80,6 +89,37 @@ impl EndpointLoad {
     /// Failures counted against `max_fails` now.
     pub fn fails(&self) -> u32 {
         self.fails.load(Relaxed)
+    }
+
+    /// The average time of what is measured, in microseconds; zero: nothing was measured yet.
+    pub fn average(&self) -> u64 {
+        self.average.load(Relaxed)
+    }
+
+    /// Takes a time into the average, of which it becomes an eighth. A lost race loses one of many times: harmless.
+    pub(super) fn measure(&self, micros: u64) {
+        let before = self.average();
+        let after = if before == 0 { micros } else { before - before / 8 + micros / 8 };
+        self.average.store(after.max(1), Relaxed);
+    }
+
+    /// One more, or one less, is in flight since then.
+    pub(super) fn count_began(&self, began: Millis, more: bool) {
+        let change = if more { u64::wrapping_add } else { u64::wrapping_sub };
+        match self.exclusive {
+            true => self.began.store(change(self.began.load(Relaxed), began.0), Relaxed),
+            false if more => drop(self.began.fetch_add(began.0, Relaxed)),
+            false => drop(self.began.fetch_sub(began.0, Relaxed)),
+        }
+    }
+
+    /// How long those in flight have taken so far, on average, in microseconds.
+    pub(super) fn waiting_for(&self, now: Millis) -> u64 {
+        let count = u64::from(self.in_flight());
+        // Between the two counts a sum may be another moment's: it is never taken for more than an hour.
+        let all = (now.0.wrapping_mul(count)).wrapping_sub(self.began.load(Relaxed));
+        let mean = all.checked_div(count).unwrap_or(0);
+        if mean > 3_600_000 { 0 } else { mean * 1000 }
     }
 
     pub(super) fn penalty(&self) -> u32 {
@@ -173,6 +213,11 @@ pub struct EndpointShared {
     draining: AtomicBool,
     /// Weight set at run time; `u32::MAX` is "as configured".
     weight: AtomicU32,
+    /// Exchanges at once, set at run time; `u32::MAX` is "as configured".
+    max_conns: AtomicU32,
+    /// Checks are not to be made, and its agent is not to be asked, for now.
+    unchecked: AtomicBool,
+    unasked: AtomicBool,
     /// When it last came up; slow start counts from here. Zero: it was never down.
     up_since: AtomicU64,
     /// Waiting for this very endpoint.
@@ -194,6 +239,9 @@ impl EndpointShared {
             ejected: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             weight: AtomicU32::new(u32::MAX),
+            max_conns: AtomicU32::new(u32::MAX),
+            unchecked: AtomicBool::new(false),
+            unasked: AtomicBool::new(false),
             up_since: AtomicU64::new(0),
             pending: AtomicU32::new(0),
             errors: AtomicU32::new(0),
@@ -232,6 +280,32 @@ impl EndpointShared {
     pub fn weight(&self) -> Option<u32> {
         let weight = self.weight.load(Relaxed);
         (weight != u32::MAX).then_some(weight)
+    }
+
+    /// Exchanges at once, set at run time, if any; zero is no bound.
+    pub fn max_conns(&self) -> Option<u32> {
+        let most = self.max_conns.load(Relaxed);
+        (most != u32::MAX).then_some(most)
+    }
+
+    /// Whether checks are to be made.
+    pub fn is_checked(&self) -> bool {
+        !self.unchecked.load(Relaxed)
+    }
+
+    /// Whether its agent is to be asked.
+    pub fn is_asked(&self) -> bool {
+        !self.unasked.load(Relaxed)
+    }
+
+    /// Has checks made or not.
+    pub fn check(&self, checked: bool) {
+        self.unchecked.store(!checked, Relaxed);
+    }
+
+    /// Has its agent asked or not.
+    pub fn ask(&self, asked: bool) {
+        self.unasked.store(!asked, Relaxed);
     }
 
     /// Counts of the process. Stays at zero where counts are each worker's own.
@@ -415,6 +489,30 @@ impl PoolShared {
         self.changed();
     }
 
+    /// Bounds the exchanges of endpoint `index` at once; zero: not at all; `None` returns to the configured bound.
+    pub fn set_max_conns(&self, index: usize, most: Option<u32>) {
+        let Some(member) = self.members.get(index) else { return };
+        let most = most.map_or(u32::MAX, |most| most.min(u32::MAX - 1));
+        if member.max_conns.swap(most, Relaxed) != most {
+            self.changed();
+        }
+    }
+
+    /// Returns to the configured bounds, checks and agents.
+    pub fn forget_bounds(&self) {
+        for (index, member) in self.members.iter().enumerate() {
+            self.set_max_conns(index, None);
+            member.check(true);
+            member.ask(true);
+        }
+    }
+
+    /// The most that were in flight, or waited, is what there is now.
+    pub fn clear_peaks(&self) {
+        self.members.iter().for_each(|member| member.load.clear_peak());
+        self.queue.clear_peak();
+    }
+
     /// Where endpoint `index` of `config` stands, passive failures aside.
     pub fn standing(&self, config: &PoolConfig, index: usize) -> Standing {
         let (Some(member), Some(configured)) = (self.members.get(index), config.endpoints().get(index))
@@ -431,6 +529,16 @@ impl PoolShared {
             _ if weight == 0 => Standing::Draining,
             _ => Standing::Up,
         }
+    }
+
+    /// Whether failures of late make endpoint `index` of `config` unavailable at `now`. Only of counts of the process.
+    pub fn is_failed(&self, config: &PoolConfig, index: usize, now: Millis) -> bool {
+        let (Some(member), Some(configured)) = (self.members.get(index), config.endpoints().get(index))
+        else {
+            return false;
+        };
+        let timeout = config.fail_timeouts.get(index).copied().unwrap_or_default();
+        !config.lone() && member.load.failed(configured.max_fails, timeout, now)
     }
 
     /// Takes a place in the queue: for the endpoint that `Choice::AllBusy` names, or for any. `None`: `most` (zero: no

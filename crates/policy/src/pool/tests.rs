@@ -48,6 +48,7 @@ const HAPROXY: PoolOptions = PoolOptions {
     backups: BackupUse::FirstWhenDown,
     counts: Placement::Process,
     rotation: Placement::Process,
+    times: None,
     panic_percent: 0,
     load_percent: 0,
 };

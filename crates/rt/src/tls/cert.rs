@@ -30,6 +30,8 @@ pub struct CertKey {
     pub key_pem: Vec<u8>,
     /// Pass phrases to try in order, if the key is encrypted.
     pub passwords: Vec<Vec<u8>>,
+    /// An OCSP response, DER, that clients which ask for one are shown with it.
+    pub staple: Option<Vec<u8>>,
     /// Server names: exact, `*.example.org`, or `.example.org` (the name and all below).
     pub names: Vec<String>,
     /// Serves clients that ask for no name, or for one that is nobody's. Several defaults of different key types may
@@ -58,7 +60,7 @@ pub(crate) fn read_pair(provider: &CryptoProvider, pair: &CertKey) -> Result<Cer
     if own.is_some_and(|own| own != certified) {
         return Err(TlsConfigError::KeyMismatch);
     }
-    Ok(CertifiedKey::new(certs, key))
+    Ok(CertifiedKey { ocsp: pair.staple.clone(), ..CertifiedKey::new(certs, key) })
 }
 
 impl CertKey {

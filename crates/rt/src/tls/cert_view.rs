@@ -123,13 +123,28 @@ impl<'a> CertView<'a> {
         short_time(self.cert.validity().not_after)
     }
 
+    /// Start of validity, as OpenSSL prints it: `Nov  6 08:49:37 1994 GMT`.
+    pub fn not_before_text(&self) -> String {
+        printed_time(self.cert.validity().not_before)
+    }
+
+    /// End of validity, likewise.
+    pub fn not_after_text(&self) -> String {
+        printed_time(self.cert.validity().not_after)
+    }
+
+    /// Whole days from `now`, a time since 1970, to the end of validity; 0 from then on.
+    pub fn days_left(&self, now: std::time::Duration) -> u64 {
+        u64::try_from(self.ends()).unwrap_or(0).saturating_sub(now.as_secs()) / 86_400
+    }
+
     /// The start of validity, seconds since 1970.
-    pub(super) fn begins(&self) -> i64 {
+    pub fn begins(&self) -> i64 {
         self.cert.validity().not_before.timestamp()
     }
 
     /// The end of validity, seconds since 1970.
-    pub(super) fn ends(&self) -> i64 {
+    pub fn ends(&self) -> i64 {
         self.cert.validity().not_after.timestamp()
     }
 
@@ -203,6 +218,22 @@ fn short(oid: &Oid<'_>) -> String {
 fn named(names: &[(&str, &'static str)], oid: &Oid<'_>) -> Option<&'static str> {
     let number = oid.to_id_string();
     names.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
+/// `Nov  6 08:49:37 1994 GMT`.
+fn printed_time(time: ASN1Time) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let time = time.to_datetime();
+    let month = MONTHS[usize::from(u8::from(time.month()) - 1)];
+    format!(
+        "{month} {:2} {:02}:{:02}:{:02} {} GMT",
+        time.day(),
+        time.hour(),
+        time.minute(),
+        time.second(),
+        time.year()
+    )
 }
 
 fn short_time(time: ASN1Time) -> Option<String> {

@@ -91,6 +91,7 @@ fn pem(data: &[u8]) {
     let _ = read_certs(data);
     let _ = cert_names(data);
     let pair = CertKey {
+        staple: None,
         chain_pem: data.to_vec(),
         key_pem: data.to_vec(),
         passwords: vec![b"secret".to_vec()],

@@ -76,6 +76,11 @@ impl Gauge {
         self.peak.value()
     }
 
+    /// The most it was is what it is now.
+    pub(super) fn clear_peak(&self) {
+        self.peak.set(self.now.load(Relaxed));
+    }
+
     /// Back to zero, for a worker that was restarted and holds nothing yet. The peak stays.
     pub fn clear(&self) {
         self.now.store(0, Relaxed);
@@ -127,6 +132,11 @@ impl Rate {
     pub fn peak(&self) -> u64 {
         self.peak.value()
     }
+
+    /// Forgets the most.
+    pub(super) fn clear_peak(&self) {
+        self.peak.set(0);
+    }
 }
 
 /// The average over about the last 1,024 values, as HAProxy keeps its times, and the most seen.
@@ -162,6 +172,15 @@ impl Average {
     /// The most seen.
     pub fn peak(&self) -> u64 {
         self.peak.value()
+    }
+
+    /// Forgets the most; with `all`, every value.
+    pub(super) fn clear(&self, all: bool) {
+        self.peak.set(0);
+        if all {
+            self.sum.store(0, Relaxed);
+            self.count.set(0);
+        }
     }
 }
 

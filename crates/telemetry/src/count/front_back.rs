@@ -8,7 +8,8 @@
 use weir_control::snapshot::{Back, Classes, Front, Tls};
 
 use super::cell::{Average, Counter, Gauge, Rate};
-use super::histogram::{Distribution, Sum};
+use super::codes::Codes;
+use super::histogram::{Detail, Distribution, Sum};
 
 /// The class of a status: 1 to 5 by its first digit, else 0.
 #[inline]
@@ -69,6 +70,16 @@ pub struct FrontCells {
     pub tls: TlsCells,
     /// Duration of exchanges.
     pub latency: Distribution,
+    /// Of those, to the head of the response.
+    pub first_byte: Distribution,
+    /// From there to the end.
+    pub transfer: Distribution,
+    /// Requests or sessions that have begun and not ended. Counted of zones alone.
+    pub processing: Gauge,
+    /// Of those that ended, without any response. Counted of zones alone.
+    pub discarded: Counter,
+    /// Responses by code. Counted of zones alone.
+    pub codes: Codes,
 }
 
 /// TLS handshakes.
@@ -85,6 +96,10 @@ pub struct TlsCells {
 }
 
 impl TlsCells {
+    fn clear(&self) {
+        [&self.full, &self.resumed, &self.failed].into_iter().for_each(|counter| counter.set(0));
+    }
+
     pub(super) fn add_to(&self, tls: &mut Tls) {
         tls.full += self.full.value();
         tls.resumed += self.resumed.value();
@@ -120,8 +135,15 @@ impl FrontCells {
         self.latency.record(micros);
     }
 
+    /// Of an answer, these many microseconds passed before its head and from there to its end.
+    #[inline]
+    pub fn phases(&self, first_byte: u64, transfer: u64) {
+        self.first_byte.record(first_byte);
+        self.transfer.record(transfer);
+    }
+
     /// Adds these cells to a sum; `now_ms` is the clock whose seconds were passed.
-    pub(super) fn add_to(&self, front: &mut Front, latency: &mut Sum, now_ms: u64) {
+    pub(super) fn add_to(&self, front: &mut Front, sums: &mut FrontSums, now_ms: u64) {
         front.current += self.connections.value();
         front.peak += self.connections.peak();
         front.total += self.opened.value();
@@ -153,11 +175,49 @@ impl FrontCells {
         rates.sessions_max = rates.connections_max;
         rates.requests += self.request_rate.read(now_ms);
         rates.requests_max += self.request_rate.peak();
-        latency.add(&self.latency);
+        sums.latency.add(&self.latency);
+        sums.first_byte.add(&self.first_byte);
+        sums.transfer.add(&self.transfer);
+    }
+
+    /// Forgets the most that there were; with `all`, everything but what goes on now. Called by their worker.
+    pub(super) fn clear(&self, all: bool) {
+        self.connections.clear_peak();
+        self.connection_rate.clear_peak();
+        self.request_rate.clear_peak();
+        if !all {
+            return;
+        }
+        let own = [
+            &self.opened,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.passed_on,
+            &self.passed_back,
+            &self.denied_requests,
+            &self.denied_responses,
+            &self.request_errors,
+            &self.denied_connections,
+            &self.denied_sessions,
+            &self.intercepted,
+            &self.internal_errors,
+            &self.failed_rewrites,
+        ];
+        let lists: [&[Counter]; 5] = [
+            &self.connections_by_version,
+            &self.requests_by_version,
+            &self.answers,
+            &self.compression,
+            &self.cache,
+        ];
+        own.into_iter().chain(lists.into_iter().flatten()).for_each(|counter| counter.set(0));
+        self.tls.clear();
+        [&self.latency, &self.first_byte, &self.transfer].into_iter().for_each(Distribution::clear);
     }
 
     pub(super) fn clear_gauges(&self) {
         self.connections.clear();
+        self.processing.clear();
         self.tls.current.clear();
     }
 }
@@ -188,6 +248,17 @@ pub struct AttemptTimes {
     pub response: u64,
     /// The whole.
     pub total: u64,
+}
+
+/// The phases of one attempt, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttemptPhases {
+    /// Connecting, if a connection was opened for it and came to be.
+    pub connect: Option<u64>,
+    /// To the head of the answer, if one came.
+    pub head: Option<u64>,
+    /// The whole; `None`: its end says nothing of the endpoint, as that of a tunnel.
+    pub whole: Option<u64>,
 }
 
 /// One worker's counts for an endpoint, or for what concerns a pool as a whole.
@@ -254,6 +325,15 @@ pub struct BackCells {
     total_time: Average,
     /// Time to the head of the answer.
     pub latency: Distribution,
+    connect: Distribution,
+    transfer: Distribution,
+    whole: Distribution,
+    /// Responses by code, where somebody asks for them.
+    pub codes: Codes,
+    /// Times that failures made it unavailable.
+    pub made_unavailable: Counter,
+    /// Exchanges that found the queue full.
+    pub overflows: Counter,
 }
 
 impl BackCells {
@@ -266,8 +346,8 @@ impl BackCells {
         self.last.set(second);
     }
 
-    /// It ended; `head_us` is the time to the head of the answer, if one came.
-    pub fn finish(&self, end: AttemptEnd, times: AttemptTimes, head_us: Option<u64>) {
+    /// It ended.
+    pub fn finish(&self, end: AttemptEnd, times: AttemptTimes, phases: AttemptPhases) {
         self.in_flight.leave();
         match end {
             AttemptEnd::Answer(status) => self.answers[status_class(status)].bump(),
@@ -282,8 +362,14 @@ impl BackCells {
             self.response_time.add(times.response);
             self.total_time.add(times.total);
         }
-        if let Some(micros) = head_us {
-            self.latency.record(micros);
+        if let Some(connect) = phases.connect {
+            self.connect.record(connect);
+        }
+        let Some(head) = phases.head else { return };
+        self.latency.record(head);
+        if let (AttemptEnd::Answer(_), Some(whole)) = (end, phases.whole) {
+            self.transfer.record(whole.saturating_sub(head));
+            self.whole.record(whole);
         }
     }
 
@@ -338,7 +424,50 @@ impl BackCells {
             back.times.max[at] = back.times.max[at].max(average.peak());
         }
         sums.idle += self.idle.value();
+        back.made_unavailable += self.made_unavailable.value();
+        back.overflows += self.overflows.value();
+        self.codes.add_to(&mut back.codes);
         sums.latency.add(&self.latency);
+        sums.connect.add(&self.connect);
+        sums.transfer.add(&self.transfer);
+        sums.whole.add(&self.whole);
+    }
+
+    /// Forgets the most that there were; with `all`, everything but what goes on now. Called by their worker.
+    pub(super) fn clear(&self, all: bool) {
+        self.in_flight.clear_peak();
+        self.queued.clear_peak();
+        self.rate.clear_peak();
+        for average in [&self.queue_time, &self.connect_time, &self.response_time, &self.total_time] {
+            average.clear(all);
+        }
+        if !all {
+            return;
+        }
+        let own = [
+            &self.started,
+            &self.balanced,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.taken,
+            &self.given,
+            &self.denied_requests,
+            &self.denied_responses,
+            &self.connect_errors,
+            &self.response_errors,
+            &self.retries,
+            &self.redispatches,
+            &self.client_aborts,
+            &self.server_aborts,
+            &self.connects,
+            &self.reuses,
+            &self.internal_errors,
+            &self.failed_rewrites,
+        ];
+        let lists: [&[Counter]; 3] = [&self.answers, &self.compression, &self.cache];
+        own.into_iter().chain(lists.into_iter().flatten()).for_each(|counter| counter.set(0));
+        self.tls.clear();
+        [&self.latency, &self.connect, &self.transfer, &self.whole].into_iter().for_each(Distribution::clear);
     }
 
     pub(super) fn clear_gauges(&self) {
@@ -349,25 +478,43 @@ impl BackCells {
     }
 }
 
-/// What cannot be added up field by field.
-#[derive(Debug)]
+/// What of a listener or site cannot be added up field by field.
+#[derive(Debug, Default)]
+pub(super) struct FrontSums {
+    latency: Sum,
+    first_byte: Sum,
+    transfer: Sum,
+}
+
+impl FrontSums {
+    pub(super) fn settle(&self, front: &mut Front, detail: Detail) {
+        front.latency = self.latency.show(detail);
+        front.first_byte = self.first_byte.show(detail);
+        front.transfer = self.transfer.show(detail);
+    }
+}
+
+/// What of an endpoint or pool cannot be added up field by field.
+#[derive(Debug, Default)]
 pub(super) struct BackSums {
     times: [(f64, u64); 4],
     latency: Sum,
+    connect: Sum,
+    transfer: Sum,
+    whole: Sum,
     pub(super) idle: u64,
 }
 
 impl BackSums {
-    pub(super) fn new() -> Self {
-        Self { times: [(0.0, 0); 4], latency: Sum::new(), idle: 0 }
-    }
-
-    pub(super) fn settle(&self, back: &mut Back) {
+    pub(super) fn settle(&self, back: &mut Back, detail: Detail) {
         let mean = |(sum, weight): (f64, u64)| if weight == 0 { 0.0 } else { sum / weight as f64 };
         let [queue, connect, response, total] = self.times.map(mean);
         (back.times.queue, back.times.connect) = (queue, connect);
         (back.times.response, back.times.total) = (response, total);
-        back.latency = self.latency.latency();
+        back.latency = self.latency.show(detail);
+        back.connect = self.connect.show(detail);
+        back.transfer = self.transfer.show(detail);
+        back.whole = self.whole.show(detail);
     }
 }
 

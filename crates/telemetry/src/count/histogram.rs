@@ -64,6 +64,14 @@ impl Distribution {
         self.0.get_or_init(Box::default).record(micros);
     }
 
+    /// Forgets what was counted.
+    pub(super) fn clear(&self) {
+        if let Some(histogram) = self.0.get() {
+            histogram.buckets.iter().for_each(|bucket| bucket.store(0, Relaxed));
+            histogram.sum.set(0);
+        }
+    }
+
     /// Shows each bucket that has something in it.
     pub(super) fn each(&self, mut show: impl FnMut(usize, u64)) {
         let buckets = self.0.get().into_iter().flat_map(|histogram| histogram.buckets.iter().enumerate());
@@ -92,63 +100,84 @@ impl Distribution {
     }
 }
 
-/// Distributions of several workers, added up.
-#[derive(Debug)]
+/// How much is told of a distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Quantiles, and Prometheus' buckets.
+    #[default]
+    Quantiles,
+    /// All buckets that hold something as well (`Latency::steps`).
+    Steps,
+}
+
+/// Distributions of several workers, added up. What nothing was recorded in takes no memory.
+#[derive(Debug, Default)]
 pub(super) struct Sum {
-    buckets: Box<[u64; BUCKETS]>,
+    buckets: Option<Box<[u64; BUCKETS]>>,
     sum: u64,
-    any: bool,
 }
 
 impl Sum {
-    pub(super) fn new() -> Self {
-        Self { buckets: Box::new([0; BUCKETS]), sum: 0, any: false }
-    }
-
     pub(super) fn add(&mut self, distribution: &Distribution) {
         let Some(histogram) = distribution.0.get() else { return };
-        for (sum, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        for (sum, bucket) in buckets.iter_mut().zip(&histogram.buckets) {
             *sum += bucket.load(Relaxed);
         }
         self.sum += histogram.sum.value();
-        self.any = true;
     }
 
-    pub(super) fn latency(&self) -> Latency {
-        if !self.any {
-            return Latency::default();
+    pub(super) fn show(&self, detail: Detail) -> Latency {
+        match detail {
+            Detail::Quantiles => self.latency(),
+            Detail::Steps => self.fine(),
         }
-        let count = self.buckets.iter().sum();
+    }
+
+    fn latency(&self) -> Latency {
+        let Some(buckets) = &self.buckets else { return Latency::default() };
+        let count = buckets.iter().sum();
         Latency {
             count,
             sum_us: self.sum,
-            p50_us: self.quantile(count, 50),
-            p95_us: self.quantile(count, 95),
-            p99_us: self.quantile(count, 99),
-            buckets: PROMETHEUS_BOUNDS_US.iter().map(|&bound| (bound, self.at_most(bound))).collect(),
+            p50_us: quantile(buckets, count, 50),
+            p95_us: quantile(buckets, count, 95),
+            p99_us: quantile(buckets, count, 99),
+            buckets: PROMETHEUS_BOUNDS_US.iter().map(|&bound| (bound, at_most(buckets, bound))).collect(),
+            steps: Vec::new(),
         }
     }
 
-    /// The middle of the bucket that holds the value of rank `hundredths` of `count`.
-    fn quantile(&self, count: u64, hundredths: u64) -> u64 {
-        let rank = (count * hundredths).div_ceil(100).max(1);
-        let mut seen = 0;
-        for (at, &bucket) in self.buckets.iter().enumerate() {
-            seen += bucket;
-            if seen >= rank {
-                return (floor_of(at) + floor_of(at + 1) - 1) / 2;
-            }
+    /// As [`Sum::latency`], with every bucket that holds something.
+    fn fine(&self) -> Latency {
+        let filled = self.buckets.iter().flat_map(|buckets| buckets.iter().enumerate());
+        let filled = filled.filter(|&(_, &count)| count > 0);
+        Latency {
+            steps: filled.map(|(at, &count)| (floor_of(at + 1) - 1, count)).collect(),
+            ..self.latency()
         }
-        0
     }
+}
 
-    /// How many were at most `bound`; the bucket that straddles it is shared out evenly.
-    fn at_most(&self, bound: u64) -> u64 {
-        let straddling = bucket_of(bound);
-        let below: u64 = self.buckets[..straddling].iter().sum();
-        let (floor, end) = (floor_of(straddling), floor_of(straddling + 1));
-        below + self.buckets[straddling] * (bound + 1 - floor) / (end - floor)
+/// The middle of the bucket that holds the value of rank `hundredths` of `count`.
+fn quantile(buckets: &[u64; BUCKETS], count: u64, hundredths: u64) -> u64 {
+    let rank = (count * hundredths).div_ceil(100).max(1);
+    let mut seen = 0;
+    for (at, &bucket) in buckets.iter().enumerate() {
+        seen += bucket;
+        if seen >= rank {
+            return (floor_of(at) + floor_of(at + 1) - 1) / 2;
+        }
     }
+    0
+}
+
+/// How many were at most `bound`; the bucket that straddles it is shared out evenly.
+fn at_most(buckets: &[u64; BUCKETS], bound: u64) -> u64 {
+    let straddling = bucket_of(bound);
+    let below: u64 = buckets[..straddling].iter().sum();
+    let (floor, end) = (floor_of(straddling), floor_of(straddling + 1));
+    below + buckets[straddling] * (bound + 1 - floor) / (end - floor)
 }
 
 fn bucket_of(micros: u64) -> usize {
@@ -192,7 +221,7 @@ mod tests {
             for (at, &value) in values.iter().enumerate() {
                 if at % 2 == 0 { one.record(value) } else { two.record(value) }
             }
-            let mut sum = Sum::new();
+            let mut sum = Sum::default();
             sum.add(&one);
             sum.add(&two);
             let latency = sum.latency();
@@ -208,11 +237,18 @@ mod tests {
                 prop_assert!(at_most >= last && at_most <= latency.count);
                 last = at_most;
             }
+            let fine = sum.fine();
+            prop_assert_eq!(fine.steps.iter().map(|(_, count)| count).sum::<u64>(), latency.count);
+            for pair in fine.steps.windows(2) {
+                prop_assert!(pair[0].0 < pair[1].0 && pair[0].1 > 0);
+            }
+            let beyond = values.iter().filter(|&&value| value > fine.steps.last().unwrap().0).count();
+            prop_assert_eq!((beyond, fine.p99_us), (0, latency.p99_us));
         }
     }
 
     #[test]
     fn nothing_recorded_is_nothing_shown() {
-        assert_eq!(Sum::new().latency(), Latency::default());
+        assert_eq!(Sum::default().fine(), Latency::default());
     }
 }

@@ -36,7 +36,9 @@ impl Registry {
         let (workers, fronts, backs) = self.cells();
         workers.iter().for_each(|cells| add(&mut totals.process, &**cells));
         for (key, cells) in &fronts {
-            add(totals.fronts.entry(front_name(*key)).or_default(), &**cells);
+            if let Some(name) = front_name(*key) {
+                add(totals.fronts.entry(name).or_default(), &**cells);
+            }
         }
         for (key, cells) in &backs {
             add(totals.backs.entry(back_name(*key)).or_default(), &**cells);
@@ -100,10 +102,12 @@ fn numbered(name: &str, at: usize) -> String {
     if at == 0 { name.to_owned() } else { format!("{name}.{at}") }
 }
 
-fn front_name(key: FrontKey) -> String {
+/// `None`: what is counted there is not kept.
+fn front_name(key: FrontKey) -> Option<String> {
     match key {
-        FrontKey::Listener(id) => format!("listener {id}"),
-        FrontKey::Site(id) => format!("site {id}"),
+        FrontKey::Listener(id) => Some(format!("listener {id}")),
+        FrontKey::Site(id) => Some(format!("site {id}")),
+        FrontKey::Route(..) | FrontKey::Zone(_) => None,
     }
 }
 
@@ -247,7 +251,8 @@ pub(super) type All = (Vec<Arc<WorkerCells>>, Cells<FrontKey, FrontCells>, Cells
 
 #[cfg(test)]
 mod tests {
-    use super::super::front_back::{AttemptEnd, AttemptTimes};
+    use super::super::front_back::{AttemptEnd, AttemptPhases, AttemptTimes};
+    use super::super::histogram::Detail;
     use super::*;
 
     const SITE: FrontKey = FrontKey::Site(SiteId(1));
@@ -264,7 +269,11 @@ mod tests {
         site.bytes_out.add(100);
         let endpoint = registry.back(WorkerId(worker), ENDPOINT);
         endpoint.attempt(1000 + u64::from(worker), true);
-        endpoint.finish(AttemptEnd::Answer(200), AttemptTimes::default(), Some(700));
+        endpoint.finish(
+            AttemptEnd::Answer(200),
+            AttemptTimes::default(),
+            AttemptPhases { head: Some(700), ..AttemptPhases::default() },
+        );
     }
 
     #[test]
@@ -277,19 +286,19 @@ mod tests {
         next.inherit(&kept);
         assert_eq!(next.totals(), kept, "nothing is counted twice");
         counted(&next, 0);
-        let front = next.sum_front(SITE, 1_000_500);
+        let front = next.sum_front(SITE, 1_000_500, Detail::Quantiles);
         assert_eq!((front.total, front.requests, front.requests_by_version[1]), (3, 3, 3));
         assert_eq!((front.responses.client_error, front.bytes_out), (3, 300));
         assert_eq!((front.latency.count, front.latency.sum_us), (3, 4500));
         assert_eq!(front.current, 1, "what was open then is closed");
-        let (back, _) = next.sum_back(&[ENDPOINT], 1_000_500);
+        let (back, _) = next.sum_back(&[ENDPOINT], 1_000_500, Detail::Quantiles);
         assert_eq!((back.total, back.responses.success, back.latency.count), (3, 3, 3));
         assert_eq!(back.last_unix, 1001);
         let mut process = weir_control::snapshot::Process::default();
         next.sum_process(&mut process, 1_000_500);
         assert_eq!((process.connections.accepted, process.connections.active), (3, 1));
         // What left the configuration is forgotten.
-        next.retain(|_| false, |_| false);
+        next.retain(|_| false, |_| false, |_| false);
         let left = next.totals();
         assert!(left.fronts.is_empty() && left.backs.is_empty());
     }
@@ -305,7 +314,7 @@ mod tests {
         kept.fronts.insert("site 0000000000000001".into(), [("latency.9999".to_owned(), 7)].into());
         next.inherit(&kept);
         assert_eq!(next.totals().process, [("requests".to_owned(), 5)].into());
-        assert_eq!(next.sum_front(SITE, 0).latency.count, 0);
+        assert_eq!(next.sum_front(SITE, 0, Detail::Quantiles).latency.count, 0);
         let later = Registry::new();
         later.inherit(&Totals { format: FORMAT + 1, ..kept });
         assert_eq!(later.totals(), Totals::default());

@@ -6,6 +6,8 @@
 //! Why: a cell has one writer, so a count is a plain load and store; a reader may lag by a moment, never lose a count.
 
 mod cell;
+mod codes;
+mod events;
 mod front_back;
 mod histogram;
 mod kept;
@@ -13,7 +15,11 @@ mod registry;
 mod worker;
 
 pub use cell::{Average, Counter, Gauge, Rate};
-pub use front_back::{AttemptEnd, AttemptTimes, BackCells, FrontCells, TlsCells, status_class};
-pub use histogram::{Distribution, Histogram, PROMETHEUS_BOUNDS_US};
-pub use registry::{BackKey, FrontKey, Registry};
+pub use codes::Codes;
+pub use events::{EVENTS, EventCells};
+pub use front_back::{
+    AttemptEnd, AttemptPhases, AttemptTimes, BackCells, FrontCells, TlsCells, status_class,
+};
+pub use histogram::{Detail, Distribution, Histogram, PROMETHEUS_BOUNDS_US};
+pub use registry::{BackKey, FrontKey, Registry, ZoneSum};
 pub use worker::WorkerCells;

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 use weir_control::snapshot::{Back, Front, Process};
-use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+use weir_control::{EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId, ZoneId};
 
-use super::front_back::{BackCells, BackSums, FrontCells};
-use super::histogram::Sum;
+use super::events::{EVENTS, EventCells};
+use super::front_back::{BackCells, BackSums, FrontCells, FrontSums};
+use super::histogram::Detail;
 use super::worker::WorkerCells;
 
 /// What clients reach.
@@ -23,6 +24,10 @@ pub enum FrontKey {
     Listener(ListenerId),
     /// A site.
     Site(SiteId),
+    /// A route of a site.
+    Route(SiteId, RouteId),
+    /// What is counted apart under a name.
+    Zone(ZoneId),
 }
 
 /// What we reach.
@@ -44,7 +49,21 @@ type Table<K, C> = HashMap<(WorkerId, K), Arc<C>, ahash::RandomState>;
 struct Tables {
     workers: Table<(), WorkerCells>,
     fronts: Table<FrontKey, FrontCells>,
+    /// The names of routes.
+    routes: HashMap<(SiteId, RouteId), Box<str>, ahash::RandomState>,
     backs: Table<BackKey, BackCells>,
+    events: Table<ZoneId, EventCells>,
+}
+
+/// What a zone counts beside the figures of a front.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneSum {
+    /// Under way.
+    pub processing: u64,
+    /// Ended without any response.
+    pub discarded: u64,
+    /// Responses by code, in order.
+    pub codes: Vec<(u16, u64)>,
 }
 
 impl Registry {
@@ -74,15 +93,53 @@ impl Registry {
         Arc::clone(self.tables().fronts.entry((id, key)).or_default())
     }
 
+    /// The cells of worker `id` for a route of a site; the same at each call.
+    pub fn route(&self, id: WorkerId, site: SiteId, name: &str) -> Arc<FrontCells> {
+        let route = RouteId::from_name(name);
+        self.tables().routes.entry((site, route)).or_insert_with(|| name.into());
+        self.front(id, FrontKey::Route(site, route))
+    }
+
+    /// The routes that were asked for, by site and name.
+    pub fn routes(&self) -> Vec<(SiteId, RouteId, String)> {
+        let tables = self.tables();
+        let all = tables.routes.iter().map(|(&(site, route), name)| (site, route, name.to_string()));
+        let mut all: Vec<_> = all.collect();
+        drop(tables);
+        all.sort_unstable_by(|a, b| (a.0, &a.2).cmp(&(b.0, &b.2)));
+        all
+    }
+
     /// The cells of worker `id` for a pool or endpoint; the same at each call.
     pub fn back(&self, id: WorkerId, key: BackKey) -> Arc<BackCells> {
         Arc::clone(self.tables().backs.entry((id, key)).or_default())
     }
 
+    /// Forgets the most that worker `id` ever had of anything; with `all`, what it counted for listeners, sites, pools and
+    /// endpoints, too. What goes on now stays counted. Called by that worker: cells have one writer.
+    pub fn clear(&self, id: WorkerId, all: bool) {
+        let tables = self.tables();
+        of_worker(&tables.workers, id).for_each(|cells| cells.clear_peaks());
+        of_worker(&tables.fronts, id).for_each(|cells| cells.clear(all));
+        of_worker(&tables.backs, id).for_each(|cells| cells.clear(all));
+    }
+
+    /// The cells of worker `id` for something with a few outcomes; the same at each call.
+    pub fn events(&self, id: WorkerId, key: ZoneId) -> Arc<EventCells> {
+        Arc::clone(self.tables().events.entry((id, key)).or_default())
+    }
+
     /// Forgets what no configuration knows any more. Call after all workers took up a plan.
-    pub fn retain(&self, front: impl Fn(&FrontKey) -> bool, back: impl Fn(&BackKey) -> bool) {
+    pub fn retain(
+        &self,
+        front: impl Fn(&FrontKey) -> bool,
+        back: impl Fn(&BackKey) -> bool,
+        events: impl Fn(&ZoneId) -> bool,
+    ) {
         let mut tables = self.tables();
+        tables.events.retain(|(_, key), _| events(key));
         tables.fronts.retain(|(_, key), _| front(key));
+        tables.routes.retain(|&(site, route), _| front(&FrontKey::Route(site, route)));
         tables.backs.retain(|(_, key), _| back(key));
     }
 
@@ -94,14 +151,49 @@ impl Registry {
     }
 
     /// The sum for a listener or site.
-    pub fn sum_front(&self, key: FrontKey, now_ms: u64) -> Front {
-        let (mut front, mut latency) = (Front::default(), Sum::new());
+    pub fn sum_front(&self, key: FrontKey, now_ms: u64, detail: Detail) -> Front {
+        let (mut front, mut sums) = (Front::default(), FrontSums::default());
         let tables = self.tables();
         for cells in of_key(&tables.fronts, &tables.workers, key) {
-            cells.add_to(&mut front, &mut latency, now_ms);
+            cells.add_to(&mut front, &mut sums, now_ms);
         }
-        front.latency = latency.latency();
+        sums.settle(&mut front, detail);
         front
+    }
+
+    /// What a zone counts beside what [`Registry::sum_front`] tells of it.
+    pub fn sum_zone(&self, zone: ZoneId) -> ZoneSum {
+        let mut sum = ZoneSum::default();
+        let tables = self.tables();
+        for cells in of_key(&tables.fronts, &tables.workers, FrontKey::Zone(zone)) {
+            sum.processing += cells.processing.value();
+            sum.discarded += cells.discarded.value();
+            cells.codes.add_to(&mut sum.codes);
+        }
+        sum
+    }
+
+    /// The counts of outcomes.
+    pub fn sum_events(&self, key: ZoneId) -> [u64; EVENTS] {
+        let mut sum = [0; EVENTS];
+        let tables = self.tables();
+        for cells in of_key(&tables.events, &tables.workers, key) {
+            cells.add_to(&mut sum);
+        }
+        sum
+    }
+
+    /// The counts of each worker by itself, in order.
+    pub fn each_worker(&self, now_ms: u64) -> Vec<(WorkerId, Process)> {
+        let tables = self.tables();
+        let one = |(&(id, ()), cells): (&(WorkerId, ()), &Arc<WorkerCells>)| {
+            let mut process = Process::default();
+            cells.add_to(&mut process, now_ms);
+            (id, process)
+        };
+        let mut all: Vec<_> = tables.workers.iter().map(one).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
     }
 
     /// Connections and requests of a listener or site in the last second.
@@ -120,15 +212,15 @@ impl Registry {
     }
 
     /// The sum for an endpoint, or for a pool: with `keys`, all of its endpoints and its own. Also its idle connections.
-    pub fn sum_back(&self, keys: &[BackKey], now_ms: u64) -> (Back, u64) {
-        let (mut back, mut sums) = (Back::default(), BackSums::new());
+    pub fn sum_back(&self, keys: &[BackKey], now_ms: u64, detail: Detail) -> (Back, u64) {
+        let (mut back, mut sums) = (Back::default(), BackSums::default());
         let tables = self.tables();
         for &key in keys {
             for cells in of_key(&tables.backs, &tables.workers, key) {
                 cells.add_to(&mut back, &mut sums, now_ms);
             }
         }
-        sums.settle(&mut back);
+        sums.settle(&mut back, detail);
         (back, sums.idle)
     }
 
@@ -143,7 +235,7 @@ impl Registry {
     /// How many cells are held, for tests of leaks.
     pub fn len(&self) -> usize {
         let tables = self.tables();
-        tables.workers.len() + tables.fronts.len() + tables.backs.len()
+        tables.workers.len() + tables.fronts.len() + tables.backs.len() + tables.events.len()
     }
 
     /// True if nothing was ever asked for.
@@ -171,7 +263,7 @@ fn of_key<'a, K: Copy + Eq + Hash, C>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::front_back::{AttemptEnd, AttemptTimes};
+    use super::super::front_back::{AttemptEnd, AttemptPhases, AttemptTimes};
     use super::*;
 
     const SITE: FrontKey = FrontKey::Site(SiteId(1));
@@ -189,11 +281,14 @@ mod tests {
             site.request(1, 1000);
             site.answer(204, 1500);
             site.answer(0, 10);
+            site.phases(1000, 500);
         }
-        let front = registry.sum_front(SITE, 1_000_500);
+        let front = registry.sum_front(SITE, 1_000_500, Detail::Steps);
         assert_eq!((front.current, front.total, front.requests), (3, 3, 3));
         assert_eq!((front.responses.success, front.responses.other), (3, 3));
         assert_eq!((front.rates.requests, front.latency.count), (3, 6));
+        assert_eq!(front.latency.steps.iter().map(|(_, count)| count).collect::<Vec<_>>(), [&3, &3]);
+        assert_eq!((front.first_byte.count, front.transfer.sum_us), (3, 1500));
         let mut process = Process::default();
         registry.sum_process(&mut process, 1_000_500);
         assert_eq!((process.connections.accepted, process.connections.active), (3, 3));
@@ -208,15 +303,48 @@ mod tests {
             let cells = registry.back(WorkerId(0), key);
             cells.attempt(1000, true);
             let times = AttemptTimes { connect: 2, response: 10, total: 20, ..AttemptTimes::default() };
-            cells.finish(AttemptEnd::Answer(status), times, Some(10_000));
+            let phases = AttemptPhases { connect: Some(2_000), head: Some(10_000), whole: Some(20_000) };
+            cells.finish(AttemptEnd::Answer(status), times, phases);
         }
         registry.back(WorkerId(0), BackKey::Pool(POOL)).queued.enter();
-        let (one, _) = registry.sum_back(&keys[..1], 1_000_000);
+        let (one, _) = registry.sum_back(&keys[..1], 1_000_000, Detail::Quantiles);
         assert_eq!((one.total, one.responses.success, one.queued), (1, 1, 0));
-        let (all, _) = registry.sum_back(&[keys[0], keys[1], BackKey::Pool(POOL)], 1_000_000);
+        let (all, _) =
+            registry.sum_back(&[keys[0], keys[1], BackKey::Pool(POOL)], 1_000_000, Detail::Quantiles);
         assert_eq!((all.total, all.responses.server_error, all.queued, all.current), (2, 1, 1, 0));
         assert_eq!((all.times.response, all.times.max), (10.0, [0, 2, 10, 20]));
-        assert!(all.latency.p50_us.abs_diff(10_000) < 500);
+        assert!(all.latency.p50_us.abs_diff(10_000) < 500 && all.latency.steps.is_empty());
+        assert_eq!((all.connect.count, all.transfer.sum_us, all.whole.sum_us), (2, 20_000, 40_000));
+        // What came to nothing has a time to connect at most, and that of a tunnel is the client's.
+        let cells = registry.back(WorkerId(0), keys[0]);
+        cells.finish(AttemptEnd::ConnectError, AttemptTimes::default(), AttemptPhases::default());
+        let tunnel = AttemptPhases { head: Some(1), ..AttemptPhases::default() };
+        cells.finish(AttemptEnd::Answer(101), AttemptTimes::default(), tunnel);
+        let (one, _) = registry.sum_back(&keys[..1], 1_000_000, Detail::Quantiles);
+        assert_eq!((one.connect.count, one.latency.count, one.whole.count), (1, 2, 1));
+    }
+
+    #[test]
+    fn cleared_counts_begin_anew_and_what_goes_on_stays() {
+        let registry = Registry::new();
+        registry.worker(WorkerId(0));
+        let site = registry.front(WorkerId(0), SITE);
+        (0..3).for_each(|_| site.open(1000));
+        site.close();
+        site.answer(200, 1500);
+        let back = registry.back(WorkerId(0), BackKey::Pool(POOL));
+        back.attempt(1000, true);
+        let of = |registry: &Registry| {
+            let front = registry.sum_front(SITE, 5_000_000, Detail::Quantiles);
+            let (back, _) = registry.sum_back(&[BackKey::Pool(POOL)], 5_000_000, Detail::Quantiles);
+            [front.current, front.peak, front.total, front.responses.success, back.current, back.total]
+        };
+        registry.clear(WorkerId(0), false);
+        assert_eq!(of(&registry), [2, 2, 3, 1, 1, 1], "the most is what there is");
+        registry.clear(WorkerId(0), true);
+        assert_eq!(of(&registry), [2, 2, 0, 0, 1, 0]);
+        let front = registry.sum_front(SITE, 5_000_000, Detail::Quantiles);
+        assert_eq!((front.latency.count, front.rates.connections_max), (0, 0));
     }
 
     #[test]
@@ -227,7 +355,7 @@ mod tests {
         site.open(1);
         let again = registry.worker(WorkerId(0));
         assert_eq!(again.active.value(), 0);
-        let front = registry.sum_front(SITE, 1000);
+        let front = registry.sum_front(SITE, 1000, Detail::Quantiles);
         assert_eq!((front.current, front.total), (0, 1));
     }
 
@@ -238,8 +366,8 @@ mod tests {
         registry.front(WorkerId(0), SITE).opened.bump();
         registry.front(WorkerId(0), FrontKey::Site(SiteId(9)));
         registry.back(WorkerId(0), BackKey::Pool(POOL));
-        registry.retain(|key| *key == SITE, |_| false);
+        registry.retain(|key| *key == SITE, |_| false, |_| false);
         assert_eq!(registry.len(), 2);
-        assert_eq!(registry.sum_front(SITE, 0).total, 1);
+        assert_eq!(registry.sum_front(SITE, 0, Detail::Quantiles).total, 1);
     }
 }

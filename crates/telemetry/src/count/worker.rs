@@ -72,6 +72,13 @@ impl WorkerCells {
         rates.requests_max += self.request_rate.peak();
     }
 
+    /// Forgets the most that there were. Called by their worker.
+    pub(super) fn clear_peaks(&self) {
+        self.active.clear_peak();
+        self.connection_rate.clear_peak();
+        self.request_rate.clear_peak();
+    }
+
     pub(super) fn clear_gauges(&self) {
         for gauge in [&self.active, &self.reading, &self.writing, &self.waiting, &self.tls.current] {
             gauge.clear();

@@ -36,6 +36,7 @@ struct Flags {
     old_pids: Vec<i32>,
     terminate: bool,
     local_peer: Option<String>,
+    master_socket: Option<String>,
     condition: Option<String>,
 }
 
@@ -105,6 +106,8 @@ fn launch(flags: &Flags) -> Launch {
         (false, false) => None,
     };
     launch.master_worker = flags.master_worker;
+    // As there it is the master's, and without one there is none.
+    launch.master_socket = flags.master_socket.clone().filter(|_| flags.master_worker);
     launch.pid_file = flags.pid_file.clone();
     launch.old_pids = flags.old_pids.clone();
     launch.old_ones = if flags.terminate { OldOnes::Terminate } else { OldOnes::Finish };
@@ -138,7 +141,8 @@ fn parse(arguments: &[String]) -> Option<Flags> {
             "-m" => flags.megabytes = Some(words.next()?.parse().ok()?),
             "-cc" => flags.condition = Some(words.next()?.clone()),
             "-L" => flags.local_peer = Some(words.next()?.clone()),
-            "-N" | "-x" | "-S" => drop(words.next()?),
+            "-S" => flags.master_socket = Some(words.next()?.clone()),
+            "-N" | "-x" => drop(words.next()?),
             "-sf" | "-st" => {
                 flags.terminate = word == "-st";
                 while let Some(pid) = words.next_if(|next| !next.starts_with('-')) {
@@ -198,6 +202,7 @@ mod tests {
             .unwrap();
         assert!(unit.master_worker && unit.foreground && !unit.check);
         assert_eq!(unit.pid_file, Some("/run/haproxy.pid".into()));
+        assert_eq!(unit.master_socket.as_deref(), Some("/run/haproxy-master.sock"));
         let reload = parsed("-f a.cfg -p x.pid -sf 12 13 -D").unwrap();
         assert_eq!((reload.old_pids, reload.daemon, reload.terminate), (vec![12, 13], true, false));
         let tuned = parsed("-f a.cfg -de -m 16 -dMno-merge -db -- b.cfg c.cfg").unwrap();

@@ -5,16 +5,20 @@
 //! Driven by: `main`.
 
 mod check;
+mod convert;
+mod diff;
 mod explain;
 mod haproxy;
 mod haproxy_help;
 mod lab;
 mod load;
 mod load_helpers;
+mod load_metrics;
 mod nginx;
 mod nginx_help;
 mod reload;
 mod signal;
+mod top;
 mod values;
 mod weir;
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::values::{IoWord, texts};
-use super::{check, explain, lab, load, reload};
+use super::{check, convert, diff, explain, lab, load, reload, top};
 use crate::launch::{Launch, Sandbox};
 use crate::life;
 use crate::plane::Start;
@@ -18,10 +18,13 @@ Examples:
   weir run -c haproxy.cfg               serve it in the foreground; Ctrl-C lets exchanges finish
   weir reload --pid /run/nginx.pid      read it again, cut nothing, and say whether it was taken
   weir explain nginx.conf | less        what the file means, with every default filled in
+  weir convert haproxy.cfg > weir.yaml  the same configuration in Weir's own language
+  weir diff nginx.conf weir.yaml        what two configurations mean differently
+  weir top http://127.0.0.1/dashboard/   what it does right now (needs `weir_dashboard`)
   weir load -c50 -R2000 http://host/    measure a server: wrk2's command line, and more
   ln -s $(which weir) /usr/sbin/nginx   be nginx (or haproxy): same flags, signals, units, logrotate
 
-FILE is an nginx.conf or a haproxy.cfg; which of them, its content tells.";
+FILE is an nginx.conf, a haproxy.cfg or a weir.yaml; which of them, its content tells.";
 
 const RUN_HELP: &str = "\
 Signals:
@@ -52,6 +55,10 @@ enum Command {
     Check(Check),
     /// Print what a configuration means, as YAML with secrets redacted.
     Explain(Explain),
+    /// Print a configuration in Weir's own language, with its secrets.
+    Convert(Convert),
+    /// Show what two configurations mean differently. Exits 0 if nothing, 1 if something, 2 if one has errors.
+    Diff(Diff),
     /// Make a running server read its configuration again, and say whether it was taken.
     Reload(Reload),
     /// Put a server under load, and measure it: wrk2's command line, and more.
@@ -60,6 +67,9 @@ enum Command {
     /// Repeat published benchmarks on this machine: Weir beside nginx and HAProxy, with a report.
     #[command(after_help = lab::HELP)]
     Lab(lab::Lab),
+    /// Watch a running server: pools, endpoints, sites, requests. Reads its dashboard.
+    #[command(after_help = top::HELP)]
+    Top(top::Top),
     /// Print the version.
     Version,
     /// Be nginx: `weir nginx -h` lists its flags. A link called `nginx` does the same.
@@ -80,7 +90,7 @@ enum Command {
 
 #[derive(Args)]
 struct Run {
-    /// The configuration: an nginx.conf or a haproxy.cfg.
+    /// The configuration: an nginx.conf, a haproxy.cfg or a weir.yaml.
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
     /// How sockets are driven: `auto` takes io_uring where the system allows it, else epoll.
@@ -139,6 +149,26 @@ struct Explain {
 }
 
 #[derive(Args)]
+struct Convert {
+    /// The configuration.
+    file: PathBuf,
+    /// What is written.
+    #[arg(long, value_enum, default_value = "yaml")]
+    to: convert::Form,
+    /// Folder that relative paths of an nginx.conf start from.
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Diff {
+    /// One configuration.
+    one: PathBuf,
+    /// The other one.
+    other: PathBuf,
+}
+
+#[derive(Args)]
 struct Reload {
     /// The pid file of the server.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
@@ -161,9 +191,14 @@ pub(super) fn run(arguments: &[OsString], start: Start) -> ExitCode {
         Command::Explain(explain) => {
             explain::run(&Launch::of_file(explain.file, explain.prefix), explain.plan)
         }
+        Command::Convert(convert) => convert::run(&Launch::of_file(convert.file, convert.prefix), convert.to),
+        Command::Diff(diff) => {
+            diff::run(&Launch::of_file(diff.one, None), &Launch::of_file(diff.other, None))
+        }
         Command::Reload(reload) => reload::run(reload.pid, reload.config),
         Command::Load(load) => load::run(*load),
         Command::Lab(lab) => lab::run(lab),
+        Command::Top(top) => top::run(&top),
         Command::Version => {
             outln!("weir {}", env!("WEIR_VERSION"));
             ExitCode::SUCCESS

@@ -43,6 +43,12 @@ impl weir_haproxy::Files for Store {
     }
 }
 
+impl weir_native::Files for Store {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Store::read(self, path)
+    }
+}
+
 impl weir_lower::Resources for Store {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         Store::read(self, path)
@@ -62,14 +68,18 @@ impl weir_lower::Resources for Store {
     }
 }
 
-/// The language of a file, by content. A folder is HAProxy's; what cannot be read is left to its front end to complain
-/// about, nginx's being the more common.
+/// The language of a file, by content, or by a name that only Weir's has. A folder is HAProxy's; what cannot be read is left
+/// to its front end to complain about, nginx's being the more common.
 pub(crate) fn tell_apart(path: &Path, store: &Store) -> Dialect {
     if store.list(path).is_ok() {
         return Dialect::Haproxy;
     }
     let text = Store::read(store, path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
+    let named = path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
+    if named || weir_native::looks_like(&text) {
+        return Dialect::Native;
+    }
     match weir_haproxy::looks_like(&text) && !weir_nginx::looks_like(&text) {
         true => Dialect::Haproxy,
         false => Dialect::Nginx,
@@ -81,6 +91,7 @@ pub(crate) fn load(launch: &Launch, dialect: Dialect, store: &Store) -> Compiled
     match dialect {
         Dialect::Haproxy => load_haproxy(launch, store),
         Dialect::Nginx => load_nginx(launch, store),
+        Dialect::Native => load_native(launch, store),
     }
 }
 
@@ -141,12 +152,28 @@ fn load_haproxy(launch: &Launch, store: &Store) -> Compiled {
     }
 }
 
+fn load_native(launch: &Launch, store: &Store) -> Compiled {
+    let path = launch.main_path();
+    let own = || crate::launch::absolute(path.clone()).parent().map(Path::to_owned).unwrap_or_default();
+    let loaded = weir_native::load(store, &path, launch.sourcing.prefix.clone().unwrap_or_else(own));
+    Compiled {
+        model: loaded.model,
+        plan: None,
+        diagnostics: bounded(loaded.diagnostics),
+        sources: loaded.sources,
+    }
+}
+
 /// What a haproxy.cfg sees of the process that reads it.
 pub(crate) fn haproxy_options(local_peer: Option<&str>) -> weir_haproxy::Options {
     let texts =
         std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
     let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    weir_haproxy::Options { env: texts.collect(), local_peer: local_peer.map_or_else(host, str::to_owned) }
+    weir_haproxy::Options {
+        env: texts.collect(),
+        local_peer: local_peer.map_or_else(host, str::to_owned),
+        local_peer_given: local_peer.is_some(),
+    }
 }
 
 /// Lowers a model that has no errors.

@@ -6,6 +6,7 @@
 //! Why: threads of their own, because a change waits for all workers, and because commands must be answered while those are
 //! busy. They are few, and idle.
 
+mod plus;
 mod runtime;
 mod sticks;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SocketFlags, accept_with};
 use weir_admin::cli::{Level, Session};
-use weir_expr::settings::ControlLevel;
+use weir_expr::settings::{ControlLevel, ControlPurpose};
 use weir_plan::Control;
 
 use crate::life::bell::Bell;
@@ -59,6 +60,9 @@ impl Console {
         let bell = Arc::new(Bell::new()?);
         for (socket, opened) in control.sockets.iter().zip(sockets) {
             let Some(first) = opened.sockets.first() else { continue };
+            if socket.purpose != ControlPurpose::Commands {
+                continue;
+            }
             let terms = Terms {
                 level: level(socket.level),
                 timeout: control.timeout,

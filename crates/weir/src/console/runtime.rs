@@ -6,16 +6,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::peers::Peers;
 use rustix::time::{ClockId, clock_gettime};
 use weir_admin::cli;
-use weir_control::Change;
 use weir_control::changes::KeyPair;
 use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
+use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
-use weir_engine::Engine;
+use weir_control::{Change, Requests};
+use weir_engine::{Engine, Switch};
 use weir_expr::KeptValue;
-use weir_expr::settings::ControlSocket;
+use weir_expr::settings::{ControlPurpose, ControlSocket, Paces};
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
 
 /// The engine, once there is one.
@@ -27,24 +29,32 @@ pub(crate) struct Runtime {
     started: Instant,
     waiting: Mutex<Vec<(String, KeyPair)>>,
     sockets: Mutex<Vec<cli::Socket>>,
+    peers: Arc<Peers>,
 }
 
 impl Runtime {
-    pub(crate) fn new(engine: Shared) -> Self {
-        Self { engine, started: Instant::now(), waiting: Mutex::default(), sockets: Mutex::default() }
+    pub(crate) fn new(engine: Shared, peers: Arc<Peers>) -> Self {
+        Self { engine, started: Instant::now(), waiting: Mutex::default(), sockets: Mutex::default(), peers }
     }
 
     pub(super) fn set_sockets(&self, sockets: &[ControlSocket]) {
-        let shown =
-            sockets.iter().map(|one| cli::Socket { name: one.name.clone(), level: super::level(one.level) });
+        let shown = sockets
+            .iter()
+            .filter(|one| one.purpose == ControlPurpose::Commands)
+            .map(|one| cli::Socket { name: one.name.clone(), level: super::level(one.level) });
         *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
     }
 
-    fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+    /// Figures in detail, and single requests: of each list at most so many.
+    pub(crate) fn observe(&self, most: usize) -> (Snapshot, Requests) {
+        self.engine().as_ref().map(|engine| engine.observe(most)).unwrap_or_default()
+    }
+
+    pub(super) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&Engine) -> Result<T, String>) -> Result<T, String> {
+    pub(super) fn with<T>(&self, act: impl FnOnce(&Engine) -> Result<T, String>) -> Result<T, String> {
         self.engine().as_ref().map_or_else(|| Err("it does not serve yet".to_owned()), act)
     }
 }
@@ -64,6 +74,49 @@ impl cli::Runtime for Runtime {
 
     fn cut(&self, pool: &str, endpoint: &str) -> Result<(), String> {
         self.with(|engine| engine.cut(pool, endpoint))
+    }
+
+    fn bound_endpoint(&self, pool: &str, endpoint: &str, most: u32) -> Result<(), String> {
+        self.with(|engine| engine.bound_endpoint(pool, endpoint, most))
+    }
+
+    fn switch_checks(&self, pool: &str, endpoint: &str, on: bool) -> Result<bool, String> {
+        self.with(|engine| engine.switch(pool, endpoint, Switch::Checks, on))
+    }
+
+    fn switch_agent(&self, pool: &str, endpoint: &str, on: bool) -> Result<bool, String> {
+        self.with(|engine| engine.switch(pool, endpoint, Switch::Agent, on))
+    }
+
+    fn clear_counters(&self, all: bool) {
+        if let Some(engine) = self.engine().as_ref() {
+            engine.clear_counters(all);
+        }
+    }
+
+    fn sessions(&self) -> Vec<ClientSession> {
+        self.engine().as_ref().map(Engine::sessions).unwrap_or_default()
+    }
+
+    fn end_session(&self, number: u64) -> bool {
+        self.engine().as_ref().is_some_and(|engine| engine.end_session(number))
+    }
+
+    fn peers(&self) -> Vec<cli::PeerSection> {
+        self.peers.report()
+    }
+
+    fn paces(&self) -> cli::Rates {
+        let Paces { connections, sessions, tls } =
+            self.engine().as_ref().map(Engine::paces).unwrap_or_default();
+        cli::Rates { connections, sessions, tls }
+    }
+
+    fn set_paces(&self, paces: cli::Rates) {
+        if let Some(engine) = self.engine().as_ref() {
+            let cli::Rates { connections, sessions, tls } = paces;
+            engine.set_paces(&Paces { connections, sessions, tls });
+        }
     }
 
     fn bound_connections(&self, most: u64) {

@@ -361,8 +361,13 @@ impl Stock {
 }
 
 impl Supervised for Keeper {
+    fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, |child| child.process.id())
+    }
+
     fn apply(&mut self, candidate: Candidate) {
         let generation = candidate.generation;
+        self.ending = false;
         let ids = |sockets: &[OpenSocket]| sockets.iter().map(|socket| socket.id).collect();
         let listeners = &candidate.sockets.listeners;
         let parcel = Parcel {

@@ -19,7 +19,8 @@ use weir_diag::Diagnostic;
 use weir_model::{Address, Model};
 use weir_rt::{PeerAddr, listen_addr};
 
-use crate::launch::Launch;
+use super::upgrade;
+use crate::launch::{Launch, Manner};
 
 /// The first descriptor of sd_listen_fds(3).
 const FIRST: RawFd = 3;
@@ -31,7 +32,9 @@ static TAKEN: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
 /// configuration may name: not known yet, every listening socket; known, those that the model names.
 pub(crate) fn is_wanted(launch: &Launch, model: Option<&Model>, number: RawFd) -> bool {
     handed_over().contains(&number)
+        || launch.manner == Manner::Nginx && upgrade::given().contains(&number)
         || launch.sourcing.paths.iter().any(|path| is_descriptor(path, number))
+        || launch.master_socket.as_deref().and_then(of_master) == Some(number)
         || match model {
             None => weir_rt::confine::with_inherited(number, listens).unwrap_or(false),
             Some(model) => named(model).contains(&number),
@@ -131,10 +134,15 @@ fn is_descriptor(path: &Path, number: RawFd) -> bool {
     ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path == Path::new(folder).join(number.to_string()))
 }
 
+/// The descriptor that `-S` names, if it does.
+fn of_master(written: &str) -> Option<i32> {
+    written.split(',').next()?.strip_prefix("fd@")?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{Manner, Sourcing};
+    use crate::launch::Sourcing;
 
     #[test]
     fn a_file_that_is_a_descriptor_is_wanted() {

@@ -99,6 +99,10 @@ impl Supervised for Local {
         self.tell(Event::Notice(text));
     }
 
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
     fn fds(&self) -> Vec<PollFd<'_>> {
         vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)]
     }
@@ -111,6 +115,8 @@ impl Supervised for Local {
         // Reading resets the bell; what it was rung for is looked at below, whoever rang.
         self.bell.reset();
         if self.drained.1.try_recv().is_ok() {
+            // What is applied now begins anew.
+            self.plane = None;
             self.events.push_back(Event::Ended);
         }
     }

@@ -28,6 +28,7 @@ use super::control::{Asker, Control};
 use super::daemon::Ready;
 use super::error_log::ErrorLog;
 use super::logs::LogFiles;
+use super::master_cli::{self, View};
 use super::notify::Notify;
 use super::pid_file::PidFile;
 use super::privileges::Identity;
@@ -36,8 +37,10 @@ use super::signals::{Order, Signals, order_of};
 use super::sockets::{Change, SocketTable};
 use super::start;
 use super::supervised::{Candidate, Event, Supervised};
+use super::upgrade::{self, Upgrade};
 use crate::launch::{Launch, Manner, OldOnes};
 use crate::report;
+use crate::role::Role;
 
 /// What connections get at `weir run`'s TERM and INT, unless the configuration gives less.
 const BRIEF: Duration = Duration::from_secs(10);
@@ -56,12 +59,25 @@ pub(crate) struct Master {
     pid_file: Option<PidFile>,
     notify: Notify,
     control: Control,
+    /// What the master's command line shows.
+    view: Arc<View>,
     ready: Option<Ready>,
     generation: u64,
     trying: Option<Trying>,
     asked_again: VecDeque<Option<Asker>>,
     ending: bool,
     exit: u8,
+    upgrade: Option<Upgrade>,
+    retired: Option<Retired>,
+    /// Who started us, and may still have the same sockets.
+    replaced: Option<rustix::process::Pid>,
+}
+
+/// How far the workers are that were sent away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Retired {
+    Leaving,
+    Gone,
 }
 
 /// A configuration that the data plane was told to take.
@@ -95,12 +111,16 @@ impl Master {
             pid_file: None,
             notify: Notify::from_environment(),
             control: Control::listen(),
+            view: Arc::new(View::new()),
             ready: None,
             generation: 0,
             trying: None,
             asked_again: VecDeque::new(),
             ending: false,
             exit: 0,
+            upgrade: None,
+            retired: None,
+            replaced: upgrade::is_replacing().then(rustix::process::getppid).flatten(),
         }
     }
 
@@ -127,6 +147,7 @@ impl Master {
                 self.reload(Some(asker));
             }
             self.plane.turn();
+            self.view.note_worker(self.plane.pid());
             while let Some(event) = self.plane.next_event() {
                 if self.take_event(event) {
                     return ExitCode::from(self.exit);
@@ -151,7 +172,9 @@ impl Master {
             self.error_log.line(LogLevel::Notice, &format!("signal {} ({signal}) received", signal as i32));
         }
         match order {
-            Order::Child => {}
+            Order::Child => self.look_after_upgrade(),
+            Order::Upgrade => self.start_upgrade(),
+            Order::Retire => self.retire(),
             Order::Reload => self.reload(None),
             Order::Reopen => self.reopen(),
             Order::Drain => self.drain(self.model.process.shutdown_timeout),
@@ -180,7 +203,11 @@ impl Master {
             }
             Event::Alert(text) => self.error_log.line(LogLevel::Alert, &text),
             Event::Notice(text) => self.error_log.line(LogLevel::Notice, &text),
-            Event::Ended => return true,
+            Event::Ended if self.ending || self.retired.is_none() => return true,
+            Event::Ended => {
+                self.retired = Some(Retired::Gone);
+                self.error_log.line(LogLevel::Notice, "the workers are gone; HUP brings them back");
+            }
         }
         false
     }
@@ -204,10 +231,13 @@ impl Master {
         let first = tried.generation == 1;
         // What it was compiled from and by is gone.
         weir_rt::trim_heap();
+        self.retired = None;
+        self.table.share_files(self.shares_files());
         self.table.commit(tried.change);
         self.model = tried.model;
         self.logs = tried.logs;
         self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
+        self.view.note_applied(&self.model, first);
         if first {
             return self.opened();
         }
@@ -227,6 +257,13 @@ impl Master {
     /// The first configuration serves: the world may know.
     fn opened(&mut self) -> Result<(), ()> {
         if let Err(reason) = self.write_pid_file() {
+            self.fail(&reason);
+            return Err(());
+        }
+        // Once there is a process to pass commands on to.
+        if let Some(Err(reason)) =
+            self.launch.master_socket.as_deref().map(|written| master_cli::open(written, self.view.clone()))
+        {
             self.fail(&reason);
             return Err(());
         }
@@ -302,6 +339,7 @@ impl Master {
     }
 
     fn refuse(&mut self, text: String, reason: &str, asker: Option<Asker>) {
+        self.view.note_refused();
         for line in reason.lines() {
             self.error_log.line(LogLevel::Emerg, line);
         }
@@ -317,7 +355,7 @@ impl Master {
         if self.ending {
             return asker.into_iter().for_each(|asker| asker.answer(false, "error: it is ending\n"));
         }
-        if self.trying.is_some() {
+        if self.trying.is_some() || self.retired == Some(Retired::Leaving) {
             return self.asked_again.push_back(asker);
         }
         self.notify.reloading();
@@ -337,6 +375,7 @@ impl Master {
     /// one read them. Signals among them count as one.
     fn reload_for_the_next(&mut self) {
         while self.trying.is_none()
+            && self.retired != Some(Retired::Leaving)
             && let Some(asker) = self.asked_again.pop_front()
         {
             if asker.is_none() {
@@ -354,6 +393,60 @@ impl Master {
         self.error_log.line(LogLevel::Notice, "logs are open again");
         let stderr = self.move_stderr();
         self.plane.reopen(&self.logs, stderr);
+    }
+
+    /// Whether another process has our sockets, too.
+    fn shares_files(&self) -> bool {
+        let before = self.replaced.is_some() && rustix::process::getppid() == self.replaced;
+        before || self.upgrade.is_some()
+    }
+
+    fn start_upgrade(&mut self) {
+        if self.ending || self.trying.is_some() || self.shares_files() {
+            let text = "the changing binary signal is ignored: the old or the new process has to end first";
+            return self.error_log.line(LogLevel::Notice, text);
+        }
+        match Upgrade::start(&self.table, self.model.process.pid_file.as_deref()) {
+            Ok(upgrade) => {
+                self.error_log.line(LogLevel::Notice, &format!("start new binary process {}", upgrade.id()));
+                // The name is free for the new one's.
+                self.pid_file = None;
+                self.upgrade = Some(upgrade);
+            }
+            Err(error) => {
+                self.error_log.line(LogLevel::Alert, &format!("the new binary cannot be started: {error}"));
+            }
+        }
+    }
+
+    /// The new process may have ended: then all is as it was before.
+    fn look_after_upgrade(&mut self) {
+        let Some(status) = self.upgrade.as_mut().and_then(Upgrade::ended) else { return };
+        let Some(upgrade) = self.upgrade.take() else { return };
+        let text = format!("new binary process {} ended ({status})", upgrade.id());
+        self.error_log.line(LogLevel::Alert, &text);
+        let old_name = upgrade.into_pid_file();
+        if self.ending {
+            return;
+        }
+        if let Err(reason) = self.write_pid_file() {
+            self.error_log.line(LogLevel::Alert, &reason);
+        }
+        drop(old_name);
+        if self.retired.is_some() {
+            self.reload(None);
+        }
+    }
+
+    /// A window that changes its size sends the same signal: it counts in the background only.
+    fn retire(&mut self) {
+        let in_background = Role::of_this_process() == Role::Daemon || self.replaced.is_some();
+        let counts = in_background || self.upgrade.is_some();
+        if self.ending || self.retired.is_some() || self.trying.is_some() || !counts {
+            return;
+        }
+        self.retired = Some(Retired::Leaving);
+        self.plane.drain(self.model.process.shutdown_timeout);
     }
 
     fn drain(&mut self, deadline: Option<Duration>) {
@@ -380,6 +473,7 @@ impl Master {
         self.ending = true;
         self.notify.stopping();
         self.trying = None;
+        self.table.share_files(self.shares_files());
         self.table.close();
     }
 }

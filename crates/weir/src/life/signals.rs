@@ -30,6 +30,10 @@ pub(crate) enum Order {
     Status,
     /// A child ended.
     Child,
+    /// Start the program that stands in the place of this one's now, on the same sockets.
+    Upgrade,
+    /// Take no new connections, and go on without workers once the old ones are done.
+    Retire,
     /// Known, and not built yet; the text says what.
     Later(&'static str),
 }
@@ -76,7 +80,7 @@ impl AsFd for Signals {
 }
 
 const NO_UPGRADE: &str =
-    "replacing the running program (USR2, WINCH) comes in a later version; nothing was done";
+    "`weir run` is not replaced by USR2 and WINCH; start it anew by its service manager; nothing was done";
 
 /// What `signal` asks for in this launch.
 pub(crate) fn order_of(launch: &Launch, signal: Signal) -> Order {
@@ -106,7 +110,8 @@ fn nginx_order(signal: Signal) -> Order {
         Signal::SIGUSR1 => Order::Reopen,
         Signal::SIGQUIT => Order::Drain,
         Signal::SIGTERM | Signal::SIGINT => Order::Stop,
-        Signal::SIGUSR2 | Signal::SIGWINCH => Order::Later(NO_UPGRADE),
+        Signal::SIGUSR2 => Order::Upgrade,
+        Signal::SIGWINCH => Order::Retire,
         _ => Order::Status,
     }
 }

@@ -125,6 +125,8 @@ pub(crate) struct SocketTable {
     next: u64,
     /// Sockets that a service manager opened: who wants to listen there takes them up instead of binding.
     passed: Vec<Passed>,
+    /// Another process has the same sockets.
+    shared: bool,
 }
 
 /// New sockets that no configuration uses yet. Dropped, it leaves the table as it was.
@@ -138,16 +140,18 @@ pub(crate) struct Change {
 impl SocketTable {
     /// An empty table, beside what a service manager has opened already.
     pub(crate) fn beside(passed: Vec<Passed>) -> Self {
-        Self { open: HashMap::new(), next: 0, passed }
+        let mut table = Self::default();
+        table.passed = passed;
+        table
     }
 
     fn passed_at(&self, address: &Address) -> Option<RawFd> {
         self.passed.iter().find(|one| one.address.as_ref() == Some(address)).map(|one| one.number)
     }
 
-    /// Removes the file of a unix socket that is let go, unless somebody else made it.
+    /// Removes the file of a unix socket that is let go, unless somebody else made it or has it.
     fn remove_file(&self, address: &Address) {
-        if self.passed_at(address).is_none() {
+        if !self.shared && self.passed_at(address).is_none() {
             remove_file(address);
         }
     }
@@ -250,10 +254,17 @@ impl SocketTable {
                     {
                         address.set_port(port_of(first)?);
                     }
-                    new.push(Arc::new(match one.address {
-                        Address::Udp(_) => bind_udp(address, &options)?,
-                        _ => listen_tcp(address, &options)?,
-                    }));
+                    let bound = match one.address {
+                        Address::Udp(_) => bind_udp(address, &options),
+                        _ => listen_tcp(address, &options),
+                    };
+                    new.push(match (bound, existing.first()) {
+                        // One that was handed over shares its address with nobody: all workers have that one.
+                        (Err(error), Some(first)) if error.kind() == io::ErrorKind::AddrInUse => {
+                            Arc::new(first.fd.try_clone()?)
+                        }
+                        (bound, _) => Arc::new(bound?),
+                    });
                 }
             }
         }
@@ -293,6 +304,23 @@ impl SocketTable {
             stays
         });
         self.open = open;
+    }
+
+    /// Takes a socket that is open already, for whichever listener has its address.
+    pub(crate) fn adopt(&mut self, address: Address, fd: OwnedFd) {
+        self.next += 1;
+        let socket = OpenSocket { id: SocketId(self.next), fd: Arc::new(fd) };
+        self.open.entry((address, 0)).or_default().push(socket);
+    }
+
+    /// All sockets.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.open.values().flatten().map(|socket| &*socket.fd)
+    }
+
+    /// Another process has the same sockets: their files stay when this one lets go of them.
+    pub(crate) fn share_files(&mut self, shared: bool) {
+        self.shared = shared;
     }
 
     /// Lets all go: the data plane's own references are then the last.

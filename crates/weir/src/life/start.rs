@@ -26,6 +26,7 @@ use super::privileges::{self, Identity};
 use super::signals::Signals;
 use super::sockets::{self, Contention, SocketTable};
 use super::supervised::{Candidate, Supervised};
+use super::upgrade;
 use crate::compile::host_names::{BUDGET, resolve_all};
 use crate::compile::store::{Answers, Store};
 use crate::compile::{self, Compiled};
@@ -60,6 +61,7 @@ fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
     // Before any thread: names may be looked up in threads soon.
     let signals = Signals::take().map_err(|error| say(manner, &format!("cannot take signals: {error}")))?;
     let detached = Role::of_this_process() == Role::Daemon;
+    let replaces = manner == Manner::Nginx && upgrade::is_replacing();
     let ready = match detached {
         true => Some(Ready::begin(manner).map_err(|error| say(manner, &format!("cannot detach: {error}")))?),
         false => None,
@@ -67,6 +69,8 @@ fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
     let store = Store::disk();
     let understood = compile::understand(&launch, &store);
     let detach = || daemon::detach().map_err(|error| say(manner, &format!("cannot detach: {error}")));
+    // Whoever takes another's place is in the background already, if that one was.
+    let detached = detached || replaces;
     if !detached && understood.is_ok() && understood.model.process.daemon {
         // Lowering is left to the process that will run it.
         return detach();
@@ -114,7 +118,10 @@ fn serve(
     let identity = privileges::wanted(&model.process).map_err(|found| fail(vec![*found]))?;
     let wanted = sockets::wanted(&model, manner);
     let workers = compile::worker_count(&model);
-    let table = SocketTable::beside(passed);
+    let mut table = SocketTable::beside(passed);
+    if manner == Manner::Nginx {
+        upgrade::take_up(&mut table);
+    }
     let contention = match launch.old_pids.is_empty() {
         true => Contention::Wait(PORT_PATIENCE),
         false => Contention::Share,

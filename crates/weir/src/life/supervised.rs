@@ -57,6 +57,8 @@ pub(crate) trait Supervised {
     fn stop(&mut self);
     /// A line about what is going on follows as a `Notice`.
     fn status(&mut self);
+    /// The process that it lives in.
+    fn pid(&self) -> u32;
     /// What to wait for: when one of them is ready, a turn is due.
     fn fds(&self) -> Vec<PollFd<'_>>;
     /// When a turn is due even if nothing is ready.

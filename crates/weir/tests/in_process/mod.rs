@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weir_control::snapshot::Snapshot;
-use weir_engine::{Engine, EngineOptions, IoChoice, LogFiles, Page, PageRequest, Pages, Socket};
+use weir_engine::{ApiRequest, Engine, EngineOptions, IoChoice, LogFiles, Page, PageRequest, Pages, Socket};
 use weir_expr::settings::Exposition;
 use weir_plan::{Plan, StatsPage};
 use weir_testkit::{Io, Port};
@@ -21,6 +21,14 @@ impl Pages for Echo {
         let said = format!("{} {} {}", text(request.method), text(request.target), text(request.body));
         let headers = vec![("Content-Type", "text/plain".into())];
         Page { status: 200, headers, body: said.into_bytes() }
+    }
+
+    fn dashboard(&self, request: &PageRequest<'_>) -> Page {
+        Page { status: 200, headers: Vec::new(), body: request.body.to_vec() }
+    }
+
+    fn api(&self, request: &ApiRequest<'_>, _: &Snapshot) -> Page {
+        Page { status: 200, headers: Vec::new(), body: request.path.to_vec() }
     }
 
     fn metrics(&self, _: Exposition, request: &PageRequest<'_>, _: &Snapshot) -> Page {

@@ -97,8 +97,6 @@ fn nginxs_signals_by_its_own_flags() {
     let send = |word: &str| assert_eq!(scene.run(&["nginx", "-c", &file, "-s", word]), (0, String::new()));
     send("reload");
     scene.until("generation", "2");
-    process.signal(Signal::USR2);
-    scene.until_logged("comes in a later version");
     send("reopen");
     scene.until_logged("logs are open again");
     send("stop");

@@ -38,6 +38,9 @@ pub struct Config {
     /// The largest header list: names, values, and 32 for each field (SETTINGS_MAX_HEADER_LIST_SIZE); also the most bytes
     /// that its block may have.
     pub max_head: u32,
+    /// A malformed request is told ([`super::Event::Malformed`]), so that it can be answered before its stream is reset.
+    /// Otherwise the stream is reset at once.
+    pub tells_malformed: bool,
     /// Bytes of output beyond which no more payload is taken.
     pub output_limit: usize,
     /// Streams that a client may end early by resets or faults. Browsers reset dozens when a page is left.
@@ -53,6 +56,7 @@ impl Default for Config {
             stream_window: 65_536,
             connection_window: 1 << 20,
             max_head: 64 * 1024,
+            tells_malformed: false,
             output_limit: 64 * 1024,
             resets: Allowance { burst: 400, per_second: 30 },
             chatter: Allowance { burst: 2_000, per_second: 200 },

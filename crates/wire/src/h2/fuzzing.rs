@@ -124,7 +124,7 @@ impl Side {
                     self.answer(stream);
                 }
             }
-            Event::TooLarge { stream, end } => {
+            Event::Malformed { stream, end } | Event::TooLarge { stream, end } => {
                 self.alive(stream, end);
                 self.told.push(Told::Other(format!("{} too large {end}", stream.id())));
                 self.answer(stream);

@@ -48,6 +48,14 @@ pub enum Event {
         /// Whether the peer ends the stream with it.
         end: bool,
     },
+    /// A request that is malformed (RFC 9113 §8.1.1), where [`super::Config::tells_malformed`]: 400. Its stream is to be reset,
+    /// which says PROTOCOL_ERROR whatever reason is given.
+    Malformed {
+        /// The stream.
+        stream: StreamKey,
+        /// Whether the peer ends the stream with it.
+        end: bool,
+    },
     /// A piece of a body. To be given back with [`Connection::release`].
     Data {
         /// The stream.
@@ -514,23 +522,32 @@ impl Connection {
             Ok(_) => self.head.length(),
             Err(_) => None,
         };
-        if matches!(decoded, Err(Bad::Malformed)) || (end && length.is_some_and(|length| length > 0)) {
-            return self.offend(id, Reason::PROTOCOL_ERROR, now);
+        let faulty =
+            matches!(decoded, Err(Bad::Malformed)) || (end && length.is_some_and(|length| length > 0));
+        if faulty {
+            if !self.config.tells_malformed {
+                return self.offend(id, Reason::PROTOCOL_ERROR, now);
+            }
+            self.count_reset(now)?;
+        } else {
+            self.chatter.earn(4);
         }
-        self.chatter.earn(4);
         let stream = self.streams.insert(Stream {
             id,
-            receiving: !end,
+            // A stream that is to be reset is open until then.
+            receiving: !end || faulty,
             sending: true,
             head_seen: true,
             to_head: false,
-            length_left: length,
+            faulty,
+            length_left: length.filter(|_| !faulty),
             receive_window: i64::from(self.config.stream_window),
             released: 0,
             send_window: i64::from(self.peer.stream_window),
             waiting: Waiting::No,
         });
         Ok(Some(match decoded {
+            _ if faulty => Event::Malformed { stream, end },
             Ok(kind) => Event::Head { stream, kind, end },
             Err(_) => Event::TooLarge { stream, end },
         }))

@@ -46,6 +46,7 @@ impl Connection {
             sending: !end,
             head_seen: false,
             to_head,
+            faulty: false,
             length_left: None,
             receive_window: i64::from(self.config.stream_window),
             released: 0,
@@ -179,7 +180,8 @@ impl Connection {
     /// Ends a stream early. What the peer has under way for it is read over.
     pub fn reset(&mut self, key: StreamKey, reason: Reason) {
         if self.is_alive(key) {
-            self.write_reset(key.id, reason);
+            let faulty = self.streams.peek(key).is_some_and(|stream| stream.faulty);
+            self.write_reset(key.id, if faulty { Reason::PROTOCOL_ERROR } else { reason });
             self.forget(key);
         }
     }

@@ -52,6 +52,8 @@ pub(super) struct Stream {
     pub(super) head_seen: bool,
     /// The answer has no body whatever its length says: that to HEAD.
     pub(super) to_head: bool,
+    /// The request was malformed: it is reset once it is answered.
+    pub(super) faulty: bool,
     /// Payload that is still to come, where the length is known.
     pub(super) length_left: Option<u64>,
     /// What the peer may still send.

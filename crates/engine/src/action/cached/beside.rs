@@ -5,6 +5,7 @@
 //! Why: it is the client's request once more, on the same route, with everything that the route's rules have made of it; so
 //! it begins at the action, and is limited and logged no further.
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use weir_cache::Fill;
@@ -30,6 +31,7 @@ pub(super) fn update(exchange: &Exchange, installed: &Installed, fill: Fill) {
         key: caching.key,
         status: Some(CacheStatus::Expired),
         fill: Some(fill),
+        written: Rc::default(),
         old: caching.old.clone(),
         first: caching.first.clone(),
         instead: None,

@@ -77,7 +77,7 @@ pub(super) fn variant(exchange: &Exchange, vary: &[u8]) -> [u8; 16] {
 }
 
 /// The object of the current key.
-async fn one(exchange: &mut Exchange) -> Found {
+pub(super) async fn one(exchange: &mut Exchange) -> Found {
     let now = weir_rt::unix_now().as_secs();
     let mut until = None;
     loop {
@@ -89,6 +89,7 @@ async fn one(exchange: &mut Exchange) -> Found {
                 exchange.worker.objects.forget(name);
                 return Found::Missing { uses };
             }
+            Lookup::Stored { version } if caching.store.is_purged(&caching.key, &caching.name, version) => {}
             Lookup::Stored { version } => match exchange.worker.objects.find(name, version) {
                 Some(held) if !held.is_due(exchange.now()) => return Found::Object(held),
                 held => return Box::pin(load(exchange, held, 1)).await,

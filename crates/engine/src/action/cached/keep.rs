@@ -4,6 +4,7 @@
 //! Never: sends; an answer that is stored passes on its way to the client, changed by nothing here but a range.
 //! Driven by: the proxy and FastCGI actions, once the head of an answer is here and again before it goes on.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -115,7 +116,9 @@ pub(crate) fn begin_storing(exchange: &mut Exchange, ignored: &HeaderSet, size: 
     match stored {
         Some((writer, meta)) => {
             let fill = caching.fill.take();
-            exchange.filters.push(Box::new(Tee { writer: Some(writer), meta, expected: known, _fill: fill }));
+            let written = caching.written.clone();
+            let tee = Tee { writer: Some(writer), meta, expected: known, written, _fill: fill };
+            exchange.filters.push(Box::new(tee));
         }
         None => (caching.stores, caching.fill) = (false, None),
     }
@@ -193,7 +196,7 @@ fn storing(exchange: &Exchange, ignored: &HeaderSet) -> Option<(Writer, Meta)> {
     let texts = (
         &caching.name[..],
         &vary[..],
-        &exchange.response.stored_head(&exchange.response.upstream_fields)[..],
+        &exchange.response.stored_head(&exchange.response.upstream_fields, exchange.phrases())[..],
     );
     let writer = Writer::new(&caching.store, key, texts, caching.began)?;
     Some((writer, Meta { family, variant, ..found.meta(status, now) }))
@@ -242,6 +245,8 @@ struct Tee {
     meta: Meta,
     /// How long it is, if that was said.
     expected: Option<u64>,
+    /// Told how much was stored.
+    written: Rc<Cell<Option<u64>>>,
     /// Others wait until it is stored, or this is dropped.
     _fill: Option<Fill>,
 }
@@ -258,6 +263,7 @@ impl BodyFilter for Tee {
         let whole = self.expected.map_or(then == Then::End, |expected| length == expected);
         if whole && let Some(writer) = self.writer.take() {
             writer.finish(self.meta.clone());
+            self.written.set(Some(length));
             self._fill = None;
         }
         piece

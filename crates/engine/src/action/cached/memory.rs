@@ -56,10 +56,11 @@ fn taken(exchange: &mut Exchange) -> Option<Arc<Remembered>> {
 /// Makes status and fields.
 fn prepare(exchange: &mut Exchange, found: &Remembered) {
     let (bytes, head) = found.head();
+    let phrases = exchange.phrases();
     let response = &mut exchange.response;
     response.status = head.status();
     response.reason = match head.reason() {
-        reason if reason == weir_http::Phrases::default().reason(head.status()).as_bytes() => None,
+        reason if reason == phrases.reason(head.status()).as_bytes() => None,
         reason => Some(reason.into()),
     };
     response.upstream_fields.load(bytes, head.headers());

@@ -4,7 +4,7 @@
 //! Never: speaks to an upstream; the proxy and FastCGI actions do, and ask here what becomes of an answer.
 //! Driven by: the walk, for routes whose upstream is cached.
 //! Why: routes without a cache ask once whether there is one. What has to do with objects is in files of its own: looking
-//! (`find`), judging (`rules`), storing (`keep`), sending (`deliver`), updating beside a request (`beside`).
+//! (`find`), removing (`purge`), judging (`rules`), storing (`keep`), sending (`deliver`), updating beside a request (`beside`).
 //!
 //! ```text
 //!   key → bypass? → look → fresh → HIT ──────────────────────────────┐
@@ -22,6 +22,7 @@ mod find;
 pub(crate) mod gateway;
 pub(crate) mod keep;
 pub(crate) mod memory;
+mod purge;
 mod range;
 mod rules;
 pub(crate) mod slice;
@@ -30,11 +31,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_cache::Key;
+use weir_cache::{Key, Store};
 use weir_http::{HeaderId, Method};
-use weir_plan::Caching as Settings;
+use weir_plan::{CacheZoneUse, Caching as Settings};
 
 use super::later::Later;
+use crate::eval::text;
 use crate::exchange::{CacheStatus, Caching, Downstream, Ending, Exchange, Next, Phase, errors, intake};
 use crate::files::Held;
 use crate::worker::Installed;
@@ -73,8 +75,12 @@ async fn through<D: Downstream>(
     let cached =
         matches!(method, Method::Get | Method::Head) || method == Method::Post && settings.settings.post;
     let safe = matches!(method, Method::Options | Method::Trace);
-    let store = installed.prepared.caches.get(settings.zone.at());
-    let Some(store) = store.filter(|_| !exchange.request.upgrade && (cached || !safe)) else {
+    let store = match zone(exchange, installed, settings) {
+        Ok(store) => store,
+        Err(instead) => return instead,
+    };
+    let purges = is_any(exchange, &settings.purge);
+    let Some(store) = store.filter(|_| purges || !exchange.request.upgrade && (cached || !safe)) else {
         return gateway.ask(exchange, down, installed).await;
     };
     // The key may have the body in it.
@@ -100,6 +106,7 @@ async fn through<D: Downstream>(
         key: main,
         status: None,
         fill: None,
+        written: Rc::default(),
         old: None,
         first: None,
         instead: None,
@@ -112,6 +119,9 @@ async fn through<D: Downstream>(
         invalidates: !cached,
         began: Instant::now(),
     }));
+    if purges {
+        return purge::run(exchange).await;
+    }
     if !cached {
         return gateway.ask(exchange, down, installed).await;
     }
@@ -125,6 +135,30 @@ async fn through<D: Downstream>(
         Way::Gone => {
             down.cut();
             Next::Done
+        }
+    }
+}
+
+/// The store of the zone that a request gets; `None`: it gets none.
+fn zone<'a>(
+    exchange: &mut Exchange,
+    installed: &'a Installed,
+    settings: &Settings,
+) -> Result<Option<&'a Arc<Store>>, Next<Later>> {
+    let template = match &settings.zone {
+        CacheZoneUse::Known(zone) => return Ok(installed.prepared.caches.get(zone.at())),
+        CacheZoneUse::Computed(template) => template,
+    };
+    let name = text(exchange, template);
+    if matches!(&name[..], b"" | b"off") {
+        return Ok(None);
+    }
+    let zones = &installed.plan.cache_zones;
+    match zones.iter().position(|zone| zone.name.as_bytes() == name) {
+        Some(at) => Ok(installed.prepared.caches.get(at)),
+        None => {
+            errors::error(exchange, &format!("cache \"{}\" not found", String::from_utf8_lossy(&name)));
+            Err(Next::Status(500))
         }
     }
 }
@@ -296,7 +330,7 @@ fn prepare(
     let status = head.status();
     exchange.response.status = status;
     exchange.response.reason = match head.reason() {
-        reason if reason == weir_http::Phrases::default().reason(status).as_bytes() => None,
+        reason if reason == exchange.phrases().reason(status).as_bytes() => None,
         reason => Some(reason.into()),
     };
     exchange.response.upstream_fields.load(bytes, head.headers());
@@ -310,7 +344,7 @@ fn prepare(
     exchange.response.fields.push_id(HeaderId::Age, digits.format(age).as_bytes());
     let redirected = gateway.accelerated(exchange, installed);
     if redirected.is_some() || gateway.intercepts(exchange, status) {
-        exchange.response.fields.clear();
+        crate::action::settle::forget_fields(exchange);
         return Some(redirected.unwrap_or(Next::Status(status)));
     }
     None

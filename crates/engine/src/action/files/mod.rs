@@ -21,6 +21,7 @@ mod names;
 mod plain;
 mod ranges;
 mod send;
+mod video;
 
 pub(crate) use candidates::first_candidate;
 pub(super) use dav::{dress, rename_file};
@@ -69,7 +70,11 @@ pub(crate) async fn serve<D: Downstream>(
         Ok(Chosen { found: Found::File(file), coding, varies })
             if exchange.request.method != Method::Post =>
         {
-            send::file(exchange, down, &file, coding, varies).await
+            match video::asked(exchange, &file, &name) {
+                Ok(None) => send::file(exchange, down, &file, coding, varies).await,
+                Ok(Some(cut)) => Box::pin(video::send(exchange, down, &file, cut)).await,
+                Err(status) => Next::Status(status),
+            }
         }
         Ok(Chosen { found: Found::File(_), .. }) => wrong_method(exchange),
         Ok(Chosen { found: Found::Folder, .. }) => with_slash(exchange),
@@ -142,5 +147,5 @@ fn with_slash(exchange: &Exchange) -> Next<Box<FileRest>> {
         location.push(b'?');
         location.extend_from_slice(&request.query);
     }
-    Next::Redirect { status: 301, location }
+    Next::Redirect { status: 301, location, pages: true }
 }

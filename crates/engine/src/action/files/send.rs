@@ -31,7 +31,7 @@ const SPECIAL: u128 = HeaderId::IfMatch.bit()
 const TURN: u64 = 2 << 20;
 
 /// What the request asks of a file.
-enum Wanted {
+pub(super) enum Wanted {
     Whole,
     NotModified,
     Failed,
@@ -60,7 +60,7 @@ fn is_plain(exchange: &Exchange) -> bool {
     plain::applies(exchange) && !fields.has_any(SPECIAL)
 }
 
-fn note_local(exchange: &mut Exchange) {
+pub(super) fn note_local(exchange: &mut Exchange) {
     if exchange.ending == Ending::Normal && exchange.attempts.is_empty() {
         exchange.ending = Ending::Local;
     }
@@ -217,6 +217,11 @@ pub(crate) struct FileRest {
 }
 
 impl FileRest {
+    /// Of these bytes of a file.
+    pub(super) fn new(file: Rc<StaticFile>, at: u64, end: u64) -> Self {
+        Self { file, at, end }
+    }
+
     /// Sends it.
     pub(in crate::action) async fn carry<D: Downstream>(self, exchange: &mut Exchange, down: &mut D) {
         let sent = async {
@@ -300,7 +305,7 @@ async fn through_memory<D: Downstream>(
 }
 
 /// Judges conditions, then ranges.
-fn wanted(exchange: &Exchange, file: &StaticFile, coded: bool) -> Wanted {
+pub(super) fn wanted(exchange: &Exchange, file: &StaticFile, coded: bool) -> Wanted {
     let fields = &exchange.request.fields;
     if !fields.has_any(SPECIAL) {
         return Wanted::Whole;
@@ -343,7 +348,7 @@ fn wanted(exchange: &Exchange, file: &StaticFile, coded: bool) -> Wanted {
 }
 
 /// Forgets fields of an answer that was not sent, but for those that belong to the status that is kept.
-fn forget_fields(exchange: &mut Exchange, status: u16) {
+pub(super) fn forget_fields(exchange: &mut Exchange, status: u16) {
     match status {
         401 => exchange.response.fields.retain(|field| field.id == HeaderId::WwwAuthenticate),
         405 => exchange.response.fields.retain(|field| field.id == HeaderId::Allow),
@@ -362,7 +367,7 @@ fn put_type(exchange: &mut Exchange) {
     }
 }
 
-fn put_validators(exchange: &mut Exchange, file: &StaticFile, modified: bool) {
+pub(super) fn put_validators(exchange: &mut Exchange, file: &StaticFile, modified: bool) {
     let etag = exchange.route().files.etag;
     let fields = &mut exchange.response.fields;
     if modified {

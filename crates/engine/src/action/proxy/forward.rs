@@ -79,7 +79,7 @@ pub(super) fn begin<'a, D: Downstream>(
     crate::exchange::sticks::answered(exchange, status);
     exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
     let reason = response.reason();
-    if reason != weir_http::Phrases::default().reason(status).as_bytes() {
+    if reason != exchange.phrases().reason(status).as_bytes() {
         exchange.response.reason = Some(reason.into());
     }
     if exchange.caching.is_some() && keep::seen(exchange, &proxy.ignore_headers) {
@@ -194,7 +194,7 @@ impl Unwanted<'_> {
             exchange.worker.park(picked.pool, &bounds, key, kept);
         }
         counted.end(AttemptEnd::Answer(status), exchange);
-        exchange.response.fields.clear();
+        crate::action::settle::forget_fields(exchange);
     }
 }
 

@@ -101,9 +101,16 @@ async fn take_body<D: Downstream>(
     asked: Asked,
 ) -> Result<UpstreamBody, u16> {
     if let Some(template) = &proxy.body {
+        // It may show the client's.
+        if exchange.request.has_body() && proxy.settings.request_buffering {
+            Box::pin(intake::buffer(exchange, down)).await?;
+        }
         return prepare::own_body(exchange, template);
     }
     if !exchange.request.has_body() || !proxy.pass_request_body {
+        if intake::is_for_file(exchange) {
+            Box::pin(intake::buffer(exchange, down)).await?;
+        }
         return Ok(UpstreamBody::None);
     }
     // HTTP/1.0 has no chunked coding: the length must be known first.

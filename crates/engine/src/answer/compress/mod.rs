@@ -115,18 +115,23 @@ fn passes_proxies(exchange: &Exchange, allowed: &[GzipProxied]) -> bool {
             line.split(|&b| b == b',').any(|item| item.trim_ascii().to_ascii_lowercase().starts_with(word))
         })
     };
-    allowed.iter().any(|condition| match condition {
-        GzipProxied::Any => true,
-        GzipProxied::NoCache => control(b"no-cache"),
-        GzipProxied::NoStore => control(b"no-store"),
-        GzipProxied::Private => control(b"private"),
-        GzipProxied::NoLastModified => !fields.has(HeaderId::LastModified),
-        GzipProxied::NoEtag => !fields.has(HeaderId::ETag),
-        GzipProxied::Auth => exchange.request.fields.has(HeaderId::Authorization),
-        GzipProxied::Expired => {
-            let now = HttpDate::from_unix(weir_rt::unix_now().as_secs());
-            let parse = |value: &[u8]| HttpDate::parse(value, now);
-            fields.first(HeaderId::Expires).is_some_and(|value| parse(value).is_none_or(|at| at <= now))
-        }
-    })
+    let names = |condition| allowed.contains(&condition);
+    if allowed.is_empty() || names(GzipProxied::Any) {
+        return !allowed.is_empty();
+    }
+    if names(GzipProxied::Auth) && exchange.request.fields.has(HeaderId::Authorization) {
+        return true;
+    }
+    // What says nothing of how long it may be kept is compressed, as nginx does it, unless a validator forbids that.
+    if let Some(value) = fields.first(HeaderId::Expires) {
+        let now = HttpDate::from_unix(weir_rt::unix_now().as_secs());
+        return names(GzipProxied::Expired) && HttpDate::parse(value, now).is_none_or(|at| at <= now);
+    }
+    if fields.has(HeaderId::CacheControl) {
+        return names(GzipProxied::NoCache) && control(b"no-cache")
+            || names(GzipProxied::NoStore) && control(b"no-store")
+            || names(GzipProxied::Private) && control(b"private");
+    }
+    !(names(GzipProxied::NoLastModified) && fields.has(HeaderId::LastModified)
+        || names(GzipProxied::NoEtag) && fields.has(HeaderId::ETag))
 }

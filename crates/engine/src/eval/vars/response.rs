@@ -13,6 +13,22 @@ use crate::exchange::Exchange;
 use crate::exchange::fields::FieldName;
 use crate::exchange::page::TIME_FORMAT;
 
+/// Appends a field that is about this hop, and among the fields of no response; false if there is none.
+fn own_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let response = &exchange.response;
+    let Some(keeps) = response.keeps else { return false };
+    match name {
+        "connection" if response.status == 101 => extend(out, Some(b"upgrade")),
+        "connection" => extend(out, Some(if keeps { b"keep-alive" } else { b"close" })),
+        "transfer-encoding" if response.chunked => extend(out, Some(b"chunked")),
+        "keep-alive" if keeps => {
+            let time = exchange.route().settings.client.keepalive_header;
+            extend(out, time.map(|time| format!("timeout={}", time.as_secs()).into_bytes()).as_deref())
+        }
+        _ => false,
+    }
+}
+
 /// Appends the value of a variable about the response; false if there is none.
 pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8>) -> bool {
     let response = &exchange.response;
@@ -21,7 +37,10 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
         ResponseVar::Status => append_status(exchange, out),
         ResponseVar::StatusCode => status(exchange, b"-1", out),
         ResponseVar::BodyBytesSent => append_body_bytes_sent(exchange, out),
-        ResponseVar::SentHeader(name) => response.fields.join(FieldName::new(name.as_bytes()), b", ", out),
+        ResponseVar::SentHeader(name) => {
+            own_field(exchange, name, out)
+                || response.fields.join(FieldName::new(name.as_bytes()), b", ", out)
+        }
         ResponseVar::SentTrailer(name) | ResponseVar::UpstreamTrailer(name) => {
             response.upstream_trailers.join(FieldName::new(name.as_bytes()), b", ", out)
         }

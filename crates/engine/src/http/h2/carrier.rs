@@ -103,10 +103,12 @@ impl Carrier {
         let (installed, ix, _) = worker.for_listener(client.listener)?;
         let listener = installed.plan.listener(ix);
         let Service::Http(hosts) = &listener.service else { return None };
-        let settings = &installed.plan.site(hosts.default_value()).client;
+        let site = installed.plan.site(hosts.default_value());
+        let settings = &site.client;
         let config = Config {
             max_streams: settings.http2_streams,
             max_head: u32::try_from(head::most_of_list(listener)).unwrap_or(u32::MAX),
+            tells_malformed: site.conduct.answers_malformed,
             ..Config::default()
         };
         let idle = Idle::new(worker, settings.header_timeout);
@@ -228,8 +230,9 @@ impl Carrier {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Head { stream, kind: HeadKind::Request, end } => self.begin(stream, end, false),
-            Event::TooLarge { stream, end } => self.begin(stream, end, true),
+            Event::Head { stream, kind: HeadKind::Request, end } => self.begin(stream, end, None),
+            Event::TooLarge { stream, end } => self.begin(stream, end, Some(431)),
+            Event::Malformed { stream, end } => self.begin(stream, end, Some(400)),
             Event::Data { stream, range, end } => self.mux.put(stream, &self.input[range], end),
             Event::Trailers { stream } => self.mux.put_trailers(stream),
             Event::Reset { stream, .. } => self.mux.lose(stream),
@@ -238,8 +241,8 @@ impl Carrier {
         }
     }
 
-    /// Begins a request.
-    fn begin(&mut self, key: StreamKey, end: bool, too_large: bool) {
+    /// Begins a request, whose head may have been refused with a status.
+    fn begin(&mut self, key: StreamKey, end: bool, refused: Option<u16>) {
         self.idle = None;
         let found = self.worker.for_listener(self.client.listener);
         let Some((installed, ix, last)) = found else {
@@ -255,9 +258,9 @@ impl Carrier {
         let verdict = {
             let wire = self.mux.wire.borrow();
             let rules = (&listener.heads, listener.heads_differ);
-            match too_large {
-                true => Err(431),
-                false => request::take(&mut exchange, Version::Http2, wire.head(), end, hosts, rules),
+            match refused {
+                Some(status) => Err(status),
+                None => request::take(&mut exchange, Version::Http2, wire.head(), end, hosts, rules),
             }
         };
         if let Some(tls) = &listener.tls {

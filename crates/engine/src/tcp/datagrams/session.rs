@@ -73,6 +73,7 @@ async fn begin(session: &mut Session, seat: &Seat) -> Begun {
     if let Err(status) = admitted(session, &installed) {
         return Begun::Ended(status);
     }
+    session.enter_zone();
     if is_refused(session, service.program.as_deref()) {
         return Begun::Ended(403);
     }
@@ -84,7 +85,7 @@ async fn begin(session: &mut Session, seat: &Seat) -> Begun {
             }
             Err(status) => Begun::Ended(status),
         },
-        TcpAction::Nobody | TcpAction::Choose(_) => {
+        TcpAction::Nobody | TcpAction::Pass(_) | TcpAction::Choose(_) => {
             session.ending = Ending::ServerAborted(Phase::Connect);
             Begun::Ended(502)
         }

@@ -40,6 +40,11 @@ pub(super) async fn watch(shared: &Shared, watched: &Watched, agent: &AgentCheck
         if stop.is_set() {
             return;
         }
+        let members = watched.live.state.members();
+        if members.get(watched.at).is_some_and(|member| !member.is_asked()) {
+            due = weir_rt::now() + agent.interval;
+            continue;
+        }
         let said =
             weir_rt::timeout(weir_rt::now() + agent.interval, Box::pin(ask(watched.endpoint(), agent)));
         // An agent that cannot be asked says nothing.

@@ -116,6 +116,10 @@ pub(super) async fn exchange(
                     return Err(Failed::new("L7RSP", format!("it takes no request: {reason}")));
                 }
                 Event::TooLarge { .. } => return Err(Failed::new("L7RSP", "its head is too large")),
+                // Only told of requests.
+                Event::Malformed { .. } => {
+                    return Err(Failed::new("L7RSP", "invalid HTTP/2: a malformed head"));
+                }
                 Event::Settings | Event::Pong(_) => false,
             };
             input.consume(received.used);

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use weir_control::snapshot::HealthReport;
 use weir_control::{EndpointKey, PoolId};
-use weir_plan::{Endpoint, HealthCheck, Pool};
+use weir_plan::{Endpoint, HealthCheck};
 use weir_policy::Millis;
 use weir_policy::health::{Health, HealthConfig, Transition};
 use weir_policy::pool::Standing;
@@ -51,13 +51,31 @@ type Orders = Receiver<Option<Arc<Prepared>>>;
 /// # Errors
 /// No thread could be started.
 pub(crate) fn follow(shared: &Arc<Shared>, crew: &Arc<Crew>, prepared: &Arc<Prepared>) -> Result<(), String> {
-    let checked =
-        |pool: &Pool| pool.outliers.is_some() || pool.set.endpoints.iter().any(Endpoint::is_watched);
-    if crew.checks.get().is_none() && prepared.plan.pools.iter().any(checked) {
+    if crew.checks.get().is_none() && is_any_watched(prepared) {
         let _ = crew.checks.set(start_thread(shared.clone(), Arc::downgrade(crew))?);
     }
     crew.check_anew(Some(prepared));
     Ok(())
+}
+
+/// Begins to check endpoints that were given, where there were none to be checked before.
+///
+/// # Errors
+/// No thread could be started.
+pub(crate) fn begin_late(
+    shared: &Arc<Shared>,
+    crew: &Arc<Crew>,
+    prepared: &Arc<Prepared>,
+) -> Result<(), String> {
+    match crew.checks.get().is_none() && is_any_watched(prepared) {
+        true => follow(shared, crew, prepared),
+        false => Ok(()),
+    }
+}
+
+fn is_any_watched(prepared: &Prepared) -> bool {
+    prepared.plan.pools.iter().any(|pool| pool.outliers.is_some())
+        || prepared.pools.iter().any(|pool| pool.now().set.endpoints.iter().any(Endpoint::is_watched))
 }
 
 fn start_thread(shared: Arc<Shared>, crew: Weak<Crew>) -> Result<Sender<Option<Arc<Prepared>>>, String> {
@@ -310,7 +328,9 @@ async fn watch(shared: &Arc<Shared>, (watched, which): (&Watched, usize), states
             // It was woken because another time may hold.
             continue;
         }
-        if watched.live.state.standing(&watched.live.set.config, watched.at) == Standing::Maintenance {
+        let state = &watched.live.state;
+        let is_checked = state.members().get(watched.at).is_none_or(|member| member.is_checked());
+        if !is_checked || state.standing(&watched.live.set.config, watched.at) == Standing::Maintenance {
             // Nobody asks what an operator has taken out.
             if let Some(all) = states.borrow_mut().get_mut(&endpoint.key) {
                 all.put_off(which, shared.millis(began));
@@ -428,8 +448,11 @@ fn checked(
     if result.as_ref().is_ok_and(|passed| passed.drains) {
         state = state.replace("UP", "NOLB");
     }
+    let [checks, failures] = health.results();
     let report = HealthReport {
         state,
+        checks,
+        failures,
         last_status: word.clone(),
         last_code: code,
         last_duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

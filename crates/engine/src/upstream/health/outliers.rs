@@ -49,7 +49,7 @@ impl Compared {
         let Live { set, state } = &self.live;
         let one = |(at, endpoint): (usize, &weir_plan::Endpoint)| {
             let key = BackKey::Endpoint(self.pool.id, endpoint.key);
-            let (back, _) = shared.registry.sum_back(&[key], now);
+            let (back, _) = shared.registry.sum_back(&[key], now, weir_telemetry::Detail::Quantiles);
             let failures =
                 back.connect_errors + back.response_errors + back.server_aborts + back.responses.server_error;
             let answers = back.responses.informational

@@ -19,7 +19,8 @@ pub(in crate::report) enum Style {
     Dotted,
 }
 
-pub(super) const WIDTH: f64 = 560.0;
+/// How wide a plot is drawn: for screens with room, and for narrow ones and paper. What is written is as large in both.
+pub(super) const WIDTHS: [(f64, &str); 2] = [(560.0, "full"), (330.0, "slim")];
 pub(super) const HEIGHT: f64 = 300.0;
 pub(super) const RIGHT: f64 = 14.0;
 pub(super) const TOP: f64 = 26.0;
@@ -35,14 +36,22 @@ pub(super) struct Key {
     pub(super) style: Style,
 }
 
-/// A figure around the inside of a plot.
-pub(super) fn figure(title: &str, note: &str, keys: &[Key], height: f64, inside: &str) -> String {
+/// The inside of a plot, at one width.
+pub(super) struct Sketch {
+    pub(super) height: f64,
+    pub(super) inside: String,
+    /// How values lie upright, if a script may lay them out in another way.
+    pub(super) upright: Option<String>,
+}
+
+/// A figure: a plot at each width, of which one is shown. Series are told apart by their place among `keys`.
+pub(super) fn figure(title: &str, note: &str, keys: &[Key], draw: impl Fn(f64) -> Sketch) -> String {
     let mut out = format!("<figure><figcaption><b>{}</b>", escaped(title));
     if !note.is_empty() {
         let _ = write!(out, "<span class=\"note\">{}</span>", escaped(note));
     }
     out += "<span class=\"keys\">";
-    for key in keys {
+    for (n, key) in keys.iter().enumerate() {
         let style = match key.style {
             Style::Solid => "",
             Style::Dashed => " dashed",
@@ -50,19 +59,24 @@ pub(super) fn figure(title: &str, note: &str, keys: &[Key], height: f64, inside:
         };
         let _ = write!(
             out,
-            "<span class=\"key {}{style}\"><svg class=\"swatch\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"line\" \
+            "<span class=\"key {}{style}\" data-k=\"{n}\"><svg class=\"swatch\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"line\" \
              d=\"M1 5H25\"/>{}</svg>{}</span>",
             key.who,
             dot(key.who, 13.0, 5.0, ""),
             escaped(&key.name)
         );
     }
-    let _ = writeln!(
-        out,
-        "</span></figcaption><svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">{inside}</svg></figure>",
-        escaped(title)
-    );
-    out
+    out += "</span></figcaption>";
+    for (width, class) in WIDTHS {
+        let Sketch { height, inside, upright } = draw(width);
+        let upright = upright.map_or_else(String::new, |data| format!(" data-y=\"{data}\""));
+        let _ = writeln!(
+            out,
+            "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\"{upright}>{inside}</svg>",
+            escaped(title)
+        );
+    }
+    out + "</figure>"
 }
 
 /// The mark of a contender: each has a shape.
@@ -70,22 +84,34 @@ pub(super) fn dot(who: &str, x: f64, y: f64, tip: &str) -> String {
     let title = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(tip)) };
     match who {
         "nginx" => format!(
-            "<rect class=\"dot\" x=\"{:.1}\" y=\"{:.1}\" width=\"6\" height=\"6\">{title}</rect>",
+            "<rect class=\"dot\" data-v=\"{y:.1}\" x=\"{:.1}\" y=\"{:.1}\" width=\"6\" height=\"6\">{title}</rect>",
             x - 3.0,
             y - 3.0
         ),
-        "haproxy" => format!("<path class=\"dot\" d=\"M{x:.1} {:.1}l4 7h-8z\">{title}</path>", y - 4.0),
+        "haproxy" => format!(
+            "<path class=\"dot\" data-v=\"{y:.1}\" d=\"M{x:.1} {:.1}l4 7h-8z\">{title}</path>",
+            y - 4.0
+        ),
         "direct" => {
-            format!("<path class=\"dot\" d=\"M{x:.1} {:.1}l4 4l-4 4l-4 -4z\">{title}</path>", y - 4.0)
+            format!(
+                "<path class=\"dot\" data-v=\"{y:.1}\" d=\"M{x:.1} {:.1}l4 4l-4 4l-4 -4z\">{title}</path>",
+                y - 4.0
+            )
         }
-        "avi" => format!("<path class=\"dot\" d=\"M{:.1} {:.1}h8l-4 7z\">{title}</path>", x - 4.0, y - 3.0),
+        "avi" => format!(
+            "<path class=\"dot\" data-v=\"{y:.1}\" d=\"M{:.1} {:.1}h8l-4 7z\">{title}</path>",
+            x - 4.0,
+            y - 3.0
+        ),
         "other" => {
             format!(
-                "<path class=\"dot\" d=\"M{:.1} {y:.1}h2v-3h3v3h2v3h-2v3h-3v-3h-2z\">{title}</path>",
+                "<path class=\"dot\" data-v=\"{y:.1}\" d=\"M{:.1} {y:.1}h2v-3h3v3h2v3h-2v3h-3v-3h-2z\">{title}</path>",
                 x - 3.5
             )
         }
-        _ => format!("<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\">{title}</circle>"),
+        _ => format!(
+            "<circle class=\"dot\" data-v=\"{y:.1}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\">{title}</circle>"
+        ),
     }
 }
 
@@ -94,25 +120,27 @@ pub(super) fn upright(
     axis: &Axis,
     values: impl Iterator<Item = f64>,
     (top, foot): (f64, f64),
+    width: f64,
     out: &mut String,
 ) -> (Scale, f64) {
     let scale = Scale::over(axis, values, foot, top);
     let ticks = scale.ticks(24.0);
-    let longest = ticks.iter().map(|t| short(*t).chars().count()).max().unwrap_or(1);
+    let longest = ticks.iter().map(|t| scale.text(*t).chars().count()).max().unwrap_or(1);
     let left = 16.0 + CHARACTER * longest as f64;
+    let _ = write!(out, "<g class=\"upright\" data-x=\"{left:.1} {:.1}\">", width - RIGHT);
     for tick in ticks {
         let at = scale.at(tick);
         let _ = write!(
             out,
             "<path class=\"grid\" d=\"M{left:.1} {at:.1}H{:.1}\"/><text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            WIDTH - RIGHT,
+            width - RIGHT,
             left - 6.0,
             at + 4.0,
-            short(tick)
+            scale.text(tick)
         );
     }
     // Beside the axis and not along it: nobody tilts the head.
-    let _ = write!(out, "<text class=\"label\" x=\"2\" y=\"12\">{}</text>", escaped(&axis.label));
+    let _ = write!(out, "</g><text class=\"label\" x=\"2\" y=\"12\">{}</text>", escaped(&axis.label));
     (scale, left)
 }
 
@@ -124,20 +152,21 @@ pub(super) fn level(
     (top, foot): (f64, f64),
     out: &mut String,
 ) {
-    let longest = scale.ticks(1.0).iter().map(|t| short(*t).chars().count()).max().unwrap_or(1);
+    let longest = scale.ticks(1.0).iter().map(|t| scale.text(*t).chars().count()).max().unwrap_or(1);
     for tick in scale.ticks(CHARACTER * longest as f64 + 12.0) {
         let at = scale.at(tick);
         let _ = write!(
             out,
             "<path class=\"grid\" d=\"M{at:.1} {top:.1}V{foot:.1}\"/><text class=\"tick middle\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-            foot + 15.0,
-            short(tick)
+            // Below what is written at the foot of the upright axis.
+            foot + 18.0,
+            scale.text(tick)
         );
     }
     let _ = write!(
         out,
         "<path class=\"axis\" d=\"M{left:.1} {foot:.1}H{right:.1}\"/><text class=\"label end\" x=\"{right:.1}\" y=\"{:.1}\">{}</text>",
-        foot + 33.0,
+        foot + 35.0,
         escaped(label)
     );
 }

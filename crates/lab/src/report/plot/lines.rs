@@ -4,7 +4,7 @@
 //! Never: sorts or joins what it is given.
 //! Driven by: `plots`.
 
-use super::frame::{BOTTOM, CHARACTER, HEIGHT, Key, RIGHT, Style, TOP, WIDTH, dot, figure, level, upright};
+use super::frame::{BOTTOM, CHARACTER, HEIGHT, Key, RIGHT, Sketch, Style, TOP, dot, figure, level, upright};
 use super::scale::{Axis, Scale};
 use crate::report::words::{escaped, unique};
 use std::fmt::Write;
@@ -56,6 +56,11 @@ pub(in crate::report) struct Lines<'a> {
 impl Lines<'_> {
     /// The figure.
     pub(in crate::report) fn draw(&self) -> String {
+        let keys = unique(self.lines.iter().map(Line::key));
+        figure(self.title, self.note, &keys, |width| self.sketch(width, &keys))
+    }
+
+    fn sketch(&self, width: f64, keys: &[Key]) -> Sketch {
         // Each rule has a line of its own for its label, above the plot.
         let top = TOP + 14.0 * self.rules.len() as f64;
         let height = HEIGHT + 14.0 * self.rules.len() as f64;
@@ -64,22 +69,22 @@ impl Lines<'_> {
         let ys =
             marks().flat_map(|m| [Some(m.y), m.interval.map(|i| i.0), m.interval.map(|i| i.1)]).flatten();
         let mut out = String::new();
-        let (y, left) = upright(&self.y, ys, (top, foot), &mut out);
+        let (y, left) = upright(&self.y, ys, (top, foot), width, &mut out);
         let xs = marks().map(|m| m.x).chain(self.rules.iter().map(|r| r.at));
-        let x = Scale::over(&self.x, xs, left, WIDTH - RIGHT);
-        level(&x, &self.x.label, (left, WIDTH - RIGHT), (top, foot), &mut out);
+        let x = Scale::over(&self.x, xs, left, width - RIGHT);
+        level(&x, &self.x.label, (left, width - RIGHT), (top, foot), &mut out);
         for (n, rule) in self.rules.iter().enumerate() {
             rule.draw(&x, (left, top, foot), n, &mut out);
         }
         // Measured lines lie above published ones.
         for published in [true, false] {
             for line in self.lines.iter().filter(|l| (l.style != Style::Solid) == published) {
-                line.draw(&x, &y, &mut out);
+                let key = keys.iter().position(|key| *key == line.key()).unwrap_or_default();
+                line.draw(&x, &y, key, &mut out);
             }
         }
-        let keys =
-            unique(self.lines.iter().map(|l| Key { name: l.name.clone(), who: l.who, style: l.style }));
-        figure(self.title, self.note, &keys, height, &out)
+        let upright = self.lines.iter().any(|l| l.marks.len() > 1).then(|| y.data());
+        Sketch { height, inside: out, upright }
     }
 }
 
@@ -92,8 +97,12 @@ fn class(style: Style) -> &'static str {
 }
 
 impl Line {
-    fn draw(&self, x: &Scale, y: &Scale, out: &mut String) {
-        let _ = write!(out, "<g class=\"{}{}\">", self.who, class(self.style));
+    fn key(&self) -> Key {
+        Key { name: self.name.clone(), who: self.who, style: self.style }
+    }
+
+    fn draw(&self, x: &Scale, y: &Scale, key: usize, out: &mut String) {
+        let _ = write!(out, "<g class=\"{}{}\" data-k=\"{key}\">", self.who, class(self.style));
         let mut path = String::new();
         for (n, mark) in self.marks.iter().enumerate() {
             let _ = write!(path, "{}{:.1} {:.1}", if n == 0 { "M" } else { "L" }, x.at(mark.x), y.at(mark.y));
@@ -184,7 +193,8 @@ mod tests {
         assert!(drawn.contains("&lt;one&gt;") && drawn.contains("a &amp; b"), "{drawn}");
         let path = drawn.split("<path class=\"line\" d=\"M").nth(2).unwrap().split('"').next().unwrap();
         assert_eq!(path.matches('L').count(), 2, "{path}");
-        assert_eq!(drawn.matches("class=\"whisker\"").count(), 3);
+        // At two widths.
+        assert_eq!(drawn.matches("class=\"whisker\"").count(), 2 * 3);
         assert!(drawn.contains("<title>10: 5</title>") && drawn.contains("knee 50"), "{drawn}");
     }
 }

@@ -1,7 +1,7 @@
 //! Plots, as figures with inline SVG.
 //!
 //! Owns: the kinds of plots. Colours and fonts are the page's (`report.css`).
-//! Never: needs a script, an image or a font of its own; knows what is measured.
+//! Never: needs a script to be read, an image or a font of its own; knows what is measured.
 //! Driven by: `plots`, which knows.
 
 mod bars;
@@ -14,7 +14,7 @@ pub(super) use bars::{Bar, Bars, Group};
 pub(super) use frame::Style;
 pub(super) use lines::{Line, Lines, Mark, Rule};
 pub(super) use ratios::{Ratio, Ratios};
-pub(super) use scale::Axis;
+pub(super) use scale::{Axis, beyond};
 
 #[cfg(test)]
 mod tests {
@@ -35,6 +35,6 @@ mod tests {
             + &Ratios { title: "", note: "", label: "x", ratios: &[] }.draw();
         assert!(drawn.contains("&lt;a&gt; &amp; &quot;b&quot;"), "{drawn}");
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
-        assert_eq!(drawn.matches("<svg class=\"plot\"").count(), 3);
+        assert_eq!(drawn.matches("<svg class=\"plot ").count(), 2 * 3);
     }
 }

@@ -4,7 +4,7 @@
 //! Never: begins an axis at 0: ratios lie as far from 1 as their reciprocals.
 //! Driven by: `plots`.
 
-use super::frame::{BOTTOM, CHARACTER, Key, RIGHT, Style, TOP, WIDTH, dot, figure, level};
+use super::frame::{BOTTOM, CHARACTER, Key, RIGHT, Sketch, Style, TOP, dot, figure, level};
 use super::scale::{Axis, Scale};
 use crate::report::words::{escaped, unique};
 use crate::stats::Estimate;
@@ -41,13 +41,23 @@ const HEADING: f64 = 22.0;
 impl Ratios<'_> {
     /// The figure.
     pub(in crate::report) fn draw(&self) -> String {
+        let keys = unique(self.ratios.iter().map(Ratio::key));
+        figure(self.title, self.note, &keys, |width| self.sketch(width, &keys))
+    }
+
+    fn sketch(&self, width: f64, keys: &[Key]) -> Sketch {
         let groups = unique(self.ratios.iter().map(|r| r.group.as_str()));
         let names = unique(self.ratios.iter().map(|r| (r.group.as_str(), r.name.as_str())));
-        let body = LINE * self.ratios.len() as f64 + GAP * names.len() as f64 + HEADING * groups.len() as f64;
-        let height = TOP + body + BOTTOM + 4.0;
         let longest = names.iter().map(|n| n.1.chars().count()).max().unwrap_or(0);
-        let left = 14.0 + CHARACTER * longest as f64;
-        let right = WIDTH - RIGHT - CHARACTER * 17.0;
+        let beside = 14.0 + CHARACTER * longest as f64;
+        // Where names would take more than a third, they stand above their ratios.
+        let above = if beside > width / 3.0 { LINE } else { 0.0 };
+        let left = if above > 0.0 { 14.0 } else { beside };
+        let body = LINE * self.ratios.len() as f64
+            + (GAP + above) * names.len() as f64
+            + HEADING * groups.len() as f64;
+        let height = TOP + body + BOTTOM + 4.0;
+        let right = width - RIGHT - CHARACTER * 17.0;
         let values = || {
             self.ratios
                 .iter()
@@ -80,37 +90,39 @@ impl Ratios<'_> {
                 let of_name = |r: &&Ratio| r.group == group && r.name == *name;
                 let lines: Vec<&Ratio> = self.ratios.iter().filter(of_name).collect();
                 let middle = y + LINE * lines.len() as f64 / 2.0 + 4.0;
+                let (class, at, base) =
+                    if above > 0.0 { ("", left, y + 12.0) } else { (" end", left - 8.0, middle) };
                 let _ = write!(
                     out,
-                    "<text class=\"tick end\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text>",
-                    left - 8.0,
+                    "<text class=\"tick{class}\" x=\"{at:.1}\" y=\"{base:.1}\">{}</text>",
                     escaped(name)
                 );
+                y += above;
                 for ratio in lines {
-                    ratio.draw(&x, right, y + LINE / 2.0, &mut out);
+                    let key = keys.iter().position(|key| *key == ratio.key()).unwrap_or_default();
+                    ratio.draw(&x, right, (y + LINE / 2.0, key), &mut out);
                     y += LINE;
                 }
                 y += GAP;
             }
         }
-        let keys = unique(self.ratios.iter().map(|r| Key {
-            name: format!("÷ {}", r.rival),
-            who: r.who,
-            style: Style::Solid,
-        }));
-        figure(self.title, self.note, &keys, height, &out)
+        Sketch { height, inside: out, upright: None }
     }
 }
 
 impl Ratio {
-    fn draw(&self, x: &Scale, right: f64, at: f64, out: &mut String) {
+    fn key(&self) -> Key {
+        Key { name: format!("÷ {}", self.rival), who: self.who, style: Style::Solid }
+    }
+
+    fn draw(&self, x: &Scale, right: f64, (at, key): (f64, usize), out: &mut String) {
         let Estimate { median, .. } = self.value;
         let (low, high) = self.value.interval().unwrap_or((median, median));
         let told =
             self.value.interval().map_or_else(String::new, |(low, high)| format!(" ({low:.2}–{high:.2})"));
         let _ = write!(
             out,
-            "<g class=\"{}\"><path class=\"line\" d=\"M{:.1} {at:.1}H{:.1}\"/>{}<text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">\
+            "<g class=\"{}\" data-k=\"{key}\"><path class=\"line\" d=\"M{:.1} {at:.1}H{:.1}\"/>{}<text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">\
              {median:.2}{told}</text></g>",
             self.who,
             x.at(low),
@@ -139,7 +151,7 @@ mod tests {
         let drawn =
             Ratios { title: "", note: "", label: "", ratios: &[ratio(2.0), ratio(0.5), ratio(1.0)] }.draw();
         let xs: Vec<f64> = drawn
-            .split("<g class=\"nginx\"><path class=\"line\" d=\"M")
+            .split("<g class=\"nginx\" data-k=\"0\"><path class=\"line\" d=\"M")
             .skip(1)
             .map(|p| p.split(' ').next().unwrap().parse().unwrap())
             .collect();

@@ -4,6 +4,8 @@
 //! Never: draws.
 //! Driven by: the plots beside it.
 
+use super::frame::short;
+
 /// An axis: what it shows, and how.
 #[derive(Clone, Debug)]
 pub(in crate::report) struct Axis {
@@ -13,18 +15,38 @@ pub(in crate::report) struct Axis {
     pub(in crate::report) logarithmic: bool,
     /// Ticks at these values alone, where there is room.
     pub(in crate::report) at: Option<Vec<f64>>,
+    /// What is written at them, where it is not the value.
+    pub(in crate::report) names: Vec<String>,
 }
 
 impl Axis {
     /// Equal differences are equal lengths; it begins at 0.
     pub(in crate::report) fn linear(label: &str) -> Self {
-        Self { label: label.to_owned(), logarithmic: false, at: None }
+        Self { label: label.to_owned(), logarithmic: false, at: None, names: Vec::new() }
     }
 
     /// Equal ratios are equal lengths.
     pub(in crate::report) fn logarithmic(label: &str) -> Self {
-        Self { label: label.to_owned(), logarithmic: true, at: None }
+        Self { label: label.to_owned(), logarithmic: true, at: None, names: Vec::new() }
     }
+
+    /// Shares of a hundred, spread towards the last: 50, 90, 99, 99.9 and 99.99 are equally far apart but for the first. Values
+    /// on it are those of [`beyond`].
+    pub(in crate::report) fn percentiles(label: &str) -> Self {
+        let shares = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99];
+        Self {
+            label: label.to_owned(),
+            logarithmic: true,
+            at: Some(shares.iter().map(|share| beyond(share / 100.0)).collect()),
+            names: shares.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// How many times as far from all as nothing a share (0 to 1) is: 1 for 0, 100 for 0.99. The last, 1, is taken for the share
+/// that so many values tell: 100,000.
+pub(in crate::report) fn beyond(share: f64) -> f64 {
+    1.0 / (1.0 - share).max(1e-5)
 }
 
 /// Values laid from `start` to `end`.
@@ -32,6 +54,7 @@ impl Axis {
 pub(super) struct Scale {
     logarithmic: bool,
     at: Option<Vec<f64>>,
+    names: Vec<String>,
     from: f64,
     to: f64,
     start: f64,
@@ -54,12 +77,14 @@ impl Scale {
             (_, true) => (low / 1.15, high * 1.15),
             (_, false) => (low.min(0.0), if high > 0.0 { high * 1.06 } else { 1.0 }),
         };
-        Self { logarithmic: axis.logarithmic, at: axis.at.clone(), from, to, start, end }
+        let (at, names) = (axis.at.clone(), axis.names.clone());
+        Self { logarithmic: axis.logarithmic, at, names, from, to, start, end }
     }
 
     /// Exactly from `from` to `to`.
     pub(super) fn between(axis: &Axis, (from, to): (f64, f64), start: f64, end: f64) -> Self {
-        Self { logarithmic: axis.logarithmic, at: axis.at.clone(), from, to, start, end }
+        let (at, names) = (axis.at.clone(), axis.names.clone());
+        Self { logarithmic: axis.logarithmic, at, names, from, to, start, end }
     }
 
     /// Where a value lies; what is beyond an end lies at that end.
@@ -71,6 +96,18 @@ impl Scale {
             (value - self.from) / (self.to - self.from)
         };
         self.start + (self.end - self.start) * share
+    }
+
+    /// What is written at a tick.
+    pub(super) fn text(&self, tick: f64) -> String {
+        let place = self.at.iter().flatten().position(|at| (at - tick).abs() <= at.abs() * 1e-9);
+        place.and_then(|at| self.names.get(at)).cloned().unwrap_or_else(|| short(tick))
+    }
+
+    /// What a script needs to lay values out in another way: how they lie, from and to which value, from and to where.
+    pub(super) fn data(&self) -> String {
+        let kind = if self.logarithmic { "log" } else { "linear" };
+        format!("{kind} {} {} {:.1} {:.1}", self.from, self.to, self.start, self.end)
     }
 
     /// Round values, not closer together than `room`.

@@ -64,6 +64,16 @@ pub(super) fn of_address(kind: StickKey, address: IpAddr) -> Option<Key> {
     }
 }
 
+/// Whether a table may have a key of these bytes.
+pub(super) fn fits(kind: StickKey, key: &[u8]) -> bool {
+    match kind {
+        StickKey::Ip | StickKey::Integer => key.len() == 4,
+        StickKey::Ipv6 => key.len() == 16,
+        StickKey::Text(most) => key.len() <= most as usize,
+        StickKey::Binary(length) => key.len() == length as usize,
+    }
+}
+
 /// A key as HAProxy's runtime commands write it.
 pub(super) fn shown(kind: StickKey, key: &[u8]) -> String {
     let mut out = String::new();

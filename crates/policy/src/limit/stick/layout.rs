@@ -65,11 +65,15 @@ impl Layout {
 }
 
 impl Field {
-    fn of(self, words: &[u32]) -> &[u32] {
+    pub(super) fn data(self) -> StickData {
+        self.data
+    }
+
+    pub(super) fn of(self, words: &[u32]) -> &[u32] {
         words.get(self.at..self.at + width(self.data)).unwrap_or_default()
     }
 
-    fn put(self, words: &mut [u32], value: &[u32]) {
+    pub(super) fn put(self, words: &mut [u32], value: &[u32]) {
         if let Some(own) = words.get_mut(self.at..self.at + value.len()) {
             own.copy_from_slice(value);
         }

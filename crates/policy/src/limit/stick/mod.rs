@@ -6,6 +6,7 @@
 //! Why: one slab of words a shard beside the table of keys, so that a million entries stay small. Tables below 16,384
 //! entries are one shard and purge in exact order; larger ones are 16, each bounded by its share.
 
+mod journal;
 mod key;
 mod layout;
 mod rate;
@@ -14,10 +15,12 @@ mod tracked;
 
 use std::net::IpAddr;
 use std::num::NonZeroU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use weir_expr::{StickData, StickTableConfig};
 
+pub use journal::{StickEntry, StickValue};
 pub use key::Key;
 pub use rows::StickRow;
 pub use tracked::Tracked;
@@ -41,6 +44,10 @@ pub struct StickTable {
     expire: Option<u64>,
     layout: Layout,
     hasher: KeyHasher,
+    /// Who passes changes on, if anybody does.
+    follower: OnceLock<journal::Follower>,
+    /// The number of the last change that was noted.
+    changes: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -48,6 +55,8 @@ struct Shard {
     /// When each entry expires; `NonZeroU64::MAX` is never.
     entries: LruTable<NonZeroU64>,
     words: Vec<u32>,
+    /// Where somebody follows the table.
+    journal: Option<Box<journal::Journal>>,
 }
 
 impl StickTable {
@@ -56,13 +65,15 @@ impl StickTable {
         // Slots have numbers of 32 bits; memory ends long before.
         let size = usize::try_from(config.size).unwrap_or(usize::MAX).min(1 << 31);
         let count = if size < 16_384 { 1 } else { 16 };
-        let shard = || Mutex::new(Shard { entries: LruTable::new(), words: Vec::new() });
+        let shard = || Mutex::new(Shard { entries: LruTable::new(), words: Vec::new(), journal: None });
         Self {
             shards: (0..count).map(|_| shard()).collect(),
             share: size / count,
             expire: config.expire.map(millis),
             layout: Layout::new(&config.store, USERS + 1),
             hasher: KeyHasher::new(seed),
+            follower: OnceLock::new(),
+            changes: AtomicU64::new(0),
             config: config.clone(),
         }
     }
@@ -144,6 +155,7 @@ impl StickTable {
             let words = self.words(shard, slot);
             let before = field.read(words, wrapped(now));
             field.set(words, wrapped(now), 0);
+            self.note(shard, slot);
             Some(before)
         })
         .1
@@ -172,7 +184,7 @@ impl StickTable {
     pub fn clear(&self, key: &[u8]) -> bool {
         self.with(key, |shard, hash| match shard.entries.find(hash, key) {
             Some(slot) if self.in_use(shard, slot) => false,
-            Some(slot) => shard.entries.remove(slot).is_some(),
+            Some(slot) => remove(shard, slot),
             None => true,
         })
         .1
@@ -200,14 +212,21 @@ impl StickTable {
         (self.in_use(shard, slot) || !expired(shard, slot, now)).then_some(slot)
     }
 
-    /// The entry of `key`, made if missing, now the newest.
+    /// The entry of `key`, made if missing, now the newest. It is about to change.
     fn reach(&self, shard: &mut Shard, hash: u64, key: &[u8], now: Millis) -> Option<u32> {
+        let slot = self.reach_quietly(shard, hash, key, now)?;
+        self.note(shard, slot);
+        Some(slot)
+    }
+
+    /// As [`StickTable::reach`], of what others changed.
+    fn reach_quietly(&self, shard: &mut Shard, hash: u64, key: &[u8], now: Millis) -> Option<u32> {
         if let Some(slot) = self.find(shard, hash, key, now) {
             self.renew(shard, slot, now);
             return Some(slot);
         }
         if let Some(slot) = shard.entries.find(hash, key) {
-            shard.entries.remove(slot);
+            remove(shard, slot);
         }
         self.make_room(shard, now);
         if shard.entries.len() >= self.share {
@@ -235,7 +254,7 @@ impl StickTable {
             if self.in_use(shard, slot) {
                 self.renew(shard, slot, now);
             } else {
-                shard.entries.remove(slot);
+                remove(shard, slot);
                 removed += 1;
             }
         }
@@ -253,6 +272,13 @@ impl StickTable {
             .and_then(|expire| NonZeroU64::new(now.0.saturating_add(expire)))
             .unwrap_or(NonZeroU64::MAX)
     }
+}
+
+fn remove(shard: &mut Shard, slot: u32) -> bool {
+    if let Some(journal) = &mut shard.journal {
+        journal.forget(slot);
+    }
+    shard.entries.remove(slot).is_some()
 }
 
 fn expired(shard: &Shard, slot: u32, now: Millis) -> bool {

@@ -33,6 +33,15 @@ impl Frequency {
         [self.start, self.current, self.previous]
     }
 
+    /// When the period at hand began, its events, and those of the one before.
+    pub(super) fn parts(self) -> (u32, u32, u32) {
+        (self.start, self.current, self.previous)
+    }
+
+    pub(super) fn from_parts(start: u32, current: u32, previous: u32) -> Self {
+        Self { start, current, previous }
+    }
+
     pub(super) fn add(&mut self, now: u32, period: u32, events: u32) {
         if self.current == 0 && self.previous == 0 {
             // The first event begins the first period.

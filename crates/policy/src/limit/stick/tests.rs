@@ -165,3 +165,43 @@ fn a_million_entries_stay_small() {
     let each = bytes / table.len() - 4;
     assert!(table.len() > 980_000 && each <= 120, "{each} bytes for each of {}", table.len());
 }
+
+/// What is passed on arrives as it was, each entry once, and is no change of those who learnt it.
+#[test]
+fn changes_are_passed_on() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let kinds = [StickData::ConnCur, StickData::HttpReqCnt, StickData::HttpReqRate];
+    let (here, there) = (table(100, Some(1000), false, &kinds), table(100, Some(1000), false, &kinds));
+    let told = std::sync::Arc::new(AtomicUsize::new(0));
+    here.add(b"early", StickData::HttpReqCnt, Millis(1), 1);
+    let tell = told.clone();
+    here.follow(|| panic!("another one follows"));
+    here.follow(move || {
+        tell.fetch_add(1, Ordering::Relaxed);
+    });
+    there.follow(|| ());
+    for at in 1..=3 {
+        here.add(b"a", StickData::HttpReqCnt, Millis(at), 1);
+    }
+    here.add(b"b", StickData::HttpReqRate, Millis(10), 7);
+    here.add(b"gone", StickData::HttpReqCnt, Millis(10), 1);
+    here.clear(b"gone");
+    assert_eq!(told.load(Ordering::Relaxed), 1, "told once until it looks");
+    let (changed, last) = here.changed(0, 0, 10, Millis(20));
+    let keys: Vec<&[u8]> = changed.iter().map(|entry| &entry.key[..]).collect();
+    assert_eq!(keys, [b"a", b"b"]);
+    assert_eq!(here.changed(0, last, 10, Millis(20)).0, []);
+    assert_eq!(here.changed(0, 0, 1, Millis(20)).0.len(), 1);
+    assert_eq!(here.entries(0, Millis(20)).len(), 3, "those that were there before, too");
+    for entry in &changed {
+        let values: Vec<_> = here.kinds().zip(entry.values.iter().copied()).collect();
+        assert!(there.learn(&entry.key, entry.expires_in, &values, Millis(500)));
+    }
+    assert_eq!(there.read(b"a", StickData::HttpReqCnt, Millis(500)), Some(3));
+    assert_eq!(there.read(b"b", StickData::HttpReqRate, Millis(500)), Some(7));
+    assert_eq!(there.expires_in(b"a", Millis(500)), Some(983), "the time that was left");
+    assert_eq!(there.changed(0, 0, 10, Millis(500)).0, [], "what was learnt is not passed on");
+    here.look();
+    here.add(b"a", StickData::HttpReqCnt, Millis(30), 1);
+    assert_eq!(told.load(Ordering::Relaxed), 2);
+}

@@ -79,7 +79,9 @@ impl Tracked {
         self.table.renew(&mut shard, self.slot, now);
         let (words, now) = (self.table.words(&mut shard, self.slot), wrapped(now));
         field.add(words, now, by);
-        Some(field.read(words, now))
+        let value = field.read(words, now);
+        self.table.note(&mut shard, self.slot);
+        Some(value)
     }
 
     /// Sets a value, and renews the entry. What it was before; `None` if it is not stored.
@@ -90,6 +92,7 @@ impl Tracked {
         let (words, now) = (self.table.words(&mut shard, self.slot), wrapped(now));
         let before = field.read(words, now);
         field.set(words, now, value);
+        self.table.note(&mut shard, self.slot);
         Some(before)
     }
 
@@ -97,6 +100,7 @@ impl Tracked {
     pub fn end(self, now: Millis) {
         let mut shard = lock(&self.table.shards[self.shard]);
         self.table.renew(&mut shard, self.slot, now);
+        self.table.note(&mut shard, self.slot);
     }
 }
 
