@@ -159,44 +159,40 @@ both_drivers! {
     }
 
     fn a_request_follows_when_another_has_ended(io: Io) {
-        for rival in [false, true] {
-            let (main, after) = origins();
-            let locations = format!(
-                "post_action @done; \
-                 location / {{ proxy_pass http://{main}; }} \
-                 location /here {{ return 403 no; }} \
-                 location /path {{ post_action /follow; return 200 text; }} \
-                 location /off {{ post_action off; return 200 x; }} \
-                 location /aside {{ error_page 404 = @aside; return 404; }} \
-                 location @aside {{ post_action /follow; return 200 aside; }} \
-                 location = /follow {{ internal; proxy_pass http://{after}/follow?$status-$body_bytes_sent-$uri-$args; }} \
-                 location @done {{ proxy_pass http://{after}/done?$status-$body_bytes_sent-$uri-$args; }}"
-            );
-            let file = conf(&after, "", &locations).io(io);
-            let proxy = if rival { file.by_rival().start() } else { file.start() };
-            let client = || Client::connect(&proxy);
-            client().get("/x?q=1").expect_status(200).expect_body("main");
-            seen(&after, 1);
-            client().request(&Request::post("/y", "some text")).expect_body("main");
-            seen(&after, 2);
-            client().get("/here").expect_status(403);
-            client().get("/path?a").expect_body("text");
-            client().get("/off").expect_body("x");
-            client().get("/aside").expect_body("aside");
-            let mut got = seen(&after, 5);
-            got.iter_mut().for_each(|line| *line = line.trim_start_matches("- ").to_owned());
-            assert_eq!(
-                got,
-                [
-                    "GET /done?200-4-/x-q=1 - ",
-                    "GET /done?403-2-/here- - ",
-                    "GET /follow?200-4-/follow- - ",
-                    "GET /follow?200-5-/follow- - ",
-                    "POST /done?200-4-/y- 9 some text",
-                ],
-                "rival: {rival}"
-            );
-        }
+        let (main, after) = origins();
+        let locations = format!(
+            "post_action @done; \
+             location / {{ proxy_pass http://{main}; }} \
+             location /here {{ return 403 no; }} \
+             location /path {{ post_action /follow; return 200 text; }} \
+             location /off {{ post_action off; return 200 x; }} \
+             location /aside {{ error_page 404 = @aside; return 404; }} \
+             location @aside {{ post_action /follow; return 200 aside; }} \
+             location = /follow {{ internal; proxy_pass http://{after}/follow?$status-$body_bytes_sent-$uri-$args; }} \
+             location @done {{ proxy_pass http://{after}/done?$status-$body_bytes_sent-$uri-$args; }}"
+        );
+        let proxy = conf(&after, "", &locations).io(io).start();
+        let client = || Client::connect(&proxy);
+        client().get("/x?q=1").expect_status(200).expect_body("main");
+        seen(&after, 1);
+        client().request(&Request::post("/y", "some text")).expect_body("main");
+        seen(&after, 2);
+        client().get("/here").expect_status(403);
+        client().get("/path?a").expect_body("text");
+        client().get("/off").expect_body("x");
+        client().get("/aside").expect_body("aside");
+        let mut got = seen(&after, 5);
+        got.iter_mut().for_each(|line| *line = line.trim_start_matches("- ").to_owned());
+        assert_eq!(
+            got,
+            [
+                "GET /done?200-4-/x-q=1 - ",
+                "GET /done?403-2-/here- - ",
+                "GET /follow?200-4-/follow- - ",
+                "GET /follow?200-5-/follow- - ",
+                "POST /done?200-4-/y- 9 some text",
+            ]
+        );
     }
 }
 
