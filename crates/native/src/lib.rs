@@ -34,7 +34,7 @@ use weir_model::Model;
 
 pub use crate::differ::differences;
 pub use crate::plain::Plain;
-pub use crate::print::Style;
+pub use crate::print::{ORDER as SECTIONS, Style};
 
 /// Where texts come from.
 pub trait Files {

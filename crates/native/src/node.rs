@@ -186,8 +186,13 @@ struct Open {
     value: Value,
     /// A key that waits for its value.
     key: Option<Key>,
+    /// Places of the keys of a large map: looking through all of them for each would take quadratic time.
+    keys: HashMap<String, Span>,
     weight: u64,
 }
+
+/// A map with more entries remembers its keys by name.
+const LARGE: usize = 32;
 
 impl Reading<'_> {
     fn document(&mut self, text: &str) -> Option<Rc<Node>> {
@@ -233,6 +238,7 @@ impl Reading<'_> {
                         start: span,
                         value: Value::List(Vec::new()),
                         key: None,
+                        keys: HashMap::new(),
                         weight: 1,
                     });
                     None
@@ -244,6 +250,7 @@ impl Reading<'_> {
                         start: span,
                         value: Value::Map(Vec::new()),
                         key: None,
+                        keys: HashMap::new(),
                         weight: 1,
                     });
                     None
@@ -284,11 +291,11 @@ impl Reading<'_> {
             Value::List(items) => items.push(node),
             Value::Map(entries) => match parent.key.take() {
                 None => parent.key = Some(self.key(&node, at)),
-                Some(key) => match entries.iter().find(|(known, _)| known.text == key.text) {
-                    Some((first, _)) => self.found.push(
+                Some(key) => match before(entries, &mut parent.keys, &key) {
+                    Some(first) => self.found.push(
                         Diagnostic::error("native::duplicate", format!("`{}` stands twice", key.text))
                             .at(key.span)
-                            .also(first.span, "first here"),
+                            .also(first, "first here"),
                     ),
                     None => entries.push((key, node)),
                 },
@@ -328,6 +335,21 @@ impl Reading<'_> {
     }
 }
 
+/// Where a key of a map stood before, if it did; else it is remembered.
+fn before(entries: &[(Key, Rc<Node>)], keys: &mut HashMap<String, Span>, key: &Key) -> Option<Span> {
+    if entries.len() < LARGE {
+        return entries.iter().find(|(known, _)| known.text == key.text).map(|(known, _)| known.span);
+    }
+    if keys.is_empty() {
+        keys.extend(entries.iter().map(|(known, _)| (known.text.clone(), known.span)));
+    }
+    if let Some(first) = keys.get(&key.text) {
+        return Some(*first);
+    }
+    keys.insert(key.text.clone(), key.span);
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,6 +382,8 @@ mod tests {
     fn what_is_not_one_small_document_is_refused() {
         let code = |text: &str| read(text).1.first().map(|found| found.code);
         assert_eq!(code("a: 1\na: 2\n"), Some("native::duplicate"));
+        let many: String = (0..100).map(|at| format!("k{at}: 1\n")).collect();
+        assert_eq!((code(&many), code(&(many.clone() + "k99: 2\n"))), (None, Some("native::duplicate")));
         assert_eq!(code("a: [1\n"), Some("native::syntax"));
         assert_eq!(code("a: 1\n---\nb: 1\n"), Some("native::syntax"));
         assert_eq!(code("a: !!binary x\n"), Some("native::tag"));

@@ -3,8 +3,11 @@
 //! Owns: [`Plain`], and reading it from nodes.
 //! Driven by: `tree` makes it of a model, `emit` prints it, `defaults` keeps it.
 
+use std::collections::HashSet;
+use std::fmt;
 use std::rc::Rc;
 
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 use weir_diag::Span;
 
@@ -40,6 +43,14 @@ impl Plain {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entry of a map, to be changed.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Plain> {
+        match self {
+            Self::Map(entries) => entries.iter_mut().find(|(key, _)| key == name).map(|(_, value)| value),
             _ => None,
         }
     }
@@ -113,5 +124,81 @@ impl Serialize for Plain {
             Self::List(items) => serializer.collect_seq(items),
             Self::Map(entries) => serializer.collect_map(entries.iter().map(|(key, value)| (key, value))),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Plain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Plain;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a document")
+    }
+
+    fn visit_unit<E>(self) -> Result<Plain, E> {
+        Ok(Plain::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Plain, E> {
+        Ok(Plain::Bool(value))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Plain, E> {
+        Ok(Plain::Int(number.into()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Plain, E> {
+        Ok(Plain::Int(number.into()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Plain, E> {
+        Ok(Plain::Text(number.to_string()))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Plain, E> {
+        Ok(Plain::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Plain, E> {
+        Ok(Plain::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Plain, A::Error> {
+        let mut out = Vec::new();
+        while let Some(item) = items.next_element()? {
+            out.push(item);
+        }
+        Ok(Plain::List(out))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Plain, A::Error> {
+        let (mut out, mut keys) = (Vec::new(), HashSet::new());
+        while let Some((key, value)) = entries.next_entry::<String, Plain>()? {
+            if !keys.insert(key.clone()) {
+                return Err(A::Error::custom(format!("`{key}` stands twice")));
+            }
+            out.push((key, value));
+        }
+        Ok(Plain::Map(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plain;
+
+    #[test]
+    fn what_is_written_as_json_is_read_again() {
+        let plain = crate::plain(r#"{"a": [1, -2, true, null, "x", "7", {}], "b": {"c": "d\n"}}"#).unwrap();
+        let text = serde_json::to_string(&plain).unwrap();
+        assert_eq!(serde_json::from_str::<Plain>(&text).unwrap(), plain);
+        assert!(serde_json::from_str::<Plain>(r#"{"a": 1, "a": 1}"#).is_err());
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn document(model: &Model, style: Style) -> Result<Plain, Failure> {
 }
 
 /// Sections in the order in which they are read most easily.
-pub(crate) const ORDER: [&str; 15] = [
+pub const ORDER: [&str; 15] = [
     "process",
     "resolver",
     "listeners",

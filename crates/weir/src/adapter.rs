@@ -189,6 +189,23 @@ impl DataPlane for EngineAdapter {
             process.workers, process.driver, process.plan, process.connections.active, process.requests
         )
     }
+
+    fn observe(&self, query: &str) -> (u16, Vec<u8>) {
+        let pages = AdminPages { runtime: self.runtime.clone(), resets: Resets::default() };
+        let target = format!("/status.json?{query}");
+        let asked = weir_admin::Request { target: target.as_bytes(), authorization: None };
+        let page = weir_admin::dashboard::page(b"GET", &asked, false, b"", &pages);
+        (page.status, page.body)
+    }
+
+    fn change(&self, change: Change) -> Result<(), String> {
+        self.runtime.upgrade().ok_or(GONE)?.change(change)
+    }
+
+    fn certificates(&self) -> Vec<(String, bool)> {
+        let all = self.runtime.upgrade().map(|runtime| runtime.certificates()).unwrap_or_default();
+        all.into_iter().map(|one| (one.name, one.replaced)).collect()
+    }
 }
 
 /// The plan's listeners are those of the model, in the same order, and so are the sockets.

@@ -5,8 +5,12 @@
 //! Driven by: `cli` writes it; `life` and `compile` read it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use crate::compile::layer::Layer;
+use crate::compile::text::Text;
 
 /// Whose contract is kept: flags, signals, messages, exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +122,40 @@ pub(crate) enum OldOnes {
     Terminate,
 }
 
+/// The admin API: where it answers, and what it keeps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Admin {
+    /// Addresses: `unix:PATH`, or one of loopback with its port.
+    pub(crate) addresses: Vec<String>,
+    /// The file of tokens.
+    pub(crate) tokens: Option<PathBuf>,
+    /// Where versions of the configuration are kept over restarts.
+    pub(crate) versions: Option<PathBuf>,
+    /// Where it is logged who changed what, besides the error log.
+    pub(crate) log: Option<PathBuf>,
+}
+
+impl Admin {
+    /// The variables that set it, for command lines that have no flags for it.
+    pub(crate) const ADDRESS: &str = "WEIR_ADMIN";
+    pub(crate) const TOKENS: &str = "WEIR_ADMIN_TOKENS";
+    pub(crate) const VERSIONS: &str = "WEIR_ADMIN_VERSIONS";
+    pub(crate) const LOG: &str = "WEIR_ADMIN_LOG";
+
+    fn from_environment() -> Option<Self> {
+        let path = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(absolute);
+        let addresses = std::env::var(Self::ADDRESS).unwrap_or_default();
+        let addresses = addresses.split(',').map(str::trim).filter(|one| !one.is_empty());
+        let addresses: Vec<String> = addresses.map(str::to_owned).collect();
+        (!addresses.is_empty()).then(|| Self {
+            addresses,
+            tokens: path(Self::TOKENS),
+            versions: path(Self::VERSIONS),
+            log: path(Self::LOG),
+        })
+    }
+}
+
 /// One start of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Launch {
@@ -149,6 +187,15 @@ pub(crate) struct Launch {
     pub(crate) memory: Option<u64>,
     /// Where what changes while running is kept over restarts.
     pub(crate) state: Option<PathBuf>,
+    /// The admin API, if there is to be one. A data plane that is kept apart has no part in it.
+    #[serde(skip)]
+    pub(crate) admin: Option<Admin>,
+    /// What it decides over what the files say.
+    #[serde(skip)]
+    pub(crate) layer: Arc<Layer>,
+    /// A configuration in place of the files.
+    #[serde(skip)]
+    pub(crate) text: Option<Arc<Text>>,
     /// Say nothing but errors.
     pub(crate) quiet: bool,
     /// Certificates and keys that cannot be read are warnings: the plan is shown, and never run.
@@ -177,6 +224,9 @@ impl Launch {
             max_connections: None,
             memory: None,
             state: std::env::var_os(STATE).map(absolute),
+            admin: Admin::from_environment(),
+            layer: Arc::default(),
+            text: None,
             quiet: false,
             tolerate_unreadable_files: false,
         }

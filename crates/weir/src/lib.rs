@@ -13,6 +13,7 @@
 //! | `launch` | what they ask for, as data |
 //! | `compile` | texts → model → plan, recorded so that it can be repeated without rights |
 //! | `console` | sockets for commands while running |
+//! | `door` | the admin API, and who may use it |
 //! | `counted`, `state` | files by which counters and changes outlive the process |
 //! | `life` | start, signals, sockets, logs, pid file, reload, end |
 //! | `keeper` | the split into a parent with rights and a data plane without |
@@ -31,6 +32,7 @@ mod cli;
 mod compile;
 mod console;
 mod counted;
+mod door;
 pub mod fuzzing;
 mod keeper;
 mod launch;

@@ -15,6 +15,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_control::Change;
 use weir_plan::Plan;
 
 pub use crate::launch::Io;
@@ -68,6 +69,21 @@ pub trait DataPlane: Send + Sync {
 
     /// A line about what is going on, for the log.
     fn status(&self) -> String;
+
+    /// A status and a document with figures of all that runs, as the dashboard's page asks for it.
+    fn observe(&self, _query: &str) -> (u16, Vec<u8>) {
+        (200, b"{}".to_vec())
+    }
+
+    /// Changes what runs until that is taken back. On an error (one line) nothing has changed.
+    fn change(&self, _change: Change) -> Result<(), String> {
+        Err("it cannot be changed".to_owned())
+    }
+
+    /// The names of the certificates in use, and whether each was given while running.
+    fn certificates(&self) -> Vec<(String, bool)> {
+        Vec::new()
+    }
 }
 
 /// Makes a data plane that serves nothing yet. Privileges are already dropped.

@@ -1,16 +1,14 @@
 //! `weir convert`: any configuration as weir.yaml.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use weir_diag::{Diagnostic, Sources};
-use weir_model::Model;
-use weir_native::{Plain, Style};
 
 use crate::compile;
 use crate::compile::store::Store;
+use crate::compile::text::carried;
 use crate::launch::{Launch, Manner};
 use crate::{output, report};
 
@@ -31,7 +29,7 @@ pub(super) fn run(launch: &Launch, form: Form) -> ExitCode {
     if !understood.is_ok() {
         return ExitCode::FAILURE;
     }
-    let (document, uncertain) = match carried(&understood.model) {
+    let (document, _, uncertain) = match carried(&understood.model) {
         Ok(carried) => carried,
         Err(error) => {
             errln!("weir: the configuration cannot be written down: {error}");
@@ -58,40 +56,6 @@ pub(super) fn run(launch: &Launch, form: Form) -> ExitCode {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
-}
-
-/// The document of a model, with routes in their places where that keeps the model as it is, and the first line in which
-/// what it means differs from the model, if it does.
-///
-/// # Errors
-/// There is no document.
-pub(crate) fn carried(model: &Model) -> Result<(Plain, Option<String>), String> {
-    let meant = exact(model)?;
-    let mut last = None;
-    for nested in [true, false] {
-        let document = weir_native::document(model, Style { secrets: true, defaults: false, nested })?;
-        let read = weir_native::read("converted".as_ref(), &weir_native::to_yaml(&document), PathBuf::new());
-        let uncertain = match read.diagnostics.first() {
-            Some(found) => Some(report::one_line(found, &read.sources)),
-            None => {
-                let again = exact(&read.model)?;
-                let differs = meant.lines().zip(again.lines()).find(|(one, other)| one != other);
-                let cut = (meant != again).then(|| "the end of the document".to_owned());
-                differs.map(|(one, other)| format!("`{}` is read as `{}`", one.trim(), other.trim())).or(cut)
-            }
-        };
-        if uncertain.is_none() {
-            return Ok((document, None));
-        }
-        last = Some((document, uncertain));
-    }
-    last.ok_or_else(|| "it has no form".to_owned())
-}
-
-/// All of a model, in its own order.
-fn exact(model: &Model) -> Result<String, String> {
-    let style = Style { secrets: true, defaults: true, nested: false };
-    weir_native::document(model, style).map(|document| weir_native::to_long_yaml(&document))
 }
 
 /// Comments: where it is from, and what was said of it.

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::values::{IoWord, texts};
 use super::{check, convert, diff, explain, lab, load, reload, top};
-use crate::launch::{Launch, Sandbox};
+use crate::launch::{Admin, Launch, Sandbox, absolute};
 use crate::life;
 use crate::plane::Start;
 
@@ -102,6 +102,18 @@ struct Run {
     /// Keep what is changed while running (endpoints, weights, drains, certificates, resolved addresses) in this file over restarts.
     #[arg(long, value_name = "FILE", env = crate::launch::STATE)]
     state: Option<std::path::PathBuf>,
+    /// Answer the admin API (/v1) here: `unix:PATH`, or a loopback address with a port, which needs --admin-tokens. Several: with commas.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', env = Admin::ADDRESS)]
+    admin: Vec<String>,
+    /// Who may use it, a line each: a role (read, operate, configure), a name, a token or `sha256:` and its hash.
+    #[arg(long, value_name = "FILE", env = Admin::TOKENS, requires = "admin")]
+    admin_tokens: Option<PathBuf>,
+    /// Keep what it changes of the configuration, with all versions, in this file over restarts.
+    #[arg(long, value_name = "FILE", env = Admin::VERSIONS, requires = "admin")]
+    admin_versions: Option<PathBuf>,
+    /// Write who changed what through it to this file, a line of JSON each. The error log has it in any case.
+    #[arg(long, value_name = "FILE", env = Admin::LOG, requires = "admin")]
+    admin_log: Option<PathBuf>,
     /// Worker threads, instead of what the file says.
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
@@ -213,7 +225,16 @@ fn launch(run: Run) -> Launch {
     let mut launch = Launch::of_file(run.config, run.prefix);
     launch.daemon = Some(run.daemon);
     launch.io = run.io.into();
-    launch.state = run.state.map(crate::launch::absolute);
+    launch.state = run.state.map(absolute);
+    // A variable may be set to nothing.
+    let path = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty()).map(absolute);
+    let addresses: Vec<String> = run.admin.into_iter().filter(|address| !address.is_empty()).collect();
+    launch.admin = (!addresses.is_empty()).then(|| Admin {
+        addresses,
+        tokens: path(run.admin_tokens),
+        versions: path(run.admin_versions),
+        log: path(run.admin_log),
+    });
     launch.sandbox = match run.sandbox {
         SandboxWord::On => Sandbox::On,
         SandboxWord::Log => Sandbox::Log,

@@ -111,12 +111,7 @@ fn load_nginx(launch: &Launch, store: &Store) -> Compiled {
     };
     let mut loaded = weir_nginx::load(store, &path, &options);
     loaded.diagnostics.extend(unlogged(launch, &loaded.model));
-    Compiled {
-        model: loaded.model,
-        plan: None,
-        diagnostics: bounded(loaded.diagnostics),
-        sources: loaded.sources,
-    }
+    Compiled::understood(loaded.model, loaded.diagnostics, loaded.sources)
 }
 
 /// Says that requests are not logged where the file leaves it to the default, and the default cannot be written.
@@ -144,24 +139,14 @@ fn prefix_of(manner: Manner, path: &Path, nginxs: PathBuf) -> PathBuf {
 fn load_haproxy(launch: &Launch, store: &Store) -> Compiled {
     let options = haproxy_options(launch.sourcing.local_peer.as_deref());
     let loaded = weir_haproxy::load(store, &launch.sourcing.paths, &options);
-    Compiled {
-        model: loaded.model,
-        plan: None,
-        diagnostics: bounded(loaded.diagnostics),
-        sources: loaded.sources,
-    }
+    Compiled::understood(loaded.model, loaded.diagnostics, loaded.sources)
 }
 
 fn load_native(launch: &Launch, store: &Store) -> Compiled {
     let path = launch.main_path();
     let own = || crate::launch::absolute(path.clone()).parent().map(Path::to_owned).unwrap_or_default();
     let loaded = weir_native::load(store, &path, launch.sourcing.prefix.clone().unwrap_or_else(own));
-    Compiled {
-        model: loaded.model,
-        plan: None,
-        diagnostics: bounded(loaded.diagnostics),
-        sources: loaded.sources,
-    }
+    Compiled::understood(loaded.model, loaded.diagnostics, loaded.sources)
 }
 
 /// What a haproxy.cfg sees of the process that reads it.

@@ -4,9 +4,12 @@
 //! Never: opens a file or looks up a name by itself; the [`store::Store`] does.
 //! Driven by: `cli` (check, explain), `life::master` (start, reload), `keeper::plane` (the same again from a parcel).
 
+pub(crate) mod document;
 pub(crate) mod front;
 pub(crate) mod host_names;
+pub(crate) mod layer;
 pub(crate) mod store;
+pub(crate) mod text;
 pub(crate) mod wire;
 
 use std::collections::BTreeMap;
@@ -20,6 +23,7 @@ use weir_plan::Plan;
 use crate::launch::{Launch, Manner};
 use crate::report;
 use store::Store;
+use text::Text;
 
 /// What came of a configuration.
 pub(crate) struct Compiled {
@@ -31,9 +35,18 @@ pub(crate) struct Compiled {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// The texts they mark.
     pub(crate) sources: Sources,
+    /// What the files say as a document, or why there is none, if the admin API may want to decide otherwise.
+    pub(crate) base: Option<Result<Text, String>>,
+    /// What was understood in place of the files.
+    pub(crate) text: Option<Text>,
 }
 
 impl Compiled {
+    /// What a front end has understood.
+    pub(crate) fn understood(model: Model, diagnostics: Vec<Diagnostic>, sources: Sources) -> Self {
+        Self { model, plan: None, diagnostics: bounded(diagnostics), sources, base: None, text: None }
+    }
+
     /// Whether it can run.
     pub(crate) fn is_ok(&self) -> bool {
         !has_errors(&self.diagnostics)
@@ -71,10 +84,64 @@ fn bounded(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
 
 /// Reads and understands; no plan is made.
 pub(crate) fn understand(launch: &Launch, store: &Store) -> Compiled {
-    let dialect = launch.sourcing.dialect.unwrap_or_else(|| front::tell_apart(&launch.main_path(), store));
-    let mut compiled = front::load(launch, dialect, store);
+    let mut compiled = match &launch.text {
+        Some(text) => of_text(Text::clone(text)),
+        None => of_files(launch, store),
+    };
     add_overrides(&mut compiled.model, launch);
     compiled
+}
+
+fn of_files(launch: &Launch, store: &Store) -> Compiled {
+    let dialect = launch.sourcing.dialect.unwrap_or_else(|| front::tell_apart(&launch.main_path(), store));
+    let compiled = front::load(launch, dialect, store);
+    match launch.admin.is_some() && compiled.is_ok() {
+        true => under_layer(compiled, launch),
+        false => compiled,
+    }
+}
+
+/// A document that stands in for the files.
+pub(crate) fn of_text(text: Text) -> Compiled {
+    let read = text.read();
+    let mut compiled = Compiled::understood(read.model, read.diagnostics, read.sources);
+    // In the form in which models are printed: in what somebody wrote, objects may have shorter forms.
+    let printed = compiled.is_ok().then(|| text.print(&compiled.model, true).ok()).flatten();
+    compiled.text = Some(printed.map_or_else(|| text.clone(), |document| Text::new(&document, &text)));
+    compiled
+}
+
+/// What the files say, and what the admin API decides over it.
+fn under_layer(mut files: Compiled, launch: &Launch) -> Compiled {
+    let base = Text::of(&files.model);
+    if launch.layer.is_empty() {
+        files.base = Some(base);
+        return files;
+    }
+    let text = match base {
+        Ok(text) => text,
+        Err(why) => {
+            let title = format!("what the admin API decided cannot be put over the files: {why}");
+            files.diagnostics.push(Diagnostic::error("admin::no-document", title));
+            return files;
+        }
+    };
+    let document = text.document();
+    // What was said of the files marks their texts, and from here on there is another one.
+    let unmarked = |one: Diagnostic| Diagnostic {
+        title: report::one_line(&one, &files.sources),
+        primary: None,
+        secondary: Vec::new(),
+        help: Vec::new(),
+        fix: None,
+        ..one
+    };
+    let mut found: Vec<Diagnostic> =
+        std::mem::take(&mut files.diagnostics).into_iter().map(unmarked).collect();
+    found.extend(launch.layer.findings(&document));
+    let mut compiled = of_text(Text::new(&launch.layer.over(&document), &text));
+    found.append(&mut compiled.diagnostics);
+    Compiled { diagnostics: found, base: Some(Ok(text)), ..compiled }
 }
 
 /// Reads, understands and lowers.

@@ -374,6 +374,7 @@ impl Supervised for Keeper {
             workers: candidate.workers,
             listeners: listeners.iter().map(|one| (one.name.clone(), ids(&one.sockets))).collect(),
             answers: candidate.answers,
+            text: candidate.text,
         };
         let sockets = listeners.iter().flat_map(|one| one.sockets.iter().cloned()).collect();
         let (logs, stderr) = (candidate.logs, candidate.stderr);

@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::compile::store::Answers;
+use crate::compile::text::Text;
 use crate::compile::wire::{Reader, Writer};
 use crate::life::sockets::SocketId;
 
@@ -21,6 +22,8 @@ pub(crate) struct Parcel {
     pub(crate) workers: usize,
     pub(crate) listeners: Vec<(String, Vec<SocketId>)>,
     pub(crate) answers: Answers,
+    /// What it compiles in place of the files.
+    pub(crate) text: Option<Text>,
 }
 
 impl Parcel {
@@ -52,6 +55,7 @@ impl Parcel {
             out.list(sockets, |out, id| out.number(id.0));
         });
         self.answers.encode(&mut out);
+        out.list(&self.text, |out, text| text.encode(out));
         out.into_bytes()
     }
 
@@ -63,7 +67,7 @@ impl Parcel {
     /// One for the fuzzer to start from.
     pub(crate) fn sample() -> Vec<u8> {
         let listeners = vec![("a".into(), vec![SocketId(1), SocketId(7)]), ("b".into(), vec![])];
-        Self { workers: 3, listeners, answers: Answers::default() }.to_bytes()
+        Self { workers: 3, listeners, answers: Answers::default(), text: None }.to_bytes()
     }
 
     fn decode(input: &mut Reader<'_>) -> Option<Self> {
@@ -75,7 +79,12 @@ impl Parcel {
                 (0..input.number()?).map(|_| input.number().map(SocketId)).collect::<Option<_>>()?;
             listeners.push((name, sockets));
         }
-        Some(Self { workers, listeners, answers: Answers::decode(input)? })
+        let answers = Answers::decode(input)?;
+        let text = match input.number()? {
+            0 => None,
+            _ => Some(Text::decode(input)?),
+        };
+        Some(Self { workers, listeners, answers, text })
     }
 }
 
@@ -89,6 +98,7 @@ mod tests {
             workers: 3,
             listeners: vec![("a".into(), vec![SocketId(1), SocketId(7)]), ("b".into(), vec![])],
             answers: Answers::default(),
+            text: Some(Text::of(&weir_model::Model::default()).unwrap()),
         };
         let fd = parcel.pack().unwrap();
         let writer = File::from(fd.try_clone().unwrap());

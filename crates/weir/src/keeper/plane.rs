@@ -193,7 +193,8 @@ impl Worker {
         let launch = self.launch.as_ref().ok_or("told to serve before told what to be")?;
         let parcel = self.parcel.take().ok_or("told to serve without a parcel")?;
         let parcel = Parcel::unpack(parcel).map_err(|error| error.to_string())?;
-        let compiled = compile::compile(launch, &Store::replay(parcel.answers));
+        let launch = Launch { text: parcel.text.map(Arc::new), ..launch.clone() };
+        let compiled = compile::compile(&launch, &Store::replay(parcel.answers));
         let (_, plan) = compiled.into_runnable()?;
         let sockets = self.listing(&parcel.listeners)?;
         let plane = match &self.plane {

@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::bell::Bell;
 use super::logs::LogFiles;
 use super::supervised::{Candidate, Event, Supervised};
+use crate::door::Desk;
 use crate::plane::{DataPlane, Options, Start, Update};
 
 /// See the module.
@@ -23,15 +24,16 @@ pub(crate) struct Local {
     start: Start,
     options: Options,
     plane: Option<Arc<dyn DataPlane>>,
+    desk: Option<Arc<Desk>>,
     events: VecDeque<Event>,
     drained: (Sender<()>, Receiver<()>),
     bell: Arc<Bell>,
 }
 
 impl Local {
-    pub(crate) fn new(start: Start, options: Options) -> std::io::Result<Self> {
+    pub(crate) fn new(start: Start, options: Options, desk: Option<Arc<Desk>>) -> std::io::Result<Self> {
         let bell = Arc::new(Bell::new()?);
-        Ok(Self { start, options, plane: None, events: VecDeque::new(), drained: channel(), bell })
+        Ok(Self { start, options, plane: None, desk, events: VecDeque::new(), drained: channel(), bell })
     }
 
     fn tell(&mut self, event: Event) {
@@ -45,6 +47,9 @@ impl Local {
         }
         let plane: Arc<dyn DataPlane> = Arc::from((self.start)(self.options.clone())?);
         self.plane = Some(Arc::clone(&plane));
+        if let Some(desk) = &self.desk {
+            desk.set_plane(Arc::clone(&plane));
+        }
         Ok(plane)
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, poll};
-use weir_diag::{Diagnostic, Sources};
+use weir_diag::{Diagnostic, Severity, Sources};
 use weir_expr::settings::LogLevel;
 use weir_model::Model;
 
@@ -36,14 +36,19 @@ use super::reload::{self, Prepared};
 use super::signals::{Order, Signals, order_of};
 use super::sockets::{Change, SocketTable};
 use super::start;
-use super::supervised::{Candidate, Event, Supervised};
+use super::supervised::{Event, Supervised};
 use super::upgrade::{self, Upgrade};
+use crate::compile::text::Text;
+use crate::door::{self, Desk, Proposal};
 use crate::launch::{Launch, Manner, OldOnes};
 use crate::report;
 use crate::role::Role;
 
 /// What connections get at `weir run`'s TERM and INT, unless the configuration gives less.
 const BRIEF: Duration = Duration::from_secs(10);
+
+/// Most objects that a line names.
+const NAMED: usize = 20;
 
 /// See the module.
 pub(crate) struct Master {
@@ -61,6 +66,8 @@ pub(crate) struct Master {
     control: Control,
     /// What the master's command line shows.
     view: Arc<View>,
+    /// Where the admin API asks, if there is one.
+    desk: Option<Arc<Desk>>,
     ready: Option<Ready>,
     generation: u64,
     trying: Option<Trying>,
@@ -89,6 +96,10 @@ struct Trying {
     warnings: usize,
     text: String,
     asker: Option<Asker>,
+    /// What the files say, if they were read for it, and what holds in their place.
+    base: Option<Result<Text, String>>,
+    document: Option<Text>,
+    proposal: Option<Proposal>,
 }
 
 impl Master {
@@ -98,6 +109,7 @@ impl Master {
         plane: Box<dyn Supervised>,
         identity: Option<Identity>,
         table: SocketTable,
+        desk: Option<Arc<Desk>>,
     ) -> Self {
         Self {
             error_log: ErrorLog::early(launch.manner),
@@ -112,6 +124,7 @@ impl Master {
             notify: Notify::from_environment(),
             control: Control::listen(),
             view: Arc::new(View::new()),
+            desk,
             ready: None,
             generation: 0,
             trying: None,
@@ -125,15 +138,9 @@ impl Master {
     }
 
     /// Applies the first configuration.
-    pub(crate) fn begin(
-        &mut self,
-        candidate: Candidate,
-        change: Change,
-        ready: Option<Ready>,
-        warnings: usize,
-    ) {
+    pub(crate) fn begin(&mut self, prepared: Prepared, ready: Option<Ready>, warnings: usize) {
         self.ready = ready;
-        self.attempt(Prepared { candidate, change }, warnings, String::new(), None);
+        self.attempt(prepared, (warnings, String::new()), None, None);
     }
 
     /// Lives until the end.
@@ -154,6 +161,45 @@ impl Master {
                 }
             }
             self.reload_for_the_next();
+            self.look_at_the_desk();
+        }
+    }
+
+    /// What the admin API asks for, and what it has to say.
+    fn look_at_the_desk(&mut self) {
+        let Some(desk) = self.desk.clone() else { return };
+        desk.reset();
+        while let Some(line) = desk.next_line() {
+            // At a level that is written by default: who changed what has to be found again.
+            self.error_log.line(LogLevel::Error, &line);
+        }
+        while self.trying.is_none()
+            && self.retired.is_none()
+            && let Some(proposal) = desk.next()
+        {
+            self.consider(proposal);
+        }
+    }
+
+    /// Puts what the admin API asks for in force.
+    fn consider(&mut self, mut proposal: Proposal) {
+        let compiled = proposal.compiled.take().zip(proposal.answers.take());
+        let Some(compiled) = compiled.filter(|_| !self.ending) else {
+            return proposal.tell(door::Outcome::Refused("the server is ending".into()));
+        };
+        let generation = self.generation + 1;
+        let outcome = reload::prepare_compiled(&self.launch, compiled, &self.table, &self.model, generation);
+        match outcome.prepared {
+            Some(prepared) => {
+                let warnings = outcome.findings.len();
+                self.attempt(prepared, (warnings, String::new()), None, Some(proposal));
+            }
+            None => {
+                let errors = outcome.findings.iter().filter(|found| found.severity == Severity::Error);
+                let lines: Vec<String> =
+                    errors.map(|found| report::one_line(found, &outcome.sources)).collect();
+                proposal.tell(door::Outcome::Refused(lines.join("; ")));
+            }
         }
     }
 
@@ -161,7 +207,8 @@ impl Master {
         let limit = self.plane.wake_at().map(|at| at.saturating_duration_since(Instant::now()));
         let limit = limit.and_then(|limit| limit.try_into().ok());
         let mut fds = self.plane.fds();
-        let own = [Some(self.signals.as_fd()), self.control.fd()];
+        let desk = self.desk.as_ref().map(|desk| desk.fd());
+        let own = [Some(self.signals.as_fd()), self.control.fd(), desk];
         fds.extend(own.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         // An interrupted wait is a wait that ended: everything is looked at anyway.
         let _ = poll(&mut fds, limit.as_ref());
@@ -212,8 +259,14 @@ impl Master {
         false
     }
 
-    fn attempt(&mut self, prepared: Prepared, warnings: usize, text: String, asker: Option<Asker>) {
-        let Prepared { candidate, change } = prepared;
+    fn attempt(
+        &mut self,
+        prepared: Prepared,
+        (warnings, text): (usize, String),
+        asker: Option<Asker>,
+        proposal: Option<Proposal>,
+    ) {
+        let Prepared { candidate, change, base } = prepared;
         self.trying = Some(Trying {
             generation: candidate.generation,
             change,
@@ -222,6 +275,9 @@ impl Master {
             warnings,
             text,
             asker,
+            base,
+            document: self.desk.is_some().then(|| candidate.text.clone()).flatten(),
+            proposal,
         });
         self.generation = candidate.generation;
         self.plane.apply(candidate);
@@ -238,6 +294,7 @@ impl Master {
         self.logs = tried.logs;
         self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
         self.view.note_applied(&self.model, first);
+        self.tell_the_desk(tried.base, tried.document, tried.proposal, first);
         if first {
             return self.opened();
         }
@@ -252,6 +309,42 @@ impl Master {
             asker.answer(true, &format!("{}{text}\n", tried.text));
         }
         Ok(())
+    }
+
+    /// What is in force is a version that the admin API may go back to.
+    fn tell_the_desk(
+        &mut self,
+        base: Option<Result<Text, String>>,
+        document: Option<Text>,
+        proposal: Option<Proposal>,
+        first: bool,
+    ) {
+        let Some(desk) = self.desk.clone() else { return };
+        if let Some(proposal) = &proposal {
+            self.launch.layer = Arc::clone(&proposal.layer);
+        }
+        let by = match &proposal {
+            Some(proposal) => (proposal.who.as_str(), proposal.what.as_str()),
+            None if first => ("the files", "start"),
+            None => ("the files", "reload"),
+        };
+        let names = self.launch.layer.names();
+        if proposal.is_none() && !names.is_empty() {
+            let more = if names.len() > NAMED { " and others" } else { "" };
+            let names = names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+            let text = format!("admin: the API decides over the files about {names}{more}");
+            self.error_log.line(LogLevel::Error, &text);
+        }
+        let outcome = desk.in_force(base, document, &self.launch.layer, by);
+        match proposal {
+            Some(proposal) => proposal.tell(outcome),
+            None => {
+                if let door::Outcome::Refused(why) = outcome {
+                    let text = format!("the admin API cannot show or change this configuration: {why}");
+                    self.error_log.line(LogLevel::Warn, &text);
+                }
+            }
+        }
     }
 
     /// The first configuration serves: the world may know.
@@ -326,6 +419,9 @@ impl Master {
             self.fail(reason);
             return true;
         }
+        if let Some(proposal) = tried.proposal {
+            proposal.tell(door::Outcome::Refused(reason.to_owned()));
+        }
         self.refuse(tried.text, reason, tried.asker);
         false
     }
@@ -366,7 +462,7 @@ impl Master {
         let text: String = outcome.findings.iter().map(render).collect();
         let warnings = outcome.findings.len();
         match outcome.prepared {
-            Some(prepared) => self.attempt(prepared, warnings, text, asker),
+            Some(prepared) => self.attempt(prepared, (warnings, text), asker, None),
             None => self.refuse(text, "", asker),
         }
     }
@@ -390,6 +486,9 @@ impl Master {
             self.error_log.line(LogLevel::Alert, &found.title);
         }
         self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
+        if let Some(desk) = &self.desk {
+            desk.reopen_logs();
+        }
         self.error_log.line(LogLevel::Notice, "logs are open again");
         let stderr = self.move_stderr();
         self.plane.reopen(&self.logs, stderr);

@@ -13,13 +13,17 @@ use super::privileges;
 use super::sockets::{self, Change, Contention, SocketTable};
 use super::start;
 use super::supervised::Candidate;
-use crate::compile;
+use crate::compile::store::Answers;
+use crate::compile::text::Text;
+use crate::compile::{self, Compiled};
 use crate::launch::Launch;
 
 /// A new configuration, ready to be applied, and what changes with it.
 pub(crate) struct Prepared {
     pub(crate) candidate: Candidate,
     pub(crate) change: Change,
+    /// What the files say as a document, if they were read for it and somebody wants to know.
+    pub(crate) base: Option<Result<Text, String>>,
 }
 
 /// What came of preparing.
@@ -31,10 +35,21 @@ pub(crate) struct Outcome {
 
 /// Reads, compiles, binds and opens for generation `generation`.
 pub(crate) fn prepare(launch: &Launch, table: &SocketTable, old: &Model, generation: u64) -> Outcome {
-    let (mut compiled, answers) = start::read(launch);
+    prepare_compiled(launch, start::read(launch), table, old, generation)
+}
+
+/// The same, of what is compiled already.
+pub(crate) fn prepare_compiled(
+    launch: &Launch,
+    (mut compiled, answers): (Compiled, Answers),
+    table: &SocketTable,
+    old: &Model,
+    generation: u64,
+) -> Outcome {
     let mut findings = std::mem::take(&mut compiled.diagnostics);
     let sources = std::mem::take(&mut compiled.sources);
     let plan = compiled.plan.take();
+    let (base, text) = (compiled.base.take(), compiled.text.take());
     let model = std::sync::Arc::new(compiled.model);
     if start::nothing_to_do(&model) && !start::nothing_to_do(old) && !has_errors(&findings) {
         findings.push(nothing_left(launch));
@@ -63,8 +78,8 @@ pub(crate) fn prepare(launch: &Launch, table: &SocketTable, old: &Model, generat
     // Where that fails it stays the file before.
     let stderr = start::background_stderr(launch.manner, &model, &logs).unwrap_or_default();
     let candidate =
-        Candidate { generation, workers, model, plan: plan.into(), answers, sockets, logs, stderr };
-    Outcome { prepared: Some(Prepared { candidate, change }), findings, sources }
+        Candidate { generation, workers, model, plan: plan.into(), answers, text, sockets, logs, stderr };
+    Outcome { prepared: Some(Prepared { candidate, change, base }), findings, sources }
 }
 
 fn nothing_left(launch: &Launch) -> Diagnostic {

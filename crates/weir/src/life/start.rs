@@ -23,6 +23,7 @@ use super::local::Local;
 use super::logs::LogFiles;
 use super::master::Master;
 use super::privileges::{self, Identity};
+use super::reload::Prepared;
 use super::signals::Signals;
 use super::sockets::{self, Contention, SocketTable};
 use super::supervised::{Candidate, Supervised};
@@ -30,6 +31,7 @@ use super::upgrade;
 use crate::compile::host_names::{BUDGET, resolve_all};
 use crate::compile::store::{Answers, Store};
 use crate::compile::{self, Compiled};
+use crate::door::{Desk, Door, SocketFile};
 use crate::keeper::child::Keeper;
 use crate::keeper::resolver::resolve_as;
 use crate::launch::{Launch, Manner};
@@ -54,8 +56,13 @@ pub(crate) fn start(launch: Launch, parts: Start) -> ExitCode {
     }
 }
 
-fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
+fn try_start(mut launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
     let manner = launch.manner;
+    let desk = launch.admin.as_ref().map(Desk::open).transpose().map_err(|error| say(manner, &error))?;
+    let desk = desk.map(Arc::new);
+    if let Some(desk) = &desk {
+        launch.layer = desk.layer();
+    }
     // Without /proc they stay open, as they would have before.
     let _ = close_inherited(|number| inherited::is_wanted(&launch, None, number));
     // Before any thread: names may be looked up in threads soon.
@@ -86,7 +93,7 @@ fn try_start(launch: Launch, parts: Start) -> Result<ExitCode, Failed> {
         let shown = std::env::args().next().unwrap_or_default();
         role::name_process(shown.rsplit('/').next().unwrap_or("weir"));
     }
-    serve(launch, parts, signals, ready, compiled, store.into_answers())
+    serve(launch, parts, signals, ready, (compiled, store.into_answers()), desk)
 }
 
 fn serve(
@@ -94,8 +101,8 @@ fn serve(
     parts: Start,
     signals: Signals,
     ready: Option<Ready>,
-    mut compiled: Compiled,
-    answers: Answers,
+    (mut compiled, answers): (Compiled, Answers),
+    desk: Option<Arc<Desk>>,
 ) -> Result<ExitCode, Failed> {
     let manner = launch.manner;
     if compiled.is_ok() && manner == Manner::Haproxy && haproxy_has_nothing_to_do(&compiled) {
@@ -114,6 +121,7 @@ fn serve(
         Failed(1)
     };
     let warnings = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Warning).count();
+    let (base, text) = (compiled.base.take(), compiled.text.take());
     let (model, plan) = compiled.into_runnable().map_err(|_| Failed(1))?;
     let identity = privileges::wanted(&model.process).map_err(|found| fail(vec![*found]))?;
     let wanted = sockets::wanted(&model, manner);
@@ -136,12 +144,29 @@ fn serve(
     let sockets = table.listing(&wanted, &change);
     let stderr = background_stderr(manner, &model, &logs)
         .map_err(|error| say(manner, &format!("cannot detach: {error}")))?;
-    let candidate = Candidate { generation: 1, workers, model, plan, answers, sockets, logs, stderr };
-    let plane = data_plane(&launch, parts, identity.as_ref(), open_files, &candidate.model)
+    let candidate = Candidate { generation: 1, workers, model, plan, answers, text, sockets, logs, stderr };
+    let _files =
+        open_door(&launch, desk.as_ref(), identity.is_some()).map_err(|error| say(manner, &error))?;
+    let plane = data_plane(&launch, parts, identity.as_ref(), open_files, &candidate.model, desk.clone())
         .map_err(|error| say(manner, &error))?;
-    let mut master = Master::new(launch, signals, plane, identity, table);
-    master.begin(candidate, change, ready, warnings);
+    let mut master = Master::new(launch, signals, plane, identity, table, desk);
+    master.begin(Prepared { candidate, change, base }, ready, warnings);
     Ok(master.run())
+}
+
+/// Opens the admin door, if one is asked for. What it answers before the first configuration serves is that there is none yet.
+fn open_door(launch: &Launch, desk: Option<&Arc<Desk>>, is_apart: bool) -> Result<Vec<SocketFile>, String> {
+    let (Some(admin), Some(desk)) = (&launch.admin, desk) else { return Ok(Vec::new()) };
+    let replaces = upgrade::is_replacing() || !launch.old_pids.is_empty();
+    let door = Door::open(admin, is_apart, replaces)?;
+    if is_apart {
+        desk.set_apart();
+    }
+    let start = launch.clone();
+    desk.set_compiler(move |text| read(&Launch { text: Some(Arc::new(text)), ..start.clone() }));
+    let files = door.files();
+    door.answer(desk).map_err(|error| format!("cannot answer on the admin address: {error}"))?;
+    Ok(files)
 }
 
 /// Where standard error goes if this process runs in the background, and does not keep the one it was started with.
@@ -181,6 +206,7 @@ fn data_plane(
     identity: Option<&Identity>,
     open_files: OpenFiles,
     model: &Model,
+    desk: Option<Arc<Desk>>,
 ) -> Result<Box<dyn Supervised>, String> {
     let open_files = open_files.effective;
     if let Some(identity) = identity {
@@ -191,7 +217,7 @@ fn data_plane(
             .map_err(|error| format!("cannot enter {}: {error}", folder.display()))?;
     }
     let options = Options { io: launch.io, open_files, state: launch.state.clone() };
-    let local = Local::new(parts, options).map_err(|error| format!("cannot start: {error}"))?;
+    let local = Local::new(parts, options, desk).map_err(|error| format!("cannot start: {error}"))?;
     Ok(Box::new(local))
 }
 

@@ -16,6 +16,7 @@ use weir_plan::Plan;
 use super::logs::LogFiles;
 use super::sockets::Sockets;
 use crate::compile::store::Answers;
+use crate::compile::text::Text;
 
 /// A configuration that compiled, with all it needs.
 pub(crate) struct Candidate {
@@ -24,6 +25,8 @@ pub(crate) struct Candidate {
     pub(crate) model: Arc<Model>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) answers: Answers,
+    /// What it was compiled from in place of the files.
+    pub(crate) text: Option<Text>,
     pub(crate) sockets: Sockets,
     pub(crate) logs: LogFiles,
     /// Where another process's standard error goes, unless it stays what it is.
