@@ -502,6 +502,15 @@ fn only_this_machine_is_answered() {
             Proxy::native(&native(&origin)).argument("--admin").argument(address).try_start().err().unwrap();
         assert!(printed.contains(told), "{printed}");
     }
+    // A page whose name leads to a forwarded port is kept out although the port is not.
+    let local = with_door(Proxy::native(&native(&origin)), Io::default()).start();
+    let stream = || UnixStream::connect(local.dir().join("admin.sock")).unwrap();
+    sent(
+        stream(),
+        b"GET /v1/config HTTP/1.1\r\nHost: evil.example:8000\r\nOrigin: http://evil.example:8000\r\n\r\n",
+    )
+    .expect(421);
+    sent(stream(), b"GET /v1/config HTTP/1.1\r\nHost: localhost:8000\r\n\r\n").expect(200);
     // One socket is one process's; what a process that was killed left behind is taken.
     let proxy = with_door(Proxy::native(&native(&origin)), Io::default());
     let running = proxy.start();
@@ -537,13 +546,13 @@ fn client_certificates_open_the_door_through_a_site() {
         .argument(&tokens.display().to_string())
         .start();
     let known = TlsOptions::trusting(&server).identity(&alice);
-    let mut client = Client::tls(&proxy.port_of("port"), &known);
+    let mut client = Client::tls(proxy.port_of("port"), &known);
     let you = client.get("/v1").expect_status(200);
     assert!(you.text().contains("\"alice\""), "{}", you.text());
     client.get("/v1/pools").expect_status(200);
-    Client::tls(&proxy.port_of("port"), &TlsOptions::trusting(&server)).get("/v1").expect_status(400);
+    Client::tls(proxy.port_of("port"), &TlsOptions::trusting(&server)).get("/v1").expect_status(400);
     // What a site of ours carries is not trusted for being ours.
-    Client::connect(&proxy.port_of("port2")).get("/v1").expect_status(401);
+    Client::connect(proxy.port_of("port2")).get("/v1").expect_status(401);
 }
 
 /// Root keeps the data plane apart: root is let in, and changes the configuration; nobody else is spoken with.
@@ -563,6 +572,23 @@ fn where_root_keeps_the_data_plane_apart_root_configures() {
     let printed =
         Proxy::nginx(&text(&one)).argument("--admin").argument("127.0.0.1:9").try_start().err().unwrap();
     assert!(printed.contains("only root is let in"), "{printed}");
+}
+
+/// The example of docs/admin.md.
+#[test]
+fn the_example_of_the_page_works() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/admin.md")).unwrap();
+    let (_, rest) = page.split_once("```sh\n").unwrap();
+    let (commands, _) = rest.split_once("```").unwrap();
+    let proxy = start(Io::default(), &native(&Origin::named("o", "o")));
+    let socket = proxy.dir().join("admin.sock").display().to_string();
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-ec", &commands.replace("/run/weir/admin.sock", &socket)]);
+    let (code, printed) = weir_testkit::programs::run(shell);
+    assert_eq!(code, 0, "{printed}");
+    let versions = get(proxy.dir(), "/v1/versions").expect(200).json();
+    assert_eq!(versions.as_array().unwrap().len(), 3, "{printed}\n{versions}");
+    assert!(printed.contains("ip_hash"), "{printed}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_native::Plain;
 
+use super::journal::now;
 use crate::compile::layer::Layer;
 
 /// Versions that are kept; older ones cannot be gone back to.
@@ -60,7 +61,7 @@ impl Version {
         changes.truncate(LINES);
         let document: Arc<str> = serde_json::to_string(document).unwrap_or_default().into();
         let (who, what) = (who.to_owned(), what.to_owned());
-        Self { version, since: super::now(), who, what, changes, layer, document, size: 0 }.measured()
+        Self { version, since: now(), who, what, changes, layer, document, size: 0 }.measured()
     }
 
     fn measured(mut self) -> Self {

@@ -13,6 +13,7 @@
 //! | `/v1/versions/N/rollback` | POST |
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -304,6 +305,7 @@ impl Call<'_> {
             return Ok(Some(done(status, current.version, &changes, &found, None)));
         }
         let (sender, outcome) = channel();
+        let taken = Arc::new(AtomicBool::new(false));
         let proposal = Proposal {
             compiled: Some(compiled),
             answers: Some(answers),
@@ -311,12 +313,25 @@ impl Call<'_> {
             who: self.visitor.name.clone(),
             what: self.what(),
             base: current.version,
+            taken: Arc::clone(&taken),
             answer: sender,
         };
         if !self.desk.propose(proposal) {
             return Err(Reply::problem(503, "busy", "too many changes wait").with("Retry-After", "1".into()));
         }
-        match outcome.recv_timeout(PATIENCE) {
+        let mut came = outcome.recv_timeout(PATIENCE);
+        if matches!(came, Err(RecvTimeoutError::Timeout)) {
+            if !taken.swap(true, Ordering::Relaxed) {
+                self.note("not taken up in time");
+                return Err(Reply::problem(
+                    503,
+                    "busy",
+                    "the server was busy for too long; nothing was changed",
+                ));
+            }
+            came = outcome.recv_timeout(PATIENCE);
+        }
+        match came {
             Ok(Outcome::InForce(version, lost)) => {
                 self.note(&format!("version {version} is in force"));
                 Ok(Some(done(status, version, &changes, &found, lost)))

@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub(crate) struct Proposal {
     pub(crate) what: String,
     /// The version that it was made from; another one in force refuses it.
     pub(crate) base: u64,
+    /// Set by the master when it takes it up, or by whoever asked when they wait no more: whoever comes first decides.
+    pub(crate) taken: Arc<AtomicBool>,
     /// Told what came of it.
     pub(crate) answer: Sender<Outcome>,
 }
@@ -173,6 +176,9 @@ impl Desk {
         let mut state = self.state();
         let current = state.book.last().map_or(0, |version| version.version);
         while let Some(proposal) = state.waiting.pop_front() {
+            if proposal.taken.swap(true, Ordering::Relaxed) {
+                continue;
+            }
             if proposal.base == current {
                 return Some(proposal);
             }

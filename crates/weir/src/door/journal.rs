@@ -53,7 +53,7 @@ impl Journal {
     /// Adds an entry.
     pub(super) fn note(&mut self, who: &str, what: &str, outcome: &str) {
         let short = |text: &str| printable(&text.chars().take(LONGEST).collect::<String>());
-        let time = super::now();
+        let time = now();
         let entry = Entry { time, who: short(who), what: short(what), outcome: short(outcome) };
         self.lines.push_back(format!("admin: {}: {}: {}", entry.who, entry.what, entry.outcome));
         self.write(&entry);
@@ -100,4 +100,9 @@ impl Journal {
 
 fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// The time as logs and versions have it (RFC 3339).
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

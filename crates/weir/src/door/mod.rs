@@ -225,11 +225,6 @@ impl Host {
     }
 }
 
-/// The time as logs and versions have it (RFC 3339).
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
-}
-
 fn more(caller: &mut Caller, bytes: &mut Vec<u8>) -> io::Result<()> {
     let mut part = [0; 16 << 10];
     match caller.read(&mut part) {
