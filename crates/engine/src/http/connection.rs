@@ -33,6 +33,9 @@ use crate::worker::{Installed, Worker};
 /// Most bytes of an unread request body that are read and dropped to keep a connection.
 const MAX_SKIPPED: u64 = 1 << 20;
 
+/// How long a worker that leaves waits for the first request of a connection: who has just connected is about to ask.
+const JUST_COME: Duration = Duration::from_secs(2);
+
 /// Serves a connection until it closes. `ahead` is what was read beyond a PROXY header.
 // An `async` block that captures: an `async fn` would hold each argument twice, in every idle connection.
 pub(crate) fn serve(
@@ -75,6 +78,12 @@ pub(crate) fn serve(
                     // A request may be on its way: what has arrived is served, with `Connection: close`.
                     Either::Right(()) => match conn.try_read_up_to(&mut input, weir_rt::MEDIUM) {
                         Ok(Some(read)) if read > 0 => {}
+                        Ok(None) if client.requests.get() == 0 => {
+                            timer.arm_at((ended + wait).min(worker.now() + JUST_COME));
+                            if !Box::pin(asks_yet(&conn, &timer, &mut input)).await {
+                                return;
+                            }
+                        }
                         _ => return,
                     },
                 }
@@ -101,6 +110,19 @@ pub(crate) fn serve(
             ended = worker.now();
         }
     }
+}
+
+/// Waits for bytes of a client that has sent none, until the timer ends it. False if there will be none.
+#[cold]
+async fn asks_yet(conn: &Conn, timer: &Timer, input: &mut Buf) -> bool {
+    while timer.run(conn.readable()).await.is_ok() {
+        match conn.try_read_up_to(input, weir_rt::MEDIUM) {
+            // TLS records without data, or news of what was read before.
+            Ok(None) => {}
+            read => return matches!(read, Ok(Some(bytes)) if bytes > 0),
+        }
+    }
+    false
 }
 
 /// Serves what a wake-up brought: a request, and those that came behind it.
