@@ -27,15 +27,20 @@ impl Codes {
     /// Counts a response.
     #[inline]
     pub fn bump(&self, status: u16) {
+        self.add(status, 1);
+    }
+
+    /// Counts so many responses.
+    pub(super) fn add(&self, status: u16, amount: u64) {
         if !CODES.contains(&status) {
             return;
         }
         for (code, count) in &self.few {
             match code.load(Relaxed) {
-                known if known == status => return count.bump(),
+                known if known == status => return count.add(amount),
                 0 => {
                     // The count comes first: whoever reads a code finds it counted.
-                    count.bump();
+                    count.add(amount);
                     return code.store(status, Relaxed);
                 }
                 _ => {}
@@ -43,8 +48,14 @@ impl Codes {
         }
         let all = self.all.get_or_init(|| CODES.map(|_| Counter::default()).collect());
         if let Some(count) = all.get(usize::from(status - CODES.start)) {
-            count.bump();
+            count.add(amount);
         }
+    }
+
+    /// Forgets what was counted.
+    pub(super) fn clear(&self) {
+        let few = self.few.iter().map(|(_, count)| count);
+        few.chain(self.all.get().into_iter().flatten()).for_each(|count| count.set(0));
     }
 
     /// Adds what was counted to a sum by code, in order.

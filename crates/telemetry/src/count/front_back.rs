@@ -10,6 +10,7 @@ use weir_control::snapshot::{Back, Classes, Front, Tls};
 use super::cell::{Average, Counter, Gauge, Rate};
 use super::codes::Codes;
 use super::histogram::{Detail, Distribution, Sum};
+use super::walk::{Cells, Show, clear_all, show_each, show_list};
 
 /// The class of a status: 1 to 5 by its first digit, else 0.
 #[inline]
@@ -96,8 +97,11 @@ pub struct TlsCells {
 }
 
 impl TlsCells {
-    fn clear(&self) {
-        [&self.full, &self.resumed, &self.failed].into_iter().for_each(|counter| counter.set(0));
+    pub(super) fn counters(&self, show: &mut Show<'_>) {
+        let Self { full, resumed, failed, current: _ } = self;
+        for (name, counter) in [("tls_full", full), ("tls_resumed", resumed), ("tls_failed", failed)] {
+            show(name, 0, counter);
+        }
     }
 
     pub(super) fn add_to(&self, tls: &mut Tls) {
@@ -188,37 +192,61 @@ impl FrontCells {
         if !all {
             return;
         }
-        let own = [
-            &self.opened,
-            &self.bytes_in,
-            &self.bytes_out,
-            &self.passed_on,
-            &self.passed_back,
-            &self.denied_requests,
-            &self.denied_responses,
-            &self.request_errors,
-            &self.denied_connections,
-            &self.denied_sessions,
-            &self.intercepted,
-            &self.internal_errors,
-            &self.failed_rewrites,
-        ];
-        let lists: [&[Counter]; 5] = [
-            &self.connections_by_version,
-            &self.requests_by_version,
-            &self.answers,
-            &self.compression,
-            &self.cache,
-        ];
-        own.into_iter().chain(lists.into_iter().flatten()).for_each(|counter| counter.set(0));
-        self.tls.clear();
-        [&self.latency, &self.first_byte, &self.transfer].into_iter().for_each(Distribution::clear);
+        clear_all(self);
     }
 
     pub(super) fn clear_gauges(&self) {
         self.connections.clear();
         self.processing.clear();
         self.tls.current.clear();
+    }
+}
+
+impl Cells for FrontCells {
+    fn counters(&self, show: &mut Show<'_>) {
+        let Self {
+            connections: _,
+            opened,
+            connection_rate: _,
+            connections_by_version,
+            bytes_in,
+            bytes_out,
+            passed_on,
+            passed_back,
+            requests_by_version,
+            request_rate: _,
+            answers,
+            denied_requests,
+            denied_responses,
+            request_errors,
+            denied_connections,
+            denied_sessions,
+            intercepted,
+            internal_errors,
+            failed_rewrites,
+            compression,
+            cache,
+            tls,
+            latency: _,
+            first_byte: _,
+            transfer: _,
+            processing: _,
+            discarded,
+            codes: _,
+        } = self;
+        show_each!(show: opened, bytes_in, bytes_out, passed_on, passed_back);
+        show_each!(show: denied_requests, denied_responses, request_errors, denied_connections, denied_sessions);
+        show_each!(show: intercepted, internal_errors, failed_rewrites, discarded);
+        show_list!(show: connections_by_version, requests_by_version, answers, compression, cache);
+        tls.counters(show);
+    }
+
+    fn distributions(&self) -> Vec<(&'static str, &Distribution)> {
+        vec![("latency", &self.latency), ("first_byte", &self.first_byte), ("transfer", &self.transfer)]
+    }
+
+    fn codes(&self) -> Option<&Codes> {
+        Some(&self.codes)
     }
 }
 
@@ -444,30 +472,7 @@ impl BackCells {
         if !all {
             return;
         }
-        let own = [
-            &self.started,
-            &self.balanced,
-            &self.bytes_in,
-            &self.bytes_out,
-            &self.taken,
-            &self.given,
-            &self.denied_requests,
-            &self.denied_responses,
-            &self.connect_errors,
-            &self.response_errors,
-            &self.retries,
-            &self.redispatches,
-            &self.client_aborts,
-            &self.server_aborts,
-            &self.connects,
-            &self.reuses,
-            &self.internal_errors,
-            &self.failed_rewrites,
-        ];
-        let lists: [&[Counter]; 3] = [&self.answers, &self.compression, &self.cache];
-        own.into_iter().chain(lists.into_iter().flatten()).for_each(|counter| counter.set(0));
-        self.tls.clear();
-        [&self.latency, &self.connect, &self.transfer, &self.whole].into_iter().for_each(Distribution::clear);
+        clear_all(self);
     }
 
     pub(super) fn clear_gauges(&self) {
@@ -475,6 +480,69 @@ impl BackCells {
         self.queued.clear();
         self.idle.clear();
         self.tls.current.clear();
+    }
+}
+
+impl Cells for BackCells {
+    fn counters(&self, show: &mut Show<'_>) {
+        let Self {
+            in_flight: _,
+            started,
+            rate: _,
+            balanced,
+            queued: _,
+            bytes_in,
+            bytes_out,
+            taken,
+            given,
+            denied_requests,
+            denied_responses,
+            connect_errors,
+            response_errors,
+            retries,
+            redispatches,
+            client_aborts,
+            server_aborts,
+            connects,
+            reuses,
+            idle: _,
+            internal_errors,
+            failed_rewrites,
+            answers,
+            last,
+            compression,
+            cache,
+            tls,
+            queue_time: _,
+            connect_time: _,
+            response_time: _,
+            total_time: _,
+            latency: _,
+            connect: _,
+            transfer: _,
+            whole: _,
+            codes: _,
+            made_unavailable,
+            overflows,
+        } = self;
+        show_each!(show: started, balanced, bytes_in, bytes_out, taken, given, denied_requests, denied_responses);
+        show_each!(show: connect_errors, response_errors, retries, redispatches, client_aborts, server_aborts);
+        show_each!(show: connects, reuses, internal_errors, failed_rewrites, last, made_unavailable, overflows);
+        show_list!(show: answers, compression, cache);
+        tls.counters(show);
+    }
+
+    fn distributions(&self) -> Vec<(&'static str, &Distribution)> {
+        vec![
+            ("latency", &self.latency),
+            ("connect", &self.connect),
+            ("transfer", &self.transfer),
+            ("whole", &self.whole),
+        ]
+    }
+
+    fn codes(&self) -> Option<&Codes> {
+        Some(&self.codes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Counts that outlive the process.
 //!
-//! Owns: which cells are kept, and under which names.
+//! Owns: under which names they are kept.
 //! Never: keeps what is of a moment: gauges, rates, averages over the last exchanges.
 //! Driven by: the binary: once at the start, and again every few seconds.
 //! Why: what an earlier process counted is one more worker's cells, whose worker never counts. So sums need to know nothing
@@ -9,25 +9,15 @@
 use std::sync::Arc;
 
 use weir_control::totals::{Counts, FORMAT, Totals};
-use weir_control::{EndpointKey, ListenerId, PoolId, SiteId, WorkerId};
+use weir_control::{EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId, ZoneId};
 
-use super::cell::Counter;
-use super::front_back::{BackCells, FrontCells, TlsCells};
-use super::histogram::Distribution;
+use super::front_back::{BackCells, FrontCells};
 use super::registry::{BackKey, FrontKey, Registry};
+use super::walk::Cells;
 use super::worker::WorkerCells;
 
 /// The worker that earlier processes were. No configuration has so many.
-const FORMER: WorkerId = WorkerId(u16::MAX);
-
-/// Cells of which something is kept.
-trait Kept: Default {
-    /// Shows each counter that is kept: its name, and its number where several have that name.
-    fn counters(&self, show: &mut dyn FnMut(&str, usize, &Counter));
-
-    /// Its distribution.
-    fn latency(&self) -> Option<&Distribution>;
-}
+pub(super) const FORMER: WorkerId = WorkerId(u16::MAX);
 
 impl Registry {
     /// What was counted so far, by this process and those before it.
@@ -36,9 +26,7 @@ impl Registry {
         let (workers, fronts, backs) = self.cells();
         workers.iter().for_each(|cells| add(&mut totals.process, &**cells));
         for (key, cells) in &fronts {
-            if let Some(name) = front_name(*key) {
-                add(totals.fronts.entry(name).or_default(), &**cells);
-            }
+            add(totals.fronts.entry(front_name(*key)).or_default(), &**cells);
         }
         for (key, cells) in &backs {
             add(totals.backs.entry(back_name(*key)).or_default(), &**cells);
@@ -67,13 +55,18 @@ impl Registry {
     }
 }
 
-fn add<C: Kept>(counts: &mut Counts, cells: &C) {
+fn add<C: Cells>(counts: &mut Counts, cells: &C) {
     cells.counters(&mut |name, at, counter| {
         raise(counts, &numbered(name, at), counter.value(), name == "last")
     });
-    if let Some(latency) = cells.latency() {
-        latency.each(|bucket, count| raise(counts, &numbered("latency", bucket + 1), count, false));
-        raise(counts, "latency.sum", latency.sum(), false);
+    for (name, distribution) in cells.distributions() {
+        distribution.each(|bucket, count| raise(counts, &numbered(name, bucket + 1), count, false));
+        raise(counts, &sum_of(name), distribution.sum(), false);
+    }
+    if let Some(codes) = cells.codes() {
+        let mut sum = Vec::new();
+        codes.add_to(&mut sum);
+        sum.into_iter().for_each(|(code, count)| raise(counts, &numbered(CODE, code.into()), count, false));
     }
 }
 
@@ -86,15 +79,35 @@ fn raise(counts: &mut Counts, name: &str, value: u64, latest: bool) {
     *sum = if latest { value.max(*sum) } else { sum.saturating_add(value) };
 }
 
-fn take_in<C: Kept>(cells: &Arc<C>, counts: &Counts) {
+fn take_in<C: Cells>(cells: &Arc<C>, counts: &Counts) {
     let of = |name: &str| counts.get(name).copied().unwrap_or(0);
     cells.counters(&mut |name, at, counter| counter.set(of(&numbered(name, at))));
-    let Some(latency) = cells.latency() else { return };
-    let buckets = counts.iter().filter_map(|(name, count)| {
-        let bucket: usize = name.strip_prefix("latency.")?.parse().ok()?;
-        Some((bucket.checked_sub(1)?, *count))
-    });
-    latency.inherit(buckets, of("latency.sum"));
+    for (name, distribution) in cells.distributions() {
+        let buckets =
+            several(counts, name).filter_map(|(bucket, count)| Some((bucket.checked_sub(1)?, count)));
+        distribution.inherit(buckets, of(&sum_of(name)));
+    }
+    if let Some(codes) = cells.codes() {
+        let known =
+            several(counts, CODE).filter_map(|(code, count)| Some((u16::try_from(code).ok()?, count)));
+        known.for_each(|(code, count)| codes.add(code, count));
+    }
+}
+
+/// Counts by status are `code.404`.
+const CODE: &str = "code";
+
+/// The name of a distribution's sum.
+fn sum_of(name: &str) -> String {
+    format!("{name}.sum")
+}
+
+/// Those called `name.N`, by N.
+fn several<'a>(counts: &'a Counts, name: &'a str) -> impl Iterator<Item = (usize, u64)> {
+    counts.iter().filter_map(move |(full, count)| {
+        let number = full.strip_prefix(name)?.strip_prefix('.')?.parse().ok()?;
+        Some((number, *count))
+    })
 }
 
 /// `name`, or `name.at` of one of several, which are counted from one.
@@ -102,21 +115,22 @@ fn numbered(name: &str, at: usize) -> String {
     if at == 0 { name.to_owned() } else { format!("{name}.{at}") }
 }
 
-/// `None`: what is counted there is not kept.
-fn front_name(key: FrontKey) -> Option<String> {
+fn front_name(key: FrontKey) -> String {
     match key {
-        FrontKey::Listener(id) => Some(format!("listener {id}")),
-        FrontKey::Site(id) => Some(format!("site {id}")),
-        FrontKey::Route(..) | FrontKey::Zone(_) => None,
+        FrontKey::Listener(id) => format!("listener {id}"),
+        FrontKey::Site(id) => format!("site {id}"),
+        FrontKey::Route(site, route) => format!("route {site} {route}"),
+        FrontKey::Zone(id) => format!("zone {id}"),
     }
 }
 
 fn front_key(name: &str) -> Option<FrontKey> {
-    let (kind, id) = name.split_once(' ')?;
-    let id = u64::from_str_radix(id, 16).ok()?;
+    let (kind, mut id) = kind_and_ids(name)?;
     match kind {
-        "listener" => Some(FrontKey::Listener(ListenerId(id))),
-        "site" => Some(FrontKey::Site(SiteId(id))),
+        "listener" => Some(FrontKey::Listener(ListenerId(id()?))),
+        "site" => Some(FrontKey::Site(SiteId(id()?))),
+        "route" => Some(FrontKey::Route(SiteId(id()?), RouteId(id()?))),
+        "zone" => Some(FrontKey::Zone(ZoneId(id()?))),
         _ => None,
     }
 }
@@ -129,9 +143,7 @@ fn back_name(key: BackKey) -> String {
 }
 
 fn back_key(name: &str) -> Option<BackKey> {
-    let mut words = name.split(' ');
-    let kind = words.next()?;
-    let mut id = || u64::from_str_radix(words.next()?, 16).ok();
+    let (kind, mut id) = kind_and_ids(name)?;
     match kind {
         "pool" => Some(BackKey::Pool(PoolId(id()?))),
         "endpoint" => Some(BackKey::Endpoint(PoolId(id()?), EndpointKey(id()?))),
@@ -139,115 +151,18 @@ fn back_key(name: &str) -> Option<BackKey> {
     }
 }
 
-fn all(show: &mut dyn FnMut(&str, usize, &Counter), name: &str, counters: &[Counter]) {
-    for (at, counter) in (1..).zip(counters) {
-        show(name, at, counter);
-    }
-}
-
-impl TlsCells {
-    fn counters(&self, show: &mut dyn FnMut(&str, usize, &Counter)) {
-        show("tls_full", 0, &self.full);
-        show("tls_resumed", 0, &self.resumed);
-        show("tls_failed", 0, &self.failed);
-    }
-}
-
-impl Kept for WorkerCells {
-    fn counters(&self, show: &mut dyn FnMut(&str, usize, &Counter)) {
-        for (name, counter) in [
-            ("accepted", &self.accepted),
-            ("handled", &self.handled),
-            ("requests", &self.requests),
-            ("client_in", &self.client_in),
-            ("client_out", &self.client_out),
-            ("upstream_in", &self.upstream_in),
-            ("upstream_out", &self.upstream_out),
-            ("panics", &self.panics),
-        ] {
-            show(name, 0, counter);
-        }
-        self.tls.counters(show);
-    }
-
-    fn latency(&self) -> Option<&Distribution> {
-        None
-    }
-}
-
-impl Kept for FrontCells {
-    fn counters(&self, show: &mut dyn FnMut(&str, usize, &Counter)) {
-        for (name, counter) in [
-            ("opened", &self.opened),
-            ("bytes_in", &self.bytes_in),
-            ("bytes_out", &self.bytes_out),
-            ("passed_on", &self.passed_on),
-            ("passed_back", &self.passed_back),
-            ("denied_requests", &self.denied_requests),
-            ("denied_responses", &self.denied_responses),
-            ("request_errors", &self.request_errors),
-            ("denied_connections", &self.denied_connections),
-            ("denied_sessions", &self.denied_sessions),
-            ("intercepted", &self.intercepted),
-            ("internal_errors", &self.internal_errors),
-            ("failed_rewrites", &self.failed_rewrites),
-        ] {
-            show(name, 0, counter);
-        }
-        all(show, "connections_by_version", &self.connections_by_version);
-        all(show, "requests_by_version", &self.requests_by_version);
-        all(show, "answers", &self.answers);
-        all(show, "compression", &self.compression);
-        all(show, "cache", &self.cache);
-        self.tls.counters(show);
-    }
-
-    fn latency(&self) -> Option<&Distribution> {
-        Some(&self.latency)
-    }
-}
-
-impl Kept for BackCells {
-    fn counters(&self, show: &mut dyn FnMut(&str, usize, &Counter)) {
-        for (name, counter) in [
-            ("started", &self.started),
-            ("balanced", &self.balanced),
-            ("bytes_in", &self.bytes_in),
-            ("bytes_out", &self.bytes_out),
-            ("taken", &self.taken),
-            ("given", &self.given),
-            ("denied_requests", &self.denied_requests),
-            ("denied_responses", &self.denied_responses),
-            ("connect_errors", &self.connect_errors),
-            ("response_errors", &self.response_errors),
-            ("retries", &self.retries),
-            ("redispatches", &self.redispatches),
-            ("client_aborts", &self.client_aborts),
-            ("server_aborts", &self.server_aborts),
-            ("connects", &self.connects),
-            ("reuses", &self.reuses),
-            ("internal_errors", &self.internal_errors),
-            ("failed_rewrites", &self.failed_rewrites),
-            ("last", &self.last),
-        ] {
-            show(name, 0, counter);
-        }
-        all(show, "answers", &self.answers);
-        all(show, "compression", &self.compression);
-        all(show, "cache", &self.cache);
-        self.tls.counters(show);
-    }
-
-    fn latency(&self) -> Option<&Distribution> {
-        Some(&self.latency)
-    }
+/// The first word of a name, and what gives the ids behind it, one after the other.
+fn kind_and_ids(name: &str) -> Option<(&str, impl FnMut() -> Option<u64>)> {
+    let mut words = name.split(' ');
+    let kind = words.next()?;
+    Some((kind, move || u64::from_str_radix(words.next()?, 16).ok()))
 }
 
 /// Cells with what they are of.
-pub(super) type Cells<K, C> = Vec<(K, Arc<C>)>;
+pub(super) type Keyed<K, C> = Vec<(K, Arc<C>)>;
 
 /// Counters of both kinds, to be added up without holding anybody up.
-pub(super) type All = (Vec<Arc<WorkerCells>>, Cells<FrontKey, FrontCells>, Cells<BackKey, BackCells>);
+pub(super) type All = (Vec<Arc<WorkerCells>>, Keyed<FrontKey, FrontCells>, Keyed<BackKey, BackCells>);
 
 #[cfg(test)]
 mod tests {
@@ -256,6 +171,7 @@ mod tests {
     use super::*;
 
     const SITE: FrontKey = FrontKey::Site(SiteId(1));
+    const ZONE: FrontKey = FrontKey::Zone(ZoneId(4));
     const ENDPOINT: BackKey = BackKey::Endpoint(PoolId(2), EndpointKey(3));
 
     fn counted(registry: &Registry, worker: u16) {
@@ -267,12 +183,19 @@ mod tests {
         site.request(2, 1000);
         site.answer(404, 1500);
         site.bytes_out.add(100);
+        site.phases(700, 800);
+        let zone = registry.front(WorkerId(worker), ZONE);
+        zone.request(1, 1000);
+        zone.codes.bump(404);
+        zone.processing.enter();
+        registry.route(WorkerId(worker), SiteId(1), "/a").answer(200, 10);
         let endpoint = registry.back(WorkerId(worker), ENDPOINT);
+        endpoint.overflows.bump();
         endpoint.attempt(1000 + u64::from(worker), true);
         endpoint.finish(
             AttemptEnd::Answer(200),
             AttemptTimes::default(),
-            AttemptPhases { head: Some(700), ..AttemptPhases::default() },
+            AttemptPhases { head: Some(700), whole: Some(900), ..AttemptPhases::default() },
         );
     }
 
@@ -290,13 +213,24 @@ mod tests {
         assert_eq!((front.total, front.requests, front.requests_by_version[1]), (3, 3, 3));
         assert_eq!((front.responses.client_error, front.bytes_out), (3, 300));
         assert_eq!((front.latency.count, front.latency.sum_us), (3, 4500));
+        assert_eq!((front.first_byte.count, front.transfer.sum_us), (3, 2400));
         assert_eq!(front.current, 1, "what was open then is closed");
+        let zone = next.sum_zone(ZoneId(4));
+        assert_eq!((zone.processing, zone.codes), (1, vec![(404, 3)]));
+        let route = FrontKey::Route(SiteId(1), RouteId::from_name("/a"));
+        assert_eq!(next.sum_front(route, 1_000_500, Detail::Quantiles).responses.success, 3);
         let (back, _) = next.sum_back(&[ENDPOINT], 1_000_500, Detail::Quantiles);
         assert_eq!((back.total, back.responses.success, back.latency.count), (3, 3, 3));
-        assert_eq!(back.last_unix, 1001);
+        assert_eq!((back.last_unix, back.overflows, back.whole.sum_us), (1001, 3, 2700));
         let mut process = weir_control::snapshot::Process::default();
         next.sum_process(&mut process, 1_000_500);
         assert_eq!((process.connections.accepted, process.connections.active), (3, 1));
+        // An order to forget reaches what was counted before, too.
+        next.clear(WorkerId(0), true);
+        let front = next.sum_front(SITE, 1_000_500, Detail::Quantiles);
+        assert_eq!((front.total, front.latency.count, next.sum_zone(ZoneId(4)).codes.len()), (0, 0, 0));
+        let (back, _) = next.sum_back(&[ENDPOINT], 1_000_500, Detail::Quantiles);
+        assert_eq!((back.total, back.last_unix, back.overflows), (0, 0, 0));
         // What left the configuration is forgotten.
         next.retain(|_| false, |_| false, |_| false);
         let left = next.totals();

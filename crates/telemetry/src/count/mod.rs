@@ -12,6 +12,7 @@ mod front_back;
 mod histogram;
 mod kept;
 mod registry;
+mod walk;
 mod worker;
 
 pub use cell::{Average, Counter, Gauge, Rate};

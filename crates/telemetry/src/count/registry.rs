@@ -15,6 +15,7 @@ use weir_control::{EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId, Z
 use super::events::{EVENTS, EventCells};
 use super::front_back::{BackCells, BackSums, FrontCells, FrontSums};
 use super::histogram::Detail;
+use super::kept::FORMER;
 use super::worker::WorkerCells;
 
 /// What clients reach.
@@ -122,6 +123,11 @@ impl Registry {
         of_worker(&tables.workers, id).for_each(|cells| cells.clear_peaks());
         of_worker(&tables.fronts, id).for_each(|cells| cells.clear(all));
         of_worker(&tables.backs, id).for_each(|cells| cells.clear(all));
+        // What processes before this one counted has no worker that could forget it.
+        if all {
+            of_worker(&tables.fronts, FORMER).for_each(|cells| cells.clear(all));
+            of_worker(&tables.backs, FORMER).for_each(|cells| cells.clear(all));
+        }
     }
 
     /// The cells of worker `id` for something with a few outcomes; the same at each call.

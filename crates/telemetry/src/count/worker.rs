@@ -9,6 +9,7 @@ use weir_control::snapshot::Process;
 
 use super::cell::{Counter, Gauge, Rate};
 use super::front_back::TlsCells;
+use super::walk::{Cells, Show, show_each};
 
 /// Counts of one worker.
 #[derive(Debug, Default)]
@@ -83,5 +84,29 @@ impl WorkerCells {
         for gauge in [&self.active, &self.reading, &self.writing, &self.waiting, &self.tls.current] {
             gauge.clear();
         }
+    }
+}
+
+impl Cells for WorkerCells {
+    fn counters(&self, show: &mut Show<'_>) {
+        let Self {
+            accepted,
+            handled,
+            active: _,
+            reading: _,
+            writing: _,
+            waiting: _,
+            connection_rate: _,
+            requests,
+            request_rate: _,
+            client_in,
+            client_out,
+            upstream_in,
+            upstream_out,
+            tls,
+            panics,
+        } = self;
+        show_each!(show: accepted, handled, requests, client_in, client_out, upstream_in, upstream_out, panics);
+        tls.counters(show);
     }
 }
