@@ -91,6 +91,15 @@ pub fn memory_peak(pids: &[u32]) -> u64 {
         .sum()
 }
 
+/// The memory that these processes have at this moment, summed, in bytes. Pages that they share count for each.
+#[must_use]
+pub fn resident(pids: &[u32]) -> u64 {
+    pids.iter()
+        .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/status")).ok())
+        .map(|text| field(&text, "VmRSS:") * 1024)
+        .sum()
+}
+
 /// The number after `name` at the start of a line; 0 for none.
 fn field(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default();
@@ -140,6 +149,7 @@ mod tests {
         assert!(memory(me) > 100 << 10);
         assert!((100 << 10..=memory(me)).contains(&own_memory(me)));
         assert!(memory_peak(&[me]) > 100 << 10);
+        assert!((100 << 10..=memory_peak(&[me])).contains(&resident(&[me])));
         assert!(switches(&[me]) > 0);
         drop(child.stdin.take());
         child.wait().unwrap();

@@ -55,6 +55,8 @@ pub enum Service<'a> {
         origins: &'a [u16],
         /// The size of its answers.
         bytes: u64,
+        /// Whether connections to them are kept for the next request.
+        kept: bool,
     },
     /// Passes connections on to the servers on these ports of loopback, in turn.
     Tcp {
@@ -90,7 +92,7 @@ pub fn nginx(role: &Role<'_>) -> String {
             nginx_http(&nginx_site(role, &body))
         }
         Service::Cache { origins } => nginx_http(&nginx_cache(role, origins)),
-        Service::Proxy { origins, bytes } => nginx_http(&nginx_proxy(role, origins, bytes)),
+        Service::Proxy { origins, bytes, kept } => nginx_http(&nginx_proxy(role, origins, bytes, kept)),
         Service::Tcp { origins } => format!(
             "stream {{ upstream origin {{{} }}\n server {{ listen {}; proxy_pass origin; proxy_buffer_size 64k; proxy_timeout 600s; }} }}\n",
             upstreams(origins),
@@ -145,17 +147,21 @@ fn upstreams(origins: &[u16]) -> String {
     origins.iter().map(|port| format!(" server 127.0.0.1:{port};")).collect()
 }
 
-fn nginx_proxy(role: &Role<'_>, origins: &[u16], bytes: u64) -> String {
+fn nginx_proxy(role: &Role<'_>, origins: &[u16], bytes: u64, kept: bool) -> String {
     // nginx's default of buffering costs it twice as much for large bodies.
     let buffering =
         if bytes > LARGE { "proxy_buffering off; proxy_buffer_size 64k; proxy_buffers 4 64k;" } else { "" };
-    let upstream = format!(
-        " upstream origin {{{} keepalive 128; keepalive_requests {UNLIMITED}; keepalive_timeout 600s; }}\n",
-        upstreams(origins)
-    );
-    let location = format!(
-        "location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\"; {buffering} }}"
-    );
+    // Without these it closes after each request.
+    let [pool, version] = if kept {
+        [
+            format!(" keepalive 128; keepalive_requests {UNLIMITED}; keepalive_timeout 600s;"),
+            " proxy_http_version 1.1; proxy_set_header Connection \"\";".to_owned(),
+        ]
+    } else {
+        [String::new(), String::new()]
+    };
+    let upstream = format!(" upstream origin {{{}{pool} }}\n", upstreams(origins));
+    let location = format!("location / {{ proxy_pass http://origin;{version} {buffering} }}");
     upstream + &nginx_site(role, &location)
 }
 
@@ -193,7 +199,7 @@ pub fn haproxy(role: &Role<'_>) -> Option<String> {
             ("http", buffer(false), answer)
         }
         Service::Files { .. } => return None,
-        Service::Proxy { origins, bytes } => ("http", buffer(bytes > LARGE), backend(origins)),
+        Service::Proxy { origins, bytes, .. } => ("http", buffer(bytes > LARGE), backend(origins)),
         Service::Tcp { origins } => ("tcp", buffer(true), backend(origins)),
         Service::Cache { origins } => {
             let rules = " http-request cache-use kept\n http-response cache-store kept\n";
@@ -216,7 +222,11 @@ pub fn haproxy(role: &Role<'_>) -> Option<String> {
          {}\
          frontend f\n bind 127.0.0.1:{} backlog 4096{bind}\n{body}",
         role.workers,
-        if mode == "http" { "option http-keep-alive\n http-reuse always\n" } else { "" },
+        match (mode, role.service) {
+            (_, Service::Proxy { kept: false, .. }) => "option http-server-close\n http-reuse never\n",
+            ("http", _) => "option http-keep-alive\n http-reuse always\n",
+            _ => "",
+        },
         role.port
     ))
 }

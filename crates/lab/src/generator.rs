@@ -9,6 +9,7 @@ use crate::burst::{Account, Bucket};
 use crate::cluster::Address;
 use crate::instructions::Counter;
 use crate::machine::{self, on};
+use crate::results::Used;
 use crate::scenario::{Effort, Generator, Mode, Point, Scenario};
 use crate::servers::Running;
 use crate::wrk;
@@ -77,6 +78,8 @@ pub struct Outcome {
     pub instructions: Option<f64>,
     /// The server's account of credits, if it has one.
     pub account: Option<Account>,
+    /// What the server used, second by second.
+    pub course: Vec<Used>,
 }
 
 /// A reading of the server's accounts.
@@ -84,6 +87,30 @@ struct Reading {
     at: f64,
     cpu_ns: f64,
     switches: f64,
+}
+
+/// The server's use second by second, from readings in their order.
+#[derive(Default)]
+struct Course {
+    seconds: Vec<Used>,
+    /// Of the second that is not over: when it began, and CPU time by then.
+    open: Option<(f64, f64)>,
+}
+
+impl Course {
+    /// The most seconds that are told.
+    const MOST: usize = 3600;
+
+    fn take(&mut self, reading: &Reading, family: &[u32]) {
+        let (begun, before) = *self.open.get_or_insert((reading.at, reading.cpu_ns));
+        let length = reading.at - begun;
+        if length >= 1.0 && self.seconds.len() < Self::MOST {
+            let cpus = (reading.cpu_ns - before).max(0.0) / 1e9 / length;
+            let used = Used { until_unix_s: reading.at, cpus, memory: accounting::resident(family) };
+            self.seconds.push(used);
+            self.open = Some((reading.at, reading.cpu_ns));
+        }
+    }
 }
 
 impl Reading {
@@ -155,11 +182,15 @@ pub fn run(
     let limit = Duration::from_secs_f64(spec.effort.seconds + spec.effort.warmup) + GRACE;
     let deadline = std::time::Instant::now() + limit;
     let mut readings: Vec<Reading> = Vec::new();
+    let mut course = Course::default();
     let ended = loop {
         let reading = Reading::of(&family, &begun);
         if let (Some(ration), Target::Here(server)) = (&mut ration, &mut *target) {
             ration.book(readings.last(), &reading);
             server.allow(ration.bucket.allowance())?;
+        }
+        if !family.is_empty() {
+            course.take(&reading, &family);
         }
         readings.push(reading);
         if stop.load(Ordering::Relaxed) {
@@ -204,6 +235,7 @@ pub fn run(
         memory_peak,
         instructions: counts.map(|line| at(&line, to) - at(&line, from)).filter(|n| *n > 0.0),
         account: ration.map(Ration::account),
+        course: course.seconds,
         load,
     })
 }
@@ -371,6 +403,21 @@ mod tests {
         let line = [(1.0, 0.0), (2.0, 100.0), (3.0, 300.0)];
         assert_eq!([0.0, 1.5, 2.0, 2.25, 9.0].map(|m| at(&line, m)), [0.0, 50.0, 100.0, 150.0, 300.0]);
         assert_eq!(at(&[], 1.0), 0.0);
+    }
+
+    #[test]
+    fn use_is_told_by_the_second() {
+        let mut course = Course::default();
+        for tick in 0..=50 {
+            let at = 100.0 + f64::from(tick) * 0.05;
+            // Half a CPU.
+            let reading = Reading { at, cpu_ns: f64::from(tick) * 0.025e9, switches: 0.0 };
+            course.take(&reading, &[std::process::id()]);
+        }
+        assert_eq!(course.seconds.len(), 2);
+        for used in course.seconds {
+            assert!((used.cpus - 0.5).abs() < 1e-6 && used.memory > 0, "{used:?}");
+        }
     }
 
     #[test]

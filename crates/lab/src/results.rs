@@ -93,8 +93,22 @@ pub struct Record {
     /// What waiting connections cost it, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
+    /// What the server used, second by second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<Used>,
     /// What the generator reports.
     pub load: weir_loadgen::report::Report,
+}
+
+/// What a server used in about a second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Used {
+    /// The second's end, since 1970-01-01 UTC.
+    pub until_unix_s: f64,
+    /// CPUs that it kept busy.
+    pub cpus: f64,
+    /// Its memory at that moment, each of its processes by itself, bytes.
+    pub memory: u64,
 }
 
 /// A folder of results.

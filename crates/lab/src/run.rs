@@ -146,8 +146,11 @@ pub fn run(options: Options) -> Result<usize> {
                 continue;
             }
         };
-        for job in jobs {
-            lab.point(job, &Place { testbed: &testbed, cluster: cluster.as_ref() }, &mut progress)?;
+        let place = Place { testbed: &testbed, cluster: cluster.as_ref() };
+        if first.scenario.soak {
+            lab.soak(jobs, &place, &mut progress)?;
+        } else {
+            jobs.iter().try_for_each(|job| lab.point(job, &place, &mut progress))?;
         }
     }
     progress.clear();
@@ -224,6 +227,13 @@ impl Job<'_> {
     }
 }
 
+/// The contenders that stand ready, and those that failed.
+#[derive(Default)]
+struct Crew {
+    servers: BTreeMap<Contender, Running>,
+    out: Vec<Contender>,
+}
+
 /// What stands ready at a point, besides the contenders.
 struct Stage {
     rate: Option<f64>,
@@ -294,44 +304,91 @@ impl Lab {
                 }
                 stage
             }
-            Err(why) => {
-                for &(who, _) in &job.missing {
-                    self.results.failed(job.scenario, &job.point, who, Some(&why))?;
-                    progress.done(job.each);
-                }
-                return Ok(());
-            }
+            Err(why) => return self.leave_out(job, &job.missing, &why, progress),
         };
-        let mut servers: BTreeMap<Contender, Running> = BTreeMap::new();
-        let mut out: Vec<Contender> = Vec::new();
-        for &(who, run) in &job.missing {
-            if out.contains(&who) {
-                progress.done(job.each);
-                continue;
-            }
-            let done = self.once(job, place, &mut servers, (who, run), &stage);
-            if self.stop.load(Ordering::Relaxed) {
-                progress.clear();
-                bail!("stopped; what was measured is kept, and the same command goes on from here");
-            }
-            match done {
-                Ok(true) => self.results.failed(job.scenario, &job.point, who, None)?,
-                Ok(false) => {
-                    let why = not_done(who);
-                    self.results.failed(job.scenario, &job.point, who, Some(&why))?;
-                    out.push(who);
+        let mut crew = Crew::default();
+        job.missing.iter().try_for_each(|turn| self.turn(job, place, &mut crew, *turn, &stage, progress))
+    }
+
+    /// Measures a scenario whose servers live through all of it: every rate, from the lowest to the highest, and again.
+    fn soak(&mut self, jobs: &[Job<'_>], place: &Place<'_>, progress: &mut Progress) -> Result<()> {
+        let (full_speed, paced): (Vec<&Job<'_>>, Vec<&Job<'_>>) =
+            jobs.iter().partition(|job| job.point.rate.is_none());
+        full_speed.into_iter().try_for_each(|job| self.point(job, place, progress))?;
+        let Some(first) = paced.first() else { return Ok(()) };
+        let mut stage = self.stage(first, place, None).with_context(|| first.scenario.id.clone())?;
+        let mut crew = Crew::default();
+        for run in 0..first.effort.runs {
+            for job in &paced {
+                progress.at(&format!("{} {}", job.scenario.id, job.point.name()));
+                let turns: Vec<(Contender, u32)> =
+                    job.missing.iter().copied().filter(|turn| turn.1 == run).collect();
+                match self.rate(job)? {
+                    Ok(rate) => stage.rate = rate,
+                    Err(why) => {
+                        self.leave_out(job, &turns, &why, progress)?;
+                        continue;
+                    }
                 }
-                Err(why) => {
-                    let why = format!("{why:#}");
-                    self.results.failed(job.scenario, &job.point, who, Some(&why))?;
-                    progress.clear();
-                    eprintln!("{what}: {why}");
-                    self.failures += 1;
-                    out.push(who);
-                }
+                turns
+                    .into_iter()
+                    .try_for_each(|turn| self.turn(job, place, &mut crew, turn, &stage, progress))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Notes why turns are not taken.
+    fn leave_out(
+        &self,
+        job: &Job<'_>,
+        turns: &[(Contender, u32)],
+        why: &str,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        for &(who, _) in turns {
+            self.results.failed(job.scenario, &job.point, who, Some(why))?;
             progress.done(job.each);
         }
+        Ok(())
+    }
+
+    /// One run of one contender, unless it has failed before.
+    fn turn(
+        &mut self,
+        job: &Job<'_>,
+        place: &Place<'_>,
+        crew: &mut Crew,
+        (who, run): (Contender, u32),
+        stage: &Stage,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        if crew.out.contains(&who) {
+            progress.done(job.each);
+            return Ok(());
+        }
+        let done = self.once(job, place, &mut crew.servers, (who, run), stage);
+        if self.stop.load(Ordering::Relaxed) {
+            progress.clear();
+            bail!("stopped; what was measured is kept, and the same command goes on from here");
+        }
+        match done {
+            Ok(true) => self.results.failed(job.scenario, &job.point, who, None)?,
+            Ok(false) => {
+                let why = not_done(who);
+                self.results.failed(job.scenario, &job.point, who, Some(&why))?;
+                crew.out.push(who);
+            }
+            Err(why) => {
+                let why = format!("{why:#}");
+                self.results.failed(job.scenario, &job.point, who, Some(&why))?;
+                progress.clear();
+                eprintln!("{} {}: {why}", job.scenario.id, job.point.name());
+                self.failures += 1;
+                crew.out.push(who);
+            }
+        }
+        progress.done(job.each);
         Ok(())
     }
 
@@ -527,6 +584,7 @@ impl Lab {
             account: outcome.account,
             start,
             idle: None,
+            course: outcome.course,
             load: outcome.load,
         };
         self.results.keep(job.scenario, &record)?;
@@ -567,6 +625,7 @@ impl Lab {
             account: None,
             start: Some(server.start),
             idle: Some(found),
+            course: Vec::new(),
             load,
         };
         self.results.keep(job.scenario, &record)?;

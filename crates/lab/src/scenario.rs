@@ -29,6 +29,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("B7", include_str!("../scenarios/b7.yaml")),
     ("B8", include_str!("../scenarios/b8.yaml")),
     ("packed", include_str!("../scenarios/packed.yaml")),
+    ("soak", include_str!("../scenarios/soak.yaml")),
 ];
 
 /// One scenario file.
@@ -91,6 +92,10 @@ pub struct Scenario {
     pub instructions: bool,
     /// The server's CPU time is rationed as on a burstable machine, at points that have a rate.
     pub burstable: Option<Burstable>,
+    /// One server for the whole scenario, loaded by rate after rate, and again from the first in the next run: what grows or
+    /// slows down shows. Full speed is measured before, with a server of its own.
+    #[serde(default)]
+    pub soak: bool,
     /// Contenders are the ingress controllers of a cluster.
     pub kubernetes: Option<Kubernetes>,
     /// How HTTPS is spoken.
@@ -198,6 +203,9 @@ pub struct Single {
     pub runs: Option<u32>,
     /// Requests under way at a time on a connection of HTTP/2.
     pub streams: Option<u32>,
+    /// Connections to the servers behind a load balancer end with each request.
+    #[serde(default)]
+    pub closes_behind: bool,
     /// It has no part in the mean and the ceiling, which stay what they are when a row is added.
     #[serde(default)]
     pub apart: bool,
@@ -220,6 +228,7 @@ impl Single {
             without: Vec::new(),
             runs: None,
             streams: None,
+            closes_behind: false,
             apart: false,
             target: None,
             stretch: None,
@@ -465,6 +474,15 @@ pub struct Point {
     /// Requests under way at a time on a connection of HTTP/2; nothing where there is one at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
+    /// Whether connections to the servers behind a load balancer end with each request.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub closes_behind: bool,
+}
+
+// Serde passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Point {
@@ -477,6 +495,7 @@ impl Point {
             None => format!("{}-{kept}-{}-w{}", self.mode.name(), self.size, self.workers),
         };
         let name = self.streams.map_or(name.clone(), |streams| format!("{name}-s{streams}"));
+        let name = if self.closes_behind { name + "-closed-behind" } else { name };
         self.rate.map_or(name.clone(), |rate| format!("{name}-{}", rate.name()))
     }
 
@@ -505,6 +524,7 @@ impl Scenario {
         scenario.check_contenders()?;
         scenario.check_goals()?;
         scenario.check_generator()?;
+        scenario.check_soak()?;
         Ok(scenario)
     }
 
@@ -515,6 +535,11 @@ impl Scenario {
         for point in &points {
             bytes(&point.size)?;
             ensure!(point.workers > 0, "a server has at least one worker");
+            ensure!(
+                !point.closes_behind || matches!(point.mode, Mode::Http | Mode::Https),
+                "closes_behind: {} keeps no connections to servers behind it",
+                point.mode.title()
+            );
         }
         ensure!(
             (1..=100_000).contains(&self.idle(quick)),
@@ -582,6 +607,23 @@ impl Scenario {
             ids.is_empty() || (self.workers.len() == 1 && one_rate),
             "points that have an id are of one number of workers, and at full speed"
         );
+        Ok(())
+    }
+
+    fn check_soak(&self) -> Result<()> {
+        for quick in [false, true].into_iter().filter(|_| self.soak) {
+            let points = self.points(quick);
+            let paced = points.iter().filter(|p| p.rate.is_some());
+            let kinds: Vec<Point> = points.iter().map(Point::at_full_speed).collect();
+            ensure!(
+                paced.count() > 0 && kinds.windows(2).all(|pair| pair[0] == pair[1]),
+                "soak: one mode, size and number of workers, and rates"
+            );
+            ensure!(
+                self.effort(quick).runs > 1,
+                "soak: two runs at least: drift is what the last adds to the first"
+            );
+        }
         Ok(())
     }
 
@@ -724,13 +766,19 @@ impl Scenario {
             for &workers in workers {
                 // They were read when the scenario was: none fails here.
                 for rate in self.rates(quick).of(&single.size).unwrap_or_default() {
-                    let Single { mode, keepalive, size, streams, .. } = single.clone();
+                    let Single { mode, keepalive, size, streams, closes_behind, .. } = single.clone();
                     let point = match mode.handshakes() {
                         // Nothing is requested: there are no pages, and no next request.
-                        Some(_) => {
-                            Point { mode, keepalive: false, size: "0".into(), workers, rate, streams: None }
-                        }
-                        None => Point { mode, keepalive, size, workers, rate, streams },
+                        Some(_) => Point {
+                            mode,
+                            keepalive: false,
+                            size: "0".into(),
+                            workers,
+                            rate,
+                            streams: None,
+                            closes_behind: false,
+                        },
+                        None => Point { mode, keepalive, size, workers, rate, streams, closes_behind },
                     };
                     points.push((single.clone(), point));
                 }

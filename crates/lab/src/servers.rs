@@ -324,7 +324,7 @@ impl Testbed {
             // The same answers without the cache.
             Mode::Cached if who == Contender::WeirFiles => files,
             Mode::Cached => Service::Cache { origins },
-            Mode::Http | Mode::Https => Service::Proxy { origins, bytes: size },
+            Mode::Http | Mode::Https => Service::Proxy { origins, bytes: size, kept: !point.closes_behind },
             Mode::TcpHttp | Mode::TcpHttps => Service::Tcp { origins },
         };
         let pem = Pem { chain: &chain, key: &key, bundle: &bundle };

@@ -38,6 +38,9 @@ pub struct Estimate {
     /// The greatest.
     #[serde(default)]
     pub max: f64,
+    /// The mean, as most published figures are.
+    #[serde(default)]
+    pub mean: f64,
 }
 
 impl Estimate {
@@ -74,6 +77,7 @@ impl Estimate {
             high: self.high.map(|high| high * scale),
             min: self.min * scale,
             max: self.max * scale,
+            mean: self.mean * scale,
         }
     }
 }
@@ -90,7 +94,8 @@ pub fn estimate(values: &[f64]) -> Estimate {
         values.iter().copied().fold(f64::INFINITY, f64::min),
         values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     );
-    let plain = Estimate { median: median(values), low: None, high: None, min, max };
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let plain = Estimate { median: median(values), low: None, high: None, min, max, mean };
     if values.len() < ENOUGH {
         return plain;
     }

@@ -41,9 +41,19 @@ fn accepted(who: Contender, flag: &str) -> usize {
         };
         let works = MODES.iter().filter(fits);
         for (mode, size) in works.flat_map(|m| scenario.pages().into_iter().map(move |s| (*m, s))) {
-            for workers in [1, 4] {
-                let point =
-                    Point { mode, keepalive: true, size: size.clone(), workers, rate: None, streams: None };
+            let closing = matches!(mode, Mode::Http | Mode::Https).then_some((1, true));
+            for (workers, closes_behind) in
+                [Some((1, false)), Some((4, false)), closing].into_iter().flatten()
+            {
+                let point = Point {
+                    mode,
+                    keepalive: true,
+                    size: size.clone(),
+                    workers,
+                    rate: None,
+                    streams: None,
+                    closes_behind,
+                };
                 let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();
                 let Some(text) = testbed.configuration((who, kind), &point, 12_345, &origins).unwrap() else {
                     let large = ["100k", "1m", "10m"].contains(&size.as_str());
@@ -58,6 +68,8 @@ fn accepted(who: Contender, flag: &str) -> usize {
                     matches!(mode, Mode::Http | Mode::Https | Mode::TcpHttp | Mode::TcpHttps | Mode::Cached);
                 let named = origins.iter().filter(|o| text.contains(&format!("127.0.0.1:{o}"))).count();
                 assert_eq!(named, if passes_on { origins.len() } else { 0 }, "{text}");
+                let keeps = ["keepalive 128", "http-reuse always"].iter().any(|word| text.contains(word));
+                assert!(!(closes_behind && keeps), "{text}");
                 let (mut command, _) = testbed.command((who, kind), &found, &text, 12_345).unwrap();
                 let output = command.arg(flag).output().unwrap();
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -66,6 +66,45 @@ fn a_difference_is_one_only_where_the_interval_shows_it() {
     assert!(!page.contains("Debug build") && page.contains("Short runs"));
 }
 
+const SOAK: &str = "\
+id: own
+title: something of one's own
+about: for a test
+contenders: [weir]
+modes: [http]
+keepalive: [true]
+sizes: [1k]
+workers: [1]
+connections: 50
+rates: [max, 100, 200]
+soak: true
+full: { runs: 3, seconds: 20, warmup: 2 }
+quick: { runs: 3, seconds: 1, warmup: 0.1 }
+";
+
+#[test]
+fn a_soak_is_told_by_its_ramps() {
+    let shown = |_: Contender, point: &Point, run: u32| {
+        let rate = if let Some(Rate::PerSecond(rate)) = point.rate { rate } else { 1000.0 };
+        Some(Shown { rate, us: 500.0, cpu_us: 100.0 * (1.0 + f64::from(run) / 4.0) })
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    fill(&out, &settings("p", 2), SOAK, &shown);
+    let report = report::make(&out, &Prices::read(None).unwrap()).unwrap();
+    let findings = &report.scenarios[0].findings;
+    let wanted = "weir, the last of 3 ramps ÷ the first, geometric means over 2 rates: 95th percentile 1.00, CPU time each 1.50; \
+                  memory 10.0 MB after the first, 12.0 MB after the last.";
+    assert!(findings.iter().any(|f| f == wanted), "{findings:#?}");
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    for wanted in ["memory, ramp after ramp", "rate over time", "CPU of the server over time"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(!page.contains("errors over time"), "there were none");
+    let two_sizes = SOAK.replace("[1k]", "[1k, 10k]");
+    assert!(Scenario::parse(&two_sizes).unwrap_err().to_string().contains("soak: one mode"));
+}
+
 #[test]
 fn a_ratio_is_shown_as_it_is_where_there_are_too_few_runs() {
     let few = |who: Contender, point: &Point, run: u32| mixed(who, point, run).filter(|_| run < 2);

@@ -4,7 +4,7 @@
 //! Never: words.
 //! Driven by: `report`.
 
-use super::figures::{Beginning, Chapter, Each, KneeOf, Missing, Row, Waiting};
+use super::figures::{Beginning, Chapter, Each, KneeOf, Missing, Row, Stretch, Waiting};
 use super::published::{By, Curve, Quantity, published};
 use super::words::{facet, unique};
 use super::{findings, knee, verdict};
@@ -15,10 +15,15 @@ use crate::scenario::{Mode, Placement, Point, Scenario, bytes};
 use crate::stats::{Estimate, estimate, median};
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
-use weir_loadgen::report::{Latency, Tls};
+use weir_loadgen::report::{Latency, Moment, Tls};
 
 /// Shares of requests for which the distribution tells a time.
 const SHARES: usize = 200;
+
+/// A run is told in no more stretches than these.
+const STRETCHES: usize = 120;
+/// Shorter runs have no course to tell.
+const FEW_MOMENTS: usize = 3;
 
 /// The chapter of a scenario. `span` grows to when the first and the last run began.
 pub(super) fn of(
@@ -82,6 +87,7 @@ pub(super) fn of(
         verdict: None,
         skipped,
         packed: scenario.placement == Placement::Packed,
+        soak: scenario.soak,
         findings: Vec::new(),
         knees: knees(&rows),
         rows,
@@ -207,7 +213,40 @@ fn each(record: &Record) -> Each {
         credits: record.account.map(|a| a.after),
         limited: record.account.map(|a| a.limited),
         idle_bytes: record.idle.map(|i| i.bytes_each),
+        memory: record.course.last().map(|used| used.memory),
+        course: course(record),
     }
+}
+
+/// A run over time: the generator's account of it, beside the server's.
+fn course(record: &Record) -> Vec<Stretch> {
+    let moments = &record.load.timeline;
+    // What is left of the last second says little.
+    let whole = |m: &&Moment| m.length_s >= moments[0].length_s / 2.0;
+    let moments = &moments[..moments.iter().rposition(|m| whole(&m)).map_or(0, |last| last + 1)];
+    if moments.len() < FEW_MOMENTS {
+        return Vec::new();
+    }
+    moments.chunks(moments.len().div_ceil(STRETCHES)).filter_map(|some| stretch(record, some)).collect()
+}
+
+fn stretch(record: &Record, moments: &[Moment]) -> Option<Stretch> {
+    let (first, last) = (moments.first()?, moments.last()?);
+    let seconds: f64 = moments.iter().map(|m| m.length_s).sum::<f64>().max(1e-9);
+    let each = |of: fn(&Moment) -> Option<f64>| moments.iter().filter_map(of).collect::<Vec<f64>>();
+    let (halves, most) = (each(|m| m.p50_us), each(|m| m.p99_us));
+    let mean = |values: &[f64]| (!values.is_empty()).then(|| estimate(values).mean);
+    let (from, until) = (first.at_s - first.length_s, last.at_s);
+    let within = |at: f64| (from..=until).contains(&(at - record.load.started_unix_s));
+    let cpus: Vec<f64> = record.course.iter().filter(|u| within(u.until_unix_s)).map(|u| u.cpus).collect();
+    Some(Stretch {
+        at_s: until,
+        rate: moments.iter().map(|m| m.requests as f64).sum::<f64>() / seconds,
+        p50_us: mean(&halves),
+        p99_us: most.into_iter().reduce(f64::max),
+        errors: moments.iter().map(|m| (m.errors + m.failed) as f64).sum::<f64>() / seconds,
+        cpus: mean(&cpus),
+    })
 }
 
 fn agreed(tls: &Tls) -> Option<String> {

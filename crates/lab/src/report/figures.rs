@@ -58,6 +58,9 @@ pub struct Chapter {
     /// Whether all shared one CPU on purpose: CPU time a request counts then, and requests a second do not.
     #[serde(default)]
     pub packed: bool,
+    /// Whether one server lived through all of it: runs are then ramps of rates, one after the other.
+    #[serde(default)]
+    pub soak: bool,
     /// What the figures say, worked out from them.
     pub findings: Vec<String>,
     /// The figures.
@@ -171,7 +174,7 @@ pub struct Waiting {
 }
 
 /// One run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Each {
     /// Which, from 0. Runs of one number were made in one round.
     pub run: u32,
@@ -194,6 +197,29 @@ pub struct Each {
     /// What each waiting connection cost, bytes.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
+    /// Memory of the server at the end, bytes; nothing where that was not seen.
+    #[serde(default)]
+    pub memory: Option<u64>,
+    /// The run over time; nothing of runs of less than three seconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<Stretch>,
+}
+
+/// A stretch of a run: a second, or of long runs several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Its end, seconds since load began.
+    pub at_s: f64,
+    /// Requests a second.
+    pub rate: f64,
+    /// The median of response times, microseconds; of several seconds the mean of these.
+    pub p50_us: Option<f64>,
+    /// Their 99th percentile; of several seconds the longest.
+    pub p99_us: Option<f64>,
+    /// Errors of both kinds, a second.
+    pub errors: f64,
+    /// CPUs that the server kept busy; nothing where that was not seen.
+    pub cpus: Option<f64>,
 }
 
 /// The knee of one curve.
@@ -321,6 +347,11 @@ impl Chapter {
     /// The row of a contender at a point.
     pub(super) fn row(&self, point: &Point, who: Contender) -> Option<&Row> {
         self.rows.iter().find(|r| &r.point == point && r.contender == who)
+    }
+
+    /// Rows at a rate that was given.
+    pub(super) fn paced(&self) -> Vec<&Row> {
+        self.rows.iter().filter(|r| r.rate_wanted.is_some()).collect()
     }
 
     /// Published curves of a quantity: those of the original, or those that the scenario brings.

@@ -119,6 +119,7 @@ pub(super) fn of(chapter: &Chapter) -> Vec<String> {
     }
     found.extend(knees(chapter));
     found.extend(jumps(chapter));
+    found.extend(drift(chapter));
     found.extend(beside_published(chapter));
     found.extend(statements::of(chapter));
     found.extend(errors(chapter));
@@ -217,6 +218,45 @@ fn jumps(chapter: &Chapter) -> Vec<String> {
         told + &spent
     };
     chapter.rows.iter().filter(|r| r.rate_wanted.is_some()).map(told).collect()
+}
+
+/// What the last ramp of a soak shows beside the first, at the same rates.
+fn drift(chapter: &Chapter) -> Vec<String> {
+    let told = |who: Contender| {
+        let rows: Vec<&Row> = chapter
+            .rows
+            .iter()
+            .filter(|r| r.contender == who && r.rate_wanted.is_some() && r.each.len() > 1)
+            .collect();
+        let over = |of: fn(&Each) -> f64| {
+            let ratio = |row: &&Row| {
+                let (first, last) = (row.each.first()?, row.each.last()?);
+                (of(first) > 0.0 && of(last) > 0.0).then(|| of(last) / of(first))
+            };
+            let ratios: Vec<f64> = rows.iter().filter_map(ratio).collect();
+            geometric_mean(&ratios).map(number)
+        };
+        // After the highest rate: what a ramp has grown to.
+        let memory = |which: fn(&[Each]) -> Option<&Each>| {
+            let at = rows.last().and_then(|row| which(&row.each)?.memory)?;
+            Some(number(at as f64 / f64::from(1 << 20)))
+        };
+        let memory = memory(|each| each.first())
+            .zip(memory(|each| each.last()))
+            .map_or_else(String::new, |(first, last)| {
+                format!("; memory {first} MB after the first, {last} MB after the last")
+            });
+        Some(format!(
+            "{}, the last of {} ramps ÷ the first, geometric means over {}: 95th percentile {}, CPU time each {}{memory}.",
+            who.name(),
+            rows.iter().map(|r| r.each.len()).max()?,
+            counted(rows.len() as u32, "rate"),
+            over(|e| e.p95_us)?,
+            over(|e| e.cpu_us)?,
+        ))
+    };
+    let all = chapter.soak.then(|| unique(chapter.rows.iter().map(|r| r.contender)));
+    all.into_iter().flatten().filter_map(told).collect()
 }
 
 /// How this machine stands to the published one: the same rival, as many workers.

@@ -6,6 +6,7 @@
 //! Why: JSON, CSV, Markdown and HTML are written from one value, so they cannot disagree.
 
 mod chapter;
+mod courses;
 mod environment;
 mod figures;
 mod findings;

@@ -4,12 +4,13 @@
 //! Never: works out a figure.
 //! Driven by: `html`.
 
+use super::courses::{courses, ramps};
 use super::figures::{Chapter, Each, KneeOf, Row};
 use super::findings::title as kind_title;
 use super::knee::{REACHED, Where};
 use super::plot::{Axis, Bar, Bars, Group, Line, Lines, Mark, Ratio, Ratios, Rule, Style, beyond};
 use super::published::{By, Curve, Quantity};
-use super::words::{facet, number, size, unique, unit, with_interval, words};
+use super::words::{facet, facets, number, size, unique, unit, with_interval, words};
 use crate::scenario::Contender;
 use crate::stats::Estimate;
 use weir_loadgen::report::Work;
@@ -25,10 +26,13 @@ const RATES: usize = 4;
 /// All plots of a chapter, in their order: a heading, and its figures.
 pub(super) fn of(chapter: &Chapter) -> Vec<(&'static str, Vec<String>)> {
     let sweeps =
-        facets(&paced(chapter), &["rate"]).iter().any(|f| unique(f.iter().map(|r| &r.point)).len() > 1);
+        facets(&chapter.paced(), &["rate"]).iter().any(|f| unique(f.iter().map(|r| &r.point)).len() > 1);
     let series = curves(chapter, By::Run).next().is_some();
     let throughput = curves(chapter, By::Workers).any(|c| c.quantity == Quantity::Gbit);
     let mut plots = Vec::new();
+    if chapter.soak {
+        plots.push(("Ramp after ramp", ramps(chapter)));
+    }
     if sweeps {
         plots.push(("Latency by rate", latency_by_rate(chapter)));
         plots.push(("CPU by rate", cpu_by_rate(chapter)));
@@ -42,7 +46,7 @@ pub(super) fn of(chapter: &Chapter) -> Vec<(&'static str, Vec<String>)> {
     }
     plots.push(("CPU time of the server", cpu_bars(&at_full_speed(chapter))));
     if !sweeps && !series {
-        let here = paced(chapter);
+        let here = chapter.paced();
         // What not all did is no rate that all can carry.
         let (carried, beyond): (Vec<&Row>, Vec<&Row>) =
             here.iter().copied().partition(|r| is_carried(&here, r));
@@ -55,20 +59,9 @@ pub(super) fn of(chapter: &Chapter) -> Vec<(&'static str, Vec<String>)> {
     if !chapter.packed {
         plots.push(("Response times", distributions(chapter)));
     }
+    plots.push(("Over time, each run", courses(chapter)));
     plots.retain(|(_, figures)| !figures.is_empty());
     plots
-}
-
-/// Rows that differ in `without` alone, together.
-fn facets<'a>(rows: &[&'a Row], without: &[&str]) -> Vec<Vec<&'a Row>> {
-    let keys = unique(rows.iter().map(|r| facet(&r.point, without)));
-    let of_key = |key: &String| rows.iter().copied().filter(|r| &facet(&r.point, without) == key).collect();
-    keys.iter().map(of_key).collect()
-}
-
-/// Rows at a rate that was given.
-fn paced(chapter: &Chapter) -> Vec<&Row> {
-    chapter.rows.iter().filter(|r| r.rate_wanted.is_some()).collect()
 }
 
 /// Whether all contenders at a row's point completed what was wanted.
@@ -154,6 +147,25 @@ fn lines_of(
     unique(rows.iter().map(|r| r.contender)).into_iter().map(of).collect()
 }
 
+/// The means beside the medians: what was published is mostly means.
+fn means_of(rows: &[&Row], x: fn(&Row) -> f64, y: fn(&Row) -> Estimate, scale: f64, unit: &str) -> Vec<Line> {
+    let of = |who: Contender| {
+        let name = format!("{}: mean of the runs", who.name());
+        let here = rows.iter().filter(|r| r.contender == who && r.runs > 1);
+        let mut marks: Vec<Mark> = here
+            .map(|r| {
+                let mean = y(r).mean * scale;
+                let tip = format!("{name}: {} {unit}", number(mean));
+                Mark { x: x(r), y: mean, interval: None, tip }
+            })
+            .collect();
+        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Line { name, who: who.class(), style: Style::Dotted, marked: true, marks }
+    };
+    let all = unique(rows.iter().map(|r| r.contender)).into_iter().map(of);
+    all.filter(|line| !line.marks.is_empty()).collect()
+}
+
 /// What speaks against a row, for its tip.
 fn doubts(row: &Row) -> String {
     let mut why: Vec<&str> = row.doubts.keys().map(String::as_str).collect();
@@ -179,7 +191,7 @@ fn rule(knee: &KneeOf) -> Rule {
 
 fn latency_by_rate(chapter: &Chapter) -> Vec<String> {
     let mut figures = Vec::new();
-    for rows in facets(&paced(chapter), &["rate"]) {
+    for rows in facets(&chapter.paced(), &["rate"]) {
         let Some(first) = rows.first() else { continue };
         let of_curve = |k: &&KneeOf| facet(&k.point, &["rate"]) == facet(&first.point, &["rate"]);
         let rules: Vec<Rule> = chapter.knees.iter().filter(of_curve).map(rule).collect();
@@ -193,8 +205,13 @@ fn latency_by_rate(chapter: &Chapter) -> Vec<String> {
                     number(r.rate_wanted.unwrap_or_default())
                 )
             };
-            let mut all = lines_of(&rows, |r| r.rate_wanted.unwrap_or_default(), of, 1e-3, &tip);
-            all.extend(published_lines(beside(chapter, first, By::Rate, quantity), "ms"));
+            let x: Of<Row, f64> = |r| r.rate_wanted.unwrap_or_default();
+            let mut all = lines_of(&rows, x, of, 1e-3, &tip);
+            let published = beside(chapter, first, By::Rate, quantity);
+            if !published.is_empty() {
+                all.extend(means_of(&rows, x, of, 1e-3, "ms"));
+            }
+            all.extend(published_lines(published, "ms"));
             let title = format!("{}: {name} of response times", words(first, &["rate"]));
             figures.push(
                 Lines {
@@ -227,13 +244,13 @@ fn cpu_by_rate(chapter: &Chapter) -> Vec<String> {
         let (x, y) = (Axis::linear("requests/s wanted"), Axis::linear("% of one CPU"));
         Some(Lines { title: &title, note: "lower is better", x, y, lines: &lines, rules: &[] }.draw())
     };
-    facets(&paced(chapter), &["rate"]).iter().filter_map(draw).collect()
+    facets(&chapter.paced(), &["rate"]).iter().filter_map(draw).collect()
 }
 
 /// One run after the other, where what happens over time is the matter.
 fn run_by_run(chapter: &Chapter) -> Vec<String> {
     let mut figures = Vec::new();
-    for rows in facets(&paced(chapter), &[]) {
+    for rows in facets(&chapter.paced(), &[]) {
         let Some(first) = rows.first() else { continue };
         let what: [(&str, Quantity, Of<Each, f64>); 2] =
             [("95th percentile", Quantity::P95Ms, |e| e.p95_us), ("mean", Quantity::MeanMs, |e| e.mean_us)];
@@ -290,8 +307,13 @@ fn by_workers(chapter: &Chapter, rows: &[&Row], throughput: bool) -> Option<Stri
     let tip = |r: &Row| {
         format!("{} {} with {} workers", with_interval(&of(r), 1.0), unit(quantity), r.point.workers)
     };
-    let mut lines = lines_of(rows, |r| f64::from(r.point.workers), of, 1.0, &tip);
-    lines.extend(published_lines(beside(chapter, first, By::Workers, quantity), unit(quantity)));
+    let workers: Of<Row, f64> = |r| f64::from(r.point.workers);
+    let mut lines = lines_of(rows, workers, of, 1.0, &tip);
+    let published = beside(chapter, first, By::Workers, quantity);
+    if !published.is_empty() {
+        lines.extend(means_of(rows, workers, of, 1.0, unit(quantity)));
+    }
+    lines.extend(published_lines(published, unit(quantity)));
     let workers = unique(lines.iter().flat_map(|l| l.marks.iter().map(|m| m.x.to_bits())));
     let mut at: Vec<f64> = workers.into_iter().map(f64::from_bits).collect();
     at.sort_by(f64::total_cmp);

@@ -32,6 +32,13 @@ pub(super) fn facet(point: &Point, without: &[&str]) -> String {
     value.to_string()
 }
 
+/// Rows that differ in `without` alone, together.
+pub(super) fn facets<'a>(rows: &[&'a Row], without: &[&str]) -> Vec<Vec<&'a Row>> {
+    let keys = unique(rows.iter().map(|r| facet(&r.point, without)));
+    let of_key = |key: &String| rows.iter().copied().filter(|r| &facet(&r.point, without) == key).collect();
+    keys.iter().map(of_key).collect()
+}
+
 /// A point in words, without what is told elsewhere.
 pub(super) fn words(row: &Row, without: &[&str]) -> String {
     let point = &row.point;
@@ -39,6 +46,9 @@ pub(super) fn words(row: &Row, without: &[&str]) -> String {
     match row.work {
         Work::NewConnections => words.push("a connection a request".into()),
         Work::Requests | Work::Echo | Work::Messages | Work::Handshakes => {}
+    }
+    if point.closes_behind {
+        words.push("none kept to the servers".into());
     }
     if row.work != Work::Handshakes && !point.mode.is_idle() && !without.contains(&"size") {
         words.push(format!("{}B", size(&point.size)));

@@ -16,7 +16,7 @@ use weir_lab::rate::Rate;
 use weir_lab::results::{Record, Results, SCHEMA, Settings};
 use weir_lab::scenario::{Point, Scenario};
 use weir_lab::scope::Scope;
-use weir_loadgen::report::{Latency, Report, Work, empty_histogram};
+use weir_loadgen::report::{Latency, Moment, Report, Work, empty_histogram};
 
 /// What a run is to have shown.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,16 @@ fn record(who: Contender, point: &Point, run: u32, shown: Shown) -> Record {
         (None, false) => Work::NewConnections,
         (None, true) => Work::Requests,
     };
+    load.timeline = (1..=10)
+        .map(|second| Moment {
+            at_s: f64::from(second),
+            length_s: 1.0,
+            requests: shown.rate as u64,
+            p50_us: Some(shown.us),
+            p99_us: Some(shown.us * 3.0),
+            ..Moment::default()
+        })
+        .collect();
     if let Some(Rate::PerSecond(rate)) = point.rate {
         load.total.rate_wanted = Some(rate);
     }
@@ -100,6 +110,9 @@ fn record(who: Contender, point: &Point, run: u32, shown: Shown) -> Record {
         "start": { "seconds": 0.5, "memory": 100 << 20 },
         "point": point, "contender": who, "run": run, "shared_cpus": false, "cpu_us_per_request": shown.cpu_us,
         "switches_per_request": 0.1, "memory_peak": 20 << 20, "load": load,
+        "course": (1..=10).map(|second| serde_json::json!({
+            "until_unix_s": load.started_unix_s + f64::from(second), "cpus": shown.cpu_us * shown.rate / 1e6, "memory": (10 + run) << 20,
+        })).collect::<Vec<_>>(),
     }))
     .unwrap()
 }

@@ -20,7 +20,7 @@ pub(in crate::report) struct Mark {
     pub(in crate::report) tip: String,
 }
 
-/// A line.
+/// A line. Where a mark lies left of the one before it, the line begins anew: it is then the lines of several runs.
 #[derive(Clone, Debug)]
 pub(in crate::report) struct Line {
     pub(in crate::report) name: String,
@@ -104,8 +104,11 @@ impl Line {
     fn draw(&self, x: &Scale, y: &Scale, key: usize, out: &mut String) {
         let _ = write!(out, "<g class=\"{}{}\" data-k=\"{key}\">", self.who, class(self.style));
         let mut path = String::new();
-        for (n, mark) in self.marks.iter().enumerate() {
-            let _ = write!(path, "{}{:.1} {:.1}", if n == 0 { "M" } else { "L" }, x.at(mark.x), y.at(mark.y));
+        let mut before = f64::INFINITY;
+        for mark in &self.marks {
+            let step = if mark.x < before { "M" } else { "L" };
+            let _ = write!(path, "{step}{:.1} {:.1}", x.at(mark.x), y.at(mark.y));
+            before = mark.x;
         }
         if !path.is_empty() {
             let _ = write!(
@@ -162,6 +165,17 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_goes_back_begins_anew() {
+        let mark = |x: f64| Mark { x, y: 1.0, interval: None, tip: String::new() };
+        let marks = [1.0, 2.0, 1.0, 2.0].map(mark).to_vec();
+        let line = Line { name: "two runs".into(), who: "weir", style: Style::Solid, marked: false, marks };
+        let (x, y) = (Axis::linear("x"), Axis::linear("y"));
+        let drawn = Lines { title: "t", note: "n", x, y, lines: &[line], rules: &[] }.draw();
+        let path = drawn.split("<path class=\"line\" d=\"").last().unwrap().split('"').next().unwrap();
+        assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 2), "{path}");
+    }
 
     #[test]
     fn a_line_goes_from_mark_to_mark() {

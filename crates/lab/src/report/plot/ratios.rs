@@ -145,7 +145,7 @@ mod tests {
             name: "a".into(),
             who: "nginx",
             rival: "nginx".into(),
-            value: Estimate { median: m, low: Some(m), high: Some(m), min: m, max: m },
+            value: Estimate { median: m, low: Some(m), high: Some(m), min: m, max: m, mean: m },
             tip: String::new(),
         };
         let drawn =
