@@ -241,6 +241,12 @@ impl<'a> Headers<'a> {
         self.repeated & id.bit() != 0
     }
 
+    /// The known fields that are there on more than one line, as a set of [`HeaderId::bit`]s.
+    #[must_use]
+    pub fn repeated(&self) -> u128 {
+        self.repeated
+    }
+
     /// The value of the first line of a known field.
     #[must_use]
     pub fn value(&self, id: HeaderId) -> Option<&'a [u8]> {

@@ -54,4 +54,4 @@ pub use request::{Parsed, Request, RequestError, RequestHead};
 pub use response::{Response, ResponseError, ResponseHead};
 pub use status::Phrases;
 pub use target::TargetForm;
-pub use write::{FieldLines, HeadWriter, InvalidText};
+pub use write::{ConnectionOption, FieldLines, HeadWriter, InvalidText};

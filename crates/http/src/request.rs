@@ -528,6 +528,7 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn expects_continue(&self) -> bool {
         self.head.version >= Version::Http11
+            && self.headers().has(HeaderId::Expect)
             && self.headers().values(HeaderId::Expect).any(|value| list::contains(value, b"100-continue"))
     }
 
@@ -535,6 +536,7 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn expects_unknown(&self) -> bool {
         self.head.version >= Version::Http11
+            && self.headers().has(HeaderId::Expect)
             && self
                 .headers()
                 .values(HeaderId::Expect)

@@ -53,6 +53,17 @@ impl FieldLines {
     }
 }
 
+/// What `Connection` says in a response of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionOption {
+    /// It ends after this message.
+    Close,
+    /// It stays open.
+    KeepAlive,
+    /// It changes its protocol.
+    Upgrade,
+}
+
 /// Writes one head. Dropping it without [`HeadWriter::end`] leaves a head without its end, which no peer takes for
 /// whole.
 #[derive(Debug)]
@@ -144,6 +155,15 @@ impl<'a> HeadWriter<'a> {
         }
         put_field(self.out, id.name().as_bytes(), value);
         Ok(())
+    }
+
+    /// Says what becomes of the connection (RFC 9110 §7.6.1).
+    pub fn connection(&mut self, option: ConnectionOption) {
+        self.out.extend_from_slice(match option {
+            ConnectionOption::Close => b"Connection: close\r\n",
+            ConnectionOption::KeepAlive => b"Connection: keep-alive\r\n",
+            ConnectionOption::Upgrade => b"Connection: upgrade\r\n",
+        });
     }
 
     /// Writes a field with a number.

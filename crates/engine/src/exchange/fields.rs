@@ -16,6 +16,8 @@ pub struct Fields {
     lines: Vec<weir_http::Field>,
     /// A bit for each known name that there may be a line of: most look-ups are for what is not there.
     present: u128,
+    /// A bit for each known name that there may be several lines of.
+    repeated: u128,
 }
 
 /// One field line.
@@ -74,7 +76,7 @@ impl Fields {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.lines.clear();
-        self.present = 0;
+        (self.present, self.repeated) = (0, 0);
     }
 
     /// True if there is no line.
@@ -91,24 +93,38 @@ impl Fields {
     pub fn load(&mut self, head: &[u8], headers: weir_http::Headers<'_>) {
         self.clear();
         self.bytes.extend_from_slice(head);
-        self.present = headers.present();
+        (self.present, self.repeated) = (headers.present(), headers.repeated());
         // They count from the start of `head`.
         self.lines.extend_from_slice(headers.fields());
     }
 
     /// Takes over the lines of another list that go further than this hop and are not `hidden`, with one copy of its
-    /// bytes.
+    /// bytes; of several with a name in `single`, the first.
     pub(crate) fn pass_on(&mut self, other: &Self, hidden: &HeaderSet, single: u128) {
         self.clear();
         self.bytes.extend_from_slice(&other.bytes);
         self.lines.extend_from_slice(&other.lines);
-        let mut seen = 0;
         self.lines.retain(|line| {
-            let ends = line.is_hop_by_hop() || line.id == HeaderId::Connection || seen & line.id.bit() != 0;
-            seen |= line.id.bit() & single;
+            let ends = line.is_hop_by_hop() || line.id == HeaderId::Connection;
             !ends && !hidden.contains_line(line, &other.bytes)
         });
-        self.present = other.present & !hidden.known;
+        (self.present, self.repeated) = (other.present & !hidden.known, other.repeated & !hidden.known);
+        if self.repeated & single != 0 {
+            self.keep_first(self.repeated & single);
+        }
+    }
+
+    /// Drops all lines but the first of each of these names.
+    #[cold]
+    fn keep_first(&mut self, names: u128) {
+        let mut seen = 0;
+        self.lines.retain(|line| {
+            let bit = line.id.bit() & names;
+            let first = seen & bit == 0;
+            seen |= bit;
+            first
+        });
+        self.repeated &= !names;
     }
 
     /// The value of a request's cookie; the first of its name.
@@ -126,6 +142,7 @@ impl Fields {
         let value = self.store(value);
         // A name beyond all bounds is in no message, and in no configuration that was read.
         let Some(line) = weir_http::Field::unchecked(name, value, id) else { return };
+        self.repeated |= self.present & id.bit();
         self.present |= id.bit();
         self.lines.push(line);
     }

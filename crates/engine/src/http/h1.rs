@@ -8,7 +8,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use weir_expr::settings::{KeepAliveMode, OldBrowsers};
-use weir_http::{BodyError, HeadWriter, HeaderId, Method, Phrases, Version};
+use weir_http::{BodyError, ConnectionOption, HeadWriter, HeaderId, Method, Phrases, Version};
 use weir_rt::{Buf, Shared, Timer};
 use weir_wire::{Conn, LeastRate, ReceiveError, SendError, SendFraming, ServerConnection};
 
@@ -240,11 +240,11 @@ fn write_rest(
 ) {
     let mut head = HeadWriter::resume(out);
     if exchange.response.status == 101 {
-        let _ = head.known(HeaderId::Connection, b"upgrade");
+        head.connection(ConnectionOption::Upgrade);
     } else if !keeps {
-        let _ = head.known(HeaderId::Connection, b"close");
+        head.connection(ConnectionOption::Close);
     } else if version < Version::Http11 && client_keeps || exchange.site().conduct.says_keep_alive {
-        let _ = head.known(HeaderId::Connection, b"keep-alive");
+        head.connection(ConnectionOption::KeepAlive);
     }
     if keeps && let Some(time) = exchange.route().settings.client.keepalive_header {
         let text = format!("timeout={}", time.as_secs());

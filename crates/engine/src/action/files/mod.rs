@@ -70,7 +70,11 @@ pub(crate) async fn serve<D: Downstream>(
         Ok(Chosen { found: Found::File(file), coding, varies })
             if exchange.request.method != Method::Post =>
         {
-            match video::asked(exchange, &file, &name) {
+            let asked = match exchange.route().files.video {
+                Some(video) => video::asked(exchange, video, &file, &name),
+                None => Ok(None),
+            };
+            match asked {
                 Ok(None) => send::file(exchange, down, &file, coding, varies).await,
                 Ok(Some(cut)) => Box::pin(video::send(exchange, down, &file, cut)).await,
                 Err(status) => Next::Status(status),

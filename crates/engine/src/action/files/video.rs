@@ -23,12 +23,16 @@ use crate::exchange::{BodySize, Downstream, Exchange, Next, errors};
 use crate::files::{Content, StaticFile, Way};
 
 /// What is sent of a file, where not all of it is asked for. `Err`: the status to answer with.
-pub(super) fn asked(exchange: &Exchange, file: &StaticFile, name: &[u8]) -> Result<Option<Cut>, u16> {
-    let (request, status) = (&exchange.request, exchange.status_override);
-    let Some(video) = exchange.route().files.video.filter(|_| status.is_none() && !request.query.is_empty())
-    else {
+pub(super) fn asked(
+    exchange: &Exchange,
+    video: Video,
+    file: &StaticFile,
+    name: &[u8],
+) -> Result<Option<Cut>, u16> {
+    let request = &exchange.request;
+    if exchange.status_override.is_some() || request.query.is_empty() {
         return Ok(None);
-    };
+    }
     let (most, from_key_frame) = match video {
         Video::Flv => {
             let start = request.arg(b"start").and_then(|start| flv::start(start, file.size));
