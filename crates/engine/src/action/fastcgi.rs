@@ -147,6 +147,8 @@ async fn forward<D: Downstream>(
         None if answer.ended => BodySize::Known(answer.text.len() as u64),
         None => BodySize::Unknown,
     };
+    // What an application sends beyond the length that it announced is dropped.
+    answer.room = size.known();
     exchange.response.unbuffered = !settings.buffering;
     settle::start(
         exchange,
@@ -187,7 +189,11 @@ async fn relay<D: Downstream>(
 ) -> Result<Relayed, Relay> {
     loop {
         if !answer.text.is_empty() {
-            let text = std::mem::take(&mut answer.text);
+            let mut text = std::mem::take(&mut answer.text);
+            if let Some(room) = &mut answer.room {
+                text.truncate(usize::try_from(*room).unwrap_or(usize::MAX));
+                *room -= text.len() as u64;
+            }
             answer.passed += text.len() as u64;
             respond::data(exchange, down, &text).await.map_err(of_client)?;
             answer.text = text;

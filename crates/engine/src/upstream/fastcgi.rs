@@ -64,6 +64,8 @@ pub(crate) struct Answer {
     pub(crate) head_len: usize,
     /// The application is done.
     pub(crate) ended: bool,
+    /// Payload that may still be passed on, where its length was announced.
+    pub(crate) room: Option<u64>,
     /// How long the application had been silent when the answer was parted from its plan.
     pub(crate) silent: Duration,
     /// Bytes of the body that went on.
@@ -198,6 +200,7 @@ impl Answer {
             text: Vec::new(),
             head_len: 0,
             ended: false,
+            room: None,
             silent: Duration::ZERO,
             passed: 0,
             received: 0,
@@ -358,8 +361,16 @@ impl Answer {
                     return Ok(());
                 }
                 FastCgiEvent::NeedMore(consumed) => {
+                    let over = decoder.stdout_is_over() && self.head_len > 0;
                     self.input.consume(consumed);
-                    self.read(timer).await.map_err(|failed| self.explained(failed))?;
+                    match self.read(timer).await {
+                        // Without END_REQUEST, but everything was said.
+                        Err(failed) if failed.why.is_empty() && over => {
+                            (self.ended, self.keeping) = (true, None);
+                            return Ok(());
+                        }
+                        read => read.map_err(|failed| self.explained(failed))?,
+                    }
                 }
             }
         }

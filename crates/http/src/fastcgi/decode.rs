@@ -1,7 +1,8 @@
 //! Reading FastCGI records.
 //!
 //! Owns: the decoder's state. Never: copies content; it names ranges of the buffer it is given.
-//! Why: the end of the connection is no end of the answer; only an END_REQUEST record is.
+//! Why: the end of the connection is no end of the answer; only an END_REQUEST record is, or one that ends stdout. What
+//! END_REQUEST says of multiplexing and overload is passed over, as in nginx: without a head there is no answer anyway.
 
 use std::ops::Range;
 
@@ -36,8 +37,6 @@ pub enum FastCgiError {
     RequestId,
     /// An END_REQUEST record of the wrong length.
     EndRequest,
-    /// The application can not multiplex, is overloaded, or does not know the role: END_REQUEST's protocol status.
-    Refused,
 }
 
 impl FastCgiError {
@@ -49,7 +48,6 @@ impl FastCgiError {
             Self::Type => "unexpected FastCGI record",
             Self::RequestId => "FastCGI record for another request",
             Self::EndRequest => "invalid FastCGI END_REQUEST record",
-            Self::Refused => "FastCGI application refused the request",
         }
     }
 }
@@ -71,6 +69,8 @@ pub struct Decoder {
     state: State,
     content: u16,
     padding: u8,
+    /// The empty STDOUT record has come.
+    stdout_closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +97,12 @@ impl Decoder {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
+    }
+
+    /// Whether the application said that stdout is over: then the answer is whole, even if the connection ends now.
+    #[must_use]
+    pub fn stdout_is_over(&self) -> bool {
+        self.stdout_closed
     }
 
     /// Looks at the bytes that are not consumed yet.
@@ -136,7 +142,7 @@ impl Decoder {
                     }
                     self.filled = 0;
                     self.state =
-                        if self.state == State::Head { self.start_record()? } else { self.end_request()? };
+                        if self.state == State::Head { self.start_record()? } else { State::LastPadding };
                 }
             }
         }
@@ -167,17 +173,15 @@ impl Decoder {
         self.content = u16::from_be_bytes([high, low]);
         self.padding = padding;
         match kind {
-            STDOUT => Ok(State::Stdout),
+            STDOUT => {
+                self.stdout_closed = self.content == 0;
+                Ok(State::Stdout)
+            }
             STDERR => Ok(State::Stderr),
             END_REQUEST if usize::from(self.content) == HEADER => Ok(State::EndRequest),
             END_REQUEST => Err(FastCgiError::EndRequest),
             _ => Err(FastCgiError::Type),
         }
-    }
-
-    fn end_request(&self) -> Result<State, FastCgiError> {
-        const REQUEST_COMPLETE: u8 = 0;
-        if self.held[4] == REQUEST_COMPLETE { Ok(State::LastPadding) } else { Err(FastCgiError::Refused) }
     }
 
     fn app_status(&self) -> u32 {
