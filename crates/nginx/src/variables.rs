@@ -105,6 +105,7 @@ const HTTP: &[(&str, Var)] = &[
     ("invalid_referer", Var::InvalidReferer),
     ("is_args", Var::IsArgs),
     ("is_request_port", Var::IsRequestPort),
+    ("limit_rate", Var::LimitRate),
     ("limit_req_status", Var::LimitReqStatus),
     ("modern_browser", Var::ModernBrowser),
     ("msie", Var::Msie),
@@ -159,7 +160,7 @@ const STREAM: &[(&str, Var)] = &[
 ];
 
 /// Names whose value is empty without the feature behind them.
-const EMPTY: &[&str] = &["quic_connection", "slice_range", "uid_reset"];
+const EMPTY: &[&str] = &["memcached_key", "quic_connection", "slice_range", "uid_reset"];
 
 /// Names that nginx or a well-known module has, and Weir not.
 const NOT_YET: &[&str] = &[
@@ -178,8 +179,6 @@ const NOT_YET: &[&str] = &[
     "geoip_region",
     "geoip_region_name",
     "jwt_payload",
-    "limit_rate",
-    "memcached_key",
     "otel_parent_id",
     "otel_parent_sampled",
     "otel_span_id",

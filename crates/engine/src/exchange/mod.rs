@@ -123,6 +123,8 @@ pub(crate) struct Exchange {
     pub(crate) status_override: Option<u16>,
     /// An error page is being made; others are not followed unless the route says so.
     pub(crate) in_error_page: bool,
+    /// What fails now has no page.
+    pub(crate) last_error_page: bool,
     /// Outcome word of limits of rates.
     pub(crate) limit_req_status: Option<&'static str>,
     /// It is a request of our own for another exchange: nobody but that exchange is answered, and it is neither limited
@@ -241,6 +243,7 @@ impl Exchange {
             internal: false,
             status_override: None,
             in_error_page: false,
+            last_error_page: false,
             limit_req_status: None,
             asked_for: None,
             close_after: false,
@@ -310,6 +313,7 @@ impl Exchange {
             internal,
             status_override,
             in_error_page,
+            last_error_page,
             limit_req_status,
             asked_for,
             close_after,
@@ -343,7 +347,7 @@ impl Exchange {
         *redirects = 0;
         *internal = false;
         *status_override = None;
-        *in_error_page = false;
+        (*in_error_page, *last_error_page) = (false, false);
         *limit_req_status = None;
         *asked_for = None;
         *close_after = false;

@@ -521,7 +521,7 @@ async fn status_or_page<D: Downstream>(
 /// The page of the current route for a status.
 fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Option<Next> {
     let settings = &installed.plan.route(exchange.route).settings;
-    if exchange.in_error_page && !settings.recursive_error_pages {
+    if exchange.last_error_page {
         return None;
     }
     let page = settings.error_pages.find(status)?;
@@ -529,6 +529,8 @@ fn error_page(exchange: &mut Exchange, installed: &Installed, status: u16) -> Op
         return None;
     }
     exchange.in_error_page = true;
+    // Whether another one may follow is what the location says that this one is a page of.
+    exchange.last_error_page = !settings.recursive_error_pages;
     exchange.status_override = match page.answer {
         None => Some(status),
         Some(None) => None,

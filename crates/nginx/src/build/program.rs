@@ -53,19 +53,24 @@ pub(crate) fn location(
     words: &[Admitted<'_>],
 ) -> Vec<Op> {
     let mut out = Vec::new();
-    for word in words.iter().filter(|word| word.entry.name == "limit_except") {
-        limit_except(lo, word.directive, scope, place, &mut out);
-    }
     if let Some(rate) = &scope.limit_rate_template {
         out.push(Op::Set { variable: "limit_rate".into(), value: rate.clone() });
     }
+    let mut own = Vec::new();
+    let ifs = || words.iter().filter(|word| word.entry.name == "if");
+    let switches =
+        ifs().any(|word| !word.directive.children().iter().all(|inner| is_rewriting(inner.name())));
     for word in words {
         if word.entry.name == "if" {
-            location_if(lo, word.directive, scope, place, &mut out);
+            location_if(lo, word.directive, (scope, place, switches), &mut own);
         } else {
-            simple(lo, word, &mut out);
+            simple(lo, word, &mut own);
         }
     }
+    for word in words.iter().filter(|word| word.entry.name == "limit_except") {
+        own = limit_except(lo, word.directive, scope, place, own);
+    }
+    out.append(&mut own);
     out
 }
 
@@ -82,19 +87,25 @@ fn simple(lo: &mut Lowering<'_>, word: &Admitted<'_>, out: &mut Vec<Op>) {
 }
 
 /// True for the words of the module itself.
-fn is_rewriting(word: &Admitted<'_>) -> bool {
-    matches!(word.entry.name, "rewrite" | "return" | "set" | "break")
+fn is_rewriting(name: &str) -> bool {
+    matches!(name, "rewrite" | "return" | "set" | "break")
 }
 
-/// An `if` of a location: a location of its own, whose settings and action hold once the condition does.
+/// An `if` of a location: a location of its own, whose settings and action hold once the condition does. The last one whose
+/// condition holds counts, be it one without settings: `switches` says that there is another one with some.
 ///
 /// nginx's implicit location has no `try_files` of its own, so a mere `set` inside an `if` switches it off there;
 /// nobody means that. Here `try_files` goes on to hold unless the `if` names another action.
-fn location_if(lo: &mut Lowering<'_>, d: &Directive, outer: &Scope, place: &Place, out: &mut Vec<Op>) {
+fn location_if(
+    lo: &mut Lowering<'_>,
+    d: &Directive,
+    (outer, place, switches): (&Scope, &Place, bool),
+    out: &mut Vec<Op>,
+) {
     let condition = condition(lo, d);
     let words = lo.admit(d.children(), Contexts::LOCATION_IF);
     let mut then = Vec::new();
-    if !words.iter().all(is_rewriting) {
+    if switches || !words.iter().all(|word| is_rewriting(word.entry.name)) {
         let route = implicit(lo, d, outer, place, &words, PlaceKind::If);
         then.push(Op::Adopt(route));
         if words.iter().any(|word| word.entry.name == "limit_rate") {
@@ -145,13 +156,21 @@ fn implicit(
     lo.add_route(route, None)
 }
 
-/// `limit_except method … { … }`: other settings for all methods but these. GET stands for HEAD as well.
-fn limit_except(lo: &mut Lowering<'_>, d: &Directive, outer: &Scope, place: &Place, out: &mut Vec<Op>) {
+/// `limit_except method … { … }`: other settings for all methods but these, for which alone the location's program runs. GET
+/// stands for HEAD as well.
+fn limit_except(
+    lo: &mut Lowering<'_>,
+    d: &Directive,
+    outer: &Scope,
+    place: &Place,
+    program: Vec<Op>,
+) -> Vec<Op> {
     let mut methods: Vec<Template> = Vec::new();
     for (n, word) in d.args.iter().enumerate() {
         let method = word.text.to_ascii_uppercase();
         if !method.bytes().all(|b| b.is_ascii_uppercase()) {
-            return lo.bad_value(d, n, "a method");
+            lo.bad_value(d, n, "a method");
+            return program;
         }
         if method == "GET" {
             methods.push(Template::literal("HEAD"));
@@ -163,7 +182,7 @@ fn limit_except(lo: &mut Lowering<'_>, d: &Directive, outer: &Scope, place: &Pla
     let test = Test::Equals(Words { any_of: methods, ignore_case: false });
     let listed = Condition::Test { subject: Subject::Value(Template::var(Var::Method)), test };
     let condition = Condition::Not(Box::new(listed));
-    out.push(Op::When { condition, then: vec![Op::Adopt(route)], otherwise: Vec::new() });
+    vec![Op::When { condition, then: vec![Op::Adopt(route)], otherwise: program }]
 }
 
 /// True for texts that are redirects of the client.

@@ -45,6 +45,7 @@ pub(crate) fn next_upstream(lo: &mut Lowering<'_>, settings: &mut UpstreamSettin
             "non_idempotent" => retry.non_idempotent = true,
             // Caches use stale answers while they update; without a cache there is nothing to do.
             "updating" | "denied" => {}
+            "invalid_response" if d.name().starts_with("memcached_") => retry.on_invalid_response = true,
             "not_found" if d.name().starts_with("memcached_") => retry.on_status.push(404),
             "off" => {
                 *retry = weir_model::settings::RetrySettings {
