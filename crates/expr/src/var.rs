@@ -141,6 +141,8 @@ variables! {
         RemoteUser => "user";
         /// X-Forwarded-For as received with the client's address appended (`$proxy_add_x_forwarded_for`).
         ForwardedFor => "forwarded_for";
+        /// Bytes a second to the client; 0 is no limit (`$limit_rate`).
+        LimitRate => "limit_rate";
         /// `PASSED`, `DELAYED`, `REJECTED` … (`$limit_req_status`).
         LimitReqStatus => "limit_req_status";
         /// A line of a request field, whole: 1 is the first, -1 the last (HAProxy `req.fhdr`).

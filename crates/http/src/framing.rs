@@ -49,7 +49,7 @@ pub enum FramingError {
     /// Transfer-Encoding is malformed, stands there twice, or chunked is not in it once and last: the end of the body
     /// cannot be found (RFC 9112 §6.3).
     Coding,
-    /// Transfer-Encoding names a coding other than chunked, before chunked.
+    /// Transfer-Encoding names a coding other than chunked, before chunked or without it.
     UnknownCoding,
 }
 
@@ -108,6 +108,7 @@ fn declared_coding(headers: Headers<'_>, version: Version) -> Result<Declared, F
 /// Which error a Transfer-Encoding other than `chunked` is.
 fn odd_coding(value: &[u8]) -> FramingError {
     let mut last_is_chunked = false;
+    let mut chunked = false;
     let mut unknown = false;
     for (at, item) in value.split(|&b| b == b',').enumerate() {
         let item = crate::scan::trim_ows(item);
@@ -116,9 +117,10 @@ fn odd_coding(value: &[u8]) -> FramingError {
             return FramingError::Coding;
         }
         last_is_chunked = name.eq_ignore_ascii_case(b"chunked");
+        chunked |= last_is_chunked;
         unknown |= !last_is_chunked;
     }
-    if unknown && last_is_chunked { FramingError::UnknownCoding } else { FramingError::Coding }
+    if unknown && last_is_chunked == chunked { FramingError::UnknownCoding } else { FramingError::Coding }
 }
 
 /// `1*DIGIT` up to 2^63 - 1; no sign, no space, no list.
@@ -160,8 +162,9 @@ mod tests {
         for (value, error) in [
             ("gzip, chunked", FramingError::UnknownCoding),
             ("identity, chunked", FramingError::UnknownCoding),
-            ("identity", FramingError::Coding),
-            ("xchunked", FramingError::Coding),
+            ("identity", FramingError::UnknownCoding),
+            ("xchunked", FramingError::UnknownCoding),
+            ("chunked, gzip, chunked", FramingError::Coding),
             ("chunked, chunked", FramingError::Coding),
             ("chunked, gzip", FramingError::Coding),
             ("chunked;a=b", FramingError::Coding),

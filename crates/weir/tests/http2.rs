@@ -261,6 +261,20 @@ both_drivers! {
         Client::connect(&proxy).request(&Request::get("/")).expect_body("a");
     }
 
+    /// As nginx does it: trailers follow a body whose length is known, a fragment is cut off, a field whose name is no token is left
+    /// out, and the length of a request is that of its header block.
+    fn heads_are_read_and_written_as_nginx_does(io: Io) {
+        let proxy = start(io, "location / { add_trailer X-T v; return 200 $uri; } location /length { return 200 $request_length; }");
+        let mut conn = connect(&proxy);
+        let odd = frame(1, 0x5, 1, b"\x82\x86\x04\x04/a#b\x01\x01a\x00\x03x(y\x01z");
+        conn.write_all(&odd).unwrap();
+        let (flags, payload) = until(&mut conn, 0, 1);
+        assert_eq!((flags & 1, &*payload), (0, &b"/a"[..]));
+        assert_eq!(until(&mut conn, 1, 1).0 & 1, 1, "trailers end the stream");
+        conn.write_all(&get(3, "/length")).unwrap();
+        assert_eq!(until(&mut conn, 0, 3).1, b"14");
+    }
+
     /// RFC 9113 §8.1.1: the stream is reset for a malformed request; as in nginx, once it was answered.
     fn malformed_requests_are_answered_and_reset(io: Io) {
         let proxy = start(io, "");

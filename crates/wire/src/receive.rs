@@ -23,6 +23,7 @@ pub struct Incoming {
     /// Bytes at the front of `input` that were given out as the last piece.
     given: usize,
     received: u64,
+    framing: u64,
     /// The piece that came last was small: the next may be held back until it is acknowledged.
     held_back: bool,
 }
@@ -42,6 +43,7 @@ impl Incoming {
             reader: BodyReader::new(Framing::None, ChunkLimits::default()),
             given: 0,
             received: 0,
+            framing: 0,
             held_back: false,
         }
     }
@@ -64,11 +66,18 @@ impl Incoming {
         self.received
     }
 
+    /// Bytes around the payload of the current body so far: chunk heads, trailers.
+    #[inline]
+    pub fn framing(&self) -> u64 {
+        self.framing
+    }
+
     /// Begins a body that starts at the front of the input.
     #[inline]
     pub fn begin(&mut self, framing: Framing) {
         self.given = 0;
         self.received = 0;
+        self.framing = 0;
         self.reader = BodyReader::new(framing, ChunkLimits::default());
         self.held_back = self.input.is_empty();
     }
@@ -167,14 +176,17 @@ impl Incoming {
         Ok(match self.reader.next(&self.input)? {
             BodyEvent::Data(range) => {
                 self.given = range.end;
+                self.framing += range.start as u64;
                 self.received += range.len() as u64;
                 Step::Piece(range.start, range.end)
             }
             BodyEvent::NeedMore(used) => {
+                self.framing += used as u64;
                 self.input.consume(used);
                 Step::Wait
             }
             BodyEvent::End(used) => {
+                self.framing += used as u64;
                 self.input.consume(used);
                 Step::End
             }

@@ -95,6 +95,9 @@ fn replace_head(
 }
 
 fn cookie(exchange: &Exchange, rules: &[CookieRewrite], value: &[u8]) -> Option<Vec<u8>> {
+    // What has no value is no cookie to nginx.
+    let pair = value.split(|&b| b == b';').next().unwrap_or_default();
+    memchr::memchr(b'=', pair)?;
     let mut changed = false;
     let mut parts: Vec<Vec<u8>> = value
         .split(|&b| b == b';')
@@ -116,7 +119,10 @@ fn cookie(exchange: &Exchange, rules: &[CookieRewrite], value: &[u8]) -> Option<
         put_flags(&mut parts, flags);
         changed = true;
     }
-    changed.then(|| parts.join(&b";"[..]))
+    // One that is changed is written anew.
+    let parts: Vec<&[u8]> =
+        parts.iter().map(|part| part.trim_ascii()).filter(|part| !part.is_empty()).collect();
+    changed.then(|| parts.join(&b"; "[..]))
 }
 
 /// What the first rule that finds a cookie by its name makes of its flags.

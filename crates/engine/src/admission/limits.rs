@@ -42,6 +42,8 @@ pub(crate) fn rates(exchange: &mut Exchange, installed: &Installed) -> Result<Op
         count_rates(exchange, installed, &verdict);
     }
     match verdict {
+        // An empty key is not limited, and says nothing.
+        RateVerdict::Pass if keys.iter().all(Vec::is_empty) => {}
         RateVerdict::Pass => exchange.limit_req_status = Some("PASSED"),
         RateVerdict::Delay { wait, limit, excess } => {
             let rule = &limits[limit];

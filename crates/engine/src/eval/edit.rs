@@ -206,6 +206,7 @@ fn expires(exchange: &mut Exchange, rule: &Expires) {
         Some(age) => format!("max-age={age}"),
         None => "no-cache".into(),
     };
+    fields.remove(HeaderId::CacheControl);
     fields.push_id(HeaderId::CacheControl, control.as_bytes());
 }
 
@@ -234,20 +235,28 @@ pub(crate) fn parse_word(value: &[u8]) -> Option<Expires> {
     }
 }
 
+/// `1h30m`: units from large to small, each once; a number alone, or at the end, is seconds.
 fn parse_time(text: &str) -> Option<Duration> {
-    let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
-        Some(at) => text.split_at(at),
-        None => (text, "s"),
-    };
-    let scale = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        "w" => 604_800,
-        "M" => 2_592_000,
-        "y" => 31_536_000,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(scale).map(Duration::from_secs)
+    const UNITS: [(char, u64); 7] = [
+        ('y', 31_536_000),
+        ('M', 2_592_000),
+        ('w', 604_800),
+        ('d', 86_400),
+        ('h', 3600),
+        ('m', 60),
+        ('s', 1),
+    ];
+    let (mut rest, mut units, mut total) = (text, &UNITS[..], 0_u64);
+    loop {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let number = rest[..end].parse::<u64>().ok()?;
+        let mut behind = rest[end..].chars();
+        let unit = behind.next().unwrap_or('s');
+        let at = units.iter().position(|(letter, _)| *letter == unit)?;
+        total = total.checked_add(number.checked_mul(units[at].1)?)?;
+        (rest, units) = (behind.as_str(), &units[at + 1..]);
+        if rest.is_empty() {
+            return Some(Duration::from_secs(total));
+        }
+    }
 }

@@ -27,6 +27,16 @@ pub(crate) enum BodySize {
     Bodiless,
 }
 
+impl BodySize {
+    /// The length to announce.
+    pub(crate) fn known(self) -> Option<u64> {
+        match self {
+            Self::Known(length) => Some(length),
+            Self::Unknown | Self::Bodiless => None,
+        }
+    }
+}
+
 /// The client's half of an exchange.
 #[allow(async_fn_in_trait, reason = "used within this crate on one thread")]
 pub(crate) trait Downstream {

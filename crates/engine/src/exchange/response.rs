@@ -32,6 +32,8 @@ pub(crate) struct Response {
     pub(crate) keeps: Option<bool>,
     /// Its body goes out chunked.
     pub(crate) chunked: bool,
+    /// The length that its head announces.
+    pub(crate) length: Option<u64>,
     /// The whole answer was sent.
     pub(crate) complete: bool,
     /// Its making failed: a head alone goes out.
@@ -130,6 +132,7 @@ impl Response {
             head_sent,
             keeps,
             chunked,
+            length,
             complete,
             failed,
             uncompressed,
@@ -143,7 +146,7 @@ impl Response {
         fields.clear();
         (*bytes_sent, *body_bytes_sent, *tunnelled) = (0, 0, 0);
         (*head_sent, *complete, *failed) = (false, false, false);
-        (*keeps, *chunked) = (None, false);
+        (*keeps, *chunked, *length) = (None, false, None);
         *uncompressed = None;
         upstream_fields.clear();
         upstream_trailers.clear();

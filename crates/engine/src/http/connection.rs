@@ -301,6 +301,7 @@ fn is_reset(exchange: &Exchange) -> bool {
 /// Whether and how the connection goes on after an answer.
 async fn after(exchange: &mut Exchange, h1: &mut H1<'_>) -> Option<Duration> {
     (exchange.response.bytes_sent, exchange.response.body_bytes_sent) = h1.counts();
+    exchange.request.bytes += h1.conn.incoming.framing();
     let installed = exchange.installed.clone();
     let settings = &installed.plan.route(exchange.route).settings.client;
     if is_reset(exchange) {
@@ -378,7 +379,12 @@ fn take_request(
     }
     h1.client_keeps_alive(view_keeps_alive(&h1.conn));
     let view = h1.conn.request();
-    let asked = Asked { path: view.path(), unknown_expectation: view.expects_unknown(), insecure };
+    let asked = Asked {
+        path: view.path(),
+        unknown_expectation: view.expects_unknown(),
+        repeats_single: view.headers().repeated() & head::SINGLE != 0,
+        insecure,
+    };
     head::settle(exchange, hosts, heads_differ, &asked)?;
     h1.conn.begin_body();
     Ok(())
@@ -399,6 +405,7 @@ async fn refuse(h1: &mut H1<'_>, exchange: &mut Exchange, failure: HeadFailure) 
         HeadFailure::Closed | HeadFailure::Io(_) => {
             exchange.ending = Ending::ClientAborted(Phase::Request);
             exchange.response.status = 400;
+            keep_line(exchange, h1);
             h1.set_cut();
             return;
         }

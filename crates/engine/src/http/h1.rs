@@ -136,7 +136,8 @@ impl<'a> H1<'a> {
     fn open(&mut self, exchange: &mut Exchange, size: BodySize, prepared: Option<&[u8]>) {
         let (framing, keeps) = self.framing(exchange, size);
         // An unread body that is waited for (100-continue) will not come; where the next request begins is unknown.
-        let keeps = keeps && (!self.continue_due || self.conn.incoming.is_done());
+        // nginx keeps the connection all the same: the client is held to send what it announced (RFC 9110 §10.1.1).
+        let keeps = keeps && (!self.continue_due || self.always_continues || self.conn.incoming.is_done());
         self.keeps = keeps;
         if self.continue_due && self.always_continues && exchange.response.status < 300 {
             self.continue_due = false;
@@ -144,6 +145,7 @@ impl<'a> H1<'a> {
         }
         self.answers += 1;
         exchange.response.keeps = Some(keeps);
+        exchange.response.length = size.known();
         exchange.response.chunked = framing == SendFraming::Chunked;
         let mut text = exchange.worker.take_text();
         let has_date = match prepared {

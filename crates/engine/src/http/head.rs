@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use weir_http::Method;
+use weir_http::{HeaderId, Method};
 use weir_plan::{HostIndex, Listener, SiteIx};
 
 use crate::exchange::errors;
@@ -26,12 +26,25 @@ pub(super) fn begin(
     exchange
 }
 
+/// Fields that a request has once, where [`weir_expr::settings::Conduct::single_fields`] asks for that. Others of that kind
+/// are judged by all (Host, Content-Length), or their first line is taken.
+pub(super) const SINGLE: u128 = HeaderId::IfModifiedSince.bit()
+    | HeaderId::IfUnmodifiedSince.bit()
+    | HeaderId::IfMatch.bit()
+    | HeaderId::IfNoneMatch.bit()
+    | HeaderId::IfRange.bit()
+    | HeaderId::ContentRange.bit()
+    | HeaderId::Expect.bit()
+    | HeaderId::Authorization.bit();
+
 /// What a head says that the request does not keep.
 pub(super) struct Asked<'a> {
     /// The path as received.
     pub(super) path: &'a [u8],
     /// Something is expected that nobody knows.
     pub(super) unknown_expectation: bool,
+    /// One of [`SINGLE`] has several lines.
+    pub(super) repeats_single: bool,
     /// `https` is asked for over a connection that is not secured (RFC 9110 §7.4).
     pub(super) insecure: bool,
 }
@@ -54,6 +67,12 @@ pub(super) fn settle(
     if method == Method::Connect || traced {
         return Err(405);
     }
+    let conduct = &exchange.site().conduct;
+    if asked.repeats_single && conduct.single_fields
+        || method == Method::Other && conduct.capital_methods && !is_capital(&exchange.request.method_text)
+    {
+        return Err(400);
+    }
     if asked.unknown_expectation && !exchange.site().conduct.any_expectation {
         return Err(417);
     }
@@ -64,6 +83,11 @@ pub(super) fn settle(
     let client = &exchange.installed.plan.site(default).client;
     let (reading, merge_slashes) = (client.paths, client.merge_slashes);
     exchange.set_raw_path(asked.path, reading, merge_slashes).map_err(|error| error.status())
+}
+
+/// Whether a method is made of what nginx takes for one.
+fn is_capital(method: &[u8]) -> bool {
+    method.iter().all(|&byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'))
 }
 
 /// Applies the rules for heads where sites of a listener have different ones: to fields before Host those of the
@@ -84,7 +108,7 @@ fn apply_head_rules(exchange: &mut Exchange, default: SiteIx) -> Result<(), u16>
     let mut rules = before;
     fields.retain(|field| {
         let keep = rules.keeps(field.name);
-        if field.id == weir_http::HeaderId::Host {
+        if field.id == HeaderId::Host {
             rules = after;
         }
         keep

@@ -4,6 +4,7 @@
 //! Never: judges the list's form: [`weir_wire`] has (RFC 9113 §8).
 //! Driven by: the carriers of both, for each stream that begins.
 
+use weir_http::scan::is_token;
 use weir_http::{Authority, HeadRules, HeaderId, Method, Version};
 use weir_plan::HostIndex;
 use weir_wire::h2::Head;
@@ -24,7 +25,13 @@ pub(super) fn take(
     request.method = Method::of(list.method());
     request.method_text.extend_from_slice(list.method());
     request.version = version;
-    let target = list.path().unwrap_or_default();
+    let mut target = list.path().unwrap_or_default();
+    if let Some(at) = memchr::memchr(b'#', target) {
+        if !rules.mends {
+            return Err(400);
+        }
+        target = &target[..at];
+    }
     for part in [list.method(), b" ", target, b" ", version.as_str().as_bytes()] {
         request.line.extend_from_slice(part);
     }
@@ -34,7 +41,7 @@ pub(super) fn take(
     request.query.extend_from_slice(parts.next().unwrap_or_default());
     request.content_length = if end { None } else { list.length() };
     request.chunked = !end && list.length().is_none();
-    let unknown_expectation = fields(exchange, list, rules)?;
+    let (unknown_expectation, repeats_single) = fields(exchange, list, rules)?;
     let request = &mut exchange.request;
     if request.line.len() > rules.first_line {
         return Err(414);
@@ -43,13 +50,20 @@ pub(super) fn take(
     let authority = list.authority().unwrap_or_default();
     let Some(authority) = Authority::parse(authority) else { return Err(400) };
     request.set_host(&authority);
-    head::settle(exchange, hosts, differ, &Asked { path, unknown_expectation, insecure: false })
+    head::settle(
+        exchange,
+        hosts,
+        differ,
+        &Asked { path, unknown_expectation, repeats_single, insecure: false },
+    )
 }
 
-/// Takes the fields over: Host first, cookies in one line. True: something is expected that nobody knows.
-fn fields(exchange: &mut Exchange, list: &Head, rules: &HeadRules) -> Result<bool, u16> {
+/// Takes the fields over: Host first, cookies in one line. Whether something is expected that nobody knows, and whether
+/// one of [`head::SINGLE`] is there twice.
+fn fields(exchange: &mut Exchange, list: &Head, rules: &HeadRules) -> Result<(bool, bool), u16> {
     let request = &mut exchange.request;
     let (mut count, mut unknown) = (0, false);
+    let (mut seen, mut repeats) = (0, false);
     let mut cookies: Vec<u8> = Vec::new();
     if let Some(authority) = list.authority() {
         request.fields.push_known(HeaderId::Host, b"Host", authority);
@@ -62,6 +76,8 @@ fn fields(exchange: &mut Exchange, list: &Head, rules: &HeadRules) -> Result<boo
             return Err(431);
         }
         let id = HeaderId::of(field.name);
+        repeats |= seen & id.bit() & head::SINGLE != 0;
+        seen |= id.bit();
         match id {
             // The list says the same as `:authority`; `te: trailers` is between neighbours.
             HeaderId::Host | HeaderId::Te => {}
@@ -71,6 +87,11 @@ fn fields(exchange: &mut Exchange, list: &Head, rules: &HeadRules) -> Result<boo
                     cookies.extend_from_slice(b"; ");
                 }
                 cookies.extend_from_slice(field.value);
+            }
+            HeaderId::Unknown if !is_token(field.name) => {
+                if !rules.mends {
+                    return Err(400);
+                }
             }
             _ if !rules.keeps(field.name) => {}
             _ => {
@@ -83,8 +104,11 @@ fn fields(exchange: &mut Exchange, list: &Head, rules: &HeadRules) -> Result<boo
             }
         }
     }
+    if request.bytes > rules.head as u64 {
+        return Err(431);
+    }
     if !cookies.is_empty() {
         request.fields.push_known(HeaderId::Cookie, b"cookie", &cookies);
     }
-    Ok(unknown)
+    Ok((unknown, repeats))
 }

@@ -82,6 +82,8 @@ pub(super) struct Stream<L: Lane> {
     held: bool,
     /// Payload that is still to come, where the length is known.
     left: Option<u64>,
+    /// More than the payload may follow: the end is said once all of it is known.
+    ends_apart: bool,
     /// Our side has ended.
     ended: bool,
     /// A part of a piece did not fit, and since then nothing did.
@@ -103,6 +105,7 @@ impl<L: Lane> Stream<L> {
             head: h2::Fields::new(),
             held: false,
             left: None,
+            ends_apart: false,
             ended: false,
             stuck: false,
             least: None,
@@ -167,7 +170,7 @@ impl<L: Lane> Stream<L> {
             return Poll::Ready(Err(SendError::Length));
         }
         self.open(false)?;
-        let end = self.left == Some(most);
+        let end = self.left == Some(most) && !self.ends_apart;
         let n = self.lane.send_data(data, end).map_err(|Lost| gone())?;
         self.lane.call();
         if n > 0 || data.is_empty() {
@@ -196,7 +199,7 @@ impl<L: Lane> Stream<L> {
         let Some(left) = self.left else { return Ok(false) };
         let left = left.checked_sub(length as u64).ok_or(SendError::Length)?;
         self.left = Some(left);
-        Ok(left == 0)
+        Ok(left == 0 && !self.ends_apart)
     }
 
     /// Gives the client room for what was given out last.
@@ -343,7 +346,9 @@ impl<L: Lane> Downstream for Stream<L> {
             BodySize::Bodiless => Some(0),
             BodySize::Unknown => None,
         };
+        self.ends_apart = !exchange.filters.is_empty();
         self.least = least_rate(exchange, size).and_then(|least| Pace::new(least, self.payload));
+        exchange.response.length = size.known();
         exchange.head_leaves();
     }
 
@@ -386,7 +391,7 @@ impl<L: Lane> Downstream for Stream<L> {
     }
 
     async fn finish(&mut self, _: &Exchange, trailers: &Fields) -> Result<(), SendError> {
-        if self.ended || self.left.is_some() || trailers.is_empty() {
+        if self.ended || self.left.is_some_and(|left| left > 0 || !self.ends_apart) || trailers.is_empty() {
             return self.finish_now().map(drop);
         }
         self.open(false)?;

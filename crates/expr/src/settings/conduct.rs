@@ -35,6 +35,10 @@ pub struct Conduct {
     pub always_continues: bool,
     /// An expectation that nobody knows is passed over. Otherwise it gets 417.
     pub any_expectation: bool,
+    /// A method is made of capital letters, `_` and `-`; another one gets 400.
+    pub capital_methods: bool,
+    /// Several lines of a field that a request has once (`If-Match`, `Authorization` …) get 400.
+    pub single_fields: bool,
     /// Of several lines of a field of which a response has one, the first is passed on.
     pub first_of_several: bool,
     /// A malformed request over HTTP/2 gets 400 before its stream is reset.
@@ -58,6 +62,8 @@ impl Default for Conduct {
             silent_timeouts: true,
             always_continues: true,
             any_expectation: true,
+            capital_methods: true,
+            single_fields: true,
             first_of_several: true,
             answers_malformed: true,
             large_heads: 494,

@@ -35,6 +35,8 @@ pub(super) const CONDUCT: Conduct = Conduct {
     silent_timeouts: false,
     always_continues: false,
     any_expectation: false,
+    capital_methods: false,
+    single_fields: false,
     first_of_several: false,
     answers_malformed: false,
     large_heads: 431,

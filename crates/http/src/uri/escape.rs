@@ -11,7 +11,7 @@ pub enum Escape {
     Uri,
     /// In an argument: as [`Escape::Uri`], and `&` `+` `;`.
     Args,
-    /// A whole component on its own: all but letters, digits and `-` `.` `_` `~` `!` `'` `(` `)` `*`.
+    /// A whole component on its own: all but letters, digits and `-` `.` `_` `~`.
     Component,
     /// In an attribute of a page: as [`Escape::Uri`] but for `#` `%` `?`, and `'` `~`.
     Refresh,
@@ -30,13 +30,7 @@ impl Escape {
             Self::Uri => in_uri,
             Self::Refresh => in_uri && !matches!(byte, b'#' | b'%' | b'?') || matches!(byte, b'\'' | b'~'),
             Self::Args => in_uri || matches!(byte, b'&' | b'+' | b';'),
-            Self::Component => {
-                in_uri
-                    || matches!(
-                        byte,
-                        b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'@' | b'[' | b']'
-                    )
-            }
+            Self::Component => !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.' | b'_' | b'~'),
         }
     }
 }
@@ -80,7 +74,7 @@ mod tests {
     const NGINX: [(Escape, [u32; 4]); 3] = [
         (Escape::Uri, [0xffff_ffff, 0xd000_002d, 0x5000_0000, 0xb800_0001]),
         (Escape::Args, [0xffff_ffff, 0xd800_086d, 0x5000_0000, 0xb800_0001]),
-        (Escape::Component, [0xffff_ffff, 0xfc00_987d, 0x7800_0001, 0xb800_0001]),
+        (Escape::Component, [0xffff_ffff, 0xfc00_9fff, 0x7800_0001, 0xb800_0001]),
     ];
 
     #[test]

@@ -92,6 +92,8 @@ pub struct Connection {
     pub(super) head: Head,
     pub(super) memo: Memo,
     pub(super) block: Vec<u8>,
+    /// Bytes of the last whole header block, as they arrived.
+    pub(super) block_length: usize,
     pub(super) unfinished: Option<Unfinished>,
     pub(super) resets: Budget,
     pub(super) chatter: Budget,
@@ -134,6 +136,7 @@ impl Connection {
             head: Head::default(),
             memo: Memo::default(),
             block: Vec::new(),
+            block_length: 0,
             unfinished: None,
             resets: Budget::new(config.resets),
             chatter: Budget::new(config.chatter),
@@ -181,6 +184,12 @@ impl Connection {
     #[must_use]
     pub fn head(&self) -> &Head {
         &self.head
+    }
+
+    /// How many bytes [`Connection::head`] arrived in.
+    #[must_use]
+    pub fn block_length(&self) -> usize {
+        self.block_length
     }
 
     /// What is to be written. Whoever writes it takes it out.

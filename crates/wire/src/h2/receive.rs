@@ -463,6 +463,7 @@ impl Connection {
     }
 
     fn header_block(&mut self, id: u32, end: bool, block: &[u8], now: Instant) -> Step<Option<Event>> {
+        self.block_length = block.len();
         match self.streams.find(id) {
             Some(stream) => self.known_stream(stream, end, block, now),
             None if self.role == Role::Server => self.new_stream(id, end, block, now),

@@ -154,7 +154,13 @@ pub(crate) fn cut(exchange: &mut Exchange, size: BodySize) -> BodySize {
             exchange.response.reason = None;
             ByteRange { start: 0, end: 0 }
         }
-        _ => return size,
+        _ => {
+            let fields = &mut exchange.response.fields;
+            if exchange.response.status == 200 && !fields.has(HeaderId::AcceptRanges) {
+                fields.push_id(HeaderId::AcceptRanges, b"bytes");
+            }
+            return size;
+        }
     };
     exchange.filters.push(Box::new(Cut::to(part)));
     BodySize::Known(part.len())

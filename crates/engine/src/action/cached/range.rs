@@ -61,7 +61,7 @@ pub(super) fn wanted(exchange: &Exchange, length: Option<u64>) -> Wanted {
     let parts = parts && !filters::rewrite(exchange, content_type);
     let asked = fields.value(HeaderId::Range).filter(|_| parts && exchange.request.method == Method::Get);
     let (Some(value), Some(length)) = (asked, length) else { return Wanted::Whole };
-    if fields.repeats(HeaderId::Range) || !conditions.range_applies(current) {
+    if !conditions.range_applies(current) {
         return Wanted::Whole;
     }
     let most = files.max_ranges.map_or(usize::MAX, |most| most as usize);
@@ -100,7 +100,6 @@ pub(super) fn forced(exchange: &Exchange, length: u64) -> Wanted {
     let content_type = response.fields.first(HeaderId::ContentType).unwrap_or_default();
     let plain = exchange.request.method == Method::Get
         && response.status == 200
-        && !fields.repeats(HeaderId::Range)
         && !filters::rewrite(exchange, content_type);
     let Some(value) = fields.value(HeaderId::Range).filter(|_| plain) else { return Wanted::Whole };
     let now = HttpDate::from_unix(weir_rt::unix_now().as_secs());
@@ -135,6 +134,8 @@ pub(super) fn partial(exchange: &mut Exchange, range: range::ByteRange, length: 
     let fields = &mut exchange.response.fields;
     fields.remove(HeaderId::ContentLength);
     fields.remove(HeaderId::ContentRange);
+    // Parts are offered with the whole alone.
+    fields.remove(HeaderId::AcceptRanges);
     fields.push_id(HeaderId::ContentRange, &value);
 }
 

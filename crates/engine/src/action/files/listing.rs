@@ -150,10 +150,6 @@ fn html(path: &[u8], items: &[Item], listing: Listing, out: &mut Vec<u8>) {
 fn html_line(item: &Item, listing: Listing, clock: &mut LogClock, out: &mut Vec<u8>) {
     let slash: &[u8] = if item.is_folder { b"/" } else { b"" };
     out.extend_from_slice(b"<a href=\"");
-    // A colon before the first slash would be read as a scheme.
-    if item.name.contains(&b':') {
-        out.extend_from_slice(b"./");
-    }
     let mut link = Vec::with_capacity(item.name.len() + 8);
     escape(Escape::Component, &item.name, &mut link);
     escape_html(&link, out);
@@ -306,7 +302,7 @@ mod tests {
         assert_eq!(folder.trim_start(), "06-Nov-1994 08:49                   -");
         assert_eq!(folder.len() - folder.trim_start().len(), 49);
         assert!(text.contains("<a href=\"a%3Cb%3E%22%26%0A.txt\">a&lt;b&gt;&quot;&amp;"));
-        assert!(text.contains("<a href=\"./x%3Ay%20z\">"));
+        assert!(text.contains("<a href=\"x%3Ay%20z\">"));
         let mut out = Vec::new();
         html(b"/", &items(), listing(false), &mut out);
         assert!(String::from_utf8(out).unwrap().contains("06-Nov-1994 08:49     10K\r\n"));

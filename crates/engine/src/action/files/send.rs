@@ -335,7 +335,7 @@ pub(super) fn wanted(exchange: &Exchange, file: &StaticFile, coded: bool) -> Wan
     let Some(value) = fields.value(HeaderId::Range).filter(|_| has_ranges) else {
         return Wanted::Whole;
     };
-    if fields.repeats(HeaderId::Range) || !conditions.range_applies(current) {
+    if !conditions.range_applies(current) {
         return Wanted::Whole;
     }
     let most = files.max_ranges.map_or(usize::MAX, |most| most as usize);

@@ -9,6 +9,7 @@ mod gzip;
 mod zstd;
 
 use weir_expr::settings::{ContentCoding, GzipProxied};
+use weir_http::semantics::accept;
 use weir_http::{HeaderId, HttpDate, Method, Version};
 use weir_plan::Compression;
 
@@ -102,7 +103,7 @@ pub(crate) fn takes(exchange: &Exchange, coding: ContentCoding) -> bool {
         let refused = parts.any(|parameter| {
             let parameter = parameter.trim_ascii();
             let weight = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="));
-            weight.is_some_and(|weight| weight.iter().all(|b| matches!(b, b'0' | b'.')))
+            weight.is_some_and(|weight| accept::weight(weight.trim_ascii()).is_none_or(|weight| weight == 0))
         });
         names && !refused
     })

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use weir_expr::{ClientVar, ProxyTlv};
 use weir_http::proxy_protocol::Tlvs;
+use weir_plan::Address;
 
 use super::write::{display, extend, ipv4, number, seconds, text_of};
 use crate::exchange::Core;
@@ -33,8 +34,15 @@ pub(super) fn append(traffic: &Core, var: ClientVar<'_>, out: &mut Vec<u8>) -> b
             number(out, told().map(|told| u64::from(told.destination.port())))
         }
         ClientVar::ProxyProtocolTlv(which) => told().is_some_and(|told| tlv(&told.tlvs, *which, out)),
-        ClientVar::ServerAddr => address(out, traffic.destination().map(|(ip, _)| ip), traffic),
-        ClientVar::ServerPort => number(out, traffic.destination().map(|(_, port)| u64::from(port))),
+        ClientVar::ServerAddr => match traffic.destination() {
+            None if client.local.inet().is_none() => unix_path(traffic, out),
+            destination => address(out, destination.map(|(ip, _)| ip), traffic),
+        },
+        // A unix socket has an empty one.
+        ClientVar::ServerPort => {
+            let port = traffic.destination().map(|(_, port)| u64::from(port));
+            number(out, port) || client.local.inet().is_none()
+        }
         ClientVar::SocketPeerAddr => address(out, client.far_end().map(|(ip, _)| ip), traffic),
         ClientVar::SocketPeerPort => number(out, client.far_end().map(|(_, port)| u64::from(port))),
         ClientVar::SocketLocalAddr => address(out, client.own_end().map(|(ip, _)| ip), traffic),
@@ -49,6 +57,16 @@ pub(super) fn append(traffic: &Core, var: ClientVar<'_>, out: &mut Vec<u8>) -> b
         ClientVar::Scheme => text_of(out, if client.tls.is_some() { b"https" } else { b"http" }),
         ClientVar::HttpsOn => text_of(out, if client.tls.is_some() { b"on" } else { b"" }),
     }
+}
+
+/// The unix socket that listens, as it was configured: what it is bound as may be another name of it.
+fn unix_path(traffic: &Core, out: &mut Vec<u8>) -> bool {
+    let found = traffic.worker.for_listener(traffic.client.listener);
+    let path = found.as_ref().map(|(installed, ix, _)| &installed.plan.listener(*ix).address);
+    let Some(Address::Unix(path)) = path else { return extend(out, Some(b"unix:")) };
+    out.extend_from_slice(b"unix:");
+    out.extend_from_slice(path.as_os_str().as_encoded_bytes());
+    true
 }
 
 /// A field of a PROXY header.

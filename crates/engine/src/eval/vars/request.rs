@@ -92,6 +92,10 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
                 as u64),
         ),
         RequestVar::Authorization(part) => message::authorization(exchange, part, out),
+        RequestVar::LimitRate => {
+            let rate = exchange.limit_rate.or(exchange.route().settings.limit_rate);
+            number(out, Some(rate.unwrap_or_default()))
+        }
         RequestVar::LimitReqStatus => extend(out, exchange.limit_req_status.map(str::as_bytes)),
     }
 }

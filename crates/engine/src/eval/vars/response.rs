@@ -39,6 +39,7 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
         ResponseVar::BodyBytesSent => append_body_bytes_sent(exchange, out),
         ResponseVar::SentHeader(name) => {
             own_field(exchange, name, out)
+                || name == "content-length" && number(out, response.length)
                 || response.fields.join(FieldName::new(name.as_bytes()), b", ", out)
         }
         ResponseVar::SentTrailer(name) | ResponseVar::UpstreamTrailer(name) => {

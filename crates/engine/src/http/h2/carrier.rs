@@ -254,6 +254,7 @@ impl Carrier {
         };
         let mut exchange = head::begin(&self.worker, &installed, hosts, &self.client);
         exchange.times.head = Some(Duration::ZERO);
+        exchange.request.version = Version::Http2;
         self.client.requests.set(self.client.requests.get() + 1);
         let verdict = {
             let wire = self.mux.wire.borrow();
@@ -263,6 +264,8 @@ impl Carrier {
                 None => request::take(&mut exchange, Version::Http2, wire.head(), end, hosts, rules),
             }
         };
+        // As nginx counts it: what arrived, not what it stands for.
+        exchange.request.bytes = self.mux.wire.borrow().block_length() as u64;
         if let Some(tls) = &listener.tls {
             exchange.handshake_refusal = crate::admission::access::certificate(&exchange, ix, tls);
         }
