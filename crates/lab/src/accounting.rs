@@ -35,6 +35,15 @@ impl Cpu {
         Self(threads)
     }
 
+    /// Takes over what `earlier` says of threads that have ended since.
+    #[must_use]
+    pub fn with_ended(mut self, earlier: Self) -> Self {
+        for (thread, time) in earlier.0 {
+            self.0.entry(thread).or_insert(time);
+        }
+        self
+    }
+
     /// Nanoseconds since `before`. A thread that began since counts whole; one that ended since is lost, and servers here keep theirs.
     #[must_use]
     pub fn since(&self, before: &Self) -> u64 {
@@ -143,6 +152,9 @@ mod tests {
         let sum = (0..20_000_000u64).fold(0, |a, b| std::hint::black_box(a ^ b));
         std::hint::black_box(sum);
         assert!(Cpu::of(me).since(&before) > 1_000_000);
+        let worked = Cpu::of(me);
+        let so_far = worked.since(&before);
+        assert_eq!(Cpu::default().with_ended(worked).since(&before), so_far, "whoever ended counts on");
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert!(family(me).contains(&child.id()));

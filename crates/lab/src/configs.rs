@@ -57,6 +57,8 @@ pub enum Service<'a> {
         bytes: u64,
         /// Whether connections to them are kept for the next request.
         kept: bool,
+        /// The port of loopback that takes sockets (`/socket`), if there is one.
+        sockets: Option<u16>,
     },
     /// Passes connections on to the servers on these ports of loopback, in turn.
     Tcp {
@@ -92,7 +94,9 @@ pub fn nginx(role: &Role<'_>) -> String {
             nginx_http(&nginx_site(role, &body))
         }
         Service::Cache { origins } => nginx_http(&nginx_cache(role, origins)),
-        Service::Proxy { origins, bytes, kept } => nginx_http(&nginx_proxy(role, origins, bytes, kept)),
+        Service::Proxy { origins, bytes, kept, sockets } => {
+            nginx_http(&nginx_proxy(role, origins, bytes, kept, sockets))
+        }
         Service::Tcp { origins } => format!(
             "stream {{ upstream origin {{{} }}\n server {{ listen {}; proxy_pass origin; proxy_buffer_size 64k; proxy_timeout 600s; }} }}\n",
             upstreams(origins),
@@ -147,7 +151,7 @@ fn upstreams(origins: &[u16]) -> String {
     origins.iter().map(|port| format!(" server 127.0.0.1:{port};")).collect()
 }
 
-fn nginx_proxy(role: &Role<'_>, origins: &[u16], bytes: u64, kept: bool) -> String {
+fn nginx_proxy(role: &Role<'_>, origins: &[u16], bytes: u64, kept: bool, sockets: Option<u16>) -> String {
     // nginx's default of buffering costs it twice as much for large bodies.
     let buffering =
         if bytes > LARGE { "proxy_buffering off; proxy_buffer_size 64k; proxy_buffers 4 64k;" } else { "" };
@@ -161,7 +165,13 @@ fn nginx_proxy(role: &Role<'_>, origins: &[u16], bytes: u64, kept: bool) -> Stri
         [String::new(), String::new()]
     };
     let upstream = format!(" upstream origin {{{}{pool} }}\n", upstreams(origins));
-    let location = format!("location / {{ proxy_pass http://origin;{version} {buffering} }}");
+    let sockets = sockets.map_or_else(String::new, |port| {
+        format!(
+            "location /socket {{ proxy_pass http://127.0.0.1:{port}; proxy_http_version 1.1; proxy_read_timeout 1d; \
+             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}\n  "
+        )
+    });
+    let location = format!("{sockets}location / {{ proxy_pass http://origin;{version} {buffering} }}");
     upstream + &nginx_site(role, &location)
 }
 
@@ -199,6 +209,15 @@ pub fn haproxy(role: &Role<'_>) -> Option<String> {
             ("http", buffer(false), answer)
         }
         Service::Files { .. } => return None,
+        Service::Proxy { origins, bytes, sockets: Some(port), .. } => (
+            "http",
+            buffer(bytes > LARGE),
+            format!(
+                " timeout tunnel 1d\n use_backend sockets if {{ path /socket }}\n{}backend sockets\n timeout tunnel 1d\n \
+                 server sockets 127.0.0.1:{port}\n",
+                backend(origins)
+            ),
+        ),
         Service::Proxy { origins, bytes, .. } => ("http", buffer(bytes > LARGE), backend(origins)),
         Service::Tcp { origins } => ("tcp", buffer(true), backend(origins)),
         Service::Cache { origins } => {

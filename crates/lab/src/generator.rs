@@ -52,6 +52,8 @@ pub struct LoadSpec<'a> {
     pub agents: Agents<'a>,
     /// Whether the machine counts instructions.
     pub instructions: bool,
+    /// Whether processes of the server come and go meanwhile.
+    pub changing: bool,
 }
 
 /// Generators that wait for orders.
@@ -113,13 +115,39 @@ impl Course {
     }
 }
 
-impl Reading {
-    fn of(family: &[u32], begun: &Cpu) -> Self {
-        Self {
-            at: now(),
-            cpu_ns: Cpu::of_processes(family).since(begun) as f64,
-            switches: accounting::switches(family) as f64,
+/// The server that is looked at.
+struct Watch {
+    pid: Option<u32>,
+    family: Vec<u32>,
+    begun: Cpu,
+    /// Where processes come and go: what those that ended had used.
+    last: Option<Cpu>,
+}
+
+impl Watch {
+    fn begin(target: &Target<'_>, changing: bool) -> Self {
+        let pid = match target {
+            Target::Here(server) => Some(server.pid()),
+            Target::Elsewhere { .. } => None,
+        };
+        let family = pid.map_or_else(Vec::new, accounting::family);
+        let begun = Cpu::of_processes(&family);
+        Self { pid, family, begun, last: changing.then(Cpu::default) }
+    }
+
+    fn look(&mut self) -> Reading {
+        let at = now();
+        if let (Some(pid), Some(_)) = (self.pid, &self.last) {
+            self.family = accounting::family(pid);
         }
+        let mut cpu = Cpu::of_processes(&self.family);
+        let changing = self.last.is_some();
+        if let Some(last) = self.last.take() {
+            cpu = cpu.with_ended(last);
+        }
+        let cpu_ns = cpu.since(&self.begun) as f64;
+        self.last = changing.then_some(cpu);
+        Reading { at, cpu_ns, switches: accounting::switches(&self.family) as f64 }
     }
 }
 
@@ -169,13 +197,9 @@ pub fn run(
         }
         None => command(spec, target),
     };
-    let family = match target {
-        Target::Here(server) => accounting::family(server.pid()),
-        Target::Elsewhere { .. } => Vec::new(),
-    };
-    let counts = spec.instructions && !family.is_empty();
-    let counter = counts.then(|| Counter::start(&family)).transpose().context("perf stat")?;
-    let begun = Cpu::of_processes(&family);
+    let mut watch = Watch::begin(target, spec.changing);
+    let counts = spec.instructions && !watch.family.is_empty();
+    let counter = counts.then(|| Counter::start(&watch.family)).transpose().context("perf stat")?;
     let mut ration = bucket.map(Ration::new);
     let (stolen, started) = (machine::steal_ticks(), now());
     let mut child = on(spec.cpus, || Ok(Process::start(command)?))?;
@@ -184,13 +208,13 @@ pub fn run(
     let mut readings: Vec<Reading> = Vec::new();
     let mut course = Course::default();
     let ended = loop {
-        let reading = Reading::of(&family, &begun);
+        let reading = watch.look();
         if let (Some(ration), Target::Here(server)) = (&mut ration, &mut *target) {
             ration.book(readings.last(), &reading);
             server.allow(ration.bucket.allowance())?;
         }
-        if !family.is_empty() {
-            course.take(&reading, &family);
+        if watch.pid.is_some() {
+            course.take(&reading, &watch.family);
         }
         readings.push(reading);
         if stop.load(Ordering::Relaxed) {
@@ -204,8 +228,8 @@ pub fn run(
         }
         std::thread::sleep(TICK);
     };
-    readings.push(Reading::of(&family, &begun));
-    let memory_peak = accounting::memory_peak(&family);
+    readings.push(watch.look());
+    let memory_peak = accounting::memory_peak(&watch.family);
     let counts = counter.map(Counter::end);
     let (text, complaints) = child.printed();
     // How much failed stands in its report, and is judged with it.

@@ -14,6 +14,7 @@
 //! | [`run`](mod@run), [`generator`], `wrk`, `idle` | the order of measurements; one of them, by each generator |
 //! | [`accounting`], [`instructions`], [`callgrind`] | what a process used: by the kernel's accounts, the processor's, valgrind's |
 //! | [`burst`], [`cgroup`] | machines whose CPU time is rationed |
+//! | [`changes`] | changes of the configuration under load |
 //! | [`cluster`] | ingress controllers of a Kubernetes cluster, as contenders |
 //! | [`results`] | the folder that holds a file a run |
 //! | [`stats`], [`report`] | medians and their intervals, knees; JSON, CSV, Markdown and HTML |
@@ -25,6 +26,7 @@ pub mod accounting;
 pub mod burst;
 pub mod callgrind;
 pub mod cgroup;
+pub mod changes;
 pub mod cluster;
 pub mod configs;
 pub mod contender;

@@ -13,6 +13,7 @@
 //! DIR/B7/skipped                          why this machine cannot run a scenario
 //! ```
 
+use crate::changes::Changes;
 use crate::contender::{Contender, Driver, Kind};
 use crate::idle::Idle;
 use crate::machine::Environment;
@@ -93,6 +94,9 @@ pub struct Record {
     /// What waiting connections cost it, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
+    /// What came of changes of the configuration, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
     /// What the server used, second by second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<Used>,

@@ -10,6 +10,7 @@ use crate::accounting;
 use crate::burst::Bucket;
 use crate::callgrind;
 use crate::cgroup::Group;
+use crate::changes::{Changing, Echo, Order};
 use crate::cluster::{self, Address, Cluster};
 use crate::contender::{Contender, Driver, Kind, Rival};
 use crate::generator::{self, Agents, LoadSpec, Target};
@@ -26,12 +27,14 @@ use crate::servers::{Ports, Running, Setup, Testbed};
 use crate::stats::median;
 use crate::wrk;
 use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A rate above this share of what the fastest contender does tells nothing more.
 const BEYOND: f64 = 1.25;
@@ -221,6 +224,11 @@ impl Job<'_> {
         self.missing.len() as f64 * self.each
     }
 
+    /// Whether the configuration changes here: what full speed is, is measured without.
+    fn is_changed(&self) -> bool {
+        self.scenario.changes.is_some() && self.point.rate.is_some()
+    }
+
     /// Whether the server's CPU time is rationed here: what full speed is, is measured without.
     fn is_rationed(&self) -> bool {
         self.scenario.burstable.is_some() && self.point.rate.is_some()
@@ -238,6 +246,8 @@ struct Crew {
 struct Stage {
     rate: Option<f64>,
     origins: Vec<Running>,
+    /// What takes sockets, where the configuration changes.
+    sockets: Option<Echo>,
     agents: Vec<Running>,
     /// Instructions a request, by callgrind.
     counts: BTreeMap<Contender, f64>,
@@ -368,6 +378,10 @@ impl Lab {
             return Ok(());
         }
         let done = self.once(job, place, &mut crew.servers, (who, run), stage);
+        if job.is_changed() {
+            // What old processes have left is no matter of the next run.
+            crew.servers.remove(&who);
+        }
         if self.stop.load(Ordering::Relaxed) {
             progress.clear();
             bail!("stopped; what was measured is kept, and the same command goes on from here");
@@ -430,7 +444,8 @@ impl Lab {
         } else {
             Vec::new()
         };
-        Ok(Stage { rate, origins, agents, counts: BTreeMap::new() })
+        let sockets = job.is_changed().then(Echo::start).transpose()?;
+        Ok(Stage { rate, origins, sockets, agents, counts: BTreeMap::new() })
     }
 
     /// Has callgrind count, where that is wanted and the processor does not; tells of whom it could not.
@@ -463,11 +478,11 @@ impl Lab {
             }
             let point = own_work(who, &job.point);
             let kind = self.programs.kind(who)?;
-            if place.testbed.configuration((who, kind), &point, 0, &origins)?.is_none() {
+            if place.testbed.configuration((who, kind), &point, 0, &origins, None)?.is_none() {
                 continue;
             }
             let (programs, ports, stop) = (&self.programs, &mut self.ports, &self.stop);
-            let setup = Setup { origins: &origins, cpus: &job.split.server, counted: true };
+            let setup = Setup { origins: &origins, cpus: &job.split.server, counted: true, sockets: None };
             let counted = callgrind::per_request(
                 || place.testbed.start(who, &point, setup, programs, ports)?.context("it does no such work"),
                 |server, seconds| {
@@ -483,6 +498,7 @@ impl Lab {
                         cpus: &job.split.generator,
                         agents: Agents { running: &[], token: "" },
                         instructions: false,
+                        changing: false,
                     };
                     let outcome = generator::run(&spec, &mut Target::Here(server), None, stop)?;
                     Ok(outcome.load.total.requests)
@@ -536,6 +552,7 @@ impl Lab {
             cpus: &job.split.generator,
             agents: Agents { running: &stage.agents, token: &self.token },
             instructions: self.instructions && self.counting,
+            changing: job.is_changed(),
         };
         // Caches, pools and connections to the origin come to their steady state in a run that does not count.
         if fresh && job.scenario.generator == Generator::Wrk && job.effort.warmup > 0.0 {
@@ -544,7 +561,14 @@ impl Lab {
             warmed.with_context(|| format!("{}, before it was measured", who.name()))?;
         }
         let bucket = if job.is_rationed() { self.bucket(job, who, run)? } else { None };
+        let changing = if job.is_changed() { self.change(job, place, who, &target, stage)? } else { None };
         let outcome = generator::run(&spec, &mut target, bucket, &self.stop);
+        let changes = match (changing, &target) {
+            (Some(changing), Target::Here(server)) => {
+                Some(changing.finish(accounting::family(server.pid()).len())?)
+            }
+            _ => None,
+        };
         // A server that died explains a generator that failed.
         let mut start = None;
         if let Target::Here(server) = target {
@@ -584,11 +608,41 @@ impl Lab {
             account: outcome.account,
             start,
             idle: None,
+            changes,
             course: outcome.course,
             load: outcome.load,
         };
         self.results.keep(job.scenario, &record)?;
         Ok(true)
+    }
+
+    /// Begins to change the configuration of a contender: the last of its origins goes, and comes back.
+    fn change(
+        &self,
+        job: &Job<'_>,
+        place: &Place<'_>,
+        who: Contender,
+        target: &Target<'_>,
+        stage: &Stage,
+    ) -> Result<Option<Changing>> {
+        let (Target::Here(server), Some(echo)) = (target, &stage.sockets) else { return Ok(None) };
+        let kind = self.programs.kind(who)?;
+        let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
+        let text = |origins: &[u16]| {
+            let port = Some(echo.port);
+            let text = place.testbed.configuration((who, kind), &job.point, server.port, origins, port)?;
+            text.context("it does no such work")
+        };
+        let count = job.scenario.changes(self.quick);
+        let seconds = job.effort.warmup + job.effort.seconds;
+        let order = Order {
+            count,
+            pause: Duration::from_secs_f64(seconds / f64::from(count + 1)),
+            file: place.testbed.place(who, server.port).1,
+            texts: [text(&origins[..origins.len() - 1])?, text(&origins)?],
+            signal: if kind == Kind::Haproxy { Signal::USR2 } else { Signal::HUP },
+        };
+        Ok(Some(Changing::start(order, server)))
     }
 
     /// One reading of what waiting connections cost a contender that is started for it; false if it does no such work.
@@ -625,6 +679,7 @@ impl Lab {
             account: None,
             start: Some(server.start),
             idle: Some(found),
+            changes: None,
             course: Vec::new(),
             load,
         };
@@ -643,7 +698,8 @@ impl Lab {
         let point = own_work(who, &job.point);
         let origins: Vec<u16> = stage.origins.iter().map(|o| o.port).collect();
         let (programs, ports) = (&self.programs, &mut self.ports);
-        let setup = Setup { origins: &origins, cpus: &job.split.server, counted: false };
+        let sockets = stage.sockets.as_ref().map(|echo| echo.port);
+        let setup = Setup { origins: &origins, cpus: &job.split.server, counted: false, sockets };
         let server = testbed.start(who, &point, setup, programs, ports)?;
         match server {
             Some(mut server) if job.is_rationed() => {

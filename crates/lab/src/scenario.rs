@@ -28,6 +28,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("B6", include_str!("../scenarios/b6.yaml")),
     ("B7", include_str!("../scenarios/b7.yaml")),
     ("B8", include_str!("../scenarios/b8.yaml")),
+    ("changes", include_str!("../scenarios/changes.yaml")),
     ("packed", include_str!("../scenarios/packed.yaml")),
     ("soak", include_str!("../scenarios/soak.yaml")),
 ];
@@ -96,6 +97,8 @@ pub struct Scenario {
     /// slows down shows. Full speed is measured before, with a server of its own.
     #[serde(default)]
     pub soak: bool,
+    /// The configuration changes so many times in each run at a rate: an endpoint goes, and comes back.
+    pub changes: Option<u32>,
     /// Contenders are the ingress controllers of a cluster.
     pub kubernetes: Option<Kubernetes>,
     /// How HTTPS is spoken.
@@ -441,6 +444,8 @@ pub struct Quick {
     pub idle: Option<u32>,
     /// Instead of all sites.
     pub sites: Option<u32>,
+    /// Instead of all changes.
+    pub changes: Option<u32>,
 }
 
 /// A published curve: requests a second by workers.
@@ -525,6 +530,7 @@ impl Scenario {
         scenario.check_goals()?;
         scenario.check_generator()?;
         scenario.check_soak()?;
+        scenario.check_changes()?;
         Ok(scenario)
     }
 
@@ -608,6 +614,23 @@ impl Scenario {
             "points that have an id are of one number of workers, and at full speed"
         );
         Ok(())
+    }
+
+    fn check_changes(&self) -> Result<()> {
+        for quick in [false, true].into_iter().filter(|_| self.changes.is_some()) {
+            let works = |p: &Point| matches!(p.mode, Mode::Http | Mode::Https);
+            ensure!(
+                self.changes(quick) > 0 && self.servers > 1 && self.points(quick).iter().all(works),
+                "changes: one at least, of a load balancer for HTTP with two servers or more behind it"
+            );
+        }
+        Ok(())
+    }
+
+    /// How many times the configuration changes in a run.
+    #[must_use]
+    pub fn changes(&self, quick: bool) -> u32 {
+        self.quick.changes.filter(|_| quick).or(self.changes).unwrap_or(0)
     }
 
     fn check_soak(&self) -> Result<()> {

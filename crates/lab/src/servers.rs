@@ -196,6 +196,8 @@ pub struct Setup<'a> {
     pub cpus: &'a [usize],
     /// Whether callgrind counts its instructions.
     pub counted: bool,
+    /// The port that takes sockets, where the configuration changes while they are open.
+    pub sockets: Option<u16>,
 }
 
 /// What all contenders of a scenario share: pages, certificates, scripts.
@@ -304,6 +306,7 @@ impl Testbed {
         point: &Point,
         port: u16,
         origins: &[u16],
+        sockets: Option<u16>,
     ) -> Result<Option<String>> {
         let gzip = point.mode == Mode::Gzip;
         let pages = self.file(if gzip { "texts" } else { "pages" });
@@ -324,7 +327,9 @@ impl Testbed {
             // The same answers without the cache.
             Mode::Cached if who == Contender::WeirFiles => files,
             Mode::Cached => Service::Cache { origins },
-            Mode::Http | Mode::Https => Service::Proxy { origins, bytes: size, kept: !point.closes_behind },
+            Mode::Http | Mode::Https => {
+                Service::Proxy { origins, bytes: size, kept: !point.closes_behind, sockets }
+            }
             Mode::TcpHttp | Mode::TcpHttps => Service::Tcp { origins },
         };
         let pem = Pem { chain: &chain, key: &key, bundle: &bundle };
@@ -355,9 +360,8 @@ impl Testbed {
         text: &str,
         port: u16,
     ) -> Result<(Command, PathBuf)> {
-        let dir = self.file(&format!("{}-{port}", who.name()));
+        let (dir, file) = self.place(who, port);
         fs::create_dir_all(&dir)?;
-        let file = dir.join("configuration");
         fs::write(&file, text)?;
         let command = match kind {
             Kind::Nginx => configs::nginx_command(program, &dir, &file, text),
@@ -369,6 +373,14 @@ impl Testbed {
             }
         };
         Ok((command, dir))
+    }
+
+    /// The folder of `who` on `port`, and the file in it that holds its configuration.
+    #[must_use]
+    pub fn place(&self, who: Contender, port: u16) -> (PathBuf, PathBuf) {
+        let dir = self.file(&format!("{}-{port}", who.name()));
+        let file = dir.join("configuration");
+        (dir, file)
     }
 
     /// The command that serves the page of `point` from memory, and the folder it runs in.
@@ -410,7 +422,7 @@ impl Testbed {
             Origin::Nginx => Contender::Nginx,
         };
         let start = |_| {
-            let setup = Setup { origins: &[], cpus, counted: false };
+            let setup = Setup { origins: &[], cpus, counted: false, sockets: None };
             let started = self.start(who, &as_origin, setup, programs, ports)?;
             started.context("an origin serves whatever is asked")
         };
@@ -458,7 +470,7 @@ impl Testbed {
         let (program, kind) = (programs.of(who)?, programs.kind(who)?);
         let (name, (mut command, dir)) = match who {
             Contender::Direct => ("the origin", self.origin_command(program, point, port)?),
-            _ => match self.configuration((who, kind), point, port, setup.origins)? {
+            _ => match self.configuration((who, kind), point, port, setup.origins, setup.sockets)? {
                 Some(text) => (who.name(), self.command((who, kind), program, &text, port)?),
                 None => return Ok(None),
             },
@@ -466,6 +478,10 @@ impl Testbed {
         if let Some(driver) = programs.driver(who).filter(|_| kind == Kind::Weir && who != Contender::Direct)
         {
             command.env("WEIR_IO", Driver::word(driver));
+        }
+        if setup.sockets.is_some() && kind == Kind::Haproxy {
+            // Only a master starts new processes, and hands them the sockets.
+            command.arg("-W");
         }
         let command = if setup.counted { callgrind::under(&command) } else { command };
         let running = on(setup.cpus, || Running::start(name, command, &dir, port))?;

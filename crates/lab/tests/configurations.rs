@@ -54,8 +54,11 @@ fn accepted(who: Contender, flag: &str) -> usize {
                     streams: None,
                     closes_behind,
                 };
+                let sockets = closes_behind.then_some(12_400);
                 let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();
-                let Some(text) = testbed.configuration((who, kind), &point, 12_345, &origins).unwrap() else {
+                let Some(text) =
+                    testbed.configuration((who, kind), &point, 12_345, &origins, sockets).unwrap()
+                else {
                     let large = ["100k", "1m", "10m"].contains(&size.as_str());
                     assert!(
                         who == Contender::Haproxy && (large || matches!(mode, Mode::Sites | Mode::Gzip)),

@@ -278,6 +278,48 @@ quick: { runs: 1, seconds: 0.2, warmup: 0.05 }
     assert!(left_out.unwrap().contains("far beyond what the fastest contender does"));
 }
 
+const CHANGES: &str = "\
+id: changed
+title: changes
+about: for a test
+contenders: [weir, nginx, haproxy]
+modes: [http]
+keepalive: [true]
+sizes: [1k]
+connections: 4
+rates: [max, 100]
+servers: 2
+changes: 100
+full: { runs: 1, seconds: 60, warmup: 2 }
+quick: { runs: 1, seconds: 1.5, warmup: 0.1, changes: 4 }
+";
+
+#[test]
+fn the_configuration_changes_while_sockets_are_open() {
+    let dir = folder();
+    let all = measured(dir.path(), "changed", CHANGES, &[]);
+    let changed: Vec<&Record> = all.iter().filter(|r| r.point.rate.is_some()).collect();
+    assert_eq!(changed.len(), 3);
+    for record in &changed {
+        let (who, changes) = (record.contender, record.changes.unwrap());
+        assert!(changes.made > 0 && changes.made == changes.sockets, "{who:?}: {changes:?}");
+        // nginx and HAProxy keep an old process for each socket.
+        assert_eq!(changes.processes > 2, who != Contender::Weir, "{who:?}: {changes:?}");
+        let load = &record.load.total;
+        if who == Contender::Weir {
+            assert_eq!((changes.dropped, load.errors.sum(), load.status.failed()), (0, 0, 0), "{load:?}");
+        }
+    }
+    assert!(all.iter().filter(|r| r.point.rate.is_none()).all(|r| r.changes.is_none()), "none at full speed");
+    let findings = &reported(dir.path()).scenarios[0].findings;
+    let told = findings.iter().find(|f| f.starts_with("weir, ")).unwrap();
+    assert!(told.contains(" changes: 0 of ") && told.contains("sockets were refused or cut"), "{told}");
+    let alone = CHANGES.replace("servers: 2", "servers: 1");
+    std::fs::write(dir.path().join("alone.yaml"), alone).unwrap();
+    let refused = lab(dir.path(), &["run", "alone.yaml"]);
+    assert!(printed(&refused).contains("two servers or more"), "{}", printed(&refused));
+}
+
 #[test]
 fn a_burstable_machine_slows_down_when_its_credits_are_spent() {
     let dir = folder();

@@ -8,6 +8,7 @@ use super::figures::{Beginning, Chapter, Each, KneeOf, Missing, Row, Stretch, Wa
 use super::published::{By, Curve, Quantity, published};
 use super::words::{facet, unique};
 use super::{findings, knee, verdict};
+use crate::changes::Changes;
 use crate::contender::Contender;
 use crate::machine::CpuSplit;
 use crate::results::{Record, Results, Settings, not_done};
@@ -167,6 +168,7 @@ fn row(point: &Point, who: Contender, records: &[Record], weir: &[Record]) -> Re
         bad_status: sum(&|r| r.load.total.status.failed()),
         start: beginning(records),
         idle: waiting(records),
+        changes: changes(records),
         sites: None,
         doubts,
         shared_cpus: records.iter().any(|r| r.shared_cpus),
@@ -186,6 +188,16 @@ fn beginning(records: &[Record]) -> Option<Beginning> {
         |of: fn(&crate::servers::Start) -> f64| estimate(&starts.iter().map(of).collect::<Vec<f64>>());
     (!starts.is_empty())
         .then(|| Beginning { seconds: values(|s| s.seconds), memory: values(|s| s.memory as f64) })
+}
+
+fn changes(records: &[Record]) -> Option<Changes> {
+    let all = records.iter().filter_map(|r| r.changes);
+    all.reduce(|a, b| Changes {
+        made: a.made + b.made,
+        sockets: a.sockets + b.sockets,
+        dropped: a.dropped + b.dropped,
+        processes: a.processes.max(b.processes),
+    })
 }
 
 fn waiting(records: &[Record]) -> Option<Waiting> {
@@ -213,6 +225,7 @@ fn each(record: &Record) -> Each {
         credits: record.account.map(|a| a.after),
         limited: record.account.map(|a| a.limited),
         idle_bytes: record.idle.map(|i| i.bytes_each),
+        memory_first: record.course.first().map(|used| used.memory),
         memory: record.course.last().map(|used| used.memory),
         course: course(record),
     }

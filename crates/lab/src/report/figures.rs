@@ -6,6 +6,7 @@
 
 use super::knee::Knee;
 use super::published::{Curve, Published, Quantity};
+use crate::changes::Changes;
 use crate::contender::{Contender, Driver, Kind};
 use crate::machine::Environment;
 use crate::scenario::{Point, Targets};
@@ -130,6 +131,9 @@ pub struct Row {
     /// What waiting connections cost it, where that was measured.
     #[serde(default)]
     pub idle: Option<Waiting>,
+    /// What came of changes of the configuration in all runs, where there were any; processes are the most.
+    #[serde(default)]
+    pub changes: Option<Changes>,
     /// Sites, and locations of each, where there were many.
     #[serde(default)]
     pub sites: Option<[u32; 2]>,
@@ -197,7 +201,10 @@ pub struct Each {
     /// What each waiting connection cost, bytes.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
-    /// Memory of the server at the end, bytes; nothing where that was not seen.
+    /// Memory of the server in the first second, bytes; nothing where that was not seen.
+    #[serde(default)]
+    pub memory_first: Option<u64>,
+    /// The same at the end.
     #[serde(default)]
     pub memory: Option<u64>,
     /// The run over time; nothing of runs of less than three seconds.

@@ -120,6 +120,7 @@ pub(super) fn of(chapter: &Chapter) -> Vec<String> {
     found.extend(knees(chapter));
     found.extend(jumps(chapter));
     found.extend(drift(chapter));
+    found.extend(chapter.rows.iter().filter_map(changes));
     found.extend(beside_published(chapter));
     found.extend(statements::of(chapter));
     found.extend(errors(chapter));
@@ -218,6 +219,33 @@ fn jumps(chapter: &Chapter) -> Vec<String> {
         told + &spent
     };
     chapter.rows.iter().filter(|r| r.rate_wanted.is_some()).map(told).collect()
+}
+
+/// What changes of the configuration cost those who were connected.
+fn changes(row: &Row) -> Option<String> {
+    let changes = row.changes?;
+    let each = |which: fn(&Each) -> Option<u64>| {
+        let values: Vec<f64> = row.each.iter().filter_map(which).map(|bytes| bytes as f64).collect();
+        (!values.is_empty()).then(|| number(estimate(&values).median / f64::from(1 << 20)))
+    };
+    let memory =
+        each(|e| e.memory_first).zip(each(|e| e.memory)).map_or_else(String::new, |(first, last)| {
+            format!("; memory {first} MB in the first second, {last} MB in the last")
+        });
+    Some(format!(
+        "{}, {}: {} of {} requests failed; {} of {} were refused or cut; 99th percentile {} ms{memory}; {} at the end.",
+        row.contender.name(),
+        counted(changes.made, "change"),
+        number(row.failures() as f64),
+        number(row.requests as f64),
+        changes.dropped,
+        counted(changes.sockets, "socket"),
+        number(row.p99_us.median / 1e3),
+        match changes.processes {
+            1 => "1 process".to_owned(),
+            n => format!("{n} processes"),
+        }
+    ))
 }
 
 /// What the last ramp of a soak shows beside the first, at the same rates.

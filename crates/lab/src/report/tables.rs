@@ -23,7 +23,8 @@ pub(super) fn csv(report: &Report) -> String {
          p99_us,p99_low,p99_high,cpu_us,cpu_low,cpu_high,switches,memory_peak,errors,bad_status,shared_cpus,weir_over_this,doubts,\
          work,rate_wanted,gbit_low,gbit_high,mean_low,mean_high,p50_low,p50_high,p95_low,p95_high,cpus,cpus_low,cpus_high,\
          weir_over_this_low,weir_over_this_high,weir_cpu_over_this,weir_cpu_over_this_low,weir_cpu_over_this_high,tls,instructions,\
-         start_s,start_memory,idle_connections,idle_bytes,idle_bytes_low,idle_bytes_high,row,ratio,ratio_low,ratio_high,target,met\n",
+         start_s,start_memory,idle_connections,idle_bytes,idle_bytes_low,idle_bytes_high,row,ratio,ratio_low,ratio_high,target,met,\
+         changes,sockets,sockets_dropped,processes\n",
     );
     for (chapter, row) in report.scenarios.iter().flat_map(|c| c.rows.iter().map(move |r| (c, r))) {
         let _ = writeln!(out, "{}", fields(chapter, row).join(","));
@@ -74,6 +75,8 @@ fn fields(chapter: &Chapter, row: &Row) -> Vec<String> {
     let told = |value: Option<String>| value.unwrap_or_default();
     fields.push(told(judged.and_then(|j| j.target).map(|t| t.to_string())));
     fields.push(told(judged.and_then(|j| j.met).map(|m| m.to_string())));
+    let changes = row.changes.map(|c| [c.made, c.sockets, c.dropped, c.processes].map(|n| n.to_string()));
+    fields.extend(changes.unwrap_or_default());
     fields
 }
 
