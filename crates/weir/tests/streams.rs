@@ -35,6 +35,14 @@ both_drivers! {
         assert_eq!(names, [b"one\n", b"one\n", b"two\n", b"two\n"]);
     }
 
+    /// As nginx shows it, before the session has ended, too.
+    fn what_is_returned_may_name_the_status(io: Io) {
+        let proxy = stream(io, "server { listen 127.0.0.1:{port}; return '$status $bytes_sent $protocol'; }");
+        for running in [proxy.clone().start(), proxy.by_rival().start()] {
+            assert_eq!(Client::connect(&running).read_to_end().0, b"000 0 TCP");
+        }
+    }
+
     fn large_bodies_survive_in_both_directions(io: Io) {
         let echo = tcp::echo();
         let proxy = start(io, &format!("server {{ listen 127.0.0.1:{{port}}; proxy_pass {echo}; }}"));

@@ -2,7 +2,7 @@
 
 use weir_expr::{Peeked, SessionVar};
 
-use super::write::{extend, number, seconds};
+use super::write::{extend, number, seconds, three_digits};
 use crate::exchange::Session;
 
 /// Appends the value of a variable about a session; false if there is none.
@@ -13,7 +13,7 @@ pub(super) fn append(session: &Session, var: SessionVar<'_>, out: &mut Vec<u8>) 
             seconds(out, session.now().saturating_duration_since(session.client.accepted))
         }
         SessionVar::TransportProtocol => extend(out, Some(if session.datagrams { b"UDP" } else { b"TCP" })),
-        SessionVar::SessionStatus => number(out, Some(u64::from(session.status))),
+        SessionVar::SessionStatus => three_digits(out, session.status.into()),
     }
 }
 
