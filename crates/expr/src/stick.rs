@@ -39,42 +39,51 @@ pub enum StickData {
 
 use StickData::*;
 
-/// Those without a number, by name.
-const NAMED: [(&str, StickData); 16] = [
-    ("server_id", ServerId),
-    ("conn_cnt", ConnCnt),
-    ("conn_rate", ConnRate),
-    ("conn_cur", ConnCur),
-    ("sess_cnt", SessCnt),
-    ("sess_rate", SessRate),
-    ("http_req_cnt", HttpReqCnt),
-    ("http_req_rate", HttpReqRate),
-    ("http_err_cnt", HttpErrCnt),
-    ("http_err_rate", HttpErrRate),
-    ("bytes_in_cnt", BytesInCnt),
-    ("bytes_in_rate", BytesInRate),
-    ("bytes_out_cnt", BytesOutCnt),
-    ("bytes_out_rate", BytesOutRate),
-    ("http_fail_cnt", HttpFailCnt),
-    ("http_fail_rate", HttpFailRate),
+/// All names, with the number of each in the protocol of peers. That of 19, the names of servers, is not stored.
+const NAMED: [(&str, StickData, u8); 21] = [
+    ("server_id", ServerId, 0),
+    ("gpt0", Gpt(0), 1),
+    ("gpc0", Gpc(0), 2),
+    ("gpc0_rate", GpcRate(0), 3),
+    ("conn_cnt", ConnCnt, 4),
+    ("conn_rate", ConnRate, 5),
+    ("conn_cur", ConnCur, 6),
+    ("sess_cnt", SessCnt, 7),
+    ("sess_rate", SessRate, 8),
+    ("http_req_cnt", HttpReqCnt, 9),
+    ("http_req_rate", HttpReqRate, 10),
+    ("http_err_cnt", HttpErrCnt, 11),
+    ("http_err_rate", HttpErrRate, 12),
+    ("bytes_in_cnt", BytesInCnt, 13),
+    ("bytes_in_rate", BytesInRate, 14),
+    ("bytes_out_cnt", BytesOutCnt, 15),
+    ("bytes_out_rate", BytesOutRate, 16),
+    ("gpc1", Gpc(1), 17),
+    ("gpc1_rate", GpcRate(1), 18),
+    ("http_fail_cnt", HttpFailCnt, 20),
+    ("http_fail_rate", HttpFailRate, 21),
 ];
 
 impl StickData {
-    /// The kind of a name; `gpc0` and its kin have their number in it.
+    /// The kind of a name.
     pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "gpt0" => Some(Gpt(0)),
-            "gpc0" => Some(Gpc(0)),
-            "gpc1" => Some(Gpc(1)),
-            "gpc0_rate" => Some(GpcRate(0)),
-            "gpc1_rate" => Some(GpcRate(1)),
-            _ => NAMED.iter().find(|(known, _)| *known == name).map(|&(_, data)| data),
-        }
+        NAMED.iter().find(|(known, ..)| *known == name).map(|&(_, data, _)| data)
     }
 
-    /// All names of kinds without a number.
+    /// All names of kinds that are not one of several.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMED.iter().map(|&(name, _)| name)
+        let single = |data: &StickData| !matches!(data, Gpt(_) | Gpc(_) | GpcRate(_));
+        NAMED.iter().filter(move |(_, data, _)| single(data)).map(|&(name, ..)| name)
+    }
+
+    /// The kind of a number in the protocol of peers.
+    pub fn numbered(number: u8) -> Option<Self> {
+        NAMED.iter().find(|&&(.., known)| known == number).map(|&(_, data, _)| data)
+    }
+
+    /// Its number in the protocol of peers; `None`: it has one as a place of an array only.
+    pub fn number(self) -> Option<u8> {
+        NAMED.iter().find(|&&(_, data, _)| data == self).map(|&(.., number)| number)
     }
 
     /// True for those that are read over a period.
@@ -100,8 +109,8 @@ impl fmt::Display for StickData {
             Gpc(n) => write!(f, "gpc{n}"),
             GpcRate(n) => write!(f, "gpc{n}_rate"),
             other => {
-                let found = NAMED.iter().find(|(_, data)| data == other);
-                f.write_str(found.map_or("", |(name, _)| name))
+                let found = NAMED.iter().find(|(_, data, _)| data == other);
+                f.write_str(found.map_or("", |(name, ..)| name))
             }
         }
     }

@@ -25,67 +25,23 @@ pub(super) struct Shared {
     fields: Vec<(Field, Vec<usize>)>,
 }
 
-/// The number of a kind of data, and its place if it is in an array.
-fn number_of(data: StickData, [tags, counters, rates]: [bool; 3]) -> (u8, u8) {
+/// The number of a kind of data, and its place if it is in an array. `None`: the protocol has none.
+fn number_of(data: StickData, [tags, counters, rates]: [bool; 3]) -> Option<(u8, u8)> {
     match data {
-        StickData::Gpt(at) if tags => (ARRAYS[0], at),
-        StickData::Gpc(at) if counters => (ARRAYS[1], at),
-        StickData::GpcRate(at) if rates => (ARRAYS[2], at),
-        StickData::ServerId => (0, 0),
-        StickData::Gpt(_) => (1, 0),
-        StickData::Gpc(0) => (2, 0),
-        StickData::GpcRate(0) => (3, 0),
-        StickData::ConnCnt => (4, 0),
-        StickData::ConnRate => (5, 0),
-        StickData::ConnCur => (6, 0),
-        StickData::SessCnt => (7, 0),
-        StickData::SessRate => (8, 0),
-        StickData::HttpReqCnt => (9, 0),
-        StickData::HttpReqRate => (10, 0),
-        StickData::HttpErrCnt => (11, 0),
-        StickData::HttpErrRate => (12, 0),
-        StickData::BytesInCnt => (13, 0),
-        StickData::BytesInRate => (14, 0),
-        StickData::BytesOutCnt => (15, 0),
-        StickData::BytesOutRate => (16, 0),
-        StickData::Gpc(_) => (17, 0),
-        StickData::GpcRate(_) => (18, 0),
-        StickData::HttpFailCnt => (20, 0),
-        StickData::HttpFailRate => (21, 0),
+        StickData::Gpt(at) if tags => Some((ARRAYS[0], at)),
+        StickData::Gpc(at) if counters => Some((ARRAYS[1], at)),
+        StickData::GpcRate(at) if rates => Some((ARRAYS[2], at)),
+        other => other.number().map(|number| (number, 0)),
     }
 }
 
 /// The kind of data of a number; `None`: nothing that is stored here.
 fn data_of(number: u8, at: u8) -> Option<StickData> {
-    use StickData::*;
-    let plain = [
-        ServerId,
-        Gpt(0),
-        Gpc(0),
-        GpcRate(0),
-        ConnCnt,
-        ConnRate,
-        ConnCur,
-        SessCnt,
-        SessRate,
-        HttpReqCnt,
-        HttpReqRate,
-        HttpErrCnt,
-        HttpErrRate,
-        BytesInCnt,
-        BytesInRate,
-        BytesOutCnt,
-        BytesOutRate,
-        Gpc(1),
-        GpcRate(1),
-    ];
-    match number {
-        20 => Some(HttpFailCnt),
-        21 => Some(HttpFailRate),
-        22 => Some(Gpt(at)),
-        23 => Some(Gpc(at)),
-        24 => Some(GpcRate(at)),
-        _ => plain.get(usize::from(number)).copied(),
+    match ARRAYS.iter().position(|known| *known == number) {
+        Some(0) => Some(StickData::Gpt(at)),
+        Some(1) => Some(StickData::Gpc(at)),
+        Some(_) => Some(StickData::GpcRate(at)),
+        None => StickData::numbered(number),
     }
 }
 
@@ -93,7 +49,7 @@ impl Shared {
     pub(super) fn new(table: Arc<StickTable>, shared: &PeerTable) -> Self {
         let mut fields: BTreeMap<u8, (Field, Vec<usize>)> = BTreeMap::new();
         for (place, data) in table.kinds().enumerate() {
-            let (kind, _) = number_of(data, shared.form.arrays);
+            let Some((kind, _)) = number_of(data, shared.form.arrays) else { continue };
             let stored = table.config().store.iter().find(|stored| stored.data == data);
             let period =
                 stored.filter(|_| data.is_rate()).map_or(0, |stored| stored.period.as_millis() as u64);
@@ -190,12 +146,12 @@ mod tests {
         for arrays in [[false; 3], [true; 3]] {
             for number in 0..=24 {
                 let Some(data) = data_of(number, 0) else { continue };
-                let (back, at) = number_of(data, arrays);
+                let (back, at) = number_of(data, arrays).expect("each has a number");
                 assert_eq!(data_of(back, at), Some(data));
             }
         }
-        assert_eq!(number_of(StickData::Gpc(1), [false; 3]), (17, 0));
-        assert_eq!(number_of(StickData::Gpc(5), [false, true, false]), (23, 5));
+        assert_eq!(number_of(StickData::Gpc(1), [false; 3]), Some((17, 0)));
+        assert_eq!(number_of(StickData::Gpc(5), [false, true, false]), Some((23, 5)));
         assert_eq!(data_of(19, 0), None, "names of servers");
     }
 }
