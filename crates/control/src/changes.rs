@@ -59,6 +59,13 @@ pub enum Change {
         /// Chain and key.
         certificate: Option<KeyPair>,
     },
+    /// Authorities, or a list of revocations, wherever the configuration uses those of this name.
+    Trust {
+        /// Where the configuration has them from: the path of the file.
+        name: String,
+        /// PEM.
+        pem: Option<String>,
+    },
 }
 
 impl Change {
@@ -69,6 +76,7 @@ impl Change {
             Self::Weight { weight, .. } => weight.is_none(),
             Self::State { state, .. } => *state == AdminState::AsConfigured,
             Self::Certificate { certificate, .. } => certificate.is_none(),
+            Self::Trust { pem, .. } => pem.is_none(),
         }
     }
 
@@ -208,11 +216,20 @@ pub struct Record {
     pub pools: BTreeMap<String, PoolChanges>,
     /// Certificates, by name.
     pub certificates: BTreeMap<String, KeyPair>,
+    /// Authorities and lists of revocations, PEM, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub trust: BTreeMap<String, String>,
 }
 
 impl Default for Record {
     fn default() -> Self {
-        Self { format: FORMAT, names: BTreeMap::new(), pools: BTreeMap::new(), certificates: BTreeMap::new() }
+        Self {
+            format: FORMAT,
+            names: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            certificates: BTreeMap::new(),
+            trust: BTreeMap::new(),
+        }
     }
 }
 
@@ -234,6 +251,7 @@ impl Record {
                 self.of_pool(pool, |changed| put(&mut changed.states, endpoint, state))
             }
             Change::Certificate { name, certificate } => put(&mut self.certificates, name, certificate),
+            Change::Trust { name, pem } => put(&mut self.trust, name, pem),
         }
     }
 
@@ -250,7 +268,8 @@ impl Record {
         let pools = self.pools.iter().map(|(name, changed)| 32 + name.len() + changed.size());
         let certificates =
             self.certificates.iter().map(|(name, pair)| 32 + name.len() + pair.chain.len() + pair.key.len());
-        pools.chain(certificates).sum()
+        let trust = self.trust.iter().map(|(name, pem)| 32 + name.len() + pem.len());
+        pools.chain(certificates).chain(trust).sum()
     }
 }
 
@@ -338,6 +357,11 @@ impl Changes {
         self.kept().record.certificates.get(name).cloned()
     }
 
+    /// The authorities, or the list of revocations, that were given under a name.
+    pub fn trust(&self, name: &str) -> Option<String> {
+        self.kept().record.trust.get(name).cloned()
+    }
+
     /// All of it.
     pub fn record(&self) -> Record {
         self.kept().record.clone()
@@ -408,11 +432,13 @@ mod tests {
         let endpoints = |endpoints| Change::Endpoints { pool: "p".into(), endpoints };
         let pair = KeyPair { chain: "chain".into(), key: "secret".into() };
         let certificate = |certificate| Change::Certificate { name: "c".into(), certificate };
+        let trust = |pem| Change::Trust { name: "t".into(), pem };
         for change in [
             weight(Some(3)),
             state(AdminState::Drain),
             endpoints(Some(vec![endpoint])),
             certificate(Some(pair)),
+            trust(Some("pem".into())),
         ] {
             changes.note(change.clone()).unwrap();
             let (revision, _) = changes.wait(0, Duration::ZERO);
@@ -424,7 +450,9 @@ mod tests {
         assert_eq!(read, changes.record());
         assert!(!format!("{read:?}").contains("secret"));
         assert_eq!(read.pools["p"].states["e"], AdminState::Drain);
-        for change in [weight(None), state(AdminState::AsConfigured), endpoints(None), certificate(None)] {
+        let all =
+            [weight(None), state(AdminState::AsConfigured), endpoints(None), certificate(None), trust(None)];
+        for change in all {
             changes.note(change).unwrap();
         }
         assert_eq!(changes.record(), Record::default(), "nothing is left of it");

@@ -38,7 +38,7 @@ use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
 use weir_control::{Change, ListenerId, Requests};
 use weir_expr::KeptValue;
-use weir_expr::settings::Paces;
+use weir_expr::settings::{CertificateList, Paces};
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse, Plan};
 use weir_policy::Millis;
 pub use weir_rt::IoChoice;
@@ -305,6 +305,30 @@ impl Engine {
     /// The names of the certificates in use, each once, and whether it was given while running.
     pub fn certificates(&self) -> Vec<(String, bool)> {
         layer::certificate_names(&self.shared, &self.prepared.plan)
+    }
+
+    /// The chain of a certificate that is in use, PEM.
+    pub fn chain_of(&self, name: &str) -> Option<Vec<u8>> {
+        layer::chain_of(&self.shared, &self.prepared.plan, name)
+    }
+
+    /// Authorities and lists of revocations in use: name, whether it is a list, PEM.
+    pub fn trust(&self) -> Vec<(String, bool, Vec<u8>)> {
+        let given = |name: &str| self.shared.changes.trust(name).map(String::into_bytes);
+        let one = |(name, list, own): (String, bool, Arc<[u8]>)| {
+            let pem = given(&name).unwrap_or_else(|| own.to_vec());
+            (name, list, pem)
+        };
+        layer::trust(&self.prepared.plan).into_iter().map(one).collect()
+    }
+
+    /// Files that certificates of listeners were listed in, each once.
+    pub fn certificate_lists(&self) -> Vec<CertificateList> {
+        let listeners = self.prepared.plan.listeners.iter().filter_map(|listener| listener.tls.as_deref());
+        let mut all: Vec<CertificateList> = listeners.flat_map(|tls| tls.lists.iter().cloned()).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all.dedup();
+        all
     }
 
     /// The stick tables by name, and the time that they go by.

@@ -89,6 +89,12 @@ pub enum Convert {
         /// All of it is a query.
         form: bool,
     },
+    /// Hexadecimal digits as the bytes that they stand for; none if there is another character.
+    FromHexBytes,
+    /// The address in a request line whose target begins with a scheme and an address (HAProxy `url_ip`).
+    UrlAddress,
+    /// The port in such a line, or its scheme's (`url_port`).
+    UrlPort,
     /// Escaped as in a JSON string, read as UTF-8.
     JsonUtf8 {
         /// What is no UTF-8 is left out; otherwise there is no value then.
@@ -232,6 +238,9 @@ impl Convert {
             Self::Binary => Some(value.iter().flat_map(|byte| format!("{byte:08b}").into_bytes()).collect()),
             Self::Chunks(chunks) => Some(chunks.write(&value)),
             Self::UrlDecode { form } => Some(url_decoded(&value, *form)),
+            Self::FromHexBytes => from_hex_bytes(&value),
+            Self::UrlAddress => url_authority(&value).map(|(ip, _)| ip.to_string().into_bytes()),
+            Self::UrlPort => url_authority(&value).map(|(_, port)| port.to_string().into_bytes()),
             Self::JsonUtf8 { lenient, overlong } => crate::json::escaped(&value, *lenient, *overlong),
         }
     }
@@ -328,6 +337,29 @@ fn from_hex(value: &[u8]) -> Option<i64> {
     sum.map(u64::cast_signed)
 }
 
+/// The bytes that pairs of hexadecimal digits are.
+fn from_hex_bytes(value: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = value.as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| u8::try_from(digit(*high)? << 4 | digit(*low)?).ok());
+    rest.is_empty().then(|| bytes.collect())?
+}
+
+/// Address and port of a request line's target in absolute form, where its host is an address.
+fn url_authority(value: &[u8]) -> Option<(IpAddr, u16)> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (scheme, rest) = text.split(' ').nth(1)?.split_once("://")?;
+    if !scheme.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next()?;
+    if let Ok(address) = authority.parse::<std::net::SocketAddr>() {
+        return Some((address.ip(), address.port()));
+    }
+    let ip = authority.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+    Some((ip, if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 }))
+}
+
 /// A `%` that no two digits follow stands for itself, so that no spelling hides what comes after it.
 fn url_decoded(value: &[u8], form: bool) -> Vec<u8> {
     let digit = |at: usize| value.get(at).and_then(|byte| char::from(*byte).to_digit(16));
@@ -413,5 +445,11 @@ mod tests {
             "2"
         );
         assert_eq!(check(Convert::Slashes(3), "/a/b/c/d").unwrap(), "/a/b");
+        assert_eq!(check(Convert::FromHexBytes, "4a4B").unwrap(), "JK");
+        assert_eq!(check(Convert::FromHexBytes, "4a4"), None);
+        assert_eq!(check(Convert::UrlAddress, "GET http://192.0.2.1:81/x HTTP/1.1").unwrap(), "192.0.2.1");
+        assert_eq!(check(Convert::UrlPort, "GET http://192.0.2.1:81/x HTTP/1.1").unwrap(), "81");
+        assert_eq!(check(Convert::UrlPort, "GET https://[2001:db8::1] HTTP/1.1").unwrap(), "443");
+        assert_eq!(check(Convert::UrlAddress, "GET /x?http://192.0.2.1/ HTTP/1.1"), None);
     }
 }

@@ -26,7 +26,7 @@ mod var;
 
 pub use convert::{Arithmetic, Chunks, Coding, Convert, Digits, number};
 pub use dav::{Dav, DavMethods, FileAccess};
-pub use routine::{Digest, Routine, TimeUnit};
+pub use routine::{Digest, HelloPart, Routine, TimeUnit};
 pub use source::Source;
 pub use stick::{
     StickAsk, StickData, StickKey, StickOp, StickSpan, StickTableConfig, StickWhat, StickWhom, Stored,
@@ -34,9 +34,9 @@ pub use stick::{
 pub use target::{AddressPart, End, Follows, Normalizer, OwnTimeout};
 pub use template::{Filter, Piece, Template};
 pub use var::{
-    AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, Family, JudgedVar,
-    KeptIn, KeptValue, MessagePart, Moment, Peeked, PlaceVar, ProcessVar, ProxyTlv, RateOf, RequestVar,
-    ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar, Var,
+    AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, EndpointTls, Family,
+    JudgedVar, KeptIn, KeptValue, LocalOf, MessagePart, Moment, Peeked, PlaceVar, PriorityOf, ProcessVar,
+    ProxyTlv, RateOf, RequestVar, ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar, Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

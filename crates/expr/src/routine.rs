@@ -69,12 +69,59 @@ pub enum Routine {
     Protobuf,
     /// The same of a message of gRPC.
     Grpc,
-    /// Decrypted by AES-GCM: nonce, key and tag, in Base64.
+    /// Decrypted by AES-GCM: nonce, key and tag, in Base64; further data that the tag covers.
     AesGcmDecrypt(u16),
     /// Decrypted by AES-CBC with PKCS #7: nonce and key, in Base64.
     AesCbcDecrypt(u16),
+    /// Encrypted by AES-GCM, the tag of 16 bytes behind it: nonce and key in Base64, further data that the tag covers.
+    AesGcmEncrypt(u16),
+    /// Encrypted by AES-CBC with PKCS #7: nonce and key, in Base64.
+    AesCbcEncrypt(u16),
     /// OpenSSL's name of a result of verifying.
     VerifyName,
+    /// `1` if the value is a message of the Financial Information eXchange protocol.
+    FixIsValid,
+    /// The value of a tag of such a message: its number.
+    FixTag,
+    /// `1` if the value is a packet of MQTT, 3.1 to 5.0.
+    MqttIsValid,
+    /// A field of such a packet: the type of packet as a number, the field's name in lower case or its number.
+    MqttField,
+    /// A cookie of the Remote Desktop Protocol in the value: its name or nothing.
+    RdpCookie,
+    /// How many of them there are: the name or nothing.
+    RdpCookieCount,
+    /// Bytes behind their length: where the length stands, its size, where they begin; `+` or `-` before that counts from the
+    /// end of the length.
+    Sized,
+    /// Bytes from an offset on, if there are so many: the offset, the length; 0: all that are there.
+    Whole,
+    /// `1` if the value begins a request of HTTP/1.
+    IsHttp,
+    /// A part of a hello of TLS: see [`HelloPart`].
+    Hello(HelloPart),
+}
+
+/// Parts of a hello of TLS, as HAProxy's fetches give them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HelloPart {
+    /// The version that it names, as a number: major times 65536 and minor (`req.ssl_ver`).
+    Version,
+    /// `1` if it says that it knows elliptic curves (`req.ssl_ec_ext`).
+    EllipticCurves,
+    /// 2 if it brings a ticket, 1 if it knows tickets, else 0 (`req.ssl_st_ext`).
+    Tickets,
+    /// The suites, two bytes each (`req.ssl_cipherlist`).
+    Ciphers,
+    /// The groups (`req.ssl_supported_groups`).
+    Groups,
+    /// The signature algorithms (`req.ssl_sigalgs`).
+    SignatureAlgorithms,
+    /// The groups of its key shares (`req.ssl_keyshare_groups`).
+    KeyShares,
+    /// Type of the handshake message of a server's answer: 2 for its hello (`res.ssl_hello_type`).
+    Type,
 }
 
 /// Message digests.

@@ -443,6 +443,27 @@ pub enum LogEscape {
     Hash,
 }
 
+/// How a syslog message begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyslogForm {
+    /// `<134>Nov 21 02:45:31 host tag[123]: `, with or without the host (RFC 3164).
+    #[default]
+    Rfc3164,
+    /// `<134>1 2026-11-21T02:45:31.123456+00:00 host tag 123 - ` (RFC 5424); structured data follow, or a dash.
+    Rfc5424,
+    /// By nothing.
+    Raw,
+    /// `<6>`.
+    Short,
+    /// `<6>2026-11-21T02:45:31.123456+00:00 `.
+    Timed,
+    /// `2026-11-21T02:45:31.123456+00:00 `.
+    Iso,
+    /// `<134>`.
+    Priority,
+}
+
 /// Severity words of error logs, in nginx's spelling and order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

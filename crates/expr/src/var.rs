@@ -262,6 +262,8 @@ variables! {
         TlsClientCertEscaped => "tls.client.cert_escaped";
         /// A part of the client's certificate, in HAProxy's form (`ssl_c_s_dn` and its kin).
         TlsClientPart(part: CertPart) => "tls.client.{part:?}";
+        /// A part of the certificate that the client was shown (HAProxy `ssl_f_serial` and its kin).
+        TlsOwnPart(part: CertPart) => "tls.own.{part:?}";
         /// OpenSSL's number for what became of the client's certificate; 0: nothing is wrong (HAProxy `ssl_c_verify`).
         TlsVerifyCode => "tls.client.verify_code";
         /// Bits of the symmetric key (HAProxy `ssl_fc_use_keysize`).
@@ -310,6 +312,8 @@ variables! {
         ResponsePart(part: MessagePart) => "response_part.{part:?}";
         /// How many cookies of a name the response sets; of an empty one, all (HAProxy `res.cook_cnt`).
         SetCookieCount(name: String) => "set_cookie_count.{name}";
+        /// The coding that the response was compressed with here (HAProxy `res.comp_algo`).
+        CompressedBy => "compressed_by";
         /// Ratio of compression by a coding with two decimals (`$gzip_ratio`, `$brotli_ratio`).
         CompressionRatio(coding: ContentCoding) => "compression_ratio.{coding:?}";
         /// A field of the last upstream response (`$upstream_http_NAME`).
@@ -365,6 +369,18 @@ variables! {
         PoolCount(pool: String, count: Count) => "pool.{pool}.{count:?}";
         /// A figure of an endpoint named here (HAProxy `srv_conn(POOL/NAME)`).
         EndpointCount(pool: String, endpoint: String, which: EndpointFigure) => "pool.{pool}.{endpoint}.{which:?}";
+        /// What TLS with the endpoint that was tried last is like (HAProxy `ssl_bc_cipher`, `ssl_s_serial` and their kin).
+        EndpointTls(part: EndpointTls) => "endpoint_tls.{part:?}";
+        /// Number of the endpoint that was tried last, as written or counted (HAProxy `srv_id`).
+        EndpointNumber => "endpoint_number";
+        /// Status of the response of the endpoint that was tried last (HAProxy `server_status`).
+        EndpointStatus => "endpoint_status";
+        /// `1` if the connection to it carried a request before, else `0` (HAProxy `bc_reused`).
+        EndpointReused => "endpoint_reused";
+        /// Address of our own end of the connection to it (HAProxy `bc_src`, `%bi`).
+        EndpointLocalAddr => "endpoint_local.addr";
+        /// The port of our own end (HAProxy `bc_src_port`, `%bp`).
+        EndpointLocalPort => "endpoint_local.port";
         /// Address of the endpoint that was tried last (HAProxy `bc_dst`).
         EndpointAddr => "endpoint_addr";
         /// Its port (HAProxy `bc_dst_port`).
@@ -406,6 +422,10 @@ variables! {
         Moment(of: Moment) => "moment.{of:?}";
         /// `1` if it was sent to another endpoint than the first, else `0` (HAProxy `txn.redispatched`).
         Redispatched => "redispatched";
+        /// The class or place in queues that rules gave it (HAProxy `prio_class`, `prio_offset`).
+        Priority(of: PriorityOf) => "priority.{of:?}";
+        /// `1` if an address is one of this machine's, else `0` (HAProxy `src_is_local` and its kin).
+        IsLocal(of: LocalOf) => "is_local.{of:?}";
         /// A gauge at the end of the exchange (HAProxy `%ac/%fc/%bc/%sc/%rc`).
         Count(count: Count) => "count.{count:?}";
         /// The same for the request's first byte (HAProxy `%tr`).
@@ -443,6 +463,8 @@ variables! {
         Uuid => "uuid";
         /// How many workers there are (HAProxy `nbthread`).
         Workers => "workers";
+        /// The number of this worker, from 0 (HAProxy `thread`).
+        Worker => "worker";
         /// `1` while the process is leaving, else `0` (HAProxy `stopping`).
         Stopping => "stopping";
         /// Unix time with milliseconds (`$msec`).
@@ -515,6 +537,26 @@ pub enum CertPart {
     SignatureAlgorithm,
     /// Its version, from 1.
     Version,
+}
+
+/// Parts of TLS with an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndpointTls {
+    /// `1` over TLS, else `0`.
+    Used,
+    /// `1` if a session was resumed, else `0`.
+    Resumed,
+    /// `TLSv1.2`, `TLSv1.3`.
+    Protocol,
+    /// Suite in OpenSSL's spelling.
+    Cipher,
+    /// Bits of the symmetric key.
+    KeyBits,
+    /// Negotiated application protocol.
+    Alpn,
+    /// A part of the endpoint's certificate.
+    Certificate(CertPart),
 }
 
 /// How a name of a certificate is shown.
@@ -620,6 +662,30 @@ pub enum ProxyTlv {
     TlsVerify,
 }
 
+/// What rules say about an exchange in queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PriorityOf {
+    /// Lower classes are served first.
+    Class,
+    /// Milliseconds by which it is moved.
+    Offset,
+}
+
+/// Ends of the client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LocalOf {
+    /// The client, as rules see it.
+    Source,
+    /// Where it came to, as rules see it.
+    Destination,
+    /// The connection's far end.
+    SocketPeer,
+    /// The connection's own end.
+    SocketLocal,
+}
+
 /// What the first bytes of a TCP session say, if they are a TLS hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -638,6 +704,12 @@ pub enum Peeked {
     HelloType,
     /// Bytes that were read.
     Length,
+    /// Those bytes (HAProxy `req.payload` and its kin).
+    Bytes,
+    /// How many bytes of the endpoint had come when rules looked at them (`res.len`).
+    AnswerLength,
+    /// Those bytes (`res.payload`).
+    AnswerBytes,
 }
 
 /// Where rules keep values.

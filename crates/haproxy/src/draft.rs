@@ -68,12 +68,16 @@ pub(crate) struct Global {
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) logs: Vec<LogTarget>,
     pub(crate) log_tag: Option<String>,
-    pub(crate) send_hostname: bool,
+    pub(crate) send_hostname: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) node: Option<String>,
     pub(crate) hard_stop_after: Option<Duration>,
     pub(crate) ca_base: Option<PathBuf>,
     pub(crate) crt_base: Option<PathBuf>,
+    /// `server-state-base`.
+    pub(crate) state_base: Option<String>,
+    /// `server-state-file`.
+    pub(crate) state_file: Option<String>,
     /// `ssl-default-…` lines by keyword; the last counts.
     pub(crate) ssl_defaults: BTreeMap<String, Line>,
     /// `ssl-server-verify none`.
@@ -92,9 +96,23 @@ pub(crate) struct Global {
     pub(crate) variables: Vec<Line>,
 }
 
+/// `format` of a log server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogForm {
+    Rfc3164,
+    Rfc5424,
+    Local,
+    Raw,
+    Short,
+    Timed,
+    Iso,
+    Priority,
+}
+
 /// One target of `log`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogTarget {
+    pub(crate) form: Option<LogForm>,
     pub(crate) address: Word,
     pub(crate) max_length: usize,
     pub(crate) facility: String,
@@ -214,6 +232,16 @@ pub(crate) struct Settings {
     pub(crate) backlog: Option<u32>,
     /// `tcp-request inspect-delay`.
     pub(crate) inspect: Option<Duration>,
+    /// `log-format-sd`.
+    pub(crate) log_format_sd: Option<Word>,
+    /// `dynamic-cookie-key`.
+    pub(crate) cookie_key: Option<String>,
+    /// `load-server-state-from-file`.
+    pub(crate) states: Option<(StatesFrom, Span)>,
+    /// `server-state-file-name`; empty: the backend's own name.
+    pub(crate) state_file: Option<String>,
+    /// `tcp-response inspect-delay`.
+    pub(crate) inspect_answer: Option<Duration>,
     pub(crate) retries: Option<u64>,
     pub(crate) retry_on: Vec<Word>,
     /// `option redispatch`, with its interval.
@@ -338,6 +366,23 @@ pub(crate) struct ServerLine {
 }
 
 impl ServerLine {
+    /// The last value of a parameter, in the line or in the defaults that hold for it.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        let value = |line: &'_ Line, from: usize| {
+            let at = line.from(from).iter().rposition(|word| word.text == name)?;
+            Some(from + at + 1)
+        };
+        match value(&self.line, 3) {
+            Some(at) => Some(self.line.text(at)),
+            None => self.defaults.iter().rev().find_map(|line| value(line, 1).map(|at| line.text(at))),
+        }
+    }
+
+    /// Requests are sent to it by HTTP/2, without asking.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        self.parameter("proto") == Some("h2")
+    }
+
     /// Whether a server of this line has the name.
     pub(crate) fn names(&self, name: &str) -> bool {
         let written = self.line.text(1);
@@ -353,6 +398,7 @@ impl ServerLine {
 pub(crate) enum RuleList {
     TcpConnection,
     TcpContent,
+    TcpAnswer,
     Block,
     HttpRequest,
     StatsRequest,
@@ -361,6 +407,17 @@ pub(crate) enum RuleList {
     HttpResponse,
     HttpAfterResponse,
     MonitorFail,
+}
+
+/// Where servers' states are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatesFrom {
+    /// Nowhere.
+    None,
+    /// The file of all backends.
+    Global,
+    /// A file of the backend's own.
+    Local,
 }
 
 /// One rule: its list, and its line. Where the action begins, differs by list; see `build::rules`.

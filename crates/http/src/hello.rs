@@ -33,6 +33,72 @@ pub struct Hello {
     pub version: (u8, u8),
 }
 
+/// What a hello says beside what services choose by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// The version that it names first: major, minor on the wire.
+    pub version: (u8, u8),
+    /// Its suites, two bytes each.
+    pub ciphers: Vec<u8>,
+    /// The groups that it knows (RFC 8422 §5.1.1), two bytes each.
+    pub groups: Vec<u8>,
+    /// The signature algorithms that it takes, two bytes each.
+    pub signature_algorithms: Vec<u8>,
+    /// The groups of its key shares (RFC 8446 §4.2.8), two bytes each.
+    pub key_shares: Vec<u8>,
+    /// It says something about elliptic curves.
+    pub elliptic_curves: bool,
+    /// It knows tickets (RFC 5077 §3.2); true: it brings one.
+    pub ticket: Option<bool>,
+}
+
+/// All that the first bytes of a client say, if they are a whole hello.
+pub fn details(bytes: &[u8]) -> Option<Details> {
+    let mut message = Vec::new();
+    let mut rest = bytes;
+    // At least one byte of a message in each record: bounded by the bytes that there are.
+    while let Some((header, after)) = rest.split_at_checked(5).filter(|(header, _)| header[..2] == [22, 3]) {
+        let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
+        message.extend_from_slice(after.get(..length).unwrap_or(after));
+        rest = after.get(length..).filter(|_| length > 0).unwrap_or_default();
+    }
+    let length = message.get(1..4).filter(|_| message[0] == 1)?;
+    let length = usize::from(length[0]) << 16 | usize::from(length[1]) << 8 | usize::from(length[2]);
+    details_of(message.get(4..)?.get(..length)?)
+}
+
+fn details_of(body: &[u8]) -> Option<Details> {
+    let mut cursor = Cursor(body);
+    let version = cursor.take(2)?;
+    cursor.take(32)?;
+    cursor.small()?;
+    let ciphers = cursor.large()?.to_vec();
+    cursor.small()?;
+    let mut details = Details { version: (version[0], version[1]), ciphers, ..Details::default() };
+    let mut extensions = Cursor(cursor.large().unwrap_or_default());
+    while !extensions.0.is_empty() {
+        let kind = extensions.short()?;
+        let mut data = Cursor(extensions.large()?);
+        match kind {
+            10 => {
+                details.elliptic_curves = true;
+                details.groups = data.large()?.to_vec();
+            }
+            13 => details.signature_algorithms = data.large()?.to_vec(),
+            35 => details.ticket = Some(!data.0.is_empty()),
+            51 => {
+                let mut shares = Cursor(data.large()?);
+                while !shares.0.is_empty() {
+                    details.key_shares.extend_from_slice(shares.take(2)?);
+                    shares.large()?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(details)
+}
+
 /// Looks at the first bytes that a client sent.
 pub fn peek(bytes: &[u8]) -> Peek {
     let mut message = Vec::new();
@@ -192,6 +258,18 @@ mod tests {
         let mut message = vec![1, 0];
         message.extend(vector(&body));
         message.chunks(size).flat_map(|part| [&[22, 3, 1][..], &vector(part)].concat()).collect()
+    }
+
+    #[test]
+    fn details_are_those_of_the_same_hello() {
+        for size in [1, 7, 100, 16_000] {
+            let found = details(&hello("a.example", size)).unwrap();
+            assert_eq!((found.version, &found.ciphers[..]), ((3, 3), &[0x13, 1][..]), "{size}");
+            assert!(!found.elliptic_curves && found.ticket.is_none());
+        }
+        let whole = hello("a.example", 16_000);
+        assert!((0..whole.len()).all(|end| details(&whole[..end]).is_none()));
+        assert_eq!(details(b"GET / HTTP/1.1\r\n"), None);
     }
 
     #[test]

@@ -130,6 +130,12 @@ impl<'m> Cx<'m> {
         for name in unknown {
             self.unknown_variable(&name);
         }
+        let is_local = |var: &weir_model::Var| {
+            matches!(var, weir_model::Var::EndpointLocalAddr | weir_model::Var::EndpointLocalPort)
+        };
+        self.plan.notes_local_ends |= template.vars().any(is_local);
+        self.plan.notes_endpoint_tls |=
+            template.vars().any(|var| matches!(var, weir_model::Var::EndpointTls(_)));
         match resolved {
             Ok(template) => template,
             Err(never) => match never {},

@@ -254,6 +254,7 @@ impl<'m> Cx<'m> {
             tracks: endpoint.tracks.as_ref().map(|tracked| self.tracked(tracked)),
             cuts: endpoint.cuts,
             cookie: endpoint.cookie.as_deref().map(Box::from),
+            begins: endpoint.begins,
         }
     }
 
@@ -280,6 +281,9 @@ impl<'m> Cx<'m> {
             indirect: sticky.indirect,
             no_cache: sticky.no_cache,
             post_only: sticky.post_only,
+            max_idle: sticky.max_idle,
+            max_life: sticky.max_life,
+            preserve: sticky.preserve,
             attributes: attributes.into(),
         }
     }

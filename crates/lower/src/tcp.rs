@@ -74,6 +74,11 @@ impl<'m> Cx<'m> {
             socket_keepalive: proxy.socket_keepalive,
             half_close: proxy.half_close,
             datagrams: proxy.datagrams,
+            answers: proxy.answers.as_ref().and_then(|answers| {
+                let program = self.program(&answers.program)?;
+                let model::TcpAnswers { wait, least, most, .. } = **answers;
+                Some(std::sync::Arc::new(plan::TcpAnswers { wait, least, most, program }))
+            }),
         }
     }
 }

@@ -26,6 +26,7 @@ impl<'m> Cx<'m> {
             }
         }
         Arc::new(plan::ListenerTls {
+            lists: tls.lists.clone(),
             by_name,
             strict_sni: tls.strict_sni,
             tickets: tls.tickets,

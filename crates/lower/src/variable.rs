@@ -130,14 +130,29 @@ impl<'m> Cx<'m> {
                 routine: *routine,
                 arguments: arguments.iter().map(|text| self.template(text)).collect(),
             },
-            model::Step::Note(variable) => match self.names.slot(variable) {
-                Some(slot) => {
-                    self.assigned.insert(slot);
-                    plan::Step::Note(slot)
-                }
-                // Front ends define what they note; nothing is noted under a name that nobody knows.
-                None => plan::Step::Append(plan::Template::default()),
-            },
+            model::Step::Note(variable) => self.noted(variable, plan::Step::Note),
+            model::Step::NoteEnd(variable, length) => {
+                self.noted(variable, |slot| plan::Step::NoteEnd(slot, *length))
+            }
+            model::Step::Forget(variable) => self.noted(variable, plan::Step::Forget),
+            model::Step::Keep { of, name, number } => {
+                plan::Step::Keep { of: *of, name: name.as_str().into(), number: *number }
+            }
+            model::Step::ForgetKept { of, name } => {
+                plan::Step::ForgetKept { of: *of, name: name.as_str().into() }
+            }
+        }
+    }
+
+    /// A step that writes to a variable.
+    fn noted(&mut self, variable: &str, step: impl FnOnce(weir_expr::Slot) -> plan::Step) -> plan::Step {
+        match self.names.slot(variable) {
+            Some(slot) => {
+                self.assigned.insert(slot);
+                step(slot)
+            }
+            // Front ends define what they note; nothing is noted under a name that nobody knows.
+            None => plan::Step::Append(plan::Template::default()),
         }
     }
 

@@ -196,6 +196,9 @@ pub struct Endpoint {
     /// Where it is at first, if it has a name.
     #[serde(skip_serializing_if = "Initially::is_default")]
     pub initially: Initially,
+    /// What was asked of it before this process began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begins: Option<weir_expr::settings::Begins>,
     /// HAProxy numeric id.
     pub id: Option<u32>,
 }
@@ -278,6 +281,15 @@ pub struct Sticky {
     pub no_cache: bool,
     /// Only on POST answers.
     pub post_only: bool,
+    /// How long a client may stay away before its cookie counts no more (HAProxy `maxidle`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_idle: Option<Duration>,
+    /// How long its cookie counts in all (HAProxy `maxlife`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_life: Option<Duration>,
+    /// A cookie that the endpoint sets itself is left as it is (HAProxy `preserve`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub preserve: bool,
     /// `HttpOnly`.
     pub http_only: bool,
     /// `Secure`.
@@ -299,6 +311,9 @@ impl Sticky {
             indirect: false,
             no_cache: false,
             post_only: false,
+            max_idle: None,
+            max_life: None,
+            preserve: false,
             http_only: false,
             secure: false,
             domains: Vec::new(),

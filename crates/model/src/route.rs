@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
-use weir_expr::settings::{BodySettings, CompressionSettings, LogEscape, LogLevel, Mirrors};
+use weir_expr::settings::{BodySettings, CompressionSettings, LogEscape, LogLevel, Mirrors, SyslogForm};
 
 use crate::{Action, Condition, HeaderEdit, Op, Pattern, RouteId, StaticFiles, Template};
 
@@ -443,6 +443,11 @@ pub enum LogTarget {
         severity: LogLevel,
         /// Tag; `weir` if none is given by the file (`nginx`, `haproxy` by their front ends).
         tag: String,
+        /// How messages begin.
+        form: SyslogForm,
+        /// The host name, if other than the machine's.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
         /// Leave out the host name.
         no_hostname: bool,
         /// Most bytes of a message, header and all; what a line has beyond is cut. `None`: nothing is cut.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_diag::Origin;
 use weir_expr::Source;
 use weir_expr::form::{Form, form};
-use weir_expr::settings::{ClientVerify, TlsVersion};
+use weir_expr::settings::{CertificateList, ClientVerify, TlsVersion};
 
 use crate::{NamePattern, Template};
 
@@ -19,6 +19,9 @@ pub struct ListenerTls {
     pub default: TlsIdentity,
     /// Identities by SNI, exact names before wildcards before patterns.
     pub by_name: Vec<(Vec<NamePattern>, TlsIdentity)>,
+    /// Files that its certificates were listed in, for those who look at them (HAProxy `crt-list`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<CertificateList>,
     /// Refuse names that nothing matches (HAProxy `strict-sni`).
     pub strict_sni: bool,
     /// Session tickets are given (`ssl_session_tickets`).

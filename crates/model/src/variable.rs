@@ -154,13 +154,48 @@ pub enum Step {
     },
     /// The value becomes that of a variable as well.
     Note(String),
+    /// So many bytes at the end become a variable, in Base64, and are cut off (HAProxy `aes_gcm_enc`).
+    NoteEnd(String, usize),
+    /// The value is kept for longer than the exchange as well.
+    Keep {
+        /// Where.
+        of: weir_expr::KeptIn,
+        /// Its name.
+        name: String,
+        /// It is a number.
+        number: bool,
+    },
+    /// Takes the value of a variable away; the value that goes through stays.
+    Forget(String),
+    /// The same of one that is kept for longer.
+    ForgetKept {
+        /// Where.
+        of: weir_expr::KeptIn,
+        /// Its name.
+        name: String,
+    },
 }
 
 impl Step {
+    /// The variable that it writes to.
+    pub fn written(&self) -> Option<&str> {
+        match self {
+            Self::Note(name) | Self::NoteEnd(name, _) | Self::Forget(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// The templates in it.
     pub fn templates(&self) -> &[Template] {
         match self {
-            Self::Convert(_) | Self::Coding(_) | Self::Stick { .. } | Self::Note(_) => &[],
+            Self::Convert(_)
+            | Self::Coding(_)
+            | Self::Stick { .. }
+            | Self::Note(_)
+            | Self::NoteEnd(..)
+            | Self::Keep { .. }
+            | Self::Forget(_)
+            | Self::ForgetKept { .. } => &[],
             Self::Replace { with: text, .. } | Self::Append(text) => std::slice::from_ref(text),
             Self::Call { arguments, .. } => arguments,
         }

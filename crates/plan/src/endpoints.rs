@@ -84,6 +84,9 @@ pub struct Endpoint {
     pub cuts: Cuts,
     /// Value of the sticky cookie.
     pub cookie: Option<Box<str>>,
+    /// What was asked of it before this process began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begins: Option<weir_expr::settings::Begins>,
 }
 
 impl Endpoint {
@@ -229,6 +232,7 @@ impl EndpointSet {
             None => Some(given.address.parse().map_err(|error| format!("{}: {error}", given.name))?),
         };
         Ok(Endpoint {
+            begins: like.filter(|_| same).and_then(|like| like.begins),
             key,
             name: given.shown.as_deref().unwrap_or(&given.name).into(),
             follows: like
@@ -411,6 +415,7 @@ mod tests {
                 Arc::new(Resolve { host: "app.test".into(), port: 80, resolver, spread, down: false })
             });
             endpoints.push(Endpoint {
+                begins: None,
                 follows: None,
                 key,
                 name: (*name).into(),

@@ -205,6 +205,12 @@ pub struct Plan {
     /// What counts apart under a name, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<CountedZone>,
+    /// Somebody asks what TLS with endpoints is like; otherwise it is not noted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub notes_endpoint_tls: bool,
+    /// Somebody asks for our own ends of connections to endpoints; otherwise they are not noted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub notes_local_ends: bool,
     /// Somebody asks for what limits, caches and endpoints do in detail; otherwise it is not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub counts_details: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_expr::settings::{LogEscape, LogLevel};
+use weir_expr::settings::{LogEscape, LogLevel, SyslogForm};
 
 use crate::{Condition, LogFormat, LogIx, Template};
 
@@ -50,6 +50,11 @@ pub struct Syslog {
     pub severity: LogLevel,
     /// Tag.
     pub tag: String,
+    /// How messages begin.
+    pub form: SyslogForm,
+    /// The host name, if other than the machine's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Leave out the host name.
     pub no_hostname: bool,
     /// Most bytes of a message, header and all; `None`: nothing is cut.

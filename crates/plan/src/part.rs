@@ -14,7 +14,7 @@ use crate::{
     Access, AccessLog, Action, BasicAuth, BodyFilters, Condition, Definition, ErrorLog, ErrorPages, Facts,
     HeadTemplate, Listener, ListenerIx, LogIx, LogTarget, NameIndex, PathIndex, Plan, Pool, PoolIx, Process,
     Proxy, ProxyTarget, Route, RouteFeatures, RouteIx, RouteSettings, SecureLink, Service, Site, SiteIx,
-    StaticFiles, Step, Subject, TcpAction, TcpIx, TcpService, Template, Variable,
+    StaticFiles, Subject, TcpAction, TcpIx, TcpService, Template, Variable,
 };
 
 /// What is kept. In the part each of them has index 0.
@@ -220,9 +220,7 @@ impl Cut<'_> {
                 self.template(source);
                 for step in steps {
                     step.templates().iter().for_each(|template| self.template(template));
-                    if let Step::Note(slot) = step {
-                        self.variable(*slot);
-                    }
+                    step.written().into_iter().for_each(|slot| self.variable(slot));
                 }
             }
             Definition::Database(using) => using.source.iter().for_each(|source| self.template(source)),

@@ -135,6 +135,15 @@ pub struct Sticky {
     pub no_cache: bool,
     /// Only on POST answers.
     pub post_only: bool,
+    /// How long a client may stay away before its cookie counts no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_idle: Option<Duration>,
+    /// How long its cookie counts in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_life: Option<Duration>,
+    /// A cookie that the endpoint sets itself is left as it is.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub preserve: bool,
     /// What follows the value in `Set-Cookie`: `; path=/; HttpOnly …`.
     pub attributes: Box<str>,
 }

@@ -122,4 +122,20 @@ pub struct TcpProxy {
     pub half_close: bool,
     /// Where what comes are datagrams.
     pub datagrams: Datagrams,
+    /// What is done by the first bytes of the endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Arc<TcpAnswers>>,
+}
+
+/// Rules about the first bytes of an endpoint.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpAnswers {
+    /// So long more bytes are waited for.
+    pub wait: Duration,
+    /// So many are waited for.
+    pub least: u64,
+    /// Most bytes that are looked at.
+    pub most: u64,
+    /// Runs once they are there; it may only close.
+    pub program: Arc<Program>,
 }

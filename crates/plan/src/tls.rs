@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use weir_expr::Source;
-use weir_expr::settings::{ClientVerify, TlsVersion};
+use weir_expr::settings::{CertificateList, ClientVerify, TlsVersion};
 
 use crate::{NameIndex, Template, TlsIx, UpstreamTlsIx};
 
@@ -19,6 +19,9 @@ use crate::{NameIndex, Template, TlsIx, UpstreamTlsIx};
 pub struct ListenerTls {
     /// Identities by name; the default is for names that nothing matches, and clients that send none.
     pub by_name: NameIndex<TlsIx>,
+    /// Files that its certificates were listed in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<CertificateList>,
     /// Refuse names that nothing matches.
     pub strict_sni: bool,
     /// Session tickets are given.

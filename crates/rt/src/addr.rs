@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 /// An address of a TCP or unix socket.
@@ -35,6 +35,11 @@ impl PeerAddr {
             Self::Unix(_) => None,
         }
     }
+}
+
+/// Whether an address is one of this machine's: whether a socket may be bound to it.
+pub fn is_local(ip: IpAddr) -> bool {
+    ip.is_loopback() || (!ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_ok())
 }
 
 impl fmt::Display for PeerAddr {

@@ -87,7 +87,7 @@ mod udp;
 mod uring;
 mod worker;
 
-pub use addr::PeerAddr;
+pub use addr::{PeerAddr, is_local};
 pub use alarm::Alarm;
 pub use buf::{Buf, LARGE, MEDIUM, PIECE, SMALL, pool_free_bytes, release_pool, set_pool_limits, trim_heap};
 pub use clock::Instant;
@@ -112,9 +112,10 @@ pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
 pub use tls::fuzzing;
 pub use tls::tls_library;
 pub use tls::{
-    AcceptError, CertFailure, CertInfo, CertKey, CertName, CertView, ClientAuth, ClientAuthMode, ClientCert,
-    ClientHello, ClientTls, ClientTlsConfig, Digest, ServerTls, ServerTlsConfig, ServerVerify, SessionCache,
-    Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_names, is_alert, is_truncated, public_key,
+    AcceptError, CertFacts, CertFailure, CertInfo, CertKey, CertName, CertView, ClientAuth, ClientAuthMode,
+    ClientCert, ClientHello, ClientTls, ClientTlsConfig, Digest, ListFacts, ServerTls, ServerTlsConfig,
+    ServerVerify, SessionCache, Tickets, TlsConfigError, TlsStream, TlsVersion, Trust, cert_facts,
+    cert_names, first_certificate, is_alert, is_truncated, list_facts, public_key,
 };
 pub use turn::fair;
 pub use udp::{UdpSocket, bind_udp, probe_udp, takes_datagrams};

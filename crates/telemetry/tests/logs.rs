@@ -166,6 +166,7 @@ fn syslog_by_datagrams() {
     let (hub, _) = hub();
     let target = hub.target(TargetSpec::Syslog(SyslogAddress::Udp(daemon.local_addr().unwrap()))).unwrap();
     let header = SyslogHeader {
+        form: weir_telemetry::log::SyslogForm::Rfc3164,
         facility: Facility::Local0,
         host: None,
         tag: "haproxy".into(),
@@ -191,6 +192,7 @@ fn a_syslog_daemon_may_go_and_come() {
     let (hub, notices) = hub();
     let target = hub.target(TargetSpec::Syslog(SyslogAddress::Unix(path.clone()))).unwrap();
     let header = SyslogHeader {
+        form: weir_telemetry::log::SyslogForm::Rfc3164,
         facility: Facility::Local7,
         host: None,
         tag: "nginx".into(),

@@ -215,6 +215,42 @@ both_drivers! {
                 .header("X-Forwarded-For", "192.0.2.7").header("X-Number", "17").header("X-List", "one, two").header("X-List", "three")
         });
     }
+
+    fn whatever_else_a_rule_may_ask(io: Io) {
+        agree(io, &[
+            "src_is_local", "dst_is_local", "fc_dst_is_local", "fc_src_is_local", "fc_err", "fc_err_str", "prio_class", "prio_offset", "bin(4a4b)", "bin(4a4b),length",
+            "str(x),set-var(sess.kept),concat(:,sess.kept)", "str(y),set-var(proc.kept),concat(:,proc.kept)", "str(z),set-var(txn.a),unset-var(txn.a),concat(:,txn.a)",
+            "url_ip", "url_port", "dst_conn", "req.payload(0,4),hex",
+        ], &|target| Request::post(&target, "body of it").host("a.test"));
+        // In absolute form.
+        agree(io, &["url_ip", "url_port"], &|target| Request::get(&format!("http://192.0.2.1:8080{target}")).host("192.0.2.1:8080"));
+    }
+
+    fn servers_and_their_connections_are_told(io: Io) {
+        let origin = Origin::named("s", "x");
+        let file = Proxy::haproxy(&format!(
+            "global\n nbthread 1\n log stdout format raw local0\ndefaults\n mode http\n log global\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n log-format \"END id=%[srv_id] src=%[bc_src] %bi p=%bp %[bc_src_port] comp=%[res.comp] %[res.comp_algo]\"\n default_backend b\n\
+             backend b\n http-reuse always\n server other 127.0.0.1:1 backup\n server s {origin} id 7\n"
+        ));
+        let told = [file.clone().io(io).start(), file.by_rival().start()].map(|proxy| {
+            let mut client = Client::connect(&proxy);
+            client.get("/").expect_status(200);
+            client.get("/").expect_status(200);
+            drop(client);
+            weir_testkit::eventually("two lines", || (proxy.logs().matches("END ").count() == 2).then_some(()));
+            let logs = proxy.logs();
+            let lines = logs.lines().filter_map(|line| line.split_once("END ")).map(|(_, line)| {
+                let (before, ports) = line.split_once("p=").unwrap();
+                let words: Vec<&str> = ports.split(' ').collect();
+                assert_eq!(words[0], words[1], "{line}");
+                assert!(words[0].parse::<u16>().is_ok_and(|port| port > 0), "{line}");
+                format!("{before}{}", words[2..].join(" "))
+            });
+            lines.collect::<Vec<_>>()
+        });
+        assert_eq!(told[0], told[1]);
+    }
 }
 
 /// The last part of [`TOKEN`].

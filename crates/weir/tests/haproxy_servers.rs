@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use regex::Regex;
 use weir_testkit::{
-    Address, Client, Gate, Io, Origin, Proxy, Request, Running, Script, both_drivers, console, eventually,
+    Address, Client, Gate, H2Origin, Io, Origin, Proxy, Request, Running, Script, both_drivers, console,
+    eventually,
 };
 
 const DEFAULTS: &str = "global\n nbthread 1\n\
@@ -29,6 +30,136 @@ fn who(proxy: &Running, target: &str, fields: &[(&str, &str)]) -> String {
 }
 
 both_drivers! {
+    fn log_lines_begin_in_every_form(io: Io) {
+        const FORMS: [&str; 9] = ["", "rfc3164", "rfc5424", "local", "raw", "short", "timed", "iso", "priority"];
+        for named in [false, true] {
+            let told = [false, true].map(|rival| {
+                let sockets = FORMS.map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+                let lines: String = FORMS.iter().zip(&sockets).map(|(form, socket)| {
+                    let form = if form.is_empty() { String::new() } else { format!("format {form} ") };
+                    format!(" log {} {form}local0\n", socket.local_addr().unwrap())
+                }).collect();
+                let file = Proxy::haproxy(&format!(
+                    "global\n nbthread 1\n{}{lines}defaults\n mode http\n log global\n timeout client 5s\n\
+                     frontend f\n bind 127.0.0.1:{{port}}\n log-format \"hello %ST\"\n log-format-sd \"[a@1 st=\\\"%ST\\\"]\"\n http-request return status 200\n",
+                    if named { " log-send-hostname h.test\n" } else { "" }
+                ));
+                let proxy = if rival { file.by_rival().start() } else { file.io(io).start() };
+                Client::connect(&proxy).get("/").expect_status(200);
+                let own = Regex::new(r"(\w{3} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)").unwrap();
+                let pid = Regex::new(r"haproxy(\[| )\d+").unwrap();
+                FORMS.iter().zip(&sockets).map(|(form, socket)| {
+                    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                    let mut bytes = [0; 2000];
+                    let message = loop {
+                        let length = socket.recv(&mut bytes).unwrap_or_else(|error| panic!("{form}: {error}"));
+                        let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+                        if text.contains("hello") {
+                            break text;
+                        }
+                    };
+                    format!("{form}: {}", pid.replace(&own.replace(&message, "TIME"), "haproxy${1}PID"))
+                }).collect::<Vec<_>>()
+            });
+            assert_eq!(told[0], told[1]);
+        }
+    }
+
+    fn cookies_say_when_their_clients_came(io: Io) {
+        let (a, b) = (Origin::named("a", "a"), Origin::named("b", "b"));
+        let own = Origin::script(|script| script.keep_answering(200, &[("Set-Cookie", "OWN=mine; path=/x")], "own"));
+        let text = format!(
+            "global\n nbthread 1\n log stdout format raw local0\ndefaults\n mode http\n log global\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n log-format \"END %HP %tsc %ST\"\n use_backend dated if {{ path_beg /dated }}\n use_backend dynamic if {{ path_beg /dynamic }}\n use_backend own if {{ path_beg /own }}\n default_backend passive\n\
+             backend dated\n cookie SRV insert indirect nocache maxidle 30m maxlife 8h\n server a {a} cookie a\n server b {b} cookie b\n\
+             backend dynamic\n dynamic-cookie-key secret\n cookie DYN insert dynamic\n server a {a}\n server b 127.0.0.1:1 disabled\n\
+             backend own\n cookie OWN insert indirect preserve\n server a {own} cookie a\n\
+             backend passive\n cookie SRV\n server a {a} cookie a\n server b {b} cookie b\n"
+        );
+        let six = |byte: u8| b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[usize::from(byte)];
+        let date = |seconds: u64| -> String { [24, 18, 12, 6, 0].iter().map(|shift| char::from(six((seconds / 4 >> shift & 63) as u8))).collect() };
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let file = Proxy::haproxy(&text);
+        let mut told = Vec::new();
+        for proxy in [file.clone().io(io).start(), file.by_rival().start()] {
+            let mut lines = Vec::new();
+            let mut ask = |target: &str, cookie: &str| {
+                let request = Request::get(target);
+                let request = if cookie.is_empty() { request } else { request.header("Cookie", cookie) };
+                let answer = Client::connect(&proxy).request(&request).expect_status(200);
+                let set = answer.header("set-cookie").unwrap_or("-").to_owned();
+                // Dates of now differ by what a test takes; that they are there, and which, is what counts.
+                let dates: Vec<&str> = set.split([';', ' ']).next().unwrap().split('|').skip(1).collect();
+                let shown = Regex::new(r"\|[A-Za-z0-9+/]{5}").unwrap().replace_all(&set, "|DATE").into_owned();
+                let kept = dates.get(1).is_some_and(|first| *first == date(now - 3600));
+                lines.push(format!("{target} {shown} {} {kept}", if target.starts_with("/dynamic") { String::new() } else { answer.text() }));
+            };
+            ask("/dynamic", "");
+            ask("/own", "");
+            ask("/plain", "SRV=b");
+            ask("/dated/1", &format!("SRV=b|{}|{}", date(now - 60), date(now - 3600)));
+            ask("/dated/2", &format!("SRV=b|{}|{}", date(now + 8), date(now - 3600)));
+            ask("/dated/3", "SRV=b");
+            for (at, cookie) in [(4, format!("SRV=b|{}|{}", date(now - 3600), date(now - 3600))), (5, format!("SRV=b|{}|{}", date(now), date(now - 40_000)))] {
+                let answer = Client::connect(&proxy).request(&Request::get(&format!("/dated/{at}")).header("Cookie", &cookie)).expect_status(200);
+                assert!(answer.header("set-cookie").is_some_and(|set| set.starts_with("SRV=")), "{at}");
+            }
+            proxy.wait_for_log("END /dated/5");
+            let states = |at: &str| proxy.logs().lines().find_map(|line| line.split_once(&format!("END {at} ")).map(|(_, state)| state.to_owned())).unwrap();
+            lines.extend(["/own", "/dated/1", "/dated/2", "/dated/3", "/dated/4", "/dated/5"].map(|at| format!("{at} {}", states(at))));
+            told.push(lines);
+        }
+        assert_eq!(told[0], told[1]);
+    }
+
+    fn servers_are_spoken_http2_to(io: Io) {
+        let origin = H2Origin::answering(&[("x-from", "h2")], b"by frames");
+        let text = format!(
+            "frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n http-request set-header X-Told yes\n server s {origin} proto h2\n"
+        );
+        each(io, &text, |proxy, name| {
+            let before = origin.requests().len();
+            let answer = Client::connect(proxy).request(&Request::post("/a?b=c", "what is said").host("a.test")).expect_status(200);
+            assert_eq!((answer.header("x-from"), answer.text().as_str()), (Some("h2"), "by frames"), "{name}");
+            let asked = &origin.requests()[before];
+            assert_eq!((asked.field(":path"), asked.field(":authority"), asked.field("x-told")), (Some("/a?b=c"), Some("a.test"), Some("yes")), "{name}");
+        });
+    }
+
+    fn states_of_servers_are_read_at_the_start(io: Io) {
+        let (a, b) = (Origin::named("a", "a"), Origin::named("b", "b"));
+        let text = format!(
+            "global\n nbthread 1\n stats socket {{dir}}/cli.sock level admin\n server-state-file {{dir}}/states\n server-state-base {{dir}}\n\
+             defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n load-server-state-from-file global\n\
+             frontend f\n bind 127.0.0.1:{{port}}\n use_backend two if {{ path_beg /two }}\n default_backend one\n\
+             backend one\n server a {a} weight 10\n server b {b} weight 10\nbackend two\n load-server-state-from-file local\n server-state-file-name own\n server a {a}\n server b {b}\n"
+        );
+        let file = Proxy::haproxy(&text).file("states", "1\n").file("own", "1\n");
+        let start = |file: Proxy, rival: bool| if rival { file.by_rival().start() } else { file.io(io).start() };
+        for (rival, who) in [(false, "weir"), (true, "haproxy")] {
+            // What one process says of its servers is how the next one begins.
+            let first = start(file.clone(), rival);
+            for line in ["set server one/a state maint", "set server one/b weight 7", "set server two/b state drain"] {
+                let said = console::ask(&first, line);
+                assert!(said.trim().is_empty(), "{who}: {line}: {said}");
+            }
+            let [states, own] = ["one", "two"].map(|backend| console::ask(&first, &format!("show servers state {backend}")));
+            drop(first);
+            let next = start(file.clone().file("states", states.trim_end().to_owned() + "\n").file("own", own.trim_end().to_owned() + "\n"), rival);
+            let columns = |backend: &str| -> Vec<String> {
+                let said = console::ask(&next, &format!("show servers state {backend}"));
+                let rows = said.lines().skip(2).filter(|line| !line.is_empty());
+                rows.map(|row| { let words: Vec<&str> = row.split(' ').collect(); format!("{} {} {}", words[3], words[6], words[7]) }).collect()
+            };
+            assert_eq!(columns("one"), ["a 1 10", "b 0 7"], "{who}");
+            assert_eq!(columns("two"), ["a 0 1", "b 8 1"], "{who}");
+            for _ in 0..4 {
+                assert_eq!(Client::connect(&next).get("/").expect_status(200).text(), "b", "{who}");
+                assert_eq!(Client::connect(&next).get("/two").expect_status(200).text(), "a", "{who}");
+            }
+        }
+    }
+
     fn who_waits_is_served_by_class_and_time(io: Io) {
         let (gate, names) = (Gate::new(), ["/first", "/plain", "/low", "/high", "/late", "/early"]);
         // One connection each: the server takes one request at a time.

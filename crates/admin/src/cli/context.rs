@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use weir_control::Change;
+use weir_control::changes::KeyPair;
 use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
 use weir_control::sessions::ClientSession;
@@ -137,8 +138,18 @@ pub trait Runtime {
     fn bound_site(&self, site: &str, most: u64) -> Result<(), String>;
     /// Certificates in use, by the path of their file.
     fn certificates(&self) -> Vec<Certificate>;
-    /// Certificates that were sent and wait for their commit, for all sessions.
-    fn waiting(&self) -> &std::sync::Mutex<Vec<(String, weir_control::changes::KeyPair)>>;
+    /// The chain of a certificate in use, PEM.
+    fn chain_of(&self, name: &str) -> Option<Vec<u8>>;
+    /// Authorities and lists of revocations in use.
+    fn trust(&self) -> Vec<Trust>;
+    /// What the certificates of a PEM text say; `None`: there is none, or one that cannot be read.
+    fn describe(&self, pem: &[u8]) -> Option<Vec<CertificateFacts>>;
+    /// The same of lists of revocations.
+    fn describe_lists(&self, pem: &[u8]) -> Option<Vec<ListFacts>>;
+    /// Files that certificates were listed in.
+    fn certificate_lists(&self) -> Vec<CertificateList>;
+    /// What was sent of TLS and waits for its commit, or for somebody who uses it, for all sessions.
+    fn waiting(&self) -> &std::sync::Mutex<Waiting>;
     /// Lists of keys that change while running.
     fn lists(&self) -> Vec<KeyList>;
     /// Whether the list of a number may have this key, however it is used.
@@ -173,6 +184,84 @@ pub struct Certificate {
     pub name: String,
     /// It was given while running.
     pub replaced: bool,
+}
+
+/// Authorities, or a list of revocations, in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// The path of the file.
+    pub name: String,
+    /// It is a list of revocations.
+    pub list: bool,
+    /// PEM.
+    pub pem: Vec<u8>,
+}
+
+/// What a certificate says, in OpenSSL's words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// Its serial number, in hexadecimal.
+    pub serial: String,
+    /// When its validity begins.
+    pub not_before: String,
+    /// When it ends.
+    pub not_after: String,
+    /// Alternative names: `DNS:a.test`.
+    pub names: Vec<String>,
+    /// Kind and bits of its key: `RSA2048`.
+    pub key: String,
+    /// SHA-1 of its DER form, in hexadecimal.
+    pub sha1: String,
+    /// Whom it is about: `/C=…/CN=…`.
+    pub subject: String,
+    /// Who signed it.
+    pub issuer: String,
+}
+
+/// What a list of revocations says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListFacts {
+    /// Its version.
+    pub version: u32,
+    /// The algorithm of its signature.
+    pub algorithm: String,
+    /// Who made it.
+    pub issuer: String,
+    /// When it was made.
+    pub made: String,
+    /// When the next one comes.
+    pub next: Option<String>,
+    /// Serial numbers, and when each was revoked.
+    pub revoked: Vec<(String, String)>,
+}
+
+/// A file that certificates were listed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateList {
+    /// The path of the file.
+    pub name: String,
+    /// Certificate, number of its line, options, names.
+    pub entries: Vec<(String, u32, String, Vec<String>)>,
+}
+
+/// What was sent of TLS and waits.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Certificates that wait for their commit.
+    pub certificates: Vec<(String, KeyPair)>,
+    /// Certificates that nothing uses yet; `None`: empty.
+    pub made: Vec<(String, Option<KeyPair>)>,
+    /// Authorities, and lists of revocations.
+    pub trust: [WaitingTrust; 2],
+}
+
+/// Of authorities, or of lists of revocations.
+#[derive(Debug, Default)]
+pub struct WaitingTrust {
+    /// What waits for its commit: its name, PEM.
+    pub open: Option<(String, String)>,
+    /// What nothing uses yet.
+    pub made: Vec<(String, String)>,
 }
 
 /// A list of keys that changes while running.

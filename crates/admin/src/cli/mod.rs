@@ -11,6 +11,7 @@ mod frontends;
 mod help;
 mod info;
 mod input;
+mod inside;
 mod lists;
 mod own;
 mod peers;
@@ -21,10 +22,14 @@ mod stat;
 mod state;
 mod sticks;
 mod table;
+mod trust;
 mod variables;
 mod weights;
 
-pub use context::{Certificate, Cx, Found, KeyList, Level, Rates, Runtime, Socket};
+pub use context::{
+    Certificate, CertificateFacts, CertificateList, Cx, Found, KeyList, Level, ListFacts, Rates, Runtime,
+    Socket, Trust, Waiting, WaitingTrust,
+};
 pub use input::{Command as Input, Lines, TooLong};
 pub use peers::{PeerReport, PeerSection};
 pub use session::{Reply, Session};

@@ -115,7 +115,8 @@ pub(super) fn rate_limit(cx: &mut Cx<'_>) -> String {
     const USAGE: &str = "'set rate-limit' only supports :\n   \
          - 'connections global' to set the per-process maximum connection rate\n   \
          - 'sessions global' to set the per-process maximum session rate\n   \
-         - 'ssl-sessions global' to set the per-process maximum SSL session rate\n";
+         - 'ssl-sessions global' to set the per-process maximum SSL session rate\n   \
+         - 'http-compression global' to set the per-process maximum compression speed in kB/s\n";
     let mut paces = cx.runtime.paces();
     let place = match cx.argument(0) {
         "connections" => &mut paces.connections,
@@ -130,13 +131,13 @@ pub(super) fn rate_limit(cx: &mut Cx<'_>) -> String {
     if cx.argument(1) != "global" {
         return USAGE.to_owned();
     }
-    match cx.argument(2) {
-        "" => return "Expects an integer value.\n".to_owned(),
-        word => match word.parse::<u32>() {
-            Ok(most) => *place = most,
-            Err(_) => return "Expects an integer value.\n".to_owned(),
-        },
+    let word = cx.argument(2);
+    if word.is_empty() {
+        return "Expects an integer value.\n".to_owned();
     }
+    // As C's atoi(3), by which HAProxy reads it: what is no number is none.
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    *place = word[..digits].parse::<u32>().unwrap_or(0);
     cx.runtime.set_paces(paces);
     String::new()
 }

@@ -52,6 +52,8 @@ pub(crate) enum TunnelEnd {
     ClientFailed,
     /// The endpoint's connection failed.
     EndpointFailed,
+    /// Rules refused what the endpoint said.
+    Refused,
 }
 
 /// Bytes that passed.
@@ -77,6 +79,46 @@ enum Way {
     Down,
 }
 
+/// What is done by the first bytes of an endpoint.
+pub(crate) struct Looking<'a> {
+    /// So long more of them are waited for.
+    pub(crate) wait: Duration,
+    /// So many are waited for.
+    pub(crate) least: usize,
+    /// Most that are looked at.
+    pub(crate) most: usize,
+    /// What becomes of them.
+    pub(crate) judge: &'a dyn Fn(&[u8]) -> Judged,
+}
+
+/// What becomes of the first bytes of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// They go on, and what follows them.
+    Pass,
+    /// They go on, and nothing more.
+    Last,
+    /// They do not.
+    Refuse,
+}
+
+impl Looking<'_> {
+    /// Looks at the bytes that have come, and at more where too few have.
+    async fn look(&self, from: &Conn, buf: &mut Buf) -> Result<Judged, TunnelEnd> {
+        let until = weir_rt::now() + self.wait;
+        while buf.len() < self.least {
+            let read = from.read_up_to(buf, self.most - buf.len());
+            if !matches!(weir_rt::timeout(until, read).await, Ok(Ok(1..))) {
+                break;
+            }
+        }
+        match (self.judge)(buf) {
+            Judged::Refuse => Err(TunnelEnd::Refused),
+            judged => Ok(judged),
+        }
+    }
+}
+
 /// Carries bytes until both sides are done. `up` and `down` hold what was read ahead.
 pub(crate) async fn carry(
     client: &Conn,
@@ -86,11 +128,12 @@ pub(crate) async fn carry(
     settings: &TunnelSettings,
     timer: &Timer,
     carried: &Carried,
+    looking: Option<&Looking<'_>>,
 ) -> TunnelEnd {
     carried.last.set(Some(weir_rt::now()));
     let both = async {
-        let upward = pump(client, endpoint, up, settings, carried, Way::Up);
-        let downward = pump(endpoint, client, down, settings, carried, Way::Down);
+        let upward = pump(client, endpoint, up, settings, carried, (Way::Up, None));
+        let downward = pump(endpoint, client, down, settings, carried, (Way::Down, looking));
         join(upward, downward).await
     };
     let end = match race(both, silence(settings, timer, carried)).await {
@@ -101,6 +144,7 @@ pub(crate) async fn carry(
         // One side broke off: an orderly end on the other would make whole what was cut.
         TunnelEnd::EndpointFailed if carried.reset.get() => client.clone().abort(),
         TunnelEnd::ClientFailed if carried.reset.get() => endpoint.clone().abort(),
+        TunnelEnd::Refused => endpoint.clone().abort(),
         _ => {}
     }
     end
@@ -155,7 +199,7 @@ async fn pump(
     mut buf: Buf,
     settings: &TunnelSettings,
     carried: &Carried,
-    way: Way,
+    (way, mut looking): (Way, Option<&Looking<'_>>),
 ) -> Result<(), TunnelEnd> {
     let (read_failed, write_failed) = match way {
         Way::Up => (TunnelEnd::ClientFailed, TunnelEnd::EndpointFailed),
@@ -166,8 +210,12 @@ async fn pump(
         Way::Down => (&carried.down, settings.rate.1),
     };
     let began = weir_rt::now();
+    let mut is_last = false;
     loop {
         if buf.is_empty() {
+            if is_last {
+                return Err(TunnelEnd::Closed);
+            }
             buf.release();
             let limit = rate.map_or(settings.buffer, |rate| settings.buffer.min(rate.max(1) as usize));
             let read = from.read_up_to(&mut buf, limit).await.map_err(|error| {
@@ -177,6 +225,9 @@ async fn pump(
             if read == 0 {
                 break;
             }
+        }
+        if let Some(looking) = looking.take() {
+            is_last = looking.look(from, &mut buf).await? == Judged::Last;
         }
         carried.last.set(Some(weir_rt::now()));
         if way == Way::Down && carried.first_down.get().is_none() {
@@ -257,7 +308,7 @@ pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
     crate::exchange::detach::exchange(exchange);
     let carried = Carried::default();
     let timer = Timer::new();
-    let end = carry(&client, conn.io(), above, below, &settings, &timer, &carried).await;
+    let end = carry(&client, conn.io(), above, below, &settings, &timer, &carried, None).await;
     exchange.body.count_streamed(carried.up.get() as usize);
     exchange.response.tunnelled = carried.down.get();
     exchange.response.bytes_sent += carried.down.get();
@@ -268,6 +319,7 @@ pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
         TunnelEnd::Idle => Ending::ServerTimeout(Phase::Data),
         TunnelEnd::ClientFailed => Ending::ClientAborted(Phase::Data),
         TunnelEnd::EndpointFailed => counted.broken(None),
+        TunnelEnd::Refused => Ending::Proxy(Phase::Data),
     };
     let elapsed = exchange.elapsed();
     if let Some(record) = exchange.attempts.last_mut() {

@@ -75,6 +75,11 @@ impl Core {
         installed.pools.get(at)?.borrow().standing_of(name)
     }
 
+    /// The number of an endpoint of its pool.
+    pub(crate) fn endpoint_number(&self, name: &str) -> Option<u32> {
+        self.installed.pools.get(self.pool?.at())?.borrow().number_of(name)
+    }
+
     /// Exchanges of its endpoint in flight.
     pub(crate) fn endpoint_in_flight(&self) -> u64 {
         let (Some(pool), Some(attempt)) = (self.pool, self.attempts.last()) else { return 0 };

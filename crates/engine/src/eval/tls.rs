@@ -1,10 +1,10 @@
 //! Variables about the client's TLS connection and certificate.
 
-use weir_expr::{CertPart, DnPart, TlsVar};
+use weir_expr::{CertPart, DnPart, EndpointTls, TlsVar};
 use weir_rt::{CertName, CertView};
 
 use super::vars::write::{extend, number, text_of};
-use crate::exchange::{TlsFacts, Verified};
+use crate::exchange::{Core, TlsFacts, Verified};
 
 /// Appends the value of a TLS variable; false if there is none.
 pub(super) fn append(facts: &TlsFacts, var: TlsVar<'_>, out: &mut Vec<u8>) -> bool {
@@ -33,22 +33,73 @@ pub(super) fn append(facts: &TlsFacts, var: TlsVar<'_>, out: &mut Vec<u8>) -> bo
         }
         TlsVar::TlsClientPart(part) => {
             let view = facts.certificate.as_deref().and_then(CertView::from_der);
-            view.is_some_and(|view| append_part(facts, &view, part, out))
+            view.is_some_and(|view| append_part(facts.certificate.as_deref(), &view, part, out))
         }
         TlsVar::TlsVerifyCode => match facts.verified {
             Verified::None | Verified::Success => number(out, Some(0)),
             Verified::Failed(failure) => number(out, Some(failure.code.into())),
         },
         TlsVar::TlsKeyBits => number(out, key_bits(facts.cipher)),
+        // It is the listener's, which facts do not know.
+        TlsVar::TlsOwnPart(_) => false,
         // Neither TLS 1.3 nor tickets have a session id worth showing, and early data is not accepted.
         TlsVar::TlsSessionId | TlsVar::TlsEarlyData => false,
     }
 }
 
-/// A part of the client's certificate, as HAProxy shows it.
-fn append_part(facts: &TlsFacts, view: &CertView<'_>, part: &CertPart, out: &mut Vec<u8>) -> bool {
+/// Appends what TLS with an endpoint is like; without facts there is none.
+pub(super) fn of_endpoint(facts: Option<&TlsFacts>, part: &EndpointTls, out: &mut Vec<u8>) -> bool {
+    let Some(facts) = facts else { return matches!(part, EndpointTls::Used) && number(out, Some(0)) };
     match part {
-        CertPart::Der => extend(out, facts.certificate.as_deref()),
+        EndpointTls::Used => number(out, Some(1)),
+        EndpointTls::Resumed => number(out, Some(facts.resumed.into())),
+        EndpointTls::Protocol => text_of(out, facts.protocol.as_bytes()),
+        EndpointTls::Cipher => text_of(out, facts.cipher.as_bytes()),
+        EndpointTls::KeyBits => number(out, key_bits(facts.cipher)),
+        EndpointTls::Alpn => extend(out, facts.alpn.as_deref()),
+        EndpointTls::Certificate(part) => {
+            let view = facts.certificate.as_deref().and_then(CertView::from_der);
+            view.is_some_and(|view| append_part(facts.certificate.as_deref(), &view, part, out))
+        }
+    }
+}
+
+/// Appends a part of the certificate that the client was shown. Nobody notes which it was: it is found as it was for the
+/// handshake, by the name that was asked for.
+pub(super) fn own_part(traffic: &Core, part: &CertPart, out: &mut Vec<u8>) -> bool {
+    let Some(der) = own_certificate(traffic) else { return false };
+    CertView::from_der(&der).is_some_and(|view| append_part(Some(&der), &view, part, out))
+}
+
+fn own_certificate(traffic: &Core) -> Option<Vec<u8>> {
+    let name = traffic.client.tls.as_deref()?.server_name.as_deref().unwrap_or_default();
+    let plan = &traffic.installed.plan;
+    let listener = traffic.installed.listener(traffic.client.listener)?;
+    let tls = plan.listener(listener).tls.as_deref()?;
+    let found = tls.by_name.lookup(name.as_bytes()).ok()?.value;
+    let certificates = &plan.tls_identity(found).certificates;
+    let is_for = |certificate: &&weir_plan::Certificate| {
+        let names = weir_rt::cert_names(&certificate.chain.bytes).unwrap_or_default();
+        let matches = |known: &String| match known.strip_prefix('*') {
+            Some(suffix) => {
+                name.split_once('.').is_some_and(|(_, rest)| suffix.strip_prefix('.') == Some(rest))
+            }
+            None => known.eq_ignore_ascii_case(name),
+        };
+        names.iter().any(matches)
+    };
+    let chosen = certificates.iter().find(is_for).or(certificates.first())?;
+    let given = traffic.worker.shared.changes.certificate(&chosen.name());
+    match given {
+        Some(pair) => weir_rt::first_certificate(pair.chain.as_bytes()),
+        None => weir_rt::first_certificate(&chosen.chain.bytes),
+    }
+}
+
+/// A part of a certificate, as HAProxy shows it.
+fn append_part(der: Option<&[u8]>, view: &CertView<'_>, part: &CertPart, out: &mut Vec<u8>) -> bool {
+    match part {
+        CertPart::Der => extend(out, der),
         CertPart::Subject(shown) => append_name(view.subject(), shown, out),
         CertPart::Issuer(shown) => append_name(view.issuer(), shown, out),
         CertPart::Serial => text_of(out, view.serial()),

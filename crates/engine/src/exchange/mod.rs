@@ -32,6 +32,7 @@ pub(crate) mod own;
 pub(crate) mod page;
 mod request;
 mod response;
+pub(crate) mod seen;
 mod session;
 pub(crate) mod slice;
 mod slots;
@@ -134,6 +135,8 @@ pub(crate) struct Exchange {
     pub(crate) close_after: bool,
     /// What became of a persistence cookie: in the request, in the response (HAProxy's letters).
     pub(crate) persistence: [u8; 2],
+    /// When its client was seen, as its persistence cookie says.
+    pub(crate) cookie_seen: Option<seen::Seen>,
     /// A rule wants no access log of it.
     pub(crate) unlogged: bool,
     /// Its body is a page with commands.
@@ -248,6 +251,7 @@ impl Exchange {
             asked_for: None,
             close_after: false,
             persistence: *b"--",
+            cookie_seen: None,
             unlogged: false,
             page: None,
             caching: None,
@@ -318,6 +322,7 @@ impl Exchange {
             asked_for,
             close_after,
             persistence,
+            cookie_seen,
             unlogged,
             page,
             caching,
@@ -352,6 +357,7 @@ impl Exchange {
         *asked_for = None;
         *close_after = false;
         *persistence = *b"--";
+        *cookie_seen = None;
         *unlogged = false;
         *page = None;
         *caching = None;

@@ -4,11 +4,13 @@
 //! Never: writes to a socket.
 //! Driven by: actions (fill), the responder (sends), logs and variables (read).
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use weir_http::HeaderId;
 
+use crate::exchange::TlsFacts;
 use crate::exchange::fields::Fields;
 
 /// The answer.
@@ -97,6 +99,12 @@ pub(crate) struct Attempt {
     pub(crate) sent: u64,
     /// Bytes received from it.
     pub(crate) received: u64,
+    /// Its connection carried a request before.
+    pub(crate) reused: bool,
+    /// What TLS of its connection is like, where somebody asks for that.
+    pub(crate) tls: Option<Rc<TlsFacts>>,
+    /// Our own end of its connection, where somebody asks for it.
+    pub(crate) local: Option<SocketAddr>,
     /// Begins a new group: an internal redirect lies between this attempt and the one before (`:` in logs).
     pub(crate) new_group: bool,
 }
@@ -114,6 +122,9 @@ impl Attempt {
             length: 0,
             sent: 0,
             received: 0,
+            reused: false,
+            tls: None,
+            local: None,
             new_group: false,
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct Session {
     pub(crate) datagrams: bool,
     /// What its first bytes say, where rules asked for it.
     pub(crate) peeked: Option<Peeked>,
+    /// The first bytes of the endpoint, where rules look at them.
+    pub(crate) answered: Option<Box<[u8]>>,
     /// nginx's session status: 200, 403, 502 …; 0 before it has one.
     pub(crate) status: u16,
     /// Bytes from the client.
@@ -34,8 +36,8 @@ pub(crate) struct Session {
 
 /// What a session's first bytes say.
 pub(crate) struct Peeked {
-    /// How many there were.
-    pub(crate) length: usize,
+    /// They themselves.
+    pub(crate) bytes: Box<[u8]>,
     /// The hello, if they are one.
     pub(crate) hello: Option<Hello>,
 }
@@ -44,7 +46,7 @@ impl Session {
     /// A session that has not begun.
     pub(crate) fn new(worker: Rc<Worker>, installed: Rc<Installed>, client: Rc<Client>, tcp: TcpIx) -> Self {
         let core = Core::new(worker, installed, client);
-        Self { core, tcp, datagrams: false, peeked: None, status: 0, received: 0, sent: 0 }
+        Self { core, tcp, datagrams: false, peeked: None, answered: None, status: 0, received: 0, sent: 0 }
     }
 
     /// It is counted in the zone of its service from now on, if that has one.

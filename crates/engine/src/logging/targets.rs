@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_expr::settings;
 use weir_plan::{Log, LogIx, LogTarget, Plan, Syslog, SyslogServer, Template};
-use weir_telemetry::log::{Facility, SyslogAddress, SyslogHeader};
+use weir_telemetry::log::{Facility, SyslogAddress, SyslogForm, SyslogHeader};
 use weir_telemetry::{BufferOptions, ErrorLog, LogBuffer, TargetSpec};
 
 use super::{Logs, level};
@@ -134,7 +135,7 @@ fn target(logs: &Logs, log: &Log) -> Result<Target, String> {
     let (mut syslog, mut longest) = (None, None);
     if let LogTarget::Syslog(syslog_settings) = &log.target {
         let header = header(logs, syslog_settings);
-        longest = syslog_settings.max_length.map(|most| most.saturating_sub(length_of(&header)));
+        longest = syslog_settings.max_length.map(|most| most.saturating_sub(header.length()));
         let severity = syslog_settings.severity.min(syslog_settings.min_severity);
         syslog = Some((header, level(severity).severity()));
     }
@@ -173,8 +174,17 @@ fn spec(target: &LogTarget) -> Option<TargetSpec> {
 
 fn header(logs: &Logs, syslog: &Syslog) -> SyslogHeader {
     SyslogHeader {
+        form: match syslog.form {
+            settings::SyslogForm::Rfc3164 => SyslogForm::Rfc3164,
+            settings::SyslogForm::Rfc5424 => SyslogForm::Rfc5424,
+            settings::SyslogForm::Raw => SyslogForm::Raw,
+            settings::SyslogForm::Short => SyslogForm::Short,
+            settings::SyslogForm::Timed => SyslogForm::Timed,
+            settings::SyslogForm::Iso => SyslogForm::Iso,
+            settings::SyslogForm::Priority => SyslogForm::Priority,
+        },
         facility: facility(&syslog.facility),
-        host: (!syslog.no_hostname).then(|| logs.hostname.clone()),
+        host: (!syslog.no_hostname).then(|| syslog.host.clone().unwrap_or_else(|| logs.hostname.clone())),
         tag: syslog.tag.clone(),
         pid: syslog.pid.then(std::process::id),
         newline: syslog.newline,
@@ -189,11 +199,4 @@ fn facility(word: &str) -> Facility {
         "cron2" => Facility::Clock,
         word => Facility::from_word(word).unwrap_or(Facility::Local7),
     }
-}
-
-/// Bytes of a header: `<134>Nov 21 02:45:31 host tag[123]: ` and the final newline.
-fn length_of(header: &SyslogHeader) -> usize {
-    let host = header.host.as_ref().map_or(0, |host| host.len() + 1);
-    let pid = header.pid.map_or(0, |pid| pid.to_string().len() + 2);
-    "<134>Nov 21 02:45:31 : ".len() + host + header.tag.len() + pid + usize::from(header.newline)
 }

@@ -7,15 +7,17 @@
 pub(crate) mod datagrams;
 mod preread;
 
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_control::ListenerId;
-use weir_plan::{Client as Who, Service, TcpAction, TcpProxy, Template};
+use weir_plan::{Client as Who, ListenerIx, Service, TcpAction, TcpAnswers, TcpProxy, Template};
 use weir_rt::{Buf, Timer};
 use weir_telemetry::AttemptEnd;
 use weir_wire::Conn;
 
-use crate::action::tunnel::{Carried, TunnelEnd, TunnelSettings, carry};
+use crate::action::tunnel::{Carried, Judged, Looking, TunnelEnd, TunnelSettings, carry};
 use crate::answer::log;
 use crate::eval::condition;
 use crate::eval::program::{self, Verdict};
@@ -49,9 +51,12 @@ pub(crate) async fn serve(
             session.status = status;
         }
         Begun::Connected(connected) => {
-            crate::exchange::detach::session(&mut session, listener);
-            counted.release_plan();
-            carry_session(&mut session, *connected, &conn, ahead, &timer).await;
+            // Rules about what the endpoint says still need the plan.
+            if connected.answers.is_none() {
+                crate::exchange::detach::session(&mut session, listener);
+                counted.release_plan();
+            }
+            carry_session(&mut session, *connected, &conn, ahead, &timer, (listener, counted)).await;
             session.status = 200;
         }
         // It is no session of this service any more, and none of its log.
@@ -114,6 +119,8 @@ struct Connected {
     settings: TunnelSettings,
     counted: Attempting,
     lease: LeaseEnd,
+    /// Rules about the endpoint's first bytes.
+    answers: Option<Arc<TcpAnswers>>,
 }
 
 /// Real address, access, limits, the endpoint.
@@ -342,7 +349,8 @@ async fn connect(
     match attempts.run(session, &mut Bytes, resolved.destination).await {
         Ok(Answered { link, counted, lease, picked, .. }) => {
             stick::learn(session, installed, &picked);
-            Ok(Connected { endpoint: link, settings: tunnel_settings(proxy), counted, lease })
+            let (settings, answers) = (tunnel_settings(proxy), proxy.answers.clone());
+            Ok(Connected { endpoint: link, settings, counted, lease, answers })
         }
         Err(Unanswered::Status(_)) => Err(502),
         Err(Unanswered::Own) => Err(500),
@@ -368,11 +376,38 @@ async fn carry_session(
     client: &Conn,
     ahead: Buf,
     timer: &Timer,
+    (listener, pinned): (ListenerIx, &CountedConnection),
 ) {
-    let Connected { endpoint, settings, mut counted, lease } = connected;
+    let Connected { endpoint, settings, mut counted, lease, answers } = connected;
     let carried = Carried::default();
     let began = session.worker.now();
-    let end = Box::pin(carry(client, &endpoint, ahead, Buf::new(), &settings, timer, &carried)).await;
+    let end = match answers {
+        None => Box::pin(carry(client, &endpoint, ahead, Buf::new(), &settings, timer, &carried, None)).await,
+        Some(answers) => {
+            let judged = RefCell::new(&mut *session);
+            let judge = |bytes: &[u8]| {
+                let mut session = judged.borrow_mut();
+                session.answered = Some(bytes.into());
+                let judged = match program::run(*session, &answers.program) {
+                    Verdict::Close(Some(_)) => Judged::Last,
+                    Verdict::Close(None) => Judged::Refuse,
+                    Verdict::Undecided(why) => {
+                        errors::undecided(*session, &why);
+                        Judged::Refuse
+                    }
+                    _ => Judged::Pass,
+                };
+                session.answered = None;
+                crate::exchange::detach::session(&mut session, listener);
+                pinned.release_plan();
+                judged
+            };
+            let (least, most) = (answers.least as usize, answers.most as usize);
+            let looking = Looking { wait: answers.wait, least, most, judge: &judge };
+            let looking = Some(&looking);
+            Box::pin(carry(client, &endpoint, ahead, Buf::new(), &settings, timer, &carried, looking)).await
+        }
+    };
     let (up, down) = (carried.up.get(), carried.down.get());
     (session.received, session.sent) = (up, down);
     let elapsed = session.worker.now().saturating_duration_since(began);
@@ -390,6 +425,7 @@ async fn carry_session(
         TunnelEnd::Idle => Ending::ClientTimeout(Phase::Data),
         TunnelEnd::ClientFailed => Ending::ClientAborted(Phase::Data),
         TunnelEnd::EndpointFailed => counted.broken(None),
+        TunnelEnd::Refused => Ending::Proxy(Phase::Data),
     };
     counted.end(AttemptEnd::Answer(0), session);
     if let Some(first) = carried.first_down.get() {

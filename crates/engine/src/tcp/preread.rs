@@ -27,9 +27,9 @@ pub(super) async fn inspect(
     let found = loop {
         match hello::peek(ahead) {
             Peek::Hello(hello) => break Ok(Some(hello)),
-            Peek::Other => break Ok(None),
+            Peek::Other if ahead.len() as u64 >= settings.least.min(settings.most) => break Ok(None),
             Peek::More if ahead.len() >= most => break Err(400),
-            Peek::More => {}
+            Peek::More | Peek::Other => {}
         }
         let room = (most - ahead.len()).min(weir_rt::MEDIUM);
         if !matches!(timer.run(conn.read_up_to(ahead, room)).await, Ok(Ok(1..))) {
@@ -43,7 +43,7 @@ pub(super) async fn inspect(
         Err(status) if settings.strict => (Some(Hello::default()), Some(status)),
         Err(_) => (None, None),
     };
-    session.peeked = Some(Peeked { length: ahead.len(), hello });
+    session.peeked = Some(Peeked { bytes: ahead[..].into(), hello });
     let Some(status) = refused else { return Ok(()) };
     if status == 400 {
         errors::error(session, "preread buffer full");

@@ -81,6 +81,7 @@ const POOL: PoolId = PoolId::from_name("pool");
 fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     let endpoint = |path: &&Path| Endpoint {
+        begins: None,
         follows: None,
         key: EndpointKey::of(POOL, &name(path)),
         name: name(path).into(),

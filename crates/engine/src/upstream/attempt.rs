@@ -29,7 +29,7 @@ use weir_wire::{ClientConnection, Conn};
 use super::connect::{ConnectFailure, ConnectSettings, local_address, open};
 use super::picker::{Picked, Picker, Refusal, Stuck};
 use super::target::Destination;
-use crate::exchange::{self, Core, Downstream, Ending, Exchange, Next, Phase, Traffic, errors};
+use crate::exchange::{self, Core, Downstream, Ending, Exchange, Next, Phase, TlsFacts, Traffic, errors};
 use crate::worker::count::Attempting;
 use crate::worker::idle::{IdleKey, Kept, TlsKey};
 use crate::worker::links::Carried;
@@ -197,6 +197,27 @@ impl Unanswered {
             }
         }
     }
+}
+
+/// Our own end of a connection, where somebody asks for it.
+fn local_end(installed: &Installed, opened: &Opened) -> Option<std::net::SocketAddr> {
+    if !installed.plan.notes_local_ends {
+        return None;
+    }
+    opened.io().socket().local_addr().ok()?.inet()
+}
+
+/// What TLS of a connection is like, where somebody asks for that.
+fn endpoint_tls(installed: &Installed, opened: &Opened) -> Option<Rc<TlsFacts>> {
+    let tls = opened.io().tls().filter(|_| installed.plan.notes_endpoint_tls)?;
+    Some(Rc::new(TlsFacts {
+        protocol: tls.version().name(),
+        cipher: tls.cipher(),
+        alpn: tls.alpn().map(Into::into),
+        resumed: tls.resumed(),
+        certificate: tls.client_cert().map(|certificate| certificate.der.into()),
+        ..TlsFacts::asking(None)
+    }))
 }
 
 /// Says that the endpoint did well, when the answer is through.
@@ -400,8 +421,13 @@ impl Attempts<'_> {
                 }
             };
         let connected = exchange.now().saturating_duration_since(began);
+        let local = local_end(self.installed, &opened);
+        let tls = endpoint_tls(self.installed, &opened);
         if let Some(record) = exchange.attempts.last_mut() {
             record.connect = Some(connected);
+            record.reused = matches!(opened, Opened::Kept(_));
+            record.local = local;
+            record.tls = tls;
         }
         history.requests += 1;
         let carried = Carried {

@@ -12,6 +12,7 @@ use weir_plan::{Endpoint, Pool, StickyMode};
 use super::picker::Picked;
 use crate::eval::text;
 use crate::exchange::Exchange;
+use crate::exchange::seen::{Seen, is_dated};
 use crate::worker::Installed;
 use crate::worker::endpoints::WorkerPool;
 
@@ -37,7 +38,25 @@ pub(crate) fn wanted(
     let own = match sticky.mode {
         // `value~original`
         StickyMode::Prefix => value.split(|&b| b == b'~').next()?,
-        StickyMode::Insert | StickyMode::Rewrite | StickyMode::Route => value,
+        // `value|last visit|first visit`
+        StickyMode::Insert if is_dated(sticky) => {
+            let seen = Seen::read(value);
+            let own = value.split(|&b| b == b'|').next()?;
+            match seen.judge(sticky, weir_rt::unix_now().as_secs()) {
+                None => {
+                    exchange.cookie_seen = Some(seen);
+                    own
+                }
+                Some(letter) => {
+                    exchange.persistence[0] = letter;
+                    if sticky.indirect {
+                        change(exchange, name, |_| None);
+                    }
+                    return None;
+                }
+            }
+        }
+        StickyMode::Insert | StickyMode::Rewrite | StickyMode::Passive | StickyMode::Route => value,
     };
     let named =
         |endpoint: &Endpoint| endpoint.cookie.as_deref().is_some_and(|cookie| cookie.as_bytes() == own);
@@ -55,7 +74,7 @@ pub(crate) fn wanted(
             let at = value.iter().position(|&b| b == b'~').map_or(0, |at| at + 1);
             Some(value[at..].to_vec())
         }),
-        StickyMode::Insert | StickyMode::Rewrite | StickyMode::Route => {}
+        StickyMode::Insert | StickyMode::Rewrite | StickyMode::Passive | StickyMode::Route => {}
     }
     found
 }
@@ -86,18 +105,25 @@ pub(crate) fn set(exchange: &mut Exchange, installed: &Installed, picked: &Picke
     let pool = installed.plan.pool(*pool);
     let (Some(sticky), Some(value)) = (&pool.sticky, &member.endpoint().cookie) else { return };
     match sticky.mode {
-        StickyMode::Route => {}
+        StickyMode::Route | StickyMode::Passive => {}
+        StickyMode::Insert if sticky.preserve && sets_own(exchange, &sticky.cookie) => {
+            exchange.persistence[1] = b'P';
+        }
         StickyMode::Insert => {
             if sticky.indirect && forget_own(exchange, &sticky.cookie) {
                 exchange.persistence[1] = b'D';
             }
             let unfit = sticky.post_only && exchange.request.method != weir_http::Method::Post;
-            if picked.settled || unfit {
+            let now = weir_rt::unix_now().as_secs();
+            let seen = exchange.cookie_seen.unwrap_or_default();
+            let renewed = picked.settled && seen.is_to_be_renewed(sticky, now);
+            if (picked.settled && !renewed) || unfit {
                 return;
             }
-            let line = format!("{}={value}{}", sticky.cookie, sticky.attributes);
+            let dates = if is_dated(sticky) { seen.renewed(sticky, now) } else { String::new() };
+            let line = format!("{}={value}{dates}{}", sticky.cookie, sticky.attributes);
             exchange.response.fields.push_id(HeaderId::SetCookie, line.as_bytes());
-            exchange.persistence[1] = b'I';
+            exchange.persistence[1] = if renewed { b'U' } else { b'I' };
             if sticky.no_cache && may_be_cached(exchange) {
                 exchange.response.fields.push_id(HeaderId::CacheControl, b"private");
             }
@@ -113,6 +139,11 @@ pub(crate) fn set(exchange: &mut Exchange, installed: &Installed, picked: &Picke
             }
         }
     }
+}
+
+/// Whether the answer sets a cookie of that name by itself.
+fn sets_own(exchange: &Exchange, name: &str) -> bool {
+    exchange.response.fields.all(HeaderId::SetCookie).any(|line| set_cookie_name(line) == name.as_bytes())
 }
 
 /// Takes the endpoint's own cookie of that name out of the answer; true if there was one.

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_control::changes::PoolChanges;
-use weir_control::{EndpointKey, PoolId};
+use weir_control::{AdminState, EndpointKey, PoolId};
 use weir_expr::check::FirstState;
 use weir_plan::{Address, Endpoint, EndpointSet, Resolve};
 use weir_policy::Millis;
@@ -200,11 +200,18 @@ impl Now {
     fn set_state(&self, now: Millis) {
         let Live { set, state } = &self.live;
         for (at, (endpoint, member)) in set.endpoints.iter().zip(state.members()).enumerate() {
-            let weight = self.changed.weights.get(&*endpoint.name).map(|weight| (*weight).min(MAX_WEIGHT));
+            let before = endpoint.begins.unwrap_or_default();
+            let weight = self.changed.weights.get(&*endpoint.name).copied().or(before.weight);
+            let weight = weight.map(|weight| weight.min(MAX_WEIGHT));
             if member.weight() != weight {
                 state.set_weight(at, weight);
             }
-            let asked = self.changed.states.get(&*endpoint.name).copied().unwrap_or_default();
+            let before = match (before.maintenance, before.drain) {
+                (true, _) => AdminState::Maintenance,
+                (false, true) => AdminState::Drain,
+                (false, false) => AdminState::AsConfigured,
+            };
+            let asked = self.changed.states.get(&*endpoint.name).copied().unwrap_or(before);
             if member.admin() != asked {
                 state.set_admin(at, asked, now);
             }
@@ -408,6 +415,11 @@ impl WorkerPool {
     /// How the endpoint of a name stands, as far as this worker knows or the pool counts.
     pub(crate) fn standing_of(&self, name: &str) -> Option<EndpointStanding> {
         self.standing_at(self.members.iter().position(|member| &*member.name == name)?)
+    }
+
+    /// The number of an endpoint, as written or counted.
+    pub(crate) fn number_of(&self, name: &str) -> Option<u32> {
+        self.members.iter().find(|member| &*member.name == name).map(|member| member.number())
     }
 
     /// Its endpoints.

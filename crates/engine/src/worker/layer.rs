@@ -8,15 +8,17 @@
 //! something else decides.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use weir_control::changes::{KeyPair, NewEndpoint, PoolChanges, Record};
 use weir_control::{AdminState, Change, EndpointKey, PoolId};
-use weir_plan::{Certificate, Endpoint, EndpointSet, Plan, Pool};
+use weir_plan::{Certificate, Endpoint, EndpointSet, Pem, Plan, Pool};
 use weir_policy::pool::{MAX_WEIGHT, Placement};
 use weir_telemetry::Level;
 
 use crate::worker::command::Crew;
 use crate::worker::endpoints::{Live, laid_over};
+use crate::worker::live_tls::Given;
 use crate::worker::prepared::Prepared;
 use crate::worker::shared::Shared;
 use crate::worker::state_file;
@@ -44,6 +46,9 @@ pub(crate) fn make(shared: &Shared, crew: &Crew, prepared: &Prepared, change: Ch
         Change::State { pool, endpoint, .. } => named(shared, pool_of(&prepared.plan, pool)?, endpoint)?,
         Change::Certificate { name, certificate } => {
             return replace_certificate(shared, crew, prepared, name, certificate.as_ref());
+        }
+        Change::Trust { name, pem } => {
+            return replace_trust(shared, crew, prepared, name, pem.as_deref());
         }
     }
     let (Change::Endpoints { pool, .. } | Change::Weight { pool, .. } | Change::State { pool, .. }) = &change
@@ -127,11 +132,55 @@ fn replace_certificate(
         true => certificate.cloned(),
         false => shared.changes.certificate(other),
     };
-    let made = prepared.tls.now().again(shared, &prepared.plan, name, &given)?;
+    let given = Given { pair: &given, pem: &|name| shared.changes.trust(name) };
+    let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
     shared.changes.note(Change::Certificate { name: name.to_owned(), certificate: certificate.cloned() })?;
     prepared.tls.put(made);
     crew.tell_certificates();
     Ok(())
+}
+
+fn replace_trust(
+    shared: &Shared,
+    crew: &Crew,
+    prepared: &Prepared,
+    name: &str,
+    pem: Option<&str>,
+) -> Result<(), String> {
+    if !trust(&prepared.plan).iter().any(|(known, ..)| known == name) {
+        return Err(format!("nothing uses authorities or a list of revocations {name}"));
+    }
+    let given = |other: &str| match other == name {
+        true => pem.map(str::to_owned),
+        false => shared.changes.trust(other),
+    };
+    let given = Given { pair: &|name| shared.changes.certificate(name), pem: &given };
+    let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
+    shared.changes.note(Change::Trust { name: name.to_owned(), pem: pem.map(str::to_owned) })?;
+    prepared.tls.put(made);
+    crew.tell_certificates();
+    Ok(())
+}
+
+/// Authorities and lists of revocations of a plan: name, whether it is a list, what is in it.
+pub(crate) fn trust(plan: &Plan) -> Vec<(String, bool, Arc<[u8]>)> {
+    let one = |list: bool| move |pem: &Pem| (pem.source.to_string(), list, pem.bytes.clone());
+    let authorities = plan.tls.iter().flat_map(|identity| &identity.client_ca);
+    let authorities = authorities.chain(plan.upstream_tls.iter().filter_map(|tls| tls.ca.as_ref()));
+    let lists = plan.tls.iter().filter_map(|identity| identity.client_crl.as_ref());
+    let lists = lists.chain(plan.upstream_tls.iter().filter_map(|tls| tls.crl.as_ref()));
+    let mut all: Vec<_> = authorities.map(one(false)).chain(lists.map(one(true))).collect();
+    all.sort_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
+    all.dedup_by(|one, other| one.0 == other.0);
+    all
+}
+
+/// The chain of a certificate that is in use, PEM.
+pub(crate) fn chain_of(shared: &Shared, plan: &Plan, name: &str) -> Option<Vec<u8>> {
+    let all = certificates(plan);
+    let own = all.get(name)?;
+    let given = shared.changes.certificate(name).map(|pair| pair.chain.into_bytes());
+    Some(given.unwrap_or_else(|| own.chain.bytes.to_vec()))
 }
 
 /// Takes the health of endpoints for this, until a check says otherwise.
@@ -340,6 +389,11 @@ fn useless(plan: &Plan, record: &Record) -> Vec<Forgotten> {
         };
         all.push((Change::Certificate { name: name.clone(), certificate: None }, why));
     }
+    let known = trust(plan);
+    for name in record.trust.keys().filter(|name| known.iter().all(|(known, ..)| known != *name)) {
+        let why = format!("nothing uses {name} any more: what was given for it while running is forgotten");
+        all.push((Change::Trust { name: name.clone(), pem: None }, why));
+    }
     all
 }
 
@@ -413,6 +467,11 @@ fn overridden(plan: &Plan, record: &Record) -> Vec<String> {
             lines.push(format!(
                 "the certificate {name} is the one given while running, not the configuration's"
             ));
+        }
+    }
+    for (name, _, own) in trust(plan) {
+        if record.trust.get(&name).is_some_and(|pem| *own != *pem.as_bytes()) {
+            lines.push(format!("{name} is what was given while running, not the configuration's"));
         }
     }
     lines

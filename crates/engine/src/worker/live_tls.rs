@@ -10,14 +10,35 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_control::changes::KeyPair;
-use weir_plan::{Certificate, ListenerIx, ListenerTls, Plan, TlsIdentity, TlsIx, UpstreamTls, UpstreamTlsIx};
+use weir_plan::{
+    Certificate, ListenerIx, ListenerTls, Pem, Plan, TlsIdentity, TlsIx, UpstreamTls, UpstreamTlsIx,
+};
 use weir_rt::{ClientTls, ServerTls, SessionCache, Tickets};
 
 use crate::worker::shared::Shared;
 use crate::worker::tls::{client, given_in_place_of, server};
 
-/// The certificate that was given under a name.
-pub(crate) type Given<'g> = &'g dyn Fn(&str) -> Option<KeyPair>;
+/// What was given under a name.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'g> {
+    /// A certificate.
+    pub(crate) pair: &'g dyn Fn(&str) -> Option<KeyPair>,
+    /// Authorities, or a list of revocations.
+    pub(crate) pem: &'g dyn Fn(&str) -> Option<String>,
+}
+
+impl Given<'_> {
+    /// Whether anything was given for a part.
+    fn has_pem(&self, own: &Pem) -> bool {
+        (self.pem)(&own.source.to_string()).is_some()
+    }
+
+    /// A part as it was given, or as it is in the plan.
+    fn pem_of(&self, own: &Pem) -> Pem {
+        let bytes = (self.pem)(&own.source.to_string()).map(|text| Arc::<[u8]>::from(text.into_bytes()));
+        Pem { source: own.source.clone(), bytes: bytes.unwrap_or_else(|| own.bytes.clone()) }
+    }
+}
 
 /// TLS of a plan, in both roles.
 #[derive(Default)]
@@ -76,7 +97,7 @@ impl MadeTls {
         Ok(Self { servers, caches, clients })
     }
 
-    /// The same, made anew wherever the certificate of this name is used.
+    /// The same, made anew wherever the certificate, the authorities or the list of this name are used.
     ///
     /// # Errors
     /// One line that says why what was given cannot be used.
@@ -91,7 +112,7 @@ impl MadeTls {
         for (at, (listener, made)) in plan.listeners.iter().zip(&mut servers).enumerate() {
             let Some(tls) = &listener.tls else { continue };
             for (identity, made) in plan.tls.iter().zip(made) {
-                if made.is_some() && identity.certificates.iter().any(|one| one.name() == name) {
+                if made.is_some() && names_of(identity).any(|one| one == name) {
                     let identity = with_given(identity, given);
                     *made = Some(serve(shared, tls, &identity, self.caches[at].clone())?);
                 }
@@ -99,7 +120,8 @@ impl MadeTls {
         }
         let mut clients = self.clients.clone();
         for (tls, made) in plan.upstream_tls.iter().zip(&mut clients) {
-            if tls.certificate.iter().any(|one| one.name() == name) {
+            let own = tls.certificate.iter().map(Certificate::name);
+            if own.chain(trust_of_client(tls).map(|pem| pem.source.to_string())).any(|one| one == name) {
                 *made = client(&client_with_given(tls, given))?;
             }
         }
@@ -159,8 +181,9 @@ fn serve(
 }
 
 fn with_given<'i>(identity: &'i TlsIdentity, given: Given<'_>) -> Cow<'i, TlsIdentity> {
-    let found: Vec<Option<KeyPair>> = identity.certificates.iter().map(|one| given(&one.name())).collect();
-    if found.iter().all(Option::is_none) {
+    let found: Vec<Option<KeyPair>> =
+        identity.certificates.iter().map(|one| (given.pair)(&one.name())).collect();
+    if found.iter().all(Option::is_none) && !trust_of(identity).any(|pem| given.has_pem(pem)) {
         return Cow::Borrowed(identity);
     }
     let replaced = |(own, found): (&Certificate, Option<KeyPair>)| match found {
@@ -168,17 +191,43 @@ fn with_given<'i>(identity: &'i TlsIdentity, given: Given<'_>) -> Cow<'i, TlsIde
         None => own.clone(),
     };
     let certificates = identity.certificates.iter().zip(found).map(replaced).collect();
-    Cow::Owned(TlsIdentity { certificates, ..identity.clone() })
+    let client_ca = identity.client_ca.iter().map(|pem| given.pem_of(pem)).collect();
+    let client_crl = identity.client_crl.as_ref().map(|pem| given.pem_of(pem));
+    Cow::Owned(TlsIdentity { certificates, client_ca, client_crl, ..identity.clone() })
+}
+
+/// Names of what of an identity can be given anew.
+fn names_of(identity: &TlsIdentity) -> impl Iterator<Item = String> {
+    let trust = trust_of(identity).map(|pem| pem.source.to_string());
+    identity.certificates.iter().map(Certificate::name).chain(trust)
+}
+
+/// Authorities and lists of revocations that clients are verified by.
+pub(crate) fn trust_of(identity: &TlsIdentity) -> impl Iterator<Item = &Pem> {
+    identity.client_ca.iter().chain(&identity.client_crl)
+}
+
+/// Those that endpoints are verified by.
+pub(crate) fn trust_of_client(tls: &UpstreamTls) -> impl Iterator<Item = &Pem> {
+    tls.ca.iter().chain(&tls.crl)
 }
 
 fn client_with_given<'t>(tls: &'t UpstreamTls, given: Given<'_>) -> Cow<'t, UpstreamTls> {
-    let found = tls.certificate.as_ref().and_then(|own| given(&own.name()).map(|pair| (own, pair)));
-    match found {
-        Some((own, pair)) => {
-            Cow::Owned(UpstreamTls { certificate: Some(given_in_place_of(own, &pair)), ..tls.clone() })
-        }
-        None => Cow::Borrowed(tls),
+    let pair = tls.certificate.as_ref().and_then(|own| (given.pair)(&own.name()));
+    if pair.is_none() && !trust_of_client(tls).any(|pem| given.has_pem(pem)) {
+        return Cow::Borrowed(tls);
     }
+    let replaced = |own: &Certificate| match &pair {
+        Some(pair) => given_in_place_of(own, pair),
+        None => own.clone(),
+    };
+    let pem = |own: &Pem| given.pem_of(own);
+    Cow::Owned(UpstreamTls {
+        certificate: tls.certificate.as_ref().map(replaced),
+        ca: tls.ca.as_ref().map(pem),
+        crl: tls.crl.as_ref().map(pem),
+        ..tls.clone()
+    })
 }
 
 /// TLS of a plan, for the process.

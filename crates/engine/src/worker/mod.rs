@@ -169,6 +169,8 @@ fn by_id(plan: &Plan) -> Box<[(ListenerId, ListenerIx)]> {
 
 /// What all connections of a worker share.
 pub(crate) struct Worker {
+    /// Its number, from 0.
+    pub(crate) index: u16,
     /// What all workers share.
     pub(crate) shared: Arc<Shared>,
     /// Set when no more than what is there is to be served: idle connections close, answers say `close`.
@@ -228,6 +230,7 @@ impl Worker {
         flights.set(shared.shows_requests(&prepared.plan));
         let seed = shared.seed().wrapping_add(u64::from(id) << 32) | 1;
         Self {
+            index: id,
             draining: Signal::default(),
             resting: Cell::new(false),
             ended: Signal::default(),

@@ -14,7 +14,7 @@ use crate::worker::caches::caches_for;
 use crate::worker::endpoints::LivePool;
 use crate::worker::keyvals::Keyval;
 use crate::worker::lists::KeyLists;
-use crate::worker::live_tls::{LiveTls, MadeTls};
+use crate::worker::live_tls::{Given, LiveTls, MadeTls};
 use crate::worker::memories::MemoryCache;
 use crate::worker::named_tls::NamedTls;
 use crate::worker::shared::Shared;
@@ -73,7 +73,9 @@ impl Prepared {
     /// # Errors
     /// One line that says what cannot be used, and where it was read.
     pub(crate) fn new(shared: &Arc<Shared>, plan: Arc<Plan>) -> Result<Self, String> {
-        let tls = MadeTls::new(shared, &plan, &|name| shared.changes.certificate(name))?;
+        let given =
+            Given { pair: &|name| shared.changes.certificate(name), pem: &|name| shared.changes.trust(name) };
+        let tls = MadeTls::new(shared, &plan, given)?;
         let logs = shared.logs.targets_for(&plan)?;
         shared.kept.begin(&plan);
         Ok(Self {

@@ -54,6 +54,28 @@ impl KeyMatch {
     }
 }
 
+/// A file that lists certificates (HAProxy `crt-list`), as it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CertificateList {
+    /// As the configuration names it.
+    pub name: String,
+    /// Its lines.
+    pub entries: Vec<CertificateListEntry>,
+}
+
+/// A line of such a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CertificateListEntry {
+    /// The certificate, as written.
+    pub certificate: String,
+    /// Its number.
+    pub line: u32,
+    /// What stands in brackets.
+    pub options: String,
+    /// Names, wildcards and exceptions.
+    pub names: Vec<String>,
+}
+
 /// What a rule does to a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

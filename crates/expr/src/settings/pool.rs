@@ -113,6 +113,8 @@ pub enum StickyMode {
     Rewrite,
     /// The endpoint's own is prefixed.
     Prefix,
+    /// Nobody sets it here; it is looked at alone.
+    Passive,
     /// None: the request names its endpoint in some other way.
     Route,
 }
@@ -178,4 +180,16 @@ pub enum Measured {
     First,
     /// The time to its end.
     Last,
+}
+
+/// What was asked of an endpoint of an earlier process, and holds at the start of this one (HAProxy's file of server states).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Begins {
+    /// It takes nothing.
+    pub maintenance: bool,
+    /// It takes only exchanges that persistence binds to it.
+    pub drain: bool,
+    /// Its share, if other than the configuration's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
 }

@@ -13,8 +13,15 @@ pub struct Inspect {
     pub time: Duration,
     /// Most bytes that are read for it (`preread_buffer_size`).
     pub most: u64,
+    /// What is no hello is waited for until there are so many bytes: rules look at stretches of it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub least: u64,
     /// A hello that does not come whole ends the session, as in nginx; else rules see what there is.
     pub strict: bool,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What a session of datagrams consists of.

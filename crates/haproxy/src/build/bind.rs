@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::settings::ClientVerify;
+use weir_expr::settings::{CertificateList, CertificateListEntry, ClientVerify};
 use weir_model::{Address, ListenerTls, NamePattern, SocketOptions, TlsIdentity};
 
 use super::parameters::Parameters;
@@ -243,10 +243,11 @@ impl Binder<'_> {
         for word in parameters.values("default-crt").chain(parameters.values("crt")) {
             certificates.extend(tls::certificates(word, base.as_ref(), self.files, self.findings));
         }
-        let mut identity = self.identity(parameters, &defaults, span);
+        let mut identity = self.identity(parameters, &defaults, span, false);
         let mut by_name = Vec::new();
+        let mut lists = Vec::new();
         for word in parameters.values("crt-list") {
-            self.crt_list(word, &identity, &mut certificates, &mut by_name);
+            lists.extend(self.crt_list(word, &identity, &mut certificates, &mut by_name));
         }
         if certificates.is_empty() && by_name.is_empty() {
             if !parameters.has("crt") && !parameters.has("crt-list") {
@@ -263,6 +264,7 @@ impl Binder<'_> {
         Some(ListenerTls {
             default: identity,
             by_name,
+            lists,
             strict_sni: strict,
             ticket_keys: Vec::new(),
             tickets: !parameters.has("no-tls-tickets") && !defaults.has("no-tls-tickets"),
@@ -272,8 +274,8 @@ impl Binder<'_> {
         })
     }
 
-    /// All of an identity but its certificates.
-    fn identity(&mut self, own: &Parameters, defaults: &Parameters, span: Span) -> TlsIdentity {
+    /// All of an identity but its certificates. `trusts`: authorities are named elsewhere.
+    fn identity(&mut self, own: &Parameters, defaults: &Parameters, span: Span, trusts: bool) -> TlsIdentity {
         let ciphers = own.value("ciphers").or_else(|| self.default_word("ciphers")).cloned();
         let suites13 = own.value("ciphersuites").or_else(|| self.default_word("ciphersuites")).cloned();
         let curves = own
@@ -290,7 +292,7 @@ impl Binder<'_> {
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
             curves: curves.map_or_else(Vec::new, |word| tls::groups(&word)),
-            verify: self.verify(own, ca.as_ref()),
+            verify: self.verify(own, trusts || ca.is_some()),
             client_ca: ca.iter().map(|word| tls::pem_file(word, base.as_ref())).collect(),
             client_depth: None,
             client_crl: own.value("crl-file").map(|word| tls::pem_file(word, base.as_ref())),
@@ -300,7 +302,7 @@ impl Binder<'_> {
         }
     }
 
-    fn verify(&mut self, own: &Parameters, ca: Option<&Word>) -> ClientVerify {
+    fn verify(&mut self, own: &Parameters, trusts: bool) -> ClientVerify {
         let Some(word) = own.value("verify") else { return ClientVerify::Off };
         let verify = match word.as_str() {
             "none" => ClientVerify::Off,
@@ -311,7 +313,7 @@ impl Binder<'_> {
                 ClientVerify::Required
             }
         };
-        if verify != ClientVerify::Off && ca.is_none() {
+        if verify != ClientVerify::Off && !trusts {
             let found = Diagnostic::error(
                 "haproxy::missing-argument",
                 "verifying clients needs the CAs they come from",
@@ -328,50 +330,108 @@ impl Binder<'_> {
         identity: &TlsIdentity,
         certificates: &mut Vec<weir_model::Certificate>,
         by_name: &mut Vec<(Vec<NamePattern>, TlsIdentity)>,
-    ) {
+    ) -> Option<CertificateList> {
         let path = tls::path(word.as_str(), self.base.as_ref());
         let text = match self.files.read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) => {
                 let title = format!("cannot read `{}`: {error}", path.display());
                 self.findings.push(Diagnostic::error("haproxy::unreadable", title).at(word.span));
-                return;
+                return None;
             }
         };
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let (head, names) = match line.split_once('[') {
+        let mut list = CertificateList { name: word.text.clone(), entries: Vec::new() };
+        let lines = (1u32..).zip(text.lines().map(str::trim));
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+            let (head, options, names) = match line.split_once('[') {
                 Some((file, rest)) => {
                     let (options, names) = rest.split_once(']').unwrap_or((rest, ""));
-                    self.crt_list_options(word, options);
-                    (file.trim(), names.trim())
+                    (file.trim(), options.trim(), names.trim())
                 }
-                None => line.split_once(char::is_whitespace).unwrap_or((line, "")),
+                None => {
+                    let (file, names) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+                    (file, "", names)
+                }
             };
+            list.entries.push(CertificateListEntry {
+                certificate: tls::path(head, self.global.crt_base.as_ref()).display().to_string(),
+                line: number,
+                options: options.to_owned(),
+                names: names.split_whitespace().map(str::to_owned).collect(),
+            });
             let base = self.global.crt_base.clone().or_else(|| self.base.clone());
             let file = Word { text: head.to_owned(), span: word.span };
             let found = tls::certificates(&file, base.as_ref(), self.files, self.findings);
             let names: Vec<NamePattern> = names.split_whitespace().filter_map(name_pattern).collect();
             if names.is_empty() {
+                if !options.is_empty() {
+                    self.options_without_names(word, options);
+                }
                 certificates.extend(found);
             } else {
-                by_name.push((names, TlsIdentity { certificates: found.clone(), ..identity.clone() }));
+                let own = self.with_options(word, options, identity);
+                by_name.push((names, TlsIdentity { certificates: found.clone(), ..own }));
                 if certificates.is_empty() {
                     certificates.extend(found);
                 }
             }
         }
+        Some(list)
     }
 
-    fn crt_list_options(&mut self, word: &Word, options: &str) {
-        let options = options.trim();
-        if options.is_empty() {
-            return;
+    /// An identity as the options of a line of a crt-list have it.
+    fn with_options(&mut self, word: &Word, options: &str, identity: &TlsIdentity) -> TlsIdentity {
+        let words: Vec<Word> = options
+            .split_whitespace()
+            .map(|option| Word { text: option.to_owned(), span: word.span })
+            .collect();
+        let mut own = Parameters::default();
+        for option in words.iter().filter(|option| option.text.starts_with(|c: char| c.is_ascii_lowercase()))
+        {
+            let known = BIND.iter().any(|parameter| parameter.name == option.text);
+            if known && !CRT_LIST.contains(&option.as_str()) {
+                self.findings.bad_value(word, format!("`{}` may not stand in a crt-list", option.text));
+                return identity.clone();
+            }
         }
-        let known = options.split_whitespace().any(|option| CRT_LIST.contains(&option));
-        let decides = options.split_whitespace().any(|option| matches!(option, "verify" | "ca-file"));
-        let what = format!("options of a crt-list (`{options}`)");
-        if decides || !known {
-            self.findings.not_built(word.span, &what, "they decide who gets in");
+        own.read(&words, BIND, "crt-list", self.findings);
+        let trusts = !identity.client_ca.is_empty();
+        let made = self.identity(&own, &Parameters::default(), word.span, trusts);
+        let mut changed = identity.clone();
+        let has = |names: &[&str]| names.iter().any(|name| own.has(name));
+        if has(&["alpn"]) {
+            changed.alpn = made.alpn;
+        }
+        if has(&["ciphers"]) {
+            changed.suites = made.suites;
+        }
+        if has(&["ciphersuites"]) {
+            changed.suites13 = made.suites13;
+        }
+        if has(&["curves", "ecdhe"]) {
+            changed.curves = made.curves;
+        }
+        if has(&["ssl-min-ver", "ssl-max-ver"]) {
+            changed.versions = made.versions;
+        }
+        if has(&["ca-file", "ca-verify-file"]) {
+            changed.client_ca = made.client_ca;
+        }
+        if has(&["crl-file"]) {
+            changed.client_crl = made.client_crl;
+        }
+        if has(&["verify"]) {
+            changed.verify = made.verify;
+        }
+        changed
+    }
+
+    /// The names of such a certificate are known only once it is read, after which all have the line's own options.
+    fn options_without_names(&mut self, word: &Word, options: &str) {
+        let decides = ["verify", "ca-file", "ca-verify-file", "crl-file"];
+        let what = format!("options of a crt-list without names (`{options}`)");
+        if options.split_whitespace().any(|option| decides.contains(&option)) {
+            self.findings.not_built(word.span, &what, "they decide who gets in; write names behind them");
         } else {
             self.findings.tuning(word.span, &what, "the `bind` line's own options hold");
         }

@@ -20,43 +20,39 @@ use super::scope::Scope;
 use crate::findings::Findings;
 use crate::read::{Line, Word};
 use crate::values::network::network;
-use crate::words::{Fetch, Matching, acl_word, predefined};
+use crate::words::{Fetch, Matching, acl_word, is_raw, predefined};
 
-/// The named ACLs of one proxy, built once.
+/// The named ACLs of one proxy, built once: as they are in rules about requests, and in those about responses.
 pub(crate) struct Acls {
-    all: BTreeMap<String, Result<Condition, Problem>>,
+    all: [BTreeMap<String, Result<Condition, Problem>>; 2],
 }
 
 impl Acls {
-    /// Builds those of the scope's proxy. Malformed ones are reported here, used or not; unbuilt ones where used.
+    /// Builds those of the scope's proxy. Those that are malformed either way are reported here, used or not; unbuilt ones
+    /// where used, and so are those of which only the other side has something to test.
     pub(crate) fn build(scope: &Scope<'_>, findings: &mut Findings) -> Self {
-        let mut all: BTreeMap<String, Result<Condition, Problem>> = BTreeMap::new();
+        let mut all: [BTreeMap<String, Result<Condition, Problem>>; 2] = Default::default();
         for line in &scope.proxy.settings.acls {
-            let built = acl_line(line, scope);
-            let built = match built {
-                Err(problem @ (Problem::Bad(_) | Problem::Unknown(..))) => {
-                    problem.report(line.span(), findings);
-                    Err(Problem::Reported)
-                }
-                other => other,
+            let mut both = [false, true].map(|response| acl_line(line, &Scope { response, ..*scope }));
+            let is_bad = |built: &Result<Condition, Problem>| {
+                matches!(built, Err(Problem::Bad(_) | Problem::Unknown(..)))
             };
-            let name = line.text(1).to_owned();
-            let joined = match (all.remove(&name), built) {
-                (Some(Err(problem)), _) | (_, Err(problem)) => Err(problem),
-                (None, Ok(condition)) => Ok(condition),
-                (Some(Ok(Condition::Any(mut any))), Ok(condition)) => {
-                    any.push(condition);
-                    Ok(Condition::Any(any))
+            if both.iter().all(is_bad) {
+                if let [Err(problem), _] = &both {
+                    problem.clone().report(line.span(), findings);
                 }
-                (Some(Ok(first)), Ok(condition)) => Ok(Condition::Any(vec![first, condition])),
-            };
-            all.insert(name, joined);
+                both = [Err(Problem::Reported), Err(Problem::Reported)];
+            }
+            for (all, built) in all.iter_mut().zip(both) {
+                add(all, line.text(1), built);
+            }
         }
         Self { all }
     }
 
     fn named(&self, word: &Word, scope: &Scope<'_>) -> Result<Condition, Problem> {
-        if let Some(found) = self.all.get(&word.text) {
+        let all = &self.all[usize::from(scope.response)];
+        if let Some(found) = all.get(&word.text) {
             return found.clone();
         }
         if let Some(words) = predefined(word.as_str()) {
@@ -64,10 +60,28 @@ impl Acls {
                 words.iter().map(|text| Word { text: (*text).into(), span: word.span }).collect();
             return test(&words, scope);
         }
-        let near = weir_diag::nearest(&word.text, self.all.keys().map(String::as_str));
+        let near = weir_diag::nearest(&word.text, all.keys().map(String::as_str));
         let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         Err(Problem::Bad(format!("no ACL is named `{}`{near}", word.text)))
     }
+}
+
+/// Lines of one name are alternatives.
+fn add(
+    all: &mut BTreeMap<String, Result<Condition, Problem>>,
+    name: &str,
+    built: Result<Condition, Problem>,
+) {
+    let joined = match (all.remove(name), built) {
+        (Some(Err(problem)), _) | (_, Err(problem)) => Err(problem),
+        (None, Ok(condition)) => Ok(condition),
+        (Some(Ok(Condition::Any(mut any))), Ok(condition)) => {
+            any.push(condition);
+            Ok(Condition::Any(any))
+        }
+        (Some(Ok(first)), Ok(condition)) => Ok(Condition::Any(vec![first, condition])),
+    };
+    all.insert(name.to_owned(), joined);
 }
 
 fn acl_line(line: &Line, scope: &Scope<'_>) -> Result<Condition, Problem> {
@@ -179,10 +193,11 @@ fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
         Fetch::Bool => Matching::Bool,
         Fetch::Number => Matching::Number,
         Fetch::Address => Matching::Address,
+        Fetch::Text if sample.converters.is_empty() && is_raw(&sample.fetch.name) => Matching::Binary,
         Fetch::Text | Fetch::Method | Fetch::NotYet => Matching::Equals,
         Fetch::Binary => Matching::Binary,
     });
-    if sample.fetch.name == "var" && flags.matching.is_none() {
+    if sample.fetch.name == "var" && flags.matching.is_none() && sample.converters.is_empty() {
         return Err(Problem::Bad("a test of `var` says how it compares: `-m str` or another method".into()));
     }
     lists::condition(&sample, kind, matching, flags, first.span, scope)
@@ -297,6 +312,9 @@ pub(super) fn compare(
             Test::Matches(flags.patterns.iter().map(|word| pattern(word, flags.ignore_case)).collect())
         }
         Matching::Address => Test::In(networks(&flags.patterns)?),
+        Matching::Number if matches!(sample.fetch.name.as_str(), "req.ssl_ver" | "req_ssl_ver") => {
+            Test::Number(ranges(&dotted(&flags.patterns))?)
+        }
         Matching::Number => Test::Number(ranges(&flags.patterns)?),
         Matching::Length => Test::Length(ranges(&flags.patterns)?),
         Matching::Bool => {
@@ -381,7 +399,7 @@ fn truth(sample: &Sample, span: Span, scope: &Scope<'_>) -> Result<Condition, Pr
     }
     Ok(match sample.fetch.name.as_str() {
         "req.proto_http" | "req_proto_http" if sample::is_tcp(scope) => {
-            return Err(Problem::NotBuilt("telling HTTP from other bytes in mode tcp".into()));
+            Condition::Truthy(sample::template(sample, scope)?)
         }
         "always_true" | "req.proto_http" | "req_proto_http" | "wait_end" => Condition::Always(true),
         "always_false" | "ssl_fc_has_early" => Condition::Always(false),
@@ -448,6 +466,19 @@ fn special(sample: &Sample, matching: Matching, flags: &Flags) -> Result<Option<
 /// Networks: addresses with or without a prefix length or mask.
 fn networks(patterns: &[Word]) -> Result<Vec<IpNet>, Problem> {
     patterns.iter().map(|word| network(word.as_str()).map_err(Problem::Bad)).collect()
+}
+
+/// Versions, `3.1` or `3.1:3.3`, as the numbers that fetches of them give: major times 65536 and minor.
+fn dotted(patterns: &[Word]) -> Vec<Word> {
+    let number = |text: &str| match text.split_once('.') {
+        Some((major, minor)) => match (major.parse::<u32>(), minor.parse::<u32>()) {
+            (Ok(major), Ok(minor)) => (major << 16 | minor).to_string(),
+            _ => text.to_owned(),
+        },
+        None => text.parse::<u32>().map_or_else(|_| text.to_owned(), |major| (major << 16).to_string()),
+    };
+    let shown = |word: &Word| word.text.split(':').map(number).collect::<Vec<_>>().join(":");
+    patterns.iter().map(|word| Word { text: shown(word), span: word.span }).collect()
 }
 
 /// Numbers: `80`, `80:90`, `gt 5` and its kin; ranges are inclusive.

@@ -11,8 +11,16 @@ use super::problem::Problem;
 use super::routine;
 use super::scope::Scope;
 
-/// One converter.
-pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
+/// One converter, mostly one step.
+pub(super) fn steps(call: &Call, scope: &Scope<'_>) -> Result<Vec<Step>, Problem> {
+    if call.name == "aes_gcm_enc" {
+        return routine::encrypted(call, scope);
+    }
+    Ok(vec![step(call, scope)?])
+}
+
+/// One step.
+fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
     if let Some(step) = super::sticks::step(call, scope)? {
         return Ok(step);
     }

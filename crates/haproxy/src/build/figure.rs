@@ -4,15 +4,15 @@
 //! Driven by: `sample`.
 
 use weir_expr::{
-    Arithmetic, AuthPart, Coding, Convert, Count, EndpointFigure, MessagePart, Moment, ProxyTlv, RateOf,
-    Timer,
+    Arithmetic, AuthPart, Coding, Convert, Count, EndpointFigure, EndpointTls, LocalOf, MessagePart, Moment,
+    PriorityOf, ProxyTlv, RateOf, Timer,
 };
 use weir_model::{Step, Template, Var};
 
 use super::expression::Sample;
 use super::problem::Problem;
 use super::roster;
-use super::sample::{backend_name, base, header_name, through};
+use super::sample::{backend_name, base, cert_part, header_name, through};
 use super::scope::Scope;
 
 /// The value of a fetch.
@@ -78,14 +78,78 @@ pub(super) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, P
         }
         "txn.conn_retries" | "conn_retries" => Var::Count(Count::Attempts),
         "txn.sess_term_state" => Var::TerminationState,
-        "bytes_in" => Var::RequestLength,
-        "bytes_out" => Var::BytesSent,
+        "req.bytes_in" | "bytes_in" => Var::RequestLength,
+        "res.bytes_out" | "bytes_out" => Var::BytesSent,
         "fc_pp_authority" => Var::ProxyProtocolTlv(ProxyTlv::Field(0x02)),
         "fc_pp_unique_id" => Var::ProxyProtocolTlv(ProxyTlv::Field(0x05)),
         "fc_pp_tlv" => Var::ProxyProtocolTlv(ProxyTlv::Field(tlv(argument)?)),
         "fc_http_major" => {
             let digit = Step::Convert(Convert::Bytes { offset: 5, length: Some(1) });
             return Ok(through(Template::var(Var::Protocol), vec![digit], scope));
+        }
+        "ssl_bc" => Var::EndpointTls(EndpointTls::Used),
+        "ssl_bc_is_resumed" => Var::EndpointTls(EndpointTls::Resumed),
+        "ssl_bc_protocol" => Var::EndpointTls(EndpointTls::Protocol),
+        "ssl_bc_cipher" => Var::EndpointTls(EndpointTls::Cipher),
+        "ssl_bc_alg_keysize" | "ssl_bc_use_keysize" => Var::EndpointTls(EndpointTls::KeyBits),
+        "ssl_bc_alpn" => Var::EndpointTls(EndpointTls::Alpn),
+        "ssl_bc_npn" | "ssl_bc_session_id" => return literal(""),
+        "ssl_bc_err" => return literal("0"),
+        "ssl_bc_err_str" => return literal("Success"),
+        name if name.starts_with("ssl_f_") => Var::TlsOwnPart(cert_part(&name[6..], &sample.fetch)?),
+        name if name.starts_with("ssl_s_") => {
+            Var::EndpointTls(EndpointTls::Certificate(cert_part(&name[6..], &sample.fetch)?))
+        }
+        "bc_reused" => Var::EndpointReused,
+        "bc_src" => Var::EndpointLocalAddr,
+        "bc_src_port" => Var::EndpointLocalPort,
+        "bc.timer.connect" => Var::Timer(Timer::Connect),
+        "bc_be_queue" => Var::Count(Count::PoolQueue),
+        "bc_srv_queue" => Var::Count(Count::EndpointQueue),
+        "server_status" => Var::EndpointStatus,
+        "srv_id" => Var::EndpointNumber,
+        "bin" => {
+            let digits = Template::literal(argument);
+            let decoded = Step::Convert(Convert::FromHexBytes);
+            if argument.len() % 2 == 1 || !argument.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err(Problem::Bad(format!("`{argument}` is no bytes in hexadecimal")));
+            }
+            return Ok(through(digits, vec![decoded], scope));
+        }
+        "dst_conn" => Var::Count(Count::Site),
+        "src_is_local" => Var::IsLocal(LocalOf::Source),
+        "dst_is_local" => Var::IsLocal(LocalOf::Destination),
+        "fc_src_is_local" => Var::IsLocal(LocalOf::SocketPeer),
+        "fc_dst_is_local" => Var::IsLocal(LocalOf::SocketLocal),
+        // Rules run on connections whose handshakes were done without an error.
+        "fc_err" | "ssl_fc_err" => return literal("0"),
+        "fc_err_str" | "ssl_fc_err_str" => return literal("Success"),
+        // What no client of Weir's gets by with is not counted; tasks are not measured, as without profiling.
+        "fc_glitches" | "bc_glitches" => return literal("0"),
+        "cpu_calls" | "cpu_ns_avg" | "cpu_ns_tot" | "lat_ns_avg" | "lat_ns_tot" => return literal("0"),
+        "quic_enabled" => return literal("0"),
+        "prio_class" => Var::Priority(PriorityOf::Class),
+        "prio_offset" => Var::Priority(PriorityOf::Offset),
+        "res.comp_algo" => Var::CompressedBy,
+        "res.comp" => Var::User(scope.maps.truth(name, Var::CompressedBy, "", "0", "1")),
+        "ssl_fc_npn" => return literal(""),
+        "ssl_fc_session_id" => Var::TlsSessionId,
+        "thread" => Var::Worker,
+        "tgid" => return literal("1"),
+        "txn.id32" => Var::RequestSerial,
+        "url_ip" => {
+            return Ok(through(
+                Template::var(Var::RequestLine),
+                vec![Step::Convert(Convert::UrlAddress)],
+                scope,
+            ));
+        }
+        "url_port" => {
+            return Ok(through(
+                Template::var(Var::RequestLine),
+                vec![Step::Convert(Convert::UrlPort)],
+                scope,
+            ));
         }
         "bc_dst" => Var::EndpointAddr,
         "bc_dst_port" => Var::EndpointPort,

@@ -317,7 +317,9 @@ impl Formatter<'_, '_> {
             "CC" | "CS" => return literal("-"),
             "si" => Var::EndpointAddr,
             "sp" => Var::EndpointPort,
-            "bi" | "bp" | "lc" | "OG" => return literal("-"),
+            "bi" => Var::EndpointLocalAddr,
+            "bp" => Var::EndpointLocalPort,
+            "lc" | "OG" => return literal("-"),
             _ => return Ok(None),
         };
         Ok(Some(vec![Piece::Var(var, Vec::new())]))

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use weir_diag::Span;
-use weir_expr::settings::{LogEscape, LogLevel};
+use weir_expr::settings::{LogEscape, LogLevel, SyslogForm};
 use weir_model::{
     AccessLog, Condition, Definition, ErrorLog, LogTarget as Target, MapTable, Model, Subject, SyslogServer,
     Template, Test, Var, Variable,
@@ -17,6 +17,7 @@ use weir_model::{
 use super::format::{BACKEND_OR_FRONTEND, CACHE_OR_NONE, Formatter, LogScope, SERVER_OR_NONE, TLS_MARK};
 use super::rules::capture_kind;
 use super::scope::Scope;
+use crate::draft::LogForm as Form;
 use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy, RuleList};
 use crate::findings::Findings;
 use crate::read::formats::{CLF, HTTP, HTTPS_TAIL, TCP};
@@ -72,7 +73,25 @@ fn target(log: &LogTarget, tag: &str, global: &Global, findings: &mut Findings) 
         facility: log.facility.clone(),
         severity: LogLevel::Info,
         tag: tag.to_owned(),
-        no_hostname: !global.send_hostname,
+        no_hostname: match log.form {
+            Some(Form::Rfc3164) => false,
+            Some(Form::Rfc5424) | None => global.send_hostname.is_none(),
+            Some(_) => true,
+        },
+        host: match &global.send_hostname {
+            // Who wants a host named and does not say which gets this one.
+            None => matches!(log.form, Some(Form::Rfc3164)).then(|| "localhost".to_owned()),
+            Some(name) => Some(name.clone()).filter(|name| !name.is_empty()),
+        },
+        form: match log.form {
+            None | Some(Form::Local | Form::Rfc3164) => SyslogForm::Rfc3164,
+            Some(Form::Rfc5424) => SyslogForm::Rfc5424,
+            Some(Form::Raw) => SyslogForm::Raw,
+            Some(Form::Short) => SyslogForm::Short,
+            Some(Form::Timed) => SyslogForm::Timed,
+            Some(Form::Iso) => SyslogForm::Iso,
+            Some(Form::Priority) => SyslogForm::Priority,
+        },
         max_length: Some(log.max_length),
         min_severity,
         pid: true,
@@ -122,14 +141,19 @@ pub(crate) fn access_logs(scope: &Scope<'_>, log: &LogScope, findings: &mut Find
     // Read even where no line is written: a mistake in it is one.
     let format = line_format(scope, log, findings);
     let Some(format) = format.filter(|_| !wanted.is_empty()) else { return Vec::new() };
+    let structured = Arc::new(structured_format(scope, log, &format, findings));
     let format = Arc::new(format);
     let only = only(proxy);
     let mut logs: Vec<AccessLog> = Vec::new();
     for one in wanted {
         let Some(target) = target(one, &tag, global, findings) else { continue };
+        let format = match one.form {
+            Some(Form::Rfc5424) => structured.clone(),
+            _ => format.clone(),
+        };
         let log = AccessLog {
             target,
-            format: format.clone(),
+            format,
             escape: LogEscape::Hash,
             condition: None,
             only: only.clone(),
@@ -188,6 +212,23 @@ fn line_format(scope: &Scope<'_>, log: &LogScope, findings: &mut Findings) -> Op
         Some(LogFormat::Custom(word)) => word.text.clone(),
     };
     Formatter { scope: *scope, log: Some(log), groups: false, span, findings }.template(&text)
+}
+
+/// A line behind its structured data (RFC 5424 section 6.3): those of `log-format-sd`, or none.
+fn structured_format(
+    scope: &Scope<'_>,
+    log: &LogScope,
+    format: &Template,
+    findings: &mut Findings,
+) -> Template {
+    let data = scope.proxy.settings.log_format_sd.as_ref().and_then(|word| {
+        Formatter { scope: *scope, log: Some(log), groups: false, span: word.span, findings }
+            .template(&word.text)
+    });
+    let mut whole = data.unwrap_or_else(|| Template::literal("-"));
+    whole.push_literal(" ");
+    whole.pieces.extend(format.pieces.iter().cloned());
+    whole
 }
 
 fn https(scope: &Scope<'_>, log: &LogScope, span: Span, findings: &mut Findings) -> Option<Template> {

@@ -115,6 +115,25 @@ impl Maps {
         self.by_use.borrow().values().find(|variable| variable.name == name).cloned()
     }
 
+    /// How many of the first bytes of a session conversions need: a stretch at an offset is there whole, or not at all.
+    pub(crate) fn bytes_needed(&self, of: &weir_expr::Peeked) -> u64 {
+        let number = |text: &Template| text.as_literal().and_then(|text| text.parse::<u64>().ok());
+        let by_use = self.by_use.borrow();
+        let steps = by_use.values().filter_map(|variable| match &variable.definition {
+            Definition::Converted { source, steps } => Some((source, steps.first()?)),
+            _ => None,
+        });
+        let needed = steps.filter_map(|(source, step)| match step {
+            Step::Call { routine: weir_expr::Routine::Whole, arguments }
+                if source.vars().any(|var| matches!(var, Var::Peeked(what) if what == of)) =>
+            {
+                Some(number(&arguments[0])?.saturating_add(number(&arguments[1])?.max(1)))
+            }
+            _ => None,
+        });
+        needed.max().unwrap_or(0)
+    }
+
     /// What maps and conversions themselves read.
     pub(crate) fn sources(&self) -> Vec<Template> {
         let mut all = Vec::new();
@@ -126,9 +145,7 @@ impl Maps {
                     all.push(source.clone());
                     for step in steps {
                         all.extend(step.templates().iter().cloned());
-                        if let Step::Note(name) = step {
-                            all.push(Template::var(Var::User(name.clone())));
-                        }
+                        all.extend(step.written().map(|name| Template::var(Var::User(name.to_owned()))));
                     }
                 }
                 _ => {}

@@ -25,7 +25,7 @@ use crate::draft::{Connection, Resolvers, ServerLine};
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Word};
 use crate::take::proxy::twice;
-use crate::values::{Host, Port, address};
+use crate::values::{Host, Port, address, time};
 use crate::words::SERVER;
 
 /// A kept connection serves until it is idle for this long, as `pool-purge-delay` has it by default.
@@ -41,7 +41,7 @@ pub(crate) fn pool(
     findings: &mut Findings,
 ) -> Option<Pool> {
     let proxy = scope.proxy;
-    let checks = checks(proxy, findings);
+    let checks = checks(&scope, findings);
     let mut lines: Vec<ServerLine> = proxy.servers.clone();
     if let (Some(place), true) = (&proxy.dispatch, lines.is_empty()) {
         let word = |text: &str| Word { text: text.into(), span: place.span };
@@ -81,6 +81,8 @@ pub(crate) fn pool(
         return None;
     }
     same_names(&built, findings);
+    dynamic_cookies(&scope, &mut built);
+    super::states::restore(&scope, built.iter_mut().map(|one| &mut one.endpoint), findings);
     let never = built.iter().filter(|one| one.non_stick).filter_map(|one| one.endpoint.id).collect();
     let stickiness = (!stickiness_rules.is_empty()).then_some(Stickiness {
         rules: stickiness_rules,
@@ -173,7 +175,8 @@ fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
         "url_param" => param_key(line, findings),
         "hdr" => header_key(scope, word, line, findings),
         "hash" => expression_key(scope, line, findings),
-        "rdp-cookie" | "log-hash" | "sticky" => {
+        "rdp-cookie" => rdp_key(scope, word),
+        "log-hash" | "sticky" => {
             findings.not_built(word.span, &format!("balance {name}"), "it decides which server answers");
             return Balance::RoundRobin;
         }
@@ -189,12 +192,22 @@ fn balance(scope: &Scope<'_>, findings: &mut Findings) -> Balance {
                 "url_param",
                 "hdr",
                 "hash",
+                "rdp-cookie",
             ];
             findings.bad_choice(word, "balance algorithm", &known);
             return Balance::RoundRobin;
         }
     };
     Balance::KeyHash { key, consistent, function, avalanche }
+}
+
+/// `rdp-cookie[(NAME)]`: the cookie in a session's first bytes.
+fn rdp_key(scope: &Scope<'_>, word: &Word) -> Template {
+    let name = word.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("mstshash");
+    let cookie =
+        Step::Call { routine: weir_expr::Routine::RdpCookie, arguments: vec![Template::literal(name)] };
+    let first = Template::var(Var::Peeked(weir_expr::Peeked::Bytes));
+    Template::var(Var::User(scope.maps.converted(first, vec![cookie])))
 }
 
 fn uri_key(scope: &Scope<'_>, line: &Line, findings: &mut Findings) -> Template {
@@ -326,18 +339,18 @@ fn sticky(line: &Line, findings: &mut Findings) -> Option<Sticky> {
             "secure" => sticky.secure = true,
             "domain" => sticky.domains.extend(words.next().map(|word| word.text.clone())),
             "attr" => sticky.attributes.extend(words.next().map(|word| word.text.clone())),
-            "preserve" => findings.tuning(word.span, "cookie preserve", "the cookie is always Weir's to set"),
+            "preserve" => sticky.preserve = true,
             "maxidle" | "maxlife" => {
-                words.next();
-                findings.not_built(
-                    word.span,
-                    &format!("cookie {}", word.text),
-                    "it decides how long clients are kept",
-                );
+                let Some(value) = words.next() else {
+                    findings.bad_value(word, format!("`{}` lacks its time", word.text));
+                    continue;
+                };
+                let time = findings.value(value, time::seconds);
+                *(if word.as_str() == "maxidle" { &mut sticky.max_idle } else { &mut sticky.max_life }) =
+                    time;
             }
-            "dynamic" => {
-                findings.not_built(word.span, "cookie dynamic", "computed values decide which server answers")
-            }
+            // The servers' values are made where they are built.
+            "dynamic" => {}
             _ => {
                 let known = [
                     "rewrite", "insert", "prefix", "indirect", "nocache", "postonly", "preserve", "httponly",
@@ -347,13 +360,26 @@ fn sticky(line: &Line, findings: &mut Findings) -> Option<Sticky> {
             }
         }
     }
-    match mode {
-        Some(mode) => Some(Sticky { mode, ..sticky }),
-        None => {
-            // HAProxy only looks at the cookie then; nothing sets it.
-            findings.not_built(line.span(), "cookie without a mode", "write `insert`, `rewrite` or `prefix`");
-            None
+    // Without a mode nothing sets the cookie; whoever brings one is led by it.
+    Some(Sticky { mode: mode.unwrap_or(StickyMode::Passive), ..sticky })
+}
+
+/// `cookie … dynamic`: values of servers that have none, by their addresses and `dynamic-cookie-key`.
+fn dynamic_cookies(scope: &Scope<'_>, built: &mut [Built]) {
+    let settings = &scope.proxy.settings;
+    let is_dynamic = |line: &Line| line.from(2).iter().any(|word| word.as_str() == "dynamic");
+    let (true, Some(key)) = (settings.cookie.as_ref().is_some_and(is_dynamic), &settings.cookie_key) else {
+        return;
+    };
+    for one in built.iter_mut().filter(|one| one.endpoint.cookie.is_none()) {
+        let EndpointAddress::Ip(address) = &one.endpoint.address else { continue };
+        let mut hashed = key.clone().into_bytes();
+        match address.ip() {
+            std::net::IpAddr::V4(ip) => hashed.extend(ip.octets()),
+            std::net::IpAddr::V6(ip) => hashed.extend(ip.octets()),
         }
+        hashed.extend(u32::from(address.port()).to_be_bytes());
+        one.endpoint.cookie = Some(format!("{:016x}", twox_hash::XxHash64::oneshot(0, &hashed)));
     }
 }
 

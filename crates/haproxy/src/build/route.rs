@@ -125,7 +125,8 @@ impl<'a> Front<'a> {
         acls: Option<&Acls>,
         list: RuleList,
     ) -> Vec<Op> {
-        let response = matches!(list, RuleList::HttpResponse | RuleList::HttpAfterResponse);
+        let response =
+            matches!(list, RuleList::HttpResponse | RuleList::HttpAfterResponse | RuleList::TcpAnswer);
         let acls = acls.unwrap_or(&self.acls);
         let read = Self::reader(acls, &mut self.captures, context, proxy).list(list, response);
         self.program(context, proxy, read)
@@ -317,6 +318,7 @@ impl<'a> Front<'a> {
         ops.extend(self.list(context, backend, Some(&acls), RuleList::Redirect));
         ops.extend(self.added_fields(context, backend));
         let mut answers = self.cookie_capture(true);
+        answers.extend(self.list(context, backend, Some(&acls), RuleList::TcpAnswer));
         answers.extend(self.list(context, backend, Some(&acls), RuleList::HttpResponse));
         answers.extend(self.list(context, self.proxy, None, RuleList::HttpResponse));
         if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
@@ -338,6 +340,7 @@ impl<'a> Front<'a> {
             program.extend(self.added_fields(context, self.proxy));
         }
         let mut answers = self.cookie_capture(true);
+        answers.extend(self.list(context, self.proxy, None, RuleList::TcpAnswer));
         answers.extend(self.list(context, self.proxy, None, RuleList::HttpResponse));
         if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
             route.program = program;
@@ -449,7 +452,7 @@ impl<'a> Front<'a> {
             uri: UpstreamUri::Pass,
             method: None,
             http_1_1: true,
-            http2: false,
+            http2: speaks_http2(backend),
             grpc: false,
             announce_close: closes(self.proxy)
                 || (closes(backend) && !backend.settings.flag("http-pretend-keepalive")),
@@ -511,6 +514,11 @@ fn capture_ops(proxy: &Proxy) -> Vec<Op> {
         }
     }
     ops
+}
+
+/// Whether requests go to all servers of a backend by HTTP/2.
+pub(super) fn speaks_http2(backend: &Proxy) -> bool {
+    !backend.servers.is_empty() && backend.servers.iter().all(crate::draft::ServerLine::speaks_http2)
 }
 
 /// Nobody is there to answer.

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use weir_expr::{Digest, Piece, Routine, TimeUnit};
-use weir_model::{Step, Template};
+use weir_model::{Step, Template, Var};
 
 use super::expression::{self, Call, variable_name};
 use super::problem::Problem;
@@ -53,7 +53,13 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
         "set-var" if call.arguments.len() > 1 => {
             Err(Problem::NotBuilt("the converter set-var with a condition".into()))
         }
-        "set-var" => Ok(Step::Note(variable_name(needed(0)?)?)),
+        "set-var" => noted(needed(0)?),
+        "unset-var" => forgotten(needed(0)?),
+        "fix_is_valid" => does(Routine::FixIsValid, Vec::new()),
+        "fix_tag_value" => does(Routine::FixTag, vec![literal(fix_tag(needed(0)?)?)]),
+        "mqtt_is_valid" => does(Routine::MqttIsValid, Vec::new()),
+        "mqtt_field_value" => does(Routine::MqttField, mqtt_field(needed(0)?, needed(1)?)?),
+        "aes_cbc_enc" => does(Routine::AesCbcEncrypt(bits(argument(0))?), vec![either(1)?, either(2)?]),
         "ltime" | "ms_ltime" | "us_ltime" | "utime" | "ms_utime" | "us_utime" => {
             let unit = match &call.name[..2] {
                 "ms" => TimeUnit::Millis,
@@ -91,12 +97,95 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
         "protobuf" => does(Routine::Protobuf, field(needed(0)?, argument(1))?),
         "ungrpc" => does(Routine::Grpc, field(needed(0)?, argument(1))?),
         "aes_gcm_dec" => {
-            does(Routine::AesGcmDecrypt(bits(argument(0))?), vec![either(1)?, either(2)?, either(3)?])
+            let mut arguments = vec![either(1)?, either(2)?, either(3)?];
+            if !argument(4).is_empty() {
+                arguments.push(either(4)?);
+            }
+            does(Routine::AesGcmDecrypt(bits(argument(0))?), arguments)
         }
         "aes_cbc_dec" => does(Routine::AesCbcDecrypt(bits(argument(0))?), vec![either(1)?, either(2)?]),
         "x509_v_err_str" => does(Routine::VerifyName, Vec::new()),
         name => Err(Problem::NotBuilt(format!("converter {name}"))),
     }
+}
+
+/// `aes_gcm_enc(BITS,NONCE,KEY,TAG[,AAD])`: the tag becomes a variable.
+pub(super) fn encrypted(call: &Call, scope: &Scope<'_>) -> Result<Vec<Step>, Problem> {
+    let argument = |at: usize| call.arguments.get(at).map_or("", String::as_str);
+    if call.arguments.len() < 4 {
+        return Err(Problem::Bad("`aes_gcm_enc` takes bits, nonce, key and a variable for the tag".into()));
+    }
+    let mut arguments = vec![text_or_variable(argument(1), scope)?, text_or_variable(argument(2), scope)?];
+    if !argument(4).is_empty() {
+        arguments.push(text_or_variable(argument(4), scope)?);
+    }
+    let routine = Routine::AesGcmEncrypt(bits(argument(0))?);
+    Ok(vec![Step::Call { routine, arguments }, Step::NoteEnd(variable_name(argument(3))?, 16)])
+}
+
+/// The value becomes that of a variable.
+fn noted(name: &str) -> Result<Step, Problem> {
+    Ok(match expression::variable(name)? {
+        Var::Kept(of, name) => Step::Keep { of, name, number: false },
+        _ => Step::Note(name.to_owned()),
+    })
+}
+
+/// A variable has no value any more.
+fn forgotten(name: &str) -> Result<Step, Problem> {
+    Ok(match expression::variable(name)? {
+        Var::Kept(of, name) => Step::ForgetKept { of, name },
+        _ => Step::Forget(name.to_owned()),
+    })
+}
+
+/// The number of a tag of FIX, by number or name.
+fn fix_tag(tag: &str) -> Result<&str, Problem> {
+    const NAMES: [(&str, &str); 6] = [
+        ("BeginString", "8"),
+        ("BodyLength", "9"),
+        ("MsgType", "35"),
+        ("SenderCompID", "49"),
+        ("TargetCompID", "56"),
+        ("CheckSum", "10"),
+    ];
+    if tag.parse::<u32>().is_ok() {
+        return Ok(tag);
+    }
+    let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(tag));
+    known.map(|&(_, number)| number).ok_or_else(|| Problem::Bad(format!("`{tag}` is no tag of FIX")))
+}
+
+/// Type of packet and field of MQTT, in the engine's words.
+fn mqtt_field(kind: &str, field: &str) -> Result<Vec<Template>, Problem> {
+    const CONNECT: [&str; 9] = [
+        "flags",
+        "protocol_name",
+        "protocol_version",
+        "client_identifier",
+        "will_topic",
+        "will_payload",
+        "username",
+        "password",
+        "keepalive",
+    ];
+    const CONNACK: [&str; 3] = ["flags", "protocol_version", "reason_code"];
+    let (number, fields) = match kind.to_ascii_lowercase().as_str() {
+        "connect" | "1" => ("1", &CONNECT[..]),
+        "connack" | "2" => ("2", &CONNACK[..]),
+        _ => {
+            return Err(Problem::Bad(format!(
+                "`{kind}` is no type of packet of MQTT; those are connect and connack"
+            )));
+        }
+    };
+    let field = field.to_ascii_lowercase();
+    if field.parse::<u8>().is_err() && !fields.contains(&field.as_str()) {
+        return Err(Problem::Bad(format!(
+            "`{field}` is no field of this packet of MQTT, nor a property's number"
+        )));
+    }
+    Ok(vec![Template::literal(number), Template::literal(field)])
 }
 
 /// The value of a variable.

@@ -17,7 +17,7 @@ use super::condition::{Acls, clause};
 use super::expression::parse;
 use super::format::Formatter;
 use super::problem::Problem;
-use super::sample;
+use super::sample::{self, is_tcp};
 use super::scope::Scope;
 use super::sticks::count_error;
 use crate::draft::{Rule, RuleList};
@@ -275,6 +275,9 @@ impl<'a> Reader<'a, '_> {
                 let challenge = Op::Respond(self.challenge(arguments)?);
                 count_error(&self.scope).into_iter().chain([challenge]).collect()
             }
+            // Only the server's connection ends: what it said is passed on. Over HTTP its answer is one message.
+            "close" if is_tcp(&self.scope) => vec![Op::Close(Some(200))],
+            "close" => Vec::new(),
             "reject" | "silent-drop" => vec![Op::Close(None)],
             "set-header" | "add-header" | "del-header" | "replace-header" | "replace-value" => {
                 vec![self.edit(name, arguments)?]

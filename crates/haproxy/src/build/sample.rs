@@ -4,7 +4,7 @@
 //! Never: decides how a value compares; `condition` does.
 //! Why: a fetch that cannot be had exactly is an error, never a near miss, because conditions decide who gets in.
 
-use weir_expr::{CertPart, Convert, Count, Counted, DnPart, Filter, OwnTimeout, Peeked, Piece};
+use weir_expr::{CertPart, Convert, Count, Counted, DnPart, Filter, OwnTimeout, Peeked, Piece, Routine};
 use weir_model::{Step, Template, Var};
 
 use super::convert;
@@ -89,7 +89,7 @@ fn stepped(
         if bytes && !takes_bytes(&call.name) {
             steps.push(Step::Convert(Convert::Hex));
         }
-        bytes = bytes && matches!(call.name.as_str(), "bytes" | "debug" | "set-var");
+        bytes = bytes && kind_behind(&call.name, Fetch::Binary) == Fetch::Binary;
         // `debug` writes to a sink for developers, which is not there.
         if matches!(call.name.as_str(), "str" | "debug") {
             continue;
@@ -118,7 +118,7 @@ fn stepped(
                     }
                 }
             }
-            _ => steps.push(convert::step(call, scope)?),
+            _ => steps.extend(convert::steps(call, scope)?),
         }
     }
     Ok((template, steps, bytes))
@@ -173,16 +173,10 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "ssl_c_ca_err" | "ssl_c_ca_err_depth" => {
             Var::User(scope.maps.truth(name, Var::TlsProtocol, "", "", "0"))
         }
-        "ssl_c_der" => Var::TlsClientPart(CertPart::Der),
-        "ssl_c_s_dn" => Var::TlsClientPart(CertPart::Subject(name_part(&sample.fetch)?)),
-        "ssl_c_i_dn" => Var::TlsClientPart(CertPart::Issuer(name_part(&sample.fetch)?)),
-        "ssl_c_serial" => Var::TlsClientPart(CertPart::Serial),
-        "ssl_c_sha1" => Var::TlsClientPart(CertPart::Sha1),
-        "ssl_c_notbefore" => Var::TlsClientPart(CertPart::NotBefore),
-        "ssl_c_notafter" => Var::TlsClientPart(CertPart::NotAfter),
-        "ssl_c_key_alg" => Var::TlsClientPart(CertPart::KeyAlgorithm),
-        "ssl_c_sig_alg" => Var::TlsClientPart(CertPart::SignatureAlgorithm),
-        "ssl_c_version" => Var::TlsClientPart(CertPart::Version),
+        "ssl_c_der" | "ssl_c_s_dn" | "ssl_c_i_dn" | "ssl_c_serial" | "ssl_c_sha1" | "ssl_c_notbefore"
+        | "ssl_c_notafter" | "ssl_c_key_alg" | "ssl_c_sig_alg" | "ssl_c_version" => {
+            Var::TlsClientPart(cert_part(&name[6..], &sample.fetch)?)
+        }
         "hostname" => Var::Hostname,
         "unique-id" => scope.identifier(),
         "fe_name" => Var::SiteLabel,
@@ -190,10 +184,7 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "srv_name" => Var::EndpointName,
         "http_auth_user" => Var::RemoteUser,
         "req.body" => Var::RequestBody,
-        "req.ssl_sni" | "req_ssl_sni" if is_tcp(scope) => Var::Peeked(Peeked::ServerName),
-        "req.ssl_alpn" if is_tcp(scope) => Var::Peeked(Peeked::Alpn),
-        "req.ssl_hello_type" | "req_ssl_hello_type" if is_tcp(scope) => Var::Peeked(Peeked::HelloType),
-        "req.len" | "req_len" if is_tcp(scope) => Var::Peeked(Peeked::Length),
+        name if super::payload::is_of_payload(name) => return super::payload::template(sample, scope),
         "res.cache_hit" => Var::MemoryCacheHit,
         "res.cache_name" => Var::MemoryCacheName,
         "cur_client_timeout" => Var::CurrentTimeout(OwnTimeout::Client),
@@ -246,6 +237,10 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "str" | "int" | "ipv4" | "ipv6" => return literal(argument),
         "env" => return literal(scope.env.value(argument).unwrap_or("")),
         "bool" => return literal(if matches!(argument, "1" | "true" | "yes" | "on") { "1" } else { "0" }),
+        "req.proto_http" | "req_proto_http" if is_tcp(scope) => {
+            let looks = Step::Call { routine: Routine::IsHttp, arguments: Vec::new() };
+            return Ok(through(Template::var(Var::Peeked(Peeked::Bytes)), vec![looks], scope));
+        }
         "always_true" | "wait_end" | "req.proto_http" | "req_proto_http" => return literal("1"),
         "always_false" => return literal("0"),
         "ssl_fc" => Var::User(scope.maps.truth(name, Var::HttpsOn, "on", "1", "0")),
@@ -259,6 +254,23 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         _ => return figure::template(sample, scope),
     };
     Ok(Template::var(var))
+}
+
+/// A part of a certificate, by what stands behind `ssl_c_` and its kin.
+pub(super) fn cert_part(name: &str, call: &Call) -> Result<CertPart, Problem> {
+    Ok(match name {
+        "der" => CertPart::Der,
+        "s_dn" => CertPart::Subject(name_part(call)?),
+        "i_dn" => CertPart::Issuer(name_part(call)?),
+        "serial" => CertPart::Serial,
+        "sha1" => CertPart::Sha1,
+        "notbefore" => CertPart::NotBefore,
+        "notafter" => CertPart::NotAfter,
+        "key_alg" => CertPart::KeyAlgorithm,
+        "sig_alg" => CertPart::SignatureAlgorithm,
+        "version" => CertPart::Version,
+        _ => return Err(Problem::NotBuilt(call.name.clone())),
+    })
 }
 
 /// Which part of a name is asked for: `[attribute[,occurrence[,format]]]`.

@@ -83,6 +83,7 @@ impl Servers<'_> {
             cookie: parameters.value("cookie").map(|word| word.text.clone()),
             resolve: None,
             initially: self.initially(&parameters),
+            begins: None,
             id: self.number(&parameters, "id", 1..=u32::MAX.into()),
             address,
             follows,
@@ -178,13 +179,19 @@ impl Servers<'_> {
 
     /// Parameters whose use depends on others, said once.
     fn said(&mut self, parameters: &Parameters) {
-        if let Some(word) = parameters.value("proto").filter(|word| !matches!(word.as_str(), "h1" | "none")) {
+        let known = |word: &&Word| match word.as_str() {
+            "h1" | "none" => true,
+            "h2" => super::route::speaks_http2(self.scope.proxy),
+            _ => false,
+        };
+        if let Some(word) = parameters.value("proto").filter(|word| !known(word)) {
             self.findings.push(
                 Diagnostic::warning(
                     "haproxy::http2",
-                    format!("`proto {}` is not built: servers are spoken HTTP/1.1 to", word.text),
+                    format!("`proto {}` has no effect: servers are spoken HTTP/1.1 to", word.text),
                 )
-                .at(word.span),
+                .at(word.span)
+                .help("HTTP/2 is spoken where all servers of a backend have `proto h2`"),
             );
         }
     }

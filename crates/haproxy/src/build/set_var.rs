@@ -3,7 +3,8 @@
 //! Owns: how a rule assigns a variable, of whatever scope.
 //! Driven by: `rules`; `course`, for variables that a look-up sets.
 
-use weir_model::{Condition, Op, Subject, Template, Test, Var};
+use weir_expr::{Arithmetic, Routine};
+use weir_model::{Condition, Op, Step, Subject, Template, Test, Var};
 
 use super::expression::{parse, variable};
 use super::problem::Problem;
@@ -76,7 +77,8 @@ impl Reader<'_, '_> {
                 "ifnotexists" | "ifnotset" => not(present(known.clone())),
                 "ifempty" => empty(),
                 "ifnotempty" => not(empty()),
-                "ifgt" | "iflt" => return Err(Problem::NotBuilt(format!("the condition {word} of set-var"))),
+                "ifgt" => self.differs(&known, value, (1, i64::MAX)),
+                "iflt" => self.differs(&known, value, (i64::MIN, -1)),
                 _ => return Err(Problem::Bad(format!("`{word}` is no condition of `set-var`"))),
             });
         }
@@ -85,6 +87,16 @@ impl Reader<'_, '_> {
             true => set,
             false => Op::When { condition: Condition::All(all), then: vec![set], otherwise: Vec::new() },
         })
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Whether what the variable holds, less the value, is a number in a range.
+    fn differs(&self, known: &Template, value: &Template, range: (i64, i64)) -> Condition {
+        let less =
+            Step::Call { routine: Routine::Arithmetic(Arithmetic::Sub), arguments: vec![value.clone()] };
+        let subject = Subject::Value(sample::through(known.clone(), vec![less], &self.scope));
+        Condition::Test { subject, test: Test::Number(vec![range]) }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
+use weir_expr::Peeked;
 use weir_model::settings::{Datagrams, Inspect};
 use weir_model::{
-    Access, Condition, Op, ProxyTarget, Subject, TcpAction, TcpCase, TcpId, TcpProxy, TcpService, Template,
-    Test, Words,
+    Access, Condition, Op, ProxyTarget, Subject, TcpAction, TcpAnswers, TcpCase, TcpId, TcpProxy, TcpService,
+    Template, Test, Words,
 };
 
 use super::condition::Acls;
@@ -63,12 +64,16 @@ pub(crate) fn service<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bo
 /// How long first bytes are waited for, where a rule looks at them.
 fn inspects(context: &mut Context<'_>, proxy: &Proxy, program: &[Op], action: &TcpAction) -> Option<Inspect> {
     let written = format!("{program:?}{action:?}");
-    let peeks = |text: &str| text.contains("Peeked(");
+    let peeks = |text: &str| text.matches("Peeked(").count() > text.matches("Peeked(Answer").count();
     let through_maps = || context.around.maps.sources().iter().any(|source| peeks(&format!("{source:?}")));
-    if !(peeks(&written) || written.contains("User(") && through_maps()) {
+    let own = peeks(&written) || written.contains("User(") && through_maps();
+    let by_cookie = |one: &Proxy| {
+        one.settings.balance.as_ref().is_some_and(|line| line.text(1).starts_with("rdp-cookie"))
+    };
+    if !own && !context.draft.proxies.iter().any(by_cookie) {
         return None;
     }
-    if proxy.settings.inspect.is_none() {
+    if own && proxy.settings.inspect.is_none() {
         context.findings.ignored(
             proxy.name.span,
             format!(
@@ -80,11 +85,18 @@ fn inspects(context: &mut Context<'_>, proxy: &Proxy, program: &[Op], action: &T
     }
     let time = proxy.settings.inspect?;
     // Twice the longest hello: each of its bytes may lie in a record of its own, and rules do with what there is.
-    Some(Inspect { time, most: 32 << 10, strict: false })
+    let most = 32 << 10;
+    Some(Inspect {
+        time,
+        most,
+        least: context.around.maps.bytes_needed(&Peeked::Bytes).min(most),
+        strict: false,
+    })
 }
 
 /// How bytes are carried from a frontend to a backend.
-fn carry(proxy: &Proxy, backend: &Proxy) -> TcpProxy {
+fn carry<'a>(context: &mut Context<'a>, proxy: &Proxy, backend: &'a Proxy) -> TcpProxy {
+    let answers = answers(context, backend);
     let settings = &backend.settings;
     let server = settings.timeout("server").unwrap_or(UNSET);
     let client = proxy.settings.timeout("client").unwrap_or(UNSET);
@@ -108,7 +120,19 @@ fn carry(proxy: &Proxy, backend: &Proxy) -> TcpProxy {
         socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
         half_close: true,
         datagrams: Datagrams::default(),
+        answers,
     }
+}
+
+/// `tcp-response content` rules: what they look at, and for how long it is waited for.
+fn answers<'a>(context: &mut Context<'a>, backend: &'a Proxy) -> Option<Box<TcpAnswers>> {
+    let scope = context.scope(backend);
+    let acls = Acls::build(&scope, &mut Findings::default());
+    let program = closing(context, backend, &acls, |rule| rule.list == RuleList::TcpAnswer);
+    let wait = backend.settings.inspect_answer.unwrap_or_default();
+    let most = 16 << 10;
+    let least = context.around.maps.bytes_needed(&Peeked::AnswerBytes).clamp(1, most);
+    (!program.is_empty()).then(|| Box::new(TcpAnswers { wait, least, most, program }))
 }
 
 /// HTTP words that HAProxy ignores in a TCP proxy, with a warning.
@@ -230,9 +254,9 @@ fn computed<'a>(
 }
 
 /// Carrying to a backend's servers. `only`: connections have nowhere else to go.
-fn to_pool(context: &mut Context<'_>, proxy: &Proxy, backend: &Proxy, only: bool) -> TcpAction {
+fn to_pool<'a>(context: &mut Context<'a>, proxy: &Proxy, backend: &'a Proxy, only: bool) -> TcpAction {
     if context.pools.contains(&backend.name.text) {
-        return TcpAction::Proxy(carry(proxy, backend));
+        return TcpAction::Proxy(carry(context, proxy, backend));
     }
     if only {
         let title =
@@ -295,7 +319,11 @@ fn closing<'a>(
     let read: Vec<Read> = {
         let mut captures = 0;
         let mut reader = reader(context, scope, acls, &mut captures);
-        rules.filter_map(|rule| reader.rule(rule)).collect()
+        let read = |rule: &Rule| {
+            reader.scope.response = rule.list == RuleList::TcpAnswer;
+            reader.rule(rule)
+        };
+        rules.filter_map(read).collect()
     };
     let (good, bad): (Vec<Read>, Vec<Read>) = read.into_iter().partition(|rule| match &rule.deed {
         Deed::Allow => true,
@@ -305,7 +333,7 @@ fn closing<'a>(
     if !bad.is_empty() {
         context.findings.not_built(
             proxy.name.span,
-            "this `tcp-request` action in mode tcp",
+            "this `tcp-request` or `tcp-response` action in mode tcp",
             "it decides what happens to connections",
         );
     }

@@ -117,6 +117,9 @@ impl Names {
     }
 
     fn action(&mut self, action: &TcpAction) {
+        if let TcpAction::Proxy(proxy) = action {
+            proxy.answers.iter().for_each(|answers| self.ops(&answers.program));
+        }
         let TcpAction::Choose(cases) = action else { return };
         for case in cases {
             case.condition.iter().for_each(|condition| self.condition(condition));

@@ -54,7 +54,16 @@ fn by_first_word() -> &'static HashMap<&'static str, Vec<&'static Keyword>> {
 pub(crate) fn lookup(line: &Line) -> Vec<(&'static Keyword, usize)> {
     let named = |keyword: &&Keyword| {
         let words = keyword.name.split(' ').count();
-        line.words.len() >= words && keyword.name.split(' ').zip(&line.words).all(|(a, b)| a == b.as_str())
+        // What is called with a name (`set-var(check.a)`) is known without it.
+        let plain = |word: &'_ crate::read::Word| {
+            word.text.split_once('(').map_or(word.text.len(), |(name, _)| name.len())
+        };
+        line.words.len() >= words
+            && keyword.name.split(' ').zip(&line.words).all(|(a, b)| {
+                a == b.as_str()
+                    || a.ends_with("-var") && a == &b.text[..plain(b)]
+                    || a.ends_with("-var-fmt") && a == &b.text[..plain(b)]
+            })
     };
     let candidates = by_first_word().get(line.keyword().as_str()).into_iter().flatten();
     let mut found: Vec<_> =

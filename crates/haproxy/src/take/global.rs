@@ -99,6 +99,16 @@ pub(crate) fn chroot(global: &mut Global, call: &Call<'_>, findings: &mut Findin
     once(&mut global.chroot, call.text(0).into(), call, findings);
 }
 
+/// `server-state-base`.
+pub(crate) fn state_base(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.state_base = Some(call.text(0).to_owned());
+}
+
+/// `server-state-file`.
+pub(crate) fn state_file(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.state_file = Some(call.text(0).to_owned());
+}
+
 /// `master-worker`.
 pub(crate) fn master_worker(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
     global.master_worker = call.line.prefix != crate::read::Prefix::No;
@@ -131,11 +141,9 @@ pub(crate) fn log_tag(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
 }
 
 /// `log-send-hostname`.
-pub(crate) fn log_send_hostname(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
-    global.send_hostname = true;
-    if let Some(word) = call.arguments.first() {
-        findings.tuning(word.span, "log-send-hostname with a name", "the machine's own name is sent");
-    }
+pub(crate) fn log_send_hostname(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    // Without a name it is the machine's.
+    global.send_hostname = Some(call.text(0).to_owned());
 }
 
 /// `description`.

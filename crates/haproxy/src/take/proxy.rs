@@ -2,7 +2,9 @@
 
 use weir_diag::Diagnostic;
 
-use crate::draft::{At, ErrorAnswer, LogFormat, LogTarget, Mode, Proxy, ProxyKind, ServerLine};
+use crate::draft::{
+    At, ErrorAnswer, LogForm, LogFormat, LogTarget, Mode, Proxy, ProxyKind, ServerLine, StatesFrom,
+};
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Word};
 use crate::values::{Host, address, size};
@@ -31,6 +33,30 @@ pub(crate) fn mode(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) 
         _ => return findings.bad_choice(word, "mode", &["http", "tcp", "log", "spop"]),
     };
     proxy.settings.mode = Some(At::new(mode, call.line.span()));
+}
+
+/// `dynamic-cookie-key`.
+pub(crate) fn cookie_key(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.cookie_key = Some(call.text(0).to_owned());
+}
+
+/// `load-server-state-from-file`.
+pub(crate) fn states_from(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    let word = &call.arguments[0];
+    let from = match word.as_str() {
+        "none" => StatesFrom::None,
+        "global" => StatesFrom::Global,
+        "local" => StatesFrom::Local,
+        _ => return findings.bad_choice(word, call.keyword.name, &["global", "local", "none"]),
+    };
+    proxy.settings.states = Some((from, word.span));
+}
+
+/// `server-state-file-name [FILE]`.
+pub(crate) fn state_file(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    let own = |word: &&Word| word.as_str() != "use-backend-name";
+    proxy.settings.state_file =
+        Some(call.arguments.first().filter(own).map_or_else(String::new, |word| word.text.clone()));
 }
 
 /// `bind`.
@@ -203,6 +229,7 @@ pub(crate) fn log(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
 pub(crate) fn log_target(call: &Call<'_>, findings: &mut Findings) -> Option<LogTarget> {
     let address = call.arguments.first()?.clone();
     let mut max_length = 1024;
+    let mut form = None;
     let mut at = 1;
     loop {
         let Some(word) = call.arguments.get(at) else {
@@ -215,7 +242,7 @@ pub(crate) fn log_target(call: &Call<'_>, findings: &mut Findings) -> Option<Log
                 let length = findings.value(value, |text| size::count(text, 80..=65_535))?;
                 max_length = usize::try_from(length).unwrap_or(1024);
             }
-            ("format", Some(value)) => log_form(value, findings),
+            ("format", Some(value)) => form = log_form(value, findings),
             ("sample", Some(value)) => findings.tuning(value.span, "log sample", "every line is sent"),
             ("profile", Some(value)) => {
                 findings.tuning(value.span, "log profile", "lines have the proxy's own format")
@@ -231,19 +258,25 @@ pub(crate) fn log_target(call: &Call<'_>, findings: &mut Findings) -> Option<Log
     }
     let level = log_level(call.arguments.get(at + 1), 7, findings)?;
     let min_level = log_level(call.arguments.get(at + 2), 0, findings)?;
-    Some(LogTarget { address, max_length, facility: facility.text.clone(), level, min_level })
+    Some(LogTarget { address, max_length, form, facility: facility.text.clone(), level, min_level })
 }
 
-fn log_form(word: &Word, findings: &mut Findings) {
-    match word.as_str() {
-        "rfc3164" | "local" | "raw" | "short" | "timed" | "iso" | "priority" => {}
-        "rfc5424" => findings.tuning(word.span, "format rfc5424", "lines are sent as RFC 3164"),
-        _ => findings.bad_choice(
-            word,
-            "log format",
-            &["rfc3164", "rfc5424", "local", "raw", "short", "timed", "iso", "priority"],
-        ),
+fn log_form(word: &Word, findings: &mut Findings) -> Option<LogForm> {
+    const FORMS: [(&str, LogForm); 8] = [
+        ("rfc3164", LogForm::Rfc3164),
+        ("rfc5424", LogForm::Rfc5424),
+        ("local", LogForm::Local),
+        ("raw", LogForm::Raw),
+        ("short", LogForm::Short),
+        ("timed", LogForm::Timed),
+        ("iso", LogForm::Iso),
+        ("priority", LogForm::Priority),
+    ];
+    let known = FORMS.iter().find(|(name, _)| *name == word.text).map(|&(_, form)| form);
+    if known.is_none() {
+        findings.bad_choice(word, "log format", &FORMS.map(|(name, _)| name));
     }
+    known
 }
 
 fn log_level(word: Option<&Word>, default: u8, findings: &mut Findings) -> Option<u8> {
@@ -261,6 +294,11 @@ fn log_level(word: Option<&Word>, default: u8, findings: &mut Findings) -> Optio
 pub(crate) fn log_format(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     let format = LogFormat::Custom(call.arguments[0].clone());
     proxy.settings.log_format = Some(At::new(format, call.line.span()));
+}
+
+/// `log-format-sd`.
+pub(crate) fn log_format_sd(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.log_format_sd = Some(call.arguments[0].clone());
 }
 
 /// `log-tag`.

@@ -67,6 +67,18 @@ pub(crate) fn tcp_content(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
     push_action(proxy, call, RuleList::TcpContent, RuleSet::Content, findings);
 }
 
+/// `tcp-response content`.
+pub(crate) fn tcp_answer(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    push_action(proxy, call, RuleList::TcpAnswer, RuleSet::Answer, findings);
+}
+
+/// `tcp-response inspect-delay`.
+pub(crate) fn inspect_answer_delay(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
+    if let Some(delay) = findings.value(&call.arguments[0], time::millis) {
+        proxy.settings.inspect_answer = Some(delay);
+    }
+}
+
 /// `tcp-request inspect-delay`.
 pub(crate) fn inspect_delay(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
     if let Some(delay) = findings.value(&call.arguments[0], time::millis) {

@@ -35,6 +35,11 @@ pub(crate) fn millis(text: &str) -> Result<Duration, String> {
     parse(text, 1)
 }
 
+/// Reads a time in seconds unless it has a unit.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    parse(text, 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,8 @@ pub(crate) enum RuleSet {
     Connection,
     /// `tcp-request content`.
     Content,
+    /// `tcp-response content`.
+    Answer,
 }
 
 const REQ: u8 = 1;
@@ -20,6 +22,7 @@ const RES: u8 = 2;
 const AFTER: u8 = 4;
 const CONN: u8 = 8;
 const CONT: u8 = 16;
+const ANS: u8 = 32;
 
 impl RuleSet {
     const fn bit(self) -> u8 {
@@ -29,6 +32,7 @@ impl RuleSet {
             RuleSet::AfterResponse => AFTER,
             RuleSet::Connection => CONN,
             RuleSet::Content => CONT,
+            RuleSet::Answer => ANS,
         }
     }
 }
@@ -51,10 +55,10 @@ const PACKETS: &str = "packets are sent with the system's marks and priorities";
 /// Name, whether `NAME(…)` is the form, rule sets, what becomes of it, what it means.
 const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("allow", false, REQ | RES | AFTER, Built, "Ends this list of rules."),
-    ("accept", false, CONN | CONT, Built, "Ends this list of rules."),
+    ("accept", false, CONN | CONT | ANS, Built, "Ends this list of rules."),
     ("deny", false, REQ | RES, Built, "Refuses with an answer."),
-    ("reject", false, REQ | CONN | CONT, Built, "Closes the connection."),
-    ("silent-drop", false, REQ | RES | CONN | CONT, Built, "Forgets the connection."),
+    ("reject", false, REQ | CONN | CONT | ANS, Built, "Closes the connection."),
+    ("silent-drop", false, REQ | RES | CONN | CONT | ANS, Built, "Forgets the connection."),
     ("tarpit", false, REQ, Built, "Waits, then refuses."),
     ("auth", false, REQ, Built, "Asks for a user and password."),
     ("redirect", false, REQ | RES, Built, "Redirects the client."),
@@ -95,27 +99,33 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("replace-uri", false, REQ, Built, "Rewrites the target by pattern."),
     ("normalize-uri", false, REQ, Built, "Normalises the target."),
     ("set-status", false, RES | AFTER, Built, "Sets the status."),
-    ("set-var", true, REQ | RES | AFTER | CONN | CONT, Built, "Sets a variable."),
-    ("set-var-fmt", true, REQ | RES | AFTER | CONN | CONT, Built, "Sets a variable from a format."),
-    ("unset-var", true, REQ | RES | AFTER | CONN | CONT, Built, "Unsets a variable."),
+    ("set-var", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Sets a variable."),
+    ("set-var-fmt", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Sets a variable from a format."),
+    ("unset-var", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Unsets a variable."),
     ("capture", false, REQ | RES | AFTER | CONT, Built, "Keeps a value for the log."),
     ("use-service", false, REQ | CONT, Built, "Lets a service inside answer."),
     ("cache-use", false, REQ, Built, "Answers from the cache."),
     ("cache-store", false, RES, Built, "Stores the answer in the cache."),
     ("early-hint", false, REQ, Built, "Sends a 103 with a field."),
     ("set-log-level", false, REQ | RES, Built, "Severity of the log line."),
-    ("set-log-level", false, AFTER | CONT, Tuning("lines keep their severity"), "Severity of the log line."),
+    (
+        "set-log-level",
+        false,
+        AFTER | CONT | ANS,
+        Tuning("lines keep their severity"),
+        "Severity of the log line.",
+    ),
     (
         "do-log",
         false,
-        REQ | RES | AFTER | CONN | CONT,
+        REQ | RES | AFTER | CONN | CONT | ANS,
         Tuning("a line is written when the exchange ends"),
         "Writes a log line now.",
     ),
     (
         "set-nice",
         false,
-        REQ | RES | CONT,
+        REQ | RES | CONT | ANS,
         Tuning("all exchanges have one priority"),
         "Priority of the exchange.",
     ),
@@ -123,14 +133,14 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("set-priority-offset", false, REQ, Built, "Place in queues."),
     ("set-priority-class", false, CONT, Tuning("queues are served in order"), "Class in queues."),
     ("set-priority-offset", false, CONT, Tuning("queues are served in order"), "Place in queues."),
-    ("set-tos", false, REQ | RES | CONN | CONT, Tuning(PACKETS), "TOS of packets."),
-    ("set-mark", false, REQ | RES | CONN | CONT, Tuning(PACKETS), "Mark of packets."),
-    ("set-fc-tos", false, REQ | RES | CONN | CONT, Tuning(PACKETS), "TOS of packets to clients."),
-    ("set-fc-mark", false, REQ | RES | CONN | CONT, Tuning(PACKETS), "Mark of packets to clients."),
+    ("set-tos", false, REQ | RES | CONN | CONT | ANS, Tuning(PACKETS), "TOS of packets."),
+    ("set-mark", false, REQ | RES | CONN | CONT | ANS, Tuning(PACKETS), "Mark of packets."),
+    ("set-fc-tos", false, REQ | RES | CONN | CONT | ANS, Tuning(PACKETS), "TOS of packets to clients."),
+    ("set-fc-mark", false, REQ | RES | CONN | CONT | ANS, Tuning(PACKETS), "Mark of packets to clients."),
     ("set-bc-tos", false, REQ | CONT, Tuning(PACKETS), "TOS of packets to servers."),
     ("set-bc-mark", false, REQ | CONT, Tuning(PACKETS), "Mark of packets to servers."),
     ("set-bandwidth-limit", false, REQ | RES, Built, "Limits bandwidth."),
-    ("set-bandwidth-limit", false, CONT, Tuning("bandwidth is not limited"), "Limits bandwidth."),
+    ("set-bandwidth-limit", false, CONT | ANS, Tuning("bandwidth is not limited"), "Limits bandwidth."),
     ("set-timeout", false, REQ | RES, Built, "Sets a time for this exchange."),
     ("set-retries", false, REQ, Built, "Sets retries for this exchange."),
     ("set-retries", false, CONT, Tuning("the backend's `retries` hold"), "Sets retries for this exchange."),
@@ -147,14 +157,14 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
     ("wait-for-body", false, RES, Tuning("bodies are streamed"), "Waits for the body."),
     ("pause", false, REQ, Built, "Delays the exchange."),
     ("pause", false, RES, NotYet("it delays answers"), "Delays the exchange."),
-    ("close", false, CONT, NotYet("it decides what is answered"), "Closes the server's side."),
+    ("close", false, ANS, Built, "Closes the server's side."),
     ("track-sc", false, REQ | RES | CONN | CONT, Built, "Tracks an entry of a stick table."),
-    ("sc-inc-gpc", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-inc-gpc0", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-inc-gpc1", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-add-gpc", true, REQ | RES | AFTER | CONN | CONT, Built, "Counts in a tracked entry."),
-    ("sc-set-gpt", true, REQ | RES | AFTER | CONN | CONT, Built, "Notes a number in a tracked entry."),
-    ("sc-set-gpt0", true, REQ | RES | AFTER | CONN | CONT, Built, "Notes a number in a tracked entry."),
+    ("sc-inc-gpc", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Counts in a tracked entry."),
+    ("sc-inc-gpc0", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Counts in a tracked entry."),
+    ("sc-inc-gpc1", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Counts in a tracked entry."),
+    ("sc-add-gpc", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Counts in a tracked entry."),
+    ("sc-set-gpt", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Notes a number in a tracked entry."),
+    ("sc-set-gpt0", true, REQ | RES | AFTER | CONN | CONT | ANS, Built, "Notes a number in a tracked entry."),
     ("add-acl", true, REQ | RES | AFTER, Built, "Adds to a list."),
     ("del-acl", true, REQ | RES | AFTER, Built, "Takes from a list."),
     ("set-map", true, REQ | RES | AFTER, Built, "Sets an entry of a map."),
@@ -181,10 +191,10 @@ const ACTIONS: &[(&str, bool, u8, Action, &str)] = &[
         "Lends the connection to a server.",
     ),
     ("switch-mode", false, CONT, NotYet("it decides what is served"), "Goes on in mode http."),
-    ("send-spoe-group", false, REQ | RES | CONT, NotYet("SPOE is not built"), "Asks an SPOE agent."),
+    ("send-spoe-group", false, REQ | RES | CONT | ANS, NotYet("SPOE is not built"), "Asks an SPOE agent."),
     ("ot-group", false, REQ | RES | AFTER | CONT, Tuning("nothing is traced"), "Traces."),
     ("otel-group", false, REQ | RES | AFTER | CONT, Tuning("nothing is traced"), "Traces."),
-    ("lua.", false, REQ | RES | CONT, NotYet("Lua is not built"), "Runs Lua."),
+    ("lua.", false, REQ | RES | CONT | ANS, NotYet("Lua is not built"), "Runs Lua."),
 ];
 
 /// The entry of an action as written (`set-var(txn.a)` is `set-var`, `track-sc0` is `track-sc`).
@@ -205,12 +215,13 @@ pub(crate) fn action(set: RuleSet, word: &str) -> Option<(&'static str, Action)>
 
 /// All actions, with the rules that they may stand in.
 pub(crate) fn all_actions() -> impl Iterator<Item = (&'static str, Vec<&'static str>, Action)> {
-    const SETS: [(u8, &str); 5] = [
+    const SETS: [(u8, &str); 6] = [
         (REQ, "http-request"),
         (RES, "http-response"),
         (AFTER, "http-after-response"),
         (CONN, "tcp-request connection"),
         (CONT, "tcp-request content"),
+        (ANS, "tcp-response content"),
     ];
     ACTIONS.iter().map(|&(name, _, sets, action, _)| {
         let places = SETS.iter().filter(|(bit, _)| sets & bit != 0).map(|&(_, place)| place);

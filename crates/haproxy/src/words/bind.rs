@@ -123,12 +123,19 @@ pub(crate) const BIND: &[Parameter] = &[
 /// Words in the brackets of a crt-list's line that are looked at.
 pub(crate) const CRT_LIST: &[&str] = &[
     "alpn",
+    "allow-0rtt",
     "ca-file",
-    "verify",
+    "ca-verify-file",
     "ciphers",
     "ciphersuites",
-    "ssl-min-ver",
-    "ssl-max-ver",
+    "crl-file",
+    "curves",
+    "ecdhe",
+    "no-alpn",
     "no-ca-names",
+    "npn",
     "ocsp-update",
+    "ssl-max-ver",
+    "ssl-min-ver",
+    "verify",
 ];

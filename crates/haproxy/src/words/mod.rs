@@ -17,7 +17,7 @@ mod sticks;
 pub(crate) use actions::{Action, RuleSet, action, action_names, all_actions};
 pub(crate) use bind::{BIND, CRT_LIST};
 pub(crate) use converters::{Converter, converter_names, kind_behind, known_converter, takes_bytes};
-pub(crate) use fetches::{Fetch, Matching, acl_word, fetch, fetch_names, nearest_fetch, predefined};
+pub(crate) use fetches::{Fetch, Matching, acl_word, fetch, fetch_names, is_raw, nearest_fetch, predefined};
 pub(crate) use keyword::{Call, DB, DF, DFB, FB, Keyword, MANY, Sections, Status, word};
 pub(crate) use others::words as section_words;
 pub(crate) use parameter::{Parameter, ParameterStatus};

@@ -148,6 +148,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         }
     };
     Endpoint {
+        begins: None,
         follows: None,
         name: address.into(),
         origin: None,

@@ -197,6 +197,7 @@ fn tls(chain: &str, key: &str) -> ListenerTls {
         passwords: None,
     };
     ListenerTls {
+        lists: Vec::new(),
         default: TlsIdentity {
             certificates: vec![certificate],
             versions: vec![weir_expr::settings::TlsVersion::V1_3],

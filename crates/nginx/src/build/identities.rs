@@ -37,6 +37,7 @@ pub(super) fn of_address(
     by_name: Vec<(Vec<NamePattern>, TlsIdentity)>,
 ) -> ListenerTls {
     ListenerTls {
+        lists: Vec::new(),
         default,
         by_name,
         strict_sni: false,

@@ -176,6 +176,7 @@ fn action(lo: &mut Lowering<'_>, s: &StreamScope, target: TcpTarget) -> TcpActio
         socket_keepalive: s.socket_keepalive,
         half_close: s.half_close,
         datagrams: s.datagrams,
+        answers: None,
     })
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
-use weir_model::settings::{LogEscape, LogLevel};
+use weir_model::settings::{LogEscape, LogLevel, SyslogForm};
 use weir_model::{AccessLog, ErrorLog, LogTarget, SyslogServer, Template};
 
 use super::state::Format;
@@ -225,6 +225,8 @@ fn syslog(lo: &mut Lowering<'_>, d: &Directive, parameters: &str, severity: LogL
         return None;
     };
     Some(LogTarget::Syslog {
+        form: SyslogForm::Rfc3164,
+        host: None,
         server,
         facility,
         severity,

@@ -292,7 +292,7 @@ impl StreamScope {
             proxy_protocol_timeout: None,
             handshake_timeout: Duration::from_secs(60),
             preread: false,
-            inspect: Inspect { time: Duration::from_secs(30), most: 16 << 10, strict: true },
+            inspect: Inspect { time: Duration::from_secs(30), most: 16 << 10, least: 0, strict: true },
             connect_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(600),
             buffer: 16 << 10,

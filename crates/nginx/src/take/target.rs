@@ -55,6 +55,7 @@ pub(crate) fn endpoint_address(host: &str, port: u16) -> EndpointAddress {
 /// An endpoint with nginx's defaults.
 pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endpoint {
     Endpoint {
+        begins: None,
         follows: None,
         name: name.to_owned(),
         origin: Some(span),

@@ -71,6 +71,11 @@ pub fn public_key(pem: &[u8]) -> Option<Vec<u8>> {
     Some(CertView::from_der(&certificate)?.public_key().to_vec())
 }
 
+/// The first certificate of a PEM text, DER.
+pub fn first_certificate(pem: &[u8]) -> Option<Vec<u8>> {
+    CertificateDer::from_pem_slice(pem).ok().map(|der| der.to_vec())
+}
+
 /// A certificate that was read.
 #[derive(Debug)]
 pub struct CertView<'a> {
@@ -168,7 +173,12 @@ impl<'a> CertView<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct CertName<'a>(&'a X509Name<'a>);
 
-impl CertName<'_> {
+impl<'a> CertName<'a> {
+    /// Of a name that was read.
+    pub(super) fn of(name: &'a X509Name<'a>) -> Self {
+        Self(name)
+    }
+
     /// As HAProxy writes it: `/C=…/CN=…`, values as they are.
     pub fn one_line(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -210,6 +220,11 @@ impl CertName<'_> {
     }
 }
 
+/// The short name of an algorithm, if OpenSSL has one.
+pub(super) fn named_algorithm(oid: &Oid<'_>) -> Option<&'static str> {
+    named(&ALGORITHMS, oid)
+}
+
 /// The short name of an attribute, or its number.
 fn short(oid: &Oid<'_>) -> String {
     named(&ATTRIBUTES, oid).map_or_else(|| oid.to_id_string(), str::to_owned)
@@ -221,7 +236,7 @@ fn named(names: &[(&str, &'static str)], oid: &Oid<'_>) -> Option<&'static str> 
 }
 
 /// `Nov  6 08:49:37 1994 GMT`.
-fn printed_time(time: ASN1Time) -> String {
+pub(super) fn printed_time(time: ASN1Time) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let time = time.to_datetime();

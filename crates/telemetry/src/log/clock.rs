@@ -13,6 +13,8 @@ use jiff::tz::TimeZone;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     second: i64,
+    /// Milliseconds of the second, of the moment that was asked for last.
+    millis: u16,
     /// nginx's `$time_local`, and the common log format: `21/Nov/2026:02:45:31 +0000`.
     pub local: String,
     /// nginx's `$time_iso8601`: `2026-11-21T02:45:31+00:00`.
@@ -60,6 +62,7 @@ impl LogClock {
         if second != self.stamp.second {
             self.stamp = Stamp::of(second, &self.zone);
         }
+        self.stamp.millis = (unix_ms % 1000) as u16;
         &self.stamp
     }
 
@@ -101,12 +104,24 @@ impl Stamp {
         let clock = format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second());
         Self {
             second,
+            millis: 0,
             local: format!("{d:02}/{month}/{y}:{clock} {sign}{oh:02}{om:02}"),
             iso8601: format!("{y}-{mo:02}-{d:02}T{clock}{sign}{oh:02}:{om:02}"),
             error: format!("{y}/{mo:02}/{d:02} {clock}"),
             syslog: format!("{month} {d:2} {clock}"),
             haproxy: format!("{d:02}/{month}/{y}:{clock}"),
         }
+    }
+
+    /// `2026-11-21T02:45:31.123000+00:00`.
+    pub fn iso_micros(&self, out: &mut Vec<u8>) {
+        // The zone stands behind the seconds.
+        let (date, zone) = self.iso8601.split_at_checked(19).unwrap_or((&self.iso8601, ""));
+        out.extend_from_slice(date.as_bytes());
+        out.push(b'.');
+        push_millis(out, self.millis.into());
+        out.extend_from_slice(b"000");
+        out.extend_from_slice(zone.as_bytes());
     }
 
     /// HAProxy's `%t`, in brackets as its formats put it: `[21/Nov/2026:02:45:31.123]`.

@@ -23,5 +23,5 @@ pub use clock::{LogClock, Stamp};
 pub use error::{ErrorLog, Level};
 pub use escape::{escape_default, escape_json};
 pub use hub::{HubOptions, LogHub, Notify, Opener};
-pub use syslog::{Facility, Severity, SyslogAddress, SyslogHeader};
+pub use syslog::{Facility, Severity, SyslogAddress, SyslogForm, SyslogHeader};
 pub use target::{LogTarget, TargetSpec};

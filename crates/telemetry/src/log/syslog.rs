@@ -65,12 +65,34 @@ words! {
     }
 }
 
+/// How a syslog message begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SyslogForm {
+    /// `<134>Nov 21 02:45:31 host tag[123]: `, with or without the host (RFC 3164).
+    #[default]
+    Rfc3164,
+    /// `<134>1 2026-11-21T02:45:31.123456+00:00 host tag 123 - ` (RFC 5424); structured data follow, or a dash.
+    Rfc5424,
+    /// By nothing.
+    Raw,
+    /// `<6>`.
+    Short,
+    /// `<6>2026-11-21T02:45:31.123456+00:00 `.
+    Timed,
+    /// `2026-11-21T02:45:31.123456+00:00 `.
+    Iso,
+    /// `<134>`.
+    Priority,
+}
+
 /// The head of each message.
 ///
 /// nginx writes `<190>Nov 21 02:45:31 host nginx: text`, HAProxy `<134>Nov 21 02:45:31 haproxy[123]: text` and a final
 /// newline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyslogHeader {
+    /// Its form.
+    pub form: SyslogForm,
     /// Who speaks.
     pub facility: Facility,
     /// The host's name; nginx sends it unless `nohostname`, HAProxy if `log-send-hostname`.
@@ -87,9 +109,24 @@ impl SyslogHeader {
     /// Appends the head of a message of this severity.
     pub fn write(&self, out: &mut Vec<u8>, severity: Severity, stamp: &Stamp) {
         let priority = self.facility as u16 * 8 + severity as u16;
-        out.push(b'<');
-        out.extend_from_slice(itoa::Buffer::new().format(priority).as_bytes());
-        out.push(b'>');
+        match self.form {
+            SyslogForm::Raw => return,
+            SyslogForm::Iso => {
+                stamp.iso_micros(out);
+                return out.push(b' ');
+            }
+            SyslogForm::Short | SyslogForm::Timed => angled(out, severity as u16),
+            _ => angled(out, priority),
+        }
+        match self.form {
+            SyslogForm::Timed => {
+                stamp.iso_micros(out);
+                return out.push(b' ');
+            }
+            SyslogForm::Rfc5424 => return self.write_rfc5424(out, stamp),
+            SyslogForm::Rfc3164 => {}
+            _ => return,
+        }
         out.extend_from_slice(stamp.syslog.as_bytes());
         out.push(b' ');
         if let Some(host) = &self.host {
@@ -104,6 +141,34 @@ impl SyslogHeader {
         }
         out.extend_from_slice(b": ");
     }
+
+    fn write_rfc5424(&self, out: &mut Vec<u8>, stamp: &Stamp) {
+        out.extend_from_slice(b"1 ");
+        stamp.iso_micros(out);
+        for word in [self.host.as_deref().unwrap_or("-"), &self.tag] {
+            out.push(b' ');
+            out.extend_from_slice(word.as_bytes());
+        }
+        out.push(b' ');
+        match self.pid {
+            Some(pid) => out.extend_from_slice(itoa::Buffer::new().format(pid).as_bytes()),
+            None => out.push(b'-'),
+        }
+        out.extend_from_slice(b" - ");
+    }
+
+    /// Bytes that [`SyslogHeader::write`] appends, and the final newline.
+    pub fn length(&self) -> usize {
+        let (mut out, mut clock) = (Vec::new(), super::clock::LogClock::utc());
+        self.write(&mut out, Severity::Debug, clock.at(0));
+        out.len() + usize::from(self.newline)
+    }
+}
+
+fn angled(out: &mut Vec<u8>, number: u16) {
+    out.push(b'<');
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    out.push(b'>');
 }
 
 /// The open end of a syslog target.
@@ -158,6 +223,7 @@ mod tests {
     #[test]
     fn heads_as_the_others_write_them() {
         let nginx = SyslogHeader {
+            form: SyslogForm::Rfc3164,
             facility: Facility::Local7,
             host: Some("vm".into()),
             tag: "nginx".into(),
@@ -166,6 +232,7 @@ mod tests {
         };
         assert_eq!(head(&nginx, Severity::Info), "<190>Nov 21 03:23:04 vm nginx: ");
         let haproxy = SyslogHeader {
+            form: SyslogForm::Rfc3164,
             facility: Facility::Local0,
             host: None,
             tag: "haproxy".into(),

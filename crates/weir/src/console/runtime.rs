@@ -9,7 +9,6 @@ use std::time::Instant;
 use crate::peers::Peers;
 use rustix::time::{ClockId, clock_gettime};
 use weir_admin::cli;
-use weir_control::changes::KeyPair;
 use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
 use weir_control::sessions::ClientSession;
@@ -17,7 +16,7 @@ use weir_control::snapshot::Snapshot;
 use weir_control::{Change, Requests};
 use weir_engine::{Engine, Switch};
 use weir_expr::KeptValue;
-use weir_expr::settings::{ControlPurpose, ControlSocket, Paces};
+use weir_expr::settings::{CertificateList, ControlPurpose, ControlSocket, Paces};
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
 
 /// The engine, once there is one.
@@ -27,7 +26,7 @@ pub(crate) type Shared = Arc<Mutex<Option<Engine>>>;
 pub(crate) struct Runtime {
     engine: Shared,
     started: Instant,
-    waiting: Mutex<Vec<(String, KeyPair)>>,
+    waiting: Mutex<cli::Waiting>,
     sockets: Mutex<Vec<cli::Socket>>,
     peers: Arc<Peers>,
 }
@@ -138,7 +137,46 @@ impl cli::Runtime for Runtime {
         all.into_iter().map(|(name, replaced)| cli::Certificate { name, replaced }).collect()
     }
 
-    fn waiting(&self) -> &Mutex<Vec<(String, KeyPair)>> {
+    fn chain_of(&self, name: &str) -> Option<Vec<u8>> {
+        self.engine().as_ref().and_then(|engine| engine.chain_of(name))
+    }
+
+    fn trust(&self) -> Vec<cli::Trust> {
+        let all = self.engine().as_ref().map(Engine::trust).unwrap_or_default();
+        all.into_iter().map(|(name, list, pem)| cli::Trust { name, list, pem }).collect()
+    }
+
+    fn describe(&self, pem: &[u8]) -> Option<Vec<cli::CertificateFacts>> {
+        let one = |facts: weir_rt::CertFacts| {
+            let weir_rt::CertFacts { serial, not_before, not_after, names, key, sha1, subject, issuer } =
+                facts;
+            cli::CertificateFacts { serial, not_before, not_after, names, key, sha1, subject, issuer }
+        };
+        Some(weir_rt::cert_facts(pem)?.into_iter().map(one).collect())
+    }
+
+    fn describe_lists(&self, pem: &[u8]) -> Option<Vec<cli::ListFacts>> {
+        let one = |facts: weir_rt::ListFacts| {
+            let weir_rt::ListFacts { version, algorithm, issuer, made, next, revoked } = facts;
+            cli::ListFacts { version, algorithm, issuer, made, next, revoked }
+        };
+        Some(weir_rt::list_facts(pem)?.into_iter().map(one).collect())
+    }
+
+    fn certificate_lists(&self) -> Vec<cli::CertificateList> {
+        let all = self.engine().as_ref().map(Engine::certificate_lists).unwrap_or_default();
+        let one = |list: CertificateList| cli::CertificateList {
+            name: list.name,
+            entries: list
+                .entries
+                .into_iter()
+                .map(|entry| (entry.certificate, entry.line, entry.options, entry.names))
+                .collect(),
+        };
+        all.into_iter().map(one).collect()
+    }
+
+    fn waiting(&self) -> &Mutex<cli::Waiting> {
         &self.waiting
     }
 

@@ -7,10 +7,13 @@
 mod dates;
 mod digests;
 mod encrypted;
+mod fix;
 mod json;
 mod language;
 mod lenient;
+mod mqtt;
 mod node;
+mod payload;
 mod protobuf;
 mod routine;
 mod token;
@@ -60,6 +63,24 @@ pub(super) fn converted(exchange: &impl Traffic, source: &Template, steps: &[Ste
             }
             Step::Note(slot) => {
                 exchange.slots.set(*slot, &value);
+                value
+            }
+            Step::NoteEnd(slot, length) => {
+                let end = value.split_off(value.len().saturating_sub(*length));
+                exchange.slots.set(*slot, STANDARD.encode(end).as_bytes());
+                value
+            }
+            Step::Keep { of, name, number } => {
+                let kept = weir_expr::KeptValue { text: value.clone(), number: *number };
+                super::program::keep_value(exchange, *of, name, Some(kept));
+                value
+            }
+            Step::Forget(slot) => {
+                exchange.slots.put(*slot, crate::exchange::Value::Unset);
+                value
+            }
+            Step::ForgetKept { of, name } => {
+                super::program::keep_value(exchange, *of, name, None);
                 value
             }
         };
@@ -147,7 +168,12 @@ pub(crate) fn fuzz(data: &[u8]) {
             let verified = token::verify(value, path, b"a secret of the house", kind);
             assert!(verified < 1 || path == b"none");
         }
-        5 => within(node::parameter(value, path)),
+        5 => {
+            within(node::parameter(value, path));
+            within(payload::sized(value, path, kind, b""));
+            assert!(!(fix::is_valid(value) && mqtt::is_valid(value)));
+            assert!(payload::rdp_cookie(value, path).is_none_or(|found| found.len() <= value.len()));
+        }
         6 => assert!(node::parts(value).is_none_or(|(name, _)| name.len() <= value.len())),
         _ => {
             let found = language::best(value, path, b"");

@@ -7,7 +7,9 @@ use weir_expr::{Count, Routine, number};
 use weir_policy::hash;
 
 use super::lenient::STANDARD_LENIENT;
-use super::{dates, digests, encrypted, json, language, node, protobuf, token, verify_names};
+use super::{
+    dates, digests, encrypted, fix, json, language, mqtt, node, payload, protobuf, token, verify_names,
+};
 use crate::exchange::Traffic;
 
 /// What a routine makes of a value; `None` if there is nothing.
@@ -57,8 +59,20 @@ pub(super) fn call(
         Routine::NodePort => node::parts(&value).and_then(|(_, port)| Some(port?.to_vec())),
         Routine::Protobuf => protobuf::field(&value, at(0), at(1)),
         Routine::Grpc => protobuf::grpc_field(&value, at(0), at(1)),
-        Routine::AesGcmDecrypt(bits) => encrypted::gcm(bits, [at(0), at(1), at(2)], value),
+        Routine::AesGcmDecrypt(bits) => encrypted::gcm(bits, [at(0), at(1), at(2)], at(3), value),
         Routine::AesCbcDecrypt(bits) => encrypted::cbc(bits, [at(0), at(1)], value),
+        Routine::AesGcmEncrypt(bits) => encrypted::gcm_encrypt(bits, [at(0), at(1)], at(2), value),
+        Routine::AesCbcEncrypt(bits) => encrypted::cbc_encrypt(bits, [at(0), at(1)], value),
+        Routine::FixIsValid => flag(fix::is_valid(&value)),
+        Routine::FixTag => fix::value(&value, at(0)).map(<[u8]>::to_vec),
+        Routine::MqttIsValid => flag(mqtt::is_valid(&value)),
+        Routine::MqttField => mqtt::field(&value, at(0), at(1)),
+        Routine::RdpCookie => payload::rdp_cookie(&value, at(0)).map(<[u8]>::to_vec),
+        Routine::RdpCookieCount => flag(payload::rdp_cookie(&value, at(0)).is_some()),
+        Routine::Sized => payload::sized(&value, at(0), at(1), at(2)),
+        Routine::Whole => payload::whole(&value, at(0), at(1)),
+        Routine::IsHttp => flag(payload::is_http(&value)),
+        Routine::Hello(part) => payload::of_hello(&value, part),
         Routine::VerifyName => verify_names::of(number(&value)).map(|name| name.as_bytes().to_vec()),
     }
 }

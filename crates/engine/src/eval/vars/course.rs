@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use weir_expr::{Count, CourseVar, KeptIn, Moment, Timer};
+use weir_expr::{Count, CourseVar, KeptIn, LocalOf, Moment, PriorityOf, Timer};
 use weir_plan::Action;
 
 use super::write::{extend, number, seconds, text_of};
@@ -49,6 +49,23 @@ pub(super) fn append(traffic: &impl Traffic, var: CourseVar<'_>, out: &mut Vec<u
             write!(out, "{}", at.as_micros()).is_ok()
         }
         CourseVar::Redispatched => number(out, Some(was_redispatched(traffic).into())),
+        CourseVar::Priority(of) => {
+            let own = traffic.exchange().and_then(|exchange| exchange.own.as_deref());
+            let (class, offset) = own.map_or((0, 0), |own| own.priority);
+            match of {
+                PriorityOf::Class => write!(out, "{class}").is_ok(),
+                PriorityOf::Offset => write!(out, "{offset}").is_ok(),
+            }
+        }
+        CourseVar::IsLocal(of) => {
+            let end = match of {
+                LocalOf::Source => traffic.client_source(),
+                LocalOf::Destination => traffic.destination(),
+                LocalOf::SocketPeer => traffic.client.far_end(),
+                LocalOf::SocketLocal => traffic.client.own_end(),
+            };
+            number(out, end.map(|(ip, _)| u64::from(weir_rt::is_local(ip))))
+        }
         CourseVar::Capture(group) => extend(out, traffic.captures.group(usize::from(*group))),
     }
 }

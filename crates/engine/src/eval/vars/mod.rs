@@ -107,6 +107,7 @@ pub(crate) fn append(traffic: &impl Traffic, var: &Var<Slot>, out: &mut Vec<u8>)
         (Family::Response(var), Kind::Request(exchange)) => response::append(exchange, var, out),
         (Family::Session(var), Kind::Session(session)) => session::append(session, var, out),
         (Family::Client(var), _) => client::append(traffic, var, out),
+        (Family::Tls(weir_expr::TlsVar::TlsOwnPart(part)), _) => super::tls::own_part(traffic, part, out),
         (Family::Tls(var), _) => {
             traffic.client.tls.as_deref().is_some_and(|facts| super::tls::append(facts, var, out))
         }

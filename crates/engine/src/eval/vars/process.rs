@@ -40,6 +40,7 @@ pub(super) fn append(traffic: &Core, var: ProcessVar, out: &mut Vec<u8>) -> bool
             );
         }
         ProcessVar::Workers => return number(out, Some(worker.shared.workers.load(Ordering::Relaxed))),
+        ProcessVar::Worker => return number(out, Some(worker.index as u64)),
         ProcessVar::Stopping => return number(out, Some(u64::from(worker.is_leaving()))),
         ProcessVar::Hostname => return text_of(out, worker.hostname().as_bytes()),
         ProcessVar::Pid => return number(out, Some(u64::from(std::process::id()))),

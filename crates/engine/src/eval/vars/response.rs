@@ -60,6 +60,10 @@ pub(super) fn append(exchange: &Exchange, var: ResponseVar<'_>, out: &mut Vec<u8
                 message::set_cookies(exchange).filter(|one| name.is_empty() || *one == name.as_bytes());
             number(out, Some(named.count() as u64))
         }
+        ResponseVar::CompressedBy => {
+            let coding = response.fields.first(HeaderId::ContentEncoding);
+            extend(out, coding.filter(|_| response.uncompressed.is_some()))
+        }
         ResponseVar::CompressionRatio(coding) => match response.uncompressed {
             Some(plain)
                 if response.body_bytes_sent > 0

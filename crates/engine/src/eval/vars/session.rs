@@ -2,7 +2,7 @@
 
 use weir_expr::{Peeked, SessionVar};
 
-use super::write::{extend, number, seconds, three_digits};
+use super::write::{extend, number, seconds, text_of, three_digits};
 use crate::exchange::Session;
 
 /// Appends the value of a variable about a session; false if there is none.
@@ -19,6 +19,11 @@ pub(super) fn append(session: &Session, var: SessionVar<'_>, out: &mut Vec<u8>) 
 
 /// What a session's first bytes say; nothing where they were not read ahead.
 fn peeked(session: &Session, what: Peeked, out: &mut Vec<u8>) -> bool {
+    match (what, &session.answered) {
+        (Peeked::AnswerLength, Some(bytes)) => return number(out, Some(bytes.len() as u64)),
+        (Peeked::AnswerBytes, Some(bytes)) => return text_of(out, bytes),
+        _ => {}
+    }
     let Some(peeked) = &session.peeked else { return false };
     let hello = peeked.hello.as_ref();
     match what {
@@ -31,7 +36,9 @@ fn peeked(session: &Session, what: Peeked, out: &mut Vec<u8>) -> bool {
         Peeked::AlpnProtocols => extend(out, hello.map(|hello| &*hello.protocols)),
         Peeked::Protocol => extend(out, hello.map(|hello| version_name(hello.version))),
         Peeked::HelloType => number(out, hello.map(|_| 1)),
-        Peeked::Length => number(out, Some(peeked.length as u64)),
+        Peeked::Length => number(out, Some(peeked.bytes.len() as u64)),
+        Peeked::Bytes => text_of(out, &peeked.bytes),
+        Peeked::AnswerLength | Peeked::AnswerBytes => false,
     }
 }
 

@@ -29,6 +29,23 @@ pub(super) fn append(traffic: &impl Traffic, var: UpstreamVar<'_>, out: &mut Vec
                 EndpointFigure::SessionRate => display(out, traffic.endpoint_rate(pool, name)),
             })
         }
+        UpstreamVar::EndpointTls(part) => {
+            let facts = traffic.attempts.last().and_then(|attempt| attempt.tls.as_deref());
+            crate::eval::tls::of_endpoint(facts, part, out)
+        }
+        UpstreamVar::EndpointNumber => {
+            let name = traffic.attempts.last().map(|attempt| &*attempt.endpoint);
+            number(out, name.and_then(|name| traffic.endpoint_number(name)).map(u64::from))
+        }
+        UpstreamVar::EndpointStatus => {
+            let status = traffic.attempts.last().map(|attempt| attempt.status).filter(|status| *status > 0);
+            number(out, status.map(u64::from))
+        }
+        UpstreamVar::EndpointReused => {
+            number(out, traffic.attempts.last().map(|attempt| u64::from(attempt.reused)))
+        }
+        UpstreamVar::EndpointLocalAddr => local_end(traffic).is_some_and(|local| display(out, local.ip())),
+        UpstreamVar::EndpointLocalPort => local_end(traffic).is_some_and(|local| display(out, local.port())),
         UpstreamVar::EndpointAddr => last_address(traffic).is_some_and(|(ip, _)| display(out, ip)),
         UpstreamVar::EndpointPort => last_address(traffic).is_some_and(|(_, port)| display(out, port)),
         UpstreamVar::UpstreamAddr => {
@@ -70,6 +87,11 @@ fn attempts(traffic: &Core, out: &mut Vec<u8>, one: fn(&Attempt, &mut Vec<u8>)) 
 fn last_address(traffic: &Core) -> Option<(IpAddr, u16)> {
     let address: SocketAddr = traffic.attempts.last()?.address.parse().ok()?;
     Some((address.ip(), address.port()))
+}
+
+/// Our own end of the connection of the last attempt.
+fn local_end(traffic: &Core) -> Option<SocketAddr> {
+    traffic.attempts.last()?.local
 }
 
 fn optional_seconds(out: &mut Vec<u8>, time: Option<Duration>) {

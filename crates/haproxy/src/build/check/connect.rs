@@ -1,5 +1,6 @@
 //! `http-check connect` and `tcp-check connect`.
 
+use super::computed::Computed;
 use super::rule::ConnectRule;
 use crate::findings::Findings;
 use crate::read::Word;
@@ -10,7 +11,7 @@ const WORDS: &[&str] =
     &["default", "port", "addr", "send-proxy", "ssl", "sni", "alpn", "proto", "linger", "comment"];
 
 /// The words behind `connect`.
-pub(super) fn connect(words: &[Word], findings: &mut Findings) -> ConnectRule {
+pub(super) fn connect(words: &[Word], computed: &Computed<'_>, findings: &mut Findings) -> ConnectRule {
     // Without a word it is the server's own connection.
     let mut rule = ConnectRule { default: words.is_empty(), ..ConnectRule::default() };
     let mut words = words.iter();
@@ -26,7 +27,7 @@ pub(super) fn connect(words: &[Word], findings: &mut Findings) -> ConnectRule {
                     findings.bad_value(key, format!("`{word}` lacks its value"));
                     return rule;
                 };
-                with_value(&mut rule, word, value, findings);
+                with_value(&mut rule, word, value, computed, findings);
             }
             _ => {
                 findings.bad_choice(key, "word of `connect`", WORDS);
@@ -37,13 +38,15 @@ pub(super) fn connect(words: &[Word], findings: &mut Findings) -> ConnectRule {
     rule
 }
 
-fn with_value(rule: &mut ConnectRule, word: &str, value: &Word, findings: &mut Findings) {
+fn with_value(
+    rule: &mut ConnectRule,
+    word: &str,
+    value: &Word,
+    computed: &Computed<'_>,
+    findings: &mut Findings,
+) {
     match word {
-        "port" if value.text.contains('(') => findings.not_built(value.span, "a computed port", DECIDES),
-        "port" => {
-            rule.port =
-                findings.value(value, |text| text.parse().map_err(|_| format!("`{text}` is no port")));
-        }
+        "port" => rule.port = computed.number(value, "port", findings),
         "addr" => {
             rule.address =
                 findings.value(value, |text| text.parse().map_err(|_| format!("`{text}` is no address")));

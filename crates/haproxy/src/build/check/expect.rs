@@ -4,6 +4,7 @@ use weir_expr::check::{Expect, Expectation, TextMatch};
 use weir_model::Pattern;
 
 use super::super::condition::pattern;
+use super::computed::Computed;
 use crate::findings::Findings;
 use crate::read::Word;
 
@@ -32,6 +33,7 @@ struct Side {
 pub(super) fn expectation(
     words: &[Word],
     of_http: bool,
+    computed: &Computed<'_>,
     findings: &mut Findings,
 ) -> Option<Expectation<Pattern>> {
     let mut at = 0;
@@ -52,9 +54,18 @@ pub(super) fn expectation(
     let kind = word.text.strip_prefix('!').unwrap_or(word.as_str());
     negated ^= word.text.starts_with('!');
     let known = if of_http { HTTP } else { TCP };
-    if kind.ends_with("-lf") || kind == "custom" {
+    if kind == "custom" {
         findings.not_built(word.span, &format!("expect {kind}"), DECIDES);
         return None;
+    }
+    if kind == "string-lf" || kind == "binary-lf" && !of_http {
+        let text = computed.text(value, findings)?;
+        let what = match kind {
+            "string-lf" if of_http => Expect::Body(text),
+            "string-lf" => Expect::Bytes(text.into_bytes()),
+            _ => Expect::Bytes(findings.value(&Word { text, span: value.span }, hex)?),
+        };
+        return Some(side.of(what, negated));
     }
     if !known.contains(&kind) {
         findings.bad_choice(word, "kind of expectation", known);

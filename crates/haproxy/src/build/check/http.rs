@@ -2,16 +2,21 @@
 
 use weir_expr::check::{CheckRequest, CheckStep, CheckVersion};
 
+use super::computed::Computed;
 use super::connect::connect;
 use super::expect::expectation;
 use super::rule::Rule;
 use crate::findings::Findings;
 use crate::read::{Line, Word};
 
-const DECIDES: &str = "it decides which servers are used";
-
 /// The rules of a script. `words`: of the option; `tells_state`: `http-check send-state`.
-pub(super) fn rules(words: &[Word], lines: &[Line], tells_state: bool, findings: &mut Findings) -> Vec<Rule> {
+pub(super) fn rules(
+    words: &[Word],
+    lines: &[Line],
+    tells_state: bool,
+    computed: &mut Computed<'_>,
+    findings: &mut Findings,
+) -> Vec<Rule> {
     // The option's request, which the first `send` completes, comes before all else but a connection.
     let mut first = CheckRequest { tells_state, ..option_request(words) };
     let mut rules = Vec::new();
@@ -21,25 +26,25 @@ pub(super) fn rules(words: &[Word], lines: &[Line], tells_state: bool, findings:
             "send" => {
                 sends += 1;
                 if sends == 1 {
-                    send(&mut first, line.from(2), findings);
+                    send(&mut first, line.from(2), computed, findings);
                     continue;
                 }
                 if !std::mem::take(&mut connected) {
                     findings.missing(line, "a connection of its own: put `http-check connect` before it");
                 }
                 let mut request = CheckRequest { tells_state, ..option_request(&[]) };
-                send(&mut request, line.from(2), findings);
+                send(&mut request, line.from(2), computed, findings);
                 rules.push(Rule::Step(CheckStep::Ask(Box::new(request))));
             }
             "expect" => {
-                let expectation = expectation(line.from(2), true, findings);
+                let expectation = expectation(line.from(2), true, computed, findings);
                 rules.extend(expectation.map(|one| Rule::Step(CheckStep::Expect(Box::new(one)))));
             }
             "connect" => {
                 connected = sends > 0;
-                rules.push(Rule::Connect(connect(line.from(2), findings)));
+                rules.push(Rule::Connect(connect(line.from(2), computed, findings)));
             }
-            _ => {}
+            _ => drop(computed.rule(line, findings)),
         }
     }
     let place = usize::from(matches!(rules.first(), Some(Rule::Connect(_))));
@@ -84,7 +89,7 @@ fn version_of(word: &str) -> CheckVersion {
     if word.eq_ignore_ascii_case("HTTP/1.1") { CheckVersion::Http11 } else { CheckVersion::Http10 }
 }
 
-fn send(request: &mut CheckRequest, words: &[Word], findings: &mut Findings) {
+fn send(request: &mut CheckRequest, words: &[Word], computed: &Computed<'_>, findings: &mut Findings) {
     let mut words = words.iter();
     let mut headers = Vec::new();
     while let Some(key) = words.next() {
@@ -103,18 +108,17 @@ fn send(request: &mut CheckRequest, words: &[Word], findings: &mut Findings) {
                     findings.bad_value(key, "`hdr` needs a name and a value");
                     return;
                 };
-                if text.text.contains("%[") {
-                    findings.not_built(text.span, "a computed field in a check", DECIDES);
-                }
-                headers.push((value.text.clone(), text.text.clone()));
+                let Some(text) = computed.text(text, findings) else { return };
+                headers.push((value.text.clone(), text));
             }
             "uri-lf" | "body-lf" => {
-                findings.not_built(key.span, &format!("http-check send {}", key.text), DECIDES);
+                let Some(text) = computed.text(value, findings) else { return };
+                *(if key.as_str() == "uri-lf" { &mut request.target } else { &mut request.body }) = text;
             }
             _ => findings.bad_choice(
                 key,
                 "word of `http-check send`",
-                &["meth", "uri", "ver", "hdr", "body", "comment"],
+                &["meth", "uri", "uri-lf", "ver", "hdr", "body", "body-lf", "comment"],
             ),
         }
     }

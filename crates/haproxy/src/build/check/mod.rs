@@ -3,6 +3,7 @@
 //! Owns: which kind of check is made, the connections of a script as each server has them.
 //! Driven by: the pool of a backend, and then each of its servers.
 
+mod computed;
 mod connect;
 mod databases;
 mod expect;
@@ -17,8 +18,10 @@ use weir_expr::check::{CheckConnect, CheckStep};
 use weir_expr::settings::ProxyProtocol;
 use weir_model::Pattern;
 
+use self::computed::Computed;
 use self::rule::{ConnectRule, Rule};
-use crate::draft::{Check, Proxy};
+use super::scope::Scope;
+use crate::draft::Check;
 use crate::findings::Findings;
 
 /// What all servers of a backend are asked.
@@ -75,17 +78,20 @@ impl Checks {
 }
 
 /// The checks of a backend.
-pub(crate) fn checks(proxy: &Proxy, findings: &mut Findings) -> Checks {
-    let settings = &proxy.settings;
+pub(crate) fn checks(scope: &Scope<'_>, findings: &mut Findings) -> Checks {
+    let settings = &scope.proxy.settings;
+    let computed = &mut Computed::new(scope);
     let says = |name| settings.http_check.iter().any(|line| line.text(1) == name);
     let rules = match &settings.check {
         // Without `option httpchk` nothing is asked, but mistakes are mistakes.
         None => {
-            let _ = http::rules(&[], &settings.http_check, says("send-state"), findings);
+            let _ = http::rules(&[], &settings.http_check, says("send-state"), computed, findings);
             Vec::new()
         }
-        Some(Check::Http(words)) => http::rules(words, &settings.http_check, says("send-state"), findings),
-        Some(Check::Tcp) => tcp::rules(&settings.tcp_check, findings),
+        Some(Check::Http(words)) => {
+            http::rules(words, &settings.http_check, says("send-state"), computed, findings)
+        }
+        Some(Check::Tcp) => tcp::rules(&settings.tcp_check, computed, findings),
         Some(Check::Known(name, words)) => databases::rules(name, words, findings),
     };
     Checks { rules, timeout: settings.timeout("check"), drains_on_404: says("disable-on-404") }
