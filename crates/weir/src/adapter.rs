@@ -22,7 +22,9 @@ use weir_telemetry::Registry;
 use crate::console::{Console, Runtime};
 use crate::counted::Counted;
 use crate::peers::Peers;
-use crate::plane::{DataPlane, Io, ListenerSockets, LogFiles, Options, Update};
+use crate::plane::{
+    DashboardPage, DashboardRequest, DataPlane, Io, ListenerSockets, LogFiles, Options, Update,
+};
 
 /// How long a drain keeps the engine's lock at a time, and how long it then leaves it.
 const DRAIN_SLICE: Duration = Duration::from_millis(50);
@@ -190,12 +192,12 @@ impl DataPlane for EngineAdapter {
         )
     }
 
-    fn observe(&self, query: &str) -> (u16, Vec<u8>) {
+    fn dashboard(&self, asked: &DashboardRequest<'_>) -> DashboardPage {
         let pages = AdminPages { runtime: self.runtime.clone(), resets: Resets::default() };
-        let target = format!("/status.json?{query}");
-        let asked = weir_admin::Request { target: target.as_bytes(), authorization: None };
-        let page = weir_admin::dashboard::page(b"GET", &asked, false, b"", &pages);
-        (page.status, page.body)
+        let request = weir_admin::Request { target: asked.target.as_bytes(), authorization: None };
+        let method = asked.method.as_bytes();
+        let page = weir_admin::dashboard::page(method, &request, asked.may_write, asked.body, &pages);
+        DashboardPage { status: page.status, headers: page.headers, body: page.body }
     }
 
     fn change(&self, change: Change) -> Result<(), String> {

@@ -51,6 +51,30 @@ pub struct Update {
     pub logs: LogFiles,
 }
 
+/// What is asked of the dashboard.
+#[derive(Clone, Copy, Debug)]
+pub struct DashboardRequest<'a> {
+    /// As received.
+    pub method: &'a str,
+    /// Path and query.
+    pub target: &'a str,
+    /// Whoever asks may change endpoints, and means to.
+    pub may_write: bool,
+    /// What was sent.
+    pub body: &'a [u8],
+}
+
+/// What the dashboard answers.
+#[derive(Debug)]
+pub struct DashboardPage {
+    /// Status.
+    pub status: u16,
+    /// Header fields, without the length.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
 /// What carries the traffic.
 pub trait DataPlane: Send + Sync {
     /// Takes over a configuration; the first call starts serving. Cuts no connection. Returns once new requests meet
@@ -70,9 +94,9 @@ pub trait DataPlane: Send + Sync {
     /// A line about what is going on, for the log.
     fn status(&self) -> String;
 
-    /// A status and a document with figures of all that runs, as the dashboard's page asks for it.
-    fn observe(&self, _query: &str) -> (u16, Vec<u8>) {
-        (200, b"{}".to_vec())
+    /// A page of the dashboard, or the document that it reads.
+    fn dashboard(&self, _asked: &DashboardRequest<'_>) -> DashboardPage {
+        DashboardPage { status: 200, headers: Vec::new(), body: b"{}".to_vec() }
     }
 
     /// Changes what runs until that is taken back. On an error (one line) nothing has changed.

@@ -574,6 +574,65 @@ fn where_root_keeps_the_data_plane_apart_root_configures() {
     assert!(printed.contains("only root is let in"), "{printed}");
 }
 
+/// Its page is served beside the API, changes endpoints for whoever may, and shows versions.
+#[test]
+fn the_dashboard_is_beside_it() {
+    let (one, other) = (Origin::named("one", "one"), Origin::named("other", "other"));
+    let guarded = Guarded::try_start(&one, 0o600).unwrap();
+    let send = |line: &str, fields: &str, body: &Value| guarded.send(line, fields, body);
+    send("GET /dashboard/", "", &Value::Null).expect(401);
+    let page = send("GET /dashboard/", &with(READER), &Value::Null).expect(200);
+    assert!(page.head.contains("Content-Security-Policy: default-src 'none'"), "{}", page.head);
+    let read = send("GET /dashboard/status.json", &with(READER), &Value::Null).expect(200).json();
+    assert_eq!((&read["write"], &read["api"]["configure"]), (&json!(false), &json!(false)));
+    let drain = json!({ "pool": "app", "endpoint": one.to_string(), "do": "drain" });
+    let mark = "X-Weir-Dashboard: 1\r\n";
+    send("POST /dashboard/change", &(with(READER) + mark), &drain).expect(403);
+    send("POST /dashboard/change", &with(OPERATOR), &drain).expect(403);
+    send("POST /dashboard/change", &(with(OPERATOR) + mark), &drain).expect(200);
+    guarded.proxy.wait_for_log("bob: POST /dashboard/change: status 200 to {");
+    send("PUT /v1/config/pools/app", &(with(OWNER) + ANY), &pool_of(&other)).expect(200);
+    let owned = send("GET /dashboard/status.json", &with(OWNER), &Value::Null).expect(200).json();
+    assert_eq!(owned["api"], json!({ "path": "/v1", "configure": true, "version": 2 }));
+
+    let modules = weir_testkit::programs::peer("browser").join("node_modules");
+    let mut command = std::process::Command::new("node");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages_in_browser/versions.mjs")).arg(modules);
+    command.arg(format!("http://127.0.0.1:{}/dashboard/", guarded.port)).arg(OWNER);
+    command.args(std::env::var_os("WEIR_PICTURES"));
+    let outcome = weir_testkit::programs::run_for(command, std::time::Duration::from_secs(120));
+    let (code, said) = outcome.expect("`cargo xtask deps` installs node and what it runs");
+    assert_eq!(code, 0, "{said}");
+}
+
+/// Of several who change the same version one comes through; those who take whatever is in force all do.
+#[test]
+fn changes_at_the_same_time_come_one_after_another() {
+    let origin = Origin::named("o", "o");
+    let proxy = start(Io::default(), &native(&origin));
+    let dir = proxy.dir().to_owned();
+    let at_once = |condition: &'static str| -> Vec<u16> {
+        let threads: Vec<_> = (0..8)
+            .map(|number| {
+                let dir = dir.clone();
+                let pool = json!({ "endpoints": [format!("127.0.0.1:{}", 1000 + number)] });
+                std::thread::spawn(move || {
+                    ask(&dir, &format!("PUT /v1/config/pools/p{number}"), condition, &pool).status
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    };
+    let statuses = at_once("If-Match: \"1\"\r\n");
+    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
+    for _ in 0..8 {
+        at_once(ANY);
+    }
+    assert_eq!(get(&dir, "/v1/config/pools").expect(200).json().as_array().unwrap().len(), 9);
+    Client::connect(&proxy).get("/").expect_body("o");
+}
+
 /// The example of docs/admin.md.
 #[test]
 fn the_example_of_the_page_works() {

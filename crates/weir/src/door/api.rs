@@ -1,4 +1,4 @@
-//! `/v1`: what the admin API answers.
+//! `/v1`: what the admin API answers; the dashboard is beside it.
 //!
 //! Owns: its paths, roles, what all methods have in common: bodies, conditions, errors.
 //! Never: reads a socket, applies a configuration.
@@ -17,13 +17,15 @@ use super::reply::Reply;
 /// A request.
 pub(super) struct Asked {
     pub(super) method: String,
-    path: String,
+    pub(super) path: String,
     pub(super) query: String,
     pub(super) accept: String,
     content_type: Option<String>,
     pub(super) if_match: Option<String>,
     pub(super) if_none_match: Option<String>,
-    body: Vec<u8>,
+    /// The dashboard's page says so.
+    pub(super) is_from_page: bool,
+    pub(super) body: Vec<u8>,
 }
 
 /// Parameters of queries.
@@ -50,6 +52,7 @@ impl Asked {
             content_type: field(b"content-type"),
             if_match: field(b"if-match"),
             if_none_match: field(b"if-none-match"),
+            is_from_page: field(b"x-weir-dashboard").is_some(),
             body: body.to_vec(),
         }
     }
@@ -114,6 +117,9 @@ pub(super) struct Call<'c> {
 
 impl Call<'_> {
     fn route(&self) -> Result<Reply, Reply> {
+        if self.asked.path == "/dashboard" || self.asked.path.starts_with("/dashboard/") {
+            return self.dashboard();
+        }
         // One that is misspelt must not turn a question into a change.
         if let Some(unknown) = self.asked.unknown_parameter() {
             let detail =

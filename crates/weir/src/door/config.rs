@@ -34,7 +34,7 @@ use crate::compile::text::Text;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often a change that is made whatever came before is tried again.
-const TRIES: u32 = 5;
+const TRIES: u32 = 32;
 
 /// Methods of what can be changed.
 const METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
@@ -249,7 +249,7 @@ impl Call<'_> {
 
     fn is_dry_run(&self) -> Result<bool, Reply> {
         match self.asked.parameter("dry_run").as_deref() {
-            Some("true" | "1" | "") => Ok(true),
+            Some("true" | "1") => Ok(true),
             None | Some("false" | "0") => Ok(false),
             Some(_) => Err(Reply::problem(400, "bad request", "`dry_run` is true or false")),
         }

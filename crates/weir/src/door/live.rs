@@ -15,7 +15,7 @@ use weir_control::changes::{AdminState, KeyPair, NewEndpoint};
 use super::access::Role;
 use super::api::{Call, missing, wrong_method};
 use super::reply::Reply;
-use crate::plane::DataPlane;
+use crate::plane::{DashboardRequest, DataPlane};
 
 impl Call<'_> {
     fn plane(&self) -> Result<Arc<dyn DataPlane>, Reply> {
@@ -29,17 +29,44 @@ impl Call<'_> {
 
     /// The document that the dashboard reads, as the query wants it.
     fn observe(&self, query: &str) -> Result<Value, Reply> {
-        let (status, body) = self.plane()?.observe(query);
-        if status != 200 {
-            let why = String::from_utf8_lossy(&body).trim().to_owned();
-            return Err(Reply::problem(status, "bad request", &why));
+        let target = format!("/status.json?{query}");
+        let asked = DashboardRequest { method: "GET", target: &target, may_write: false, body: b"" };
+        let page = self.plane()?.dashboard(&asked);
+        if page.status != 200 {
+            let why = String::from_utf8_lossy(&page.body).trim().to_owned();
+            return Err(Reply::problem(page.status, "bad request", &why));
         }
-        let mut value: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let mut value: Value = serde_json::from_slice(&page.body).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
             // Whether the page may change something: roles say that here.
             fields.remove("write");
         }
         Ok(value)
+    }
+
+    /// The dashboard, with what its page may do here besides.
+    pub(super) fn dashboard(&self) -> Result<Reply, Reply> {
+        let is_document = self.asked.path.ends_with("/status.json");
+        // A change is the page's own only with its field, which no page of another site can set.
+        let may_write = self.visitor.role >= Role::Operate && (self.asked.reads() || self.asked.is_from_page);
+        let target = format!("{}?{}", self.asked.path, self.asked.query);
+        let target = if self.asked.query.is_empty() { &self.asked.path } else { &target };
+        let asked =
+            DashboardRequest { method: &self.asked.method, target, may_write, body: &self.asked.body };
+        let mut page = self.plane()?.dashboard(&asked);
+        if is_document && page.status == 200 {
+            let mut value: Value = serde_json::from_slice(&page.body).unwrap_or_default();
+            value["api"] = json!({
+                "path": "/v1", "configure": self.visitor.role >= Role::Configure,
+                "version": self.desk.current().and_then(Result::ok).map(|current| current.version),
+            });
+            page.body = serde_json::to_vec(&value).unwrap_or_default();
+        }
+        if !self.asked.reads() {
+            let body: String = String::from_utf8_lossy(&self.asked.body).chars().take(200).collect();
+            self.note(&format!("status {} to {body}", page.status));
+        }
+        Ok(Reply::of_page(page))
     }
 
     pub(super) fn status(&self) -> Result<Reply, Reply> {

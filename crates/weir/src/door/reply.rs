@@ -8,10 +8,13 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use weir_native::Plain;
 
+use crate::plane::DashboardPage;
+
 /// An answer.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: u16,
+    /// Empty where `headers` say all of it.
     content_type: &'static str,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
@@ -36,6 +39,12 @@ impl Reply {
             },
             false => Self::json(status, &serde_json::to_value(document).unwrap_or_default()),
         }
+    }
+
+    /// A page of the dashboard, with its own fields.
+    pub(super) fn of_page(page: DashboardPage) -> Self {
+        let DashboardPage { status, headers, body } = page;
+        Self { status, content_type: "", headers, body }
     }
 
     /// What is asked for is what whoever asks has already.
@@ -65,12 +74,16 @@ impl Reply {
 
     /// Writes it; the connection ends with it.
     pub(super) fn write(&self, out: &mut impl Write, without_body: bool) -> io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, phrase(self.status));
+        let mut head = format!("HTTP/1.1 {} {}\r\nConnection: close\r\n", self.status, phrase(self.status));
         if self.status != 304 {
-            head +=
-                &format!("Content-Type: {}\r\nContent-Length: {}\r\n", self.content_type, self.body.len());
+            head += &format!("Content-Length: {}\r\n", self.body.len());
         }
-        head += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n";
+        if !self.content_type.is_empty() {
+            let kind = self.content_type;
+            head += &format!(
+                "Content-Type: {kind}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+            );
+        }
         for (name, value) in &self.headers {
             head += &format!("{name}: {}\r\n", value.replace(|c: char| c.is_control(), " "));
         }
@@ -88,6 +101,7 @@ fn phrase(status: u16) -> &'static str {
         200 => "OK",
         201 => "Created",
         304 => "Not Modified",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
         401 => "Unauthorized",
         403 => "Forbidden",

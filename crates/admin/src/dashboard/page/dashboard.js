@@ -560,6 +560,7 @@ function system(doc) {
   const caches = doc.memory_caches.map((cache) => [cache.name, F.bytes(cache.bytes) + " of " + F.bytes(cache.bytes_limit) + ", " + F.number(cache.responses)]);
   facts("caches", looked[0] || caches.length ? [["Lookups", F.number(looked[0])], ["Hits", looked[0] ? F.percent(looked[1] / looked[0]) : "–"], ...caches] : [["In memory", "none"]]);
   meters(doc);
+  versions(doc.api);
   table("listeners", LISTENERS, doc.listeners, (row) => row.name + row.protocol, "This configuration has no listeners.");
 }
 
@@ -572,6 +573,73 @@ const LISTENERS = [
   { title: "Requests", number: true, by: (row) => row.requests, of: (row) => F.number(row.requests) },
   { title: "TLS handshakes", number: true, by: (row) => row.tls.full + row.tls.resumed, of: (row) => ({ text: F.number(row.tls.full + row.tls.resumed), small: row.tls.failed ? F.number(row.tls.failed) + " failed" : "" }) },
 ];
+
+// Versions of the configuration: there where the admin API serves this page.
+function versions(api) {
+  $("versions-box").hidden = !api || !state.versions;
+  if (!api) return;
+  if (state.version !== api.version) {
+    state.version = api.version;
+    call(api.path + "/versions").then((all) => { state.versions = all; show(); }, (error) => notice("The versions cannot be read: " + error.message));
+  }
+  if (state.versions) table("versions", api.configure ? VERSIONS : VERSIONS_READ, state.versions, (row) => row.version, "No version is kept.");
+}
+
+async function call(path, options) {
+  const answer = await fetch(path, { cache: "no-store", ...options });
+  const said = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(said.detail || "status " + answer.status);
+  return said;
+}
+
+const isCurrent = (row) => row.version === state.version;
+const countOf = (all) => (all.length === 1 ? "1 difference" : all.length + " differences");
+
+async function compare(row) {
+  try {
+    const { changes } = await call(`/v1/versions/${row.version}/diff`);
+    ask({ title: `From version ${row.version} to ${state.version}`, text: changes.length ? countOf(changes) + "." : "Nothing is different, but for secrets, which are not shown.", changes }, () => {});
+  } catch (error) {
+    notice("Not compared: " + error.message);
+  }
+}
+
+async function goBack(row) {
+  const path = `/v1/versions/${row.version}/rollback`;
+  const post = (query, tag) => call(path + query, { method: "POST", headers: { "If-Match": tag } });
+  try {
+    const version = state.version;
+    const { changes } = await post("?dry_run=true", `"${version}"`);
+    ask({ title: `Roll back to version ${row.version}?`, text: changes.length ? "This would change:" : "This changes nothing that is shown.", changes, yes: "Roll back" }, async () => {
+      try {
+        const done = await post("", `"${version}"`);
+        notice(`Version ${done.version} is in force, with what version ${row.version} decided.`, true);
+      } catch (error) {
+        notice("Not rolled back: " + error.message);
+      }
+      await look();
+    });
+  } catch (error) {
+    notice("Not rolled back: " + error.message);
+  }
+}
+
+const VERSIONS_READ = [
+  { title: "Version", of: (row) => ({ text: String(row.version), small: isCurrent(row) ? "in force" : "" }) },
+  { title: "Since", of: (row) => new Date(row.since).toLocaleString() },
+  { title: "Who", of: (row) => ({ text: row.who, small: row.what }) },
+  { title: "Changes", of: (row) => ({ text: row.changes.length ? row.changes[0] : "–", small: row.changes.length > 1 ? "and " + (row.changes.length - 1) + " more" : "" }), class: "target", wide: true },
+  { title: "Actions", hidden: true, wide: true, class: "actions-cell", of: (row, cell) => versionActions(row, cell, false) },
+];
+const VERSIONS = [...VERSIONS_READ.slice(0, -1), { ...VERSIONS_READ[4], of: (row, cell) => versionActions(row, cell, true) }];
+
+function versionActions(row, cell, may) {
+  if (!cell.firstChild) {
+    const button = (text, act) => element("button", { type: "button", "aria-label": `${text} version ${row.version}`, onclick: act }, text);
+    cell.append(element("div", { class: "actions" }, button("Compare", () => compare(row)), may ? button("Roll back", () => goBack(row)) : null));
+  }
+  cell.querySelectorAll("button").forEach((button) => (button.disabled = isCurrent(row)));
+}
 
 function show() {
   const newest = state.documents[state.documents.length - 1];
@@ -672,11 +740,16 @@ async function post(pool, endpoint, wanted, done) {
   await look();
 }
 
-function ask({ title, text, yes, weight }, then) {
+function ask({ title, text, yes, weight, changes }, then) {
   const dialog = $("ask");
   set($("ask-title"), title);
   set($("ask-text"), text);
-  set($("ask-yes"), yes);
+  $("ask-yes").hidden = !yes;
+  if (yes) set($("ask-yes"), yes);
+  set($("ask-no"), yes ? "Cancel" : "Close");
+  dialog.classList.toggle("wide", Boolean(changes));
+  $("ask-changes").hidden = !changes || !changes.length;
+  $("ask-changes").replaceChildren(...(changes || []).map((line) => element("div", { class: line.startsWith("+") ? "more" : line.startsWith("-") ? "less" : "" }, line)));
   const input = $("ask-weight");
   const weighs = weight !== undefined;
   $("ask-weight-label").hidden = $("ask-reset").hidden = !weighs;
