@@ -29,7 +29,7 @@ pub(super) fn run(launch: &Launch, form: Form) -> ExitCode {
     if !understood.is_ok() {
         return ExitCode::FAILURE;
     }
-    let (document, _, uncertain) = match carried(&understood.model) {
+    let (document, uncertain) = match carried(&understood.model) {
         Ok(carried) => carried,
         Err(error) => {
             errln!("weir: the configuration cannot be written down: {error}");

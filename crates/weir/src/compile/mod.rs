@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use weir_diag::{Diagnostic, Sources, has_errors};
 use weir_model::{Model, Workers};
+use weir_native::Plain;
 use weir_plan::Plan;
 
 use crate::launch::{Launch, Manner};
@@ -39,12 +40,22 @@ pub(crate) struct Compiled {
     pub(crate) base: Option<Result<Text, String>>,
     /// What was understood in place of the files.
     pub(crate) text: Option<Text>,
+    /// What was understood, without secrets, if there is an admin API to show it.
+    pub(crate) shown: Option<Plain>,
 }
 
 impl Compiled {
     /// What a front end has understood.
     pub(crate) fn understood(model: Model, diagnostics: Vec<Diagnostic>, sources: Sources) -> Self {
-        Self { model, plan: None, diagnostics: bounded(diagnostics), sources, base: None, text: None }
+        Self {
+            model,
+            plan: None,
+            diagnostics: bounded(diagnostics),
+            sources,
+            base: None,
+            text: None,
+            shown: None,
+        }
     }
 
     /// Whether it can run.
@@ -85,7 +96,7 @@ fn bounded(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
 /// Reads and understands; no plan is made.
 pub(crate) fn understand(launch: &Launch, store: &Store) -> Compiled {
     let mut compiled = match &launch.text {
-        Some(text) => of_text(Text::clone(text)),
+        Some(text) => of_text(Text::clone(text), launch.admin.is_some()),
         None => of_files(launch, store),
     };
     add_overrides(&mut compiled.model, launch);
@@ -102,12 +113,16 @@ fn of_files(launch: &Launch, store: &Store) -> Compiled {
 }
 
 /// A document that stands in for the files.
-pub(crate) fn of_text(text: Text) -> Compiled {
+fn of_text(text: Text, is_shown: bool) -> Compiled {
     let read = text.read();
     let mut compiled = Compiled::understood(read.model, read.diagnostics, read.sources);
-    // In the form in which models are printed: in what somebody wrote, objects may have shorter forms.
-    let printed = compiled.is_ok().then(|| text.print(&compiled.model, true).ok()).flatten();
-    compiled.text = Some(printed.map_or_else(|| text.clone(), |document| Text::new(&document, &text)));
+    if compiled.is_ok() && is_shown {
+        // In the form in which models are printed: in what somebody wrote, objects may have shorter forms.
+        let printed = text.print(&compiled.model, true).ok();
+        compiled.shown = text.print(&compiled.model, false).ok();
+        compiled.text = printed.map(|document| Text::new(&document, &text));
+    }
+    compiled.text.get_or_insert(text);
     compiled
 }
 
@@ -115,11 +130,14 @@ pub(crate) fn of_text(text: Text) -> Compiled {
 fn under_layer(mut files: Compiled, launch: &Launch) -> Compiled {
     let base = Text::of(&files.model);
     if launch.layer.is_empty() {
-        files.base = Some(base);
+        files.base = Some(base.map(|(text, shown)| {
+            files.shown = Some(shown);
+            text
+        }));
         return files;
     }
     let text = match base {
-        Ok(text) => text,
+        Ok((text, _)) => text,
         Err(why) => {
             let title = format!("what the admin API decided cannot be put over the files: {why}");
             files.diagnostics.push(Diagnostic::error("admin::no-document", title));
@@ -139,7 +157,7 @@ fn under_layer(mut files: Compiled, launch: &Launch) -> Compiled {
     let mut found: Vec<Diagnostic> =
         std::mem::take(&mut files.diagnostics).into_iter().map(unmarked).collect();
     found.extend(launch.layer.findings(&document));
-    let mut compiled = of_text(Text::new(&launch.layer.over(&document), &text));
+    let mut compiled = of_text(Text::new(&launch.layer.over(&document), &text), true);
     found.append(&mut compiled.diagnostics);
     Compiled { diagnostics: found, base: Some(Ok(text)), ..compiled }
 }

@@ -33,20 +33,31 @@ impl Text {
         Self { json: json.into(), folder: like.folder.clone(), nested: like.nested }
     }
 
-    /// The text of a model.
+    /// The text of a model, and the model as it is shown.
     ///
     /// # Errors
     /// It cannot be written down, or would be read as something else.
-    pub(crate) fn of(model: &Model) -> Result<Self, String> {
-        let (document, nested, uncertain) = carried(model)?;
-        match uncertain {
-            Some(place) => Err(format!("it is not carried with certainty: {place}")),
-            None => {
-                let folder = model.process.prefix.clone();
-                let nothing = Self { json: "".into(), folder, nested };
-                Ok(Self::new(&document, &nothing))
+    pub(crate) fn of(model: &Model) -> Result<(Self, Plain), String> {
+        let meant = flat(model)?;
+        let mut why = "it has no form".to_owned();
+        for nested in [true, false] {
+            let nothing = Self { json: "".into(), folder: model.process.prefix.clone(), nested };
+            let text = Self::new(&nothing.print(model, true)?, &nothing);
+            let read = text.read();
+            let again = flat(&read.model)?;
+            match read.diagnostics.first() {
+                None if again == meant => {
+                    let shown = text.print(model, false)?;
+                    return Ok((text, shown));
+                }
+                // Values may be secrets: the place has to do.
+                None => {
+                    why = weir_native::differences(&meant, &again).first().map_or(why, |line| place(line))
+                }
+                Some(found) => why = found.code.to_owned(),
             }
         }
+        Err(format!("it is not carried with certainty: {}", report::printable(&why)))
     }
 
     /// Reads it, as a file is read.
@@ -87,12 +98,12 @@ impl Text {
     }
 }
 
-/// The document of a model, with routes in their places where that keeps the model as it is; whether they are; and the first
-/// line in which what it means differs from the model, if it does.
+/// The document of a model, with routes in their places where that keeps the model as it is, and the first line in which
+/// what it means differs from the model, if it does.
 ///
 /// # Errors
 /// There is no document.
-pub(crate) fn carried(model: &Model) -> Result<(Plain, bool, Option<String>), String> {
+pub(crate) fn carried(model: &Model) -> Result<(Plain, Option<String>), String> {
     let meant = exact(model)?;
     let mut last = None;
     for nested in [true, false] {
@@ -108,11 +119,21 @@ pub(crate) fn carried(model: &Model) -> Result<(Plain, bool, Option<String>), St
             }
         };
         if uncertain.is_none() {
-            return Ok((document, nested, None));
+            return Ok((document, None));
         }
-        last = Some((document, nested, uncertain));
+        last = Some((document, uncertain));
     }
     last.ok_or_else(|| "it has no form".to_owned())
+}
+
+/// Where a difference is.
+fn place(line: &str) -> String {
+    line.trim_start_matches(['-', '+', ' ']).split(": ").next().unwrap_or_default().to_owned()
+}
+
+/// A model with all routes in its own order. What is left out holds by itself in either model.
+fn flat(model: &Model) -> Result<Plain, String> {
+    weir_native::document(model, Style { secrets: true, defaults: false, nested: false })
 }
 
 /// All of a model, in its own order.

@@ -264,7 +264,10 @@ impl Call<'_> {
             self.matches(&current)?;
             self.is_dry_run()?;
             tries -= 1;
-            match self.propose(wanted(&current)?, &current)? {
+            let proposed = wanted(&current).and_then(|wanted| self.propose(wanted, &current));
+            // What it was compiled from and by is gone.
+            weir_rt::trim_heap();
+            match proposed? {
                 Some(reply) => return Ok(reply),
                 None if self.asked.if_match.as_deref() == Some("*") && tries > 0 => {}
                 None => return Err(late(self.current()?.version)),
@@ -295,8 +298,8 @@ impl Call<'_> {
             let same = meant == *current.base;
             layer.whole = (!same).then(|| meant.document());
         }
-        let after = meant.print(&meant.read().model, false).unwrap_or(Plain::Null);
-        let changes = differences(&current.shown, &after);
+        let changes =
+            compiled.shown.as_ref().map(|after| differences(&current.shown, after)).unwrap_or_default();
         if self.is_dry_run()? {
             let value = json!({ "dry_run": true, "version": current.version, "changes": changes, "diagnostics": found });
             return Ok(Some(Reply::json(200, &value).with("ETag", tag(current.version))));

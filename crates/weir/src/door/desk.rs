@@ -57,6 +57,24 @@ impl Proposal {
     }
 }
 
+/// A configuration that is to be in force, as documents.
+#[derive(Default)]
+pub(crate) struct Documents {
+    /// What the files say, or why that cannot be told, if they were read again.
+    pub(crate) base: Option<Result<Text, String>>,
+    /// What holds, if that is not it.
+    pub(crate) text: Option<Text>,
+    /// What holds, without secrets.
+    pub(crate) shown: Option<Plain>,
+}
+
+impl Documents {
+    /// Those of a configuration that was compiled. Its text stays with it, too.
+    pub(crate) fn take(compiled: &mut Compiled) -> Self {
+        Self { base: compiled.base.take(), text: compiled.text.clone(), shown: compiled.shown.take() }
+    }
+}
+
 /// What comes of a proposal.
 pub(crate) enum Outcome {
     /// It is this version; why it will not be there after a restart, where that was asked for.
@@ -192,27 +210,26 @@ impl Desk {
         self.state().book.last().map(|version| Arc::clone(&version.layer)).unwrap_or_default()
     }
 
-    /// A configuration is in force: its version, and why the file of versions does not have it. `base`: what the files say, if they
-    /// were read again; `text`: what holds, if that is not it.
+    /// A configuration is in force: its version, and why the file of versions does not have it.
     pub(crate) fn in_force(
         &self,
-        base: Option<Result<Text, String>>,
-        text: Option<Text>,
+        documents: Documents,
         layer: &Arc<Layer>,
         (who, what): (&str, &str),
     ) -> Outcome {
         let before = self.state().current.clone();
+        let Documents { base, text, shown } = documents;
         let known = |current: &Result<Current, String>| {
             current.as_ref().map(|current| Arc::clone(&current.base)).ok()
         };
+        let nothing = || "there is no document".to_owned();
         let base = match base {
             Some(base) => base.map(Arc::new),
-            None => before.as_ref().and_then(known).ok_or_else(|| "there is no document".to_owned()),
+            None => before.as_ref().and_then(known).ok_or_else(nothing),
         };
         let read = base.and_then(|base| {
             let text = text.map_or_else(|| Arc::clone(&base), Arc::new);
-            let shown = text.print(&text.read().model, false)?;
-            Ok((base, text, shown))
+            Ok((base, text, shown.ok_or_else(nothing)?))
         });
         let mut state = self.state();
         let last = state.book.last();

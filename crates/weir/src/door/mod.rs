@@ -42,7 +42,7 @@ use crate::launch::Admin;
 use access::{Failures, TokenFile};
 use admit::Gate;
 use api::Asked;
-pub(crate) use desk::{Desk, Outcome, Proposal};
+pub(crate) use desk::{Desk, Documents, Outcome, Proposal};
 use reply::Reply;
 pub(crate) use socket::SocketFile;
 use socket::{Caller, Rules, Socket};

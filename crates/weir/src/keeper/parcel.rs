@@ -98,7 +98,7 @@ mod tests {
             workers: 3,
             listeners: vec![("a".into(), vec![SocketId(1), SocketId(7)]), ("b".into(), vec![])],
             answers: Answers::default(),
-            text: Some(Text::of(&weir_model::Model::default()).unwrap()),
+            text: Some(Text::of(&weir_model::Model::default()).unwrap().0),
         };
         let fd = parcel.pack().unwrap();
         let writer = File::from(fd.try_clone().unwrap());

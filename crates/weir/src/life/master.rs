@@ -38,8 +38,7 @@ use super::sockets::{Change, SocketTable};
 use super::start;
 use super::supervised::{Event, Supervised};
 use super::upgrade::{self, Upgrade};
-use crate::compile::text::Text;
-use crate::door::{self, Desk, Proposal};
+use crate::door::{self, Desk, Documents, Proposal};
 use crate::launch::{Launch, Manner, OldOnes};
 use crate::report;
 use crate::role::Role;
@@ -96,9 +95,7 @@ struct Trying {
     warnings: usize,
     text: String,
     asker: Option<Asker>,
-    /// What the files say, if they were read for it, and what holds in their place.
-    base: Option<Result<Text, String>>,
-    document: Option<Text>,
+    documents: Documents,
     proposal: Option<Proposal>,
 }
 
@@ -266,7 +263,7 @@ impl Master {
         asker: Option<Asker>,
         proposal: Option<Proposal>,
     ) {
-        let Prepared { candidate, change, base } = prepared;
+        let Prepared { candidate, change, documents } = prepared;
         self.trying = Some(Trying {
             generation: candidate.generation,
             change,
@@ -275,8 +272,7 @@ impl Master {
             warnings,
             text,
             asker,
-            base,
-            document: self.desk.is_some().then(|| candidate.text.clone()).flatten(),
+            documents,
             proposal,
         });
         self.generation = candidate.generation;
@@ -294,7 +290,7 @@ impl Master {
         self.logs = tried.logs;
         self.error_log = ErrorLog::of(self.launch.manner, &self.model, &self.logs);
         self.view.note_applied(&self.model, first);
-        self.tell_the_desk(tried.base, tried.document, tried.proposal, first);
+        self.tell_the_desk(tried.documents, tried.proposal, first);
         if first {
             return self.opened();
         }
@@ -312,13 +308,7 @@ impl Master {
     }
 
     /// What is in force is a version that the admin API may go back to.
-    fn tell_the_desk(
-        &mut self,
-        base: Option<Result<Text, String>>,
-        document: Option<Text>,
-        proposal: Option<Proposal>,
-        first: bool,
-    ) {
+    fn tell_the_desk(&mut self, documents: Documents, proposal: Option<Proposal>, first: bool) {
         let Some(desk) = self.desk.clone() else { return };
         if let Some(proposal) = &proposal {
             self.launch.layer = Arc::clone(&proposal.layer);
@@ -335,7 +325,7 @@ impl Master {
             let text = format!("admin: the API decides over the files about {names}{more}");
             self.error_log.line(LogLevel::Error, &text);
         }
-        let outcome = desk.in_force(base, document, &self.launch.layer, by);
+        let outcome = desk.in_force(documents, &self.launch.layer, by);
         match proposal {
             Some(proposal) => proposal.tell(outcome),
             None => {

@@ -14,16 +14,16 @@ use super::sockets::{self, Change, Contention, SocketTable};
 use super::start;
 use super::supervised::Candidate;
 use crate::compile::store::Answers;
-use crate::compile::text::Text;
 use crate::compile::{self, Compiled};
+use crate::door::Documents;
 use crate::launch::Launch;
 
 /// A new configuration, ready to be applied, and what changes with it.
 pub(crate) struct Prepared {
     pub(crate) candidate: Candidate,
     pub(crate) change: Change,
-    /// What the files say as a document, if they were read for it and somebody wants to know.
-    pub(crate) base: Option<Result<Text, String>>,
+    /// It as documents, for the admin API.
+    pub(crate) documents: Documents,
 }
 
 /// What came of preparing.
@@ -49,7 +49,7 @@ pub(crate) fn prepare_compiled(
     let mut findings = std::mem::take(&mut compiled.diagnostics);
     let sources = std::mem::take(&mut compiled.sources);
     let plan = compiled.plan.take();
-    let (base, text) = (compiled.base.take(), compiled.text.take());
+    let (documents, text) = (Documents::take(&mut compiled), compiled.text.take());
     let model = std::sync::Arc::new(compiled.model);
     if start::nothing_to_do(&model) && !start::nothing_to_do(old) && !has_errors(&findings) {
         findings.push(nothing_left(launch));
@@ -79,7 +79,7 @@ pub(crate) fn prepare_compiled(
     let stderr = start::background_stderr(launch.manner, &model, &logs).unwrap_or_default();
     let candidate =
         Candidate { generation, workers, model, plan: plan.into(), answers, text, sockets, logs, stderr };
-    Outcome { prepared: Some(Prepared { candidate, change, base }), findings, sources }
+    Outcome { prepared: Some(Prepared { candidate, change, documents }), findings, sources }
 }
 
 fn nothing_left(launch: &Launch) -> Diagnostic {

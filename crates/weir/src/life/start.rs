@@ -31,7 +31,7 @@ use super::upgrade;
 use crate::compile::host_names::{BUDGET, resolve_all};
 use crate::compile::store::{Answers, Store};
 use crate::compile::{self, Compiled};
-use crate::door::{Desk, Door, SocketFile};
+use crate::door::{Desk, Documents, Door, SocketFile};
 use crate::keeper::child::Keeper;
 use crate::keeper::resolver::resolve_as;
 use crate::launch::{Launch, Manner};
@@ -121,7 +121,7 @@ fn serve(
         Failed(1)
     };
     let warnings = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Warning).count();
-    let (base, text) = (compiled.base.take(), compiled.text.take());
+    let (documents, text) = (Documents::take(&mut compiled), compiled.text.take());
     let (model, plan) = compiled.into_runnable().map_err(|_| Failed(1))?;
     let identity = privileges::wanted(&model.process).map_err(|found| fail(vec![*found]))?;
     let wanted = sockets::wanted(&model, manner);
@@ -150,7 +150,7 @@ fn serve(
     let plane = data_plane(&launch, parts, identity.as_ref(), open_files, &candidate.model, desk.clone())
         .map_err(|error| say(manner, &error))?;
     let mut master = Master::new(launch, signals, plane, identity, table, desk);
-    master.begin(Prepared { candidate, change, base }, ready, warnings);
+    master.begin(Prepared { candidate, change, documents }, ready, warnings);
     Ok(master.run())
 }
 
