@@ -123,8 +123,7 @@ impl Looking<'_> {
 pub(crate) async fn carry(
     client: &Conn,
     endpoint: &Conn,
-    up: Buf,
-    down: Buf,
+    (up, down): (Buf, Buf),
     settings: &TunnelSettings,
     timer: &Timer,
     carried: &Carried,
@@ -308,7 +307,7 @@ pub(crate) async fn carry_upgraded(exchange: &mut Exchange, tunnel: Upgraded) {
     crate::exchange::detach::exchange(exchange);
     let carried = Carried::default();
     let timer = Timer::new();
-    let end = carry(&client, conn.io(), above, below, &settings, &timer, &carried, None).await;
+    let end = carry(&client, conn.io(), (above, below), &settings, &timer, &carried, None).await;
     exchange.body.count_streamed(carried.up.get() as usize);
     exchange.response.tunnelled = carried.down.get();
     exchange.response.bytes_sent += carried.down.get();

@@ -382,7 +382,7 @@ async fn carry_session(
     let carried = Carried::default();
     let began = session.worker.now();
     let end = match answers {
-        None => Box::pin(carry(client, &endpoint, ahead, Buf::new(), &settings, timer, &carried, None)).await,
+        None => Box::pin(carry(client, &endpoint, (ahead, Buf::new()), &settings, timer, &carried, None)).await,
         Some(answers) => {
             let judged = RefCell::new(&mut *session);
             let judge = |bytes: &[u8]| {
@@ -405,7 +405,7 @@ async fn carry_session(
             let (least, most) = (answers.least as usize, answers.most as usize);
             let looking = Looking { wait: answers.wait, least, most, judge: &judge };
             let looking = Some(&looking);
-            Box::pin(carry(client, &endpoint, ahead, Buf::new(), &settings, timer, &carried, looking)).await
+            Box::pin(carry(client, &endpoint, (ahead, Buf::new()), &settings, timer, &carried, looking)).await
         }
     };
     let (up, down) = (carried.up.get(), carried.down.get());
