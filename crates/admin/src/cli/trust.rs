@@ -200,9 +200,9 @@ pub(super) fn commit<const LIST: bool>(cx: &mut Cx<'_>) -> String {
     if name.is_empty() {
         return format!("'commit ssl {command} expects a filename\n");
     }
-    let refused = |why: &str| format!("{why} !\nCan't commit {name}!\n");
+    let refused = |why: &str| format!("{why}\nCan't commit {name}!\n");
     let pem = match &of::<LIST>(&mut waiting(cx)).open {
-        None => return refused("No ongoing transaction!"),
+        None => return refused("No ongoing transaction! !"),
         Some((open, _)) if *open != name => {
             return refused(&format!(
                 "The ongoing transaction is about '{open}' but you are trying to set '{name}'"
