@@ -117,10 +117,10 @@ both_drivers! {
             let heard = |said: &[&str]| {
                 let mut client = TcpStream::connect(proxy.address()).unwrap();
                 client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-                let mut heard = |part: &&str| {
+                let heard = |part: &&str| {
                     client.write_all(part.as_bytes()).is_ok() && client.read(&mut [0; 100]).is_ok_and(|read| read > 0)
                 };
-                said.iter().all(|part| heard(part))
+                said.iter().all(heard)
             };
             assert!(heard(&["good and long, longer than twenty", "bad"]), "{who}");
             assert!(heard(&["other", "bad", "good"]), "{who}");

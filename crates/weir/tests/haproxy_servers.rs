@@ -32,6 +32,8 @@ fn who(proxy: &Running, target: &str, fields: &[(&str, &str)]) -> String {
 both_drivers! {
     fn log_lines_begin_in_every_form(io: Io) {
         const FORMS: [&str; 9] = ["", "rfc3164", "rfc5424", "local", "raw", "short", "timed", "iso", "priority"];
+        let own = Regex::new(r"(\w{3} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)").unwrap();
+        let pid = Regex::new(r"haproxy(\[| )\d+").unwrap();
         for named in [false, true] {
             let told = [false, true].map(|rival| {
                 let sockets = FORMS.map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -46,8 +48,6 @@ both_drivers! {
                 ));
                 let proxy = if rival { file.by_rival().start() } else { file.io(io).start() };
                 Client::connect(&proxy).get("/").expect_status(200);
-                let own = Regex::new(r"(\w{3} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)").unwrap();
-                let pid = Regex::new(r"haproxy(\[| )\d+").unwrap();
                 FORMS.iter().zip(&sockets).map(|(form, socket)| {
                     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
                     let mut bytes = [0; 2000];
@@ -77,8 +77,9 @@ both_drivers! {
              backend passive\n cookie SRV\n server a {a} cookie a\n server b {b} cookie b\n"
         );
         let six = |byte: u8| b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[usize::from(byte)];
-        let date = |seconds: u64| -> String { [24, 18, 12, 6, 0].iter().map(|shift| char::from(six((seconds / 4 >> shift & 63) as u8))).collect() };
+        let date = |seconds: u64| -> String { [24, 18, 12, 6, 0].iter().map(|shift| char::from(six((((seconds / 4) >> shift) & 63) as u8))).collect() };
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let dated = Regex::new(r"\|[A-Za-z0-9+/]{5}").unwrap();
         let file = Proxy::haproxy(&text);
         let mut told = Vec::new();
         for proxy in [file.clone().io(io).start(), file.by_rival().start()] {
@@ -90,7 +91,7 @@ both_drivers! {
                 let set = answer.header("set-cookie").unwrap_or("-").to_owned();
                 // Dates of now differ by what a test takes; that they are there, and which, is what counts.
                 let dates: Vec<&str> = set.split([';', ' ']).next().unwrap().split('|').skip(1).collect();
-                let shown = Regex::new(r"\|[A-Za-z0-9+/]{5}").unwrap().replace_all(&set, "|DATE").into_owned();
+                let shown = dated.replace_all(&set, "|DATE").into_owned();
                 let kept = dates.get(1).is_some_and(|first| *first == date(now - 3600));
                 lines.push(format!("{target} {shown} {} {kept}", if target.starts_with("/dynamic") { String::new() } else { answer.text() }));
             };

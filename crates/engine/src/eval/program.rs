@@ -435,7 +435,7 @@ fn keep(
 /// Keeps a value, or lets go of it.
 pub(super) fn keep_value(traffic: &Core, of: KeptIn, name: &str, value: Option<KeptValue>) {
     match of {
-        KeptIn::Process => drop(traffic.worker.shared.kept.set(name, value)),
+        KeptIn::Process => traffic.worker.shared.kept.set(name, value),
         KeptIn::Connection => {
             let mut kept = traffic.client.kept.get_or_init(Box::default).borrow_mut();
             kept.retain(|(known, _)| &**known != name);

@@ -382,7 +382,9 @@ async fn carry_session(
     let carried = Carried::default();
     let began = session.worker.now();
     let end = match answers {
-        None => Box::pin(carry(client, &endpoint, (ahead, Buf::new()), &settings, timer, &carried, None)).await,
+        None => {
+            Box::pin(carry(client, &endpoint, (ahead, Buf::new()), &settings, timer, &carried, None)).await
+        }
         Some(answers) => {
             let judged = RefCell::new(&mut *session);
             let judge = |bytes: &[u8]| {

@@ -54,7 +54,7 @@ fn a_session_has_its_own_values_and_none_of_a_request() {
     on_a_worker(plan(), async |worker| {
         let mut session = session(&worker);
         (session.received, session.sent, session.status) = (3, 5, 200);
-        session.peeked = Some(Peeked { length: 3, hello: None });
+        session.peeked = Some(Peeked { bytes: (*b"abc").into(), hello: None });
         let value = |var: &Var| {
             let mut out = Vec::new();
             vars::append(&session, var, &mut out).then(|| String::from_utf8(out).unwrap())

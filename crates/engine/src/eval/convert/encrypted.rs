@@ -92,9 +92,9 @@ mod tests {
         let unique = Nonce::assume_unique_for_key(nonce);
         let tag = sealing.seal_in_place_separate_tag(unique, Aad::empty(), &mut value).unwrap();
         let (nonce, key, tag) = (coded(&nonce), coded(&key), coded(tag.as_ref()));
-        assert_eq!(gcm(128, [&nonce, &key, &tag], value.clone()).unwrap(), b"secret");
-        assert_eq!(gcm(128, [&nonce, &key, &coded(&[0; 16])], value.clone()), None);
-        assert_eq!(gcm(256, [&nonce, &key, &tag], value), None);
+        assert_eq!(gcm(128, [&nonce, &key, &tag], b"", value.clone()).unwrap(), b"secret");
+        assert_eq!(gcm(128, [&nonce, &key, &coded(&[0; 16])], b"", value.clone()), None);
+        assert_eq!(gcm(256, [&nonce, &key, &tag], b"", value), None);
 
         let sealing =
             PaddedBlockEncryptingKey::cbc_pkcs7(UnboundCipherKey::new(&AES_256, &[3; 32]).unwrap()).unwrap();
