@@ -14,6 +14,8 @@ fn said(proxy: &Running, line: &str) -> String {
     let folder = proxy.dir().display().to_string();
     let text =
         console::ask(proxy, &line.replace("{dir}", &folder)).replace(&folder, "{dir}").replace('\0', " ");
+    // A dot for each context that HAProxy makes anew.
+    let text = if text.starts_with("Committing") { text.replace("..", ".") } else { text };
     // HAProxy shows the authorities that the system trusts, too, which Weir has not read.
     text.lines().filter(|line| !line.starts_with("@system-ca")).map(|line| format!("{line}\n")).collect()
 }

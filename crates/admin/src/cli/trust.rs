@@ -94,9 +94,15 @@ pub(super) fn show<const LIST: bool>(cx: &mut Cx<'_>) -> String {
         (None, None) => return not_found::<LIST>(),
     };
     let (status, pem) = found;
+    if LIST && pem.is_empty() {
+        return format!("Filename: {name}\nStatus: Empty\n");
+    }
     let Some(total) = count::<LIST>(cx, &pem) else { return String::new() };
-    if only.is_some_and(|at| at == 0 || at > total) {
-        return not_found::<LIST>();
+    match only {
+        Some(0) => return not_found::<LIST>(),
+        // Of authorities HAProxy says nothing where there are fewer.
+        Some(at) if at > total && !LIST => return String::new(),
+        _ => {}
     }
     let mut text = format!("Filename: {name}\nStatus: {status}\n");
     let wanted = |at: usize| only.is_none_or(|only| only == at);
@@ -195,10 +201,10 @@ fn put<const LIST: bool>(cx: &mut Cx<'_>, adds: bool) -> String {
 }
 
 pub(super) fn commit<const LIST: bool>(cx: &mut Cx<'_>) -> String {
-    let Words { command, .. } = words(LIST);
     let name = cx.argument(0).to_owned();
     if name.is_empty() {
-        return format!("'commit ssl {command} expects a filename\n");
+        // HAProxy says so of lists of revocations, too.
+        return "'commit ssl ca-file expects a filename\n".to_owned();
     }
     let refused = |why: &str| format!("{why}\nCan't commit {name}!\n");
     let pem = match &of::<LIST>(&mut waiting(cx)).open {
