@@ -6,6 +6,8 @@
 //! Why: a person who wants another size, rate or suite writes a file, not a program. The files that come with the program
 //! are the examples: `crates/lab/scenarios`.
 
+mod check;
+
 use crate::burst::Burstable;
 pub use crate::contender::Contender;
 pub use crate::mode::{Mode, takes_part};
@@ -520,143 +522,8 @@ impl Scenario {
         let mut scenario: Self = serde_norway::from_str(text)?;
         text.clone_into(&mut scenario.text);
         ensure!(is_name(&scenario.id), "id `{}`: letters, digits, - and _ only", scenario.id);
-        for quick in [false, true] {
-            for single in scenario.singles(quick) {
-                scenario.rates(quick).of(&single.size)?;
-            }
-            scenario.check_form(quick)?;
-        }
-        scenario.check_contenders()?;
-        scenario.check_goals()?;
-        scenario.check_generator()?;
-        scenario.check_soak()?;
-        scenario.check_changes()?;
+        scenario.check()?;
         Ok(scenario)
-    }
-
-    fn check_form(&self, quick: bool) -> Result<()> {
-        let points = self.points(quick);
-        ensure!(!points.is_empty() && !self.contenders.is_empty(), "nothing to measure");
-        self.check_effort(quick)?;
-        for point in &points {
-            bytes(&point.size)?;
-            ensure!(point.workers > 0, "a server has at least one worker");
-            ensure!(
-                !point.closes_behind || matches!(point.mode, Mode::Http | Mode::Https),
-                "closes_behind: {} keeps no connections to servers behind it",
-                point.mode.title()
-            );
-        }
-        ensure!(
-            (1..=100_000).contains(&self.idle(quick)),
-            "idle: {} connections, of 1 to 100,000",
-            self.idle(quick)
-        );
-        ensure!(
-            (1..=100_000).contains(&self.sites(quick)) && (1..=1000).contains(&self.locations),
-            "1 to 100,000 sites of 1 to 1,000 locations"
-        );
-        Ok(())
-    }
-
-    fn check_effort(&self, quick: bool) -> Result<()> {
-        let effort = self.effort(quick);
-        ensure!(
-            effort.runs > 0 && effort.seconds > 0.0 && effort.warmup >= 0.0,
-            "runs and seconds must be above 0"
-        );
-        ensure!(effort.seconds <= DAY && effort.warmup <= DAY, "a run takes a day at most");
-        ensure!(
-            self.generator != Generator::Wrk || effort.seconds.fract() == 0.0,
-            "wrk measures whole seconds: {} are none",
-            effort.seconds
-        );
-        Ok(())
-    }
-
-    fn check_contenders(&self) -> Result<()> {
-        let judged = self.points.iter().flat_map(|p| [Some(p.by), p.against]).flatten();
-        for who in self.contenders.iter().copied().chain(judged) {
-            ensure!(
-                !matches!(who, Contender::Named(_)),
-                "`{}` is no contender: {} are",
-                who.name(),
-                Contender::KNOWN.map(Contender::class).join(", ")
-            );
-        }
-        ensure!(self.connections > 0, "connections must be above 0");
-        ensure!(
-            (1..=64).contains(&self.clients) && (1..=64).contains(&self.servers),
-            "clients and servers: 1 to 64 of each"
-        );
-        ensure!(self.connections >= u32::from(self.clients), "each client needs a connection at least");
-        Ok(())
-    }
-
-    fn check_goals(&self) -> Result<()> {
-        let mut ids: Vec<&str> = Vec::new();
-        for single in &self.points {
-            let Some(id) = &single.id else {
-                ensure!(single.target.is_none(), "a point with a target has an id");
-                continue;
-            };
-            ensure!(is_name(id), "id `{id}`: letters, digits, - and _ only");
-            ensure!(!ids.contains(&id.as_str()), "two points have the id {id}");
-            ensure!(single.runs != Some(0), "{id}: runs must be above 0");
-            for ratio in [single.target, single.stretch].into_iter().flatten() {
-                ensure!(ratio > 0.0, "{id}: a target is a ratio above 0");
-            }
-            ids.push(id);
-        }
-        let one_rate = self.goals(false).iter().all(|g| g.point.rate.is_none());
-        ensure!(
-            ids.is_empty() || (self.workers.len() == 1 && one_rate),
-            "points that have an id are of one number of workers, and at full speed"
-        );
-        Ok(())
-    }
-
-    fn check_changes(&self) -> Result<()> {
-        for quick in [false, true].into_iter().filter(|_| self.changes.is_some()) {
-            let works = |p: &Point| matches!(p.mode, Mode::Http | Mode::Https);
-            ensure!(
-                self.changes(quick) > 0 && self.servers > 1 && self.points(quick).iter().all(works),
-                "changes: one at least, of a load balancer for HTTP with two servers or more behind it"
-            );
-        }
-        Ok(())
-    }
-
-    /// How many times the configuration changes in a run.
-    #[must_use]
-    pub fn changes(&self, quick: bool) -> u32 {
-        self.quick.changes.filter(|_| quick).or(self.changes).unwrap_or(0)
-    }
-
-    fn check_soak(&self) -> Result<()> {
-        for quick in [false, true].into_iter().filter(|_| self.soak) {
-            let points = self.points(quick);
-            let paced = points.iter().filter(|p| p.rate.is_some());
-            let kinds: Vec<Point> = points.iter().map(Point::at_full_speed).collect();
-            ensure!(
-                paced.count() > 0 && kinds.windows(2).all(|pair| pair[0] == pair[1]),
-                "soak: one mode, size and number of workers, and rates"
-            );
-            ensure!(
-                self.effort(quick).runs > 1,
-                "soak: two runs at least: drift is what the last adds to the first"
-            );
-        }
-        Ok(())
-    }
-
-    fn check_generator(&self) -> Result<()> {
-        let paced = [false, true].into_iter().flat_map(|q| self.points(q)).any(|p| p.rate.is_some());
-        ensure!(
-            self.generator != Generator::Wrk || (self.clients == 1 && !paced),
-            "wrk knows neither rates nor several clients: leave out `generator: wrk`"
-        );
-        Ok(())
     }
 
     /// The part of it that `scope` names.
@@ -872,6 +739,12 @@ impl Scenario {
         Effort { runs: most.map_or(effort.runs, |most| most.min(effort.runs)), ..effort }
     }
 
+    /// How many times the configuration changes in a run.
+    #[must_use]
+    pub fn changes(&self, quick: bool) -> u32 {
+        self.quick.changes.filter(|_| quick).or(self.changes).unwrap_or(0)
+    }
+
     /// How many connections wait.
     #[must_use]
     pub fn idle(&self, quick: bool) -> u32 {
@@ -923,9 +796,6 @@ fn is_name(text: &str) -> bool {
 fn begins(word: &str, id: Option<&str>, point: &Point) -> bool {
     id.is_some_and(|id| id.starts_with(word)) || point.name().starts_with(word)
 }
-
-/// The longest run, seconds.
-const DAY: f64 = 86_400.0;
 
 #[cfg(test)]
 mod tests {
