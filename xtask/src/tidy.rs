@@ -117,7 +117,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["programs", "scenario", "sites"],
             &["cluster", "machine", "mode", "wrk"],
             &["callgrind", "idle", "servers"],
-            &["generator", "results"],
+            &["changes", "generator", "results"],
             &["report", "run"],
             &["size"],
         ],

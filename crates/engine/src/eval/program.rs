@@ -15,9 +15,7 @@ use weir_plan::{BasicAuth, MatchFailed, Op, Resolver, Respond, RouteIx};
 
 use super::{condition, edit, keep_match, targets, text, users};
 use crate::exchange::fields::Fields;
-use crate::exchange::{
-    Asking, Awaited, Core, Downstream, Ending, Exchange, Phase, Traffic, Value, errors, intake,
-};
+use crate::exchange::{Asking, Awaited, Downstream, Ending, Exchange, Phase, Traffic, Value, errors, intake};
 use crate::worker::watch::{Ends, Watch};
 use crate::worker::{dns, passwords};
 
@@ -429,19 +427,7 @@ fn keep(
     number: bool,
 ) {
     let value = value.map(|value| KeptValue { text: text(traffic, value), number });
-    keep_value(traffic, of, name, value);
-}
-
-/// Keeps a value, or lets go of it.
-pub(super) fn keep_value(traffic: &Core, of: KeptIn, name: &str, value: Option<KeptValue>) {
-    match of {
-        KeptIn::Process => traffic.worker.shared.kept.set(name, value),
-        KeptIn::Connection => {
-            let mut kept = traffic.client.kept.get_or_init(Box::default).borrow_mut();
-            kept.retain(|(known, _)| &**known != name);
-            kept.extend(value.map(|value| (name.into(), value.text)));
-        }
-    }
+    traffic.keep_value(of, name, value);
 }
 
 /// Sets one end of what the client meant; the other part of its address stays.

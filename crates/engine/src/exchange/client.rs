@@ -5,16 +5,16 @@
 //! Driven by: `accept` (fills), variables and logs (read).
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
 use weir_control::ListenerId;
 use weir_expr::settings::ClientSettings;
-use weir_rt::{CertFailure, Instant, PeerAddr};
+use weir_rt::{Instant, PeerAddr};
 
 use super::sticks::ConnectionSticks;
+use super::tls_facts::TlsFacts;
 use crate::worker::Worker;
 use crate::worker::roll::{Called, Caller};
 
@@ -68,69 +68,6 @@ pub(crate) struct ToldAddresses {
     /// The source is the client without being asked for (HAProxy `accept-proxy`). nginx takes it by `real_ip_header
     /// proxy_protocol` from trusted peers only.
     pub(crate) believed: bool,
-}
-
-/// What a handshake settled.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TlsFacts {
-    /// `TLSv1.2`, `TLSv1.3`.
-    pub(crate) protocol: &'static str,
-    /// OpenSSL's spelling.
-    pub(crate) cipher: &'static str,
-    /// Key-exchange group.
-    pub(crate) curve: Box<str>,
-    /// Name sent by the client.
-    pub(crate) server_name: Option<Box<str>>,
-    /// Protocol agreed on.
-    pub(crate) alpn: Option<Box<[u8]>>,
-    /// The session was resumed.
-    pub(crate) resumed: bool,
-    /// What became of the client's certificate.
-    pub(crate) verified: Verified,
-    /// What it was verified by, as content: a certificate is asked for. Plans change under a connection; what the
-    /// handshake went by does not.
-    pub(crate) verified_by: Option<weir_rt::Digest>,
-    /// The client's certificate, DER.
-    pub(crate) certificate: Option<Box<[u8]>>,
-}
-
-impl TlsFacts {
-    /// Before the handshake: what the client asks for.
-    pub(crate) fn asking(server_name: Option<&str>) -> Self {
-        Self {
-            protocol: "",
-            cipher: "",
-            curve: Box::default(),
-            server_name: server_name.map(Into::into),
-            alpn: None,
-            resumed: false,
-            verified: Verified::None,
-            verified_by: None,
-            certificate: None,
-        }
-    }
-}
-
-/// What became of a client's certificate; shown as nginx's `$ssl_client_verify`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Verified {
-    /// None was shown.
-    #[default]
-    None,
-    /// It verifies.
-    Success,
-    /// It does not.
-    Failed(CertFailure),
-}
-
-impl fmt::Display for Verified {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("NONE"),
-            Self::Success => f.write_str("SUCCESS"),
-            Self::Failed(failure) => write!(f, "FAILED:{}", failure.text),
-        }
-    }
 }
 
 impl Client {

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_expr::{KeptIn, KeptValue};
 use weir_plan::PoolIx;
 use weir_rt::Instant;
 
@@ -174,6 +175,18 @@ impl Core {
     /// The client's address and port, after PROXY header and real-IP rules. `None` on unix sockets.
     pub(crate) fn client_source(&self) -> Option<(IpAddr, u16)> {
         self.real_client.or_else(|| self.client.source())
+    }
+
+    /// Keeps a value for longer than the exchange or session, or lets go of it.
+    pub(crate) fn keep_value(&self, of: KeptIn, name: &str, value: Option<KeptValue>) {
+        match of {
+            KeptIn::Process => self.worker.shared.kept.set(name, value),
+            KeptIn::Connection => {
+                let mut kept = self.client.kept.get_or_init(Box::default).borrow_mut();
+                kept.retain(|(known, _)| &**known != name);
+                kept.extend(value.map(|value| (name.into(), value.text)));
+            }
+        }
     }
 
     /// A random number that names it.

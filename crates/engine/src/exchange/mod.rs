@@ -38,12 +38,13 @@ pub(crate) mod slice;
 mod slots;
 pub(crate) mod sticks;
 mod tally;
+mod tls_facts;
 mod traffic;
 mod user_id;
 
 pub(crate) use body::{BodyPiece, RequestBody, create_named_file, create_spool_file};
 pub(crate) use caching::{CacheStatus, Caching};
-pub(crate) use client::{Client, TlsFacts, ToldAddresses, Verified};
+pub(crate) use client::{Client, ToldAddresses};
 pub(crate) use core::Core;
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
@@ -56,6 +57,7 @@ pub(crate) use response::{Attempt, Response};
 pub(crate) use session::{Peeked, Session};
 use slice::Slice;
 pub(crate) use slots::Value;
+pub(crate) use tls_facts::{TlsFacts, Verified};
 pub(crate) use traffic::{Kind, Traffic};
 pub(crate) use user_id::{GivenId, UserId, UserNumber};
 

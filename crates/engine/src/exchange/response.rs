@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use weir_http::HeaderId;
 
-use crate::exchange::TlsFacts;
+use super::tls_facts::TlsFacts;
 use crate::exchange::fields::Fields;
 
 /// The answer.

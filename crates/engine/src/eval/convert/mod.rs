@@ -72,7 +72,7 @@ pub(super) fn converted(exchange: &impl Traffic, source: &Template, steps: &[Ste
             }
             Step::Keep { of, name, number } => {
                 let kept = weir_expr::KeptValue { text: value.clone(), number: *number };
-                super::program::keep_value(exchange, *of, name, Some(kept));
+                exchange.keep_value(*of, name, Some(kept));
                 value
             }
             Step::Forget(slot) => {
@@ -80,7 +80,7 @@ pub(super) fn converted(exchange: &impl Traffic, source: &Template, steps: &[Ste
                 value
             }
             Step::ForgetKept { of, name } => {
-                super::program::keep_value(exchange, *of, name, None);
+                exchange.keep_value(*of, name, None);
                 value
             }
         };
