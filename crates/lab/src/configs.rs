@@ -213,7 +213,7 @@ pub fn haproxy(role: &Role<'_>) -> Option<String> {
             "http",
             buffer(bytes > LARGE),
             format!(
-                " timeout tunnel 1d\n use_backend sockets if {{ path /socket }}\n{}backend sockets\n timeout tunnel 1d\n \
+                " use_backend sockets if {{ path /socket }}\n{}backend sockets\n timeout tunnel 1d\n \
                  server sockets 127.0.0.1:{port}\n",
                 backend(origins)
             ),
