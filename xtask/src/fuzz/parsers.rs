@@ -45,6 +45,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("rt/src/tls/cert.rs", &["tls_certificate", "tls_pem"]),
     ("rt/src/tls/cert_view.rs", &["tls_certificate"]),
     ("rt/src/tls/der.rs", &["tls_version1", "tls_key"]),
+    ("rt/src/tls/facts.rs", &["tls_certificate", "tls_pem", "tls_revocation_list"]),
     ("rt/src/tls/hello.rs", &["tls_hello"]),
     ("rt/src/tls/key.rs", &["tls_key", "tls_pem"]),
     ("rt/src/tls/tickets.rs", &["tls_ticket"]),

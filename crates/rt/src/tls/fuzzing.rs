@@ -7,6 +7,7 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use super::cert::{CertInfo, CertKey, cert_names, read_certs, read_pair};
 use super::cert_view::CertView;
 use super::der::public_key_of;
+use super::facts::{cert_facts, list_facts};
 use super::hello::{Peek, peek};
 use super::tickets::Tickets;
 use super::trust::{Authorities, Trust};
@@ -53,6 +54,7 @@ fn certificate(data: &[u8]) {
         }
     }
     let text = armoured("CERTIFICATE", data);
+    let _ = cert_facts(&text);
     let _ = cert_names(&text);
     let trust = Trust { ca_pem: text, crl_pem: None, depth: Some(1) };
     let Ok(authorities) = Authorities::read(&trust) else { return };
@@ -81,6 +83,7 @@ fn private_key(data: &[u8]) {
 
 /// A list of revoked certificates.
 fn revocation_list(data: &[u8]) {
+    let _ = list_facts(&armoured("X509 CRL", data));
     let Ok(list) = webpki::OwnedCertRevocationList::from_der(data) else { return };
     let list = webpki::CertRevocationList::from(list);
     let _ = list.issuer();
@@ -88,6 +91,7 @@ fn revocation_list(data: &[u8]) {
 
 /// A file of certificates and keys.
 fn pem(data: &[u8]) {
+    let _ = (cert_facts(data), list_facts(data));
     let _ = read_certs(data);
     let _ = cert_names(data);
     let pair = CertKey {
