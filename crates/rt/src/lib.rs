@@ -74,6 +74,7 @@ mod notify;
 mod paged;
 mod quic;
 mod reactor;
+mod replace;
 mod runtime;
 mod sendfile;
 mod shared;
@@ -102,6 +103,7 @@ pub use quic::{
     QuicConnection, QuicEndpoint, QuicEvent, QuicFacts, QuicIncoming, QuicKeys, QuicLost, QuicRead,
     QuicServer, QuicSettings, cid_place,
 };
+pub use replace::replace_file;
 pub use runtime::{Runtime, boxed, now, spawn, start, task_panics, unix_now, yield_now};
 pub use sendfile::{SendfileCost, compare_sendfile, sendfile_cost, sendfile_pays};
 pub use shared::Shared;

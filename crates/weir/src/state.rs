@@ -5,9 +5,8 @@
 //! Driven by: `adapter`, in the process that carries the traffic, with its rights.
 //! Why: names of endpoints that cannot be looked up at the start would leave a gap that the process before did not have.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,18 +110,9 @@ fn write(path: &Path, record: &Record) -> io::Result<()> {
     put(path, &serde_json::to_vec_pretty(record).map_err(io::Error::other)?)
 }
 
-/// Gives a file this content: writes another beside it and renames that, so that no reader meets half of it.
+/// Puts a file of this content in place of the one that is there; nobody else may read it.
 pub(crate) fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    let new = with_suffix(path, ".new");
-    // Whatever has this name is not ours to follow.
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    std::fs::rename(&new, path)
+    weir_rt::replace_file(path, content, 0o600)
 }
 
 #[cfg(test)]

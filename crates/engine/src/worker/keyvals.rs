@@ -5,7 +5,7 @@
 //! Driven by: `Prepared`, for each plan; `eval`, which looks up; [`crate::Engine`], for whoever sets.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +16,9 @@ use weir_plan::settings::{KeyvalKind, KeyvalZone};
 
 /// The largest file that is read.
 const MOST: u64 = 256 << 20;
+
+/// State files of nginx's words may be read by whom the umask lets.
+pub(super) const FILE_MODE: u32 = 0o666;
 
 /// By whether they are for sessions, and by name.
 type ByName = HashMap<(bool, Box<str>), Arc<Keyval>>;
@@ -171,18 +174,7 @@ fn write(path: &Path, pairs: &[KeyvalPair]) -> std::io::Result<()> {
         Some(until) => json!({ "value": pair.value, "expire": until }),
     };
     let all = pairs.iter().map(|pair| (pair.key.clone(), written(pair)));
-    replace(path, Value::Object(all.collect()).to_string().as_bytes())
-}
-
-/// Puts a file in place of another in one step.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = Path::new(&name);
-    let mut file = std::fs::File::create(new)?;
-    file.write_all(bytes)?;
-    file.sync_data()?;
-    std::fs::rename(new, path)
+    weir_rt::replace_file(path, Value::Object(all.collect()).to_string().as_bytes(), FILE_MODE)
 }
 
 fn timeout(zone: &KeyvalZone) -> Option<u64> {

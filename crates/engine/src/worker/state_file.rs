@@ -8,14 +8,14 @@ use std::path::Path;
 
 use weir_control::changes::NewEndpoint;
 
-use crate::worker::keyvals::replace;
+use crate::worker::keyvals::FILE_MODE;
 
 /// Writes the endpoints of a pool.
 ///
 /// # Errors
 /// The file cannot be replaced; it is as it was then.
 pub(crate) fn write(path: &Path, endpoints: &[NewEndpoint]) -> std::io::Result<()> {
-    replace(path, text(endpoints).as_bytes())
+    weir_rt::replace_file(path, text(endpoints).as_bytes(), FILE_MODE)
 }
 
 fn text(endpoints: &[NewEndpoint]) -> String {

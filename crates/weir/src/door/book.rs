@@ -5,9 +5,9 @@
 //! Driven by: `desk`.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use weir_native::Plain;
 
 use super::journal::now;
 use crate::compile::layer::Layer;
+use crate::state;
 
 /// Versions that are kept; older ones cannot be gone back to.
 const MOST: usize = 100;
@@ -180,17 +181,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    match std::fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
+    state::put(path, bytes)?;
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
         None => Ok(()),
