@@ -249,7 +249,6 @@ impl Desk {
         };
         let is_known = same_text && last.is_some_and(|last| last.layer == *layer);
         let version = if is_known { number } else { number + 1 };
-        let changes = last.map(|last| differences(&last.plain(), &shown)).unwrap_or_default();
         let shown = Arc::new(shown);
         state.current =
             Some(Ok(Current { version, layer: Arc::clone(layer), base, text, shown: Arc::clone(&shown) }));
@@ -257,6 +256,8 @@ impl Desk {
         if is_known {
             return Outcome::InForce(version, None);
         }
+        let last = state.book.last();
+        let changes = last.map(|last| differences(&last.plain(), &shown)).unwrap_or_default();
         state.book.add(Version::new(version, who, what, changes, Arc::clone(layer), &shown));
         let kept = state.book.save().err();
         if let Some(why) = &kept {
