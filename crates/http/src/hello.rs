@@ -6,6 +6,8 @@
 //! Why: the hello may lie in several records, and each length in it is the client's word; one reader with a bound on
 //! every step serves every rule.
 
+use crate::cursor::Cursor;
+
 /// Most bytes of records that are looked at for a hello.
 pub const MOST: usize = 16 << 10;
 
@@ -54,41 +56,34 @@ pub struct Details {
 
 /// All that the first bytes of a client say, if they are a whole hello.
 pub fn details(bytes: &[u8]) -> Option<Details> {
-    let mut message = Vec::new();
-    let mut rest = bytes;
-    // At least one byte of a message in each record: bounded by the bytes that there are.
-    while let Some((header, after)) = rest.split_at_checked(5).filter(|(header, _)| header[..2] == [22, 3]) {
-        let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
-        message.extend_from_slice(after.get(..length).unwrap_or(after));
-        rest = after.get(length..).filter(|_| length > 0).unwrap_or_default();
+    match gather(bytes, details_of) {
+        Parsed::Done(details) => Some(details),
+        Parsed::Short | Parsed::Bad => None,
     }
-    let length = message.get(1..4).filter(|_| message[0] == 1)?;
-    let length = usize::from(length[0]) << 16 | usize::from(length[1]) << 8 | usize::from(length[2]);
-    details_of(message.get(4..)?.get(..length)?)
 }
 
 fn details_of(body: &[u8]) -> Option<Details> {
-    let mut cursor = Cursor(body);
+    let mut cursor = Cursor::new(body);
     let version = cursor.take(2)?;
     cursor.take(32)?;
     cursor.small()?;
     let ciphers = cursor.large()?.to_vec();
     cursor.small()?;
     let mut details = Details { version: (version[0], version[1]), ciphers, ..Details::default() };
-    let mut extensions = Cursor(cursor.large().unwrap_or_default());
-    while !extensions.0.is_empty() {
+    let mut extensions = Cursor::new(cursor.large().unwrap_or_default());
+    while !extensions.is_empty() {
         let kind = extensions.short()?;
-        let mut data = Cursor(extensions.large()?);
+        let mut data = Cursor::new(extensions.large()?);
         match kind {
             10 => {
                 details.elliptic_curves = true;
                 details.groups = data.large()?.to_vec();
             }
             13 => details.signature_algorithms = data.large()?.to_vec(),
-            35 => details.ticket = Some(!data.0.is_empty()),
+            35 => details.ticket = Some(!data.is_empty()),
             51 => {
-                let mut shares = Cursor(data.large()?);
-                while !shares.0.is_empty() {
+                let mut shares = Cursor::new(data.large()?);
+                while !shares.is_empty() {
                     details.key_shares.extend_from_slice(shares.take(2)?);
                     shares.large()?;
                 }
@@ -101,69 +96,45 @@ fn details_of(body: &[u8]) -> Option<Details> {
 
 /// Looks at the first bytes that a client sent.
 pub fn peek(bytes: &[u8]) -> Peek {
-    let mut message = Vec::new();
-    let mut rest = bytes;
-    loop {
-        // Record header: type, version, length.
-        let Some((&kind, after)) = rest.split_first() else { return Peek::More };
-        if kind != 22 || after.first().is_some_and(|&major| major != 3) {
-            return Peek::Other;
-        }
-        let Some((header, after)) = after.split_at_checked(4) else { return Peek::More };
-        let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        if length == 0 || length > MOST {
-            return Peek::Other;
-        }
-        // A hello that is still short is shorter than `MOST` and its header: what is gathered has a bound.
-        let whole = after.len() >= length;
-        message.extend_from_slice(&after[..length.min(after.len())]);
-        match parse(&message) {
-            Parsed::Done(hello) => return Peek::Hello(hello),
-            Parsed::Bad => return Peek::Other,
-            Parsed::Short if whole => rest = &after[length..],
-            Parsed::Short => return Peek::More,
-        }
+    match gather(bytes, body_of) {
+        Parsed::Done(hello) => Peek::Hello(hello),
+        Parsed::Short => Peek::More,
+        Parsed::Bad => Peek::Other,
     }
 }
 
-enum Parsed {
-    Done(Hello),
+enum Parsed<T> {
+    Done(T),
     Short,
     Bad,
 }
 
-/// A cursor whose every step is checked.
-struct Cursor<'a>(&'a [u8]);
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn short(&mut self) -> Option<u16> {
-        self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
-    }
-
-    /// Bytes after a length of one byte.
-    fn small(&mut self) -> Option<&'a [u8]> {
-        let length = self.byte()?;
-        self.take(usize::from(length))
-    }
-
-    /// Bytes after a length of two bytes.
-    fn large(&mut self) -> Option<&'a [u8]> {
-        let length = self.short()?;
-        self.take(usize::from(length))
+/// Has the body of a hello read, once its records are there.
+fn gather<T>(bytes: &[u8], read: fn(&[u8]) -> Option<T>) -> Parsed<T> {
+    let mut message = Vec::new();
+    let mut rest = bytes;
+    loop {
+        // Record header: type, version, length.
+        let Some((&kind, after)) = rest.split_first() else { return Parsed::Short };
+        if kind != 22 || after.first().is_some_and(|&major| major != 3) {
+            return Parsed::Bad;
+        }
+        let Some((header, after)) = after.split_at_checked(4) else { return Parsed::Short };
+        let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        if length == 0 || length > MOST {
+            return Parsed::Bad;
+        }
+        // A hello that is still short is shorter than `MOST` and its header: what is gathered has a bound.
+        let whole = after.len() >= length;
+        message.extend_from_slice(&after[..length.min(after.len())]);
+        match parse(&message, read) {
+            Parsed::Short if whole => rest = &after[length..],
+            parsed => return parsed,
+        }
     }
 }
 
-fn parse(message: &[u8]) -> Parsed {
+fn parse<T>(message: &[u8], read: fn(&[u8]) -> Option<T>) -> Parsed<T> {
     let Some(&kind) = message.first() else { return Parsed::Short };
     if kind != 1 {
         return Parsed::Bad;
@@ -174,24 +145,24 @@ fn parse(message: &[u8]) -> Parsed {
         return Parsed::Bad;
     }
     let Some(body) = message.get(4..4 + length) else { return Parsed::Short };
-    body_of(body).map_or(Parsed::Bad, Parsed::Done)
+    read(body).map_or(Parsed::Bad, Parsed::Done)
 }
 
 fn body_of(body: &[u8]) -> Option<Hello> {
-    let mut cursor = Cursor(body);
+    let mut cursor = Cursor::new(body);
     let version = cursor.take(2)?;
     let mut hello = Hello { version: (version[0], version[1]), ..Hello::default() };
     cursor.take(32)?;
     cursor.small()?;
     cursor.large()?;
     cursor.small()?;
-    if cursor.0.is_empty() {
+    if cursor.is_empty() {
         return Some(hello);
     }
-    let mut extensions = Cursor(cursor.large()?);
-    while !extensions.0.is_empty() {
+    let mut extensions = Cursor::new(cursor.large()?);
+    while !extensions.is_empty() {
         let kind = extensions.short()?;
-        let mut data = Cursor(extensions.large()?);
+        let mut data = Cursor::new(extensions.large()?);
         match kind {
             0 => hello.server_name = server_name(&mut data)?,
             16 => {
@@ -211,10 +182,10 @@ fn body_of(body: &[u8]) -> Option<Hello> {
 
 /// The first protocol, and all of them with commas between them.
 fn protocols(data: &mut Cursor<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
-    let mut names = Cursor(data.large()?);
+    let mut names = Cursor::new(data.large()?);
     let first = names.small()?.to_vec();
     let mut all = first.clone();
-    while !names.0.is_empty() {
+    while !names.is_empty() {
         all.push(b',');
         all.extend_from_slice(names.small()?);
     }
@@ -223,8 +194,8 @@ fn protocols(data: &mut Cursor<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
 
 /// The first name of type `host_name`.
 fn server_name(data: &mut Cursor<'_>) -> Option<Vec<u8>> {
-    let mut names = Cursor(data.large()?);
-    while !names.0.is_empty() {
+    let mut names = Cursor::new(data.large()?);
+    while !names.is_empty() {
         let kind = names.byte()?;
         let name = names.large()?;
         if kind == 0 {

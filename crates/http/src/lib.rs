@@ -13,6 +13,7 @@ mod block;
 pub mod body;
 pub mod connection;
 pub mod cookie;
+mod cursor;
 pub mod date;
 pub mod fastcgi;
 pub mod field;
@@ -42,6 +43,7 @@ pub mod write;
 
 pub use body::{BodyError, BodyEvent, BodyReader, ChunkLimits, Trailers};
 pub use connection::ConnectionOptions;
+pub use cursor::Cursor;
 pub use date::{DateLine, HttpDate};
 pub use field::{Field, Headers};
 pub use framing::{Framing, FramingError};

@@ -3,6 +3,8 @@
 //! Owns: whether a packet is well formed, and the values of its fields.
 //! Source: OASIS MQTT 3.1.1 and 5.0, sections 2 and 3.1, 3.2.
 
+use weir_http::Cursor;
+
 /// Properties of version 5, by how their values are written.
 enum Value {
     Byte,
@@ -25,40 +27,17 @@ fn property(id: u64) -> Option<Value> {
     })
 }
 
-/// A cursor whose every step is checked.
-struct Cursor<'a>(&'a [u8]);
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn number(&mut self, length: usize) -> Option<u64> {
-        Some(self.take(length)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut sum = 0;
-        for shift in [0, 7, 14, 21] {
-            let byte = self.byte()?;
-            sum |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(sum);
-            }
+/// A number in groups of seven bits, lowest first; four at most.
+fn varint(cursor: &mut Cursor<'_>) -> Option<u64> {
+    let mut sum = 0;
+    for shift in [0, 7, 14, 21] {
+        let byte = cursor.byte()?;
+        sum |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(sum);
         }
-        None
     }
-
-    fn text(&mut self) -> Option<&'a [u8]> {
-        let length = self.number(2)?;
-        self.take(length as usize)
-    }
+    None
 }
 
 /// Fields of a packet by name; properties by their number.
@@ -78,20 +57,20 @@ impl Packet {
     }
 
     fn properties(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
-        let length = cursor.varint()?;
-        let mut inner = Cursor(cursor.take(length as usize)?);
-        while !inner.0.is_empty() {
-            let id = inner.varint()?;
+        let length = varint(cursor)?;
+        let mut inner = Cursor::new(cursor.take(length as usize)?);
+        while !inner.is_empty() {
+            let id = varint(&mut inner)?;
             let shown = |number: u64| number.to_string().into_bytes();
             let value = match property(id)? {
-                Value::Byte => shown(inner.number(1)?),
-                Value::Short => shown(inner.number(2)?),
-                Value::Long => shown(inner.number(4)?),
-                Value::Varint => shown(inner.varint()?),
-                Value::Text => inner.text()?.to_vec(),
+                Value::Byte => shown(inner.byte()?.into()),
+                Value::Short => shown(inner.short()?.into()),
+                Value::Long => shown(inner.long()?.into()),
+                Value::Varint => shown(varint(&mut inner)?),
+                Value::Text => inner.large()?.to_vec(),
                 Value::Pair => {
-                    inner.text()?;
-                    inner.text()?.to_vec()
+                    inner.large()?;
+                    inner.large()?.to_vec()
                 }
             };
             self.properties.push((id, value));
@@ -105,16 +84,16 @@ const CONNACK: u8 = 2;
 
 /// The type of a packet, and what is behind its fixed header, if all of it is there.
 fn opened(bytes: &[u8]) -> Option<(u8, &[u8])> {
-    let mut cursor = Cursor(bytes);
+    let mut cursor = Cursor::new(bytes);
     let first = cursor.byte()?;
-    let length = cursor.varint()?;
-    (cursor.0.len() as u64 == length).then_some((first, cursor.0))
+    let length = varint(&mut cursor)?;
+    (cursor.rest().len() as u64 == length).then_some((first, cursor.rest()))
 }
 
 fn connect(body: &[u8]) -> Option<Packet> {
-    let mut cursor = Cursor(body);
+    let mut cursor = Cursor::new(body);
     let mut packet = Packet::default();
-    let name = cursor.text()?;
+    let name = cursor.large()?;
     let version = cursor.byte()?;
     match (name, version) {
         (b"MQIsdp", 3) | (b"MQTT", 4 | 5) => {}
@@ -133,29 +112,29 @@ fn connect(body: &[u8]) -> Option<Packet> {
         return None;
     }
     packet.number("flags", flags.into());
-    packet.number("keepalive", cursor.number(2)?);
+    packet.number("keepalive", cursor.short()?.into());
     if version == 5 {
         packet.properties(&mut cursor)?;
     }
-    packet.note("client_identifier", cursor.text()?);
+    packet.note("client_identifier", cursor.large()?);
     if will {
         if version == 5 {
             packet.properties(&mut cursor)?;
         }
-        packet.note("will_topic", cursor.text()?);
-        packet.note("will_payload", cursor.text()?);
+        packet.note("will_topic", cursor.large()?);
+        packet.note("will_payload", cursor.large()?);
     }
     if user {
-        packet.note("username", cursor.text()?);
+        packet.note("username", cursor.large()?);
     }
     if password {
-        packet.note("password", cursor.text()?);
+        packet.note("password", cursor.large()?);
     }
-    cursor.0.is_empty().then_some(packet)
+    cursor.is_empty().then_some(packet)
 }
 
 fn connack(body: &[u8]) -> Option<Packet> {
-    let mut cursor = Cursor(body);
+    let mut cursor = Cursor::new(body);
     let mut packet = Packet::default();
     let flags = cursor.byte()?;
     if flags & 0xfe != 0 {
@@ -163,12 +142,12 @@ fn connack(body: &[u8]) -> Option<Packet> {
     }
     packet.number("flags", flags.into());
     packet.number("reason_code", cursor.byte()?.into());
-    let version = if cursor.0.is_empty() { 4 } else { 5 };
+    let version = if cursor.is_empty() { 4 } else { 5 };
     if version == 5 {
         packet.properties(&mut cursor)?;
     }
     packet.number("protocol_version", version);
-    cursor.0.is_empty().then_some(packet)
+    cursor.is_empty().then_some(packet)
 }
 
 fn packet(kind: u8, body: &[u8]) -> Option<Packet> {
