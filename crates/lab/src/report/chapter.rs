@@ -13,7 +13,7 @@ use crate::contender::Contender;
 use crate::machine::CpuSplit;
 use crate::results::{Record, Results, Settings, not_done};
 use crate::scenario::{Mode, Placement, Point, Scenario, bytes};
-use crate::stats::{Estimate, estimate, median};
+use crate::stats::{Estimate, estimate, mean, median};
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use weir_loadgen::report::{Latency, Moment, Tls};
@@ -248,7 +248,7 @@ fn stretch(record: &Record, moments: &[Moment]) -> Option<Stretch> {
     let seconds: f64 = moments.iter().map(|m| m.length_s).sum::<f64>().max(1e-9);
     let each = |of: fn(&Moment) -> Option<f64>| moments.iter().filter_map(of).collect::<Vec<f64>>();
     let (halves, most) = (each(|m| m.p50_us), each(|m| m.p99_us));
-    let mean = |values: &[f64]| (!values.is_empty()).then(|| estimate(values).mean);
+    let mean = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
     let (from, until) = (first.at_s - first.length_s, last.at_s);
     let within = |at: f64| (from..=until).contains(&(at - record.load.started_unix_s));
     let cpus: Vec<f64> = record.course.iter().filter(|u| within(u.until_unix_s)).map(|u| u.cpus).collect();

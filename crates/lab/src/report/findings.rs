@@ -10,7 +10,7 @@ use super::published::{By, Quantity};
 use super::words::{counted, facet, number, ratio, unique, unit, with_interval, words};
 use super::{statements, verdict};
 use crate::contender::Contender;
-use crate::stats::{Estimate, estimate, geometric_mean};
+use crate::stats::{Estimate, estimate, geometric_mean, median};
 use weir_loadgen::report::Work;
 
 /// A ratio to one rival over several points.
@@ -226,7 +226,7 @@ fn changes(row: &Row) -> Option<String> {
     let changes = row.changes?;
     let each = |which: fn(&Each) -> Option<u64>| {
         let values: Vec<f64> = row.each.iter().filter_map(which).map(|bytes| bytes as f64).collect();
-        (!values.is_empty()).then(|| number(estimate(&values).median / f64::from(1 << 20)))
+        (!values.is_empty()).then(|| number(median(&values) / f64::from(1 << 20)))
     };
     let memory =
         each(|e| e.memory_first).zip(each(|e| e.memory)).map_or_else(String::new, |(first, last)| {

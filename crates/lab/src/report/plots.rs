@@ -130,40 +130,35 @@ fn lines_of(
     scale: f64,
     tip: &dyn Fn(&Row) -> String,
 ) -> Vec<Line> {
-    let of = |who: Contender| {
-        let mut marks: Vec<Mark> = rows
-            .iter()
-            .filter(|r| r.contender == who)
-            .map(|r| Mark {
-                x: x(r),
-                y: y(r).median * scale,
-                interval: y(r).scaled(scale).interval(),
-                tip: format!("{}: {}{}", r.contender.name(), tip(r), doubts(r)),
-            })
-            .collect();
-        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Line { name: who.name().to_owned(), who: who.class(), style: Style::Solid, marked: true, marks }
+    let mark = |r: &Row| Mark {
+        x: x(r),
+        y: y(r).median * scale,
+        interval: y(r).scaled(scale).interval(),
+        tip: format!("{}: {}{}", r.contender.name(), tip(r), doubts(r)),
     };
-    unique(rows.iter().map(|r| r.contender)).into_iter().map(of).collect()
+    by_contender(rows, Style::Solid, "", &mark)
 }
 
 /// The means beside the medians: what was published is mostly means.
 fn means_of(rows: &[&Row], x: fn(&Row) -> f64, y: fn(&Row) -> Estimate, scale: f64, unit: &str) -> Vec<Line> {
-    let of = |who: Contender| {
-        let name = format!("{}: mean of the runs", who.name());
-        let here = rows.iter().filter(|r| r.contender == who && r.runs > 1);
-        let mut marks: Vec<Mark> = here
-            .map(|r| {
-                let mean = y(r).mean * scale;
-                let tip = format!("{name}: {} {unit}", number(mean));
-                Mark { x: x(r), y: mean, interval: None, tip }
-            })
-            .collect();
-        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Line { name, who: who.class(), style: Style::Dotted, marked: true, marks }
+    const WHAT: &str = ": mean of the runs";
+    let several: Vec<&Row> = rows.iter().copied().filter(|r| r.runs > 1).collect();
+    let mark = |r: &Row| {
+        let mean = y(r).mean * scale;
+        let tip = format!("{}{WHAT}: {} {unit}", r.contender.name(), number(mean));
+        Mark { x: x(r), y: mean, interval: None, tip }
     };
-    let all = unique(rows.iter().map(|r| r.contender)).into_iter().map(of);
-    all.filter(|line| !line.marks.is_empty()).collect()
+    by_contender(&several, Style::Dotted, WHAT, &mark)
+}
+
+/// A line for each contender, with what its name has behind it.
+fn by_contender(rows: &[&Row], style: Style, behind: &str, mark: &dyn Fn(&Row) -> Mark) -> Vec<Line> {
+    let of = |who: Contender| {
+        let mut marks: Vec<Mark> = rows.iter().filter(|r| r.contender == who).map(|r| mark(r)).collect();
+        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Line { name: format!("{}{behind}", who.name()), who: who.class(), style, marked: true, marks }
+    };
+    unique(rows.iter().map(|r| r.contender)).into_iter().map(of).collect()
 }
 
 /// What speaks against a row, for its tip.
