@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod civil;
 pub mod cli;
 pub mod dashboard;
 pub mod metrics;

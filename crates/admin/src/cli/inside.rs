@@ -5,30 +5,13 @@
 use serde_json::json;
 
 use super::context::Cx;
+use super::sessions::date;
 
 /// `show errors`: malformed messages are refused and not kept.
 pub(super) fn errors(cx: &mut Cx<'_>) -> String {
     let process = cx.runtime.snapshot().process;
-    let millis = process.started_unix * 1000 + process.uptime_ms;
-    let (date, of_day) = (date(millis / 86_400_000), millis % 86_400_000);
-    let (seconds, millis) = (of_day / 1000, of_day % 1000);
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("Total events captured on [{date}:{hours:02}:{minutes:02}:{seconds:02}.{millis:03}] : 0\n")
-}
-
-/// `21/Nov/2026`, of days since 1970 (the proleptic Gregorian calendar by eras of 400 years).
-fn date(days: u64) -> String {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = (shifted + 2) % 12;
-    let year = era * 400 + year + u64::from(month < 2);
-    format!("{day:02}/{}/{year}", MONTHS[month as usize])
+    let now = date(process.started_unix * 1000 + process.uptime_ms);
+    format!("Total events captured on [{now}] : 0\n")
 }
 
 /// `show events [<sink>]`: the standard streams and a buffer in memory, in which nothing is.
@@ -193,8 +176,8 @@ mod tests {
 
     #[test]
     fn days_have_their_dates() {
-        assert_eq!(date(0), "01/Jan/1970");
-        assert_eq!(date(11_016), "29/Feb/2000");
-        assert_eq!(date(20_780), "23/Nov/2026");
+        assert_eq!(date(0), "01/Jan/1970:00:00:00.000");
+        assert_eq!(date(11_016 * 86_400_000), "29/Feb/2000:00:00:00.000");
+        assert_eq!(date(20_780 * 86_400_000), "23/Nov/2026:00:00:00.000");
     }
 }

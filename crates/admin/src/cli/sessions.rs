@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use weir_control::sessions::{ClientSession, SessionAttempt};
 
 use super::context::Cx;
+use crate::civil::Civil;
 
 /// What a connection is called.
 fn id(session: &ClientSession) -> String {
@@ -133,21 +134,12 @@ fn whole(session: &ClientSession) -> String {
     text
 }
 
-/// `24/Nov/2026:08:19:42.441`, in UTC (days to a date: the civil calendar counted from 1 March of year 0).
-fn date(unix_ms: u64) -> String {
+/// `24/Nov/2026:08:19:42.441`, in UTC.
+pub(super) fn date(unix_ms: u64) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (seconds, millis) = (unix_ms / 1000, unix_ms % 1000);
-    let days = seconds / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = (shifted + 2) % 12;
-    let year = year + era * 400 + u64::from(month < 2);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{day:02}/{}/{year}:{hour:02}:{minute:02}:{second:02}.{millis:03}", MONTHS[month as usize])
+    let Civil { year, month, day, hour, minute, second, millis } = Civil::of(unix_ms);
+    format!("{day:02}/{}/{year}:{hour:02}:{minute:02}:{second:02}.{millis:03}", MONTHS[month as usize - 1])
 }
 
 /// As there: the two greatest units.

@@ -1,19 +1,10 @@
 //! Times in the two forms of the API: ISO 8601 with milliseconds, and nginx's `10s`.
 
+use crate::civil::Civil;
+
 /// Milliseconds since 1970 as `2026-01-31T15:04:05.678Z`.
 pub(super) fn iso(unix_ms: u64) -> String {
-    let (seconds, millis) = (unix_ms / 1000, unix_ms % 1000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days are counted from March of year 0, in eras of 400 years (146,097 days).
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let Civil { year, month, day, hour, minute, second, millis } = Civil::of(unix_ms);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
