@@ -2,34 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::at_rate;
 use weir_loadgen::report::{Figures, Model, Report, WarningCode, Work};
 use weir_loadgen::serve::{ServeOptions, Server};
-use weir_loadgen::{IoChoice, Options, Rate, RunError, run};
+use weir_loadgen::{Options, Rate, RunError, run};
 use weir_testkit::{Io, Origin, Port, both_drivers};
 
 fn options(io: Io, url: impl std::fmt::Display) -> Options {
-    Options {
-        urls: vec![url.to_string()],
-        threads: 1,
-        connections: 4,
-        duration: Duration::from_secs(1),
-        io: match io.possible() {
-            Io::Epoll => IoChoice::Epoll,
-            Io::Uring => IoChoice::Uring,
-            Io::Auto => IoChoice::Auto,
-        },
-        ..Options::default()
-    }
-}
-
-fn at_rate(rate: f64) -> Vec<Rate> {
-    vec![Rate { from: rate, to: rate }]
+    common::options(io, url, Duration::from_secs(1))
 }
 
 fn good(options: Options) -> Report {

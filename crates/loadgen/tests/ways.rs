@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
@@ -13,25 +15,15 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use common::at_rate;
 use weir_loadgen::report::{Report, Work};
 use weir_loadgen::serve::{ServeOptions, Server};
 use weir_loadgen::targets::Asked;
-use weir_loadgen::{Identity, IoChoice, Options, Rate, RemoteWrite, RunError, Watch, run};
+use weir_loadgen::{Identity, Options, RemoteWrite, RunError, Watch, run};
 use weir_testkit::{Certificate, Io, Origin, Proxy, both_drivers, eventually, programs};
 
 fn options(io: Io, url: impl std::fmt::Display) -> Options {
-    Options {
-        urls: vec![url.to_string()],
-        threads: 1,
-        connections: 4,
-        duration: Duration::from_millis(500),
-        io: match io.possible() {
-            Io::Epoll => IoChoice::Epoll,
-            Io::Uring => IoChoice::Uring,
-            Io::Auto => IoChoice::Auto,
-        },
-        ..Options::default()
-    }
+    common::options(io, url, Duration::from_millis(500))
 }
 
 /// So many requests, for as long as they take.
@@ -45,10 +37,6 @@ fn good(options: Options) -> Report {
     assert!(report.total.requests > 0 && report.total.errors.sum() == 0, "{:?}", report.total);
     assert_eq!(report.total.failed(), 0, "{:?}", report.total);
     report
-}
-
-fn at_rate(rate: f64) -> Vec<Rate> {
-    vec![Rate { from: rate, to: rate }]
 }
 
 both_drivers! {
