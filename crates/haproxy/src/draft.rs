@@ -45,6 +45,8 @@ pub(crate) struct Draft {
     /// Sections of name servers by name.
     pub(crate) resolvers: BTreeMap<String, Resolvers>,
     pub(crate) peers: Vec<Peers>,
+    /// Certificates of all `crt-store` sections, in order.
+    pub(crate) stored: Vec<StoredCertificate>,
     /// Sections of error pages by name.
     pub(crate) http_errors: BTreeMap<String, BTreeMap<u16, ErrorAnswer>>,
     /// Caches, in order.
@@ -74,6 +76,7 @@ pub(crate) struct Global {
     pub(crate) hard_stop_after: Option<Duration>,
     pub(crate) ca_base: Option<PathBuf>,
     pub(crate) crt_base: Option<PathBuf>,
+    pub(crate) key_base: Option<PathBuf>,
     /// `server-state-base`.
     pub(crate) state_base: Option<String>,
     /// `server-state-file`.
@@ -440,6 +443,21 @@ pub(crate) struct Peers {
     /// Tables of its own: name, definition, and their form among peers.
     pub(crate) tables: Vec<(Word, StickTableConfig, PeerForm)>,
     pub(crate) disabled: bool,
+}
+
+/// `load` in a `crt-store`.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredCertificate {
+    /// The name of its store; empty: the one without a name.
+    pub(crate) store: String,
+    /// What it is called there, after a `/`.
+    pub(crate) alias: Option<Word>,
+    pub(crate) chain: Word,
+    pub(crate) key: Option<Word>,
+    /// An OCSP response (DER).
+    pub(crate) ocsp: Option<Word>,
+    /// Where relative chains and keys start, if the store says so itself.
+    pub(crate) bases: (Option<PathBuf>, Option<PathBuf>),
 }
 
 /// `userlist`.

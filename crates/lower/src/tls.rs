@@ -124,14 +124,15 @@ impl<'m> Cx<'m> {
     }
 
     pub(crate) fn certificate(&mut self, certificate: &model::Certificate) -> Option<plan::Certificate> {
-        let model::Certificate { chain, key, passwords } = certificate;
+        let model::Certificate { chain, key, passwords, staple } = certificate;
         self.at(chain.origin, |cx| {
             let compiled = cx.certificates("the certificate", chain);
             let secret_key = cx
                 .secret("the private key", key)
                 .filter(|content| cx.of(key, |cx| cx.looks_like_key(content, passwords.is_some())));
             let passwords = passwords.as_ref().and_then(|pem| cx.secret("the file of pass phrases", pem));
-            Some(plan::Certificate { chain: compiled?, key: secret_key?, passwords })
+            let staple = staple.as_ref().and_then(|pem| cx.staple(pem));
+            Some(plan::Certificate { chain: compiled?, key: secret_key?, passwords, staple })
         })
     }
 

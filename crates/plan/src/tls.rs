@@ -87,6 +87,9 @@ pub struct Certificate {
     /// Pass phrases to try, one a line, if the key is encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passwords: Option<PrivateKey>,
+    /// An OCSP response (DER) that clients are shown with it, in place of the identity's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staple: Option<Pem>,
 }
 
 /// A chain and its key, whose files are known at each handshake.

@@ -49,7 +49,12 @@ impl Named {
         let (source, bytes) = part(&self.chain, &how.folder, stamps)?;
         let chain = Pem { source, bytes };
         let (source, bytes) = part(&self.key, &how.folder, stamps)?;
-        Ok(Certificate { chain, key: PrivateKey::new(source, bytes), passwords: how.passwords.clone() })
+        Ok(Certificate {
+            chain,
+            key: PrivateKey::new(source, bytes),
+            passwords: how.passwords.clone(),
+            staple: None,
+        })
     }
 }
 

@@ -24,7 +24,7 @@ fn pair(certificate: &Certificate) -> CertKey {
         chain_pem: certificate.chain.bytes.to_vec(),
         key_pem: certificate.key.reveal().to_vec(),
         passwords: passwords(certificate),
-        staple: None,
+        staple: certificate.staple.as_ref().map(|response| response.bytes.to_vec()),
         names: Vec::new(),
         default: false,
     }
@@ -37,6 +37,7 @@ pub(crate) fn given_in_place_of(own: &Certificate, given: &KeyPair) -> Certifica
         chain: Pem { source: own.chain.source.clone(), bytes: bytes(&given.chain) },
         key: PrivateKey::new(own.key.source.clone(), bytes(&given.key)),
         passwords: None,
+        staple: None,
     }
 }
 
@@ -208,7 +209,8 @@ fn joined(files: &[Pem]) -> Vec<u8> {
 
 fn certificates(identity: &TlsIdentity) -> Vec<CertKey> {
     let staple = identity.staple.as_ref().map(|response| response.bytes.to_vec());
-    let pairs = identity.certificates.iter().map(|one| CertKey { staple: staple.clone(), ..pair(one) });
+    let pairs = identity.certificates.iter().map(pair);
+    let pairs = pairs.map(|one| CertKey { staple: one.staple.or_else(|| staple.clone()), ..one });
     if !identity.select_by_certificate_names {
         return pairs.collect();
     }

@@ -11,9 +11,10 @@ use weir_expr::settings::{CertificateList, CertificateListEntry, ClientVerify};
 use weir_model::{Address, ListenerTls, NamePattern, SocketOptions, TlsIdentity};
 
 use super::parameters::Parameters;
+use super::stored::Shelf;
 use super::tls;
 use crate::Files;
-use crate::draft::{Global, Proxy};
+use crate::draft::{Draft, Proxy};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
 use crate::values::address::parse_list;
@@ -45,7 +46,7 @@ impl Bound {
 
 /// Reads binds of one frontend.
 pub(crate) struct Binder<'a> {
-    pub(crate) global: &'a Global,
+    pub(crate) draft: &'a Draft,
     /// The frontend; `None`: sockets of `global`.
     pub(crate) proxy: Option<&'a Proxy>,
     pub(crate) files: &'a dyn Files,
@@ -209,7 +210,7 @@ impl Binder<'_> {
     /// A word of `unix-bind`, which is about `bind` lines.
     fn unix_bind(&self, name: &str) -> Option<String> {
         self.proxy?;
-        let words = &self.global.unix_bind;
+        let words = &self.draft.global.unix_bind;
         let at = words.iter().position(|word| word.as_str() == name)?;
         words.get(at + 1).map(|word| word.text.clone())
     }
@@ -226,22 +227,22 @@ impl Binder<'_> {
     /// `ssl-default-bind-options` as parameters, and the words of another default.
     fn defaults(&mut self) -> Parameters {
         let mut parameters = Parameters::default();
-        if let Some(line) = self.global.ssl_defaults.get("ssl-default-bind-options") {
+        if let Some(line) = self.draft.global.ssl_defaults.get("ssl-default-bind-options") {
             parameters.read(line.from(1), BIND, "ssl-default-bind-options", self.findings);
         }
         parameters
     }
 
     fn default_word(&self, name: &str) -> Option<&Word> {
-        self.global.ssl_defaults.get(&format!("ssl-default-bind-{name}")).and_then(|line| line.word(1))
+        self.draft.global.ssl_defaults.get(&format!("ssl-default-bind-{name}")).and_then(|line| line.word(1))
     }
 
     fn tls(&mut self, parameters: &Parameters, span: Span) -> Option<ListenerTls> {
         let defaults = self.defaults();
-        let base = self.global.crt_base.clone().or_else(|| self.base.clone());
         let mut certificates = Vec::new();
         for word in parameters.values("default-crt").chain(parameters.values("crt")) {
-            certificates.extend(tls::certificates(word, base.as_ref(), self.files, self.findings));
+            let shelf = Shelf::new(self.draft, self.files, self.base.as_ref());
+            certificates.extend(shelf.all(word, self.findings));
         }
         let mut identity = self.identity(parameters, &defaults, span, false);
         let mut by_name = Vec::new();
@@ -284,7 +285,7 @@ impl Binder<'_> {
             .or_else(|| self.default_word("curves"))
             .cloned();
         let ca = own.value("ca-file").or_else(|| own.value("ca-verify-file")).cloned();
-        let base = self.global.ca_base.clone().or_else(|| self.base.clone());
+        let base = self.draft.global.ca_base.clone().or_else(|| self.base.clone());
         let alpn = own.value("alpn").map(|word| word.text.split(',').map(str::to_owned).collect());
         TlsIdentity {
             staple: None,
@@ -353,15 +354,15 @@ impl Binder<'_> {
                     (file, "", names)
                 }
             };
+            let file = Word { text: head.to_owned(), span: word.span };
+            let shelf = Shelf::new(self.draft, self.files, self.base.as_ref());
             list.entries.push(CertificateListEntry {
-                certificate: tls::path(head, self.global.crt_base.as_ref()).display().to_string(),
+                certificate: shelf.path(&file).display().to_string(),
                 line: number,
                 options: options.to_owned(),
                 names: names.split_whitespace().map(str::to_owned).collect(),
             });
-            let base = self.global.crt_base.clone().or_else(|| self.base.clone());
-            let file = Word { text: head.to_owned(), span: word.span };
-            let found = tls::certificates(&file, base.as_ref(), self.files, self.findings);
+            let found = shelf.all(&file, self.findings);
             let names: Vec<NamePattern> = names.split_whitespace().filter_map(name_pattern).collect();
             if names.is_empty() {
                 if !options.is_empty() {

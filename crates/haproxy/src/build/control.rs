@@ -15,7 +15,7 @@ use crate::words::BIND;
 impl Binder<'_> {
     /// All sockets of `global`.
     pub(crate) fn control(&mut self) -> Vec<ControlListener> {
-        let global = self.global;
+        let global = &self.draft.global;
         let mut all: Vec<ControlListener> = Vec::new();
         for line in &global.stats_sockets {
             for listener in self.control_line(line) {

@@ -43,6 +43,7 @@ mod states;
 mod stick_rules;
 mod stickiness;
 mod sticks;
+mod stored;
 mod tcp;
 pub(crate) mod tls;
 mod variables;
@@ -72,7 +73,7 @@ pub(crate) fn build(
     let mut model = Model { process: process::process(draft, findings), ..Model::default() };
     let global = &draft.global;
     model.process.control =
-        bind::Binder { global, proxy: None, files, base: base.clone(), findings }.control();
+        bind::Binder { draft, proxy: None, files, base: base.clone(), findings }.control();
     let sockets = peers::groups(draft, env, files, base.as_ref(), &mut model.process, findings);
     model.process.control.extend(sockets);
     model.process.kept = kept::values(global, env, findings);

@@ -32,7 +32,7 @@ pub(super) fn groups(
     let mut sockets = Vec::new();
     for peers in draft.peers.iter().filter(|peers| !peers.disabled) {
         let tables = shared(draft, peers);
-        let mut binder = Binder { global: &draft.global, proxy: None, files, base: base.cloned(), findings };
+        let mut binder = Binder { draft, proxy: None, files, base: base.cloned(), findings };
         let Some((_, local)) = peers.members.iter().find(|(name, _)| name.text == own) else {
             // As there: who is not among them shares nothing.
             if !tables.is_empty() {

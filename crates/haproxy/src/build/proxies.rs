@@ -65,9 +65,8 @@ fn binds(context: &mut Context<'_>) -> BTreeMap<usize, Vec<Bound>> {
     for (index, proxy) in
         context.draft.proxies.iter().enumerate().filter(|(_, proxy)| proxy.kind.is_frontend())
     {
-        let (global, files, base) =
-            (&context.draft.global, context.around.files, context.around.base.clone());
-        let bound = Binder { global, proxy: Some(proxy), files, base, findings: context.findings }.all();
+        let (draft, files, base) = (context.draft, context.around.files, context.around.base.clone());
+        let bound = Binder { draft, proxy: Some(proxy), files, base, findings: context.findings }.all();
         if proxy.binds.is_empty() {
             let kind = proxy.kind.name();
             context.findings.ignored(

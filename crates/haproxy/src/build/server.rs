@@ -18,6 +18,7 @@ use super::expression::parse;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::scope::Scope;
+use super::stored::Shelf;
 use super::{sample, tls};
 use crate::draft::ServerLine;
 use crate::findings::Findings;
@@ -310,10 +311,8 @@ impl Servers<'_> {
             EndpointAddress::Unix(_) => None,
         };
         let verify_host = parameters.value("verifyhost").map(|word| Template::literal(word.text.clone()));
-        let certificate = parameters.value("crt").map(|word| {
-            let base = global.crt_base.clone().or_else(|| self.base.clone());
-            tls::certificate(tls::path(word.as_str(), base.as_ref()), word.span, self.scope.files)
-        });
+        let shelf = Shelf::new(self.scope.draft, self.scope.files, self.base.as_ref());
+        let certificate = parameters.value("crt").and_then(|word| shelf.one(word, self.findings));
         let ca = parameters.value("ca-file").filter(|word| word.as_str() != "@system-ca");
         UpstreamTls {
             verify,

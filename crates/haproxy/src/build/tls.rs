@@ -128,23 +128,8 @@ pub(crate) fn pem_file(word: &Word, base: Option<&PathBuf>) -> Pem {
     Pem::file(path(word.as_str(), base), Some(word.span))
 }
 
-/// The certificates of `crt`: a file, or every one of a folder.
-pub(crate) fn certificates(
-    word: &Word,
-    base: Option<&PathBuf>,
-    files: &dyn Files,
-    findings: &mut Findings,
-) -> Vec<Certificate> {
-    if word.text.starts_with('@') {
-        findings.not_built(
-            word.span,
-            "crt @store/name",
-            "crt-store sections are not built; name the file itself",
-        );
-        return Vec::new();
-    }
-    let path = path(word.as_str(), base);
-    let Ok(mut inside) = files.list(&path) else { return vec![certificate(path, word.span, files)] };
+/// The certificates among the files of a folder.
+pub(super) fn inside(mut inside: Vec<PathBuf>, word: &Word, findings: &mut Findings) -> Vec<PathBuf> {
     inside.retain(|file| is_certificate(file));
     inside.sort();
     if inside.is_empty() {
@@ -152,7 +137,7 @@ pub(crate) fn certificates(
             Diagnostic::error("haproxy::no-certificate", "this folder holds no certificate").at(word.span),
         );
     }
-    inside.into_iter().map(|file| certificate(file, word.span, files)).collect()
+    inside
 }
 
 /// HAProxy skips files beside certificates by their extensions, and hidden ones.
@@ -162,15 +147,18 @@ fn is_certificate(path: &Path) -> bool {
     !name.starts_with('.') && !path.extension().is_some_and(|ext| skipped.iter().any(|skip| ext == *skip))
 }
 
-/// A PEM file with its key in it, or beside it as `NAME.key`.
-pub(crate) fn certificate(chain: PathBuf, span: Span, files: &dyn Files) -> Certificate {
-    let beside = PathBuf::from(format!("{}.key", chain.display()));
+/// A PEM file with its key in it, or beside it as `NAME.key`, and with an OCSP response beside it as `NAME.ocsp`.
+pub(super) fn certificate(chain: PathBuf, span: Span, files: &dyn Files) -> Certificate {
+    let beside = |extension: &str| PathBuf::from(format!("{}.{extension}", chain.display()));
+    let (beside, response) = (beside("key"), beside("ocsp"));
+    let staple = files.read(&response).is_ok_and(|bytes| !bytes.is_empty());
     let holds_key = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains("PRIVATE KEY-----");
     let key = match files.read(&chain).map(holds_key) {
         Ok(false) if files.read(&beside).is_ok() => beside,
         _ => chain.clone(),
     };
-    Certificate { chain: Pem::file(chain, Some(span)), key: Pem::file(key, None), passwords: None }
+    let staple = staple.then(|| Pem::file(response, Some(span)));
+    Certificate { chain: Pem::file(chain, Some(span)), key: Pem::file(key, None), passwords: None, staple }
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(crate) enum SectionKind {
     Cache,
     /// Processes that share stick tables.
     Peers,
+    /// Certificates by names of their own.
+    CrtStore,
     /// A section that is known and does nothing here.
     Idle(&'static str),
     /// A section that is known, decides what is served, and is not built.
@@ -45,7 +47,7 @@ const ALL: &[(&str, SectionKind)] = &[
     ("mailers", SectionKind::Idle("mailers")),
     ("traces", SectionKind::Idle("traces")),
     ("log-profile", SectionKind::Idle("log-profile")),
-    ("crt-store", SectionKind::Missing("crt-store")),
+    ("crt-store", SectionKind::CrtStore),
     ("log-forward", SectionKind::Missing("log-forward")),
     ("fcgi-app", SectionKind::Missing("fcgi-app")),
     ("acme", SectionKind::Missing("acme")),

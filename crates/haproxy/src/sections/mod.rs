@@ -6,6 +6,7 @@
 
 mod named;
 mod peers;
+mod stores;
 
 use std::collections::BTreeMap;
 
@@ -72,6 +73,7 @@ impl Taker<'_> {
             SectionKind::Resolvers => named::resolvers(&mut self.draft, section, self.findings),
             SectionKind::HttpErrors => named::http_errors(&mut self.draft, section, self.findings),
             SectionKind::Peers => peers::peers(&mut self.draft, section, self.findings),
+            SectionKind::CrtStore => stores::crt_store(&mut self.draft, section, self.findings),
             SectionKind::Cache => named::cache(&mut self.draft, section, self.findings),
             SectionKind::Idle(_) | SectionKind::Missing(_) => named::other(section, self.findings),
         }

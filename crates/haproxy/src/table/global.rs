@@ -83,8 +83,8 @@ pub(super) const WORDS: &[Keyword] = &[
         G,
         (1, 1),
         "",
-        "Folder of relative keys.",
-        Tuning("keys are looked for beside certificates"),
+        "Folder of relative keys in `crt-store` sections.",
+        Global(take::key_base),
     ),
     word("default-path", G, (1, 2), "current", "Folder of relative paths.", Global(take::default_path)),
     word(

@@ -176,6 +176,11 @@ pub(crate) fn crt_base(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
     global.crt_base = Some(call.text(0).into());
 }
 
+/// `key-base`: of keys that `crt-store` sections name.
+pub(crate) fn key_base(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.key_base = Some(call.text(0).into());
+}
+
 /// `default-path`.
 pub(crate) fn default_path(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
     match call.text(0) {

@@ -195,6 +195,7 @@ fn tls(chain: &str, key: &str) -> ListenerTls {
         chain: Pem::file(chain.into(), span(5, 9)),
         key: Pem::file(key.into(), None),
         passwords: None,
+        staple: None,
     };
     ListenerTls {
         lists: Vec::new(),
@@ -244,6 +245,7 @@ fn certificates() {
             chain: Pem::field("Secret shop/tls", "data[tls.crt]", chain.as_bytes().into()),
             key: Pem::field("Secret shop/tls", "data[tls.key]", key.as_bytes().into()),
             passwords: None,
+            staple: None,
         }];
         with(tls)
     };

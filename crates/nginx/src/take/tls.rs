@@ -281,7 +281,7 @@ pub(crate) fn certificate(
     passwords: Option<Pem>,
 ) -> Certificate {
     let file = |word: &Word| Pem::file(lo.conf_path(&word.text), Some(word.span));
-    Certificate { chain: file(chain), key: file(key), passwords }
+    Certificate { chain: file(chain), key: file(key), passwords, staple: None }
 }
 
 /// One that variables name.
