@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn what_is_in_use_is_measured_and_has_a_default_bound() {
-        let before = in_use();
-        // So much that what other tests of this process let go of meanwhile does not hide it.
+        // Other tests of this process take and let go of memory meanwhile: what is held here is a lower bound, whatever they do.
         let held = vec![1_u8; 256 << 20];
-        assert!(in_use() >= before + (128 << 20), "{before}, then {}", in_use());
-        assert!(default_budget().unwrap() > before + held.len() as u64);
+        let measured = in_use();
+        assert!(measured >= held.len() as u64, "{measured}");
+        assert!(default_budget().unwrap() > held.len() as u64);
     }
 }
